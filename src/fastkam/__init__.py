@@ -1,0 +1,43 @@
+"""Adaptive MCMC at compiled speed: draws from a density that can be evaluated but not sampled.
+
+    res = fastkam.sample(logp, x0, sampler="ram", draws=5000, tune=5000, chains=4, seed=1)
+    print(res.summary())
+"""
+
+from pathlib import Path
+
+from fastkam import kernels, samplers, schedules, stop
+from fastkam._core.target import Target
+from fastkam._version import __version__
+from fastkam.errors import SamplingError, SamplingWarning
+from fastkam.result import Result, load
+from fastkam.sample import as_target, resume, sample
+from fastkam.samplers import (
+    RandomWalk,
+    RobustAdaptiveMetropolis,
+)
+
+
+def get_include():
+    """The folder with ``fastkam/target.h``, for C code; Cython finds the .pxd beside the package."""
+    return str(Path(__file__).parent / "include")
+
+
+__all__ = [
+    "RandomWalk",
+    "Result",
+    "RobustAdaptiveMetropolis",
+    "SamplingError",
+    "SamplingWarning",
+    "Target",
+    "__version__",
+    "as_target",
+    "get_include",
+    "kernels",
+    "load",
+    "resume",
+    "sample",
+    "samplers",
+    "schedules",
+    "stop",
+]

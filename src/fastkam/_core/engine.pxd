@@ -1,0 +1,66 @@
+"""One chain's state as the engine keeps it, and the group of chains that step together."""
+from libc.stdint cimport int64_t
+
+from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.target cimport Target
+
+cdef enum:
+    N_KEPT = 5              # offending points kept of each kind
+
+cdef struct Schedule:       # adapt at steps start <= t < stop, with gain min(cap, c (offset + n)^-k)
+    double c
+    double k
+    double offset
+    double cap
+    int64_t start
+    int64_t stop
+    double rarity           # > 0: only at start - 1 + ceil(j^(1 + rarity)), j = 1, 2, ...
+
+cdef struct Trace:          # where draws go; rows [count, capacity) are still to come
+    double *x               # (capacity, d)
+    double *logp            # (capacity,)
+    double *alpha           # (capacity,)
+    signed char *accepted   # (capacity,)
+    double *extra           # (capacity, n_extra), the sampler's own statistics
+    Py_ssize_t n_extra
+    int64_t count
+    int64_t capacity
+    int64_t thin
+
+cdef class ChainState:
+    cdef Chain c
+    cdef Trace trace
+    cdef readonly Kernel kernel
+    cdef readonly object bit_generator
+    cdef object arrays                      # what trace points into
+    cdef double[::1] x
+    cdef double[::1] y
+    cdef bint pending                       # y is proposed and not yet decided
+    cdef bint frozen
+    cdef int status                         # of the last evaluation, see REJECTED
+    cdef int64_t n_adapted
+    cdef int64_t next_adaptation
+    cdef int64_t n_accepted
+    cdef int64_t[::1] n_rejected            # by kind
+    cdef double[:, :, ::1] offending        # (kind, N_KEPT, d)
+    cdef int begin(self) except -1 nogil
+    cdef int judge(self, int rc, double logp) noexcept nogil
+    cdef bint is_full(self) noexcept nogil
+    cdef int finish(self, const Schedule *schedule) except -1 nogil
+    cdef int adapt(self, const Schedule *schedule) except -1 nogil
+    cdef void reject(self) noexcept nogil
+    cdef void record(self) noexcept nogil
+
+cdef class Group:
+    cdef readonly Target target
+    cdef readonly list chains
+    cdef Schedule schedule
+    cdef void **pointers
+    cdef double[:, ::1] points              # (K, d), the proposals
+    cdef double[::1] values                 # (K,)
+    cdef int K
+    cdef int failed                         # the chain at fault
+    cdef int code
+    cdef int64_t done                       # steps made by the last call of run
+    cdef int evaluate(self) noexcept nogil
+    cdef int advance(self, int64_t n) except -1 nogil

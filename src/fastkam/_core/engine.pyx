@@ -1,0 +1,353 @@
+"""The loop: a group of chains that propose, are evaluated, decide, adapt, move and record.
+
+A step that cannot be finished, because the target failed or was interrupted, is left pending: the
+proposal is kept, and the next run begins with its evaluation. So a chain can be stopped at any
+evaluation and go on bit for bit as if it had not been.
+"""
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.math cimport INFINITY, ceil, exp, isfinite, isnan, pow
+from libc.stdint cimport INT64_MAX, int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.rng cimport bitgen_t, normals, random_standard_exponential
+from fastkam._core.target cimport Target
+
+import numpy as np
+
+REJECTED = ("nan", "outside", "failed")     # log density NaN, -inf, target's code > 0
+N_SEARCH = 100                              # points tried where x0 has no finite density
+
+cdef enum:
+    GOOD = -1
+    INFINITE = -101         # the code of a log density of +inf
+
+
+class Fault(Exception):
+    """A run that cannot go on: which chain of the group, at which point, with which code."""
+
+    def __init__(self, chain, x, code, cause=None):
+        self.chain, self.x, self.code, self.cause = chain, x, code, cause
+        super().__init__(f"chain {chain}, code {code}, x = {x}")
+
+
+cdef class ChainState:
+    """Everything one chain needs to go on: position, kernel, generator, counters."""
+    SCALARS = ("logp_x", "logp_y", "log_q", "alpha", "accepted", "keep", "t", "pending", "frozen",
+               "n_adapted", "next_adaptation", "n_accepted")
+
+    def __init__(self, Kernel kernel, bit_generator, x0, double beta=1.0):
+        cdef Py_ssize_t d = kernel.d
+        self.kernel = kernel
+        self.bit_generator = bit_generator
+        self.x = np.array(x0, dtype=float)
+        self.y = np.zeros(d)
+        self.n_rejected = np.zeros(len(REJECTED), np.int64)
+        self.offending = np.full((len(REJECTED), N_KEPT, d), np.nan)
+        self.c.d = d
+        self.c.rng = <bitgen_t *>PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+        self.c.beta = beta
+        self.c.x = &self.x[0]
+        self.c.y = &self.y[0]
+        self.c.logp_x = np.nan
+        self.c.keep = 1
+
+    @property
+    def t(self):
+        """Steps made."""
+        return self.c.t
+
+    @property
+    def count(self):
+        """Rows of the trace that are filled."""
+        return self.trace.count
+
+    @property
+    def n_accepted(self):
+        return self.n_accepted
+
+    @property
+    def rejected(self):
+        """How many proposals had no density, by kind."""
+        return dict(zip(REJECTED, np.asarray(self.n_rejected).tolist(), strict=True))
+
+    @property
+    def offenders(self):
+        """The first such points, {kind: (up to 5, d)}."""
+        points = np.asarray(self.offending)
+        return {kind: points[i, :min(N_KEPT, self.n_rejected[i])].copy()
+                for i, kind in enumerate(REJECTED)}
+
+    def attach(self, arrays, int64_t count=0, int64_t capacity=0, int64_t thin=1):
+        """Record into the rows [count, capacity) of {x, logp, alpha, accepted, extra}."""
+        cdef double[:, ::1] x
+        cdef double[:, ::1] extra
+        cdef double[::1] logp
+        cdef double[::1] alpha
+        cdef signed char[::1] accepted
+        self.arrays = arrays
+        self.trace.count = self.trace.capacity = 0
+        if count >= capacity:
+            self.trace.count = count
+            return
+        x, extra = arrays["x"], arrays["extra"]
+        logp, alpha, accepted = arrays["logp"], arrays["alpha"], arrays["accepted"]
+        self.trace.x = &x[0, 0]
+        self.trace.logp = &logp[0]
+        self.trace.alpha = &alpha[0]
+        self.trace.accepted = &accepted[0]
+        self.trace.n_extra = extra.shape[1]
+        self.trace.extra = &extra[0, 0] if extra.shape[1] else NULL
+        self.trace.count = count
+        self.trace.capacity = min(capacity, x.shape[0])
+        self.trace.thin = thin
+
+    def state(self):
+        """All of it as plain arrays; the generator's state apart, as numpy gives it."""
+        state = {
+            "x": np.array(self.x), "y": np.array(self.y),
+            "n_rejected": np.array(self.n_rejected), "offending": np.array(self.offending),
+            "logp_x": self.c.logp_x, "logp_y": self.c.logp_y, "log_q": self.c.log_q,
+            "alpha": self.c.alpha, "accepted": self.c.accepted, "keep": self.c.keep,
+            "t": self.c.t, "pending": self.pending, "frozen": self.frozen,
+            "n_adapted": self.n_adapted, "next_adaptation": self.next_adaptation,
+            "n_accepted": self.n_accepted,
+        }
+        state |= {f"kernel.{name}": value for name, value in self.kernel.state().items()}
+        return {name: np.asarray(value) for name, value in state.items()}
+
+    def restore(self, state):
+        """Take up a state of `state`; the generator's is set by its owner."""
+        np.asarray(self.x)[:] = state["x"]
+        np.asarray(self.y)[:] = state["y"]
+        np.asarray(self.n_rejected)[:] = state["n_rejected"]
+        np.asarray(self.offending)[:] = state["offending"]
+        self.c.logp_x, self.c.logp_y, self.c.log_q = (
+            state["logp_x"], state["logp_y"], state["log_q"])
+        self.c.alpha, self.c.accepted, self.c.keep = (
+            state["alpha"], state["accepted"], state["keep"])
+        self.c.t = state["t"]
+        self.pending, self.frozen = state["pending"], state["frozen"]
+        self.n_adapted, self.next_adaptation = state["n_adapted"], state["next_adaptation"]
+        self.n_accepted = state["n_accepted"]
+        self.kernel.restore({name[len("kernel."):]: value for name, value in state.items()
+                             if name.startswith("kernel.")})
+
+    # ---- the parts of a step ----
+
+    cdef int begin(self) except -1 nogil:
+        """Propose, unless a proposal is pending."""
+        if not self.pending:
+            self.kernel.propose(&self.c)
+            self.pending = True
+        return 0
+
+    cdef int judge(self, int rc, double logp) noexcept nogil:
+        """Sort the density at y into good and rejected (status); a fatal one answers its code."""
+        self.c.logp_y = logp
+        self.status = GOOD
+        if rc < 0:
+            return rc
+        if rc > 0:
+            self.status = 2
+        elif isnan(logp):
+            self.status = 0
+        elif logp == -INFINITY:
+            self.status = 1
+        elif logp == INFINITY:
+            return INFINITE
+        return 0
+
+    cdef bint is_full(self) noexcept nogil:
+        return self.trace.count >= self.trace.capacity > 0
+
+    cdef int finish(self, const Schedule *schedule) except -1 nogil:
+        """Decide, adapt, move, record."""
+        cdef Chain *c = &self.c
+        cdef double log_ratio = -INFINITY
+        # log U = -E: drawn whatever the density is, so that the stream does not depend on it
+        cdef double E = random_standard_exponential(c.rng)
+        if self.status == GOOD:
+            if self.kernel.asymmetric:
+                self.kernel.reverse(c)
+            log_ratio = c.beta * (c.logp_y - c.logp_x) + c.log_q
+        else:
+            self.reject()
+        # a NaN ratio, where a proposal density overflowed, compares false twice: rejected, alpha 0
+        c.accepted = E > -log_ratio
+        c.alpha = 1.0 if log_ratio >= 0 else exp(log_ratio)
+        if isnan(c.alpha):
+            c.alpha = 0.0
+        if schedule.start <= c.t < schedule.stop:
+            self.adapt(schedule)
+        if c.accepted:
+            memcpy(c.x, c.y, c.d * sizeof(double))
+            c.logp_x = c.logp_y
+            self.n_accepted += 1
+        c.t += 1
+        self.pending = False
+        self.record()
+        if c.t == schedule.stop:
+            self.frozen = True
+            self.kernel.freeze(c)
+        return 0
+
+    cdef int adapt(self, const Schedule *schedule) except -1 nogil:
+        """Let the kernel learn, if this step is one of the schedule's."""
+        cdef double gain
+        if schedule.rarity > 0:
+            if self.c.t < self.next_adaptation:
+                return 0
+            self.next_adaptation = schedule.start - 1 + <int64_t>ceil(
+                pow(self.n_adapted + 2.0, 1.0 + schedule.rarity))
+        self.n_adapted += 1
+        gain = schedule.c
+        if schedule.k != 0:
+            gain *= pow(schedule.offset + self.n_adapted, -schedule.k)
+        return self.kernel.adapt(&self.c, min(gain, schedule.cap))
+
+    cdef void reject(self) noexcept nogil:
+        """Count a proposal without a density, and keep the first points of each kind."""
+        cdef int64_t n = self.n_rejected[self.status]
+        if n < N_KEPT:
+            memcpy(&self.offending[self.status, n, 0], self.c.y, self.c.d * sizeof(double))
+        self.n_rejected[self.status] += 1
+
+    cdef void record(self) noexcept nogil:
+        cdef Trace *trace = &self.trace
+        cdef Chain *c = &self.c
+        cdef int64_t row = trace.count
+        if not c.keep or row >= trace.capacity or (trace.thin > 1 and c.t % trace.thin):
+            return
+        memcpy(trace.x + row * c.d, c.x, c.d * sizeof(double))
+        trace.logp[row] = c.logp_x
+        trace.alpha[row] = c.alpha
+        trace.accepted[row] = c.accepted
+        if trace.n_extra:
+            self.kernel.record(c, trace.extra + row * trace.n_extra)
+        trace.count = row + 1
+
+
+cdef class Group:
+    """K chains that step together: propose all, evaluate once, finish each.
+
+    Parameters
+    ----------
+    target : Target
+        Bound to this group.
+    chains : list of ChainState
+    schedule : tuple
+        (c, k, offset, cap, start, stop, rarity); a stop of None means never.
+    """
+
+    def __cinit__(self, Target target, list chains, schedule):
+        cdef ChainState s
+        cdef int i
+        self.target = target
+        self.chains = chains
+        self.K = len(chains)
+        (self.schedule.c, self.schedule.k, self.schedule.offset, self.schedule.cap,
+         self.schedule.start, stop, self.schedule.rarity) = schedule
+        self.schedule.stop = INT64_MAX if stop is None else stop
+        self.points = np.zeros((self.K, target.c.dim))
+        self.values = np.zeros(self.K)
+        self.pointers = <void **>calloc(self.K, sizeof(void *))
+        if self.pointers == NULL:
+            raise MemoryError
+        for i in range(self.K):
+            s = chains[i]
+            np.asarray(self.points)[i] = s.y
+            self.pointers[i] = <void *>s
+            s.c.target = &target.c
+            s.c.y = &self.points[i, 0]      # proposals stand together, for the batch call
+            s.y = self.points[i]
+
+    def __dealloc__(self):
+        free(self.pointers)
+
+    def start(self):
+        """Evaluate the starting points; where one has no finite density, search around it.
+
+        The k-th try adds N(0, s^2) to each coordinate, s growing from 0.01 (1 + |x0|) to 10 times
+        that by the last try. Raises Fault where none of 100 tries has a density.
+        """
+        cdef ChainState s
+        origins = np.array([s.x for s in self.chains])
+        for attempt in range(N_SEARCH + 1):
+            todo = False
+            for k, s in enumerate(self.chains):
+                if not isfinite(s.c.logp_x):
+                    todo = True
+                    if attempt:
+                        normals(s.c.rng, s.c.d, s.c.y)
+                        width = 0.01 * 1000 ** (attempt / N_SEARCH) * (1 + np.abs(origins[k]))
+                        np.asarray(s.y)[:] = origins[k] + width * np.asarray(s.y)
+                    else:
+                        s.y[:] = s.x
+            if not todo:
+                break
+            if self.evaluate():
+                raise self.error()
+            for s in self.chains:
+                if not isfinite(s.c.logp_x) and s.status == GOOD:
+                    s.c.logp_x = s.c.logp_y
+                    s.x[:] = s.y
+        for k, s in enumerate(self.chains):
+            if not isfinite(s.c.logp_x):
+                raise Fault(k, origins[k], 0)
+            if s.c.t == self.schedule.stop and not s.frozen:
+                s.frozen = True
+                s.kernel.freeze(&s.c)
+
+    def run(self, int64_t n):
+        """At most n steps, fewer where the trace is full; the number made. Raises Fault."""
+        cdef int fault
+        if self.target.needs_gil:
+            fault = self.advance(n)
+        else:
+            with nogil:
+                fault = self.advance(n)
+        if fault:
+            raise self.error()
+        return self.done
+
+    def error(self):
+        cdef ChainState s = self.chains[self.failed]
+        x = np.array(s.y)
+        return Fault(self.failed, x, self.code, self.target.fault(self.code, x))
+
+    cdef int advance(self, int64_t n) except -1 nogil:
+        cdef int k
+        cdef bint full
+        self.done = 0
+        while self.done < n:
+            for k in range(self.K):
+                (<ChainState>self.pointers[k]).begin()
+            if self.evaluate():
+                return 1
+            full = True
+            for k in range(self.K):
+                (<ChainState>self.pointers[k]).finish(&self.schedule)
+                full = full and (<ChainState>self.pointers[k]).is_full()
+            self.done += 1
+            if full:
+                break
+        return 0
+
+    cdef int evaluate(self) noexcept nogil:
+        """log pi at every proposal; 1 where the run must stop."""
+        cdef int k, rc
+        cdef bint batched = self.target.c.logp == NULL
+        if batched:
+            rc = self.target.c.batch(self.K, self.target.c.dim, &self.points[0, 0], NULL,
+                                     &self.values[0], self.target.c.data)
+        for k in range(self.K):
+            if not batched:
+                rc = self.target.c.logp(self.target.c.dim, &self.points[k, 0], &self.values[k],
+                                        self.target.c.data)
+            self.code = (<ChainState>self.pointers[k]).judge(rc, self.values[k])
+            if self.code:
+                self.failed = k
+                return 1
+        return 0

@@ -1,0 +1,65 @@
+"""The contract of a sampler: fields, propose, reverse, adapt, freeze.
+
+A step of the engine is
+
+    propose            fills y and log_q
+    (the engine)       log pi(y)
+    reverse            completes log_q, where that needs y's neighbourhood (asymmetric kernels)
+    (the engine)       alpha = min(1, exp(beta (log pi(y) - log pi(x)) + log_q)), decision
+    adapt              while the schedule says so; it sees x, y, alpha, accepted; x has not moved
+    (the engine)       x <- y if accepted, record
+
+The draws of a step come from the chain's generator in this order: those of propose, one
+exponential variate for the decision, those of adapt.
+"""
+import numpy as np
+
+
+cdef class Kernel:
+    """One sampler's state and moves, for one chain.
+
+    FIELDS declares all the state there is, {name: (shape, meaning)} or, where it is not of
+    float64, {name: (shape, meaning, dtype)}; the shape names sizes given to `allocate`. Checkpoint,
+    attributes and documentation are derived from it. A field whose shape is ("d", "d") is a
+    matrix and column-major; any other is row-major.
+    STATS declares what `record` writes for each draw, {name: meaning}.
+    """
+    FIELDS = {}
+    STATS = {}
+
+    def allocate(self, **sizes):
+        """Make every field, zero."""
+        self.d = sizes["d"]
+        for name, (shape, _meaning, *dtype) in self.FIELDS.items():
+            if shape:
+                order = "F" if shape == ("d", "d") else "C"
+                setattr(self, name, np.zeros([sizes[s] for s in shape], *dtype, order=order))
+
+    def state(self):
+        """A copy of every field, {name: array}."""
+        return {name: np.array(getattr(self, name)) for name in self.FIELDS}
+
+    def restore(self, state):
+        """Set every field from the answer of `state`."""
+        for name, (shape, *_) in self.FIELDS.items():
+            if shape:
+                np.asarray(getattr(self, name))[...] = state[name]
+            else:
+                setattr(self, name, state[name].item())
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        with gil:
+            raise TypeError(f"{type(self).__name__} has no propose")
+
+    cdef int reverse(self, Chain *c) except -1 nogil:
+        return 0
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        return 0
+
+    cdef int freeze(self, Chain *c) except -1 nogil:
+        """Adaptation has ended: from here on every step must leave pi invariant."""
+        return 0
+
+    cdef void record(self, Chain *c, double *row) noexcept nogil:
+        pass

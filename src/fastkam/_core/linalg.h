@@ -1,0 +1,106 @@
+/* Small dense factors: L is lower triangular, column-major, d x d, leading dimension d; what
+ * stands above its diagonal is neither read nor written. All loops run down columns, so that they
+ * vectorise without reordering a sum: the bits do not depend on the instruction set. */
+#ifndef FASTKAM_LINALG_H
+#define FASTKAM_LINALG_H
+
+#include <math.h>
+#include <stddef.h>
+
+/* y += a L z */
+static inline void fk_add_Lz(ptrdiff_t d, double a, const double *restrict L,
+                             const double *restrict z, double *restrict y)
+{
+    for (ptrdiff_t j = 0; j < d; j++) {
+        const double *restrict l = L + j * d;
+        const double s = a * z[j];
+        for (ptrdiff_t i = j; i < d; i++) y[i] += s * l[i];
+    }
+}
+
+/* v <- L^-1 v */
+static inline void fk_solve_L(ptrdiff_t d, const double *restrict L, double *restrict v)
+{
+    for (ptrdiff_t j = 0; j < d; j++) {
+        const double *restrict l = L + j * d;
+        const double w = v[j] / l[j];
+        v[j] = w;
+        for (ptrdiff_t i = j + 1; i < d; i++) v[i] -= w * l[i];
+    }
+}
+
+/* |v|^2 */
+static inline double fk_square(ptrdiff_t d, const double *v)
+{
+    double s = 0;
+    for (ptrdiff_t i = 0; i < d; i++) s += v[i] * v[i];
+    return s;
+}
+
+/* sum_j log |L_jj| */
+static inline double fk_log_det_L(ptrdiff_t d, const double *L)
+{
+    /* products of up to 8 pivots between logarithms: a pivot would have to leave 1e-38..1e38 to
+     * overflow one, and then the logarithms are taken singly */
+    double s = 0;
+    for (ptrdiff_t j = 0; j < d;) {
+        const ptrdiff_t stop = j + 8 < d ? j + 8 : d;
+        double p = 1;
+        for (ptrdiff_t i = j; i < stop; i++) p *= fabs(L[i * (d + 1)]);
+        if (p > 1e-300 && p < 1e300)
+            s += log(p);
+        else
+            for (ptrdiff_t i = j; i < stop; i++) s += log(fabs(L[i * (d + 1)]));
+        j = stop;
+    }
+    return s;
+}
+
+/* A <- L with L L' = A, from the lower triangle of A; 0, or 1 where A is not positive definite
+ * (a NaN pivot counts as not positive) */
+static inline int fk_cholesky(ptrdiff_t d, double *restrict A)
+{
+    for (ptrdiff_t j = 0; j < d; j++) {
+        double *restrict a = A + j * d;
+        if (!(a[j] > 0) || !(a[j] < HUGE_VAL)) return 1;
+        const double r = sqrt(a[j]), inverse = 1 / r;
+        a[j] = r;
+        for (ptrdiff_t i = j + 1; i < d; i++) a[i] *= inverse;
+        for (ptrdiff_t k = j + 1; k < d; k++) {
+            double *restrict b = A + k * d;
+            const double s = a[k];
+            for (ptrdiff_t i = k; i < d; i++) b[i] -= s * a[i];
+        }
+    }
+    return 0;
+}
+
+/* L L' <- a L L' + s v v' in one pass from left to right. With v_0 = v, t_0 = a and
+
+       w_j = v_j,j / L_jj,   v_j+1 = v_j - w_j L_:j,   t_j+1 = t_j + s w_j^2,
+       L_:j <- sqrt(a t_j+1 / t_j) L_:j + sqrt(a / (t_j t_j+1)) s w_j v_j+1
+
+ * s may be negative (a downdate). v is destroyed. Answers 0, or 1 where the result would not be
+ * positive definite; L is then unusable from the column at fault on. */
+static inline int fk_rank_one(ptrdiff_t d, double *restrict L, double a, double s,
+                              double *restrict v)
+{
+    double t = a;
+    for (ptrdiff_t j = 0; j < d; j++) {
+        double *restrict l = L + j * d;
+        const double w = v[j] / l[j];
+        const double t1 = t + s * w * w;
+        if (!(t1 > 0) || !(t1 < HUGE_VAL)) return 1;
+        const double p = sqrt(a * t1 / t), q = sqrt(a / (t * t1)) * s * w;
+        l[j] *= p;
+        for (ptrdiff_t i = j + 1; i < d; i++) {
+            const double r = v[i] - w * l[i];
+            l[i] = p * l[i] + q * r;
+            v[i] = r;
+        }
+        t = t1;
+    }
+    return 0;
+}
+
+#endif

@@ -1,0 +1,8 @@
+"""Small dense factors, see linalg.h: L is lower triangular and column-major."""
+cdef extern from "linalg.h" nogil:
+    void add_Lz "fk_add_Lz" (Py_ssize_t d, double a, const double *L, const double *z, double *y)
+    void solve_L "fk_solve_L" (Py_ssize_t d, const double *L, double *v)
+    double square "fk_square" (Py_ssize_t d, const double *v)
+    double log_det_L "fk_log_det_L" (Py_ssize_t d, const double *L)
+    int cholesky "fk_cholesky" (Py_ssize_t d, double *A)
+    int rank_one "fk_rank_one" (Py_ssize_t d, double *L, double a, double s, double *v)

@@ -1,0 +1,47 @@
+"""Robust adaptive Metropolis.
+
+    y     = x + S u,                  u ~ N(0, I)
+    S S' <- S (I + g (alpha - alpha*) u u' / |u|^2) S'
+
+Vihola, M. (2012). Robust adaptive Metropolis algorithm with coerced acceptance rate. Statistics
+and Computing 22, 997-1008. Eq. (1); the gain is min(1, d n^(-2/3)) there.
+"""
+from libc.string cimport memcpy, memset
+
+from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.linalg cimport add_Lz, rank_one, square
+from fastkam._core.rng cimport normals
+
+import numpy as np
+
+
+cdef class RobustAdaptiveMetropolis(Kernel):
+    FIELDS = {
+        "S": (("d", "d"), "lower-triangular factor of the proposal covariance"),
+        "u": (("d",), "the last standard normal draw"),
+    }
+    cdef public double[::1, :] S
+    cdef public double[::1] u
+    cdef double[::1] v
+    cdef double target_acceptance
+
+    def __init__(self, factor, double target_acceptance):
+        self.allocate(d=len(factor))
+        np.asarray(self.S)[...] = factor
+        self.v = np.zeros(self.d)
+        self.target_acceptance = target_acceptance
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        normals(c.rng, c.d, &self.u[0])
+        memcpy(c.y, c.x, c.d * sizeof(double))
+        add_Lz(c.d, 1.0, &self.S[0, 0], &self.u[0], c.y)
+        return 0
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        cdef double *v = &self.v[0]
+        memset(v, 0, c.d * sizeof(double))
+        add_Lz(c.d, 1.0, &self.S[0, 0], &self.u[0], v)
+        # g <= 1 keeps the update above (1 - alpha*) S S': it is always positive definite
+        rank_one(c.d, &self.S[0, 0], 1.0,
+                 gain * (c.alpha - self.target_acceptance) / square(c.d, &self.u[0]), v)
+        return 0

@@ -1,0 +1,89 @@
+"""The errors and warnings of a run, and the one style in which a bad argument is reported."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+
+class SamplingError(RuntimeError):
+    """A run that could not go on.
+
+    Attributes
+    ----------
+    result : Result
+        The draws made until then; ``result.resume()`` goes on from the very evaluation that
+        failed, once its cause is mended.
+    chain, step : int
+        Where it happened; the step counts from 0 and includes warm-up.
+    x : ndarray, shape (d,)
+        The point that was being evaluated.
+    """
+
+    def __init__(self, message, *, result=None, chain=None, step=None, x=None):
+        super().__init__(message)
+        self.result, self.chain, self.step, self.x = result, chain, step, x
+
+
+class SamplingWarning(UserWarning):
+    """Something about a run that its user should know."""
+
+
+def check_integer(name, value, *, least):
+    """`value` as an int, at least `least`; otherwise an error that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value!r}")
+    return int(value)
+
+
+def check_number(name, value, *, above=None, least=None, below=None, most=None):
+    """`value` as a finite float within the bounds; otherwise an error that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, not {value!r}")
+    for holds, bound in (
+        (above is None or value > above, f"above {above}"),
+        (least is None or value >= least, f"at least {least}"),
+        (below is None or value < below, f"below {below}"),
+        (most is None or value <= most, f"at most {most}"),
+        (bool(np.isfinite(value)), "finite"),
+    ):
+        if not holds:
+            raise ValueError(f"{name} must be {bound}, not {value!r}")
+    return float(value)
+
+
+def check_array(name, value, *, shape):
+    """`value` as a finite float array of that shape; otherwise an error that names the argument."""
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of numbers, not {value!r}") from None
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, not {array.shape}")
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name} must be finite, not {array[where]} at index {where}")
+    return array
+
+
+def check_covariance(name, value, d):
+    """The lower factor of the covariance `value`: a number, (d,) variances or (d, d); ndim kept."""
+    array = np.asarray(value, dtype=float)
+    if array.ndim == 2:
+        array = check_array(name, value, shape=(d, d))
+        if not np.allclose(array, array.T, rtol=1e-8, atol=0):
+            raise ValueError(f"{name} must be symmetric")
+        try:
+            return np.linalg.cholesky(array)
+        except np.linalg.LinAlgError:
+            least = np.linalg.eigvalsh(array)[0]
+            raise ValueError(
+                f"{name} must be positive definite; its least eigenvalue is {least:.3g}"
+            ) from None
+    array = check_array(name, value, shape=(d,) if array.ndim else ())
+    if not (array > 0).all():
+        raise ValueError(f"{name} must have positive variances, not {array.min()!r}")
+    return np.sqrt(array)

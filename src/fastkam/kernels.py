@@ -1,0 +1,1 @@
+"""Kernels of kernel adaptive Metropolis."""

@@ -1,0 +1,79 @@
+"""Progress of a run: a tqdm bar, a user's function, or nothing."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come, as a ``progress=`` function receives it.
+
+    Attributes
+    ----------
+    steps, total : int
+        Steps made by all chains, warm-up included, and how many there will be.
+    draws : list of int
+        Draws kept so far, a chain.
+    tuning : bool
+        Whether any chain is still in warm-up.
+    acceptance : float
+        Fraction of proposals accepted so far.
+    seconds : float
+        Wall-clock time since the run began.
+    """
+
+    steps: int
+    total: int
+    draws: list
+    tuning: bool
+    acceptance: float
+    seconds: float
+
+
+class Bar:
+    """A tqdm bar: a widget in a notebook, text in a terminal."""
+
+    def __init__(self, total):
+        from tqdm.auto import tqdm
+
+        self.bar = tqdm(total=total, unit=" steps", unit_scale=True, dynamic_ncols=True)
+
+    def __call__(self, progress):
+        self.bar.set_description("tuning" if progress.tuning else "drawing", refresh=False)
+        self.bar.set_postfix(acceptance=f"{progress.acceptance:.2f}", refresh=False)
+        self.bar.total = max(progress.total, progress.steps)
+        self.bar.update(progress.steps - self.bar.n)
+
+    def close(self):
+        self.bar.close()
+
+
+class Function:
+    """A user's function of a `Progress`."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, progress):
+        self.function(progress)
+
+    def close(self):
+        pass
+
+
+def interactive():
+    """Whether somebody watches: a terminal, or a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+def reporter(progress, total):
+    """What to call with each Progress: from True, False, None (True if interactive), a callable."""
+    if progress is None:
+        progress = interactive()
+    if isinstance(progress, bool):
+        return Bar(total) if progress else Function(lambda _: None)
+    if callable(progress):
+        return Function(progress)
+    raise TypeError(f"progress must be True, False, None or a function, not {progress!r}")

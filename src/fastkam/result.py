@@ -1,0 +1,248 @@
+"""Result: the draws of a run, what is known of them, and all that it takes to go on."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from fastkam import checkpoint
+from fastkam.trace import Trace
+
+FIELDS = ("sampler", "schedule", "tune", "thin", "keep_warmup", "requested", "bit_generator",
+          "names", "dims", "seconds", "status")
+
+
+class Result:
+    """The draws of a run; made by `fastkam.sample`, `resume` or `load`.
+
+    ``result["theta"]`` is the parameter of that name, of shape (chains, draws, *its own).
+
+    Attributes
+    ----------
+    draws : ndarray, shape (chains, draws, d)
+        Every chain's draws, as many as the shortest chain has.
+    stats : dict of ndarray, shape (chains, draws)
+        "lp" (log density), "acceptance_rate" (acceptance probability of the step that led there),
+        "accepted", and what the sampler declares.
+    warmup : Trace
+        The states of warm-up, with ``.draws`` and ``.stats`` of their own.
+    sampler : Sampler
+    schedule : Schedule
+        ``schedule.guarantee`` says how far the draws may be trusted.
+    names : list of str
+    dims : dict of str to tuple of int
+        Shape of each named parameter.
+    states : list of dict
+        The state of each chain, {name: array}: position, counters, and each field of the sampler
+        under "kernel.".
+    status : str
+        "complete", "stopped" (by a stop rule), "interrupted", or "failed".
+    seconds : float
+        Wall-clock time of all runs.
+    """
+
+    def __init__(self, *, sampler, schedule, x0, tune, thin, keep_warmup, requested, seed,
+                 bit_generator, trace, warmup, names=None, dims=None, target=None, states=(),
+                 generators=(), seconds=0.0, status="new"):
+        self.sampler, self.schedule = sampler, schedule
+        self.x0, self.tune, self.thin, self.keep_warmup = x0, tune, thin, keep_warmup
+        self.requested, self.seed, self.bit_generator = requested, seed, bit_generator
+        self.trace, self.warmup = trace, warmup
+        self.names, self.dims = check_names(names, dims, x0.shape[1])
+        self.target = target
+        self.states, self.generators = states, generators
+        self.seconds, self.status = seconds, status
+
+    # ---- the draws ----
+
+    @property
+    def chains(self):
+        """How many chains."""
+        return len(self.x0)
+
+    @property
+    def d(self):
+        """Dimension of the point."""
+        return self.x0.shape[1]
+
+    @property
+    def draws(self):
+        """The draws, (chains, draws, d)."""
+        return self.trace.draws
+
+    @property
+    def stats(self):
+        """Statistics a draw, {name: (chains, draws)}."""
+        return self.trace.stats
+
+    def __getitem__(self, name):
+        """The draws of one named parameter, (chains, draws, *shape)."""
+        return split(self.draws, self.dims)[name]
+
+    @property
+    def evaluations(self):
+        """Evaluations of the density, the search for a start apart."""
+        return sum(int(state["t"]) for state in self.states)
+
+    @property
+    def acceptance(self):
+        """Mean acceptance probability over the draws, (chains,)."""
+        return self.stats["acceptance_rate"].mean(axis=1)
+
+    @property
+    def rejected(self):
+        """Proposals without a density, {kind: (chains,)}: "nan", "outside" (-inf), "failed"."""
+        counts = np.array([state["n_rejected"] for state in self.states])
+        return dict(zip(REJECTED, counts.T, strict=True))
+
+    @property
+    def offending(self):
+        """The first points of each kind of `rejected`, {kind: (up to 5 a chain, d)}."""
+        points = np.array([state["offending"] for state in self.states])
+        rows = {kind: points[:, i].reshape(-1, self.d) for i, kind in enumerate(REJECTED)}
+        return {kind: some[~np.isnan(some).all(axis=1)] for kind, some in rows.items()}
+
+    # ---- what is known of them ----
+
+    def summary(self):
+        """Mean, sd, quantiles, Monte Carlo error, effective sample sizes and R-hat.
+
+        Returns
+        -------
+        Summary
+            Prints as a table; ``summary["r_hat"]`` is a column as an array.
+        """
+        from fastkam.diagnostics import summary
+
+        return summary(self.draws, flat_names(self.dims))
+
+    def to_datatree(self):
+        """An xarray DataTree as ArviZ expects it; needs xarray (``pip install fastkam[arviz]``)."""
+        from fastkam.interop.arviz import to_datatree
+
+        return to_datatree(self)
+
+    def __repr__(self):
+        return (
+            f"<Result of {type(self.sampler).__name__}: {self.chains} chains, "
+            f"{self.trace.rows} draws, {self.d} dimensions, {self.status}>"
+        )
+
+    # ---- going on ----
+
+    def resume(self, draws=None, **options):
+        """Go on with the run: see `fastkam.resume`, which takes the same arguments."""
+        from fastkam.sample import resume
+
+        return resume(self, draws, **options)
+
+    def save(self, path):
+        """Write everything but the density to the file `path` (a .npz without pickle)."""
+        header = {name: getattr(self, name) for name in FIELDS}
+        header["seed"] = {"entropy": self.seed.entropy, "spawn_key": list(self.seed.spawn_key)}
+        header["stat_names"] = self.trace.stat_names
+        header["generators"] = list(self.generators)
+        arrays = {"x0": self.x0}
+        arrays |= {f"trace.{name}": value for name, value in self.trace.arrays().items()}
+        arrays |= {f"warmup.{name}": value for name, value in self.warmup.arrays().items()}
+        for k, state in enumerate(self.states):
+            arrays |= {f"chain{k}.{name}": value for name, value in state.items()}
+        checkpoint.write(path, header, arrays)
+
+    def generator(self, k):
+        """The bit generator of chain `k`, where it stands."""
+        bits = getattr(np.random, self.bit_generator)(child(self.seed, k))
+        if self.generators:
+            bits.state = self.generators[k]
+        return bits
+
+    def replaced(self, **changes):
+        """This result with other attributes; arrays are shared."""
+        new = copy.copy(self)
+        for name, value in changes.items():
+            setattr(new, name, value)
+        return new
+
+
+REJECTED = ("nan", "outside", "failed")
+
+
+def load(path):
+    """The Result in a file that `Result.save` or a checkpoint has written.
+
+    Raises
+    ------
+    ValueError
+        If the file is no such file.
+    """
+    header, arrays = checkpoint.read(path)
+    x0 = arrays.pop("x0")
+    seed, stat_names = header.pop("seed"), header.pop("stat_names")
+
+    def under(prefix):
+        return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+
+    header["dims"] = {name: tuple(shape) for name, shape in header["dims"].items()}
+    return Result(
+        **header,
+        x0=x0,
+        seed=np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"])),
+        trace=Trace.from_arrays(under("trace."), stat_names),
+        warmup=Trace.from_arrays(under("warmup."), stat_names),
+        states=[under(f"chain{k}.") for k in range(len(x0))],
+    )
+
+
+def child(seed, k):
+    """The k-th child that ``seed.spawn`` would give first, without changing `seed`."""
+    return np.random.SeedSequence(
+        seed.entropy, spawn_key=(*seed.spawn_key, k), pool_size=seed.pool_size
+    )
+
+
+# ---- names ----
+
+
+def check_names(names, dims, d):
+    """(names, {name: shape}) that together have `d` elements; the default is one vector "x"."""
+    if names is None:
+        if dims is not None and len(dims):
+            names = list(dims)
+        else:
+            return ["x"], {"x": (d,)}
+    names = [names] if isinstance(names, str) else list(names)
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"names must be different strings, not {names!r}")
+    dims = dict(dims or {})
+    if unknown := set(dims) - set(names):
+        raise ValueError(f"dims names {sorted(unknown)}, which names does not")
+    shapes = {}
+    for name in names:
+        shape = dims.get(name, ())
+        shapes[name] = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    size = sum(int(np.prod(shape)) for shape in shapes.values())
+    if size != d:
+        raise ValueError(f"names and dims describe {size} coordinates, but x0 has {d}")
+    return names, shapes
+
+
+def split(draws, dims):
+    """{name: (..., *shape)} of an array (..., d)."""
+    parts, start = {}, 0
+    for name, shape in dims.items():
+        size = int(np.prod(shape))
+        parts[name] = draws[..., start : start + size].reshape(*draws.shape[:-1], *shape)
+        start += size
+    return parts
+
+
+def flat_names(dims):
+    """A label for each coordinate: "mu", "theta[0]", "beta[1, 2]"."""
+    labels = []
+    for name, shape in dims.items():
+        labels += [
+            name + (f"[{', '.join(map(str, index))}]" if index else "")
+            for index in np.ndindex(*shape)
+        ]
+    return labels

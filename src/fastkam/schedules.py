@@ -1,0 +1,160 @@
+"""When a sampler adapts, and by how much: gains, and the schedules that users can cite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fastkam.errors import check_integer, check_number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Power:
+    """The sequence ``min(cap, c (offset + n)^-k)``, n = 1, 2, ...: a gain, or a decaying noise.
+
+    Parameters
+    ----------
+    c : float
+        Its size, positive.
+    k : float
+        Its rate of decay, at least 0; 0 is a constant.
+    offset : float
+        Shifts n, at least 0.
+    cap : float
+        Never more than this.
+    """
+
+    c: float = 1.0
+    k: float = 0.6
+    offset: float = 1.0
+    cap: float = 1e300
+
+    def __post_init__(self):
+        check_number("c", self.c, above=0)
+        check_number("k", self.k, least=0)
+        check_number("offset", self.offset, least=0)
+        check_number("cap", self.cap, above=0)
+
+    def __call__(self, n):
+        """The n-th term, n = 1, 2, ..."""
+        return min(self.cap, self.c * (self.offset + n) ** -self.k)
+
+
+def constant(c):
+    """The gain that is always `c`."""
+    return Power(c=c, k=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """When a sampler adapts, and with which gain.
+
+    Parameters
+    ----------
+    gain : Power, optional
+        The gain of the n-th adaptation; the sampler's own by default.
+    start : int
+        The first step that adapts.
+    """
+
+    gain: Power | None = None
+    start: int = 0
+    guarantee: ClassVar[str] = ""
+
+    def __post_init__(self):
+        check_integer("start", self.start, least=0)
+        if self.gain is not None and not isinstance(self.gain, Power):
+            raise TypeError(f"gain must be a Power, not {self.gain!r}")
+
+    def compiled(self, sampler, d, tune):
+        """(c, k, offset, cap, start, stop, rarity), as the engine takes it; stop None: never."""
+        gain = self.gain or sampler.default_gain(d)
+        sampler.check_gain(gain)
+        return (gain.c, gain.k, gain.offset, gain.cap, self.start, self.stop(tune), self.rarity)
+
+    def stop(self, tune):
+        return None
+
+    @property
+    def rarity(self):
+        return 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finite(Schedule):
+    """Adaptation ends with warm-up; the draws come from one fixed kernel.
+
+    The default, and the only schedule under which every draw is that of an ordinary Markov chain
+    with the target as its law.
+    """
+
+    guarantee: ClassVar[str] = "exact: the kernel is fixed while draws are made"
+
+    def stop(self, tune):
+        return tune
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diminishing(Schedule):
+    """Adaptation goes on for ever with a gain ``c n^-k``, k in (1/2, 1].
+
+    Robbins-Monro's conditions on the gain; ergodicity needs containment besides (Roberts, G. O. and
+    Rosenthal, J. S. (2007). Coupling and ergodicity of adaptive Markov chain Monte Carlo
+    algorithms. Journal of Applied Probability 44, 458-475).
+    """
+
+    guarantee: ClassVar[str] = "asymptotic: adaptation diminishes, containment is assumed"
+
+    def compiled(self, sampler, d, tune):
+        gain = self.gain or sampler.default_gain(d)
+        if not 0.5 < gain.k <= 1:
+            raise ValueError(
+                f"a diminishing schedule needs a gain with k in (1/2, 1], not k = {gain.k!r}; "
+                "Perpetual takes any gain, without a guarantee"
+            )
+        return super().compiled(sampler, d, tune)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncreasinglyRare(Schedule):
+    """Adaptation only at the steps ``start + ceil(j^(1 + rarity)) - 1``, j = 1, 2, ...
+
+    Chimisov, C., Latuszynski, K. and Roberts, G. O. (2018). Air Markov chain Monte Carlo.
+    arXiv:1801.09309. The gaps grow as j^rarity; the gain decays with j, not with the step.
+
+    Parameters
+    ----------
+    rarity : float
+        Positive.
+    """
+
+    rarity: float = 0.5
+    guarantee: ClassVar[str] = "asymptotic: adaptation is increasingly rare"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_number("rarity", self.rarity, above=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perpetual(Schedule):
+    """Adaptation goes on with any gain, as several samplers were published; nothing is promised."""
+
+    guarantee: ClassVar[str] = "none: adaptation goes on while draws are made"
+
+
+SCHEDULES = {
+    "finite": Finite,
+    "diminishing": Diminishing,
+    "rare": IncreasinglyRare,
+    "perpetual": Perpetual,
+}
+
+
+def as_schedule(schedule):
+    """A Schedule from itself or from its short name."""
+    if isinstance(schedule, Schedule):
+        return schedule
+    if isinstance(schedule, str) and schedule in SCHEDULES:
+        return SCHEDULES[schedule]()
+    raise ValueError(f"schedule must be a Schedule or one of {list(SCHEDULES)}, not {schedule!r}")

@@ -1,0 +1,78 @@
+"""Where draws are kept: one block of arrays for all chains, filled row by row by the engine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+COLUMNS = ("x", "logp", "alpha", "accepted", "extra")
+
+
+class Trace:
+    """Draws and statistics of every chain.
+
+    Attributes
+    ----------
+    x : ndarray, shape (chains, rows, d)
+    logp, alpha : ndarray, shape (chains, rows)
+        Log density, and acceptance probability of the step that led there.
+    accepted : ndarray of int8, shape (chains, rows)
+    extra : ndarray, shape (chains, rows, n_stats)
+        What the sampler declares, one column a name of `stat_names`.
+    counts : ndarray of int64, shape (chains,)
+        Rows that are filled, a chain.
+    """
+
+    def __init__(self, chains, rows, d, stat_names=()):
+        self.stat_names = tuple(stat_names)
+        self.x = np.empty((chains, rows, d))
+        self.logp = np.empty((chains, rows))
+        self.alpha = np.empty((chains, rows))
+        self.accepted = np.empty((chains, rows), np.int8)
+        self.extra = np.empty((chains, rows, len(self.stat_names)))
+        self.counts = np.zeros(chains, np.int64)
+
+    @property
+    def rows(self):
+        """The rows that every chain has filled."""
+        return int(self.counts.min())
+
+    @property
+    def draws(self):
+        """The states, (chains, draws, d)."""
+        return self.x[:, : self.rows]
+
+    @property
+    def stats(self):
+        """Statistics a state, {name: (chains, draws)}."""
+        named = {"lp": self.logp, "acceptance_rate": self.alpha,
+                 "accepted": self.accepted.view(np.bool_)}
+        named |= {name: self.extra[:, :, i] for i, name in enumerate(self.stat_names)}
+        return {name: array[:, : self.rows] for name, array in named.items()}
+
+    def chain(self, k):
+        """The arrays of chain `k`, as views."""
+        return {name: getattr(self, name)[k] for name in COLUMNS}
+
+    def grown(self, rows):
+        """The same trace with room for `rows` rows a chain."""
+        chains, _, d = self.x.shape
+        new = Trace(chains, rows, d, self.stat_names)
+        filled = int(self.counts.max(initial=0))
+        for name in COLUMNS:
+            getattr(new, name)[:, :filled] = getattr(self, name)[:, :filled]
+        new.counts = self.counts.copy()
+        return new
+
+    def arrays(self):
+        """Every filled row of every chain, for a file."""
+        filled = int(self.counts.max(initial=0))
+        return {name: getattr(self, name)[:, :filled] for name in COLUMNS} | {"counts": self.counts}
+
+    @classmethod
+    def from_arrays(cls, arrays, stat_names):
+        """The answer of `arrays`, taken back."""
+        chains, _, d = arrays["x"].shape
+        self = cls(chains, 0, d, stat_names)
+        for name in (*COLUMNS, "counts"):
+            setattr(self, name, arrays[name])
+        return self
