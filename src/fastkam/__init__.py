@@ -13,7 +13,15 @@ from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.result import Result, load
 from fastkam.sample import as_target, resume, sample
 from fastkam.samplers import (
+    AdaptiveMetropolis,
+    AdaptiveRandomWalk,
+    CholeskyAdaptiveMetropolis,
+    CyclicalKernelAdaptiveMetropolis,
+    GlobalAdaptiveMetropolis,
+    KernelAdaptiveMetropolis,
+    KernelPCAMetropolis,
     RandomWalk,
+    RaoBlackwellisedAdaptiveMetropolis,
     RobustAdaptiveMetropolis,
 )
 
@@ -24,7 +32,15 @@ def get_include():
 
 
 __all__ = [
+    "AdaptiveMetropolis",
+    "AdaptiveRandomWalk",
+    "CholeskyAdaptiveMetropolis",
+    "CyclicalKernelAdaptiveMetropolis",
+    "GlobalAdaptiveMetropolis",
+    "KernelAdaptiveMetropolis",
+    "KernelPCAMetropolis",
     "RandomWalk",
+    "RaoBlackwellisedAdaptiveMetropolis",
     "Result",
     "RobustAdaptiveMetropolis",
     "SamplingError",
