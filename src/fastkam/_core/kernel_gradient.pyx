@@ -87,16 +87,20 @@ cdef void gradients(
         const fk_kernel *k, Py_ssize_t n, Py_ssize_t d, const double *z, const double *y,
         double *M) noexcept nogil:
     """M_i = 2 grad_y k(y, z_i) = w_i (z_i - y), (n, d), from z in blocks."""
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t b, j, l
     cdef const double *block
-    cdef double r2, w, D
-    for i in range(n):
-        block = z + (i // 8) * 8 * d + i % 8
-        r2 = 0
+    cdef double[8] r2
+    cdef double[8] w
+    cdef double D
+    for b in range(0, n, 8):
+        block = z + b * d
+        for l in range(8):
+            r2[l] = 0
         for j in range(d):
-            D = block[8 * j] - y[j]
-            r2 += D * D
-            M[i * d + j] = D
-        w = fk_kernel_weight(k, r2)
-        for j in range(d):
-            M[i * d + j] *= w
+            for l in range(8):
+                D = block[8 * j + l] - y[j]
+                r2[l] += D * D
+        fk_kernel_weights(k, r2, w)
+        for l in range(min(8, n - b)):
+            for j in range(d):
+                M[(b + l) * d + j] = w[l] * (block[8 * j + l] - y[j])

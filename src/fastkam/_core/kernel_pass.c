@@ -44,11 +44,9 @@ static inline void weights(const fk_kernel *k, const double *r2, double *w)
     }
 }
 
-double FK_LEVEL(fk_kernel_weight)(const fk_kernel *k, double r2)
+void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, const double *r2, double *w)
 {
-    double r[FK_LANES] = {r2}, w[FK_LANES];
-    weights(k, r, w);
-    return w[0];
+    weights(k, r2, w);
 }
 
 /* add the outer products of rows [i, i + 4) and [j, j + 4) of wd (blocks, dp, 8), a lane each */

@@ -38,8 +38,8 @@ typedef void (*fk_kernel_pass_fn)(const fk_kernel *k, ptrdiff_t n, ptrdiff_t d, 
 
 ptrdiff_t fk_kernel_pass_work(ptrdiff_t d);
 
-/* w at one point, from r2 = |D|^2 */
-double fk_kernel_weight(const fk_kernel *k, double r2);
+/* w at 8 points, from r2 = |D|^2 */
+void fk_kernel_weights(const fk_kernel *k, const double *r2, double *w);
 
 /* the pass for this processor, or for the level named ("base", "avx2", "avx512"); NULL where the
  * processor has not got it. An empty name: the best. */

@@ -9,9 +9,12 @@
 FK_DECLARE(base)
 ptrdiff_t fk_kernel_pass_work_base(ptrdiff_t d);
 
-double fk_kernel_weight_base(const fk_kernel *k, double r2);
+void fk_kernel_weights_base(const fk_kernel *k, const double *r2, double *w);
 
-double fk_kernel_weight(const fk_kernel *k, double r2) { return fk_kernel_weight_base(k, r2); }
+void fk_kernel_weights(const fk_kernel *k, const double *r2, double *w)
+{
+    fk_kernel_weights_base(k, r2, w);
+}
 
 ptrdiff_t fk_kernel_pass_work(ptrdiff_t d) { return fk_kernel_pass_work_base(d); }
 

@@ -17,10 +17,10 @@ whose first factor is the same in both directions.
 """
 from libc.math cimport INFINITY, exp, log, log1p
 from libc.stdint cimport int64_t
+from libc.string cimport memset
 
 from fastkam._core.kernel cimport Chain
 from fastkam._core.kernel_gradient cimport gradients
-from fastkam._core.linalg cimport square
 from fastkam._core.rng cimport normals, random_standard_uniform
 from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
 
@@ -32,7 +32,7 @@ import numpy as np
 cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
     FIELDS = kam.KernelAdaptiveMetropolis.FIELDS | {
         "used": ((), "points of the subsample when the directions were made", "i8"),
-        "a": (("components", "subsample"), "H a_c, the directions in feature space"),
+        "a": (("subsample", "components"), "H a_c, the directions in feature space, as columns"),
         "p": (("components",), "the weights of the mixture"),
     }
     cdef public int64_t used
@@ -41,31 +41,35 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
     cdef object kernel
     cdef Py_ssize_t components
     cdef double[:, ::1] M               # (subsample, d)
-    cdef double[::1] v
+    cdef double[:, ::1] V_x             # (d, components), v_c at x and y as columns
+    cdef double[:, ::1] V_y
 
     def __init__(self, d, function, *, kernel, components, subsample, **options):
         self.kernel, self.components, self.subsample = kernel, components, subsample
         super().__init__(d, function, subsample=subsample, **options)
         self.M = np.zeros((subsample, d))
-        self.v = np.zeros(d)
+        self.V_x = np.zeros((d, components))
+        self.V_y = np.zeros((d, components))
         self.p[0] = 1.0         # before there are directions: N(x, gamma^2 I)
 
     def allocate(self, **sizes):
         super().allocate(components=self.components, subsample=self.subsample, **sizes)
 
-    cdef void direction(self, Py_ssize_t k) noexcept nogil:
-        """v = M H a_k"""
-        cdef int64_t i, j
-        for j in range(self.d):
-            self.v[j] = 0
-        for i in range(self.used):
-            for j in range(self.d):
-                self.v[j] += self.M[i, j] * self.a[k, i]
-
-    cdef void look(self, const double *x) noexcept nogil:
-        """M at x"""
+    cdef void look(self, const double *x, double *V) noexcept nogil:
+        """v_c(x) = M H a_c, the columns of V (d, components)"""
+        cdef int64_t i, j, k, n = self.components
+        cdef double m
+        cdef const double *a
+        cdef double *v
         self.function.k.length = self.length
         gradients(&self.function.k, self.used, self.d, &self.z[0, 0, 0], x, &self.M[0, 0])
+        memset(V, 0, self.d * n * sizeof(double))
+        for i in range(self.used):
+            a = &self.a[i, 0]
+            for j in range(self.d):
+                v, m = V + j * n, self.M[i, j]
+                for k in range(n):
+                    v[k] += m * a[k]
 
     cdef int move(self, Chain *c) noexcept nogil:
         cdef Py_ssize_t j, k = 0
@@ -77,28 +81,29 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         normals(c.rng, c.d, &self.e[0])
         normals(c.rng, 1, &along)
         along *= exp(self.log_nu)
-        self.look(c.x)
-        self.direction(k)
+        self.look(c.x, &self.V_x[0, 0])
+        self.at_x.seen = True
         for j in range(c.d):
-            c.y[j] = c.x[j] + gamma * self.e[j] + along * self.v[j]
+            c.y[j] = c.x[j] + gamma * self.e[j] + along * self.V_x[j, k]
         return 0
 
-    cdef double log_mixture(self, const double *x, const double *y) noexcept nogil:
-        """log q(y|x) without the factor that is the same in both directions"""
-        cdef Py_ssize_t j, k
-        cdef double h = exp(2 * self.log_nu) / self.gamma() ** 2
-        cdef double c, along, exponent, largest = -INFINITY, total = 0
-        self.look(x)
-        for k in range(self.components):
+    cdef double log_mixture(self, const double *V, const double *D) noexcept nogil:
+        """log q(y|x) with V at x and D = y - x, without the factor common to both directions"""
+        cdef Py_ssize_t j, k, n = self.components
+        cdef double gamma2 = self.gamma() ** 2
+        cdef double h = exp(2 * self.log_nu) / gamma2
+        cdef double c, along, v, exponent, largest = -INFINITY, total = 0
+        for k in range(n):
             if self.p[k] <= 0:
                 continue
-            self.direction(k)
-            along = 0
+            c = along = 0
             for j in range(self.d):
-                along += self.v[j] * (y[j] - x[j])
-            c = h * square(self.d, &self.v[0])
+                v = V[j * n + k]
+                c += v * v
+                along += v * D[j]
+            c *= h
             exponent = (log(self.p[k]) - 0.5 * log1p(c)
-                        + 0.5 * h * along * along / (self.gamma() ** 2 * (1 + c)))
+                        + 0.5 * h * along * along / (gamma2 * (1 + c)))
             if exponent > largest:
                 total = total * exp(largest - exponent) + 1
                 largest = exponent
@@ -107,7 +112,15 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         return largest + log(total)
 
     cdef double reverse_log_q(self, Chain *c) noexcept nogil:
-        return self.log_mixture(c.y, c.x) - self.log_mixture(c.x, c.y)
+        cdef Py_ssize_t j
+        for j in range(self.d):
+            self.e[j] = c.y[j] - c.x[j]
+        if not self.at_x.seen:          # taken up with y pending
+            self.look(c.x, &self.V_x[0, 0])
+        self.look(c.y, &self.V_y[0, 0])
+        # the densities are even in D
+        return (self.log_mixture(&self.V_y[0, 0], &self.e[0])
+                - self.log_mixture(&self.V_x[0, 0], &self.e[0]))
 
     cdef void learn_length(self) noexcept nogil:
         """The length, then the directions: called whenever z has been renewed."""
@@ -125,7 +138,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         largest = np.maximum(eigenvalues[::-1][:k], 0.0)
         a = eigenvectors[:, ::-1][:, :k]
         np.asarray(self.a)[...] = 0.0
-        np.asarray(self.a)[:k, :n] = (a - a.mean(axis=0)).T
+        np.asarray(self.a)[:n, :k] = a - a.mean(axis=0)
         np.asarray(self.p)[...] = 0.0
         np.asarray(self.p)[:k] = (largest + 1) / (largest.sum() + k)
         self.used = n
