@@ -34,9 +34,6 @@ class Fault(Exception):
 
 cdef class ChainState:
     """Everything one chain needs to go on: position, kernel, generator, counters."""
-    SCALARS = ("logp_x", "logp_y", "log_q", "alpha", "accepted", "keep", "t", "pending", "frozen",
-               "n_adapted", "next_adaptation", "n_accepted")
-
     def __init__(self, Kernel kernel, bit_generator, x0, double beta=1.0):
         cdef Py_ssize_t d = kernel.d
         self.kernel = kernel
@@ -52,6 +49,11 @@ cdef class ChainState:
         self.c.y = &self.y[0]
         self.c.logp_x = np.nan
         self.c.keep = 1
+
+    @property
+    def position(self):
+        """A copy of x."""
+        return np.array(self.x)
 
     @property
     def t(self):
@@ -102,6 +104,13 @@ cdef class ChainState:
         self.trace.count = count
         self.trace.capacity = min(capacity, x.shape[0])
         self.trace.thin = thin
+
+    def place(self, x):
+        """Stand at x (d,) as a new chain does, with the kernel as it is."""
+        np.asarray(self.x)[:] = x
+        self.c.logp_x = np.nan
+        self.c.t = self.c.accepted = 0
+        self.pending = self.frozen = False
 
     def state(self):
         """All of it as plain arrays; the generator's state apart, as numpy gives it."""

@@ -24,10 +24,6 @@ cdef class RandomWalk(Kernel):
         L: a scalar array for an isotropic walk, (d,) for a diagonal, (d, d) for a full factor.
     """
     FIELDS = {}
-    cdef int ndim
-    cdef double[::1] L
-    cdef double[::1] e
-
     def __init__(self, d, factor):
         self.allocate(d=d)
         self.ndim = factor.ndim
