@@ -25,31 +25,35 @@ FK_INLINE double fk_lattice_any(const fk_lattice *f, ptrdiff_t d, const double *
                                 double *restrict grad)
 {
     const double shift = 0x1.8p52, last = (double)(f->K - 1), a1 = f->h / f->v;
-    const double b = f->h * a1 / 2, *restrict fall = f->fall;
-    const ptrdiff_t K = f->K;
+    const double b = f->h * a1 / 2;
     double total = d * f->constant;
     for (ptrdiff_t j0 = 0; j0 < d; j0 += FK_LATTICE) {
         const ptrdiff_t n = d - j0 < FK_LATTICE ? d - j0 : FK_LATTICE;
-        double S[FK_LATTICE], r[FK_LATTICE], T[FK_LATTICE];
+        double i[FK_LATTICE], r[FK_LATTICE], S[FK_LATTICE], T[FK_LATTICE];
+        double up[FK_LATTICE], down[FK_LATTICE], p[FK_LATTICE], q[FK_LATTICE];
         #pragma omp simd
         for (ptrdiff_t j = 0; j < n; j++) {
-            double i = (x[j0 + j] - f->low) / f->h;
-            i = i < 0 ? 0 : i; /* beyond the ends the outermost centre is the nearest */
-            i = i > last ? last : i;
-            i = (i + shift) - shift;
-            r[j] = x[j0 + j] - (f->low + i * f->h);
-            const double up = fk_exp(a1 * r[j] - b), down = fk_exp(-a1 * r[j] - b);
-            double p = 1, q = 1, s = 1, t = 0;
-            for (ptrdiff_t k = 1; k < K; k++) {
-                p *= up * fall[k - 1];
-                q *= down * fall[k - 1];
-                const double right = i + k <= last ? p : 0;
-                const double left = i - k >= 0 ? q : 0;
-                s += right + left;
-                t += k * (right - left);
+            double nearest = (x[j0 + j] - f->low) / f->h;
+            nearest = nearest < 0 ? 0 : nearest; /* beyond the ends the outermost centre is */
+            nearest = nearest > last ? last : nearest;
+            i[j] = (nearest + shift) - shift;
+            r[j] = x[j0 + j] - (f->low + i[j] * f->h);
+            up[j] = fk_exp(a1 * r[j] - b);
+            down[j] = fk_exp(-a1 * r[j] - b);
+            p[j] = q[j] = S[j] = 1;
+            T[j] = 0;
+        }
+        for (ptrdiff_t k = 1; k < f->K; k++) {
+            const double fall = f->fall[k - 1], highest = last - k, lowest = k;
+            #pragma omp simd
+            for (ptrdiff_t j = 0; j < n; j++) {
+                p[j] *= up[j] * fall;
+                q[j] *= down[j] * fall;
+                const double right = i[j] <= highest ? p[j] : 0;
+                const double left = i[j] >= lowest ? q[j] : 0;
+                S[j] += right + left;
+                T[j] += lowest * (right - left);
             }
-            S[j] = s;
-            T[j] = t;
         }
         double product = 1, square = 0;
         for (ptrdiff_t j = 0; j < n; j++) {

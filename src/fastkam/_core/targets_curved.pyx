@@ -80,7 +80,10 @@ cdef inline double banana_term(const Bananas *f, Py_ssize_t k, size_t n,
     cdef const Banana *one = &f.each[k]
     cdef double along = x[one.along]
     cdef double e = x[one.bent] - one.shift - one.curvature * (along * along)
-    return one.constant - 0.5 * (one.h_bent * (e * e) + weighted_square(n, one.h, f.zero, x))
+    cdef Py_ssize_t after = one.bent + 1    # past the bent one: 0 times an overflow would be NaN
+    return one.constant - 0.5 * (
+        one.h_bent * (e * e) + weighted_square(one.bent, one.h, f.zero, x)
+        + weighted_square(n - after, one.h + after, f.zero, x + after))
 
 
 cdef int bananas_logp(size_t n, const double *x, double *logp, void *data) noexcept nogil:

@@ -46,6 +46,9 @@ class BuiltIn:
     def __reduce__(self):
         return partial(type(self), **self.parameters), (), {"name": self.name}
 
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+
     def __repr__(self):
         name = f"{self.name}: " if self.name else ""
         short = [f"{key}={value!r}" for key, value in self.parameters.items() if np.ndim(value) == 0]
