@@ -6,7 +6,7 @@
 
 from pathlib import Path
 
-from fastkam import kernels, samplers, schedules, stop
+from fastkam import kernels, samplers, schedules, stop, targets
 from fastkam._core.target import Target
 from fastkam._version import __version__
 from fastkam.errors import SamplingError, SamplingWarning
@@ -56,4 +56,5 @@ __all__ = [
     "samplers",
     "schedules",
     "stop",
+    "targets",
 ]
