@@ -77,9 +77,9 @@ cdef class ChainState:
     @property
     def offenders(self):
         """The first such points, {kind: (up to 5, d)}."""
-        points = np.asarray(self.offending)
-        return {kind: points[i, :min(N_KEPT, self.n_rejected[i])].copy()
-                for i, kind in enumerate(REJECTED)}
+        points = np.array(self.offending)
+        return {kind: points[i, :min(N_KEPT, n)]
+                for i, (kind, n) in enumerate(self.rejected.items())}
 
     def attach(self, arrays, int64_t count=0, int64_t capacity=0, int64_t thin=1):
         """Record into the rows [count, capacity) of {x, logp, alpha, accepted, extra}."""
