@@ -241,7 +241,9 @@ cdef int funnel_logp(size_t n, const double *x, double *logp, void *data) noexce
     cdef size_t j
     for j in range(1, n):
         tail += x[j] * x[j]
-    logp[0] = f.constant - 0.5 * (f.h * x[0] * x[0] + (n - 1) * x[0] + exp(-x[0]) * tail)
+    if tail != 0:               # at 0 an overflow of exp(-x_1) counts for nothing; a NaN stays
+        tail *= exp(-x[0])
+    logp[0] = f.constant - 0.5 * (f.h * x[0] * x[0] + (n - 1) * x[0] + tail)
     return 0
 
 
