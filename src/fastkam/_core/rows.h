@@ -178,14 +178,23 @@ static inline double fk_form_value(const fk_form *f, const double *restrict x)
     return total;
 }
 
-/* grad -= a P (x - m) */
-static inline void fk_form_grad(const fk_form *f, const double *restrict x, double a,
-                                double *restrict grad)
+/* grad -= a P (x - m); answers q(x), the same bits as fk_form_value */
+static inline double fk_form_grad(const fk_form *f, const double *restrict x, double a,
+                                  double *restrict grad)
 {
-    if (f->h)
+    if (f->h) {
         for (ptrdiff_t j = 0; j < f->d; j++) grad[j] -= a * f->h[j] * (x[j] - f->mean[j]);
-    else
-        fk_lower_grad(f->d, f->blocks, f->rows, f->mean, x, a, grad);
+        return fk_weighted_square(f->d, f->h, f->mean, x);
+    }
+    if (f->d >= 5) return fk_lower_grad(f->d, f->blocks, f->rows, f->mean, x, a, grad);
+    double total = 0;
+    for (ptrdiff_t i = 0; i < f->d; i++) {
+        double s = 0;
+        for (ptrdiff_t j = 0; j <= i; j++) s += f->rows[i * f->d + j] * (x[j] - f->mean[j]);
+        total += s * s;
+        for (ptrdiff_t j = 0; j <= i; j++) grad[j] -= a * s * f->rows[i * f->d + j];
+    }
+    return total;
 }
 
 #endif
