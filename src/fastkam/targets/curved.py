@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from math import lgamma
+
 import numpy as np
-from scipy.special import gammaln, ndtr
 
 from fastkam._core.targets_curved import BananaMixtureDensity, FlowerDensity, FunnelDensity
 from fastkam.errors import check_array, check_integer, check_number
@@ -188,12 +189,15 @@ class FlowerFamily(Exact, FlowerDensity):
         """Log of the normalisation, (E x_1^2, E x_2^2) and E x_j^2, j > 2, by quadrature.
 
         Over the radius R > t in closed form, with t the norm of x_3 .. x_d where it counts; over
-        the angle by the trapezoidal rule, which for a smooth periodic function is exact to
-        rounding; over t by Gauss's rule in panels. The means and E x_1 x_2 vanish by symmetry.
+        w phi by the trapezoidal rule, which for a smooth periodic function is exact to rounding;
+        over t by Gauss's rule in panels. The means and E x_1 x_2 vanish by symmetry, and
+        cos(phi)^2 = (1 + cos(2 phi))/2 sees the petals only where there are two.
         """
+        from scipy.special import ndtr  # late: it takes longer than all else here
+
         s = np.sqrt(s2)
-        phi = np.linspace(0, 2 * np.pi, 128 * w, endpoint=False)
-        mu = r0 + A * np.cos(w * phi)
+        petal = np.cos(np.linspace(0, 2 * np.pi, 512, endpoint=False))
+        mu = r0 + A * petal
         t, weight = np.zeros(1), np.ones(1)
         if self.full_norm and d > 2:
             end = np.sqrt(d - 2) + 9
@@ -202,7 +206,7 @@ class FlowerFamily(Exact, FlowerDensity):
             half = np.diff(panels)[:, None] / 2
             t = (panels[:-1, None] + half * (1 + nodes)).ravel()
             k = d - 2  # t is of the chi law of k degrees of freedom
-            log_chi = (k - 1) * np.log(t) - t**2 / 2 - (k / 2 - 1) * np.log(2) - gammaln(k / 2)
+            log_chi = (k - 1) * np.log(t) - t**2 / 2 - (k / 2 - 1) * np.log(2) - lgamma(k / 2)
             weight = (half * weights).ravel() * np.exp(log_chi)
         # truncated moments I_k = int_t^oo R^k phi(R; mu, s2) dR
         z = (t[:, None] - mu) / s
@@ -214,7 +218,8 @@ class FlowerFamily(Exact, FlowerDensity):
         mass = weight @ I1
         square = weight @ (I3 - t[:, None] ** 2 * I1)
         total = mass.mean()
-        plane = [(square * f**2).mean() / total for f in (np.cos(phi), np.sin(phi))]
+        twist = (square * petal).mean() if w == 2 else 0.0
+        plane = (square.mean() + np.array([twist, -twist])) / (2 * total)
         tail = (weight * t**2) @ I1.mean(axis=1) / total / max(1, d - 2) if self.full_norm else 1.0
         constant = -np.log(2 * np.pi * total) - (d - 1) / 2 * np.log(2 * np.pi) - np.log(s)
         return constant, plane, tail

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import fdtr, fdtrc, gammainccinv, gammaincinv
 
 from fastkam._core.targets_gaussian import GaussianDensity, StudentTDensity
 from fastkam.errors import check_array, check_covariance, check_integer, check_number
@@ -83,6 +82,8 @@ class StudentT(Exact, StudentTDensity):
 
     def quantile_region(self, x):
         """(x - m)' S^-1 (x - m) / d, of Fisher's law, carried over to chi2_d by its quantile."""
+        from scipy.special import fdtr, fdtrc, gammainccinv, gammaincinv  # late: slow to import
+
         q = mahalanobis(self.factor, check_points(self, x) - self.location) / self.dim
         below, above = fdtr(self.dim, self.df, q), fdtrc(self.dim, self.df, q)
         # through the nearer tail, so that neither end is lost

@@ -70,7 +70,8 @@ class LogisticRegression(BuiltIn, LogisticDensity):
                 step /= 2
             w = w + step
             logp, grad = self.logp_grad(w)
-        return w, np.linalg.inv(-self.hessian(w))
+        cov = np.linalg.inv(-self.hessian(w))
+        return w, (cov + cov.T) / 2
 
 
 def standardize(X, *, intercept=False):

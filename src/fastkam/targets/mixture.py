@@ -6,7 +6,6 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from scipy.special import ndtr
 
 from fastkam._core.targets_mixture import GaussianMixtureDensity, LatticeMixtureDensity
 from fastkam.errors import check_array, check_covariance, check_integer, check_number
@@ -138,6 +137,8 @@ class LatticeMixture(Exact, LatticeMixtureDensity):
     """
 
     def __init__(self, d=32, K=5, spacing=15.0, variance=15.0):
+        from scipy.special import ndtr  # late: slow to import
+
         d = check_integer("d", d, least=1)
         K = check_integer("K", K, least=1)
         spacing = check_number("spacing", spacing, above=0)
