@@ -233,7 +233,7 @@ def test_no_point_has_an_infinite_density(target):
                 rows.append(row)
     for row in rows:
         logp = target.logp(row)
-        assert not logp == np.inf, row
+        assert logp != np.inf, row
         if np.isnan(row).any():
             assert np.isnan(logp), row
         if np.abs(row).max() <= 1e8:

@@ -18,7 +18,7 @@ FK_INLINE void fk_group_times(ptrdiff_t blocks, ptrdiff_t columns, const double 
     ptrdiff_t b = 0;
     for (; b + 2 <= blocks; b += 2) {
         const double *P = B + b * size, *Q = P + size;
-        fk_lanes s = {{0}}, t = {{0}};
+        fk_lanes s = FK_ZERO, t = FK_ZERO;
         for (ptrdiff_t j = 0; j < columns; j++) {
             s = fk_add_scaled(s, P + j * FK_LANES, w[j]);
             t = fk_add_scaled(t, Q + j * FK_LANES, w[j]);
@@ -27,7 +27,7 @@ FK_INLINE void fk_group_times(ptrdiff_t blocks, ptrdiff_t columns, const double 
         memcpy(z + (b + 1) * FK_LANES, &t, sizeof t);
     }
     if (b < blocks) {
-        fk_lanes s = {{0}};
+        fk_lanes s = FK_ZERO;
         for (ptrdiff_t j = 0; j < columns; j++)
             s = fk_add_scaled(s, B + b * size + j * FK_LANES, w[j]);
         memcpy(z + b * FK_LANES, &s, sizeof s);
@@ -41,7 +41,7 @@ FK_INLINE void fk_group_add_transposed(ptrdiff_t blocks, ptrdiff_t columns,
 {
     const ptrdiff_t size = columns * FK_LANES;
     for (ptrdiff_t j = 0; j < columns; j++) {
-        fk_lanes s = {{0}};
+        fk_lanes s = FK_ZERO;
         for (ptrdiff_t b = 0; b < blocks; b++)
             s = fk_add_products(s, B + b * size + j * FK_LANES, r + b * FK_LANES);
         out[j] += fk_total(s);
@@ -130,7 +130,7 @@ FK_INLINE double fk_lower_square(ptrdiff_t d, const double *restrict blocks,
     for (ptrdiff_t i0 = 0; i0 < d; i0 += FK_LANES) {
         const ptrdiff_t n = d - i0 < FK_LANES ? d - i0 : FK_LANES;
         const double *B = blocks + i0 * d;
-        fk_lanes s = {{0}}, q = {{0}};
+        fk_lanes s = FK_ZERO, q = FK_ZERO;
         for (ptrdiff_t j = 0; j < i0 + n; j++)
             s = fk_add_scaled(s, B + j * FK_LANES, x[j] - m[j]);
         double z[FK_LANES];
@@ -178,14 +178,23 @@ static inline double fk_form_value(const fk_form *f, const double *restrict x)
     return total;
 }
 
-/* grad -= a P (x - m) */
-static inline void fk_form_grad(const fk_form *f, const double *restrict x, double a,
-                                double *restrict grad)
+/* grad -= a P (x - m); answers q(x), the same bits as fk_form_value */
+static inline double fk_form_grad(const fk_form *f, const double *restrict x, double a,
+                                  double *restrict grad)
 {
-    if (f->h)
+    if (f->h) {
         for (ptrdiff_t j = 0; j < f->d; j++) grad[j] -= a * f->h[j] * (x[j] - f->mean[j]);
-    else
-        fk_lower_grad(f->d, f->blocks, f->rows, f->mean, x, a, grad);
+        return fk_weighted_square(f->d, f->h, f->mean, x);
+    }
+    if (f->d >= 5) return fk_lower_grad(f->d, f->blocks, f->rows, f->mean, x, a, grad);
+    double total = 0;
+    for (ptrdiff_t i = 0; i < f->d; i++) {
+        double s = 0;
+        for (ptrdiff_t j = 0; j <= i; j++) s += f->rows[i * f->d + j] * (x[j] - f->mean[j]);
+        total += s * s;
+        for (ptrdiff_t j = 0; j <= i; j++) grad[j] -= a * s * f->rows[i * f->d + j];
+    }
+    return total;
 }
 
 #endif

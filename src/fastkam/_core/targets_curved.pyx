@@ -14,7 +14,8 @@ cdef extern from "vector.h" nogil:
 LOG_2PI = np.log(2 * np.pi)
 
 cdef enum:
-    NEGLIGIBLE = -38            # exp(-38) changes no bit of a sum >= 1
+    NEGLIGIBLE = -38            # e^-38 is below half a unit in the last place of any sum >= 1
+    ZERO = -745                 # e^-745 is the least number
 
 
 # ---- bananas -----------------------------------------------------------------------------------
@@ -117,9 +118,10 @@ cdef int bananas_logp_grad(size_t n, const double *x, double *grad, double *logp
     memset(grad, 0, n * sizeof(double))
     for k in range(f.K):
         one = &f.each[k]
-        share = 1 if f.K == 1 else exp(banana_term(f, k, n, x) - logp[0])
-        if share == 0:
+        share = 0 if f.K == 1 else banana_term(f, k, n, x) - logp[0]
+        if share < ZERO:
             continue
+        share = exp(share)
         e = x[one.bent] - one.shift - one.curvature * (x[one.along] * x[one.along])
         for j in range(n):
             grad[j] -= share * one.h[j] * x[j]
@@ -241,7 +243,9 @@ cdef int funnel_logp(size_t n, const double *x, double *logp, void *data) noexce
     cdef size_t j
     for j in range(1, n):
         tail += x[j] * x[j]
-    logp[0] = f.constant - 0.5 * (f.h * x[0] * x[0] + (n - 1) * x[0] + exp(-x[0]) * tail)
+    if tail != 0:               # at 0 an overflow of exp(-x_1) counts for nothing; a NaN stays
+        tail *= exp(-x[0])
+    logp[0] = f.constant - 0.5 * (f.h * x[0] * x[0] + (n - 1) * x[0] + tail)
     return 0
 
 

@@ -9,7 +9,7 @@ cdef extern from "rows.h" nogil:
         const double *blocks
         const double *rows
     double form_value "fk_form_value" (const Form *f, const double *x)
-    void form_grad "fk_form_grad" (const Form *f, const double *x, double a, double *grad)
+    double form_grad "fk_form_grad" (const Form *f, const double *x, double a, double *grad)
 
 
 cdef class Forms:

@@ -8,9 +8,9 @@ from libc.string cimport memset
 
 from fastkam._core.target cimport Target
 
+from math import lgamma
+
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import gammaln
 
 LOG_2PI = np.log(2 * np.pi)
 
@@ -53,6 +53,7 @@ cdef class Forms:
                 self.form[k].h = &h[k, 0]
             self.arrays = (m, h)
         else:
+            from scipy.linalg import solve_triangular   # late: slow to import
             pivots = np.diagonal(factors, axis1=1, axis2=2)
             self.log_det = 2 * np.log(pivots).sum(axis=1)
             identity = np.eye(self.d)
@@ -108,8 +109,8 @@ cdef int gaussian_logp_grad(size_t n, const double *x, double *grad, double *log
                             void *data) noexcept nogil:
     cdef OneForm *one = <OneForm *>data
     memset(grad, 0, n * sizeof(double))
-    form_grad(one.form, x, 1, grad)
-    return gaussian_logp(n, x, logp, data)
+    logp[0] = one.constant - 0.5 * form_grad(one.form, x, 1, grad)
+    return 0
 
 
 cdef int gaussian_hvp(size_t n, const double *x, const double *v, double *Hv,
@@ -132,7 +133,7 @@ cdef class StudentTDensity(Target):
         self.forms = Forms(mean[None], factor[None])
         self.one.form = self.forms.form
         self.one.df = df
-        self.one.constant = (gammaln((df + d) / 2) - gammaln(df / 2)
+        self.one.constant = (lgamma((df + d) / 2) - lgamma(df / 2)
                              - 0.5 * (d * np.log(df * np.pi) + self.forms.log_det[0]))
         self.kind = "built-in"
         self.c.dim = d

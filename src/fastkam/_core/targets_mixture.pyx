@@ -16,9 +16,9 @@ cdef extern from "lattice.h" nogil:
     double lattice_grad "fk_lattice_grad" (
         const Lattice *f, Py_ssize_t d, const double *x, double *grad)
 
-# exp(-38) is below half a unit in the last place of any sum >= 1: such a term changes no bit
 cdef enum:
-    NEGLIGIBLE = -38
+    NEGLIGIBLE = -38    # e^-38 is below half a unit in the last place of any sum >= 1
+    ZERO = -745         # e^-745 is the least number
 
 
 cdef struct Mixture:
@@ -72,14 +72,14 @@ cdef int mixture_logp_grad(size_t n, const double *x, double *grad, double *logp
                            void *data) noexcept nogil:
     """grad = -sum_k r_k P_k (x - m_k), with r_k the share of component k."""
     cdef Mixture *mixture = <Mixture *>data
-    cdef double share
+    cdef double log_share
     cdef Py_ssize_t k
     mixture_logp(n, x, logp, data)
     memset(grad, 0, n * sizeof(double))
     for k in range(mixture.K):
-        share = exp(mixture.constant[k] - 0.5 * form_value(&mixture.form[k], x) - logp[0])
-        if share != 0:
-            form_grad(&mixture.form[k], x, share, grad)
+        log_share = mixture.constant[k] - 0.5 * form_value(&mixture.form[k], x) - logp[0]
+        if not log_share < ZERO:        # a NaN is passed on
+            form_grad(&mixture.form[k], x, exp(log_share), grad)
     return 0
 
 

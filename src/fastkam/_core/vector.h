@@ -12,7 +12,8 @@
 #include <string.h>
 
 /* one function, compiled for several instruction sets, chosen when the module is loaded */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) \
+#if defined(FK_CLONES) /* given on the command line, to compile for one only */
+#elif defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) \
     && __GNUC__ >= 12
 #define FK_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
@@ -60,6 +61,7 @@ FK_INLINE double fk_exp(double x)
  * it would not keep an array, nor a wider vector */
 typedef double fk_pair __attribute__((vector_size(16)));
 typedef struct { fk_pair a, b, c, d; } fk_lanes;
+#define FK_ZERO {{0}, {0}, {0}, {0}}
 
 FK_INLINE fk_pair fk_load(const double *p)
 {

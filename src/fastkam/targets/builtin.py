@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from fastkam.errors import check_array
+from fastkam.errors import check_array, check_integer
 
 
 class BuiltIn:
@@ -51,10 +51,45 @@ class BuiltIn:
 
     def __repr__(self):
         name = f"{self.name}: " if self.name else ""
-        short = [f"{key}={value!r}" for key, value in self.parameters.items() if np.ndim(value) == 0]
+        numbers = {key: v for key, v in self.parameters.items() if np.ndim(v) == 0}
+        short = [f"{key}={v!r}" for key, v in numbers.items()]
         if "d" not in self.parameters:
             short.insert(0, f"d={self.dim}")
         return f"<{name}{type(self).__name__} {', '.join(short)}>"
+
+
+class Exact(BuiltIn):
+    """A built-in target that can be drawn from; a family says how in `draw`."""
+
+    def sample(self, n, seed=None):
+        """Independent exact draws.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        seed : int, SeedSequence, BitGenerator or Generator, optional
+            As numpy.random.default_rng takes it; a Generator is used, and moves on.
+
+        Returns
+        -------
+        ndarray (n, d)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `n` is not an integer of at least 0, or `seed` is no seed.
+        """
+        n = check_integer("n", n, least=0)
+        try:
+            rng = np.random.default_rng(seed)
+        except (TypeError, ValueError):
+            raise TypeError(f"seed must be an integer or a numpy generator, not {seed!r}") from None
+        return self.draw(n, rng)
+
+    def draw(self, n, rng):
+        """n exact draws (n, d) from a numpy Generator."""
+        raise NotImplementedError
 
 
 def check_points(target, x):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from math import lgamma
+
 import numpy as np
-from scipy.special import gammaln, ndtr
 
 from fastkam._core.targets_curved import BananaMixtureDensity, FlowerDensity, FunnelDensity
 from fastkam.errors import check_array, check_integer, check_number
-from fastkam.targets.builtin import BuiltIn, check_points, check_vector, mixture_moments
+from fastkam.targets.builtin import Exact, check_points, check_vector, mixture_moments
 
 # ---- bananas -----------------------------------------------------------------------------------
 
 
-class BananaMixture(BuiltIn, BananaMixtureDensity):
+class BananaMixture(Exact, BananaMixtureDensity):
     """A mixture of bent Gaussians. Normalised.
 
     In component k all coordinates are independent N(0, v_kj), but for one, which follows a parabola
@@ -68,9 +69,7 @@ class BananaMixture(BuiltIn, BananaMixtureDensity):
         self.set_up(self.weights, self.bent, self.along, self.shift, self.curvature,
                     self.variances)
 
-    def sample(self, n, seed=None):
-        """n exact draws, (n, d); `seed` is anything numpy.random.default_rng takes."""
-        rng = np.random.default_rng(seed)
+    def draw(self, n, rng):
         k = rng.choice(len(self.weights), n, p=self.weights)
         x = rng.standard_normal((n, self.dim)) * np.sqrt(self.variances[k])
         i = np.arange(n)
@@ -81,8 +80,8 @@ class BananaMixture(BuiltIn, BananaMixtureDensity):
 class Banana(BananaMixture):
     """One bent Gaussian: x_2 = shift + curvature x_1^2 + e, all else independent N(0, v_j).
 
-    Normalised; mean (0, shift + curvature v_1, 0, ..), variances v with 2 curvature^2 v_1^2 added to
-    the second. See `banana` for the form of the papers.
+    Normalised; mean (0, shift + curvature v_1, 0, ..), variances v with 2 curvature^2 v_1^2 added
+    to the second. See `banana` for the form of the papers.
 
     Parameters
     ----------
@@ -169,7 +168,7 @@ def banana_bunch():
 # ---- flowers -----------------------------------------------------------------------------------
 
 
-class FlowerFamily(BuiltIn, FlowerDensity):
+class FlowerFamily(Exact, FlowerDensity):
     """A ring with petals; see `Flower` and `FlowerFullNorm`."""
 
     full_norm = False
@@ -189,13 +188,16 @@ class FlowerFamily(BuiltIn, FlowerDensity):
     def integrals(self, r0, A, w, s2, d):
         """Log of the normalisation, (E x_1^2, E x_2^2) and E x_j^2, j > 2, by quadrature.
 
-        Over the radius R > t in closed form, with t the norm of x_3 .. x_d where it counts; over the
-        angle by the trapezoidal rule, which is exact for periodic functions to rounding; over t by
-        Gauss's rule in panels. The means vanish by symmetry, and x_1 x_2's too.
+        Over the radius R > t in closed form, with t the norm of x_3 .. x_d where it counts; over
+        w phi by the trapezoidal rule, which for a smooth periodic function is exact to rounding;
+        over t by Gauss's rule in panels. The means and E x_1 x_2 vanish by symmetry, and
+        cos(phi)^2 = (1 + cos(2 phi))/2 sees the petals only where there are two.
         """
+        from scipy.special import ndtr  # late: it takes longer than all else here
+
         s = np.sqrt(s2)
-        phi = np.linspace(0, 2 * np.pi, 128 * w, endpoint=False)
-        mu = r0 + A * np.cos(w * phi)
+        petal = np.cos(np.linspace(0, 2 * np.pi, 512, endpoint=False))
+        mu = r0 + A * petal
         t, weight = np.zeros(1), np.ones(1)
         if self.full_norm and d > 2:
             end = np.sqrt(d - 2) + 9
@@ -204,7 +206,7 @@ class FlowerFamily(BuiltIn, FlowerDensity):
             half = np.diff(panels)[:, None] / 2
             t = (panels[:-1, None] + half * (1 + nodes)).ravel()
             k = d - 2  # t is of the chi law of k degrees of freedom
-            log_chi = (k - 1) * np.log(t) - t**2 / 2 - (k / 2 - 1) * np.log(2) - gammaln(k / 2)
+            log_chi = (k - 1) * np.log(t) - t**2 / 2 - (k / 2 - 1) * np.log(2) - lgamma(k / 2)
             weight = (half * weights).ravel() * np.exp(log_chi)
         # truncated moments I_k = int_t^oo R^k phi(R; mu, s2) dR
         z = (t[:, None] - mu) / s
@@ -216,18 +218,18 @@ class FlowerFamily(BuiltIn, FlowerDensity):
         mass = weight @ I1
         square = weight @ (I3 - t[:, None] ** 2 * I1)
         total = mass.mean()
-        plane = [(square * f**2).mean() / total for f in (np.cos(phi), np.sin(phi))]
+        twist = (square * petal).mean() if w == 2 else 0.0
+        plane = (square.mean() + np.array([twist, -twist])) / (2 * total)
         tail = (weight * t**2) @ I1.mean(axis=1) / total / max(1, d - 2) if self.full_norm else 1.0
         constant = -np.log(2 * np.pi * total) - (d - 1) / 2 * np.log(2 * np.pi) - np.log(s)
         return constant, plane, tail
 
-    def sample(self, n, seed=None):
-        """n exact draws, (n, d); `seed` is anything numpy.random.default_rng takes.
+    def draw(self, n, rng):
+        """n exact draws (n, d).
 
         The angle is not uniform: its density grows with the radius. So uniform angles and Gaussian
         radii are kept with a probability proportional to the radius.
         """
-        rng = np.random.default_rng(seed)
         r0, A, w, s2, d = self.parameters.values()
         s = np.sqrt(s2)
         largest = r0 + abs(A) + 10 * s  # beyond lies less than 1e-22
@@ -272,7 +274,8 @@ class Flower(FlowerFamily):
         """(rho - r0 - A cos(w phi))^2/s2 + sum_{j>2} x_j^2 at x (..., d), and d - 1: chi2_{d-1}.
 
         The radius is not Gaussian given the angle, but the factor rho by which it differs is odd in
-        the deviation and leaves the law of its square alone; exact but for the cut at rho = 0.
+        the deviation and leaves the law of its square alone; exact but for the cut at rho = 0,
+        which counts where r0 - |A| is not some 4 standard deviations or more.
         """
         x = check_points(self, x)
         r0, A, w, s2, d = self.parameters.values()
@@ -298,7 +301,7 @@ def ring():
 # ---- funnel ------------------------------------------------------------------------------------
 
 
-class Funnel(BuiltIn, FunnelDensity):
+class Funnel(Exact, FunnelDensity):
     """Neal's funnel: x_1 ~ N(0, variance), x_j | x_1 ~ N(0, exp(x_1)), j > 1. Normalised.
 
     Mean 0, E x_1^2 = variance, E x_j^2 = exp(variance/2), all uncorrelated.
@@ -326,9 +329,8 @@ class Funnel(BuiltIn, FunnelDensity):
         self.cov = np.diag(np.r_[variance, np.full(d - 1, np.exp(variance / 2))])
         self.set_up(d, variance)
 
-    def sample(self, n, seed=None):
-        """n exact draws, (n, d); `seed` is anything numpy.random.default_rng takes."""
-        x = np.random.default_rng(seed).standard_normal((n, self.dim))
+    def draw(self, n, rng):
+        x = rng.standard_normal((n, self.dim))
         x[:, 0] *= np.sqrt(self.parameters["variance"])
         x[:, 1:] *= np.exp(x[:, :1] / 2)
         return x

@@ -40,9 +40,9 @@ def load_dataset(name):
     """Features and labels of a data set, as they are: neither scaled nor with an intercept.
 
     It is looked for in this order: ``NAME.csv`` in the folder that the environment variable
-    FASTKAM_DATA names; ``NAME.csv`` in the user's cache (``~/.cache/fastkam``); OpenML, where it has
-    the same data and scikit-learn is installed, and then kept in the cache. A file has one header
-    line and a column ``y``; a column ``type`` is left out.
+    FASTKAM_DATA names; ``NAME.csv`` in the user's cache (``~/.cache/fastkam``); OpenML, where it
+    has the same data and scikit-learn is installed, and then kept in the cache. A file has one
+    header line and a column ``y``; a column ``type`` is left out.
 
     Parameters
     ----------

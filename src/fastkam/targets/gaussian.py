@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import fdtr, fdtrc, gammainccinv, gammaincinv
 
 from fastkam._core.targets_gaussian import GaussianDensity, StudentTDensity
 from fastkam.errors import check_array, check_covariance, check_integer, check_number
-from fastkam.targets.builtin import BuiltIn, check_points, check_vector, full_matrix, spread
+from fastkam.targets.builtin import Exact, check_points, check_vector, full_matrix, spread
 
 
-class Gaussian(BuiltIn, GaussianDensity):
+class Gaussian(Exact, GaussianDensity):
     """A Gaussian: log pi(x) = -(x - m)' Sigma^-1 (x - m)/2 - d/2 log(2 pi) - log det(Sigma)/2.
 
     Normalised. With gradient and Hessian-vector product.
@@ -35,9 +34,8 @@ class Gaussian(BuiltIn, GaussianDensity):
         self.mean, self.cov = mean, full_matrix(self.factor)
         self.set_up(mean, self.factor)
 
-    def sample(self, n, seed=None):
-        """n exact draws, (n, d); `seed` is anything numpy.random.default_rng takes."""
-        z = np.random.default_rng(seed).standard_normal((n, self.dim))
+    def draw(self, n, rng):
+        z = rng.standard_normal((n, self.dim))
         return self.mean + spread(self.factor, z)
 
     def quantile_region(self, x):
@@ -45,7 +43,7 @@ class Gaussian(BuiltIn, GaussianDensity):
         return mahalanobis(self.factor, check_points(self, x) - self.mean), self.dim
 
 
-class StudentT(BuiltIn, StudentTDensity):
+class StudentT(Exact, StudentTDensity):
     """Student's t: log pi(x) = c - (nu + d)/2 log(1 + (x - m)' S^-1 (x - m) / nu).
 
     Normalised. The mean exists for nu > 1, the covariance S nu/(nu - 2) for nu > 2.
@@ -78,14 +76,14 @@ class StudentT(BuiltIn, StudentTDensity):
         self.cov = full_matrix(self.factor) * df / (df - 2) if df > 2 else None
         self.set_up(self.location, self.factor, self.df)
 
-    def sample(self, n, seed=None):
-        """n exact draws, (n, d); `seed` is anything numpy.random.default_rng takes."""
-        rng = np.random.default_rng(seed)
+    def draw(self, n, rng):
         z = spread(self.factor, rng.standard_normal((n, self.dim)))
         return self.location + z / np.sqrt(rng.chisquare(self.df, (n, 1)) / self.df)
 
     def quantile_region(self, x):
         """(x - m)' S^-1 (x - m) / d, of Fisher's law, carried over to chi2_d by its quantile."""
+        from scipy.special import fdtr, fdtrc, gammainccinv, gammaincinv  # late: slow to import
+
         q = mahalanobis(self.factor, check_points(self, x) - self.location) / self.dim
         below, above = fdtr(self.dim, self.df, q), fdtrc(self.dim, self.df, q)
         # through the nearer tail, so that neither end is lost

@@ -56,19 +56,22 @@ class LogisticRegression(BuiltIn, LogisticDensity):
     def laplace(self, tolerance=1e-10):
         """The mode (d,) by Newton's method, and minus the inverse Hessian there (d, d).
 
-        log pi is concave; a step is halved until it ascends.
+        log pi is concave; a step is halved until it ascends. The last step is made where the one
+        before promised less than `tolerance`, so that what it leaves is of the order of its square.
         """
         w = np.zeros(self.dim)
         logp, grad = self.logp_grad(w)
         for _ in range(100):
             step = np.linalg.solve(self.hessian(w), -grad)
             if grad @ step < tolerance:
+                w = w + step
                 break
             while self.logp(w + step) < logp:
                 step /= 2
             w = w + step
             logp, grad = self.logp_grad(w)
-        return w, np.linalg.inv(-self.hessian(w))
+        cov = np.linalg.inv(-self.hessian(w))
+        return w, (cov + cov.T) / 2
 
 
 def standardize(X, *, intercept=False):
@@ -94,7 +97,7 @@ def standardize(X, *, intercept=False):
     if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:
         raise ValueError(f"X must have shape (n, d) with n > 1, not {shape}")
     X = check_array("X", X, shape=shape)
-    constant = (X == X[0]).all(axis=0)
+    constant = np.ptp(X, axis=0) == 0
     if constant.any():
         j = int(np.argmax(constant))
         raise ValueError(f"X must have no constant column, but column {j} is always {X[0, j]}")

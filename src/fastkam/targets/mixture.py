@@ -6,15 +6,14 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from scipy.special import ndtr
 
 from fastkam._core.targets_mixture import GaussianMixtureDensity, LatticeMixtureDensity
 from fastkam.errors import check_array, check_covariance, check_integer, check_number
-from fastkam.targets.builtin import BuiltIn, check_points, full_matrix, mixture_moments
+from fastkam.targets.builtin import Exact, check_points, full_matrix, mixture_moments
 from fastkam.targets.gaussian import mahalanobis
 
 
-class GaussianMixture(BuiltIn, GaussianMixtureDensity):
+class GaussianMixture(Exact, GaussianMixtureDensity):
     """A mixture of Gaussians: log pi(x) = log sum_k w_k phi(x; m_k, Sigma_k). Normalised.
 
     Parameters
@@ -65,9 +64,7 @@ class GaussianMixture(BuiltIn, GaussianMixtureDensity):
         """The components' covariances, (K, d, d)."""
         return np.array([full_matrix(factor) for factor in self.factors])
 
-    def sample(self, n, seed=None):
-        """n exact draws, (n, d); `seed` is anything numpy.random.default_rng takes."""
-        rng = np.random.default_rng(seed)
+    def draw(self, n, rng):
         k = rng.choice(len(self.weights), n, p=self.weights)
         z = rng.standard_normal((n, self.dim))
         if self.factors.ndim == 2:
@@ -110,7 +107,7 @@ def check_factors(covs, K, d):
     return np.array([np.full(d, f) if f.ndim == 0 else f for f in factors])
 
 
-class LatticeMixture(BuiltIn, LatticeMixtureDensity):
+class LatticeMixture(Exact, LatticeMixtureDensity):
     """K^d equal modes on a lattice: log pi(x) = sum_j log (1/K) sum_m phi(x_j; mu_m, v).
 
     mu_m, m = 1 .. K, lie `spacing` apart about 0. Normalised; one evaluation costs two exponentials
@@ -140,6 +137,8 @@ class LatticeMixture(BuiltIn, LatticeMixtureDensity):
     """
 
     def __init__(self, d=32, K=5, spacing=15.0, variance=15.0):
+        from scipy.special import ndtr  # late: slow to import
+
         d = check_integer("d", d, least=1)
         K = check_integer("K", K, least=1)
         spacing = check_number("spacing", spacing, above=0)
@@ -153,9 +152,7 @@ class LatticeMixture(BuiltIn, LatticeMixtureDensity):
         self.cov = (variance + (self.modes**2).mean()) * np.eye(d)
         self.set_up(d, K, spacing, variance)
 
-    def sample(self, n, seed=None):
-        """n exact draws, (n, d); `seed` is anything numpy.random.default_rng takes."""
-        rng = np.random.default_rng(seed)
+    def draw(self, n, rng):
         centres = self.modes[rng.integers(len(self.modes), size=(n, self.dim))]
         z = rng.standard_normal((n, self.dim))
         return centres + np.sqrt(self.parameters["variance"]) * z
