@@ -252,7 +252,7 @@ def failed(error, options, target, out):
 def own_frames(error):
     """The traceback of `error` from the first frame on that is the user's."""
     frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_globals.get("__name__", "").startswith("fastkam."):
+    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith("fastkam."):
         frames = frames.tb_next
     return frames
 

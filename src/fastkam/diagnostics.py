@@ -159,9 +159,9 @@ def mcse_sd(draws):
 
 
 def by_coordinate(draws, value, *, scales=False):
-    """value(array_stats, x) of each standardised coordinate x (chains, draws); NaN where unknown.
+    """value(array_stats, x) of each coordinate x (chains, draws), in units of its spread.
 
-    Standardised because a spread below 1e-15 counts as none in array_stats.
+    In such units because array_stats takes a spread below 1e-15 for none. NaN where unknown.
     """
     from arviz_stats.base import array_stats  # 0.6 s
 
@@ -170,14 +170,20 @@ def by_coordinate(draws, value, *, scales=False):
     if draws.shape[1] < LEAST_DRAWS:
         return answer
     for i in range(draws.shape[2]):
-        x = draws[:, :, i]
-        if not np.isfinite(x).all() or x.min() == x.max():
-            continue
-        sd = x.std()
-        standard = (x - x.mean()) / sd
-        if np.isfinite(standard).all():
-            answer[i] = value(array_stats, standard) * (sd if scales else 1)
+        x, spread = in_units_of_spread(draws[:, :, i])
+        if spread > 0:
+            answer[i] = value(array_stats, x) * (spread if scales else 1)
     return answer
+
+
+def in_units_of_spread(x):
+    """(x less its first value, in units of the largest such difference; that unit, or NaN)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        x = x - x.flat[0]
+        spread = np.abs(x).max()
+    if not (np.isfinite(spread) and spread > 0):
+        return x, np.nan
+    return x / spread, spread
 
 
 def check_draws(draws):
@@ -222,7 +228,10 @@ def geyer(x):
     from scipy.fft import irfft, next_fast_len, rfft
 
     n = len(x)
-    if n < 2 or not np.isfinite(x).all() or x.min() == x.max():
+    if n < 2:
+        return np.nan
+    x, spread = in_units_of_spread(x)
+    if not spread > 0:
         return np.nan
     size = next_fast_len(2 * n, real=True)
     spectrum = rfft((x - x.mean()) / x.std(), size)
