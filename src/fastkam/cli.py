@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 import warnings
@@ -23,6 +24,9 @@ def main(argv=None):
     except UsageError as error:
         print(f"fastkam: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read our output has left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def attached(argv):

@@ -56,7 +56,8 @@ def trace_row(axes, x, label, bins):
     every = max(1, x.shape[1] // MOST_POINTS)
     edges = np.histogram_bin_edges(x, bins)
     for k, chain in enumerate(x):
-        axes[0].plot(np.arange(len(chain))[::every], chain[::every], lw=0.4, color=f"C{k % 10}")
+        axes[0].plot(np.arange(len(chain))[::every], chain[::every], lw=0.4, alpha=0.8,
+                     color=f"C{k % 10}")
         axes[1].hist(chain, edges, histtype="step", orientation="horizontal", density=True,
                      color=f"C{k % 10}")
     axes[0].set_ylabel(label)

@@ -10,7 +10,7 @@ from fastkam.errors import import_extra
 
 MOST_ROWS = 60  # longer tables are printed with a gap
 ROWS_BEFORE, ROWS_AFTER = 40, 10
-DIGITS = 3  # of the sd, which fixes the decimals of its row
+DIGITS = 3  # of twice the sd, which fixes the decimals of its row
 
 
 class Summary:
@@ -94,10 +94,10 @@ def aligned(rows):
 
 
 def decimals(sd):
-    """Decimals that show DIGITS digits of `sd`; None where that is no sensible fixed form."""
+    """Decimals that show DIGITS digits of 2 sd; None where that is no sensible fixed form."""
     if not (np.isfinite(sd) and sd > 0):
         return None
-    places = DIGITS - 1 - int(np.floor(np.log10(sd)))
+    places = DIGITS - 1 - int(np.floor(np.log10(2 * sd)))
     return max(places, 0) if -DIGITS <= places <= 2 * DIGITS else None
 
 

@@ -50,9 +50,8 @@ def run(folder, *, seed, quick):
         for i, words in enumerate(QUANTITIES.values())
     ]
     report.table(["", "mean", "sd", "90 % interval", "ESS", "R-hat"], rows)
-    print(report.verdict(result.summary()))
-    print(report.speed(result))
-    print("Nearly all of that time is SciPy's solver and Python.")
+    report.say(report.verdict(result.summary()))
+    report.say(f"{report.speed(result)} Nearly all of that time is SciPy's solver and Python.")
     print()
     report.save(result, lambda: figure(result, seed), folder, "outbreak")
     return result
@@ -120,7 +119,7 @@ def solve(beta, gamma, i0, days):
     return np.exp(np.maximum(states[1:, 1], np.log(1e-6)))
 
 
-def predictions(result, seed, days, size=300):
+def predictions(result, seed, days, size=1000):
     """Counts that the model predicts on the days, (size, k), each for a draw of the posterior."""
     rng = np.random.default_rng(seed)
     flat = result.draws.reshape(-1, result.d)
@@ -134,7 +133,7 @@ def predictions(result, seed, days, size=300):
 
 def figure(result, seed):
     """The counts, and the band that holds 90 % of what the model predicts."""
-    days = np.arange(0.25, 15.01, 0.25)
+    days = np.arange(0.5, 15.01, 0.5)
     low, middle, high = np.quantile(predictions(result, seed, days), [0.05, 0.5, 0.95], axis=0)
     drawn = new_figure(7, 4)
     axes = drawn.subplots()

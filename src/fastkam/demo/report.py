@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 
 from fastkam.summary import aligned
 
 GOOD_R_HAT = 1.01
 GOOD_ESS = 400
+WIDTH = 88
 
 
 def heading(text):
     """Print a heading."""
     print(f"\n{text}\n{'-' * len(text)}")
+
+
+def say(text):
+    """Print sentences, broken into lines."""
+    print(textwrap.fill(text, WIDTH))
 
 
 def table(header, rows):

@@ -26,10 +26,9 @@ def run(folder, *, seed, quick):
     walk = fk.sample(target, START, sampler=fk.RandomWalk(cov=WIDE_STEP**2), **options)
 
     table(result, target)
-    print(report.verdict(result.summary()))
-    print(report.speed(result))
-    print(f"Between kept draws: {switches(result, target)}.")
-    print(compared(result, walk, target))
+    report.say(judged(result, target))
+    report.say(report.speed(result))
+    report.say(compared(result, walk, target))
     print()
     report.save(result, lambda: figure(result, target), folder, "two-modes")
     return result
@@ -60,25 +59,48 @@ def occupancy(result, target):
     return mode_occupancy(result.draws, target.mode_of, target.mode_weights)
 
 
-def switches(result, target):
-    """How often the chains changed the mode, in words."""
-    counts = occupancy(result, target).switches
-    return f"{counts.sum()} changes of mode (a chain: {', '.join(map(str, counts))})"
+def judged(result, target):
+    """What the run is worth, in words: R-hat alone cannot see a mode that no chain visits."""
+    modes = occupancy(result, target)
+    if not modes.switches.any():
+        return (
+            f"No chain has left its first mode. R-hat, {result.summary()['r_hat'].max():.3f}, "
+            "cannot see a mode that no chain visits: mean and sd are wrong."
+        )
+    counts = ", ".join(map(str, modes.switches))
+    return (
+        f"{report.verdict(result.summary())} Changes of mode between kept draws: {counts}. "
+        f"The share of mode 1 is off by {missed(result, target):.3f}."
+    )
+
+
+def missed(result, target):
+    """How far the share of a mode, over all chains, is from its truth; the greatest of these."""
+    modes = occupancy(result, target)
+    return np.abs(modes.fraction.mean(axis=0) - modes.weights).max()
 
 
 def compared(result, walk, target):
     """What a plain random walk with wide steps does on the same target, in words."""
-    x, name = walk.summary(), f"a plain random walk with steps of sd {WIDE_STEP:.0f}"
-    left = occupancy(walk, target).fraction[:, 0].mean()
-    rates = [some.summary()["ess_bulk"].min() / some.seconds for some in (result, walk)]
+    known = walk.summary()
     words = (
-        f"As many steps of {name}: {left:.3f} of the draws in mode 1, R-hat at most "
-        f"{x['r_hat'].max():.3f},\nleast ESS {x['ess_bulk'].min():.0f} in {walk.seconds:.2g} s"
+        f"As many steps of a plain random walk with steps of sd {WIDE_STEP:.0f}: least ESS "
+        f"{known['ess_bulk'].min():.0f}, R-hat at most {known['r_hat'].max():.3f}, the share of "
+        f"mode 1 off by {missed(walk, target):.3f}, in {walk.seconds:.2g} s"
     )
-    if rates[1] > rates[0]:
-        return words + ": on this target the walk is the better choice. It knows nothing of the\n" \
-            "modes, but 16 is a distance that such steps can cross in two dimensions."
-    return words + "."
+    if worth(walk, target) > worth(result, target):
+        words += (
+            ": on this target the walk is the better choice. In two dimensions steps can be wide "
+            "enough to cross 16 now and then; in many they cannot."
+        )
+    return words.removesuffix(".") + "."
+
+
+def worth(result, target):
+    """Effective draws a second; nothing for a run that saw one mode only."""
+    if not occupancy(result, target).switches.any():
+        return 0.0
+    return result.summary()["ess_bulk"].min() / result.seconds
 
 
 def figure(result, target):
