@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import fastkam as fk
-from fastkam._core.target import PythonTarget
 from fastkam.samplers import SAMPLERS, RobustAdaptiveMetropolis
 
 
-class TwoModes(PythonTarget):
+class TwoModes(fk._core.target.PythonTarget):
     """1/2 N((-8, 0), I/2) + 1/2 N((8, 0), 2 I)."""
 
     mean = np.zeros(2)
@@ -49,4 +48,6 @@ def demo_parts(monkeypatch):
         targets = types.SimpleNamespace(two_mode=TwoModes, LogisticRegression=logistic_regression)
         monkeypatch.setattr(fk, "targets", targets, raising=False)
     if "ckam" not in SAMPLERS:
-        monkeypatch.setitem(SAMPLERS, "ckam", CyclicalKernelAdaptiveMetropolis)
+        cls = CyclicalKernelAdaptiveMetropolis
+        monkeypatch.setitem(SAMPLERS, "ckam", cls)
+        monkeypatch.setattr(fk.samplers, cls.__name__, cls, raising=False)
