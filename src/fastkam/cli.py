@@ -15,7 +15,10 @@ from fastkam.options import UsageError, find_target, read_init, read_sampler
 
 
 def main(argv=None):
-    """Run the command line `argv`; its exit code: 0 done, 1 the run failed, 2 a user's error."""
+    """Run the command line `argv`; its exit code.
+
+    0: done; 1: the run failed; 2: a mistake in the command; 130: interrupted.
+    """
     options = parser().parse_args(attached(sys.argv[1:] if argv is None else argv))
     try:
         with warnings.catch_warnings():
@@ -24,6 +27,9 @@ def main(argv=None):
     except UsageError as error:
         print(f"fastkam: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("fastkam: interrupted", file=sys.stderr)
+        return 130
     except BrokenPipeError:  # whoever read our output has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -147,12 +153,15 @@ def demo(options):
 
     folder = Path(options.out)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         if options.data is not None:
-            table.run(options.data, options.label, folder, seed=options.seed, quick=options.quick)
-            return 0
+            read = table.read_table(options.data, options.label)
+        folder.mkdir(parents=True, exist_ok=True)
     except (ValueError, OSError) as error:
         raise UsageError(error) from error
+    if options.data is not None:
+        title = f"{options.label} of {options.data}"
+        table.run(read, title, folder, seed=options.seed, quick=options.quick)
+        return 0
     two_modes.run(folder, seed=options.seed, quick=options.quick)
     outbreak.run(folder, seed=options.seed, quick=options.quick)
     return 0

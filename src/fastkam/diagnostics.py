@@ -124,7 +124,7 @@ def r_hat(draws):
         return np.full(np.shape(draws)[2], np.nan)
 
     def value(stats, x):
-        stuck = not np.ptp(x, axis=1).any()  # each at its own place: ranks would be 0/0
+        stuck = not np.ptp(halves(x), axis=1).any()  # each at its own place
         return np.inf if stuck else stats.rhat(x, method="rank")
 
     return by_coordinate(draws, value)
@@ -161,7 +161,8 @@ def mcse_sd(draws):
 def by_coordinate(draws, value, *, scales=False):
     """value(array_stats, x) of each coordinate x (chains, draws), in units of its spread.
 
-    In such units because array_stats takes a spread below 1e-15 for none. NaN where unknown.
+    In such units because array_stats takes a spread below 1e-15 for none. NaN where unknown, and
+    where the halves of the chains, which array_stats compares, are all the same constant.
     """
     from arviz_stats.base import array_stats  # 0.6 s
 
@@ -171,9 +172,18 @@ def by_coordinate(draws, value, *, scales=False):
         return answer
     for i in range(draws.shape[2]):
         x, spread = in_units_of_spread(draws[:, :, i])
-        if spread > 0:
-            answer[i] = value(array_stats, x) * (spread if scales else 1)
+        if spread > 0 and np.ptp(halves(x)) > 0:
+            # of two values, say, ranks can be all the same once folded: 0/0 there, which R-hat
+            # leaves aside
+            with np.errstate(divide="ignore", invalid="ignore"):
+                answer[i] = value(array_stats, x) * (spread if scales else 1)
     return answer
+
+
+def halves(x):
+    """Halves of chains (chains, draws), without the middle draw of an odd number."""
+    half = x.shape[1] // 2
+    return np.concatenate([x[:, :half], x[:, -half:]])
 
 
 def in_units_of_spread(x):

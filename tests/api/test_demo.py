@@ -238,6 +238,16 @@ def test_many_coefficients_are_not_all_printed(capsys):
     assert "These 20 of 60 stand out most from 0." in said
 
 
+def test_an_interrupted_demonstration_ends_quietly(demo_parts, data, tmp_path, capsys,
+                                                    monkeypatch):
+    def interrupted(*_arguments, **_options):
+        return fk.sample(lambda x: 0.0, [0.0], draws=1, tune=0).replaced(status="interrupted")
+
+    monkeypatch.setattr(report, "fk", type("Library", (), {"sample": staticmethod(interrupted)}))
+    assert main(["demo", "--data", str(data), "--label", "outcome", "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err == "fastkam: interrupted\n"
+
+
 # ---- words ----
 
 
@@ -245,9 +255,10 @@ def test_verdicts():
     rng = np.random.default_rng(0)
     good = rng.standard_normal((4, 2000, 2))
     assert report.verdict(fk.diagnostics.summary(good)).startswith("The chains agree: R-hat is")
-    few = fk.diagnostics.Summary(["x"], {"r_hat": [1.005], "ess_bulk": [120.0]})
+    few = fk.diagnostics.Summary(["x"], {"sd": [1.0], "r_hat": [1.005], "ess_bulk": [120.0]})
     assert "least effective size, 120, is small" in report.verdict(few)
     assert "R-hat is unknown" in report.verdict(fk.diagnostics.summary(good[:1]))
+    assert "x[1] has never moved" in report.verdict(fk.diagnostics.summary(good * [1, 0]))
     good[0] += 3
     assert "do not agree" in report.verdict(fk.diagnostics.summary(good))
 

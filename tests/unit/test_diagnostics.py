@@ -71,6 +71,26 @@ def test_stuck_chains():
     assert np.isnan(dg.ess_geyer(draws)).all()
 
 
+@pytest.mark.parametrize("values", [1, 2, 3])
+def test_few_draws_of_few_values_neither_warn_nor_deceive(values):
+    """Warnings are errors here; a statistic may be NaN, never negative."""
+    rng = np.random.default_rng(values)
+    for _ in range(100):
+        chains, draws = rng.integers(1, 5), rng.integers(1, 10)
+        x = rng.integers(values, size=(chains, draws, 1)).astype(float)
+        for function in (dg.ess_bulk, dg.ess_tail, dg.r_hat, dg.mcse_mean, dg.mcse_sd):
+            assert not function(x)[0] < 0
+        assert str(dg.summary(x))
+
+
+def test_the_middle_draw_alone_is_no_movement():
+    x = np.zeros((1, 5, 1))
+    x[0, 2] = 1
+    assert np.isnan(dg.ess_bulk(x)[0])
+    moved_between_halves = np.array([[0.0, 0, 5, 1, 1], [2, 2, 5, 3, 3]])[..., None]
+    assert dg.r_hat(moved_between_halves)[0] == np.inf
+
+
 def test_draws_that_are_not_finite_are_unknown():
     draws = np.random.default_rng(0).standard_normal((2, 50, 2))
     draws[0, 3, 0] = np.inf

@@ -38,7 +38,7 @@ def run(folder, *, seed, quick):
     print("Priors: log beta N(0, 1), log gamma N(-1, 1), log i0 N(0, 1), log phi N(2, 1).")
     draws, tune = (3_000, 1_000) if quick else (10_000, 4_000)
     starts = START + 0.1 * np.random.default_rng(seed).standard_normal((4, len(START)))
-    result = fk.sample(
+    result = report.sampled(
         LogDensity(), starts, sampler=fk.RobustAdaptiveMetropolis(cov=FIRST_STEPS**2),
         draws=draws, tune=tune, chains=4, names=NAMES, seed=seed,
     )

@@ -6,6 +6,7 @@ import textwrap
 
 import numpy as np
 
+import fastkam as fk
 from fastkam.summary import aligned
 
 GOOD_R_HAT = 1.01
@@ -33,9 +34,20 @@ def indented(text):
     return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
 
 
+def sampled(*arguments, **options):
+    """What fastkam.sample returns; where the user interrupts it, KeyboardInterrupt instead."""
+    result = fk.sample(*arguments, **options)
+    if result.status == "interrupted":
+        raise KeyboardInterrupt
+    return result
+
+
 def verdict(summary):
     """One honest sentence on whether the chains agree and suffice."""
     r_hat, ess = summary["r_hat"], summary["ess_bulk"]
+    stuck = [label for label, sd in zip(summary.labels, summary["sd"], strict=True) if sd == 0]
+    if stuck:
+        return f"{stuck[0]} has never moved: the chains are stuck, or it can have one value only."
     if np.isnan(r_hat).any():
         return "R-hat is unknown for some coordinates: more chains, or more draws, would tell."
     if not (r_hat <= GOOD_R_HAT).all():
@@ -52,7 +64,7 @@ def verdict(summary):
 
 
 def speed(result):
-    """"2.1 million steps by 4 chains in 1.5 s: 1 400 000 steps a second, 350 000 a chain."""
+    """How many steps, in which time, and so how many a second, in words."""
     rate = result.evaluations / max(result.seconds, 1e-9)
     return (
         f"{grouped(result.evaluations)} steps by {result.chains} chains in "

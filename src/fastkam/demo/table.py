@@ -139,11 +139,10 @@ def encoded(name, texts, notes):
 # ---- the analysis ----
 
 
-def run(path, label, folder, *, seed, quick):
+def run(table, title, folder, *, seed, quick):
     """Sample, print the coefficients, write figure and draws to `folder`."""
-    table = read_table(path, label)
     n, d = table.X.shape
-    report.heading(f"Logistic regression of {label} in {path}")
+    report.heading(f"Logistic regression: {title}")
     print(f"{n} rows, {d} coefficients, prior N(0, I) on standardised features.")
     for note in table.notes:
         print(f"  {note}")
@@ -151,7 +150,7 @@ def run(path, label, folder, *, seed, quick):
     steps = number_of_steps(n, d, quick)
     thin = max(1, steps // MOST_DRAWS)
     starts = mode + np.random.default_rng(seed).standard_normal((4, d)) @ np.linalg.cholesky(cov).T
-    result = fk.sample(
+    result = report.sampled(
         fk.targets.LogisticRegression(table.X, table.y),
         starts,
         sampler=fk.RobustAdaptiveMetropolis(cov=cov * 2.38**2 / d),

@@ -22,8 +22,8 @@ def run(folder, *, seed, quick):
     draws, tune = (5_000, 50_000) if quick else (20_000, 200_000)
     options = {"draws": draws, "tune": tune, "thin": 20, "chains": 4, "names": ["x", "y"],
                "seed": seed, "keep_warmup": False}
-    result = fk.sample(target, START, sampler="ckam", **options)
-    walk = fk.sample(target, START, sampler=fk.RandomWalk(cov=WIDE_STEP**2), **options)
+    result = report.sampled(target, START, sampler="ckam", **options)
+    walk = report.sampled(target, START, sampler=fk.RandomWalk(cov=WIDE_STEP**2), **options)
 
     table(result, target)
     report.say(judged(result, target))
