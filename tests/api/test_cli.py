@@ -57,7 +57,12 @@ def folder(tmp_path, monkeypatch):
 
 def run(*words):
     """The command line's exit code."""
-    return main([*words, "--no-progress"] if words[0] in ("sample", "resume") else list(words))
+    words = list(words)
+    if words[0] == "sample" and "--seed" not in words:
+        words += ["--seed", "1"]
+    if words[0] in ("sample", "resume"):
+        words += ["--no-progress"]
+    return main(words)
 
 
 # ---- sample ----
