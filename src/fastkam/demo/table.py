@@ -19,6 +19,7 @@ from fastkam.plots import new_figure
 MISSING = {"", "?", "na", "n/a", "nan", "null", "none", "."}
 MOST_LEVELS = 20  # of a column of texts
 MOST_COEFFICIENTS = 20  # printed
+MOST_DRAWN = 40  # in the figure
 MOST_DRAWS = 5_000  # kept a chain
 # the first proposal is good already: a gain near 1 would spoil it
 GENTLE = fk.schedules.Finite(gain=fk.schedules.Power(c=1.0, k=2 / 3, offset=100.0))
@@ -163,22 +164,23 @@ def run(table, title, folder, *, seed, quick):
         names=table.names,
         keep_warmup=False,
     )
-    print_coefficients(result.summary())
-    report.say(report.verdict(result.summary()))
+    known = result.summary()
+    print_coefficients(known)
+    report.say(report.verdict(known))
     right, auc = fit(table, result)
     report.say(
         f"On these same rows: {right:.1%} classified rightly, area under the ROC curve {auc:.3f}."
     )
     report.say(report.speed(result))
     print()
-    report.save(result, lambda: figure(result, table), folder, "regression")
+    report.save(result, lambda: figure(known), folder, "regression")
     return result
 
 
 def number_of_steps(n, d, quick):
     """Steps a chain: in proportion to d, as a random walk needs them, but within some seconds."""
     seconds, least, each = (3, 2_000, 1_500) if quick else (15, 10_000, 4_000)
-    evaluation = 2e-6 + n * (1e-8 + d * 3e-10)  # seconds, roughly
+    evaluation = 2e-6 + n * (1e-8 + d * 2e-10)  # seconds, roughly
     return int(np.clip(seconds / (4 * evaluation), least, max(least, each * d)))
 
 
@@ -212,10 +214,7 @@ def sigmoid(z):
 
 def print_coefficients(known):
     """A table of the coefficients; of many, those that stand out most from 0."""
-    clear = np.abs(known["mean"]) / known["sd"]
-    shown = np.arange(len(known))
-    if len(known) > MOST_COEFFICIENTS:
-        shown = np.sort(np.argsort(-clear, kind="stable")[:MOST_COEFFICIENTS])
+    shown = np.sort(clearest(known, MOST_COEFFICIENTS))
     rows = [
         [known.labels[i], f"{known['mean'][i]:.2f}", f"{known['sd'][i]:.2f}",
          f"{known['q5'][i]:.2f} to {known['q95'][i]:.2f}", f"{known['ess_bulk'][i]:.0f}",
@@ -225,6 +224,11 @@ def print_coefficients(known):
     report.table(["", "mean", "sd", "90 % interval", "ESS", "R-hat"], rows)
     if len(shown) < len(known):
         print(f"These {len(shown)} of {len(known)} stand out most from 0.")
+
+
+def clearest(known, most):
+    """Indices of at most `most` coefficients, those furthest from 0 in units of their sd first."""
+    return np.argsort(-np.abs(known["mean"]) / known["sd"], kind="stable")[:most]
 
 
 def fit(table, result):
@@ -243,10 +247,9 @@ def area_under_curve(p, y):
     return (rankdata(p)[y == 1].sum() - ones * (ones + 1) / 2) / (ones * (len(y) - ones))
 
 
-def figure(result, table):
+def figure(known):
     """Each coefficient with its 90 % interval; of many, those that stand out most."""
-    known = result.summary()
-    order = np.argsort(-np.abs(known["mean"]) / known["sd"], kind="stable")[:40][::-1]
+    order = clearest(known, MOST_DRAWN)[::-1]
     drawn = new_figure(6, 1 + 0.22 * len(order))
     axes = drawn.subplots()
     places = np.arange(len(order))
