@@ -248,7 +248,9 @@ def test_mistakes_about_the_start(folder, capsys, words, expected):
 
 
 def test_mistakes_of_resume(folder, capsys):
+    np.save("array.npy", np.zeros(3))
     for words, expected in (
+        (["array.npy", "--target", "our_model:logp"], "array.npy is not a fastkam result"),
         (["none.fk", "--target", "our_model:logp"], "none.fk"),
         (["our_model.py", "--target", "our_model:logp"], "our_model.py is not a fastkam result"),
         (["none.fk"], "--target must be given"),
