@@ -6,7 +6,7 @@
 
 from pathlib import Path
 
-from fastkam import kernels, samplers, schedules, stop, targets
+from fastkam import diagnostics, kernels, plots, samplers, schedules, stop, targets
 from fastkam._core.target import Target
 from fastkam._version import __version__
 from fastkam.errors import SamplingError, SamplingWarning
@@ -48,9 +48,11 @@ __all__ = [
     "Target",
     "__version__",
     "as_target",
+    "diagnostics",
     "get_include",
     "kernels",
     "load",
+    "plots",
     "resume",
     "sample",
     "samplers",
