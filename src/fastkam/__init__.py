@@ -6,14 +6,22 @@
 
 from pathlib import Path
 
-from fastkam import kernels, samplers, schedules, stop, targets
+from fastkam import diagnostics, kernels, plots, samplers, schedules, stop, targets
 from fastkam._core.target import Target
 from fastkam._version import __version__
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.result import Result, load
 from fastkam.sample import as_target, resume, sample
 from fastkam.samplers import (
+    AdaptiveMetropolis,
+    AdaptiveRandomWalk,
+    CholeskyAdaptiveMetropolis,
+    CyclicalKernelAdaptiveMetropolis,
+    GlobalAdaptiveMetropolis,
+    KernelAdaptiveMetropolis,
+    KernelPCAMetropolis,
     RandomWalk,
+    RaoBlackwellisedAdaptiveMetropolis,
     RobustAdaptiveMetropolis,
 )
 
@@ -24,7 +32,15 @@ def get_include():
 
 
 __all__ = [
+    "AdaptiveMetropolis",
+    "AdaptiveRandomWalk",
+    "CholeskyAdaptiveMetropolis",
+    "CyclicalKernelAdaptiveMetropolis",
+    "GlobalAdaptiveMetropolis",
+    "KernelAdaptiveMetropolis",
+    "KernelPCAMetropolis",
     "RandomWalk",
+    "RaoBlackwellisedAdaptiveMetropolis",
     "Result",
     "RobustAdaptiveMetropolis",
     "SamplingError",
@@ -32,9 +48,11 @@ __all__ = [
     "Target",
     "__version__",
     "as_target",
+    "diagnostics",
     "get_include",
     "kernels",
     "load",
+    "plots",
     "resume",
     "sample",
     "samplers",

@@ -215,7 +215,7 @@ class Members:
         self.limit = -1
         self.chains = []
         for k in indices:
-            kernel = result.sampler.kernel(result.x0[k])
+            kernel = result.sampler.build(result.x0[k])
             chain = ChainState(kernel, result.generator(k), result.x0[k])
             if result.states:
                 chain.restore(result.states[k])

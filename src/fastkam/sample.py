@@ -66,7 +66,7 @@ def is_pointer(target):
     kinds = {cls.__module__.partition(".")[0] for cls in type(target).__mro__}
     names = {cls.__name__ for cls in type(target).__mro__}
     return bool(
-        names & {"LowLevelCallable", "PyCFuncPtr", "_CFuncPtr", "CFunc"} or "_cffi_backend" in kinds
+        names & {"LowLevelCallable", "CFuncPtr", "_CFuncPtr", "CFunc"} or "_cffi_backend" in kinds
     )
 
 
@@ -173,7 +173,7 @@ def sample(
     sampler, schedule, stop = as_sampler(sampler), as_schedule(schedule), as_stop(stop)
     sampler.check_run(schedule, tune)
     schedule.compiled(sampler, d, tune)
-    sampler.kernel(x0[0])  # refuses parameters that do not fit the dimension
+    sampler.build(x0[0])  # refuses parameters that do not fit the dimension
     threads = number_of_threads(threads, target)
     stat_names = tuple(sampler.kernel_class().STATS)
     empty = Result(
