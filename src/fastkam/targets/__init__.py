@@ -8,20 +8,18 @@ pickled. `TARGETS` holds those that need no argument by their short names.
     target.logp(x), target.logp_grad(x), target.mean, target.cov, target.sample(1000, seed=1)
 """
 
-from fastkam.targets.builtin import BuiltIn
-from fastkam.targets.curved import (
+from fastkam.targets.bananas import (
     Banana,
     BananaMixture,
-    Flower,
-    FlowerFullNorm,
-    Funnel,
     banana,
     banana_bunch,
     double_banana,
     hard_banana,
-    ring,
 )
+from fastkam.targets.builtin import BuiltIn
 from fastkam.targets.datasets import DATASETS, load_dataset
+from fastkam.targets.flowers import Flower, FlowerFullNorm, ring
+from fastkam.targets.funnel import Funnel
 from fastkam.targets.gaussian import (
     Gaussian,
     StudentT,

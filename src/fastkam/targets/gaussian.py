@@ -39,7 +39,19 @@ class Gaussian(Exact, GaussianDensity):
         return self.mean + spread(self.factor, z)
 
     def quantile_region(self, x):
-        """(x - m)' Sigma^-1 (x - m) for x (..., d), and its law's degrees of freedom: chi2_d."""
+        """The statistic whose level sets are the quantile regions, and its law.
+
+        Parameters
+        ----------
+        x : array (..., d)
+
+        Returns
+        -------
+        q : ndarray (...)
+            (x - m)' Sigma^-1 (x - m), which is chi-squared distributed.
+        df : int
+            Its degrees of freedom, d.
+        """
         return mahalanobis(self.factor, check_points(self, x) - self.mean), self.dim
 
 
@@ -81,7 +93,20 @@ class StudentT(Exact, StudentTDensity):
         return self.location + z / np.sqrt(rng.chisquare(self.df, (n, 1)) / self.df)
 
     def quantile_region(self, x):
-        """(x - m)' S^-1 (x - m) / d, of Fisher's law, carried over to chi2_d by its quantile."""
+        """The statistic whose level sets are the quantile regions, and its law.
+
+        Parameters
+        ----------
+        x : array (..., d)
+
+        Returns
+        -------
+        q : ndarray (...)
+            (x - m)' S^-1 (x - m) / d, of Fisher's law, carried over to the chi-squared by the
+            quantiles of both.
+        df : int
+            Its degrees of freedom, d.
+        """
         from scipy.special import fdtr, fdtrc, gammainccinv, gammaincinv  # late: slow to import
 
         q = mahalanobis(self.factor, check_points(self, x) - self.location) / self.dim
@@ -108,6 +133,15 @@ def correlated_gaussian(rho=0.99):
 
     Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
     NeurIPS 32.
+
+    Parameters
+    ----------
+    rho : float
+        The correlation, between -1 and 1.
+
+    Returns
+    -------
+    Gaussian
     """
     rho = check_number("rho", rho, above=-1, below=1)
     return Gaussian(np.zeros(2), [[1, rho], [rho, 1]]).named("correlated_gaussian")
@@ -118,6 +152,15 @@ def neal_gaussian(d=100):
 
     Neal, R. M. (2010). MCMC using Hamiltonian dynamics. Handbook of Markov Chain Monte Carlo; used
     by Titsias and Dellaportas (2019) with d = 100.
+
+    Parameters
+    ----------
+    d : int
+        Dimension.
+
+    Returns
+    -------
+    Gaussian
     """
     d = check_integer("d", d, least=1)
     return Gaussian(np.zeros(d), (np.arange(1, d + 1) / d) ** 2).named("neal_gaussian")

@@ -54,8 +54,21 @@ class LogisticRegression(BuiltIn, LogisticDensity):
         return -(self.X.T * (p * (1 - p))) @ self.X - np.eye(self.dim) / self.prior_variance
 
     def laplace(self, tolerance=1e-10):
-        """The mode (d,) by Newton's method, and minus the inverse Hessian there (d, d).
+        """The mode by Newton's method, and minus the inverse Hessian there.
 
+        Parameters
+        ----------
+        tolerance : float
+            See below.
+
+        Returns
+        -------
+        mode : ndarray (d,)
+        cov : ndarray (d, d)
+            The covariance of the Gaussian approximation: not the posterior's.
+
+        Notes
+        -----
         log pi is concave; a step is halved until it ascends. The last step is made where the one
         before promised less than `tolerance`, so that what it leaves is of the order of its square.
         """
@@ -110,6 +123,22 @@ def logistic_regression(name, prior_variance=1.0):
 
     Titsias and Dellaportas (2019) use australian, heart, pima, ripley, german and caravan, with a
     prior variance of 1.
+
+    Parameters
+    ----------
+    name : str
+        A name of `DATASETS`.
+    prior_variance : float
+        Variance of each weight's Gaussian prior, the intercept's too.
+
+    Returns
+    -------
+    LogisticRegression
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        As `load_dataset`.
     """
     X, y = load_dataset(name)
     target = LogisticRegression(standardize(X, intercept=True), y, prior_variance)

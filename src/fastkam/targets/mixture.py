@@ -204,6 +204,15 @@ def mixture_32d(d=32):
     """The lattice of Li, Zeng and Guo: centres -30, -15, 0, 15, 30 in each coordinate, variance 15.
 
     Mean 0, variances 465. The released program has another function, which cannot be normalised.
+
+    Parameters
+    ----------
+    d : int
+        Dimension.
+
+    Returns
+    -------
+    LatticeMixture
     """
     return LatticeMixture(d=d).named("mixture_32d")
 
@@ -213,6 +222,15 @@ def basis_vectors(d=4):
 
     Mean 0, E x_i^2 = 1 + 100/d: 26 in the four dimensions of Dharamshi, Ngo and
     Rosenthal (Sampling by divergence minimization).
+
+    Parameters
+    ----------
+    d : int
+        Dimension.
+
+    Returns
+    -------
+    GaussianMixture
     """
     d = check_integer("d", d, least=1)
     return GaussianMixture(10 * np.vstack([np.eye(d), -np.eye(d)])).named("basis_vectors")
