@@ -10,6 +10,7 @@ from fastkam import kernels, samplers, schedules, stop
 from fastkam._core.target import Target
 from fastkam._version import __version__
 from fastkam.errors import SamplingError, SamplingWarning
+from fastkam.recipe import TargetRecipe
 from fastkam.result import Result, load
 from fastkam.sample import as_target, resume, sample
 from fastkam.samplers import (
@@ -30,6 +31,7 @@ __all__ = [
     "SamplingError",
     "SamplingWarning",
     "Target",
+    "TargetRecipe",
     "__version__",
     "as_target",
     "get_include",

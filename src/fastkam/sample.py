@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from fastkam._core.target import Target
 from fastkam.errors import check_array, check_integer, check_number
+from fastkam.recipe import TargetRecipe
 from fastkam.result import Result, load
 from fastkam.run import Run
 from fastkam.samplers import as_sampler
@@ -19,41 +23,44 @@ from fastkam.trace import Trace
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 
 
-def as_target(target, dim, *, vectorized=False):
+def as_target(target, dim, *, vectorized=False, gradient=False):
     """A Target from whatever form a density comes in.
 
     Parameters
     ----------
-    target : Target, callable, or pointer
+    target : Target, callable, pointer or TargetRecipe
         A Target; a numba njit function; a SciPy LowLevelCallable, ctypes or cffi pointer or numba
-        cfunc (see `Target.from_c`); an object with ``__fk_target__``; or any Python function
-        ``f(x) -> float``, ``f(x) -> (float, gradient)``.
+        cfunc (see `Target.from_c`); an object with ``__fk_target__``; a `TargetRecipe` of one of
+        these; or any Python function ``f(x) -> float`` or ``f(x) -> (float, gradient)``.
     dim : int
         Dimension of the point.
     vectorized : bool
         The Python function takes points (k, dim) and returns (k,).
+    gradient : bool
+        The gradient of a Python function will be asked for: it must return the pair.
 
     Raises
     ------
     TypeError, ValueError
         If it is none of these, or of another dimension.
     """
-    if isinstance(target, Target):
+    if isinstance(target, TargetRecipe):
+        made = as_target(target(), dim, vectorized=vectorized, gradient=gradient)
+        made.recipe = partial(as_target, target, dim, vectorized=vectorized, gradient=gradient)
+    elif isinstance(target, Target):
         made = target
     elif hasattr(target, "__fk_target__"):
         made = Target.from_capsule(target)
-    elif vectorized:
-        made = Target.from_python(target, dim, vectorized=True)
-    elif is_numba_dispatcher(target):
+    elif is_numba_dispatcher(target) and not vectorized:
         made = Target.from_numba(target, dim)
     elif is_pointer(target):
         made = Target.from_c(target, dim)
     elif callable(target):
-        made = Target.from_python(target, dim)
+        made = Target.from_python(target, dim, vectorized=vectorized, gradient=gradient)
     else:
         raise TypeError(f"target must be a function, a pointer or a Target, not {target!r}")
     if made.dim != dim:
-        raise ValueError(f"the target has dimension {made.dim}, but x0 has {dim} coordinates")
+        raise ValueError(f"target has dimension {made.dim}, but x0 has {dim} coordinates")
     return made
 
 
@@ -63,10 +70,14 @@ def is_numba_dispatcher(target):
 
 def is_pointer(target):
     """A LowLevelCallable, a ctypes function, a cffi function pointer, or a numba cfunc."""
-    kinds = {cls.__module__.partition(".")[0] for cls in type(target).__mro__}
-    names = {cls.__name__ for cls in type(target).__mro__}
-    return bool(
-        names & {"LowLevelCallable", "PyCFuncPtr", "_CFuncPtr", "CFunc"} or "_cffi_backend" in kinds
+    kind = type(target)
+    if type(getattr(target, "__self__", None)).__name__ == "Lib":  # of a cffi module, API mode
+        raise TypeError(f"target must be ffi.addressof(lib, {target.__name__!r}), not {target!r}")
+    return (
+        isinstance(target, ctypes._CFuncPtr)
+        or kind.__module__ == "_cffi_backend"
+        or (hasattr(target, "native_name") and hasattr(target, "ctypes"))
+        or (kind.__name__ == "LowLevelCallable" and kind.__module__.startswith("scipy"))
     )
 
 
@@ -307,8 +318,6 @@ def number_of_threads(threads, target):
 
 
 def has_gil():
-    import sys
-
     return getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
