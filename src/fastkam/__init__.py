@@ -20,7 +20,11 @@ from fastkam.samplers import (
 
 
 def get_include():
-    """The folder with ``fastkam/target.h``, for C code; Cython finds the .pxd beside the package."""
+    """The folder with ``fastkam/target.h`` and ``fastkam/target.pxd``, for C and for Cython.
+
+    ``cython -I`` and the C compiler's ``-I`` take the same folder, whichever way fastkam is
+    installed.
+    """
     return str(Path(__file__).parent / "include")
 
 

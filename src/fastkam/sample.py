@@ -11,16 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from fastkam._core.target import Target
-from fastkam.errors import check_array, check_integer, check_number
+from fastkam.errors import check_array, check_integer, check_number, real_array
 from fastkam.recipe import TargetRecipe
-from fastkam.result import Result, load
+from fastkam.result import Result, check_bit_generator, load
 from fastkam.run import Run
 from fastkam.samplers import as_sampler
 from fastkam.schedules import as_schedule
 from fastkam.stop import as_stop
 from fastkam.trace import Trace
-
-BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 
 
 def as_target(target, dim, *, vectorized=False, gradient=False):
@@ -177,7 +175,7 @@ def sample(
     draws = check_integer("draws", draws, least=1)
     tune = check_integer("tune", tune, least=0)
     thin = check_integer("thin", thin, least=1)
-    check_number("checkpoint_interval", checkpoint_interval, least=0)
+    check_options(checkpoint, checkpoint_interval, executor, progress)
     x0 = starting_points(x0, chains)
     d = x0.shape[1]
     target = as_target(target, d, vectorized=vectorized)
@@ -203,7 +201,6 @@ def sample(
         dims=dims,
         target=target,
     )
-    check_path(checkpoint)
     return finish(empty, target, draws, threads, progress, stop, checkpoint, checkpoint_interval,
                   executor)
 
@@ -213,7 +210,8 @@ def finish(result, target, rows, threads, progress, stop, checkpoint, interval, 
     if executor is not None:
         from fastkam.executors import run_through
 
-        return run_through(executor, result, target, rows, stop, checkpoint)
+        return run_through(executor, result, target, rows, progress=progress, stop=stop,
+                           checkpoint=checkpoint, interval=interval)
     return Run(result, target, rows).go(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint, interval=interval
     )
@@ -250,8 +248,12 @@ def resume(
     Result
         With the old draws and the new.
     """
+    stop = as_stop(stop)
+    check_options(checkpoint, checkpoint_interval, executor, progress)
     if isinstance(result, (str, os.PathLike)):
         result = load(result)
+    if not isinstance(result, Result):
+        raise TypeError(f"result must be a Result or the path of one, not {result!r}")
     if draws is None:
         rows = result.requested
     else:
@@ -261,9 +263,8 @@ def resume(
     if target is None:
         raise ValueError("target must be given: a result from a file does not hold the density")
     target = as_target(target, result.d, vectorized=vectorized)
-    check_path(checkpoint)
     return finish(result, target, rows, number_of_threads(threads, target), progress,
-                  as_stop(stop), checkpoint, checkpoint_interval, executor)
+                  stop, checkpoint, checkpoint_interval, executor)
 
 
 # ---- arguments ----
@@ -271,10 +272,7 @@ def resume(
 
 def starting_points(x0, chains):
     """x0 as (chains, d)."""
-    try:
-        x0 = np.array(x0, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"x0 must be an array of numbers, not {x0!r}") from None
+    x0 = real_array("x0", x0)
     if x0.ndim not in (1, 2) or x0.size == 0:
         raise ValueError(f"x0 must have shape (d,) or (chains, d), not {x0.shape}")
     if x0.ndim == 2 and len(x0) != chains:
@@ -300,12 +298,6 @@ def seed_sequence(seed):
         ) from None
 
 
-def check_bit_generator(name):
-    if name not in BIT_GENERATORS:
-        raise ValueError(f"bit_generator must be one of {list(BIT_GENERATORS)}, not {name!r}")
-    return name
-
-
 def number_of_threads(threads, target):
     if threads is not None:
         threads = check_integer("threads", threads, least=1)
@@ -321,6 +313,24 @@ def has_gil():
     return getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
+def check_options(checkpoint, interval, executor, progress):
+    """Refuse, before any work, what only shows later."""
+    check_path(checkpoint)
+    check_number("checkpoint_interval", interval, least=0)
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor must be a concurrent.futures.Executor, not {executor!r}")
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise TypeError(f"progress must be True, False, None or a function, not {progress!r}")
+
+
 def check_path(checkpoint):
-    if checkpoint is not None and not Path(checkpoint).absolute().parent.is_dir():
-        raise ValueError(f"checkpoint must be in a folder that exists, not {str(checkpoint)!r}")
+    """Refuse, before any work, a checkpoint that could not be written."""
+    if checkpoint is None:
+        return
+    if not isinstance(checkpoint, (str, os.PathLike)):
+        raise TypeError(f"checkpoint must be a path, not {checkpoint!r}")
+    path = Path(checkpoint).absolute()
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"checkpoint must be a file in a folder that exists, not {checkpoint!r}")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"checkpoint={str(checkpoint)!r} is in a folder without permission")

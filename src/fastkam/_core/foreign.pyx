@@ -6,8 +6,7 @@ from libc.stdint cimport uintptr_t
 
 from fastkam._core.target cimport Target
 from fastkam.target cimport (
-    FK_NEEDS_GIL, FK_SERIAL, FK_TARGET_ABI, FK_TARGET_CAPSULE, fk_logp_fn, fk_logp_grad_fn,
-    fk_target,
+    FK_SERIAL, FK_TARGET_ABI, FK_TARGET_CAPSULE, fk_logp_fn, fk_logp_grad_fn, fk_target,
 )
 
 import ctypes
