@@ -83,13 +83,10 @@ def read(path):
     """(header, arrays) of a file that `write` made; ValueError where it is no such file."""
     path = Path(path)
     try:
-        with open(path, "rb") as file:
-            if file.read(2) != b"PK":
-                raise ValueError("it is not an .npz file")
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
+            arrays = {name: content[name] for name in content.files}
             header = dict(json.loads(arrays.pop(HEADER).tobytes()))
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError) as error:
+    except (zipfile.BadZipFile, AttributeError, KeyError, TypeError, ValueError, EOFError) as error:
         raise ValueError(f"{path} is not a whole fastkam result: {error}") from error
     if header.pop("format", None) != FORMAT:
         raise ValueError(f"{path} has a format that this version of fastkam does not know")

@@ -324,8 +324,9 @@ class Members:
                 fault.chain = self.indices[fault.chain]
                 raise
             seconds = time.perf_counter() - begun
+            made = self.chains[0].t - t  # fewer than asked for at the end of warm-up
             growth = np.clip(CHUNK_SECONDS / max(seconds, 1e-9), 0.1, 8.0)
-            self.size = max(1, int(self.size * growth))
+            self.size = max(1, int(made * growth))
 
 
 class BlasLimit:
