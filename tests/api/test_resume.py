@@ -280,7 +280,7 @@ def test_a_full_disk_in_mid_run_is_warned_of_and_passes(full_disk, tmp_path):
 def test_a_full_disk_at_the_end_is_an_error_with_the_draws(full_disk, good):
     old = good.read_bytes()
     full_disk(True)
-    with pytest.raises(fk.SamplingError, match="complete, but checkpoint=.*No space left") as seen:
+    with pytest.raises(fk.SamplingError, match=r"complete, but checkpoint=.*No space left") as seen:
         fk.sample(densities.python, np.ones(D), draws=20, seed=1, checkpoint=good)
     assert seen.value.result.draws.shape == (4, 20, D)
     assert isinstance(seen.value.__cause__, OSError)
@@ -292,6 +292,6 @@ def test_a_full_disk_does_not_hide_the_densitys_error(full_disk, good):
         raise Stop("for another reason")
 
     full_disk(True)
-    with pytest.raises(fk.SamplingError, match="Stop: for another reason.*No space left") as seen:
+    with pytest.raises(fk.SamplingError, match=r"Stop: for another reason.*No space left") as seen:
         fk.sample(density, np.ones(D), seed=1, checkpoint=good)
     assert isinstance(seen.value.__cause__, Stop)

@@ -84,8 +84,8 @@ def test_a_chunk_cut_short_does_not_make_the_next_one_long(library):
     fk.sample(target, np.ones(D), draws=900, tune=74, chains=1, threads=1, seed=1,
               progress=lambda p: steps.append(p.steps))
     sizes = np.diff([0, *steps[:-1]])
-    assert sizes[:4].tolist() == [1, 8, 64, 1]  # 1 + 8 + 64 + 1 is the end of warm-up
-    assert sizes[4] <= 8
+    assert 74 in steps
+    assert (sizes[1:] <= 8 * sizes[:-1]).all()
 
 
 # ---- progress ----
@@ -177,7 +177,7 @@ def test_evaluations(count, threads):
 def test_time():
     result = fk.sample(densities.python, np.ones(D), draws=10**6, stop=fk.stop.Time(0.2), **OPTIONS)
     assert result.status == "stopped"
-    assert 0.2 <= result.seconds
+    assert result.seconds >= 0.2
     assert 0 < result.trace.rows < 10**6
 
 
