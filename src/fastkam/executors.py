@@ -57,7 +57,8 @@ class Dispatch(Run):
                     if self.is_unknown(future):
                         pending[self.submit(part, rows, anew=True)] = part
                     else:
-                        failure = failure or self.take(future, part)
+                        problem = self.take(future, part)
+                        failure = failure or problem
                 if failure is not None:
                     self.tasks.halt(pending)  # those that have begun are waited for
                 elif between():

@@ -13,6 +13,7 @@ from fastkam.trace import Trace
 
 FIELDS = ("sampler", "schedule", "tune", "thin", "keep_warmup", "requested", "bit_generator",
           "names", "dims", "seconds", "status")
+SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
 
 
 class Result:
@@ -142,7 +143,7 @@ class Result:
     def save(self, path):
         """Write everything but the density to the file `path` (a .npz without pickle)."""
         header = {name: getattr(self, name) for name in FIELDS}
-        header["seed"] = {"entropy": self.seed.entropy, "spawn_key": list(self.seed.spawn_key)}
+        header["seed"] = {name: getattr(self.seed, name) for name in SEED}
         header["stat_names"] = self.trace.stat_names
         header["generators"] = list(self.generators)
         arrays = {"x0": self.x0}
@@ -214,7 +215,7 @@ def from_parts(header, arrays):
     return Result(
         **header,
         x0=x0,
-        seed=np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"])),
+        seed=np.random.SeedSequence(**seed),
         trace=Trace.from_arrays(under("trace."), stat_names),
         warmup=Trace.from_arrays(under("warmup."), stat_names),
         states=[under(f"chain{k}.") for k in range(len(x0))],
@@ -232,9 +233,11 @@ def check_bit_generator(name):
 
 
 def child(seed, k):
-    """The k-th child that ``seed.spawn`` would give first, without changing `seed`."""
+    """The k-th child that ``seed.spawn`` would give next, without changing `seed`."""
     return np.random.SeedSequence(
-        seed.entropy, spawn_key=(*seed.spawn_key, k), pool_size=seed.pool_size
+        seed.entropy,
+        spawn_key=(*seed.spawn_key, seed.n_children_spawned + k),
+        pool_size=seed.pool_size,
     )
 
 

@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import nullcontext
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -329,25 +329,12 @@ class Members:
             self.size = max(1, int(made * growth))
 
 
-class BlasLimit:
-    """Counts the runs under way in this process: the first limits BLAS, the last releases it."""
+def one_blas_thread():
+    """A context in which BLAS has one thread, where that can be undone for certain.
 
-    def __init__(self):
-        self.lock, self.runs, self.limits = threading.Lock(), 0, None
-
-    @contextmanager
-    def __call__(self):
-        with self.lock:
-            if self.runs == 0:
-                self.limits = threadpool_limits(1, user_api="blas")
-            self.runs += 1
-        try:
-            yield
-        finally:
-            with self.lock:
-                self.runs -= 1
-                if self.runs == 0:
-                    self.limits.restore_original_limits()
-
-
-one_blas_thread = BlasLimit()
+    The number belongs to the process, and runs that begin and end in several threads would undo
+    each other's limit in the wrong order; only those of the main thread are sure to be nested.
+    """
+    if threading.current_thread() is threading.main_thread():
+        return threadpool_limits(1, user_api="blas")
+    return nullcontext()

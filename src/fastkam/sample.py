@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import os
 import sys
@@ -284,7 +285,7 @@ def starting_points(x0, chains):
 def seed_sequence(seed):
     """A SeedSequence from anything numpy takes as a seed."""
     if isinstance(seed, np.random.SeedSequence):
-        return seed
+        return copy.deepcopy(seed)  # its owner may go on spawning
     if isinstance(seed, np.random.Generator):
         seed = seed.bit_generator
     if isinstance(seed, np.random.BitGenerator):

@@ -95,7 +95,7 @@ class Time(StopRule):
     def __post_init__(self):
         limit = self.limit
         if isinstance(limit, str):
-            found = re.fullmatch(r"\s*([0-9.]+)\s*(s|min|h)\s*", limit)
+            found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(s|min|h)\s*", limit)
             if not found:
                 raise ValueError(f'limit must be like "90s", "10min" or "2h", not {limit!r}')
             limit = float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]]
