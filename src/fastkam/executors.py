@@ -7,6 +7,7 @@ import pickle
 import threading
 import traceback
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import nullcontext, suppress
 
 from fastkam._core.engine import Fault
 from fastkam.progress import Progress
@@ -37,6 +38,7 @@ class Dispatch(Run):
         super().__init__(result, target, rows)
         start = super().result("new")
         self.states, self.generators = list(start.states), list(start.generators)
+        self.groups = []  # the workers have them
         # one thread at a time may call a serial target; a process has a target of its own
         local = type(executor) is ThreadPoolExecutor
         one_task = target.batched or (local and target.serial)
@@ -64,7 +66,8 @@ class Dispatch(Run):
                 elif between():
                     return True
         finally:
-            self.tasks.halt(pending)
+            if pending:  # not for a stage that has ended well: what is halted stays so
+                self.tasks.halt(pending)
             for future in wait(pending, timeout=self.tasks.patience).done:
                 if not self.is_unknown(future):
                     self.take(future, pending[future])
@@ -205,17 +208,16 @@ class RemoteTasks:
 
 
 known_targets = {}  # of this worker, by digest
+one_at_a_time = threading.RLock()
 
 
 def run_sent(digest, payload, piece, rows, most_steps):
     """As `run_part`, in a worker; None where it does not know the target of that digest."""
-    if digest not in known_targets:
-        if payload is None:
-            return None
-        while len(known_targets) >= N_KEPT:
-            known_targets.pop(next(iter(known_targets)))
-        known_targets[digest] = pickle.loads(payload)
-    result, failure = run_part(known_targets[digest], piece, rows, most_steps)
+    target = known_target(digest, payload)
+    if target is None:
+        return None
+    with one_at_a_time if target.serial else nullcontext():  # a worker may have several threads
+        result, failure = run_part(target, piece, rows, most_steps)
     if isinstance(failure, Fault):
         failure.cause = portable_error(failure.cause)
     elif failure is not None:
@@ -223,27 +225,36 @@ def run_sent(digest, payload, piece, rows, most_steps):
     return result, failure
 
 
+def known_target(digest, payload):
+    with one_at_a_time:
+        if digest not in known_targets and payload is not None:
+            while len(known_targets) >= N_KEPT:
+                known_targets.pop(next(iter(known_targets)))
+            known_targets[digest] = pickle.loads(payload)
+        return known_targets.get(digest)
+
+
 def portable_target(target):
     """The target as bytes: by pickle, or else by cloudpickle where it is installed."""
-    try:
+    writers = [pickle.dumps]
+    with suppress(ImportError):
         import cloudpickle
-    except ImportError:
-        cloudpickle = None
-    function = getattr(target, "function", None)
-    # plain pickle writes a function of the main program as a name, which workers may not have
-    by_value = getattr(function, "__module__", None) == "__main__"
-    if cloudpickle is not None and by_value:
-        return cloudpickle.dumps(target)
-    try:
-        return pickle.dumps(target)
-    except Exception as error:
-        if cloudpickle is not None and function is not None:
-            return cloudpickle.dumps(target)
-        what = target if function is None else function
-        raise TypeError(
-            f"target {what!r} cannot be sent to the workers of executor: {error}; define the "
-            "function in a module, install cloudpickle, or give a fastkam.TargetRecipe"
-        ) from error
+
+        writers.append(cloudpickle.dumps)
+    for dumps in writers:
+        try:
+            payload = dumps(target)
+        except Exception as error:
+            problem = error
+        else:
+            # pickle names what the main program defines; workers may have another main program
+            if b"__main__" not in payload or dumps is writers[-1]:
+                return payload
+    what = getattr(target, "function", target)
+    raise TypeError(
+        f"target {what!r} cannot be sent to the workers of executor: {problem}; define the "
+        "function in a module, install cloudpickle, or give a fastkam.TargetRecipe"
+    ) from problem
 
 
 def portable_error(error):

@@ -107,7 +107,7 @@ def sample(
 
     Parameters
     ----------
-    target : callable, pointer or Target
+    target : callable, pointer, Target or TargetRecipe
         The log density, up to a constant, in any form that `as_target` takes. -inf or NaN means
         that the point is impossible: it is rejected and counted.
     x0 : array (d,) or (chains, d)
@@ -149,8 +149,8 @@ def sample(
     checkpoint_interval : float
         Seconds.
     executor : concurrent.futures.Executor, optional
-        Run each chain (each group, for a vectorized target) as a task of this executor; target and
-        parameters must be picklable.
+        Run each chain (all of them together, for a vectorized target) as a task of this executor.
+        The target must be picklable, or a `TargetRecipe`.
     bit_generator : str
         A bit generator of numpy.random: PCG64, PCG64DXSM, Philox, SFC64 or MT19937.
 

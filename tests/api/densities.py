@@ -61,6 +61,12 @@ double slow(int n, double *x)
     return value(x);
 }
 
+double nowhere(int n, double *x)
+{
+    usleep(20000);
+    return -INFINITY;
+}
+
 int other_form(double x) { return 0; }
 """
 
@@ -106,6 +112,7 @@ def ctypes_function(path, name):
         "scipy_form": (ctypes.c_double, [ctypes.c_int, DOUBLES, ctypes.c_void_p]),
         "plain_form": (ctypes.c_double, [ctypes.c_int, DOUBLES]),
         "slow": (ctypes.c_double, [ctypes.c_int, DOUBLES]),
+        "nowhere": (ctypes.c_double, [ctypes.c_int, DOUBLES]),
         "own_form": (ctypes.c_int, [ctypes.c_size_t, DOUBLES, DOUBLES, ctypes.c_void_p]),
         "faulty": (ctypes.c_int, [ctypes.c_size_t, DOUBLES, DOUBLES, ctypes.c_void_p]),
         "other_form": (ctypes.c_int, [ctypes.c_double]),

@@ -1,7 +1,9 @@
 """The examples of docs/: every file they name is written, every command and every block is run."""
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ def test_examples_run(page, tmp_path, monkeypatch):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     space = {"__name__": page}
     blocks = BLOCK.findall((DOCS / page).read_text())
     assert blocks

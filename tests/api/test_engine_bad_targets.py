@@ -1,10 +1,12 @@
 """Densities that misbehave: what is rejected, what stops a run, and that no draw is lost."""
 
+import _thread
 import ctypes
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import densities
@@ -303,6 +305,17 @@ def test_an_interrupt_inside_the_density(at, threads):
     assert part.status == "interrupted"
     assert caught[0].filename == __file__
     assert_same(part.resume(), fk.sample(Failing(0), np.ones(D), **options))
+
+
+@pytest.mark.parametrize("chains", [1, 2])
+def test_an_interrupt_in_the_search_for_a_start(library, chains):
+    """Each of the hundred points takes a compiled density 20 ms; the GIL is free meanwhile."""
+    timer = threading.Timer(0.1, _thread.interrupt_main)
+    timer.start()
+    with pytest.warns(fk.SamplingWarning, match="interrupted after"):
+        result = fk.sample(ctypes_function(library, "nowhere"), np.zeros(D), chains=chains)
+    timer.join()
+    assert result.evaluations == 0
 
 
 SCRIPT = """

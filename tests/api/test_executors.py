@@ -154,6 +154,19 @@ def test_milestones_and_checkpoints(tmp_path):
     assert_same(part.resume(250 - part.trace.rows), whole)
 
 
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, Loopback])
+def test_time_ends_a_run_of_tasks(pool):
+    """What tasks had brought by then is a run that goes on as ever."""
+    with pool(2) as executor:
+        part = fk.sample(densities.python, executor=executor, stop=fk.stop.Time(0.1),
+                         **OPTIONS | {"draws": 100_000})
+    assert part.status == "stopped"
+    rows = int(part.trace.counts.max()) + 10
+    assert rows < 100_000
+    whole = fk.sample(densities.python, **OPTIONS | {"draws": rows})
+    assert_same(part.resume(10), whole)
+
+
 # ---- failures ----
 
 FAILING = OPTIONS | {"x0": np.array([[0.0, 0.0], [2.9, 4.0], [0.0, 0.0]]), "draws": 30, "tune": 5,

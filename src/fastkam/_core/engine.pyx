@@ -4,6 +4,7 @@ A step that cannot be finished, because the target failed or was interrupted, is
 proposal is kept, and the next run begins with its evaluation. So a chain can be stopped at any
 evaluation and go on bit for bit as if it had not been.
 """
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport INFINITY, ceil, exp, isfinite, isnan, pow
 from libc.limits cimport INT_MIN
@@ -304,6 +305,7 @@ cdef class Group:
 
     def search(self):
         cdef ChainState s
+        cdef int fault
         origins = np.array([s.x for s in self.chains])
         for attempt in range(N_SEARCH + 1):
             todo = False
@@ -318,7 +320,13 @@ cdef class Group:
                         s.y[:] = s.x
             if not todo:
                 return
-            if self.evaluate():
+            PyErr_CheckSignals()    # a hundred evaluations may take long
+            if self.target.needs_gil:
+                fault = self.evaluate()
+            else:
+                with nogil:
+                    fault = self.evaluate()
+            if fault:
                 raise self.error()
             for s in self.chains:
                 if not isfinite(s.c.logp_x) and s.status == GOOD:
