@@ -101,12 +101,9 @@ class Run:
             raise SamplingError(f"the run was stopped by {what}; {kept}{unwritten.text}",
                                 result=result) from failure
         if reason == "interrupted":
-            warnings.warn(
-                f"interrupted after {result.trace.counts.tolist()} of {self.rows} draws a chain; "
-                f"result.resume() goes on from there{unwritten.text}",
-                SamplingWarning,
-                stacklevel=5,
-            )
+            made = f"{result.trace.counts.tolist()} of {self.rows} draws a chain"
+            text = f"interrupted after {made}; result.resume() goes on from there{unwritten.text}"
+            warnings.warn(SamplingWarning(text, result=result), stacklevel=5)
         elif unwritten.error:
             raise SamplingError(f"the run is {reason}{unwritten.text}; {kept}",
                                 result=result) from unwritten.error

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 from pathlib import Path
 
 import densities
@@ -305,6 +306,14 @@ def test_an_interrupt_inside_the_density(at, threads):
     assert part.status == "interrupted"
     assert caught[0].filename == __file__
     assert_same(part.resume(), fk.sample(Failing(0), np.ones(D), **options))
+
+
+def test_an_interrupt_where_warnings_are_errors_keeps_the_draws():
+    options = {"tune": 50, "draws": 60, "chains": 1, "seed": 3}
+    warnings.simplefilter("error")  # undone by pytest
+    with pytest.raises(fk.SamplingWarning) as caught:
+        fk.sample(Failing(90, KeyboardInterrupt), np.ones(D), **options)
+    assert_same(caught.value.result.resume(), fk.sample(Failing(0), np.ones(D), **options))
 
 
 @pytest.mark.parametrize("chains", [1, 2])

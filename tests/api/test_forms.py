@@ -221,6 +221,9 @@ def test_numba_arguments_division_and_exceptions():
 
 def test_numba_functions_that_are_refused():
     numba = pytest.importorskip("numba")
+    target = fk.as_target(numba.njit(lambda x: (0.0, np.zeros(3))), D)
+    with pytest.raises(TypeError, match=r"the gradient must be a real array of shape \(2,\)"):
+        target.logp_grad(np.zeros(D))
     with pytest.raises(TypeError, match="must return a number"):
         fk.as_target(numba.njit(lambda x: x), D)
     with pytest.raises(TypeError, match="numba cannot compile"):

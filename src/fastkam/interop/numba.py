@@ -14,7 +14,7 @@ except ImportError as error:
         "a numba target needs numba: pip install 'fastkam[numba]'"
     ) from error
 
-RAISED = -100
+RAISED, WRONG_SIZE = -100, -101
 POINTER = types.CPointer(types.float64)
 LOGP = types.intc(types.uintp, POINTER, POINTER, types.voidptr)
 LOGP_GRAD = types.intc(types.uintp, POINTER, POINTER, POINTER, types.voidptr)
@@ -44,6 +44,8 @@ class NumbaTarget(AddressTarget):
 
     def fault(self, rc, x):
         """The exception of `f` at x, from its Python source: that has a traceback."""
+        if rc == WRONG_SIZE:
+            return TypeError(f"the gradient must be a real array of shape {x.shape}")
         if rc != RAISED:
             return None
         try:
@@ -108,10 +110,11 @@ def wrap_logp_grad(inner, args):
         rc = 0
         try:
             value, gradient = density(numba.carray(x, n))
-            if gradient.size != n:
-                raise ValueError("the gradient has another size than the point")
-            out[0] = value
-            numba.carray(grad, n)[:] = gradient
+            if gradient.size == n:
+                out[0] = value
+                numba.carray(grad, n)[:] = gradient
+            else:
+                rc = WRONG_SIZE
         except Exception:
             rc = RAISED
         return rc
