@@ -6,7 +6,7 @@
 
 from pathlib import Path
 
-from fastkam import kernels, samplers, schedules, stop
+from fastkam import diagnostics, kernels, plots, samplers, schedules, stop, targets
 from fastkam._core.target import Target
 from fastkam._version import __version__
 from fastkam.errors import SamplingError, SamplingWarning
@@ -14,7 +14,15 @@ from fastkam.recipe import TargetRecipe
 from fastkam.result import Result, load
 from fastkam.sample import as_target, resume, sample
 from fastkam.samplers import (
+    AdaptiveMetropolis,
+    AdaptiveRandomWalk,
+    CholeskyAdaptiveMetropolis,
+    CyclicalKernelAdaptiveMetropolis,
+    GlobalAdaptiveMetropolis,
+    KernelAdaptiveMetropolis,
+    KernelPCAMetropolis,
     RandomWalk,
+    RaoBlackwellisedAdaptiveMetropolis,
     RobustAdaptiveMetropolis,
 )
 
@@ -29,7 +37,15 @@ def get_include():
 
 
 __all__ = [
+    "AdaptiveMetropolis",
+    "AdaptiveRandomWalk",
+    "CholeskyAdaptiveMetropolis",
+    "CyclicalKernelAdaptiveMetropolis",
+    "GlobalAdaptiveMetropolis",
+    "KernelAdaptiveMetropolis",
+    "KernelPCAMetropolis",
     "RandomWalk",
+    "RaoBlackwellisedAdaptiveMetropolis",
     "Result",
     "RobustAdaptiveMetropolis",
     "SamplingError",
@@ -38,12 +54,15 @@ __all__ = [
     "TargetRecipe",
     "__version__",
     "as_target",
+    "diagnostics",
     "get_include",
     "kernels",
     "load",
+    "plots",
     "resume",
     "sample",
     "samplers",
     "schedules",
     "stop",
+    "targets",
 ]

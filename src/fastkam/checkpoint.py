@@ -87,7 +87,7 @@ def read(path):
             arrays = {name: content[name] for name in content.files}
             header = dict(json.loads(arrays.pop(HEADER).tobytes()))
     except (zipfile.BadZipFile, AttributeError, KeyError, TypeError, ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not a whole fastkam result: {error}") from error
+        raise ValueError(f"{path} is not a fastkam result: {error}") from error
     if header.pop("format", None) != FORMAT:
         raise ValueError(f"{path} has a format that this version of fastkam does not know")
     return revived(header), arrays

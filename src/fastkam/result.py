@@ -126,6 +126,12 @@ class Result:
 
         return to_datatree(self)
 
+    def to_arviz(self):
+        """What the installed ArviZ takes: a DataTree, or an InferenceData before ArviZ 1.0."""
+        from fastkam.interop.arviz import to_arviz
+
+        return to_arviz(self)
+
     def __repr__(self):
         return (
             f"<Result of {type(self.sampler).__name__}: {self.chains} chains, "
@@ -199,7 +205,7 @@ def load(path):
     try:
         return from_parts(header, arrays)
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a whole fastkam result: {error!r}") from error
+        raise ValueError(f"{path} is not a fastkam result: {error!r}") from error
 
 
 def from_parts(header, arrays):

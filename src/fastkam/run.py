@@ -217,7 +217,7 @@ def describe(fault, step):
     if fault.code == 0:
         what = "no finite log density at the start, nor at 100 points around it"
     elif fault.cause is not None:
-        what = f"the density raised {type(fault.cause).__name__}: {fault.cause}"
+        what = f"the target raised {type(fault.cause).__name__}: {fault.cause}"
     elif fault.code == INFINITE:
         what = "the log density is +inf, which no density is"
     else:
@@ -273,7 +273,7 @@ class Members:
         self.limit = None
         self.chains = []
         for k in indices:
-            kernel = result.sampler.kernel(result.x0[k])
+            kernel = result.sampler.build(result.x0[k])
             chain = ChainState(kernel, result.generator(k), result.x0[k])
             if result.states:
                 chain.restore(result.states[k])

@@ -183,7 +183,7 @@ def sample(
     sampler, schedule, stop = as_sampler(sampler), as_schedule(schedule), as_stop(stop)
     sampler.check_run(schedule, tune)
     schedule.compiled(sampler, d, tune)
-    sampler.kernel(x0[0])  # refuses parameters that do not fit the dimension
+    sampler.build(x0[0])  # refuses parameters that do not fit the dimension
     threads = number_of_threads(threads, target)
     stat_names = tuple(sampler.kernel_class().STATS)
     empty = Result(

@@ -10,6 +10,7 @@ import subprocess
 import numpy as np
 
 import fastkam as fk
+from fastkam.samplers import SAMPLERS
 
 D = 2
 DOUBLES = ctypes.POINTER(ctypes.c_double)
@@ -155,6 +156,13 @@ def with_gradient(kind, path):
         return fk.as_target(Provider(path), D)
     f = vectorized_pair if kind == "vectorized" else python_pair
     return fk.as_target(f, D, vectorized=kind == "vectorized", gradient=True)
+
+
+def short(name):
+    """The sampler of that name, with cycles that fit into a short run."""
+    cls = SAMPLERS[name]
+    cycle = {"cycle": 20} if "cycle" in cls.__dataclass_fields__ else {}
+    return cls(**cycle)
 
 
 def assert_same(one, other):

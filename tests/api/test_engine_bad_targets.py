@@ -13,7 +13,7 @@ from pathlib import Path
 import densities
 import numpy as np
 import pytest
-from densities import D, assert_same, ctypes_function
+from densities import D, assert_same, ctypes_function, short
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS
@@ -113,7 +113,7 @@ class Failing:
 @pytest.mark.parametrize("at", [1, 2, 40, 105])
 def test_a_run_that_failed_goes_on_bit_for_bit(name, vectorized, at):
     """At the start, in warm-up and in the draws: resume is as if nothing had happened."""
-    options = {"sampler": name, "tune": 50, "draws": 60, "chains": 2, "seed": 3}
+    options = {"sampler": short(name), "tune": 50, "draws": 60, "chains": 2, "seed": 3}
 
     def target(f):
         return fk.as_target(f, D, vectorized=vectorized, gradient=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 import densities
 import numpy as np
 import pytest
-from densities import D, Provider, assert_same, with_gradient
+from densities import D, Provider, assert_same, short, with_gradient
 
 import fastkam as fk
 from fastkam import executors
@@ -73,10 +73,11 @@ def dies_beyond_three(x):
 @pytest.mark.parametrize("kind", ["python", "vectorized"])
 def test_the_same_draws(processes, kind, name):
     target = with_gradient(kind, None)
-    expected = fk.sample(target, sampler=name, **OPTIONS)
+    expected = fk.sample(target, sampler=short(name), **OPTIONS)
     with ThreadPoolExecutor(2) as threads:
         for executor in (threads, processes, Loopback()):
-            assert_same(fk.sample(target, sampler=name, executor=executor, **OPTIONS), expected)
+            result = fk.sample(target, sampler=short(name), executor=executor, **OPTIONS)
+            assert_same(result, expected)
 
 
 def test_compiled_targets_travel_as_recipes(library, processes):

@@ -5,7 +5,7 @@ import ctypes
 import densities
 import numpy as np
 import pytest
-from densities import D, Provider, assert_same, ctypes_function, python
+from densities import D, Provider, assert_same, ctypes_function, python, short
 from scipy import LowLevelCallable
 
 import fastkam as fk
@@ -117,7 +117,7 @@ def test_numba_forms(numba_forms, form):
 def test_the_same_seed_gives_the_same_chain_whatever_the_form(
         library, api_module, numba_forms, name):
     def run(target, **options):
-        return fk.sample(target, POINT, sampler=name, draws=60, tune=40, chains=2, seed=5,
+        return fk.sample(target, POINT, sampler=short(name), draws=60, tune=40, chains=2, seed=5,
                          **options)
 
     pairs = {kind: densities.with_gradient(kind, library) for kind in ("python", "vectorized", "c")}

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import densities
 import numpy as np
 import pytest
-from densities import D, assert_same, with_gradient
+from densities import D, assert_same, short, with_gradient
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS
@@ -21,7 +21,7 @@ OPTIONS = {"tune": 100, "chains": 3, "seed": 2}
 def test_the_number_of_threads_changes_nothing(library, name, kind):
     target = with_gradient(kind, library)
     one, *others = (
-        fk.sample(target, np.ones(D), draws=150, sampler=name, threads=threads, **OPTIONS)
+        fk.sample(target, np.ones(D), draws=150, sampler=short(name), threads=threads, **OPTIONS)
         for threads in (1, 2, 3)
     )
     for other in others:

@@ -1,0 +1,105 @@
+"""The kernels of KAM, the fused kernel-gradient pass, and the covariance that comes of it."""
+import os
+
+from fastkam._core.linalg cimport cholesky
+
+import numpy as np
+
+LANES = 8
+CELLS, FIRST_OCTAVE, OCTAVES = FK_CELLS, FK_FIRST_OCTAVE, FK_OCTAVES
+
+cdef fk_kernel_pass_fn pass_for(level):
+    cdef bytes name = b"" if level is None else level.encode()
+    cdef fk_kernel_pass_fn found = fk_kernel_pass_for(name)
+    if found == NULL:
+        raise ValueError(f"FASTKAM_LEVEL={level!r} is not an instruction set of this processor")
+    return found
+
+kernel_pass = pass_for(os.environ.get("FASTKAM_LEVEL"))     # "base", "avx2", "avx512"
+
+
+cdef Py_ssize_t pass_work(Py_ssize_t d) noexcept nogil:
+    """How many doubles a pass works in."""
+    return fk_kernel_pass_work(d)
+
+
+cdef class KernelFunction:
+    """A kernel in the form that the pass takes.
+
+    Parameters
+    ----------
+    kind : str
+        "linear", "gaussian" or "matern".
+    length, order : float
+        l, and v for Matern.
+    table, origin, a, b :
+        See kernel_pass.h; for Matern only.
+    """
+
+    def __init__(self, kind, length=1.0, order=1.0, table=None, origin=0.0, a=0.0, b=0.0):
+        self.k.kind = {"linear": FK_LINEAR, "gaussian": FK_GAUSSIAN, "matern": FK_MATERN}[kind]
+        self.k.length, self.k.order = length, order
+        self.k.origin, self.k.a, self.k.b = origin, a, b
+        if table is not None:
+            self.table = table
+            self.k.table = &self.table[0, 0]
+            self.k.degree = self.table.shape[1] - 1
+
+    def moments(self, y, z):
+        """Q = sum_i M_i M_i' (d, d) and s = sum_i M_i (d,), M_i = 2 grad_y k(y, z_i)."""
+        cdef const double[::1] point = np.ascontiguousarray(y, dtype=float)
+        cdef const double[:, :, ::1] blocks = blocked(z)
+        cdef Py_ssize_t d = point.shape[0]
+        cdef Py_ssize_t n = len(z)
+        cdef double[::1, :] Q = np.zeros((d, d), order="F")
+        cdef double[::1] s = np.zeros(d)
+        cdef double[::1] work = np.empty(fk_kernel_pass_work(d))
+        if n:
+            kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &point[0], &work[0], &Q[0, 0], &s[0])
+        lower = np.asarray(Q)
+        return lower + np.tril(lower, -1).T, np.asarray(s)
+
+
+def blocked(z):
+    """The points z (n, d) in blocks (ceil(n / 8), d, 8), padded with zeros."""
+    z = np.asarray(z, dtype=float)
+    n, d = z.shape
+    blocks = -(-n // LANES)
+    padded = np.zeros((blocks * LANES, d))
+    padded[:n] = z
+    return np.ascontiguousarray(padded.reshape(blocks, LANES, d).transpose(0, 2, 1))
+
+
+cdef int proposal_factor(
+        Py_ssize_t d, Py_ssize_t n, double gamma, double nu, const double *Q, const double *s,
+        double *L) noexcept nogil:
+    """L L' = gamma^2 I + nu^2 (Q - s s' / n); 1 where that overflows, else 0."""
+    cdef Py_ssize_t i, j
+    cdef double c = nu * nu
+    for j in range(d):
+        for i in range(j, d):
+            L[i + j * d] = c * (Q[i + j * d] - s[i] * s[j] / n) if n > 0 else 0.0
+        L[j + j * d] += gamma * gamma
+    return cholesky(d, L)
+
+
+cdef void gradients(
+        const fk_kernel *k, Py_ssize_t n, Py_ssize_t d, const double *z, const double *y,
+        double *M) noexcept nogil:
+    """M_i = 2 grad_y k(y, z_i) = w_i (z_i - y), (n, d), from z in blocks."""
+    cdef Py_ssize_t b, j, l
+    cdef const double *block
+    cdef double[8] w
+    cdef double D
+    for b in range(0, n, 8):
+        block = z + b * d
+        for l in range(8):
+            w[l] = 0
+        for j in range(d):
+            for l in range(8):
+                D = block[8 * j + l] - y[j]
+                w[l] += D * D
+        fk_kernel_weights(k, w)
+        for l in range(min(8, n - b)):
+            for j in range(d):
+                M[(b + l) * d + j] = w[l] * (block[8 * j + l] - y[j])

@@ -1,0 +1,48 @@
+"""Adaptive Metropolis.
+
+    y     = x + sqrt(lambda) L e,       e ~ N(0, I),   Sigma = L L'
+    D     = X' - mu                     X' the state after the decision
+    mu    <- mu + g D
+    Sigma <- Sigma + g (D D' - Sigma)
+
+Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18, 343-373.
+Algorithm 2. The factor L is updated, not recomputed: O(d^2) a step.
+"""
+from libc.math cimport sqrt
+from libc.string cimport memcpy
+
+from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.linalg cimport add_Lz
+from fastkam._core.moments cimport learn_moments
+from fastkam._core.rng cimport normals
+
+import numpy as np
+
+
+cdef class AdaptiveMetropolis(Kernel):
+    FIELDS = {
+        "mu": (("d",), "learnt mean"),
+        "L": (("d", "d"), "lower-triangular factor of the learnt covariance"),
+    }
+    cdef public double[::1] mu
+    cdef public double[::1, :] L
+    cdef double[::1] work
+    cdef double scale
+
+    def __init__(self, mean, factor, double scale):
+        self.allocate(d=len(mean))
+        np.asarray(self.mu)[...] = mean
+        np.asarray(self.L)[...] = factor
+        self.work = np.zeros(self.d)
+        self.scale = scale
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        normals(c.rng, c.d, &self.work[0])
+        memcpy(c.y, c.x, c.d * sizeof(double))
+        add_Lz(c.d, sqrt(self.scale), &self.L[0, 0], &self.work[0], c.y)
+        return 0
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        learn_moments(c.d, gain, c.y if c.accepted else c.x, &self.mu[0], &self.L[0, 0],
+                      &self.work[0])
+        return 0

@@ -1,0 +1,85 @@
+"""Adaptive Metropolis that moves the Cholesky factor itself.
+
+    y      = x + sqrt(delta) L e,                e ~ N(0, I)
+    mu    <- mu + g (X' - mu)                    X' the state after the decision
+    w      = L^-1 (X' - mu),                     A = w w' - I
+    L     <- L + g L [A]_lower                   (mask "factor")
+    L     <- L + g [L A]_lower                   (mask "product")
+    delta <- delta + h (accepted / alpha* - 1) delta
+
+Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
+Advances in Neural Information Processing Systems 32, supplement: mask "factor", delta = 1, h = 0.
+[.]_lower keeps the lower triangle with its diagonal. The diagonal of L has a floor. With w from a
+forward solve, v_0 = X' - mu and v_j+1 = v_j - w_j L_:j, column j of L w w' below its diagonal is
+w_j v_j (for the first mask): one pass, O(d^2).
+"""
+from libc.math cimport sqrt
+from libc.string cimport memcpy
+
+from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.linalg cimport add_Lz
+from fastkam._core.rng cimport normals
+
+import numpy as np
+
+
+cdef class CholeskyAdaptiveMetropolis(Kernel):
+    FIELDS = {
+        "mu": (("d",), "learnt mean"),
+        "L": (("d", "d"), "lower-triangular factor of the proposal"),
+        "delta": ((), "global scale"),
+    }
+    STATS = {"delta": "global scale, after the step"}
+    cdef public double[::1] mu
+    cdef public double[::1, :] L
+    cdef public double delta
+    cdef double[::1] v
+    cdef double[::1] D
+    cdef double mean_gain           # 0: the schedule's
+    cdef double scale_gain
+    cdef double target_acceptance
+    cdef double floor
+    cdef bint mask_factor
+
+    def __init__(self, mean, factor, double delta, *, mean_gain, scale_gain, target_acceptance,
+                 floor, mask):
+        self.allocate(d=len(mean))
+        np.asarray(self.mu)[...] = mean
+        np.asarray(self.L)[...] = factor
+        self.delta = delta
+        self.v = np.zeros(self.d)
+        self.D = np.zeros(self.d)
+        self.mean_gain, self.scale_gain = mean_gain or 0.0, scale_gain
+        self.target_acceptance, self.floor = target_acceptance, floor
+        self.mask_factor = mask == "factor"
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        normals(c.rng, c.d, &self.v[0])
+        memcpy(c.y, c.x, c.d * sizeof(double))
+        add_Lz(c.d, sqrt(self.delta), &self.L[0, 0], &self.v[0], c.y)
+        return 0
+
+    cdef int adapt(self, Chain *c, double g) except -1 nogil:
+        cdef Py_ssize_t i, j
+        cdef const double *x = c.y if c.accepted else c.x
+        cdef double *l
+        cdef double *v = &self.v[0]
+        cdef double *D = &self.D[0]
+        cdef double h = self.mean_gain if self.mean_gain > 0 else g
+        cdef double w, r
+        for i in range(c.d):
+            self.mu[i] += h * (x[i] - self.mu[i])
+            D[i] = v[i] = x[i] - self.mu[i]
+        for j in range(c.d):
+            l = &self.L[0, 0] + j * c.d
+            w = v[j] / l[j]
+            for i in range(j, c.d):
+                r = v[i]
+                v[i] -= w * l[i]
+                l[i] += g * (w * (r if self.mask_factor else D[i]) - l[i])
+            l[j] = max(l[j], self.floor)
+        self.delta += self.scale_gain * (c.accepted / self.target_acceptance - 1) * self.delta
+        return 0
+
+    cdef void record(self, Chain *c, double *row) noexcept nogil:
+        row[0] = self.delta

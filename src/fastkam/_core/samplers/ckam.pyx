@@ -1,0 +1,156 @@
+"""Cyclical kernel adaptive Metropolis.
+
+Cycles of T steps; within a cycle, i = 0, ..., T - 1, and T_e = floor(beta T):
+
+    i < T_e    Exploration: a KAM step with history, nu and gamma that begin anew in each cycle,
+               log nu <- log nu + g_i (alpha - alpha*),   g_i = (1 + i)^-eps by default
+    i = T_e    Sigma = R(x) / nu_exp^2,   nu_exp the last nu of Exploration
+    i >= T_e   Sampling: y ~ N(x, nu_i^2 Sigma),   nu_i = nu_0 / 2 (cos(pi i / T) + 1),
+               nu_0 = 2 nu_exp / (cos(beta pi) + 1)
+
+so that nu_i^2 Sigma = r_i^2 R with r_i = (cos(pi i / T) + 1) / (cos(beta pi) + 1).
+
+Li, C. et al., Cyclical kernel adaptive Metropolis. Algorithm 2. As published, Sigma depends on the
+state at which Sampling begins, and z on the states of the same cycle: over whole cycles the target
+is not invariant, and ending adaptation does not mend it. So while it adapts, each cycle leaves its
+(z, nu_exp, length, factor of R) in a bank; once adaptation has ended, each cycle draws an entry of
+the bank, independently of the state, and uses it throughout: every step is then a Metropolis step
+with a kernel that is fixed beforehand.
+"""
+from libc.math cimport M_PI, cos, log
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+from fastkam._core.kernel cimport Chain
+from fastkam._core.linalg cimport add_Lz
+from fastkam._core.rng cimport integer, normals
+from fastkam._core.samplers.kam cimport Decay, KernelAdaptiveMetropolis, decay
+
+from fastkam._core.samplers import kam
+
+import numpy as np
+
+
+cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
+    FIELDS = kam.KernelAdaptiveMetropolis.FIELDS | {
+        "origin": ((), "the step at which cycles began to be counted", "i8"),
+        "F": (("d", "d"), "factor of R at the beginning of Sampling"),
+        "frozen": ((), "whether adaptation has ended", "i8"),
+        "banked": ((), "cycles that have left an entry in the bank", "i8"),
+        "bank_z": (("bank", "blocks", "d", "lanes"), "subsamples"),
+        "bank_n": (("bank",), "their numbers of points", "i8"),
+        "bank_log_nu": (("bank",), "log nu_exp"),
+        "bank_length": (("bank",), "lengths of the kernel"),
+        "bank_F": (("bank", "d", "d"), "factors of R, each transposed"),
+    }
+    STATS = {"log_step_size": "log nu_i, of the step", "exploring": "1 in Exploration, 0 in Sampling"}
+    cdef public int64_t origin
+    cdef public double[::1, :] F
+    cdef public int64_t frozen
+    cdef public int64_t banked
+    cdef public double[:, :, :, ::1] bank_z
+    cdef public int64_t[::1] bank_n
+    cdef public double[::1] bank_log_nu
+    cdef public double[::1] bank_length
+    cdef public double[:, :, ::1] bank_F
+    cdef int64_t T
+    cdef int64_t T_e
+    cdef double cos_beta
+    cdef double first_log_nu
+    cdef double first_length
+    cdef Decay gain
+    cdef bint keep_exploration
+    cdef Py_ssize_t bank
+
+    def __init__(self, d, function, *, cycle, beta, gain, keep_exploration, bank, **options):
+        self.bank = bank
+        super().__init__(d, function, **options)
+        self.T, self.T_e = cycle, int(beta * cycle)
+        self.cos_beta = np.cos(np.pi * beta)
+        self.first_log_nu, self.first_length = self.log_nu, self.length
+        self.gain = Decay(gain.c, gain.k, gain.offset, gain.cap)
+        self.keep_exploration = keep_exploration
+
+    def allocate(self, **sizes):
+        super().allocate(bank=self.bank, **sizes)
+
+    cdef int64_t index(self, Chain *c) noexcept nogil:
+        """i, the place of the step within its cycle."""
+        return (c.t - self.origin) % self.T
+
+    cdef double ratio(self, int64_t i) noexcept nogil:
+        """r_i = nu_i / nu_exp"""
+        return (cos(M_PI * i / self.T) + 1) / (self.cos_beta + 1)
+
+    # ---- propose ----
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        cdef int64_t i = self.index(c)
+        if i == 0:
+            self.begin_cycle(c)
+        c.keep = i >= self.T_e or self.keep_exploration
+        if i < self.T_e:
+            self.age = i
+            if c.accepted and self.at_y.seen:
+                self.at_x, self.at_y = self.at_y, self.at_x
+            self.at_y.seen = self.at_x.factored = False     # gamma is another at each step
+            return self.move(c)
+        if i == self.T_e and not self.frozen:
+            self.begin_sampling(c)
+        normals(c.rng, c.d, &self.e[0])
+        memcpy(c.y, c.x, c.d * sizeof(double))
+        add_Lz(c.d, self.ratio(i), &self.F[0, 0], &self.e[0], c.y)
+        return 0
+
+    cdef void begin_cycle(self, Chain *c) noexcept nogil:
+        cdef int64_t b
+        if not self.frozen:
+            self.clear_history()
+            self.log_nu, self.length = self.first_log_nu, self.first_length
+            return
+        b = integer(c.rng, min(self.banked, self.bank_n.shape[0]))
+        memcpy(&self.z[0, 0, 0], &self.bank_z[b, 0, 0, 0], self.z_bytes())
+        memcpy(&self.F[0, 0], &self.bank_F[b, 0, 0], self.d * self.d * sizeof(double))
+        self.n, self.log_nu, self.length = (
+            self.bank_n[b], self.bank_log_nu[b], self.bank_length[b])
+        self.forget()
+
+    cdef void begin_sampling(self, Chain *c) noexcept nogil:
+        """Keep the factor of R at x, with the last gamma, and put this cycle into the bank."""
+        cdef int64_t b = self.banked % self.bank_n.shape[0]
+        self.forget()
+        self.factor(c.x, &self.at_x)
+        memcpy(&self.F[0, 0], self.at_x.L, self.d * self.d * sizeof(double))
+        self.forget()
+        memcpy(&self.bank_z[b, 0, 0, 0], &self.z[0, 0, 0], self.z_bytes())
+        memcpy(&self.bank_F[b, 0, 0], &self.F[0, 0], self.d * self.d * sizeof(double))
+        self.bank_n[b], self.bank_log_nu[b], self.bank_length[b] = (
+            self.n, self.log_nu, self.length)
+        self.banked += 1
+
+    cdef size_t z_bytes(self) noexcept nogil:
+        return self.z.shape[0] * self.z.shape[1] * self.z.shape[2] * sizeof(double)
+
+    # ---- reverse, adapt, freeze ----
+
+    cdef int reverse(self, Chain *c) except -1 nogil:
+        c.log_q = self.reverse_log_q(c) if self.index(c) < self.T_e else 0.0
+        return 0
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        cdef int64_t i = self.index(c)
+        if i < self.T_e:
+            self.learn_subsample(c)
+            self.log_nu += decay(&self.gain, i + 1) * (c.alpha - self.target_acceptance)
+        return 0
+
+    cdef int freeze(self, Chain *c) except -1 nogil:
+        self.frozen, self.origin = True, c.t
+        self.forget()
+        return 0
+
+    cdef void record(self, Chain *c, double *row) noexcept nogil:
+        # the step is over: c.t counts it already
+        cdef int64_t i = (c.t - 1 - self.origin) % self.T
+        row[0] = self.log_nu + (log(self.ratio(i)) if i >= self.T_e else 0.0)
+        row[1] = i < self.T_e

@@ -1,0 +1,55 @@
+"""Adaptive Metropolis with global adaptive scaling.
+
+    y           = x + sqrt(lambda) L e,         e ~ N(0, I),   Sigma = L L'
+    log lambda <- log lambda + g (alpha - alpha*)
+    mu, Sigma  as in adaptive Metropolis, with the same gain
+
+Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18, 343-373.
+Algorithm 4.
+"""
+from libc.math cimport exp
+from libc.string cimport memcpy
+
+from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.linalg cimport add_Lz
+from fastkam._core.moments cimport learn_moments
+from fastkam._core.rng cimport normals
+
+import numpy as np
+
+
+cdef class GlobalAdaptiveMetropolis(Kernel):
+    FIELDS = {
+        "mu": (("d",), "learnt mean"),
+        "L": (("d", "d"), "lower-triangular factor of the learnt covariance"),
+        "log_scale": ((), "log lambda"),
+    }
+    STATS = {"log_scale": "log lambda, after the step"}
+    cdef public double[::1] mu
+    cdef public double[::1, :] L
+    cdef public double log_scale
+    cdef double[::1] work
+    cdef double target_acceptance
+
+    def __init__(self, mean, factor, double scale, double target_acceptance):
+        self.allocate(d=len(mean))
+        np.asarray(self.mu)[...] = mean
+        np.asarray(self.L)[...] = factor
+        self.log_scale = np.log(scale)
+        self.work = np.zeros(self.d)
+        self.target_acceptance = target_acceptance
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        normals(c.rng, c.d, &self.work[0])
+        memcpy(c.y, c.x, c.d * sizeof(double))
+        add_Lz(c.d, exp(0.5 * self.log_scale), &self.L[0, 0], &self.work[0], c.y)
+        return 0
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        self.log_scale += gain * (c.alpha - self.target_acceptance)
+        learn_moments(c.d, gain, c.y if c.accepted else c.x, &self.mu[0], &self.L[0, 0],
+                      &self.work[0])
+        return 0
+
+    cdef void record(self, Chain *c, double *row) noexcept nogil:
+        row[0] = self.log_scale

@@ -1,0 +1,239 @@
+"""Kernel adaptive Metropolis.
+
+    R(x) = gamma^2 I + nu^2 M H M',     M = 2 [grad_x k(x, z_1), ..., grad_x k(x, z_n)],
+    y    = x + L e,                     e ~ N(0, I),   L L' = R(x),   H = I - 1 1' / n
+    accept with  pi(y) N(x; y, R(y)) / pi(x) N(y; x, R(x)),  both R from the same z and nu
+    log nu <- log nu + g (alpha - alpha*)
+    z      <- n states drawn from the history without replacement, with probability p_t
+
+Sejdinovic, D., Strathmann, H., Lomeli Garcia, M., Andrieu, C. and Gretton, A. (2014). Kernel
+adaptive Metropolis-Hastings. Proceedings of Machine Learning Research 32, 1665-1673. Proposition 2
+and Algorithm 1; there is no 1/n in R, so the natural size of nu depends on n. Until the history
+holds n states, z is all of it.
+
+The kernel pass at x gives Q and s (kernel_pass.h); what was y's is x's after an acceptance, so that
+there is one pass a step, and a new nu costs one small factorisation.
+"""
+from libc.math cimport INFINITY, exp, pow, sqrt
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.kernel_gradient cimport (
+    KernelFunction, kernel_pass, pass_work, proposal_factor,
+)
+from fastkam._core.linalg cimport add_Lz, log_det_L, solve_L, square
+from fastkam._core.rng cimport integer, normals, random_standard_uniform
+
+import numpy as np
+
+cdef extern from "select.h" nogil:
+    double fk_select(Py_ssize_t n, Py_ssize_t k, double *a)
+
+cdef enum:
+    N_DISTANCES = 500           # pairs behind a median, about
+
+
+cdef double decay(const Decay *p, int64_t n) noexcept nogil:
+    """The n-th term, n = 1, 2, ... of a Power."""
+    cdef double value = p.c
+    if p.k != 0:
+        value *= pow(p.offset + n, -p.k)
+    return min(p.cap, value)
+
+
+cdef class KernelAdaptiveMetropolis(Kernel):
+    FIELDS = {
+        "z": (("blocks", "d", "lanes"), "subsample of the history, in blocks of 8 points"),
+        "n": ((), "points of the subsample", "i8"),
+        "length": ((), "length of the kernel"),
+        "log_nu": ((), "log step size"),
+        "age": ((), "adaptations made: the index of gamma and p", "i8"),
+        "history": (("capacity", "d"), "states of the chain, thinned by two when full"),
+        "order": (("capacity",), "a permutation of the history's rows", "i8"),
+        "kept": ((), "rows of the history in use", "i8"),
+        "stride": ((), "one state in so many enters the history", "i8"),
+        "passed": ((), "states since the last that entered", "i8"),
+        "e": (("d",), "the last standard normal draw"),
+    }
+    STATS = {"log_step_size": "log nu, after the step"}
+
+    def __init__(self, Py_ssize_t d, KernelFunction function, *, length, Py_ssize_t subsample,
+                 double step_size, double target_acceptance, noise, renewal, capacity):
+        cdef Py_ssize_t i, size = d * (2 * d + 1)
+        self.allocate(d=d, blocks=max(1, (subsample + 7) // 8), lanes=8, capacity=capacity)
+        self.function = function
+        self.median = length is None
+        self.length = 1.0 if length is None else length
+        self.subsample = subsample
+        self.log_nu = np.log(step_size)
+        self.target_acceptance = target_acceptance
+        self.noise = Decay(noise.c, noise.k, noise.offset, noise.cap)
+        self.renewal = Decay(renewal.c, renewal.k, renewal.offset, renewal.cap)
+        self.asymmetric = True
+        self.work = np.zeros(pass_work(d))
+        self.distances = np.zeros(2 * max(N_DISTANCES, subsample))
+        self.buffers = np.zeros((2, size))
+        for i, p in enumerate("xy"):
+            set_pass(&self.at_x if p == "x" else &self.at_y, d, &self.buffers[i, 0])
+        self.clear_history()
+
+    def restore(self, state):
+        super().restore(state)
+        self.forget()
+
+    # ---- propose ----
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        if c.accepted and self.at_y.seen:
+            self.at_x, self.at_y = self.at_y, self.at_x
+        self.at_y.seen = False
+        return self.move(c)
+
+    cdef int move(self, Chain *c) noexcept nogil:
+        """y = x + L e"""
+        normals(c.rng, c.d, &self.e[0])
+        memcpy(c.y, c.x, c.d * sizeof(double))
+        self.factor(c.x, &self.at_x)
+        add_Lz(c.d, 1.0, self.at_x.L, &self.e[0], c.y)
+        return 0
+
+    cdef double gamma(self) noexcept nogil:
+        return decay(&self.noise, self.age + 1)
+
+    cdef int factor(self, const double *point, Pass *p) noexcept nogil:
+        """Bring a pass up to date; 1 where R overflows."""
+        if not p.seen:
+            self.function.k.length = self.length
+            if self.n > 0:
+                kernel_pass(&self.function.k, self.n, self.d, &self.z[0, 0, 0], point,
+                            &self.work[0], p.Q, p.s)
+            p.seen, p.factored = True, False
+        if not p.factored:
+            if proposal_factor(self.d, self.n, self.gamma(), exp(self.log_nu), p.Q, p.s, p.L):
+                return 1
+            p.log_det = log_det_L(self.d, p.L)
+            p.factored = True
+        return 0
+
+    # ---- reverse ----
+
+    cdef int reverse(self, Chain *c) except -1 nogil:
+        c.log_q = self.reverse_log_q(c)
+        return 0
+
+    cdef double reverse_log_q(self, Chain *c) noexcept nogil:
+        """log N(x; y, R(y)) - log N(y; x, R(x))"""
+        cdef Py_ssize_t i
+        cdef double *v = &self.work[0]
+        if self.factor(c.x, &self.at_x) or self.factor(c.y, &self.at_y):
+            return -INFINITY
+        for i in range(c.d):
+            v[i] = c.x[i] - c.y[i]
+        solve_L(c.d, self.at_y.L, v)
+        return (self.at_x.log_det - self.at_y.log_det
+                + 0.5 * (square(c.d, &self.e[0]) - square(c.d, v)))
+
+    # ---- adapt ----
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        self.learn_subsample(c)
+        self.log_nu += gain * (c.alpha - self.target_acceptance)
+        self.age += 1
+        self.at_x.factored = self.at_y.factored = False
+        return 0
+
+    cdef int learn_subsample(self, Chain *c) noexcept nogil:
+        """Put x into the history, and renew z from it."""
+        cdef int64_t i, j, row
+        if not self.remember(c.x):
+            return 0
+        if self.stride == 1 and self.kept <= self.subsample:
+            self.set_point(self.kept - 1, c.x)
+            self.n = self.kept
+            # the median moves little between these
+            if self.kept & (self.kept - 1) == 0 or self.kept == self.subsample:
+                self.learn_length()
+        elif random_standard_uniform(c.rng) < decay(&self.renewal, self.age + 1):
+            for i in range(self.subsample):     # Fisher and Yates, as far as it is needed
+                j = i + integer(c.rng, self.kept - i)
+                self.order[i], self.order[j] = self.order[j], self.order[i]
+                self.set_point(i, &self.history[self.order[i], 0])
+            self.n = self.subsample
+            self.learn_length()
+        else:
+            return 0
+        self.forget()
+        return 0
+
+    cdef bint remember(self, const double *x) noexcept nogil:
+        """Put x into the history; True where it has entered.
+
+        When the history is full, every second state leaves it, and from then on half as many
+        enter: what stays is spread evenly over the whole chain.
+        """
+        cdef int64_t i
+        self.passed += 1
+        if self.passed < self.stride:
+            return False
+        self.passed = 0
+        if self.kept == self.history.shape[0]:
+            self.kept = 0
+            for i in range(1, self.history.shape[0], 2):
+                if i != self.kept:
+                    memcpy(&self.history[self.kept, 0], &self.history[i, 0],
+                           self.d * sizeof(double))
+                self.kept += 1
+            for i in range(self.kept):
+                self.order[i] = i
+            self.stride *= 2
+            self.passed = self.stride // 2
+            return False
+        memcpy(&self.history[self.kept, 0], x, self.d * sizeof(double))
+        self.order[self.kept] = self.kept
+        self.kept += 1
+        return True
+
+    cdef void clear_history(self) noexcept nogil:
+        self.kept = self.passed = self.n = 0
+        self.stride = 1
+        self.forget()
+
+    cdef void set_point(self, int64_t i, const double *x) noexcept nogil:
+        """z_i = x"""
+        cdef Py_ssize_t j
+        for j in range(self.d):
+            self.z[i // 8, j, i % 8] = x[j]
+
+    cdef void forget(self) noexcept nogil:
+        """z has changed: both passes are void."""
+        self.at_x.seen = self.at_y.seen = False
+
+    cdef void learn_length(self) noexcept nogil:
+        """length = (median of |z_i - z_j| over some 500 pairs with i != j, z_i != z_j) / sqrt 2"""
+        cdef int64_t i, j, k, shift, pairs = 0
+        cdef int64_t shifts = min(max(1, N_DISTANCES // max(self.n, 1)), self.n // 2)
+        cdef double r2, D
+        if not self.median:
+            return
+        for shift in range(shifts):
+            for i in range(self.n):
+                j = (i + 1 + (2 * shift + 1) * self.n // (4 * shifts)) % self.n
+                r2 = 0
+                for k in range(self.d):
+                    D = self.z[i // 8, k, i % 8] - self.z[j // 8, k, j % 8]
+                    r2 += D * D
+                if r2 > 0:
+                    self.distances[pairs] = sqrt(r2)
+                    pairs += 1
+        if pairs > 0:
+            self.length = fk_select(pairs, pairs // 2, &self.distances[0]) / sqrt(2.0)
+
+    cdef void record(self, Chain *c, double *row) noexcept nogil:
+        row[0] = self.log_nu
+
+
+cdef void set_pass(Pass *p, Py_ssize_t d, double *buffer) noexcept nogil:
+    p.seen = p.factored = False
+    p.Q, p.s, p.L = buffer, buffer + d * d, buffer + d * (d + 1)
+    p.log_det = 0

@@ -1,0 +1,136 @@
+"""The kernel-PCA form of kernel adaptive Metropolis.
+
+    K_ij = k(z_i, z_j),   H K H a_c = l_c a_c for the k largest l,   |a_c| = 1
+    v_c(x) = M H a_c,     M = 2 [grad_x k(x, z_1), ..., grad_x k(x, z_n)]
+    y ~ sum_c p_c N(x, gamma^2 I + nu^2 v_c(x) v_c(x)'),     p_c = (l_c + 1) / (sum l + k)
+
+and the whole mixture stands in the acceptance ratio. nu and z are learnt as in kernel adaptive
+Metropolis; the eigenvectors are renewed with z.
+
+Sejdinovic, D., Strathmann, H., Lomeli Garcia, M., Andrieu, C. and Gretton, A. (2014). Kernel
+adaptive Metropolis-Hastings. Proceedings of Machine Learning Research 32, 1665-1673. Appendix C.
+With c = nu^2 |v|^2 / gamma^2, a component at D = y - x has the density
+
+    N(D; 0, gamma^2 I) (1 + c)^(-1/2) exp(nu^2 (v'D)^2 / (2 gamma^4 (1 + c))),
+
+whose first factor is the same in both directions.
+"""
+from libc.math cimport INFINITY, exp, log, log1p
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+
+from fastkam._core.kernel cimport Chain
+from fastkam._core.kernel_gradient cimport gradients
+from fastkam._core.rng cimport normals, random_standard_uniform
+from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
+
+from fastkam._core.samplers import kam
+
+import numpy as np
+
+
+cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
+    FIELDS = kam.KernelAdaptiveMetropolis.FIELDS | {
+        "used": ((), "points of the subsample when the directions were made", "i8"),
+        "a": (("subsample", "components"), "H a_c, the directions in feature space, as columns"),
+        "p": (("components",), "the weights of the mixture"),
+    }
+    def __init__(self, d, function, *, kernel, components, subsample, **options):
+        self.kernel, self.components, self.subsample = kernel, components, subsample
+        super().__init__(d, function, subsample=subsample, **options)
+        self.M = np.zeros((subsample, d))
+        self.V_x = np.zeros((d, components))
+        self.V_y = np.zeros((d, components))
+        self.p[0] = 1.0         # before there are directions: N(x, gamma^2 I)
+
+    def allocate(self, **sizes):
+        super().allocate(components=self.components, subsample=self.subsample, **sizes)
+
+    cdef void look(self, const double *x, double *V) noexcept nogil:
+        """v_c(x) = M H a_c, the columns of V (d, components)"""
+        cdef int64_t i, j, k, n = self.components
+        cdef double m
+        cdef const double *a
+        cdef double *v
+        self.function.k.length = self.length
+        gradients(&self.function.k, self.used, self.d, &self.z[0, 0, 0], x, &self.M[0, 0])
+        memset(V, 0, self.d * n * sizeof(double))
+        for i in range(self.used):
+            a = &self.a[i, 0]
+            for j in range(self.d):
+                v, m = V + j * n, self.M[i, j]
+                for k in range(n):
+                    v[k] += m * a[k]
+
+    cdef int move(self, Chain *c) noexcept nogil:
+        cdef Py_ssize_t j, k = 0
+        cdef double u = random_standard_uniform(c.rng)
+        cdef double gamma = self.gamma(), along
+        while k < self.components - 1 and u >= self.p[k]:
+            u -= self.p[k]
+            k += 1
+        normals(c.rng, c.d, &self.e[0])
+        normals(c.rng, 1, &along)
+        along *= exp(self.log_nu)
+        self.look(c.x, &self.V_x[0, 0])
+        self.at_x.seen = True
+        for j in range(c.d):
+            c.y[j] = c.x[j] + gamma * self.e[j] + along * self.V_x[j, k]
+        return 0
+
+    cdef double log_mixture(self, const double *V, const double *D) noexcept nogil:
+        """log q(y|x) with V at x and D = y - x, without the factor common to both directions"""
+        cdef Py_ssize_t j, k, n = self.components
+        cdef double gamma2 = self.gamma() ** 2
+        cdef double h = exp(2 * self.log_nu) / gamma2
+        cdef double c, along, v, exponent, largest = -INFINITY, total = 0
+        for k in range(n):
+            if self.p[k] <= 0:
+                continue
+            c = along = 0
+            for j in range(self.d):
+                v = V[j * n + k]
+                c += v * v
+                along += v * D[j]
+            c *= h
+            exponent = (log(self.p[k]) - 0.5 * log1p(c)
+                        + 0.5 * h * along * along / (gamma2 * (1 + c)))
+            if exponent > largest:
+                total = total * exp(largest - exponent) + 1
+                largest = exponent
+            else:
+                total += exp(exponent - largest)
+        return largest + log(total)
+
+    cdef double reverse_log_q(self, Chain *c) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(self.d):
+            self.e[j] = c.y[j] - c.x[j]
+        if not self.at_x.seen:          # taken up with y pending
+            self.look(c.x, &self.V_x[0, 0])
+        self.look(c.y, &self.V_y[0, 0])
+        # the densities are even in D
+        return (self.log_mixture(&self.V_y[0, 0], &self.e[0])
+                - self.log_mixture(&self.V_x[0, 0], &self.e[0]))
+
+    cdef void learn_length(self) noexcept nogil:
+        """The length, then the directions: called whenever z has been renewed."""
+        KernelAdaptiveMetropolis.learn_length(self)
+        with gil:
+            self.learn_directions()
+
+    cdef int learn_directions(self) except -1:
+        n, k = self.n, min(self.n, self.components)
+        z = np.asarray(self.z).transpose(0, 2, 1).reshape(-1, self.d)[:n]
+        K = self.kernel.matrix(z, self.length)
+        K = K - K.mean(axis=0)
+        K = K - K.mean(axis=1, keepdims=True)
+        eigenvalues, eigenvectors = np.linalg.eigh(0.5 * (K + K.T))
+        largest = np.maximum(eigenvalues[::-1][:k], 0.0)
+        a = eigenvectors[:, ::-1][:, :k]
+        np.asarray(self.a)[...] = 0.0
+        np.asarray(self.a)[:n, :k] = a - a.mean(axis=0)
+        np.asarray(self.p)[...] = 0.0
+        np.asarray(self.p)[:k] = (largest + 1) / (largest.sum() + k)
+        self.used = n
+        return 0

@@ -1,0 +1,59 @@
+"""Rao-Blackwellised adaptive Metropolis.
+
+    y     = x + sqrt(lambda) L e,      e ~ N(0, I),   Sigma = L L'
+    D, E  = x - mu, y - mu
+    mu    <- mu + g (alpha E + (1 - alpha) D)
+    Sigma <- Sigma + g (alpha E E' + (1 - alpha) D D' - Sigma)
+
+with alpha the acceptance probability: the expectation over the decision of what adaptive Metropolis
+learns, and so the sum of two outer products, not the outer product of the average.
+
+Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18, 343-373.
+Algorithm 3.
+"""
+from libc.math cimport sqrt
+from libc.string cimport memcpy
+
+from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.linalg cimport add_Lz, rank_one
+from fastkam._core.rng cimport normals
+
+import numpy as np
+
+
+cdef class RaoBlackwellisedAdaptiveMetropolis(Kernel):
+    FIELDS = {
+        "mu": (("d",), "learnt mean"),
+        "L": (("d", "d"), "lower-triangular factor of the learnt covariance"),
+    }
+    cdef public double[::1] mu
+    cdef public double[::1, :] L
+    cdef double[::1] D
+    cdef double[::1] E
+    cdef double scale
+
+    def __init__(self, mean, factor, double scale):
+        self.allocate(d=len(mean))
+        np.asarray(self.mu)[...] = mean
+        np.asarray(self.L)[...] = factor
+        self.D = np.zeros(self.d)
+        self.E = np.zeros(self.d)
+        self.scale = scale
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        normals(c.rng, c.d, &self.D[0])
+        memcpy(c.y, c.x, c.d * sizeof(double))
+        add_Lz(c.d, sqrt(self.scale), &self.L[0, 0], &self.D[0], c.y)
+        return 0
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        cdef Py_ssize_t i
+        cdef double a = c.alpha
+        for i in range(c.d):
+            self.D[i] = c.x[i] - self.mu[i]
+            self.E[i] = c.y[i] - self.mu[i]
+            self.mu[i] += gain * (a * self.E[i] + (1 - a) * self.D[i])
+        rank_one(c.d, &self.L[0, 0], 1 - gain, gain * (1 - a), &self.D[0])
+        if a > 0:
+            rank_one(c.d, &self.L[0, 0], 1.0, gain * a, &self.E[0])
+        return 0

@@ -1,0 +1,69 @@
+/* Vectors of doubles in plain C, for sources that are compiled once for each instruction set.
+ *
+ * Points stand in blocks of FK_LANES = 8, whatever the machine; a vector holds 2, 4 or 8 of the
+ * lanes. Every lane is computed alone, without fused multiply-add, and lanes are added in one fixed
+ * order: the result has the same bits on every instruction set. */
+#ifndef FASTKAM_SIMD_H
+#define FASTKAM_SIMD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FK_LANES 8
+
+#if defined(__AVX512F__)
+#define FK_WIDTH 8
+#elif defined(__AVX__)
+#define FK_WIDTH 4
+#else
+#define FK_WIDTH 2
+#endif
+
+#define FK_JOIN_(a, b) a##b
+#define FK_JOIN(a, b) FK_JOIN_(a, b)
+#define FK_LEVEL(name) FK_JOIN(name, FK_SUFFIX) /* FK_SUFFIX is set for each instruction set */
+
+typedef double fk_vec __attribute__((vector_size(8 * FK_WIDTH), aligned(8), may_alias));
+typedef int64_t fk_ivec __attribute__((vector_size(8 * FK_WIDTH), aligned(8), may_alias));
+
+static inline fk_vec fk_splat(double a) { return a - (fk_vec){0}; }
+
+static inline fk_vec fk_load(const double *p) { return *(const fk_vec *)p; }
+
+static inline void fk_store(double *p, fk_vec v) { *(fk_vec *)p = v; }
+
+/* mask ? a : 0, from an all-ones or all-zeros mask a lane */
+static inline fk_vec fk_where(fk_ivec mask, fk_vec a) { return (fk_vec)(mask & (fk_ivec)a); }
+
+/* the sum of 8 lanes, in pairs */
+static inline double fk_sum_lanes(const double *p)
+{
+    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+}
+
+/* exp(x) for x <= 0, below 1 ulp; 0 below -708. x = k log 2 + r, |r| <= log(2) / 2; a polynomial
+ * of degree 11 in r (Chebyshev interpolation, 1.6e-17); 2^k is added to the exponent's bits. */
+static inline fk_vec fk_exp(fk_vec x)
+{
+    const fk_ivec tiny = x < fk_splat(-708.0);
+    x = (fk_vec)((tiny & (fk_ivec)fk_splat(-708.0)) | (~tiny & (fk_ivec)x));
+    const fk_vec shift = fk_splat(6755399441055744.0); /* 1.5 2^52: rounds to an integer */
+    fk_vec k = x * 1.4426950408889634074 + shift;
+    const fk_ivec bits = (fk_ivec)k;
+    k -= shift;
+    const fk_vec r = (x - k * 0x1.62e42fefa3800p-1) - k * 0x1.ef35793c76730p-45;
+    fk_vec p = r * 2.5110049204818658e-08 + 2.763265472252779e-07;
+    p = p * r + 2.755724088722987e-06;
+    p = p * r + 2.4801485441561313e-05;
+    p = p * r + 0.00019841269890076403;
+    p = p * r + 0.0013888888952352863;
+    p = p * r + 0.008333333333319589;
+    p = p * r + 0.04166666666648795;
+    p = p * r + 0.1666666666666668;
+    p = p * r + 0.5000000000000019;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    return fk_where(~tiny, (fk_vec)((fk_ivec)p + (bits << 52)));
+}
+
+#endif

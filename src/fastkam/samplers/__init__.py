@@ -1,0 +1,42 @@
+"""The samplers: one small class of plain parameters each, and the registry of their short names."""
+
+from fastkam.samplers.kernel_adaptive import (
+    CyclicalKernelAdaptiveMetropolis,
+    KernelAdaptiveMetropolis,
+    KernelPCAMetropolis,
+)
+from fastkam.samplers.metropolis import (
+    AdaptiveMetropolis,
+    AdaptiveRandomWalk,
+    CholeskyAdaptiveMetropolis,
+    GlobalAdaptiveMetropolis,
+    RandomWalk,
+    RaoBlackwellisedAdaptiveMetropolis,
+    RobustAdaptiveMetropolis,
+)
+from fastkam.samplers.sampler import Sampler
+
+SAMPLERS = {
+    "rwm": RandomWalk,
+    "am": AdaptiveMetropolis,
+    "rbam": RaoBlackwellisedAdaptiveMetropolis,
+    "gam": GlobalAdaptiveMetropolis,
+    "ram": RobustAdaptiveMetropolis,
+    "arwm": AdaptiveRandomWalk,
+    "cholam": CholeskyAdaptiveMetropolis,
+    "kam": KernelAdaptiveMetropolis,
+    "kpca": KernelPCAMetropolis,
+    "ckam": CyclicalKernelAdaptiveMetropolis,
+}
+
+
+def as_sampler(sampler):
+    """A Sampler from itself or from its short name."""
+    if isinstance(sampler, Sampler):
+        return sampler
+    if isinstance(sampler, str) and sampler in SAMPLERS:
+        return SAMPLERS[sampler]()
+    raise ValueError(f"sampler must be a Sampler or one of {list(SAMPLERS)}, not {sampler!r}")
+
+
+__all__ = ["SAMPLERS", "Sampler", "as_sampler", *(cls.__name__ for cls in SAMPLERS.values())]

@@ -1,0 +1,219 @@
+"""Samplers whose proposal is shaped by a kernel on the chain's history: KAM and its relatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from fastkam.errors import check_integer, check_number
+from fastkam.kernels import Gaussian, Kernel, Matern, as_kernel
+from fastkam.samplers.sampler import Sampler, as_power
+from fastkam.schedules import Finite, Power, constant
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KernelAdaptiveMetropolis(Sampler):
+    """Kernel adaptive Metropolis: the proposal follows the local shape of the chain's history.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        "gaussian", "matern", "linear", or an object of `fastkam.kernels`.
+    subsample : int
+        Points n of the history that shape the proposal.
+    step_size : float, optional
+        nu at the start, 2.38 / sqrt(d) by default; it is learnt.
+    noise : float or Power
+        gamma, the standard deviation of the isotropic part; a Power decays with the adaptations
+        and stays where adaptation ends.
+    renewal : float or Power
+        p_t, the probability that an adaptation draws the subsample anew.
+    target_acceptance : float
+        The acceptance probability aimed at.
+    history : int
+        States of the chain that are kept to draw from, at least 2 n: evenly thinned when full.
+
+    References
+    ----------
+    Sejdinovic, D. et al. (2014). Kernel adaptive Metropolis-Hastings. Proceedings of Machine
+    Learning Research 32, 1665-1673. Algorithm 1, Proposition 2. The gain on log nu is 0.5 (1 +
+    n)^(-1/2) by default; both covariances of a step come from the same subsample and nu.
+    """
+
+    kernel: Kernel | str = field(default_factory=Gaussian)
+    subsample: int = 200
+    step_size: float | None = None
+    noise: float | Power = 0.2
+    renewal: float | Power = field(default_factory=lambda: Power(k=0.5, offset=0.0))
+    target_acceptance: float = 0.234
+    history: int = 10_000
+    KERNEL: ClassVar[str] = "kam.KernelAdaptiveMetropolis"
+
+    def __post_init__(self):
+        object.__setattr__(self, "kernel", as_kernel(self.kernel))
+        object.__setattr__(self, "noise", as_power("noise", self.noise))
+        object.__setattr__(self, "renewal", as_power("renewal", self.renewal))
+        check_integer("subsample", self.subsample, least=0)
+        check_integer("history", self.history, least=max(2, 2 * self.subsample))
+        check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+        if self.step_size is not None:
+            check_number("step_size", self.step_size, above=0)
+
+    def first_step_size(self, d):
+        """nu at the start."""
+        return 2.38 / np.sqrt(d) if self.step_size is None else self.step_size
+
+    def options(self, d):
+        """What the compiled kernel takes by name."""
+        kernel = self.kernel
+        return {
+            "length": None if kernel.adapts_length else getattr(kernel, "length", 1.0),
+            "subsample": self.subsample,
+            "step_size": self.first_step_size(d),
+            "target_acceptance": self.target_acceptance,
+            "noise": self.noise,
+            "renewal": self.renewal,
+            "capacity": self.history,
+        }
+
+    def build(self, x0):
+        d = len(x0)
+        return self.kernel_class()(d, self.kernel.compiled(), **self.options(d))
+
+    def default_gain(self, d):
+        return Power(c=0.5, k=0.5)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KernelPCAMetropolis(KernelAdaptiveMetropolis):
+    """The kernel-PCA form of kernel adaptive Metropolis: a mixture of one-directional proposals.
+
+    Parameters
+    ----------
+    components : int
+        Leading directions of the subsample in feature space, one to a component of the mixture.
+    kernel, subsample, step_size, noise, renewal, target_acceptance, history
+        As for `KernelAdaptiveMetropolis`. Each renewal costs an eigendecomposition, O(n^3).
+
+    References
+    ----------
+    Sejdinovic, D. et al. (2014). Kernel adaptive Metropolis-Hastings. Proceedings of Machine
+    Learning Research 32, 1665-1673. Appendix C. The weights are (l_i + 1) / (sum l + k), as the
+    authors' programs have them.
+    """
+
+    components: int = 10
+    renewal: float | Power = field(default_factory=lambda: Power(k=0.75, offset=0.0))
+    KERNEL: ClassVar[str] = "kpca.KernelPCAMetropolis"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_integer("components", self.components, least=1)
+        check_integer("subsample", self.subsample, least=self.components)
+
+    def options(self, d):
+        return super().options(d) | {"components": self.components, "kernel": self.kernel}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
+    """Cyclical kernel adaptive Metropolis: cycles of bold exploration and ever finer sampling.
+
+    Under the schedule "finite" the cycles of warm-up fill a bank, and each later cycle uses an
+    entry that is drawn independently of the state: every step then leaves the target invariant.
+    Under "perpetual" it runs as published, which is biased: the subsample and the covariance of
+    Sampling depend on the states of the same cycle.
+
+    Parameters
+    ----------
+    cycle : int
+        Steps of a cycle.
+    beta : float
+        Fraction of a cycle that is Exploration.
+    step_gain : float or Power
+        Gain of log nu within a cycle; the n-th step has the n-th term.
+    noise : float or Power
+        gamma within a cycle; the n-th step has the n-th term.
+    keep_exploration : bool, optional
+        Whether states of Exploration count as draws. By default they do not: as published.
+    bank : int
+        Cycles kept in the bank; the oldest goes when it is full.
+    kernel, subsample, step_size, renewal, target_acceptance
+        As for `KernelAdaptiveMetropolis`, within a cycle; the step size at the start of a cycle is
+        2 * 2.38 / sqrt(d) by default.
+
+    References
+    ----------
+    Li, C. et al. Cyclical kernel adaptive Metropolis. Algorithm 2, with eta_t = (1 + t)^(-0.75), t
+    counted from 0 in each cycle. Their noise a (b + t)^(-r) has no published values.
+    """
+
+    cycle: int = 1000
+    beta: float = 0.4
+    step_gain: float | Power = field(default_factory=lambda: Power(k=0.75, offset=0.0))
+    noise: float | Power = field(default_factory=lambda: Power(c=10.0, k=0.25, offset=0.0))
+    kernel: Kernel | str = field(default_factory=lambda: Matern("median", 4.0))
+    subsample: int = 50
+    keep_exploration: bool = False
+    bank: int = 100
+    history: int = 0
+    KERNEL: ClassVar[str] = "ckam.CyclicalKernelAdaptiveMetropolis"
+
+    @classmethod
+    def as_released(cls, d, cycle=1000, beta=0.4):
+        """What the authors' programs run: no kernel, gamma from 4 to 1 over a cycle, eps = 2.
+
+        Their list of subsample indices stays empty, so that Exploration is a random walk of
+        covariance gamma^2 I.
+        """
+        rate = 0.55
+        q = 0.25 ** (1 / rate)
+        b = q * cycle / (1 - q)
+        return cls(
+            cycle=cycle,
+            beta=beta,
+            subsample=0,
+            step_size=4 * 2.38**2 / d,
+            step_gain=Power(k=2.0, offset=0.0),
+            noise=Power(c=4 * b**rate, k=rate, offset=b - 1),
+        )
+
+    def __post_init__(self):
+        check_integer("cycle", self.cycle, least=2)
+        object.__setattr__(self, "history", max(self.cycle, 2 * self.subsample, 2))
+        super().__post_init__()
+        object.__setattr__(self, "step_gain", as_power("step_gain", self.step_gain))
+        check_number("beta", self.beta, above=0, below=1)
+        check_integer("bank", self.bank, least=1)
+        if int(self.beta * self.cycle) < 1:
+            raise ValueError(f"beta must give Exploration a step, not {self.beta!r} of {self.cycle}")
+
+    def first_step_size(self, d):
+        return 2 * 2.38 / np.sqrt(d) if self.step_size is None else self.step_size
+
+    def options(self, d):
+        return super().options(d) | {
+            "cycle": self.cycle,
+            "beta": self.beta,
+            "gain": self.step_gain,
+            "keep_exploration": bool(self.keep_exploration),
+            "bank": self.bank,
+        }
+
+    def default_gain(self, d):
+        return constant(1.0)
+
+    def check_gain(self, gain):
+        if gain != constant(1.0):
+            raise ValueError(f"ckam takes its gain by step_gain, not from the schedule: {gain!r}")
+
+    def check_run(self, schedule, tune):
+        if isinstance(schedule, Finite) and tune <= int(self.beta * self.cycle):
+            raise ValueError(
+                f"tune must be more than the {int(self.beta * self.cycle)} steps of Exploration, "
+                f"so that the bank gets an entry, not {tune}"
+            )
+        if schedule.start > 0:
+            raise ValueError(f"ckam adapts from the first step, not from start = {schedule.start}")

@@ -1,0 +1,286 @@
+"""Random walks and what they learn: the adaptive Metropolis family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fastkam.errors import check_array, check_covariance, check_number
+from fastkam.samplers.sampler import Sampler, check_below_one, full_factor
+from fastkam.schedules import Power
+
+
+def optimal_scale(d):
+    """2.38^2 / d, the factor on the target's covariance that mixes best on Gaussians."""
+    return 2.38**2 / d
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RandomWalk(Sampler):
+    """Random-walk Metropolis, N(x, cov): nothing is learnt.
+
+    Parameters
+    ----------
+    cov : float, array (d,) or array (d, d), optional
+        Covariance of the proposal: a variance, variances, or a matrix; 2.38^2 / d by default, which
+        is right for a target of unit scales.
+
+    References
+    ----------
+    Metropolis, N. et al. (1953). Equation of state calculations by fast computing machines. Journal
+    of Chemical Physics 21, 1087-1092.
+    """
+
+    cov: float | np.ndarray | None = None
+    KERNEL: ClassVar[str] = "rwm.RandomWalk"
+
+    def build(self, x0):
+        d = len(x0)
+        cov = optimal_scale(d) if self.cov is None else self.cov
+        return self.kernel_class()(d, np.asarray(check_covariance("cov", cov, d)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RobustAdaptiveMetropolis(Sampler):
+    """Robust adaptive Metropolis: the shape of the proposal and its acceptance in one update.
+
+    Parameters
+    ----------
+    cov : float, array (d,) or array (d, d), optional
+        Covariance of the first proposal; 2.38^2 / d by default.
+    target_acceptance : float
+        The acceptance probability aimed at.
+
+    References
+    ----------
+    Vihola, M. (2012). Robust adaptive Metropolis algorithm with coerced acceptance rate. Statistics
+    and Computing 22, 997-1008. Eq. (1); the default gain is min(1, d n^(-2/3)).
+    """
+
+    cov: float | np.ndarray | None = None
+    target_acceptance: float = 0.234
+    KERNEL: ClassVar[str] = "ram.RobustAdaptiveMetropolis"
+
+    def __post_init__(self):
+        check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+
+    def build(self, x0):
+        d = len(x0)
+        cov = optimal_scale(d) if self.cov is None else self.cov
+        return self.kernel_class()(full_factor("cov", cov, d), self.target_acceptance)
+
+    def default_gain(self, d):
+        return Power(c=float(d), k=2 / 3, offset=0.0, cap=1.0)
+
+    def check_gain(self, gain):
+        if not gain(1) <= 1:
+            raise ValueError(f"the gain must be at most 1, not {gain(1)!r}: use a cap")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AdaptiveMetropolis(Sampler):
+    """Adaptive Metropolis, N(x, scale Sigma) with Sigma learnt from the chain.
+
+    Parameters
+    ----------
+    cov : float, array (d,) or array (d, d)
+        Sigma at the start.
+    mean : array (d,), optional
+        The mean at the start; the starting point by default.
+    scale : float, optional
+        lambda; 2.38^2 / d by default.
+
+    References
+    ----------
+    Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18,
+    343-373. Algorithm 2; the default gain is (1 + n)^(-0.7).
+    """
+
+    cov: float | np.ndarray = 1.0
+    mean: np.ndarray | None = None
+    scale: float | None = None
+    KERNEL: ClassVar[str] = "am.AdaptiveMetropolis"
+
+    def __post_init__(self):
+        if self.scale is not None:
+            check_number("scale", self.scale, above=0)
+
+    def learner(self, x0):
+        """(mean, factor, scale) at the start."""
+        d = len(x0)
+        mean = x0 if self.mean is None else check_array("mean", self.mean, shape=(d,))
+        scale = optimal_scale(d) if self.scale is None else self.scale
+        return mean, full_factor("cov", self.cov, d), scale
+
+    def build(self, x0):
+        return self.kernel_class()(*self.learner(x0))
+
+    def default_gain(self, d):
+        return Power(k=0.7)
+
+    def check_gain(self, gain):
+        check_below_one(gain)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis):
+    """Adaptive Metropolis that learns from the expectation over each decision.
+
+    Parameters
+    ----------
+    cov, mean, scale
+        As for `AdaptiveMetropolis`.
+
+    References
+    ----------
+    Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18,
+    343-373. Algorithm 3: the weighted sum of two outer products.
+    """
+
+    KERNEL: ClassVar[str] = "rbam.RaoBlackwellisedAdaptiveMetropolis"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GlobalAdaptiveMetropolis(AdaptiveMetropolis):
+    """Adaptive Metropolis whose scale is learnt too, for a given acceptance probability.
+
+    Parameters
+    ----------
+    cov, mean, scale
+        As for `AdaptiveMetropolis`; `scale` is where learning starts.
+    target_acceptance : float
+        The acceptance probability aimed at.
+
+    References
+    ----------
+    Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18,
+    343-373. Algorithm 4.
+    """
+
+    target_acceptance: float = 0.234
+    KERNEL: ClassVar[str] = "gam.GlobalAdaptiveMetropolis"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+
+    def build(self, x0):
+        return self.kernel_class()(*self.learner(x0), self.target_acceptance)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AdaptiveRandomWalk(Sampler):
+    """Adaptive random walk of two components: the learnt covariance, and a small safe one.
+
+    Parameters
+    ----------
+    safe_weight : float
+        Probability of the safe component, in (0, 1).
+    safe_scale : float
+        It is N(x, (safe_scale^2 / d) I), and the only one for the first 2 d steps.
+
+    References
+    ----------
+    Roberts, G. O. and Rosenthal, J. S. (2009). Examples of adaptive MCMC. Journal of Computational
+    and Graphical Statistics 18, 349-367. Eq. (2.1); the default gain 1 / (1 + n) makes the learnt
+    covariance that of the chain.
+    """
+
+    safe_weight: float = 0.05
+    safe_scale: float = 0.1
+    KERNEL: ClassVar[str] = "arwm.AdaptiveRandomWalk"
+
+    def __post_init__(self):
+        check_number("safe_weight", self.safe_weight, above=0, below=1)
+        check_number("safe_scale", self.safe_scale, above=0)
+
+    def build(self, x0):
+        return self.kernel_class()(x0, self.safe_weight, self.safe_scale)
+
+    def default_gain(self, d):
+        return Power(k=1.0)
+
+    def check_gain(self, gain):
+        check_below_one(gain)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CholeskyAdaptiveMetropolis(Sampler):
+    """Adaptive Metropolis that moves the Cholesky factor itself.
+
+    The defaults are those of the paper, which has no scale: on posteriors of some dimension its
+    acceptance is low. `as_released` gives what the authors' programs run.
+
+    Parameters
+    ----------
+    cov : float, array (d,) or array (d, d), optional
+        Covariance of the first proposal; 0.01 / d by default.
+    mean : array (d,), optional
+        The mean at the start; the starting point by default.
+    delta : float, optional
+        Global scale at the start; 1 by default. With "released", 0.1 / sqrt(d).
+    scale_gain : float
+        Rate at which the scale follows the acceptances; 0 leaves it alone.
+    mean_gain : float, optional
+        Constant rate of the mean; the schedule's gain by default.
+    target_acceptance : float
+        The acceptance rate that the scale aims at.
+    floor : float
+        Least diagonal element of the factor.
+    mask : str
+        "factor" for L [A]_lower, as in the paper, or "product" for [L A]_lower.
+
+    References
+    ----------
+    Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
+    Advances in Neural Information Processing Systems 32. Supplement; the default gain is
+    0.001 / (1 + n / 4000).
+    """
+
+    cov: float | np.ndarray | None = None
+    mean: np.ndarray | None = None
+    delta: float | str = 1.0
+    scale_gain: float = 0.0
+    mean_gain: float | None = None
+    target_acceptance: float = 0.25
+    floor: float = 1e-3
+    mask: str = "factor"
+    KERNEL: ClassVar[str] = "cholam.CholeskyAdaptiveMetropolis"
+
+    @classmethod
+    def as_released(cls):
+        """What the authors' programs run, to be used with the gain 0.0005 / (1 + n / 5000)."""
+        return cls(cov=1.0, delta="released", scale_gain=0.01, mean_gain=0.01, mask="product")
+
+    def __post_init__(self):
+        if self.delta != "released":
+            check_number("delta", self.delta, above=0)
+        check_number("scale_gain", self.scale_gain, least=0, below=1)
+        if self.mean_gain is not None:
+            check_number("mean_gain", self.mean_gain, above=0, below=1)
+        check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+        check_number("floor", self.floor, above=0)
+        if self.mask not in ("factor", "product"):
+            raise ValueError(f'mask must be "factor" or "product", not {self.mask!r}')
+
+    def build(self, x0):
+        d = len(x0)
+        cov = 0.01 / d if self.cov is None else self.cov
+        return self.kernel_class()(
+            x0 if self.mean is None else check_array("mean", self.mean, shape=(d,)),
+            full_factor("cov", cov, d),
+            0.1 / np.sqrt(d) if self.delta == "released" else self.delta,
+            mean_gain=self.mean_gain,
+            scale_gain=self.scale_gain,
+            target_acceptance=self.target_acceptance,
+            floor=self.floor,
+            mask=self.mask,
+        )
+
+    def default_gain(self, d):
+        return Power(c=0.001 * 4000, k=1.0, offset=4000.0)
+
+    def check_gain(self, gain):
+        check_below_one(gain)

@@ -1,0 +1,61 @@
+"""What every sampler's parameter object has: a compiled form, a default gain, checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import ClassVar
+
+import numpy as np
+
+from fastkam.errors import check_covariance
+from fastkam.schedules import Power, constant
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sampler:
+    """The parameters of a sampler, checked; `build` makes its compiled form for one chain."""
+
+    KERNEL: ClassVar[str] = ""  # module.Class below fastkam._core.samplers
+
+    @classmethod
+    def kernel_class(cls):
+        """The compiled class: its FIELDS and STATS say what state there is."""
+        module, name = cls.KERNEL.split(".")
+        return getattr(import_module(f"fastkam._core.samplers.{module}"), name)
+
+    def build(self, x0):
+        """The compiled kernel of a chain that starts at `x0` (d,)."""
+        raise NotImplementedError
+
+    def default_gain(self, d):
+        """The gain of its adaptation where the schedule names none."""
+        return constant(1.0)
+
+    def check_gain(self, gain):
+        """Refuse a gain that the update cannot bear."""
+
+    def check_run(self, schedule, tune):
+        """Refuse a run that cannot work."""
+
+
+def check_below_one(gain):
+    """For updates (1 - g) Sigma + g D D', which must stay positive definite."""
+    if not gain(1) < 1:
+        raise ValueError(f"the first gain must be below 1, not {gain(1)!r}: use an offset or a cap")
+
+
+def as_power(name, value):
+    """A Power from itself or from a positive number, which is constant."""
+    if isinstance(value, Power):
+        return value
+    try:
+        return constant(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a positive number or a Power, not {value!r}") from None
+
+
+def full_factor(name, cov, d):
+    """The (d, d) lower factor of a covariance given as a number, (d,) or (d, d)."""
+    factor = np.asarray(check_covariance(name, cov, d))
+    return factor if factor.ndim == 2 else np.diag(np.broadcast_to(factor, d))
