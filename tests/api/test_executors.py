@@ -91,6 +91,12 @@ def test_compiled_targets_travel_as_recipes(library, processes):
         fk.sample(Provider(library), executor=processes, **OPTIONS)
 
 
+def test_built_in_targets_travel_by_themselves(processes):
+    target = fk.targets.two_mode()
+    expected = fk.sample(target, **OPTIONS)
+    assert_same(fk.sample(target, executor=processes, **OPTIONS), expected)
+
+
 def test_numba_functions_travel_by_themselves():
     numba = pytest.importorskip("numba")
     expected = fk.sample(densities.python, **OPTIONS)
