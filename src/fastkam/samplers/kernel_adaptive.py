@@ -10,7 +10,7 @@ import numpy as np
 from fastkam.errors import check_integer, check_number
 from fastkam.kernels import Gaussian, Kernel, Matern, as_kernel
 from fastkam.samplers.sampler import Sampler, as_power
-from fastkam.schedules import Finite, Power, constant
+from fastkam.schedules import Finite, Perpetual, Power, constant
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -210,6 +210,9 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
             raise ValueError(f"ckam takes its gain by step_gain, not from the schedule: {gain!r}")
 
     def check_run(self, schedule, tune):
+        if not isinstance(schedule, (Finite, Perpetual)):
+            name = type(schedule).__name__
+            raise ValueError(f"schedule must be Finite or Perpetual for ckam, not {name}")
         if isinstance(schedule, Finite) and tune <= int(self.beta * self.cycle):
             raise ValueError(
                 f"tune must be more than the {int(self.beta * self.cycle)} steps of Exploration, "

@@ -56,6 +56,7 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         "passed": ((), "states since the last that entered", "i8"),
         "e": (("d",), "the last standard normal draw"),
     }
+    LEARNT = ("log_nu", "length")
     STATS = {"log_step_size": "log nu, after the step"}
 
     def __init__(self, Py_ssize_t d, KernelFunction function, *, length, Py_ssize_t subsample,
