@@ -18,6 +18,7 @@ from fastkam.stop import NO_LIMIT
 
 CHUNK_SECONDS = 0.05
 WATCH_SECONDS = 0.05
+LEAST_ACCEPTANCE = 0.005
 HISTORY_BYTES = 2**23  # most that a chain's snapshots of what is learnt may take
 
 
@@ -109,6 +110,7 @@ class Run:
         elif unwritten.error:
             raise SamplingError(f"the run is {reason}{unwritten.text}; {kept}",
                                 result=result) from unwritten.error
+        warn_of_stuck_chains(result)
         return result
 
     def may_end(self, stop):
@@ -233,6 +235,21 @@ def describe(fault, step):
     else:
         what = f"the target answered the fatal code {fault.code}"
     return f"{what} ({where})"
+
+
+def warn_of_stuck_chains(result):
+    """Say so where a chain has hardly moved: its draws tell next to nothing."""
+    if result.trace.rows < 100:
+        return
+    rates = result.acceptance
+    if rates.min() < LEAST_ACCEPTANCE:
+        worst = int(rates.argmin())
+        warnings.warn(
+            f"chain {worst} accepts {100 * rates[worst]:.2g} % of the proposals of "
+            f"{type(result.sampler).__name__}: begin with narrower ones, or tune for longer",
+            SamplingWarning,
+            stacklevel=6,
+        )
 
 
 class Keeper:
