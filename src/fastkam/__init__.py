@@ -6,7 +6,7 @@
 
 from pathlib import Path
 
-from fastkam import kernels, samplers, schedules, stop
+from fastkam import kernels, linalg, samplers, schedules, stop
 from fastkam._core.target import Target
 from fastkam._version import __version__
 from fastkam.errors import SamplingError, SamplingWarning
@@ -50,6 +50,7 @@ __all__ = [
     "as_target",
     "get_include",
     "kernels",
+    "linalg",
     "load",
     "resume",
     "sample",

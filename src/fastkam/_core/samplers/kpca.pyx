@@ -9,7 +9,7 @@ Metropolis; the eigenvectors are renewed with z, or while z grows, when n is a p
 
 Sejdinovic, D., Strathmann, H., Lomeli Garcia, M., Andrieu, C. and Gretton, A. (2014). Kernel
 adaptive Metropolis-Hastings. Proceedings of Machine Learning Research 32, 1665-1673. Appendix C.
-A proposal draws a uniform variate for c, then e ~ N(0, I), then u ~ N(0, 1): x + gamma e + nu u v_c.
+A proposal draws a uniform variate for c, e ~ N(0, I) and u ~ N(0, 1): x + gamma e + nu u v_c.
 With c = nu^2 |v|^2 / gamma^2, a component at D = y - x has the density
 
     N(D; 0, gamma^2 I) (1 + c)^(-1/2) exp(nu^2 (v'D)^2 / (2 gamma^4 (1 + c))),
