@@ -7,11 +7,11 @@ what the reference learns and remembers stays its own to the end.
 """
 
 import numpy as np
-from reference import REFERENCES
-from reference.chain import Calendar
 
 import fastkam as fk
 from fastkam.schedules import Finite
+from reference import REFERENCES
+from reference.chain import Calendar
 
 TOLERANCE = 1e-10
 FIVE = np.linalg.inv(0.6 ** np.abs(np.subtract.outer(range(5), range(5))) * np.arange(1, 6))

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 from agreement import TARGETS, compare, differ, disagreement, generator
-from reference import REFERENCES
-from reference.chain import Calendar, log_normal
-from reference.kernels import kernel
 
 import fastkam as fk
 from fastkam.kernels import Gaussian, Linear, Matern
 from fastkam.samplers import SAMPLERS
 from fastkam.schedules import Diminishing, Finite, IncreasinglyRare, Perpetual, Power
+from reference import REFERENCES
+from reference.chain import Calendar, log_normal
+from reference.kernels import kernel
 
 KAM, PCA, CYCLES = (SAMPLERS[name] for name in ("kam", "kpca", "ckam"))
 

@@ -7,11 +7,11 @@ import sys
 
 import numpy as np
 import pytest
-from reference.kernels import gradient
 from scipy.special import gamma, kve
 
 import fastkam as fk
 from fastkam.kernels import Gaussian, Linear, Matern, proposal_covariance
+from reference.kernels import gradient
 
 KERNELS = [Linear(), Gaussian(1.7), Gaussian(0.3), Matern(1.0, 1.01), Matern(2.0, 1.5),
            Matern(0.5, 2.5), Matern(3.0, 4.0), Matern(1.0, 10.0), Matern(2.0, 23.7),
