@@ -71,7 +71,10 @@ def check_array(name, value, *, shape):
 
 def check_covariance(name, value, d):
     """The lower factor of the covariance `value`: a number, (d,) variances or (d, d); ndim kept."""
-    array = np.asarray(value, dtype=float)
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number or an array of them, not {value!r}") from None
     if array.ndim == 2:
         array = check_array(name, value, shape=(d, d))
         if not np.allclose(array, array.T, rtol=1e-8, atol=0):
