@@ -6,7 +6,7 @@
 
 from pathlib import Path
 
-from fastkam import kernels, linalg, samplers, schedules, stop
+from fastkam import diagnostics, kernels, linalg, plots, samplers, schedules, stop, targets
 from fastkam._core.target import Target
 from fastkam._version import __version__
 from fastkam.errors import SamplingError, SamplingWarning
@@ -48,13 +48,16 @@ __all__ = [
     "Target",
     "__version__",
     "as_target",
+    "diagnostics",
     "get_include",
     "kernels",
     "linalg",
     "load",
+    "plots",
     "resume",
     "sample",
     "samplers",
     "schedules",
     "stop",
+    "targets",
 ]

@@ -83,7 +83,7 @@ def read(path):
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
             header = json.loads(arrays.pop(HEADER).tobytes())
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError) as error:
         raise ValueError(f"{path} is not a fastkam result: {error}") from error
     if header.pop("format", None) != FORMAT:
         raise ValueError(f"{path} has a format that this version of fastkam does not know")

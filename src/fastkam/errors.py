@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from importlib import import_module
 
 import numpy as np
 
@@ -90,3 +91,13 @@ def check_covariance(name, value, d):
     if not (array > 0).all():
         raise ValueError(f"{name} must have positive variances, not {array.min()!r}")
     return np.sqrt(array)
+
+
+def import_extra(module, advice):
+    """The optional module of that name; an ImportError that says what to install without it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise ImportError(f"this needs {error.name}: {advice}") from None

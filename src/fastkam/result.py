@@ -123,6 +123,12 @@ class Result:
 
         return to_datatree(self)
 
+    def to_arviz(self):
+        """What the installed ArviZ takes: a DataTree, or an InferenceData before ArviZ 1.0."""
+        from fastkam.interop.arviz import to_arviz
+
+        return to_arviz(self)
+
     def __repr__(self):
         return (
             f"<Result of {type(self.sampler).__name__}: {self.chains} chains, "

@@ -66,7 +66,7 @@ def is_pointer(target):
     kinds = {cls.__module__.partition(".")[0] for cls in type(target).__mro__}
     names = {cls.__name__ for cls in type(target).__mro__}
     return bool(
-        names & {"LowLevelCallable", "PyCFuncPtr", "_CFuncPtr", "CFunc"} or "_cffi_backend" in kinds
+        names & {"LowLevelCallable", "CFuncPtr", "_CFuncPtr", "CFunc"} or "_cffi_backend" in kinds
     )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import numpy as np
-
 from fastkam.errors import check_integer, check_number
 
 
@@ -43,7 +41,7 @@ class ESS(StopRule):
         from fastkam.diagnostics import ess_bulk
 
         draws = run.trace.draws
-        return draws.shape[1] >= 4 and bool(np.nanmin(ess_bulk(draws)) >= self.size)
+        return bool((ess_bulk(draws) >= self.size).all())  # NaN, where nothing moved: not met
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Rhat(StopRule):
         from fastkam.diagnostics import r_hat
 
         draws = run.trace.draws
-        return draws.shape[1] >= 4 and bool(np.nanmax(r_hat(draws)) <= self.most)
+        return bool((r_hat(draws) <= self.most).all())
 
 
 @dataclass(frozen=True)

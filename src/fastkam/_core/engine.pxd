@@ -35,6 +35,7 @@ cdef class ChainState:
     cdef object arrays                      # what trace points into
     cdef double[::1] x
     cdef double[::1] y
+    cdef double E                           # -log U of the pending decision
     cdef bint pending                       # y is proposed and not yet decided
     cdef bint frozen
     cdef int status                         # of the last evaluation, see REJECTED

@@ -34,9 +34,6 @@ class Fault(Exception):
 
 cdef class ChainState:
     """Everything one chain needs to go on: position, kernel, generator, counters."""
-    SCALARS = ("logp_x", "logp_y", "log_q", "alpha", "accepted", "keep", "t", "pending", "frozen",
-               "n_adapted", "next_adaptation", "n_accepted")
-
     def __init__(self, Kernel kernel, bit_generator, x0, double beta=1.0):
         cdef Py_ssize_t d = kernel.d
         self.kernel = kernel
@@ -52,6 +49,11 @@ cdef class ChainState:
         self.c.y = &self.y[0]
         self.c.logp_x = np.nan
         self.c.keep = 1
+
+    @property
+    def position(self):
+        """A copy of x."""
+        return np.array(self.x)
 
     @property
     def t(self):
@@ -75,9 +77,9 @@ cdef class ChainState:
     @property
     def offenders(self):
         """The first such points, {kind: (up to 5, d)}."""
-        points = np.asarray(self.offending)
-        return {kind: points[i, :min(N_KEPT, self.n_rejected[i])].copy()
-                for i, kind in enumerate(REJECTED)}
+        points = np.array(self.offending)
+        return {kind: points[i, :min(N_KEPT, n)]
+                for i, (kind, n) in enumerate(self.rejected.items())}
 
     def attach(self, arrays, int64_t count=0, int64_t capacity=0, int64_t thin=1):
         """Record into the rows [count, capacity) of {x, logp, alpha, accepted, extra}."""
@@ -103,13 +105,20 @@ cdef class ChainState:
         self.trace.capacity = min(capacity, x.shape[0])
         self.trace.thin = thin
 
+    def place(self, x):
+        """Stand at x (d,) as a new chain does, with the kernel as it is."""
+        np.asarray(self.x)[:] = x
+        self.c.logp_x = np.nan
+        self.c.t = self.c.accepted = 0
+        self.pending = self.frozen = False
+
     def state(self):
         """All of it as plain arrays; the generator's state apart, as numpy gives it."""
         state = {
             "x": np.array(self.x), "y": np.array(self.y),
             "n_rejected": np.array(self.n_rejected), "offending": np.array(self.offending),
             "logp_x": self.c.logp_x, "logp_y": self.c.logp_y, "log_q": self.c.log_q,
-            "alpha": self.c.alpha, "accepted": self.c.accepted, "keep": self.c.keep,
+            "alpha": self.c.alpha, "E": self.E, "accepted": self.c.accepted, "keep": self.c.keep,
             "t": self.c.t, "pending": self.pending, "frozen": self.frozen,
             "n_adapted": self.n_adapted, "next_adaptation": self.next_adaptation,
             "n_accepted": self.n_accepted,
@@ -125,8 +134,8 @@ cdef class ChainState:
         np.asarray(self.offending)[:] = state["offending"]
         self.c.logp_x, self.c.logp_y, self.c.log_q = (
             state["logp_x"], state["logp_y"], state["log_q"])
-        self.c.alpha, self.c.accepted, self.c.keep = (
-            state["alpha"], state["accepted"], state["keep"])
+        self.c.alpha, self.E = state["alpha"], state["E"]
+        self.c.accepted, self.c.keep = state["accepted"], state["keep"]
         self.c.t = state["t"]
         self.pending, self.frozen = state["pending"], state["frozen"]
         self.n_adapted, self.next_adaptation = state["n_adapted"], state["next_adaptation"]
@@ -137,9 +146,15 @@ cdef class ChainState:
     # ---- the parts of a step ----
 
     cdef int begin(self) except -1 nogil:
-        """Propose, unless a proposal is pending."""
+        """Propose, unless a proposal is pending, and draw E = -log U for the decision.
+
+        E is drawn whatever the density turns out to be, so that the stream does not depend on it;
+        and before the density is evaluated, since many of them load y as vectors, which would
+        otherwise wait for the elements just stored (20 ns a step).
+        """
         if not self.pending:
             self.kernel.propose(&self.c)
+            self.E = random_standard_exponential(self.c.rng)
             self.pending = True
         return 0
 
@@ -166,8 +181,6 @@ cdef class ChainState:
         """Decide, adapt, move, record."""
         cdef Chain *c = &self.c
         cdef double log_ratio = -INFINITY
-        # log U = -E: drawn whatever the density is, so that the stream does not depend on it
-        cdef double E = random_standard_exponential(c.rng)
         if self.status == GOOD:
             if self.kernel.asymmetric:
                 self.kernel.reverse(c)
@@ -175,7 +188,7 @@ cdef class ChainState:
         else:
             self.reject()
         # a NaN ratio, where a proposal density overflowed, compares false twice: rejected, alpha 0
-        c.accepted = E > -log_ratio
+        c.accepted = self.E > -log_ratio
         c.alpha = 1.0 if log_ratio >= 0 else exp(log_ratio)
         if isnan(c.alpha):
             c.alpha = 0.0

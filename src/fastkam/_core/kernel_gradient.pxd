@@ -20,7 +20,7 @@ cdef extern from "kernel_pass.h" nogil:
         const fk_kernel *k, Py_ssize_t n, Py_ssize_t d, const double *z, const double *y,
         double *work, double *Q, double *s) noexcept nogil
     Py_ssize_t fk_kernel_pass_work(Py_ssize_t d)
-    void fk_kernel_weights(const fk_kernel *k, const double *r2, double *w)
+    void fk_kernel_weights(const fk_kernel *k, double *w)
     fk_kernel_pass_fn fk_kernel_pass_for(const char *level)
 
 cdef fk_kernel_pass_fn kernel_pass      # for this processor

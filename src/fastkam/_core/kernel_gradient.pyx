@@ -89,18 +89,17 @@ cdef void gradients(
     """M_i = 2 grad_y k(y, z_i) = w_i (z_i - y), (n, d), from z in blocks."""
     cdef Py_ssize_t b, j, l
     cdef const double *block
-    cdef double[8] r2
     cdef double[8] w
     cdef double D
     for b in range(0, n, 8):
         block = z + b * d
         for l in range(8):
-            r2[l] = 0
+            w[l] = 0
         for j in range(d):
             for l in range(8):
                 D = block[8 * j + l] - y[j]
-                r2[l] += D * D
-        fk_kernel_weights(k, r2, w)
+                w[l] += D * D
+        fk_kernel_weights(k, w)
         for l in range(min(8, n - b)):
             for j in range(d):
                 M[(b + l) * d + j] = w[l] * (block[8 * j + l] - y[j])

@@ -24,30 +24,30 @@ static double matern_table(const fk_kernel *k, double u)
     return p;
 }
 
-/* w of the 8 lanes of a block, from r2 = |D|^2 */
-static inline void weights(const fk_kernel *k, const double *r2, double *w)
+/* r2 -> w for the lanes of each block, in place */
+static inline void weights(const fk_kernel *k, ptrdiff_t blocks, double *w)
 {
+    const ptrdiff_t n = FK_LANES * blocks;
+    const double l2 = k->length * k->length;
     if (k->kind == FK_LINEAR) {
-        for (int l = 0; l < FK_LANES; l++) w[l] = 2;
+        for (ptrdiff_t i = 0; i < n; i++) w[i] = 2;
     } else if (k->kind == FK_GAUSSIAN) {
-        const double h = -0.5 / (k->length * k->length), c = 2 / (k->length * k->length);
-        for (int l = 0; l < FK_LANES; l += FK_WIDTH)
-            fk_store(w + l, fk_exp(fk_load(r2 + l) * h) * c);
+        const double h = -0.5 / l2, c = 2 / l2;
+        for (ptrdiff_t i = 0; i < n; i += FK_WIDTH)
+            fk_store(w + i, fk_exp(fk_load(w + i) * h) * c);
     } else {
-        const double c = 4 * k->order / (k->length * k->length);
-        const double scale = sqrt(2 * k->order) / k->length;
-        double u[FK_LANES], f[FK_LANES];
-        for (int l = 0; l < FK_LANES; l++) u[l] = scale * sqrt(r2[l]);
-        for (int l = 0; l < FK_LANES; l++) f[l] = matern_table(k, u[l]);
-        for (int l = 0; l < FK_LANES; l += FK_WIDTH)
-            fk_store(w + l, fk_exp(-fk_load(u + l)) * fk_load(f + l) * c);
+        const double c = 4 * k->order / l2, scale = sqrt(2 * k->order) / k->length;
+        for (ptrdiff_t i = 0; i < n; i += FK_LANES) {
+            double f[FK_LANES];
+            for (int l = 0; l < FK_LANES; l++) w[i + l] = scale * sqrt(w[i + l]);
+            for (int l = 0; l < FK_LANES; l++) f[l] = matern_table(k, w[i + l]);
+            for (int l = 0; l < FK_LANES; l += FK_WIDTH)
+                fk_store(w + i + l, fk_exp(-fk_load(w + i + l)) * fk_load(f + l) * c);
+        }
     }
 }
 
-void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, const double *r2, double *w)
-{
-    weights(k, r2, w);
-}
+void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, double *w) { weights(k, 1, w); }
 
 /* add the outer products of rows [i, i + 4) and [j, j + 4) of wd (blocks, dp, 8), a lane each */
 static void add_4x4(ptrdiff_t blocks, ptrdiff_t dp, const double *a, const double *b, double *q)
@@ -107,7 +107,7 @@ static ptrdiff_t tiles(ptrdiff_t dp) { return dp == 2 ? 1 : (dp / 4) * (dp / 4 +
 ptrdiff_t FK_LEVEL(fk_kernel_pass_work)(ptrdiff_t d)
 {
     const ptrdiff_t dp = padded(d);
-    return 8 * (chunk_blocks(dp) * dp + dp + 16 * tiles(dp));
+    return 8 * (chunk_blocks(dp) * (dp + 1) + dp + 16 * tiles(dp));
 }
 
 void FK_LEVEL(fk_kernel_pass)(const fk_kernel *k, ptrdiff_t n, ptrdiff_t d, const double *z,
@@ -115,14 +115,15 @@ void FK_LEVEL(fk_kernel_pass)(const fk_kernel *k, ptrdiff_t n, ptrdiff_t d, cons
 {
     const ptrdiff_t dp = padded(d), chunk = chunk_blocks(dp), blocks = (n + 7) / 8;
     const int edge = dp == 2 ? 2 : 4;
-    double *wd = work, *sums = wd + 8 * chunk * dp, *products = sums + 8 * dp;
-    memset(work, 0, sizeof(double) * (size_t)(8 * (chunk * dp + dp + 16 * tiles(dp))));
+    double *wd = work, *w = wd + 8 * chunk * dp, *sums = w + 8 * chunk, *products = sums + 8 * dp;
+    memset(sums, 0, sizeof(double) * (size_t)(8 * (dp + 16 * tiles(dp))));
+    if (dp > d) memset(wd, 0, sizeof(double) * (size_t)(8 * chunk * dp));
     for (ptrdiff_t begin = 0; begin < blocks; begin += chunk) {
         const ptrdiff_t size = blocks - begin < chunk ? blocks - begin : chunk;
+        /* three sweeps, so that the long chains of the exponentials overlap */
         for (ptrdiff_t b = 0; b < size; b++) {
             const double *zb = z + 8 * d * (begin + b);
             double *row = wd + 8 * dp * b;
-            double r2[FK_LANES], w[FK_LANES];
             for (int l = 0; l < FK_LANES; l += FK_WIDTH) {
                 fk_vec square = fk_splat(0);
                 for (ptrdiff_t j = 0; j < d; j++) {
@@ -130,16 +131,21 @@ void FK_LEVEL(fk_kernel_pass)(const fk_kernel *k, ptrdiff_t n, ptrdiff_t d, cons
                     fk_store(row + 8 * j + l, D);
                     square += D * D;
                 }
-                fk_store(r2 + l, square);
+                fk_store(w + 8 * b + l, square);
             }
-            weights(k, r2, w);
-            for (ptrdiff_t l = n - 8 * (begin + b); l < FK_LANES; l++) w[l] = 0; /* padding */
-            for (ptrdiff_t j = 0; j < d; j++)
-                for (int l = 0; l < FK_LANES; l += FK_WIDTH) {
-                    const fk_vec M = fk_load(row + 8 * j + l) * fk_load(w + l);
+        }
+        weights(k, size, w);
+        for (ptrdiff_t i = n - 8 * begin; i < 8 * size; i++) w[i] = 0; /* padding */
+        for (ptrdiff_t b = 0; b < size; b++) {
+            double *row = wd + 8 * dp * b;
+            for (int l = 0; l < FK_LANES; l += FK_WIDTH) {
+                const fk_vec v = fk_load(w + 8 * b + l);
+                for (ptrdiff_t j = 0; j < d; j++) {
+                    const fk_vec M = fk_load(row + 8 * j + l) * v;
                     fk_store(row + 8 * j + l, M);
                     fk_store(sums + 8 * j + l, fk_load(sums + 8 * j + l) + M);
                 }
+            }
         }
         double *q = products;
         if (edge == 2)

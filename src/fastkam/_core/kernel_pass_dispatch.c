@@ -9,12 +9,9 @@
 FK_DECLARE(base)
 ptrdiff_t fk_kernel_pass_work_base(ptrdiff_t d);
 
-void fk_kernel_weights_base(const fk_kernel *k, const double *r2, double *w);
+void fk_kernel_weights_base(const fk_kernel *k, double *w);
 
-void fk_kernel_weights(const fk_kernel *k, const double *r2, double *w)
-{
-    fk_kernel_weights_base(k, r2, w);
-}
+void fk_kernel_weights(const fk_kernel *k, double *w) { fk_kernel_weights_base(k, w); }
 
 ptrdiff_t fk_kernel_pass_work(ptrdiff_t d) { return fk_kernel_pass_work_base(d); }
 

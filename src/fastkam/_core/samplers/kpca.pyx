@@ -37,15 +37,6 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         "a": (("subsample", "components"), "H a_c, the directions in feature space, as columns"),
         "p": (("components",), "the weights of the mixture"),
     }
-    cdef public int64_t used
-    cdef public double[:, ::1] a
-    cdef public double[::1] p
-    cdef object kernel
-    cdef Py_ssize_t components
-    cdef double[:, ::1] M               # (subsample, d)
-    cdef double[:, ::1] V_x             # (d, components), v_c at x and y as columns
-    cdef double[:, ::1] V_y
-
     def __init__(self, d, function, *, kernel, components, subsample, **options):
         self.kernel, self.components, self.subsample = kernel, components, subsample
         super().__init__(d, function, subsample=subsample, **options)
@@ -130,7 +121,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         with gil:
             self.learn_directions()
 
-    cdef void learn_directions(self):
+    cdef int learn_directions(self) except -1:
         n, k = self.n, min(self.n, self.components)
         z = np.asarray(self.z).transpose(0, 2, 1).reshape(-1, self.d)[:n]
         K = self.kernel.matrix(z, self.length)
@@ -149,3 +140,4 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         np.asarray(self.p)[...] = 0.0
         np.asarray(self.p)[:k] = (largest + 1) / (largest.sum() + k)
         self.used = n
+        return 0

@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz
-from fastkam._core.rng cimport normals
+from fastkam._core.rng cimport normals, random_standard_normal
 
 import numpy as np
 
@@ -24,10 +24,6 @@ cdef class RandomWalk(Kernel):
         L: a scalar array for an isotropic walk, (d,) for a diagonal, (d, d) for a full factor.
     """
     FIELDS = {}
-    cdef int ndim
-    cdef double[::1] L
-    cdef double[::1] e
-
     def __init__(self, d, factor):
         self.allocate(d=d)
         self.ndim = factor.ndim
@@ -41,11 +37,6 @@ cdef class RandomWalk(Kernel):
             memcpy(c.y, c.x, c.d * sizeof(double))
             add_Lz(c.d, 1.0, &self.L[0], &self.e[0], c.y)
             return 0
-        normals(c.rng, c.d, c.y)
-        if self.ndim == 1:
-            for i in range(c.d):
-                c.y[i] = c.x[i] + self.L[i] * c.y[i]
-        else:
-            for i in range(c.d):
-                c.y[i] = c.x[i] + self.L[0] * c.y[i]
+        for i in range(c.d):        # one pass: a vector load of normals just stored would wait
+            c.y[i] = c.x[i] + self.L[i if self.ndim else 0] * random_standard_normal(c.rng)
         return 0

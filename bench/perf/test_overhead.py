@@ -1,0 +1,136 @@
+"""What a step costs above the bare work: `pytest bench/perf -q` prints each ratio.
+
+Side by side in one run: the two sides of a ratio alternate, and the ratio of medians of many short
+rounds is printed, so that a busy machine disturbs both alike.
+"""
+
+import time
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from bench.perf import floor
+
+ROUNDS = 41
+
+
+def medians(*functions, rounds=ROUNDS):
+    """Median seconds of each function, called in turn."""
+    times = np.empty((rounds, len(functions)))
+    for row in times:
+        for i, function in enumerate(functions):
+            begun = time.perf_counter()
+            function()
+            row[i] = time.perf_counter() - begun
+    return np.median(times, axis=0), np.median(times[:, :1] / times, axis=0)
+
+
+@pytest.fixture
+def report(capsys):
+    def say(text):
+        with capsys.disabled():
+            print(f"\n{text}", flush=True)
+
+    return say
+
+
+def stepper(target, sampler, x0, n, *, tune=0):
+    """A function that makes n steps of one chain, draws stored, and goes on at each call."""
+    from fastkam._core.engine import ChainState, Group
+    from fastkam.sample import as_target
+    from fastkam.samplers import as_sampler
+    from fastkam.trace import Trace
+
+    sampler = as_sampler(sampler)
+    target = as_target(target, len(x0))
+    if tune:
+        state = fk.sample(target, x0, sampler=sampler, draws=1, tune=tune, chains=1, seed=1,
+                          keep_warmup=False).states[0]
+    chain = ChainState(sampler.build(np.asarray(x0, float)), np.random.PCG64(1), x0)
+    if tune:
+        chain.restore(state)
+    group = Group(target.bind(), [chain], (1.0, 0.0, 0.0, 1.0, 0, 0, 0.0))
+    group.start()
+    trace = Trace(1, n, len(x0), sampler.kernel_class().STATS)
+
+    def go():
+        chain.attach(trace.chain(0), 0, n, 1)
+        group.run(n)
+
+    return go, trace
+
+
+def test_the_bare_loop_makes_the_same_chain():
+    n = 20_000
+    go, trace = stepper(fk.targets.two_mode(), fk.RandomWalk(cov=15.0), [-8.0, 0.0], n)
+    go()
+    bare = floor.walk(1, n, np.sqrt(15.0), [-8.0, 0.0])
+    np.testing.assert_allclose(trace.x[0], bare, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["built-in", "C pointer"])
+def test_random_walk_against_the_bare_loop(kind, report, benchmark):
+    n = 100_000
+    target = fk.targets.two_mode() if kind == "built-in" else floor.library().two_mode_density
+    go, _ = stepper(target, fk.RandomWalk(cov=15.0), [-8.0, 0.0], n)
+    (ours, bare), _ = medians(go, lambda: floor.walk(1, n, np.sqrt(15.0), [-8.0, 0.0]))
+    report(f"random walk, two-mode target as {kind}: {ours / n * 1e9:.1f} ns a step, bare loop "
+           f"{bare / n * 1e9:.1f}: ratio {ours / bare:.2f} (asked: 1.5)")
+    benchmark(go)
+
+
+def test_python_callback(report, benchmark):
+    n = 20_000
+
+    def logp(x):
+        return 0.0
+
+    x = np.zeros(2)
+
+    def bare():
+        for _ in range(n):
+            logp(x)
+
+    go, _ = stepper(logp, "rwm", [0.0, 0.0], n)
+    (ours, alone), _ = medians(go, bare)
+    report(f"Python callback: {ours / n * 1e9:.0f} ns a step, bare call from Python "
+           f"{alone / n * 1e9:.0f}: {(ours - alone) / n * 1e6:.3f} us above it (asked: 0.5)")
+    benchmark(go)
+
+
+@pytest.mark.parametrize("adapting", [False, True])
+def test_kam(adapting, report, benchmark):
+    n, d = 2000, 8
+    target = fk.targets.banana(b=0.03, V=100.0, d=d)
+    sampler = fk.KernelAdaptiveMetropolis(kernel=fk.kernels.Gaussian(5.0), subsample=1000)
+    go, _ = stepper(target, sampler, np.zeros(d), n, tune=5000)
+    (ours,), _ = medians(go)
+    report(f"KAM, Gaussian kernel, n = 1000, d = 8: {ours / n * 1e6:.2f} us a step (asked: 5)")
+    benchmark(go)
+
+
+@pytest.mark.parametrize("name", fk.samplers.SAMPLERS)
+def test_cost_does_not_grow_with_the_chain(name, report):
+    target = fk.targets.banana(b=0.03, V=100.0, d=2)
+    costs = []
+    for draws in (20_000, 400_000):
+        begun = time.process_time()
+        fk.sample(target, np.zeros(2), sampler=name, draws=draws, tune=5000, chains=1, seed=1,
+                  schedule="finite", keep_warmup=False, progress=False)
+        costs.append((time.process_time() - begun) / draws)
+    report(f"{name}: {costs[0] * 1e9:.0f} ns a step over 20 000 draws, {costs[1] * 1e9:.0f} over "
+           "400 000 (warm-up of 5 000 steps counted in both)")
+
+
+def test_two_threads(report):
+    target = fk.targets.two_mode()
+    seconds = {}
+    for threads in (1, 2) * 5:
+        begun = time.perf_counter()
+        fk.sample(target, [-8.0, 0.0], sampler=fk.RandomWalk(cov=15.0), draws=4_000_000, tune=0,
+                  chains=4, seed=1, threads=threads, progress=False)
+        seconds.setdefault(threads, []).append(time.perf_counter() - begun)
+    one, two = (np.median(seconds[threads]) for threads in (1, 2))
+    report(f"4 chains: {one:.2f} s with one thread, {two:.2f} with two: ratio {one / two:.2f} "
+           "(asked: 1.9)")

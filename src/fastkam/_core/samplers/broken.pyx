@@ -1,0 +1,44 @@
+"""Samplers that must fail: each has one classic mistake, and the invariance test has to see it."""
+from fastkam._core.kernel cimport Chain
+from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
+from fastkam._core.samplers.kpca cimport KernelPCAMetropolis
+from fastkam._core.samplers.rwm cimport RandomWalk
+
+
+cdef class DriftingWalk(RandomWalk):
+    """A random walk that favours one direction, and does not correct for it."""
+    cdef int propose(self, Chain *c) except -1 nogil:
+        RandomWalk.propose(self, c)
+        c.y[0] += 0.1
+        return 0
+
+
+cdef class WithoutHastings(KernelAdaptiveMetropolis):
+    """KAM as if its proposal were symmetric."""
+    cdef int reverse(self, Chain *c) except -1 nogil:
+        c.log_q = 0
+        return 0
+
+
+cdef class WrongDeterminant(KernelAdaptiveMetropolis):
+    """KAM with the sign of the log determinants turned."""
+    cdef int reverse(self, Chain *c) except -1 nogil:
+        KernelAdaptiveMetropolis.reverse(self, c)
+        c.log_q -= 2 * (self.at_x.log_det - self.at_y.log_det)
+        return 0
+
+
+cdef class StaleReverse(KernelAdaptiveMetropolis):
+    """KAM that takes the covariance of an earlier proposal for the reverse density."""
+    cdef int propose(self, Chain *c) except -1 nogil:
+        cdef bint stale = self.at_y.seen and not c.accepted
+        KernelAdaptiveMetropolis.propose(self, c)
+        self.at_y.seen = stale
+        return 0
+
+
+cdef class PCAWithoutHastings(KernelPCAMetropolis):
+    """Kernel-PCA KAM as if its proposal were symmetric."""
+    cdef int reverse(self, Chain *c) except -1 nogil:
+        c.log_q = 0
+        return 0

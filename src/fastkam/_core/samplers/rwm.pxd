@@ -1,0 +1,7 @@
+"""Random-walk Metropolis, for kernels that are built on it."""
+from fastkam._core.kernel cimport Kernel
+
+cdef class RandomWalk(Kernel):
+    cdef int ndim
+    cdef double[::1] L
+    cdef double[::1] e

@@ -1,0 +1,134 @@
+/* What the built-in densities' loops share: an exponential that vectorises, sums in a fixed order,
+ * and the choice of the instruction set at load time.
+ *
+ * Every sum runs over 8 lanes that are added as one fixed tree, and products and sums are never
+ * contracted, so that the bits do not depend on the instruction set. */
+#ifndef FASTKAM_VECTOR_H
+#define FASTKAM_VECTOR_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* one function, compiled for several instruction sets, chosen when the module is loaded */
+#if defined(FK_CLONES) /* given on the command line, to compile for one only */
+#elif defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) \
+    && __GNUC__ >= 12
+#define FK_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define FK_CLONES
+#endif
+
+#define FK_LANES 8
+#define FK_INLINE static inline __attribute__((always_inline))
+
+/* e^x within 1 ulp for x in [-708, 709], clamped outside; NaN stays NaN.
+ *
+ *     x = k log 2 + r,  |r| <= log(2)/2,  e^x = 2^k (1 + r + r^2/2 + ... + r^13/13!)
+ *
+ * k is found by adding 1.5 2^52, after which it stands in the low bits of the sum. The remainder
+ * of the series is below 5e-18 of its value. */
+FK_INLINE double fk_exp(double x)
+{
+    const double shift = 0x1.8p52;
+    x = x < -708.0 ? -708.0 : x;
+    x = x > 709.0 ? 709.0 : x;
+    const double t = x * 0x1.71547652b82fep0 + shift, k = t - shift;
+    const double r = (x - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
+    double p = 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = p * (r * r) + r;
+    uint64_t bits;
+    double scale;
+    memcpy(&bits, &t, 8);
+    bits = (bits << 52) + 0x3ff0000000000000u;
+    memcpy(&scale, &bits, 8);
+    return scale + scale * p;
+}
+
+/* 8 lanes in the registers that every processor has: the compiler keeps these in registers where
+ * it would not keep an array, nor a wider vector */
+typedef double fk_pair __attribute__((vector_size(16)));
+typedef struct { fk_pair a, b, c, d; } fk_lanes;
+#define FK_ZERO {{0}, {0}, {0}, {0}}
+
+FK_INLINE fk_pair fk_load(const double *p)
+{
+    fk_pair v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* s + p w, p of 8 */
+FK_INLINE fk_lanes fk_add_scaled(fk_lanes s, const double *p, double w)
+{
+    s.a += fk_load(p) * w;
+    s.b += fk_load(p + 2) * w;
+    s.c += fk_load(p + 4) * w;
+    s.d += fk_load(p + 6) * w;
+    return s;
+}
+
+/* s + p q, lane by lane */
+FK_INLINE fk_lanes fk_add_products(fk_lanes s, const double *p, const double *q)
+{
+    s.a += fk_load(p) * fk_load(q);
+    s.b += fk_load(p + 2) * fk_load(q + 2);
+    s.c += fk_load(p + 4) * fk_load(q + 4);
+    s.d += fk_load(p + 6) * fk_load(q + 6);
+    return s;
+}
+
+FK_INLINE double fk_total(fk_lanes s)
+{
+    s.a += s.c;
+    s.b += s.d;
+    s.a += s.b;
+    return s.a[0] + s.a[1];
+}
+
+/* the sum of 8 lanes */
+FK_INLINE double fk_lanes_sum(const double *s)
+{
+    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+
+/* the product of 8 lanes */
+FK_INLINE double fk_lanes_product(const double *s)
+{
+    return ((s[0] * s[4]) * (s[2] * s[6])) * ((s[1] * s[5]) * (s[3] * s[7]));
+}
+
+/* sum_j h_j (x_j - m_j)^2, h and m of d; in 4 lanes */
+static inline double fk_weighted_square(ptrdiff_t d, const double *restrict h,
+                                        const double *restrict m, const double *restrict x)
+{
+    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    ptrdiff_t j = 0;
+    for (; j + 4 <= d; j += 4) {
+        const double a = x[j] - m[j], b = x[j + 1] - m[j + 1];
+        const double c = x[j + 2] - m[j + 2], e = x[j + 3] - m[j + 3];
+        s0 += h[j] * (a * a);
+        s1 += h[j + 1] * (b * b);
+        s2 += h[j + 2] * (c * c);
+        s3 += h[j + 3] * (e * e);
+    }
+    for (; j < d; j++) {
+        const double a = x[j] - m[j];
+        s0 += h[j] * (a * a);
+    }
+    return (s0 + s1) + (s2 + s3);
+}
+
+#endif

@@ -1,0 +1,308 @@
+"""The command line: fastkam demo, sample, resume, samplers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+from fastkam._version import __version__
+from fastkam.errors import SamplingError, SamplingWarning
+from fastkam.options import UsageError, find_target, read_init, read_sampler
+
+
+def main(argv=None):
+    """Run the command line `argv`; its exit code.
+
+    0: done; 1: the run failed; 2: a mistake in the command; 130: interrupted.
+    """
+    options = parser().parse_args(attached(sys.argv[1:] if argv is None else argv))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SamplingWarning)  # said in our own words
+            return options.command(options)
+    except UsageError as error:
+        print(f"fastkam: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("fastkam: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # whoever read our output has left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def attached(argv):
+    """`argv` with ``--init -1,2`` as ``--init=-1,2``: argparse takes -1,2 for an option."""
+    argv, joined = list(argv), []
+    while argv:
+        word = argv.pop(0)
+        if word in ("--init", "--set") and argv and argv[0][:1] == "-" and argv[0][1:2].isdigit():
+            word = f"{word}={argv.pop(0)}"
+        joined.append(word)
+    return joined
+
+
+# ---- options ----
+
+
+def parser():
+    """The parser of the command line."""
+    top = argparse.ArgumentParser("fastkam", description="Adaptive MCMC at compiled speed.")
+    top.add_argument("--version", action="version", version=f"fastkam {__version__}")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    add_demo(commands)
+    add_sample(commands)
+    add_resume(commands)
+    add_samplers(commands)
+    return top
+
+
+def add_demo(commands):
+    one = commands.add_parser(
+        "demo",
+        help="show what it does: two modes, an epidemic, or your own table",
+        description="Sample two examples: a target with two modes, and an SIR model of an outbreak "
+        "of influenza. With --data, a logistic regression of your own table instead.",
+    )
+    one.add_argument("--data", metavar="FILE.csv", help="a table with a header")
+    one.add_argument("--label", metavar="COLUMN", help="its column of two values, to be predicted")
+    one.add_argument("--out", metavar="DIR", default="fastkam-demo",
+                     help="where figures and draws go (default: %(default)s)")
+    one.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    one.add_argument("--quick", action="store_true", help="fewer draws")
+    one.set_defaults(command=demo)
+
+
+def add_sample(commands):
+    one = commands.add_parser(
+        "sample",
+        help="draw from a density of yours",
+        description="Draw from the log density MODULE:FUNCTION. MODULE is a file, as model.py, or "
+        "the name of an importable module; FUNCTION takes x (d,) and returns a number, or is "
+        "anything else that fastkam.sample takes.",
+    )
+    one.add_argument("target", metavar="MODULE:FUNCTION")
+    start = one.add_mutually_exclusive_group(required=True)
+    start.add_argument("--init", metavar="0,0 | @FILE",
+                       help="where the chains start; a file holds one point, or one a chain")
+    start.add_argument("--dim", type=int, help="start at 0 in this dimension")
+    one.add_argument("--sampler", default="ram", metavar="NAME",
+                     help="see fastkam samplers (default: %(default)s)")
+    one.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
+                     help="a parameter of the sampler; may be repeated")
+    one.add_argument("--schedule", default="finite", metavar="NAME",
+                     help="when it adapts: finite, diminishing, rare or perpetual "
+                     "(default: %(default)s)")
+    one.add_argument("--draws", type=int, default=1000, help="draws a chain (default: %(default)s)")
+    one.add_argument("--tune", type=int, default=1000,
+                     help="steps of warm-up (default: %(default)s)")
+    one.add_argument("--chains", type=int, default=4, help="default: %(default)s")
+    one.add_argument("--thin", type=int, default=1, help="keep one step in so many")
+    one.add_argument("--seed", type=int, help="the same seed gives the same draws")
+    one.add_argument("--names", metavar="a,b", help="names of the coordinates")
+    add_running(one, "default: FUNCTION.fk")
+    one.set_defaults(command=sample)
+
+
+def add_resume(commands):
+    one = commands.add_parser(
+        "resume",
+        help="go on with a run",
+        description="Go on with the run in FILE, as if it had never stopped.",
+    )
+    one.add_argument("file", metavar="FILE")
+    one.add_argument("--target", metavar="MODULE:FUNCTION",
+                     help="the density; a file does not hold it")
+    one.add_argument("--draws", type=int, help="so many more a chain (default: those missing)")
+    add_running(one, "default: FILE itself")
+    one.set_defaults(command=resume)
+
+
+def add_running(one, out):
+    """The options that sample and resume share."""
+    one.add_argument("--vectorized", action="store_true",
+                     help="FUNCTION takes points (k, d) and returns (k,)")
+    one.add_argument("--threads", type=int, help="threads to run chains in")
+    one.add_argument("--out", metavar="FILE", help=f"where the result goes ({out})")
+    one.add_argument("--checkpoint", metavar="FILE", help="written every minute on the way")
+    one.add_argument("--no-progress", action="store_true", help="no progress bar")
+
+
+def add_samplers(commands):
+    one = commands.add_parser(
+        "samplers",
+        help="list the samplers, or one's parameters",
+        description="List the samplers; with NAME, describe one and its parameters.",
+    )
+    one.add_argument("name", nargs="?", metavar="NAME")
+    one.set_defaults(command=samplers)
+
+
+# ---- commands ----
+
+
+def demo(options):
+    """fastkam demo"""
+    if (options.data is None) != (options.label is None):
+        raise UsageError("--data and --label go together")
+    from fastkam.demo import outbreak, table, two_modes
+
+    folder = Path(options.out)
+    try:
+        if options.data is not None:
+            read = table.read_table(options.data, options.label)
+        folder.mkdir(parents=True, exist_ok=True)
+    except (ValueError, OSError) as error:
+        raise UsageError(error) from error
+    if options.data is not None:
+        title = f"{options.label} of {options.data}"
+        table.run(read, title, folder, seed=options.seed, quick=options.quick)
+        return 0
+    two_modes.run(folder, seed=options.seed, quick=options.quick)
+    outbreak.run(folder, seed=options.seed, quick=options.quick)
+    return 0
+
+
+def sample(options):
+    """fastkam sample"""
+    from fastkam import sample as run
+
+    target = find_target(options.target)
+    out = Path(options.out or options.target.rpartition(":")[2] + ".fk")
+    check_folder("--out", out)
+    x0 = read_init(options.init) if options.dim is None else zeros(options.dim)
+    return finish(options, options.target, out, lambda: run(
+        target,
+        x0,
+        sampler=read_sampler(options.sampler, options.set),
+        schedule=options.schedule,
+        draws=options.draws,
+        tune=options.tune,
+        chains=options.chains,
+        thin=options.thin,
+        seed=options.seed,
+        names=options.names.split(",") if options.names else None,
+        vectorized=options.vectorized,
+        threads=options.threads,
+        checkpoint=options.checkpoint,
+        progress=False if options.no_progress else None,
+    ))
+
+
+def zeros(dim):
+    """The start at 0 that --dim asks for."""
+    if dim < 1:
+        raise UsageError(f"--dim must be at least 1, not {dim}")
+    return [0.0] * dim
+
+
+def resume(options):
+    """fastkam resume"""
+    from fastkam import load
+    from fastkam import resume as run
+
+    if options.target is None:
+        raise UsageError("--target must be given: a result file does not hold the density")
+    try:
+        result = load(options.file)
+    except (ValueError, OSError) as error:
+        raise UsageError(error) from error
+    target = find_target(options.target)
+    out = Path(options.out or options.file)
+    check_folder("--out", out)
+    return finish(options, options.target, out, lambda: run(
+        result,
+        options.draws,
+        target=target,
+        vectorized=options.vectorized,
+        threads=options.threads,
+        checkpoint=options.checkpoint,
+        progress=False if options.no_progress else None,
+    ))
+
+
+def check_folder(name, path):
+    """Refuse, before any work, a file that could not be written."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise UsageError(f"{name} must be a file in a folder that exists, not {str(path)!r}")
+
+
+def finish(options, target, out, run):
+    """Run, save and report; the exit code."""
+    try:
+        result = run()
+    except SamplingError as error:
+        return failed(error, options, target, out)
+    except (TypeError, ValueError) as error:
+        raise UsageError(error) from error
+    result.save(out)
+    report(result)
+    if result.status == "interrupted":
+        print(f"interrupted; {kept(result)}")
+        print(how_to_resume(options, target, out))
+        return 130
+    print(f"result  {out}")
+    return 0
+
+
+def failed(error, options, target, out):
+    """Show the user's own traceback, keep the draws, say how to go on; the exit code."""
+    if error.__cause__ is not None:
+        traceback.print_exception(error.__cause__.with_traceback(own_frames(error.__cause__)))
+    message = str(error).rpartition(";")[0] or str(error)
+    print(f"fastkam: {message}", file=sys.stderr)
+    if error.result is not None:
+        error.result.save(out)
+        print(f"fastkam: {kept(error.result)} in {out}", file=sys.stderr)
+        print(f"fastkam: {how_to_resume(options, target, out)}", file=sys.stderr)
+    return 1
+
+
+def own_frames(error):
+    """The traceback of `error` from the first frame on that is the user's."""
+    frames = error.__traceback__
+    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith("fastkam."):
+        frames = frames.tb_next
+    return frames
+
+
+def kept(result):
+    """How many draws there are, in words."""
+    counts = result.trace.counts.tolist()
+    number = counts[0] if len(set(counts)) == 1 else ", ".join(map(str, counts))
+    return f"{number} of {result.requested} draws a chain are saved"
+
+
+def how_to_resume(options, target, out):
+    """The command that goes on."""
+    more = " --vectorized" if options.vectorized else ""
+    return f"to go on: fastkam resume {out} --target {target}{more}"
+
+
+def report(result):
+    """Print the table, the speed, and what was rejected."""
+    from fastkam.demo.report import speed, verdict
+
+    if result.draws.shape[1]:
+        summary = result.summary()
+        print(summary)
+        print()
+        print(verdict(summary))
+    print(speed(result))
+    words = {"outside": "outside the support (-inf)", "nan": "NaN", "failed": "failed"}
+    counts = {words.get(kind, kind): n.sum() for kind, n in result.rejected.items() if n.sum()}
+    if counts:
+        print("Rejected without a density: "
+              + ", ".join(f"{count} {kind}" for kind, count in counts.items()) + ".")
+
+
+def samplers(options):
+    """fastkam samplers"""
+    from fastkam.options import describe_sampler, list_samplers
+
+    print(list_samplers() if options.name is None else describe_sampler(options.name))
+    return 0

@@ -1,0 +1,1 @@
+"""The demonstrations of ``fastkam demo``, each a short complete analysis."""

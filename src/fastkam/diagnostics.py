@@ -1,0 +1,396 @@
+"""How good draws are: effective sample sizes, R-hat, Monte Carlo errors, distances from a truth.
+
+The functions of draws of shape (chains, draws, d) answer (d,): NaN for a coordinate that never
+moves, for R-hat of one chain, and for fewer than four draws. Those of (..., draws, d) answer one
+value a chain.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fastkam.distances import marginal_symmetric_kl, mmd2, symmetric_kl
+from fastkam.errors import check_array, check_integer
+from fastkam.summary import Summary
+
+__all__ = [
+    "ModeOccupancy",
+    "Summary",
+    "esjd",
+    "ess_bulk",
+    "ess_geyer",
+    "ess_range",
+    "ess_tail",
+    "marginal_symmetric_kl",
+    "mcse_mean",
+    "mcse_sd",
+    "mean_error",
+    "mmd2",
+    "mode_occupancy",
+    "quantile_deviation",
+    "r_hat",
+    "summary",
+    "symmetric_kl",
+]
+
+LEAST_DRAWS = 4
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+LOW, HIGH = 0.05, 0.95  # the interval of the summary, and the tails of ess_tail
+
+
+# ---- convergence and precision, over all chains ----
+
+
+def summary(draws, labels=None):
+    """Mean, sd, 5 % and 95 % quantile, Monte Carlo errors, effective sample sizes and R-hat.
+
+    Parameters
+    ----------
+    draws : array (chains, draws, d)
+    labels : list of d str, optional
+        Names of the coordinates; "x[0]", "x[1]", ... by default.
+
+    Returns
+    -------
+    Summary
+    """
+    draws = check_draws(draws)
+    d = draws.shape[2]
+    labels = [f"x[{i}]" for i in range(d)] if labels is None else list(labels)
+    if len(labels) != d:
+        raise ValueError(f"labels must be {d} names, one a coordinate, not {len(labels)}")
+    flat = draws.reshape(-1, d)
+    unknown = np.full(d, np.nan)
+    q5, q95 = np.quantile(flat, [LOW, HIGH], axis=0) if len(flat) else (unknown, unknown)
+    return Summary(labels, {
+        "mean": flat.mean(axis=0) if len(flat) else unknown,
+        "sd": flat.std(axis=0, ddof=1) if len(flat) > 1 else unknown,
+        "q5": q5,
+        "q95": q95,
+        "mcse_mean": mcse_mean(draws),
+        "mcse_sd": mcse_sd(draws),
+        "ess_bulk": ess_bulk(draws),
+        "ess_tail": ess_tail(draws),
+        "r_hat": r_hat(draws),
+    })
+
+
+def ess_bulk(draws):
+    """Effective sample size of the centre: that of the rank-normalised draws.
+
+    Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Bürkner, P.-C. (2021).
+    Rank-normalization, folding, and localization: an improved R-hat. Bayesian Analysis 16, 667-718.
+
+    Parameters
+    ----------
+    draws : array (chains, draws, d)
+
+    Returns
+    -------
+    ndarray, shape (d,)
+    """
+    return by_coordinate(draws, lambda stats, x: stats.ess(x, method="bulk"))
+
+
+def ess_tail(draws):
+    """Effective sample size of the tails: the lesser of those of the 5 % and 95 % quantiles.
+
+    Parameters
+    ----------
+    draws : array (chains, draws, d)
+
+    Returns
+    -------
+    ndarray, shape (d,)
+    """
+    return by_coordinate(draws, lambda stats, x: stats.ess(x, method="tail", prob=(LOW, HIGH)))
+
+
+def r_hat(draws):
+    """Rank-normalised split R-hat: near 1 where the chains agree, inf where none ever moves.
+
+    Parameters
+    ----------
+    draws : array (chains, draws, d)
+        Of at least two chains; NaN otherwise.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+    """
+    if check_draws(draws).shape[0] < 2:
+        return np.full(np.shape(draws)[2], np.nan)
+
+    def value(stats, x):
+        stuck = not np.ptp(halves(x), axis=1).any()  # each at its own place
+        return np.inf if stuck else stats.rhat(x, method="rank")
+
+    return by_coordinate(draws, value)
+
+
+def mcse_mean(draws):
+    """Monte Carlo standard error of the mean.
+
+    Parameters
+    ----------
+    draws : array (chains, draws, d)
+
+    Returns
+    -------
+    ndarray, shape (d,)
+    """
+    return by_coordinate(draws, lambda stats, x: stats.mcse(x, method="mean"), scales=True)
+
+
+def mcse_sd(draws):
+    """Monte Carlo standard error of the standard deviation.
+
+    Parameters
+    ----------
+    draws : array (chains, draws, d)
+
+    Returns
+    -------
+    ndarray, shape (d,)
+    """
+    return by_coordinate(draws, lambda stats, x: stats.mcse(x, method="sd"), scales=True)
+
+
+def by_coordinate(draws, value, *, scales=False):
+    """value(array_stats, x) of each coordinate x (chains, draws), in units of its spread.
+
+    In such units because array_stats takes a spread below 1e-15 for none. NaN where unknown, and
+    where the halves of the chains, which array_stats compares, are all the same constant.
+    """
+    from arviz_stats.base import array_stats  # 0.6 s
+
+    draws = check_draws(draws)
+    answer = np.full(draws.shape[2], np.nan)
+    if draws.shape[1] < LEAST_DRAWS:
+        return answer
+    for i in range(draws.shape[2]):
+        x, spread = in_units_of_spread(draws[:, :, i])
+        if spread > 0 and np.ptp(halves(x)) > 0:
+            # of two values, say, ranks can be all the same once folded: 0/0 there, which R-hat
+            # leaves aside
+            with np.errstate(divide="ignore", invalid="ignore"):
+                answer[i] = value(array_stats, x) * (spread if scales else 1)
+    return answer
+
+
+def halves(x):
+    """Halves of chains (chains, draws), without the middle draw of an odd number."""
+    half = x.shape[1] // 2
+    return np.concatenate([x[:, :half], x[:, -half:]])
+
+
+def in_units_of_spread(x):
+    """(x less its first value, in units of the largest such difference; that unit, or NaN)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        x = x - x.flat[0]
+        spread = np.abs(x).max()
+    if not (np.isfinite(spread) and spread > 0):
+        return x, np.nan
+    return x / spread, spread
+
+
+def check_draws(draws):
+    """`draws` as a float array (chains, draws, d); otherwise an error that says what it was."""
+    draws = np.asarray(draws, dtype=float)
+    if draws.ndim != 3 or draws.shape[0] < 1:
+        raise ValueError(f"draws must have shape (chains, draws, d), not {draws.shape}")
+    return draws
+
+
+# ---- one chain's efficiency ----
+
+
+def ess_geyer(x):
+    """Effective sample size by Geyer's initial monotone sequence, at most the number of draws.
+
+    With rho_k the autocorrelation at lag k (divisor n), Gamma_j = rho_2j + rho_2j+1 is cut at its
+    first value that is not positive and made decreasing by its running minimum; then
+    tau = max(1, -1 + 2 sum Gamma_j) and the answer is n / tau.
+
+    Geyer, C. J. (1992). Practical Markov chain Monte Carlo. Statistical Science 7, 473-483.
+
+    Parameters
+    ----------
+    x : array (..., draws, d)
+
+    Returns
+    -------
+    ndarray, shape (..., d)
+        NaN for a coordinate that never moves.
+    """
+    x = check_points("x", x)
+    series = np.moveaxis(x, -2, -1)
+    answer = np.empty(series.shape[:-1])
+    for index in np.ndindex(answer.shape):
+        answer[index] = geyer(series[index])
+    return answer
+
+
+def geyer(x):
+    """`ess_geyer` of one series (n,)."""
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    n = len(x)
+    if n < 2:
+        return np.nan
+    x, spread = in_units_of_spread(x)
+    if not spread > 0:
+        return np.nan
+    size = next_fast_len(2 * n, real=True)
+    spectrum = rfft((x - x.mean()) / x.std(), size)
+    autocorrelation = irfft(spectrum.real**2 + spectrum.imag**2, size)[:n] / n
+    pairs = autocorrelation[: n // 2 * 2].reshape(-1, 2).sum(axis=1)
+    decreasing = np.minimum.accumulate(pairs)
+    return n / max(1.0, -1.0 + 2.0 * decreasing[decreasing > 0].sum())
+
+
+def ess_range(x):
+    """Least, median and greatest `ess_geyer` over the coordinates.
+
+    Parameters
+    ----------
+    x : array (..., draws, d)
+
+    Returns
+    -------
+    tuple of ndarray, each of shape (...)
+    """
+    ess = ess_geyer(x)
+    return ess.min(axis=-1), np.median(ess, axis=-1), ess.max(axis=-1)
+
+
+def esjd(draws):
+    """Expected squared jump distance: the mean over steps of |x_i - x_(i-1)|^2.
+
+    Parameters
+    ----------
+    draws : array (..., draws, d)
+        At least two draws, not thinned.
+
+    Returns
+    -------
+    ndarray, shape (...)
+    """
+    draws = check_points("draws", draws, least=2)
+    return np.square(np.diff(draws, axis=-2)).sum(axis=-1).mean(axis=-1)
+
+
+# ---- distance from a known truth ----
+
+
+def mean_error(draws, mean):
+    """Euclidean distance of the draws' mean from the true one.
+
+    Parameters
+    ----------
+    draws : array (..., draws, d)
+    mean : array (d,)
+
+    Returns
+    -------
+    ndarray, shape (...)
+    """
+    draws = check_points("draws", draws)
+    mean = check_array("mean", mean, shape=draws.shape[-1:])
+    return np.linalg.norm(draws.mean(axis=-2) - mean, axis=-1)
+
+
+def quantile_deviation(q, df, levels=LEVELS):
+    """|fraction of q below the p-quantile of chi^2 - p|, for each level p.
+
+    Parameters
+    ----------
+    q : array (..., draws)
+        A statistic of each draw whose law under the target is chi^2 with `df` degrees of freedom.
+    df : int
+    levels : array (k,)
+        Each in (0, 1).
+
+    Returns
+    -------
+    ndarray, shape (..., k)
+    """
+    from scipy.stats import chi2
+
+    df = check_integer("df", df, least=1)
+    q, levels = np.asarray(q, dtype=float), np.asarray(levels, dtype=float)
+    if q.ndim < 1 or not q.shape[-1]:
+        raise ValueError(f"q must have shape (..., draws), not {q.shape}")
+    if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
+        raise ValueError(f"levels must be numbers in (0, 1), not {levels}")
+    below = [(q < quantile).mean(axis=-1) for quantile in chi2.ppf(levels, df)]
+    return np.abs(np.stack(below, axis=-1) - levels)
+
+
+class ModeOccupancy(NamedTuple):
+    """How often chains were in each mode.
+
+    Attributes
+    ----------
+    fraction : ndarray, shape (..., k)
+        Fraction of the draws in each of the k modes.
+    weights : ndarray, shape (k,)
+        What it should be.
+    distance : ndarray, shape (...)
+        Total variation distance of the two: 0 where right, towards 1 where all is missed.
+    switches : ndarray of int, shape (...)
+        How often one draw was in another mode than the one before.
+    """
+
+    fraction: np.ndarray
+    weights: np.ndarray
+    distance: np.ndarray
+    switches: np.ndarray
+
+
+def mode_occupancy(draws, mode_of, weights):
+    """Fraction of draws in each mode, against its truth.
+
+    Parameters
+    ----------
+    draws : array (..., draws, d)
+    mode_of : callable
+        ``mode_of(x)`` is the index (n,) of the mode to which each row of x (n, d) belongs.
+    weights : array (k,)
+        Probabilities of the modes; they sum to 1.
+
+    Returns
+    -------
+    ModeOccupancy
+    """
+    draws = check_points("draws", draws)
+    weights = check_array("weights", weights, shape=(np.size(weights),))
+    if not (weights >= 0).all() or not np.isclose(weights.sum(), 1):
+        raise ValueError(f"weights must be probabilities that sum to 1, not {weights}")
+    modes = np.asarray(mode_of(draws.reshape(-1, draws.shape[-1])))
+    if modes.shape != (draws[..., 0].size,) or modes.dtype.kind not in "iu":
+        raise TypeError(
+            f"mode_of must return {draws[..., 0].size} integers, not {modes.dtype} {modes.shape}"
+        )
+    modes = modes.reshape(draws.shape[:-1])
+    if modes.min() < 0 or modes.max() >= len(weights):
+        raise ValueError(f"mode_of must return indices below {len(weights)}, not {modes.max()}")
+    fraction = np.stack([(modes == k).mean(axis=-1) for k in range(len(weights))], axis=-1)
+    return ModeOccupancy(
+        fraction=fraction,
+        weights=weights,
+        distance=np.abs(fraction - weights).sum(axis=-1) / 2,
+        switches=(np.diff(modes, axis=-1) != 0).sum(axis=-1),
+    )
+
+
+def check_points(name, x, *, least=1):
+    """`x` as a float array (..., draws, d) of at least that many draws."""
+    x = np.asarray(x, dtype=float)
+    if x.ndim < 2:
+        raise ValueError(f"{name} must have shape (..., draws, d), not {x.shape}")
+    if x.shape[-2] < least:
+        raise ValueError(f"{name} must hold at least {least} draws, not {x.shape[-2]}")
+    return x

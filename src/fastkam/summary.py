@@ -1,0 +1,116 @@
+"""Summary: what is known of each coordinate, as columns, a table or a data frame."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from fastkam.errors import import_extra
+
+MOST_ROWS = 60  # longer tables are printed with a gap
+ROWS_BEFORE, ROWS_AFTER = 40, 10
+DIGITS = 3  # of twice the sd, which fixes the decimals of its row
+
+
+class Summary:
+    """Columns of statistics with one row a coordinate; prints as a table.
+
+    ``summary["r_hat"]`` is a column, an array (d,).
+
+    Attributes
+    ----------
+    labels : list of str
+        Names of the rows.
+    columns : dict of str to ndarray, shape (d,)
+        "mean", "sd", "q5", "q95" (quantiles), "mcse_mean", "mcse_sd" (Monte Carlo standard
+        errors), "ess_bulk", "ess_tail" (effective sample sizes), "r_hat".
+    """
+
+    def __init__(self, labels, columns):
+        self.labels = list(labels)
+        self.columns = {name: np.asarray(column) for name, column in columns.items()}
+
+    def __getitem__(self, name):
+        """The column of that name, (d,)."""
+        if name not in self.columns:
+            raise KeyError(f"there is no column {name!r}; there are {list(self.columns)}")
+        return self.columns[name]
+
+    def __len__(self):
+        return len(self.labels)
+
+    def to_dict(self):
+        """{"label": list of str} and each column as a list."""
+        return {"label": list(self.labels)} | {n: c.tolist() for n, c in self.columns.items()}
+
+    def to_pandas(self):
+        """A pandas DataFrame with the labels as its index."""
+        pandas = import_extra("pandas", "pip install pandas")
+        return pandas.DataFrame(dict(self.columns), index=self.labels)
+
+    # ---- as text ----
+
+    def cells(self):
+        """The table as texts: a header, then a row a coordinate; a gap in a long one."""
+        texts = {name: [] for name in self.columns}
+        for i in range(len(self)):
+            places = decimals(self.columns.get("sd", np.full(len(self), np.nan))[i])
+            for name, column in self.columns.items():
+                texts[name].append(cell(name, column[i], places))
+        rows = [list(row) for row in zip(self.labels, *texts.values(), strict=True)]
+        if len(rows) > MOST_ROWS:
+            gap = [f"... {len(rows) - ROWS_BEFORE - ROWS_AFTER} more"] + [""] * len(self.columns)
+            rows = [*rows[:ROWS_BEFORE], gap, *rows[-ROWS_AFTER:]]
+        return [["", *self.columns], *rows]
+
+    def __str__(self):
+        return aligned(self.cells())
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        header, *rows = self.cells()
+        head = "".join(f"<th>{escape(text)}</th>" for text in header)
+        body = "".join(
+            f"<tr><th>{escape(label)}</th>"
+            + "".join(f'<td style="text-align: right">{escape(text)}</td>' for text in texts)
+            + "</tr>"
+            for label, *texts in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def aligned(rows):
+    """Rows of texts as lines: the first column flush left, the others flush right."""
+    widths = [max(len(text) for text in column) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            text.rjust(width) if i else text.ljust(width)
+            for i, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def decimals(sd):
+    """Decimals that show DIGITS digits of 2 sd; None where that is no sensible fixed form."""
+    if not (np.isfinite(sd) and sd > 0):
+        return None
+    places = DIGITS - 1 - int(np.floor(np.log10(2 * sd)))
+    return max(places, 0) if -DIGITS <= places <= 2 * DIGITS else None
+
+
+def cell(name, value, places):
+    """One number as text: as exact as it deserves."""
+    if np.isnan(value):
+        return "-"
+    if name.startswith("ess"):
+        return f"{value:.0f}"
+    if name == "r_hat":
+        return f"{value:.3f}"
+    if name.startswith("mcse"):
+        return f"{value:#.2g}".rstrip(".")
+    if places is None or abs(value) >= 1e7:
+        return f"{value:.4g}"
+    return f"{value:.{places}f}"

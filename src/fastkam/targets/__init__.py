@@ -1,0 +1,94 @@
+"""Built-in targets: compiled densities that carry their truth and exact draws.
+
+A class is a family; a function makes the member of it that a paper used. Every one is a `Target`,
+may be given to `fastkam.sample` as it is, runs without the GIL in any number of threads, and can be
+pickled. `TARGETS` holds those that need no argument by their short names.
+
+    target = fastkam.targets.two_mode()
+    target.logp(x), target.logp_grad(x), target.mean, target.cov, target.sample(1000, seed=1)
+"""
+
+from fastkam.targets.bananas import (
+    Banana,
+    BananaMixture,
+    banana,
+    banana_bunch,
+    double_banana,
+    hard_banana,
+)
+from fastkam.targets.builtin import BuiltIn
+from fastkam.targets.datasets import DATASETS, load_dataset
+from fastkam.targets.flowers import Flower, FlowerFullNorm, ring
+from fastkam.targets.funnel import Funnel
+from fastkam.targets.gaussian import (
+    Gaussian,
+    StudentT,
+    correlated_gaussian,
+    gp_gaussian,
+    neal_gaussian,
+)
+from fastkam.targets.logistic import LogisticRegression, logistic_regression, standardize
+from fastkam.targets.mixture import (
+    GaussianMixture,
+    LatticeMixture,
+    basis_vectors,
+    five_component,
+    five_component_as_released,
+    mixture_32d,
+    two_mode,
+    two_mode_as_released,
+)
+
+TARGETS = {
+    "banana": banana,
+    "banana_bunch": banana_bunch,
+    "basis_vectors": basis_vectors,
+    "correlated_gaussian": correlated_gaussian,
+    "double_banana": double_banana,
+    "five_component": five_component,
+    "five_component_as_released": five_component_as_released,
+    "flower": Flower,
+    "flower_full_norm": FlowerFullNorm,
+    "funnel": Funnel,
+    "gp_gaussian": gp_gaussian,
+    "hard_banana": hard_banana,
+    "mixture_32d": mixture_32d,
+    "neal_gaussian": neal_gaussian,
+    "ring": ring,
+    "student_t": StudentT,
+    "two_mode": two_mode,
+    "two_mode_as_released": two_mode_as_released,
+}
+
+__all__ = [
+    "DATASETS",
+    "TARGETS",
+    "Banana",
+    "BananaMixture",
+    "BuiltIn",
+    "Flower",
+    "FlowerFullNorm",
+    "Funnel",
+    "Gaussian",
+    "GaussianMixture",
+    "LatticeMixture",
+    "LogisticRegression",
+    "StudentT",
+    "banana",
+    "banana_bunch",
+    "basis_vectors",
+    "correlated_gaussian",
+    "double_banana",
+    "five_component",
+    "five_component_as_released",
+    "gp_gaussian",
+    "hard_banana",
+    "load_dataset",
+    "logistic_regression",
+    "mixture_32d",
+    "neal_gaussian",
+    "ring",
+    "standardize",
+    "two_mode",
+    "two_mode_as_released",
+]

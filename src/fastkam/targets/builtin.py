@@ -1,0 +1,122 @@
+"""What the built-in targets have in common: their parameters, their truth and exact draws."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from fastkam.errors import check_array, check_integer
+
+
+class BuiltIn:
+    """A target whose truth is known, beside its compiled density.
+
+    Attributes
+    ----------
+    mean : ndarray (d,) or None
+        The exact mean; None where it is not known or does not exist.
+    cov : ndarray (d, d) or None
+        The exact covariance.
+    second_moment : ndarray (d,) or None
+        The exact E x_j^2.
+    parameters : dict
+        The arguments that rebuild the target; also how it is pickled.
+
+    Notes
+    -----
+    ``sample``, ``quantile_region`` and ``mode_of`` are there only where they are exact: ask with
+    ``hasattr``.
+    """
+
+    name = ""
+    mean = None
+    cov = None
+
+    @property
+    def second_moment(self):
+        """The exact E x_j^2, (d,)."""
+        return None if self.cov is None else np.diag(self.cov) + self.mean**2
+
+    def named(self, name):
+        """Itself, called by the name under which a paper knows it."""
+        self.name = name
+        return self
+
+    def __reduce__(self):
+        return partial(type(self), **self.parameters), (), {"name": self.name}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+
+    def __repr__(self):
+        name = f"{self.name}: " if self.name else ""
+        numbers = {key: v for key, v in self.parameters.items() if np.ndim(v) == 0}
+        short = [f"{key}={v!r}" for key, v in numbers.items()]
+        if "d" not in self.parameters:
+            short.insert(0, f"d={self.dim}")
+        return f"<{name}{type(self).__name__} {', '.join(short)}>"
+
+
+class Exact(BuiltIn):
+    """A built-in target that can be drawn from; a family says how in `draw`."""
+
+    def sample(self, n, seed=None):
+        """Independent exact draws.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        seed : int, SeedSequence, BitGenerator or Generator, optional
+            As numpy.random.default_rng takes it; a Generator is used, and moves on.
+
+        Returns
+        -------
+        ndarray (n, d)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `n` is not an integer of at least 0, or `seed` is no seed.
+        """
+        n = check_integer("n", n, least=0)
+        try:
+            rng = np.random.default_rng(seed)
+        except (TypeError, ValueError):
+            raise TypeError(f"seed must be an integer or a numpy generator, not {seed!r}") from None
+        return self.draw(n, rng)
+
+    def draw(self, n, rng):
+        """n exact draws (n, d) from a numpy Generator."""
+        raise NotImplementedError
+
+
+def check_points(target, x):
+    """x as floats (..., d)."""
+    x = np.asarray(x, dtype=float)
+    if x.ndim == 0 or x.shape[-1] != target.dim:
+        raise ValueError(f"x must have {target.dim} coordinates a point, not shape {x.shape}")
+    return x
+
+
+def check_vector(name, value):
+    """`value` as a finite vector of at least one number."""
+    return check_array(name, value, shape=(max(1, np.size(value)),))
+
+
+def full_matrix(factor):
+    """The covariance (d, d) of standard deviations (d,) or of a lower factor (d, d)."""
+    return np.diag(factor**2) if factor.ndim == 1 else factor @ factor.T
+
+
+def spread(factor, z):
+    """Standard normal draws z (n, d), given the covariance of that factor."""
+    return z * factor if factor.ndim == 1 else z @ factor.T
+
+
+def mixture_moments(weights, means, covs):
+    """Mean (d,) and covariance (d, d) of a mixture, from (K,), (K, d) and (K, d, d)."""
+    mean = weights @ means
+    centred = means - mean
+    return mean, np.tensordot(weights, covs, 1) + (weights[:, None] * centred).T @ centred

@@ -1,0 +1,171 @@
+"""Is a sampler right? Tests that need exact draws of a target and nothing else.
+
+A kernel leaves pi invariant if a point drawn from pi still has law pi after some steps. So: draw
+exact points, move each by a fixed number of steps with a kernel that is set to the same state every
+time, and compare before and after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastkam._core.engine import ChainState, Group
+from fastkam.sample import sample
+from fastkam.samplers import as_sampler
+from fastkam.schedules import Perpetual
+
+
+@dataclass(frozen=True)
+class Invariance:
+    """What `invariance` found.
+
+    Attributes
+    ----------
+    p_value : float
+        Probability of so large a deviation under invariance, Bonferroni-corrected over features.
+    worst : str
+        The feature that deviates most.
+    z : float
+        Its deviation in standard errors.
+    moved : float
+        Fraction of points that have moved at all.
+    """
+
+    p_value: float
+    worst: str
+    z: float
+    moved: float
+
+
+def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None, beta=1.0):
+    """Move each point by `steps` steps of the sampler, from the same kernel state each time.
+
+    Parameters
+    ----------
+    sampler : str or Sampler
+    target : Target
+    points : array (n, d)
+    steps : int
+    seed : int
+    state : dict, optional
+        The kernel's fields; by default those of a new kernel.
+    schedule : Schedule, optional
+        Adapts as this says; by default the kernel is frozen.
+    beta : float
+        Inverse temperature.
+
+    Returns
+    -------
+    ndarray, shape (n, d)
+    """
+    sampler = as_sampler(sampler)
+    kernel = sampler.build(points[0])
+    first = kernel.state() if state is None else state
+    chain = ChainState(kernel, np.random.PCG64(seed), points[0], beta)
+    frozen = (1.0, 0.0, 0.0, 1.0, 0, 0, 0.0)
+    plan = frozen if schedule is None else schedule.compiled(sampler, points.shape[1], 0)
+    group = Group(target.bind(), [chain], plan)
+    moved = np.empty_like(points)
+    for i, point in enumerate(points):
+        kernel.restore(first)
+        chain.place(point)
+        group.start()
+        group.run(steps)
+        moved[i] = chain.position
+    return moved
+
+
+def learnt_state(sampler, target, tune, *, seed):
+    """The fields of a kernel after `tune` steps of adaptation from the target's mean."""
+    start = target.sample(1, seed)[0]
+    result = sample(target, start, sampler=sampler, draws=1, tune=tune, chains=1, seed=seed,
+                    keep_warmup=False, progress=False)
+    return {name.removeprefix("kernel."): value for name, value in result.states[0].items()
+            if name.startswith("kernel.")}
+
+
+def features(x, directions, scale, centre):
+    """Bounded and polynomial functions of each point, {name: (n,)}."""
+    u = (x - centre) / scale
+    found = {f"x[{j}]": u[:, j] for j in range(u.shape[1])}
+    found |= {f"x[{j}]^2": u[:, j] ** 2 for j in range(u.shape[1])}
+    phase = u @ directions.T
+    found |= {f"cos {k}": np.cos(phase[:, k]) for k in range(len(directions))}
+    found |= {f"sin {k}": np.sin(phase[:, k]) for k in range(len(directions))}
+    return found
+
+
+def compare(before, after, *, seed, reversible=False, n_directions=24):
+    """Whether paired points before and after have the same law.
+
+    Parameters
+    ----------
+    before, after : array (n, d)
+    seed : int
+        Of the random directions.
+    reversible : bool
+        Whether (before, after) and (after, before) must have the same joint law, which sees more.
+
+    Returns
+    -------
+    Invariance
+    """
+    from scipy.stats import norm
+
+    rng = np.random.default_rng(seed)
+    n, d = before.shape
+    centre, scale = before.mean(axis=0), before.std(axis=0)
+    directions = rng.standard_normal((n_directions, d)) * rng.uniform(0.3, 3, (n_directions, 1))
+    f, g = (features(x, directions, scale, centre) for x in (before, after))
+    deviations = {name: g[name] - f[name] for name in f}
+    if reversible:
+        names = list(f)
+        for _ in range(2 * n_directions):
+            a, b = rng.choice(len(names), 2, replace=False)
+            a, b = names[a], names[b]
+            deviations[f"{a} then {b}"] = f[a] * g[b] - g[a] * f[b]
+    z = {}
+    for name, values in deviations.items():
+        error = values.std(ddof=1) / np.sqrt(n)
+        z[name] = values.mean() / error if error > 0 else 0.0
+    worst = max(z, key=lambda name: abs(z[name]))
+    p_value = min(1.0, 2 * norm.sf(abs(z[worst])) * len(z))
+    moved = float((before != after).any(axis=1).mean())
+    return Invariance(float(p_value), worst, float(z[worst]), moved)
+
+
+def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1,
+               reversible=False, beta=1.0):
+    """Test that the frozen kernel of a sampler leaves a target invariant.
+
+    Parameters
+    ----------
+    sampler : str or Sampler
+        Learns for `tune` steps; that state is then used for every replicate.
+    target : Target
+        With exact draws by ``target.sample(n, seed)``.
+    steps, replicates, tune, seed : int
+    reversible : bool
+        Whether the kernel is reversible over `steps` steps; single Metropolis steps are.
+    beta : float
+        Anything but 1 samples another law, which the test must see.
+
+    Returns
+    -------
+    Invariance
+        A right sampler gives a p-value below p with probability at most p.
+    """
+    state = learnt_state(sampler, target, tune, seed=seed)
+    before = target.sample(replicates, seed + 1)
+    after = replicate(sampler, target, before, steps, seed=seed + 2, state=state, beta=beta)
+    return compare(before, after, seed=seed + 3, reversible=reversible)
+
+
+def invariance_as_published(sampler, target, *, steps, replicates=20_000, seed=1):
+    """The same for a sampler that adapts perpetually, begun anew at every exact point."""
+    sampler = as_sampler(sampler)
+    before = target.sample(replicates, seed + 1)
+    after = replicate(sampler, target, before, steps, seed=seed + 2, schedule=Perpetual())
+    return compare(before, after, seed=seed + 3)

@@ -1,0 +1,53 @@
+"""Stand-ins, in plain numpy, for those parts of the demonstrations that this build lacks."""
+
+import types
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam.samplers import SAMPLERS, RobustAdaptiveMetropolis
+
+
+class TwoModes(fk._core.target.PythonTarget):
+    """1/2 N((-8, 0), I/2) + 1/2 N((8, 0), 2 I)."""
+
+    mean = np.zeros(2)
+    cov = np.diag([65.25, 1.25])
+    mode_weights = np.array([0.5, 0.5])
+
+    def __init__(self):
+        def logp(x):
+            left = -np.square(x - [-8, 0]).sum(axis=1) + np.log(2.0)
+            right = -np.square(x - [8, 0]).sum(axis=1) / 4 - np.log(2.0)
+            return np.logaddexp(left, right)
+
+        super().__init__(logp, 2, vectorized=True, gradient=False)
+
+    def mode_of(self, x):
+        return (np.asarray(x)[:, 0] > 0).astype(int)
+
+
+def logistic_regression(X, y):
+    """log likelihood + log N(0, I), at each row."""
+    def logp(w):
+        z = w @ X.T
+        return z @ y - np.logaddexp(0, z).sum(axis=1) - 0.5 * np.square(w).sum(axis=1)
+
+    return fk.Target.from_python(logp, X.shape[1], vectorized=True)
+
+
+class CyclicalKernelAdaptiveMetropolis(RobustAdaptiveMetropolis):
+    """Cyclical kernel adaptive Metropolis, a stand-in."""
+
+
+@pytest.fixture
+def demo_parts(monkeypatch):
+    """The library, with stand-ins for what it lacks."""
+    if not hasattr(fk, "targets"):
+        targets = types.SimpleNamespace(two_mode=TwoModes, LogisticRegression=logistic_regression)
+        monkeypatch.setattr(fk, "targets", targets, raising=False)
+    if "ckam" not in SAMPLERS:
+        cls = CyclicalKernelAdaptiveMetropolis
+        monkeypatch.setitem(SAMPLERS, "ckam", cls)
+        monkeypatch.setattr(fk.samplers, cls.__name__, cls, raising=False)

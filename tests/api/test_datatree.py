@@ -1,0 +1,132 @@
+"""Results as ArviZ takes them: groups, names, shapes, attributes, files, and its own numbers."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+
+xarray = pytest.importorskip("xarray")
+
+
+@pytest.fixture(scope="module")
+def result():
+    return fk.sample(lambda x: -0.5 * x @ x, np.zeros(5), draws=200, tune=150, seed=2**100,
+                     thin=2, names=["mu", "theta"], dims={"theta": (2, 2)}, progress=False)
+
+
+def test_groups_names_and_shapes(result):
+    tree = result.to_datatree()
+    assert set(tree.children) == {
+        "posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats"
+    }
+    posterior = tree["posterior"]
+    assert posterior["mu"].dims == ("chain", "draw")
+    assert posterior["theta"].dims == ("chain", "draw", "theta_dim_0", "theta_dim_1")
+    assert posterior["theta"].shape == (4, 200, 2, 2)
+    np.testing.assert_array_equal(posterior["theta"].values, result["theta"])
+    np.testing.assert_array_equal(posterior["draw"], np.arange(200))
+    assert {"lp", "acceptance_rate", "accepted"} <= set(tree["sample_stats"].data_vars)
+    np.testing.assert_array_equal(tree["sample_stats"]["lp"], result.stats["lp"])
+    assert tree["warmup_posterior"]["mu"].shape == (4, 75)
+
+
+def test_warmup_is_absent_where_it_was_not_kept():
+    result = fk.sample(lambda x: -0.5 * x @ x, [0.0], draws=20, tune=20, seed=1,
+                       keep_warmup=False, progress=False)
+    assert set(result.to_datatree().children) == {"posterior", "sample_stats"}
+    assert result.to_datatree()["posterior"]["x"].shape == (4, 20, 1)
+
+
+def test_attributes_say_how_the_draws_were_made(result):
+    attrs = result.to_datatree().attrs
+    assert attrs["inference_library"] == "fastkam"
+    assert attrs["inference_library_version"] == fk.__version__
+    assert attrs["sampler"] == repr(result.sampler)
+    assert attrs["schedule"].startswith("Finite(")
+    assert attrs["guarantee"].startswith("exact")
+    assert attrs["seed"] == str(2**100)
+    assert (attrs["thin"], attrs["tuning_steps"]) == (2, 150)
+    assert attrs["sampling_time"] == result.seconds
+    assert result.to_datatree()["posterior"].attrs == attrs
+
+
+def in_one_row(dataset):
+    """The statistics of "mu" and "theta" as they stand in the summary, (5,)."""
+    return np.concatenate([np.ravel(dataset["mu"]), np.ravel(dataset["theta"])])
+
+
+def test_the_tree_gives_the_numbers_of_the_summary(result):
+    from arviz_stats.base import array_stats
+
+    posterior, table = result.to_datatree()["posterior"].dataset, result.summary()
+    for function, name in ((array_stats.rhat, "r_hat"), (array_stats.ess, "ess_bulk")):
+        found = posterior.map(lambda v, f=function: xarray.apply_ufunc(
+            lambda x: f(x), v, input_core_dims=[["chain", "draw"]]))
+        np.testing.assert_allclose(in_one_row(found), table[name], rtol=1e-10)
+
+
+def test_arviz_itself_gives_them_too(result):
+    arviz_stats = pytest.importorskip("arviz_stats")
+    if not hasattr(arviz_stats, "rhat"):
+        pytest.skip("arviz-stats lacks what its xarray functions need")
+    tree, table = result.to_datatree(), result.summary()
+    np.testing.assert_allclose(in_one_row(arviz_stats.rhat(tree)), table["r_hat"], rtol=1e-10)
+    np.testing.assert_allclose(in_one_row(arviz_stats.ess(tree)), table["ess_bulk"], rtol=1e-10)
+
+
+def test_netcdf_round_trip(result, tmp_path):
+    pytest.importorskip("h5netcdf")
+    tree = result.to_datatree()
+    tree.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
+    with xarray.open_datatree(tmp_path / "run.nc", engine="h5netcdf") as back:
+        np.testing.assert_array_equal(back["posterior"]["theta"], tree["posterior"]["theta"])
+        accepted = back["sample_stats"]["accepted"]
+        np.testing.assert_array_equal(accepted, result.stats["accepted"])
+        assert accepted.dtype == bool
+        assert back.attrs["seed"] == str(2**100)
+
+
+def test_a_name_that_arviz_needs_is_refused():
+    result = fk.sample(lambda x: -0.5 * x @ x, [0.0], draws=5, tune=5, seed=1, names=["draw"],
+                       progress=False)
+    with pytest.raises(ValueError, match=r"names must not be .* as \['draw'\] are"):
+        result.to_datatree()
+
+
+def test_advice_without_xarray(result, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(ImportError, match=r"needs xarray: pip install fastkam\[arviz\]"):
+        result.to_datatree()
+
+
+def fake_arviz(monkeypatch, version, **attributes):
+    module = types.ModuleType("arviz")
+    module.__version__ = version
+    module.InferenceData = types.SimpleNamespace(**attributes)
+    monkeypatch.setitem(sys.modules, "arviz", module)
+
+
+def test_each_generation_of_arviz_gets_its_own(result, monkeypatch):
+    fake_arviz(monkeypatch, "1.3.0")
+    assert isinstance(result.to_arviz(), xarray.DataTree)
+    fake_arviz(monkeypatch, "0.23.4", from_datatree=lambda tree: ("idata", tree))
+    kind, tree = result.to_arviz()
+    assert kind == "idata"
+    assert isinstance(tree, xarray.DataTree)
+    fake_arviz(monkeypatch, "0.18.0")
+    with pytest.raises(ImportError, match=r"arviz 0\.18\.0 cannot take a DataTree"):
+        result.to_arviz()
+
+
+def test_without_arviz_it_is_a_tree(result, monkeypatch):
+    class Nowhere:
+        def find_spec(self, name, *_):
+            if name == "arviz":
+                raise ModuleNotFoundError("No module named 'arviz'", name="arviz")
+
+    monkeypatch.delitem(sys.modules, "arviz", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Nowhere(), *sys.meta_path])
+    assert isinstance(result.to_arviz(), xarray.DataTree)

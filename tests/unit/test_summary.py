@@ -1,0 +1,132 @@
+"""The table of a result: its columns, its rounding, its forms, and what it says of odd draws."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam.diagnostics import Summary, summary
+from fastkam.errors import import_extra
+
+COLUMNS = ["mean", "sd", "q5", "q95", "mcse_mean", "mcse_sd", "ess_bulk", "ess_tail", "r_hat"]
+
+
+@pytest.fixture
+def draws():
+    """Independent draws: a unit normal, one of small scale far from 0, one of large scale."""
+    z = np.random.default_rng(3).standard_normal((4, 500, 3))
+    return z * [1.0, 1e-3, 1e4] + [0.0, 5.0, 1e5]
+
+
+def test_columns_are_those_of_the_draws(draws):
+    table = summary(draws, ["a", "b", "c"])
+    flat = draws.reshape(-1, 3)
+    np.testing.assert_allclose(table["mean"], flat.mean(axis=0))
+    np.testing.assert_allclose(table["sd"], flat.std(axis=0, ddof=1))
+    np.testing.assert_allclose(table["q5"], np.quantile(flat, 0.05, axis=0))
+    np.testing.assert_allclose(table["q95"], np.quantile(flat, 0.95, axis=0))
+    assert list(table.columns) == COLUMNS
+    assert all(table[name].shape == (3,) for name in COLUMNS)
+    assert len(table) == 3
+    with pytest.raises(KeyError, match="no column 'rhat'"):
+        table["rhat"]
+
+
+def test_the_text_is_aligned_and_rounded_by_the_sd(draws):
+    lines = str(summary(draws, ["a", "bb", "c"])).splitlines()
+    assert lines[0].split() == COLUMNS
+    assert len({len(line) for line in lines}) == 1
+    by_label = {line.split()[0]: line.split()[1:] for line in lines[1:]}
+    assert len(by_label["a"][1].partition(".")[2]) in (2, 3)  # sd near 1
+    assert len(by_label["bb"][0].partition(".")[2]) in (5, 6)  # sd near 1e-3
+    assert "." not in by_label["c"][0]  # sd near 1e4
+    assert by_label["a"][6].isdigit()
+    assert by_label["a"][8].startswith("1.0")
+
+
+@pytest.mark.parametrize(("sd", "value", "text"), [
+    (1.0, 0.12345, "0.12"), (0.02, 0.12345, "0.1235"), (250.0, 1234.5, "1234"),
+    (1e-9, 1.5e-9, "1.5e-09"), (np.nan, 3.0, "3"), (1.0, np.nan, "-"), (1.0, np.inf, "inf"),
+])
+def test_a_mean_is_as_exact_as_its_sd_deserves(sd, value, text):
+    table = Summary(["x"], {"mean": [value], "sd": [sd]})
+    assert str(table).splitlines()[1].split()[1] == text
+
+
+def test_a_long_table_has_a_gap_but_keeps_its_columns():
+    table = summary(np.random.default_rng(0).standard_normal((2, 8, 200)))
+    lines = str(table).splitlines()
+    assert len(lines) == 52
+    assert "... 150 more" in lines[41]
+    assert lines[-1].startswith("x[199]")
+    assert len(table["mean"]) == 200
+
+
+def test_other_forms(draws):
+    table = summary(draws, ["a<b", "b", "c"])
+    assert repr(table) == str(table)
+    html = table._repr_html_()
+    assert html.count("<tr>") == 4
+    assert "a&lt;b" in html
+    plain = table.to_dict()
+    assert plain["label"] == ["a<b", "b", "c"]
+    assert plain["mean"] == table["mean"].tolist()
+
+
+def test_a_pandas_frame(draws):
+    pytest.importorskip("pandas")
+    frame = summary(draws, ["a", "b", "c"]).to_pandas()
+    assert list(frame.columns) == COLUMNS
+    assert frame.loc["b", "mean"] == pytest.approx(5.0, abs=1e-3)
+
+
+def test_a_missing_package_is_named_with_advice(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"this needs pandas: pip install pandas"):
+        import_extra("pandas", "pip install pandas")
+
+
+def test_labels_must_fit(draws):
+    with pytest.raises(ValueError, match="labels must be 3 names, one a coordinate, not 2"):
+        summary(draws, ["a", "b"])
+    with pytest.raises(ValueError, match=r"draws must have shape \(chains, draws, d\), not \(4,\)"):
+        summary(np.zeros(4))
+
+
+@pytest.mark.parametrize("shape", [(4, 0, 2), (4, 1, 2), (4, 3, 2), (1, 3, 2)])
+def test_few_draws_neither_crash_nor_warn(shape):
+    table = summary(np.random.default_rng(1).standard_normal(shape))
+    for name in ("mcse_mean", "mcse_sd", "ess_bulk", "ess_tail", "r_hat"):
+        assert np.isnan(table[name]).all(), name
+    assert "-" in str(table)
+
+
+def test_one_chain_and_a_constant_coordinate():
+    draws = np.random.default_rng(1).standard_normal((1, 200, 2))
+    draws[..., 1] = 7.0
+    table = summary(draws)
+    assert np.isnan(table["r_hat"]).all()
+    assert table["ess_bulk"][0] > 50
+    assert np.isnan(table["ess_bulk"][1])
+    assert table["sd"][1] == 0
+    assert str(table).splitlines()[2].split()[:4] == ["x[1]", "7", "0", "7"]
+
+
+def test_a_result_summarises_itself_by_name():
+    result = fk.sample(lambda x: -0.5 * x @ x, [0.0, 0.0, 0.0], draws=200, tune=200, seed=1,
+                       names=["a", "b"], dims={"b": 2}, progress=False)
+    assert result.summary().labels == ["a", "b[0]", "b[1]"]
+
+
+def test_stop_rules_are_not_met_by_a_coordinate_that_never_moves():
+    """Such a coordinate has no effective size; that the others have one must not hide it."""
+    def logp(x):
+        return -0.5 * x[0] ** 2 if x[1] == 3.0 else -np.inf
+
+    options = {"draws": 300, "tune": 0, "seed": 1, "progress": False, "sampler": "rwm"}
+    for rule in (fk.stop.ESS(10), fk.stop.Rhat(2.0)):
+        stuck = fk.sample(logp, [0.0, 3.0], stop=rule, **options)
+        assert stuck.status == "complete"
+        free = fk.sample(lambda x: -0.5 * x @ x, [0.0, 3.0], stop=rule, **options)
+        assert free.status == "stopped"

@@ -1,0 +1,77 @@
+"""The vector loops give the same bits for every instruction set, compiled for one at a time."""
+
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HEADERS = Path(__file__).parents[2] / "src" / "fastkam" / "_core"
+FLAGS = ["-O3", "-std=c11", "-fopenmp-simd", "-ffp-contract=off", "-fno-math-errno",
+         "-fno-trapping-math"]
+
+PROGRAM = r"""
+#include "lattice.h"
+#include "rows.h"
+#include <stdio.h>
+
+static uint64_t hash = 1469598103934665603u, state = 1;
+
+static void add(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, 8);
+    hash = (hash ^ bits) * 1099511628211u;
+}
+
+static double uniform(void)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(state >> 11) * 0x1p-53 - 0.5;
+}
+
+int main(void)
+{
+    static double X[104 * 64], rows[64 * 64], w[64], v[64], g[64], fall[5];
+    for (int k = 0; k < 5; k++) fall[k] = exp(-15.0 * k);
+    const fk_lattice lattice = {5, -30, 15, 15, -0.3, fall};
+    for (int n = 1; n <= 100; n += 3) {
+        const int d = 1 + (7 * n) % 63;
+        for (int i = 0; i < (n + 7) / 8 * 8 * d; i++) X[i] = 4 * uniform();
+        for (int i = 0; i < d * d; i++) rows[i] = uniform();
+        for (int j = 0; j < d; j++) w[j] = 90 * uniform(), v[j] = uniform(), g[j] = 0;
+        add(fk_lattice_value(&lattice, d, w));
+        add(fk_lattice_grad(&lattice, d, w, g));
+        for (int j = 0; j < d; j++) add(g[j]), add(fk_exp(10 * w[j])), w[j] /= 30;
+        add(fk_log_sigmoid(n, d, X, w));
+        add(fk_log_sigmoid_grad(n, d, X, w, g));
+        fk_log_sigmoid_hvp(n, d, X, w, v, g);
+        add(fk_lower_grad(d, rows, rows, w, v, 0.3, g));
+        add(fk_weighted_square(d, v, v, w));
+        for (int j = 0; j < d; j++) add(g[j]);
+    }
+    printf("%016llx\n", (unsigned long long)hash);
+    return 0;
+}
+"""
+
+
+def run(folder, name, *options):
+    source, program = folder / "bits.c", folder / name
+    source.write_text(PROGRAM)
+    subprocess.run(["cc", *FLAGS, *options, f"-I{HEADERS}", source, "-o", program, "-lm"],
+                   check=True, capture_output=True)
+    return subprocess.run([program], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.skipif(shutil.which("cc") is None or not HEADERS.is_dir(),
+                    reason="needs a C compiler and the sources")
+def test_the_bits_do_not_depend_on_the_instruction_set(tmp_path):
+    bits = {run(tmp_path, "clones"), run(tmp_path, "plain", "-DFK_CLONES=")}
+    cpu = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    if platform.machine() == "x86_64":
+        for level, needs in (("x86-64-v3", " avx2 "), ("x86-64-v4", " avx512vl ")):
+            if needs in cpu:
+                bits.add(run(tmp_path, level, "-DFK_CLONES=", f"-march={level}"))
+    assert len(bits) == 1
