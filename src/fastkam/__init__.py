@@ -27,7 +27,7 @@ from fastkam.samplers import (
 
 
 def get_include():
-    """The folder with ``fastkam/target.h``, for C code; Cython finds the .pxd beside the package."""
+    """The folder with ``fastkam/target.h``, for C; Cython finds the .pxd beside the package."""
     return str(Path(__file__).parent / "include")
 
 

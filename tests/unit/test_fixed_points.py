@@ -59,8 +59,8 @@ def both(f, g):
 
 
 LEARNT = {"mean": MEAN, "cov": COV}
-WALK = {"subsample": 0, "history": 2, "noise": np.sqrt(SCALE), "target_acceptance":
-        acceptance(SCALE)}      # without a subsample: N(x, noise^2 I), on N(m, I)
+WALK = {"subsample": 0, "noise": np.sqrt(SCALE), "target_acceptance": acceptance(SCALE)}
+# without a subsample: N(x, noise^2 I), on N(m, I)
 
 # short name: (parameters, the state besides what they give, what is measured of the update)
 RIGHT = {
@@ -73,8 +73,8 @@ RIGHT = {
                          "target_acceptance": acceptance(SCALE)}, {},
                both(moments, scalar("delta"))),
     "ram": ({"cov": SCALE * COV, "target_acceptance": acceptance(SCALE)}, {}, shape),
-    "kam": (WALK, {}, scalar("log_nu")),
-    "kpca": (WALK | {"subsample": 1, "components": 1}, {}, scalar("log_nu")),
+    "kam": (WALK | {"history": 2}, {}, scalar("log_nu")),
+    "kpca": (WALK | {"history": 2, "subsample": 1, "components": 1}, {}, scalar("log_nu")),
     "ckam": (WALK | {"cycle": 4, "beta": 0.5, "step_gain": GAIN}, {}, scalar("log_nu")),
 }
 

@@ -47,7 +47,7 @@ BAD = {  # values that are bad wherever the parameter occurs
 }
 
 CASES = [(name, field.name, value) for name, cls in SAMPLERS.items()
-         for field in dataclasses.fields(cls) for value in BAD[field.name]]
+         for field in dataclasses.fields(cls) if field.init for value in BAD[field.name]]
 
 
 @pytest.mark.parametrize(("name", "parameter", "value"), CASES, ids=str)
@@ -74,7 +74,8 @@ def test_parameters_are_given_by_name_and_stay(name):
 def test_default_parameters_may_be_given(name):
     """As a checkpoint gives them back."""
     sampler = SAMPLERS[name]()
-    given = {field.name: getattr(sampler, field.name) for field in dataclasses.fields(sampler)}
+    given = {field.name: getattr(sampler, field.name) for field in dataclasses.fields(sampler)
+             if field.init}
     again = SAMPLERS[name](**given)
     assert again.build(np.zeros(2)).state().keys() == sampler.build(np.zeros(2)).state().keys()
 
@@ -94,6 +95,13 @@ def test_ckam_has_its_own_gain():
         run("ckam", schedule=Perpetual(start=5))
     with pytest.raises(ValueError, match=r"tune must be more than the 400 steps.*not 400"):
         run("ckam", tune=400)
+
+
+def test_ckam_has_its_own_history():
+    with pytest.raises(TypeError, match="history"):
+        fk.CyclicalKernelAdaptiveMetropolis(history=1000)
+    sampler = dataclasses.replace(fk.CyclicalKernelAdaptiveMetropolis(), cycle=77, subsample=50)
+    assert sampler.history == 100
 
 
 def test_components_beyond_the_subsample():
@@ -119,6 +127,8 @@ def test_bad_sampler(value):
     (lambda: fk.kernels.proposal_covariance([0.0], [[1.0, 2.0]], Gaussian(1.0)), r"z .*\(1, 2\)"),
     (lambda: fk.kernels.proposal_covariance([np.nan], [[1.0]], Gaussian(1.0)), "y .*nan"),
     (lambda: fk.kernels.proposal_covariance([0.0], [[1.0]], "cubic"), "kernel .*'cubic'"),
+    (lambda: fk.kernels.proposal_covariance([0.0], [[1.0]], "linear", noise=-1), "noise .*-1"),
+    (lambda: fk.kernels.proposal_covariance([0.0], [[1.0]], "linear", step_size="x"), "step_size"),
 ])
 def test_kernels(make, words):
     with pytest.raises((TypeError, ValueError), match=words):

@@ -141,7 +141,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     bank : int
         Cycles kept in the bank; the oldest goes when it is full.
     history : int
-        Not to be chosen: all states of a cycle are kept.
+        Not an argument: all states of a cycle are kept.
     kernel, subsample, step_size, renewal, target_acceptance
         As for `KernelAdaptiveMetropolis`, within a cycle; the step size at the start of a cycle is
         2 * 2.38 / sqrt(d) by default.
@@ -160,7 +160,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     subsample: int = 50
     keep_exploration: bool = False
     bank: int = 100
-    history: int = 0
+    history: int = field(init=False, default=0)
     KERNEL: ClassVar[str] = "ckam.CyclicalKernelAdaptiveMetropolis"
 
     @classmethod
@@ -185,13 +185,10 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     def __post_init__(self):
         check_integer("cycle", self.cycle, least=2)
         check_integer("subsample", self.subsample, least=0)
-        whole = max(self.cycle, 2 * self.subsample)
-        if self.history not in (0, whole):
-            raise ValueError(f"history is that of a cycle, {whole} states, not {self.history!r}")
-        object.__setattr__(self, "history", whole)
+        object.__setattr__(self, "history", max(self.cycle, 2 * self.subsample))
         super().__post_init__()
         if not isinstance(self.keep_exploration, (bool, np.bool_)):
-            raise TypeError(f"keep_exploration must be True or False, not {self.keep_exploration!r}")
+            raise TypeError(f"keep_exploration must be a bool, not {self.keep_exploration!r}")
         object.__setattr__(self, "step_gain", as_power("step_gain", self.step_gain))
         check_number("beta", self.beta, above=0, below=1)
         check_integer("bank", self.bank, least=1)
