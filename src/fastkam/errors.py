@@ -28,7 +28,17 @@ class SamplingError(RuntimeError):
 
 
 class SamplingWarning(UserWarning):
-    """Something about a run that its user should know."""
+    """Something about a run that its user should know.
+
+    Attributes
+    ----------
+    result : Result or None
+        The draws of a run that was interrupted: where warnings are made errors, they are here.
+    """
+
+    def __init__(self, message, *, result=None):
+        super().__init__(message)
+        self.result = result
 
 
 def check_integer(name, value, *, least):
@@ -56,12 +66,20 @@ def check_number(name, value, *, above=None, least=None, below=None, most=None):
     return float(value)
 
 
+def real_array(name, value):
+    """`value` as a new float array; a text is no number, and no imaginary part is dropped."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "fiubO" and not isinstance(value, (str, bytes)):
+            return array.astype(float)
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"{name} must be an array of numbers, not {value!r}")
+
+
 def check_array(name, value, *, shape):
     """`value` as a finite float array of that shape; otherwise an error that names the argument."""
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be an array of numbers, not {value!r}") from None
+    array = real_array(name, value)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, not {array.shape}")
     if not np.isfinite(array).all():
@@ -72,10 +90,7 @@ def check_array(name, value, *, shape):
 
 def check_covariance(name, value, d):
     """The lower factor of the covariance `value`: a number, (d,) variances or (d, d); ndim kept."""
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number or an array of them, not {value!r}") from None
+    array = real_array(name, value)
     if array.ndim == 2:
         array = check_array(name, value, shape=(d, d))
         if not np.allclose(array, array.T, rtol=1e-8, atol=0):
