@@ -5,6 +5,7 @@ import pytest
 from agreement import TARGETS, compare, differ, disagreement, generator
 
 import fastkam as fk
+from fastkam._core.engine import ChainState, Group
 from fastkam.kernels import Gaussian, Linear, Matern
 from fastkam.samplers import SAMPLERS
 from fastkam.schedules import Diminishing, Finite, IncreasinglyRare, Perpetual, Power
@@ -145,6 +146,23 @@ def test_thinning(name):
 def test_points_without_a_density(name):
     """A target that is NaN or -inf in places: alpha is 0 there and learning goes on."""
     compare(name, default(name), "holes", tune=600, draws=400)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_inverse_temperature(name):
+    """pi^beta: with beta a power of 2, the same bits as from the density raised by hand."""
+    states = []
+    for beta, factor in ((0.25, 1.0), (1.0, 0.25)):
+        target = fk.as_target(lambda x, factor=factor: factor * TARGETS["five"][0](x), 5)
+        chain = ChainState(default(name).build(np.zeros(5)), np.random.PCG64(1), np.zeros(5), beta)
+        group = Group(target.bind(), [chain], (0.01, 0.0, 0.0, 1.0, 0, 400, 0.0))
+        group.start()
+        group.run(800)
+        states.append(chain.state())
+    for field, value in states[0].items():
+        if field not in ("logp_x", "logp_y"):
+            np.testing.assert_array_equal(value, states[1][field], err_msg=field)
+    assert states[0]["n_accepted"] > 10
 
 
 def test_frozen_from_the_start():
