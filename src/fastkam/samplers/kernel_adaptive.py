@@ -136,10 +136,12 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         Gain of log nu within a cycle; the n-th step has the n-th term.
     noise : float or Power
         gamma within a cycle; the n-th step has the n-th term.
-    keep_exploration : bool, optional
+    keep_exploration : bool
         Whether states of Exploration count as draws. By default they do not: as published.
     bank : int
         Cycles kept in the bank; the oldest goes when it is full.
+    history : int
+        Not an argument: all states of a cycle are kept.
     kernel, subsample, step_size, renewal, target_acceptance
         As for `KernelAdaptiveMetropolis`, within a cycle; the step size at the start of a cycle is
         2 * 2.38 / sqrt(d) by default.
@@ -158,7 +160,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     subsample: int = 50
     keep_exploration: bool = False
     bank: int = 100
-    history: int = 0
+    history: int = field(init=False, default=0)
     KERNEL: ClassVar[str] = "ckam.CyclicalKernelAdaptiveMetropolis"
 
     @classmethod
@@ -182,13 +184,18 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
 
     def __post_init__(self):
         check_integer("cycle", self.cycle, least=2)
-        object.__setattr__(self, "history", max(self.cycle, 2 * self.subsample, 2))
+        check_integer("subsample", self.subsample, least=0)
+        object.__setattr__(self, "history", max(self.cycle, 2 * self.subsample))
         super().__post_init__()
+        if not isinstance(self.keep_exploration, (bool, np.bool_)):
+            raise TypeError(f"keep_exploration must be a bool, not {self.keep_exploration!r}")
         object.__setattr__(self, "step_gain", as_power("step_gain", self.step_gain))
         check_number("beta", self.beta, above=0, below=1)
         check_integer("bank", self.bank, least=1)
         if int(self.beta * self.cycle) < 1:
-            raise ValueError(f"beta must give Exploration a step, not {self.beta!r} of {self.cycle}")
+            raise ValueError(
+                f"beta must give Exploration a step, not {self.beta!r} of {self.cycle}"
+            )
 
     def first_step_size(self, d):
         return 2 * 2.38 / np.sqrt(d) if self.step_size is None else self.step_size

@@ -15,7 +15,8 @@ state at which Sampling begins, and z on the states of the same cycle: over whol
 is not invariant, and ending adaptation does not mend it. So while it adapts, each cycle leaves its
 (z, nu_exp, length, factor of R) in a bank; once adaptation has ended, each cycle draws an entry of
 the bank, independently of the state, and uses it throughout: every step is then a Metropolis step
-with a kernel that is fixed beforehand.
+with a kernel that is fixed beforehand. A frozen cycle begins with the uniform variate that draws
+its entry; Sigma of a cycle that adapts has gamma of the last step of Exploration.
 """
 from libc.math cimport M_PI, cos, log
 from libc.stdint cimport int64_t
@@ -43,7 +44,10 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         "bank_length": (("bank",), "lengths of the kernel"),
         "bank_F": (("bank", "d", "d"), "factors of R, each transposed"),
     }
-    STATS = {"log_step_size": "log nu_i, of the step", "exploring": "1 in Exploration, 0 in Sampling"}
+    STATS = {
+        "log_step_size": "log nu_i, of the step",
+        "exploring": "1 in Exploration, 0 in Sampling",
+    }
     cdef public int64_t origin
     cdef public double[::1, :] F
     cdef public int64_t frozen
