@@ -9,10 +9,9 @@ Roberts, G. O. and Rosenthal, J. S. (2009). Examples of adaptive MCMC. Journal o
 Graphical Statistics 18, 349-367. Eq. (2.1).
 """
 from libc.math cimport sqrt
-from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz
+from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
 from fastkam._core.rng cimport normals, random_standard_uniform
 
@@ -48,7 +47,7 @@ cdef class AdaptiveRandomWalk(Kernel):
             for i in range(c.d):
                 c.y[i] = c.x[i] + s * self.e[i]
         else:
-            memcpy(c.y, c.x, c.d * sizeof(double))
+            copy(c.d, c.x, c.y)
             add_Lz(c.d, 2.38 / sqrt(c.d), &self.L[0, 0], &self.e[0], c.y)
         return 0
 

@@ -14,10 +14,9 @@ forward solve, v_0 = X' - mu and v_j+1 = v_j - w_j L_:j, column j of L w w' belo
 w_j v_j (for the first mask): one pass, O(d^2).
 """
 from libc.math cimport sqrt
-from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz
+from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.rng cimport normals
 
 import numpy as np
@@ -56,7 +55,7 @@ cdef class CholeskyAdaptiveMetropolis(Kernel):
 
     cdef int propose(self, Chain *c) except -1 nogil:
         normals(c.rng, c.d, &self.v[0])
-        memcpy(c.y, c.x, c.d * sizeof(double))
+        copy(c.d, c.x, c.y)
         add_Lz(c.d, sqrt(self.delta), &self.L[0, 0], &self.v[0], c.y)
         return 0
 

@@ -29,7 +29,7 @@ from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.kernel_gradient cimport (
     KernelFunction, kernel_pass, pass_work, proposal_factor,
 )
-from fastkam._core.linalg cimport add_Lz, log_det_L, solve_L, square
+from fastkam._core.linalg cimport add_Lz, copy, log_det_L, solve_L, square
 from fastkam._core.rng cimport integer, normals, random_standard_uniform
 
 import numpy as np
@@ -101,7 +101,7 @@ cdef class KernelAdaptiveMetropolis(Kernel):
     cdef int move(self, Chain *c) noexcept nogil:
         """y = x + L e"""
         normals(c.rng, c.d, &self.e[0])
-        memcpy(c.y, c.x, c.d * sizeof(double))
+        copy(c.d, c.x, c.y)
         self.factor(c.x, &self.at_x)
         add_Lz(c.d, 1.0, self.at_x.L, &self.e[0], c.y)
         return 0

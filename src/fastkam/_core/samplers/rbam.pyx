@@ -12,10 +12,9 @@ Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Co
 Algorithm 3.
 """
 from libc.math cimport sqrt
-from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, rank_one
+from fastkam._core.linalg cimport add_Lz, copy, rank_one
 from fastkam._core.rng cimport normals
 
 import numpy as np
@@ -43,7 +42,7 @@ cdef class RaoBlackwellisedAdaptiveMetropolis(Kernel):
 
     cdef int propose(self, Chain *c) except -1 nogil:
         normals(c.rng, c.d, &self.D[0])
-        memcpy(c.y, c.x, c.d * sizeof(double))
+        copy(c.d, c.x, c.y)
         add_Lz(c.d, sqrt(self.scale), &self.L[0, 0], &self.D[0], c.y)
         return 0
 

@@ -5,10 +5,9 @@
 Metropolis, N., Rosenbluth, A. W., Rosenbluth, M. N., Teller, A. H. and Teller, E. (1953). Equation
 of state calculations by fast computing machines. Journal of Chemical Physics 21, 1087-1092.
 """
-from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz
+from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.rng cimport normals, random_standard_normal
 
 import numpy as np
@@ -34,7 +33,7 @@ cdef class RandomWalk(Kernel):
         cdef Py_ssize_t i
         if self.ndim == 2:
             normals(c.rng, c.d, &self.e[0])
-            memcpy(c.y, c.x, c.d * sizeof(double))
+            copy(c.d, c.x, c.y)
             add_Lz(c.d, 1.0, &self.L[0], &self.e[0], c.y)
             return 0
         for i in range(c.d):        # one pass: a vector load of normals just stored would wait
