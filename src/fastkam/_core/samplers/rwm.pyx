@@ -8,7 +8,7 @@ of state calculations by fast computing machines. Journal of Chemical Physics 21
 
 from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy
-from fastkam._core.rng cimport normals, random_standard_normal
+from fastkam._core.rng cimport normal, normals
 
 import numpy as np
 
@@ -37,5 +37,5 @@ cdef class RandomWalk(Kernel):
             add_Lz(c.d, 1.0, &self.L[0], &self.e[0], c.y)
             return 0
         for i in range(c.d):        # one pass: a vector load of normals just stored would wait
-            c.y[i] = c.x[i] + self.L[i if self.ndim else 0] * random_standard_normal(c.rng)
+            c.y[i] = c.x[i] + self.L[i if self.ndim else 0] * normal(c.rng)
         return 0
