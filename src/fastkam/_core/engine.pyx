@@ -17,6 +17,8 @@ from fastkam._core.linalg cimport copy
 from fastkam._core.rng cimport bitgen_t, normals, random_standard_exponential
 from fastkam._core.target cimport Target
 
+from fastkam._core.kernel import zeros
+
 import numpy as np
 
 REJECTED = ("nan", "outside", "failed")     # log density NaN, -inf, target's code > 0
@@ -45,8 +47,9 @@ cdef class ChainState:
         cdef Py_ssize_t d = kernel.d
         self.kernel = kernel
         self.bit_generator = bit_generator
-        self.x = np.array(x0, dtype=float)
-        self.y = np.zeros(d)
+        self.x = zeros(d)
+        self.y = zeros(d)
+        np.asarray(self.x)[:] = x0
         self.n_rejected = np.zeros(len(REJECTED), np.int64)
         self.offending = np.full((len(REJECTED), N_KEPT, d), np.nan)
         self.history = {}
@@ -294,8 +297,8 @@ cdef class Group:
         (self.schedule.c, self.schedule.k, self.schedule.offset, self.schedule.cap,
          self.schedule.start, stop, self.schedule.rarity) = schedule
         self.schedule.stop = INT64_MAX if stop is None else stop
-        self.points = np.zeros((self.K, target.c.dim))
-        self.values = np.zeros(self.K)
+        self.points = zeros((self.K, target.c.dim))
+        self.values = zeros(self.K)
         self.pointers = <void **>calloc(self.K, sizeof(void *))
         if self.pointers == NULL:
             raise MemoryError

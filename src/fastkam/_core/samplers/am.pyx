@@ -15,6 +15,8 @@ from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
 from fastkam._core.rng cimport normals
 
+from fastkam._core.kernel import zeros
+
 import numpy as np
 
 
@@ -33,7 +35,7 @@ cdef class AdaptiveMetropolis(Kernel):
         self.allocate(d=len(mean))
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = factor
-        self.work = np.zeros(self.d)
+        self.work = zeros(self.d)
         self.scale = scale
 
     cdef int propose(self, Chain *c) except -1 nogil:

@@ -15,6 +15,8 @@ from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
 from fastkam._core.rng cimport normals, random_standard_uniform
 
+from fastkam._core.kernel import zeros
+
 import numpy as np
 
 
@@ -34,7 +36,7 @@ cdef class AdaptiveRandomWalk(Kernel):
         self.allocate(d=len(mean))
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = np.eye(self.d) * (safe_scale / np.sqrt(self.d))
-        self.e = np.zeros(self.d)
+        self.e = zeros(self.d)
         self.safe_weight, self.safe_scale = safe_weight, safe_scale
 
     cdef int propose(self, Chain *c) except -1 nogil:

@@ -19,6 +19,8 @@ from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.rng cimport normals
 
+from fastkam._core.kernel import zeros
+
 import numpy as np
 
 
@@ -47,8 +49,8 @@ cdef class CholeskyAdaptiveMetropolis(Kernel):
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = factor
         self.delta = delta
-        self.v = np.zeros(self.d)
-        self.D = np.zeros(self.d)
+        self.v = zeros(self.d)
+        self.D = zeros(self.d)
         self.mean_gain, self.scale_gain = mean_gain or 0.0, scale_gain
         self.target_acceptance, self.floor = target_acceptance, floor
         self.mask_factor = mask == "factor"

@@ -14,6 +14,8 @@ from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
 from fastkam._core.rng cimport normals
 
+from fastkam._core.kernel import zeros
+
 import numpy as np
 
 
@@ -36,7 +38,7 @@ cdef class GlobalAdaptiveMetropolis(Kernel):
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = factor
         self.log_scale = np.log(scale)
-        self.work = np.zeros(self.d)
+        self.work = zeros(self.d)
         self.target_acceptance = target_acceptance
 
     cdef int propose(self, Chain *c) except -1 nogil:

@@ -32,6 +32,8 @@ from fastkam._core.kernel_gradient cimport (
 from fastkam._core.linalg cimport add_Lz, copy, log_det_L, solve_L, square
 from fastkam._core.rng cimport integer, normals, random_standard_uniform
 
+from fastkam._core.kernel import zeros
+
 import numpy as np
 
 cdef extern from "select.h" nogil:
@@ -79,9 +81,9 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         self.noise = Decay(noise.c, noise.k, noise.offset, noise.cap)
         self.renewal = Decay(renewal.c, renewal.k, renewal.offset, renewal.cap)
         self.asymmetric = True
-        self.work = np.zeros(pass_work(d))
-        self.distances = np.zeros(2 * max(N_DISTANCES, subsample))
-        self.buffers = np.zeros((2, size))
+        self.work = zeros(pass_work(d))
+        self.distances = zeros(2 * max(N_DISTANCES, subsample))
+        self.buffers = zeros((2, size))
         for i, p in enumerate("xy"):
             set_pass(&self.at_x if p == "x" else &self.at_y, d, &self.buffers[i, 0])
         self.clear_history()

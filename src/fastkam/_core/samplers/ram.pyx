@@ -12,6 +12,8 @@ from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy, rank_one, square
 from fastkam._core.rng cimport normals
 
+from fastkam._core.kernel import zeros
+
 import numpy as np
 
 
@@ -29,7 +31,7 @@ cdef class RobustAdaptiveMetropolis(Kernel):
     def __init__(self, factor, double target_acceptance):
         self.allocate(d=len(factor))
         np.asarray(self.S)[...] = factor
-        self.v = np.zeros(self.d)
+        self.v = zeros(self.d)
         self.target_acceptance = target_acceptance
 
     cdef int propose(self, Chain *c) except -1 nogil:

@@ -17,6 +17,8 @@ from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy, rank_one
 from fastkam._core.rng cimport normals
 
+from fastkam._core.kernel import zeros
+
 import numpy as np
 
 
@@ -36,8 +38,8 @@ cdef class RaoBlackwellisedAdaptiveMetropolis(Kernel):
         self.allocate(d=len(mean))
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = factor
-        self.D = np.zeros(self.d)
-        self.E = np.zeros(self.d)
+        self.D = zeros(self.d)
+        self.E = zeros(self.d)
         self.scale = scale
 
     cdef int propose(self, Chain *c) except -1 nogil:

@@ -10,6 +10,8 @@ from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.rng cimport normal, normals
 
+from fastkam._core.kernel import zeros
+
 import numpy as np
 
 
@@ -27,7 +29,7 @@ cdef class RandomWalk(Kernel):
         self.allocate(d=d)
         self.ndim = factor.ndim
         self.L = np.array(factor, dtype=float).ravel(order="F")
-        self.e = np.zeros(d)
+        self.e = zeros(d)
 
     cdef int propose(self, Chain *c) except -1 nogil:
         cdef Py_ssize_t i
