@@ -56,12 +56,20 @@ def check_number(name, value, *, above=None, least=None, below=None, most=None):
     return float(value)
 
 
+def real_array(name, value):
+    """`value` as a new float array; a text is no number, and no imaginary part is dropped."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "fiubO" and not isinstance(value, (str, bytes)):
+            return array.astype(float)
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"{name} must be an array of numbers, not {value!r}")
+
+
 def check_array(name, value, *, shape):
     """`value` as a finite float array of that shape; otherwise an error that names the argument."""
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be an array of numbers, not {value!r}") from None
+    array = real_array(name, value)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, not {array.shape}")
     if not np.isfinite(array).all():
@@ -72,11 +80,10 @@ def check_array(name, value, *, shape):
 
 def check_covariance(name, value, d):
     """The lower factor of the covariance `value`: a number, (d,) variances or (d, d); ndim kept."""
-    array = np.asarray(value, dtype=float)
+    array = real_array(name, value)
     if array.ndim == 2:
         array = check_array(name, value, shape=(d, d))
-        if not np.allclose(array, array.T, rtol=1e-8, atol=0):
-            raise ValueError(f"{name} must be symmetric")
+        check_symmetric(name, array)
         try:
             return np.linalg.cholesky(array)
         except np.linalg.LinAlgError:
@@ -86,8 +93,20 @@ def check_covariance(name, value, d):
             ) from None
     array = check_array(name, value, shape=(d,) if array.ndim else ())
     if not (array > 0).all():
-        raise ValueError(f"{name} must have positive variances, not {array.min()!r}")
+        raise ValueError(f"{name} must have positive variances, not {float(array.min())!r}")
     return np.sqrt(array)
+
+
+def check_symmetric(name, matrix):
+    """Refuse a matrix that is not symmetric, up to 1e-8 of the scales on its diagonal."""
+    scale = np.sqrt(np.abs(np.diag(matrix)))
+    off = np.abs(matrix - matrix.T) > 1e-8 * np.outer(scale, scale)
+    if off.any():
+        i, j = (int(k) for k in np.argwhere(off)[0])
+        raise ValueError(
+            f"{name} must be symmetric, not {float(matrix[i, j])!r} at index {(i, j)} and "
+            f"{float(matrix[j, i])!r} at {(j, i)}"
+        )
 
 
 def import_extra(module, advice):
