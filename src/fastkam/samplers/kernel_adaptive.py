@@ -188,7 +188,9 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         check_number("beta", self.beta, above=0, below=1)
         check_integer("bank", self.bank, least=1)
         if int(self.beta * self.cycle) < 1:
-            raise ValueError(f"beta must give Exploration a step, not {self.beta!r} of {self.cycle}")
+            raise ValueError(
+                f"beta must give Exploration a step, not {self.beta!r} of {self.cycle}"
+            )
 
     def first_step_size(self, d):
         return 2 * 2.38 / np.sqrt(d) if self.step_size is None else self.step_size

@@ -43,7 +43,10 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         "bank_length": (("bank",), "lengths of the kernel"),
         "bank_F": (("bank", "d", "d"), "factors of R, each transposed"),
     }
-    STATS = {"log_step_size": "log nu_i, of the step", "exploring": "1 in Exploration, 0 in Sampling"}
+    STATS = {
+        "log_step_size": "log nu_i, of the step",
+        "exploring": "1 in Exploration, 0 in Sampling",
+    }
     cdef public int64_t origin
     cdef public double[::1, :] F
     cdef public int64_t frozen

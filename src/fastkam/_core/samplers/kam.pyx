@@ -145,7 +145,7 @@ cdef class KernelAdaptiveMetropolis(Kernel):
 
     cdef int learn_subsample(self, Chain *c) noexcept nogil:
         """Put x into the history, and renew z from it."""
-        cdef int64_t i, j, row
+        cdef int64_t i, j
         if not self.remember(c.x):
             return 0
         if self.stride == 1 and self.kept <= self.subsample:
