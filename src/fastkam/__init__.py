@@ -10,6 +10,7 @@ from fastkam import diagnostics, kernels, plots, samplers, schedules, stop, targ
 from fastkam._core.target import Target
 from fastkam._version import __version__
 from fastkam.errors import SamplingError, SamplingWarning
+from fastkam.recipe import TargetRecipe
 from fastkam.result import Result, load
 from fastkam.sample import as_target, resume, sample
 from fastkam.samplers import (
@@ -27,7 +28,11 @@ from fastkam.samplers import (
 
 
 def get_include():
-    """The folder with ``fastkam/target.h``, for C code; Cython finds the .pxd beside the package."""
+    """The folder with ``fastkam/target.h`` and ``fastkam/target.pxd``, for C and for Cython.
+
+    ``cython -I`` and the C compiler's ``-I`` take the same folder, whichever way fastkam is
+    installed.
+    """
     return str(Path(__file__).parent / "include")
 
 
@@ -46,6 +51,7 @@ __all__ = [
     "SamplingError",
     "SamplingWarning",
     "Target",
+    "TargetRecipe",
     "__version__",
     "as_target",
     "diagnostics",

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -72,18 +73,20 @@ def write(path, header, arrays):
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
 
 
 def read(path):
     """(header, arrays) of a file that `write` made; ValueError where it is no such file."""
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-            header = json.loads(arrays.pop(HEADER).tobytes())
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError) as error:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
+            arrays = {name: content[name] for name in content.files}
+            header = dict(json.loads(arrays.pop(HEADER).tobytes()))
+    except (zipfile.BadZipFile, AttributeError, KeyError, TypeError, ValueError, EOFError) as error:
         raise ValueError(f"{path} is not a fastkam result: {error}") from error
     if header.pop("format", None) != FORMAT:
         raise ValueError(f"{path} has a format that this version of fastkam does not know")

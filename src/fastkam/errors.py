@@ -28,7 +28,17 @@ class SamplingError(RuntimeError):
 
 
 class SamplingWarning(UserWarning):
-    """Something about a run that its user should know."""
+    """Something about a run that its user should know.
+
+    Attributes
+    ----------
+    result : Result or None
+        The draws of a run that was interrupted: where warnings are made errors, they are here.
+    """
+
+    def __init__(self, message, *, result=None):
+        super().__init__(message)
+        self.result = result
 
 
 def check_integer(name, value, *, least):

@@ -65,7 +65,7 @@ class Function:
 
 def interactive():
     """Whether somebody watches: a terminal, or a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return (sys.stderr is not None and sys.stderr.isatty()) or "ipykernel" in sys.modules
 
 
 def reporter(progress, total):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Iterable
+from numbers import Integral
 
 import numpy as np
 
 from fastkam import checkpoint
+from fastkam.errors import check_integer
 from fastkam.trace import Trace
 
 FIELDS = ("sampler", "schedule", "tune", "thin", "keep_warmup", "requested", "bit_generator",
           "names", "dims", "seconds", "status")
+SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
 
 
 class Result:
@@ -146,7 +149,7 @@ class Result:
     def save(self, path):
         """Write everything but the density to the file `path` (a .npz without pickle)."""
         header = {name: getattr(self, name) for name in FIELDS}
-        header["seed"] = {"entropy": self.seed.entropy, "spawn_key": list(self.seed.spawn_key)}
+        header["seed"] = {name: getattr(self.seed, name) for name in SEED}
         header["stat_names"] = self.trace.stat_names
         header["generators"] = list(self.generators)
         arrays = {"x0": self.x0}
@@ -165,10 +168,26 @@ class Result:
 
     def replaced(self, **changes):
         """This result with other attributes; arrays are shared."""
-        new = copy.copy(self)
-        for name, value in changes.items():
-            setattr(new, name, value)
+        new = object.__new__(type(self))
+        new.__dict__ |= self.__dict__ | changes
         return new
+
+    def select(self, chains, *, draws_from=0, warmup_from=0):
+        """These chains, a list of numbers, as a result that goes on as they would have.
+
+        Their draws begin with the row `draws_from`, those of warm-up with `warmup_from`.
+        """
+        return self.replaced(
+            x0=self.x0[chains],
+            trace=self.trace.select(chains, draws_from),
+            warmup=self.warmup.select(chains, warmup_from),
+            states=[self.states[k] for k in chains] if self.states else [],
+            generators=[self.generator(k).state for k in chains],
+        )
+
+    def __getstate__(self):
+        """A result travels without its target, which may not be able to."""
+        return self.__dict__ | {"target": None}
 
 
 REJECTED = ("nan", "outside", "failed")
@@ -183,6 +202,14 @@ def load(path):
         If the file is no such file.
     """
     header, arrays = checkpoint.read(path)
+    try:
+        return from_parts(header, arrays)
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not a fastkam result: {error!r}") from error
+
+
+def from_parts(header, arrays):
+    """The Result of a file's header and arrays."""
     x0 = arrays.pop("x0")
     seed, stat_names = header.pop("seed"), header.pop("stat_names")
 
@@ -190,20 +217,33 @@ def load(path):
         return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
     header["dims"] = {name: tuple(shape) for name, shape in header["dims"].items()}
+    check_bit_generator(header["bit_generator"])
     return Result(
         **header,
         x0=x0,
-        seed=np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"])),
+        seed=np.random.SeedSequence(**seed),
         trace=Trace.from_arrays(under("trace."), stat_names),
         warmup=Trace.from_arrays(under("warmup."), stat_names),
         states=[under(f"chain{k}.") for k in range(len(x0))],
     )
 
 
+BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
+
+
+def check_bit_generator(name):
+    """`name`, if it is a bit generator of numpy.random."""
+    if name not in BIT_GENERATORS:
+        raise ValueError(f"bit_generator must be one of {list(BIT_GENERATORS)}, not {name!r}")
+    return name
+
+
 def child(seed, k):
-    """The k-th child that ``seed.spawn`` would give first, without changing `seed`."""
+    """The k-th child that ``seed.spawn`` would give next, without changing `seed`."""
     return np.random.SeedSequence(
-        seed.entropy, spawn_key=(*seed.spawn_key, k), pool_size=seed.pool_size
+        seed.entropy,
+        spawn_key=(*seed.spawn_key, seed.n_children_spawned + k),
+        pool_size=seed.pool_size,
     )
 
 
@@ -212,25 +252,36 @@ def child(seed, k):
 
 def check_names(names, dims, d):
     """(names, {name: shape}) that together have `d` elements; the default is one vector "x"."""
+    if dims is not None and not isinstance(dims, dict):
+        raise TypeError(f"dims must be a dict of shapes, not {dims!r}")
     if names is None:
-        if dims is not None and len(dims):
-            names = list(dims)
-        else:
+        if not dims:
             return ["x"], {"x": (d,)}
-    names = [names] if isinstance(names, str) else list(names)
+        names = list(dims)
+    if isinstance(names, str):
+        names = [names]
+    if not isinstance(names, Iterable):
+        raise TypeError(f"names must be a list of strings, not {names!r}")
+    names = list(names)
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise ValueError(f"names must be different strings, not {names!r}")
     dims = dict(dims or {})
     if unknown := set(dims) - set(names):
         raise ValueError(f"dims names {sorted(unknown)}, which names does not")
-    shapes = {}
-    for name in names:
-        shape = dims.get(name, ())
-        shapes[name] = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    shapes = {name: check_shape(name, dims.get(name, ())) for name in names}
     size = sum(int(np.prod(shape)) for shape in shapes.values())
     if size != d:
         raise ValueError(f"names and dims describe {size} coordinates, but x0 has {d}")
     return names, shapes
+
+
+def check_shape(name, shape):
+    """A shape given as one integer or several, as a tuple."""
+    try:
+        sizes = [shape] if isinstance(shape, Integral) else list(shape)
+    except TypeError:
+        raise TypeError(f"dims[{name!r}] must be a shape, not {shape!r}") from None
+    return tuple(check_integer(f"dims[{name!r}]", size, least=0) for size in sizes)
 
 
 def split(draws, dims):

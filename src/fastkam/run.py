@@ -6,13 +6,15 @@ import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import nullcontext
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fastkam._core.engine import ChainState, Fault, Group
+from fastkam._core.engine import INFINITE, ChainState, Fault, Group
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.progress import Progress, reporter
+from fastkam.stop import NO_LIMIT
 
 CHUNK_SECONDS = 0.05
 WATCH_SECONDS = 0.05
@@ -36,6 +38,7 @@ class Run:
         self.rows = rows
         self.begun = time.perf_counter()
         self.halt = threading.Event()
+        self.most_steps = NO_LIMIT
         self.trace = result.trace.grown(rows)
         warmup_rows = result.tune // result.thin if result.keep_warmup else 0
         self.warmup = result.warmup.grown(max(warmup_rows, result.warmup.rows))
@@ -47,57 +50,74 @@ class Run:
 
     def go(self, *, threads=1, progress=None, stop=None, checkpoint=None, interval=60.0):
         """Run until every chain has its draws, or `stop` says so; the Result, or SamplingError."""
-        reason = "complete"
+        keeper = Keeper(checkpoint, interval)
+        reason, failure = self.drive(threads=threads, progress=progress, stop=stop, keeper=keeper)
+        return self.ended(reason, failure, keeper)
+
+    def drive(self, *, threads=1, progress=None, stop=None, keeper):
+        """Run; why it ended ("complete", "stopped", "interrupted"), and the failure or None."""
+        reason, failure = "complete", None
         report = reporter(progress, self.total_steps())
-        saved = time.monotonic()
+        if stop is not None:
+            self.most_steps = min(self.most_steps, stop.most_steps(self.past.chains))
 
         def between():
-            nonlocal saved
             report(self.progress())
-            if checkpoint is not None and time.monotonic() - saved >= interval:
-                self.result("running").save(checkpoint)
-                saved = time.monotonic()
-            return stop is not None and stop.timely and stop.met(self)
+            keeper.keep(self)
+            return stop is not None and stop.due(self)
 
         try:
-            with threadpool_limits(1, user_api="blas"):
+            with one_blas_thread():
                 for rows in self.milestones(stop):
-                    if self.advance(rows, threads, between):
-                        reason = "stopped"
-                        break
-                    if stop is not None and stop.met(self):
+                    if self.advance(rows, threads, between) or self.may_end(stop):
                         reason = "stopped"
                         break
             report(self.progress())
+        except KeyboardInterrupt:
+            reason = "interrupted"
         except Fault as fault:
             if isinstance(fault.cause, KeyboardInterrupt):
                 reason = "interrupted"
             else:
-                raise self.error(fault, checkpoint) from fault.cause
-        except KeyboardInterrupt:
-            reason = "interrupted"
+                failure = fault
+        except Exception as error:  # of the progress function, a stop rule or the sampler
+            failure = error
         finally:
             report.close()
-        result = self.result(reason)
-        if checkpoint is not None:
-            result.save(checkpoint)
+        return reason, failure
+
+    def ended(self, reason, failure, keeper):
+        """The Result of a run that is over, written and warned of; or its SamplingError."""
+        result = self.result("failed" if failure else reason)
+        unwritten = keeper.final(result)
+        kept = f"{result.trace.counts.tolist()} draws a chain are kept in this error's .result"
+        if isinstance(failure, Fault):
+            where = {"chain": failure.chain, "x": failure.x,
+                     "step": int(result.states[failure.chain]["t"])}
+            raise SamplingError(f"{describe(failure, where['step'])}; {kept}{unwritten.text}",
+                                result=result, **where) from failure.cause
+        if failure:
+            what = f"{type(failure).__name__}: {failure}"
+            raise SamplingError(f"the run was stopped by {what}; {kept}{unwritten.text}",
+                                result=result) from failure
         if reason == "interrupted":
-            warnings.warn(
-                f"interrupted after {result.trace.counts.tolist()} of {self.rows} draws a chain; "
-                "result.resume() goes on from there",
-                SamplingWarning,
-                stacklevel=3,
-            )
+            made = f"{result.trace.counts.tolist()} of {self.rows} draws a chain"
+            text = f"interrupted after {made}; result.resume() goes on from there{unwritten.text}"
+            warnings.warn(SamplingWarning(text, result=result), stacklevel=5)
+        elif unwritten.error:
+            raise SamplingError(f"the run is {reason}{unwritten.text}; {kept}",
+                                result=result) from unwritten.error
         return result
+
+    def may_end(self, stop):
+        """Whether `stop` ends the run before all its draws are made."""
+        missing = any(self.trace.counts < self.rows)
+        return stop is not None and missing and stop.met(self)
 
     def milestones(self, stop):
         """The numbers of draws at which stop rules are asked, then the last."""
         if stop is not None:
-            rows = 100
-            while rows < self.rows:
-                if rows > self.trace.rows:
-                    yield rows
-                rows = rows + max(100, rows // 5)
+            yield from (rows for rows in milestones(self.rows) if rows > self.trace.rows)
         yield self.rows
 
     def advance(self, rows, threads, between):
@@ -161,15 +181,19 @@ class Run:
         return time.perf_counter() - self.begun
 
     def result(self, status):
-        """A Result of what there is; the traces are shared, not copied."""
+        """A Result of what there is; the draws are shared, not copied."""
         states, generators = [], []
+        draws, warmup = self.trace.counts.copy(), self.warmup.counts.copy()
         for group in self.groups:
-            with group.lock:
+            with group.door, group.lock:
                 states += [chain.state() for chain in group.chains]
                 generators += [chain.bit_generator.state for chain in group.chains]
+                # what other threads add from here on belongs to no state: it is left out
+                draws[group.indices] = self.trace.counts[group.indices]
+                warmup[group.indices] = self.warmup.counts[group.indices]
         return self.past.replaced(
-            trace=self.trace,
-            warmup=self.warmup,
+            trace=self.trace.first(draws),
+            warmup=self.warmup.first(warmup),
             states=states,
             generators=generators,
             requested=self.rows,
@@ -178,29 +202,62 @@ class Run:
             target=self.target,
         )
 
-    def error(self, fault, checkpoint):
-        """The SamplingError of a fault, with the draws so far."""
-        result = self.result("failed")
-        if checkpoint is not None:
-            result.save(checkpoint)
-        step = int(result.states[fault.chain]["t"])
-        where = f"chain {fault.chain}, step {step}, at x = {np.array2string(fault.x, threshold=8)}"
-        if fault.code == 0:
-            what = "no finite log density at the start, nor at 100 points around it"
-        elif fault.cause is not None:
-            what = f"the target raised {type(fault.cause).__name__}: {fault.cause}"
-        elif fault.code == -101:
-            what = "the log density is +inf, which no density is"
-        else:
-            what = f"the target answered the fatal code {fault.code}"
-        kept = f"{result.trace.counts.tolist()} draws a chain are kept in this error's .result"
-        return SamplingError(
-            f"{what} ({where}); {kept}",
-            result=result,
-            chain=fault.chain,
-            step=step,
-            x=fault.x,
-        )
+
+def milestones(rows):
+    """100, 200, ... and then a fifth more each time, below `rows`."""
+    some = 100
+    while some < rows:
+        yield some
+        some += max(100, some // 5)
+
+
+def describe(fault, step):
+    """What a Fault was, and where."""
+    where = f"chain {fault.chain}, step {step}, at x = {np.array2string(fault.x, threshold=8)}"
+    if fault.code == 0:
+        what = "no finite log density at the start, nor at 100 points around it"
+    elif fault.cause is not None:
+        what = f"the target raised {type(fault.cause).__name__}: {fault.cause}"
+    elif fault.code == INFINITE:
+        what = "the log density is +inf, which no density is"
+    else:
+        what = f"the target answered the fatal code {fault.code}"
+    return f"{what} ({where})"
+
+
+class Keeper:
+    """Writes checkpoints: none where `path` is None.
+
+    A file that cannot be written does not end a run that may have taken days: it is warned of,
+    tried again, and is an error only at the end, with the draws in it.
+    """
+
+    error, text = None, ""
+
+    def __init__(self, path, interval):
+        self.path, self.interval = path, interval
+        self.last = time.monotonic()
+
+    def keep(self, run):
+        """Write a checkpoint of `run` if it is time."""
+        if self.path is None or time.monotonic() - self.last < self.interval:
+            return
+        known = self.error is not None
+        if self.write(run.result("running")).error and not known:
+            warnings.warn(f"the run goes on{self.text}", SamplingWarning, stacklevel=2)
+        self.last = time.monotonic()
+
+    def final(self, result):
+        """Write the last one; self, with `error` and the `text` that tells of it."""
+        return self if self.path is None else self.write(result)
+
+    def write(self, result):
+        try:
+            result.save(self.path)
+            self.error, self.text = None, ""
+        except OSError as error:
+            self.error, self.text = error, f", but checkpoint={str(self.path)!r}: {error}"
+        return self
 
 
 class Members:
@@ -210,9 +267,10 @@ class Members:
         result = run.past
         self.run, self.indices = run, indices
         self.lock = threading.Lock()
+        self.door = threading.Lock()
         self.size = 1  # steps a chunk, grown until one takes CHUNK_SECONDS
         self.started = False
-        self.limit = -1
+        self.limit = None
         self.chains = []
         for k in indices:
             kernel = result.sampler.build(result.x0[k])
@@ -228,43 +286,52 @@ class Members:
         return self.chains[0].t < self.run.past.tune
 
     def reached(self, rows):
+        if self.chains[0].t >= self.run.most_steps:
+            return True
         return not self.tuning and all(self.run.trace.counts[k] >= rows for k in self.indices)
 
     def attach(self, rows):
         """Record into the warm-up's rows, or into the draws' up to `rows`."""
         limit = -1 if self.tuning else rows
-        if self.started and limit == self.limit:
+        if limit == self.limit:
             return
-        self.limit = limit
-        trace = self.trace
+        trace = self.run.warmup if self.tuning else self.run.trace
         capacity = trace.x.shape[1] if self.tuning else rows
         for k, chain in zip(self.indices, self.chains, strict=True):
-            chain.attach(trace.chain(k), int(trace.counts[k]), capacity, self.run.past.thin)
-
-    @property
-    def trace(self):
-        return self.run.warmup if self.tuning else self.run.trace
+            chain.attach(trace.chain(k), capacity, self.run.past.thin)
+        self.limit = limit
 
     def chunk(self, rows):
         """Run a chunk of steps, no further than the end of warm-up or `rows` draws."""
+        with self.door:  # held by whoever waits for the state: chunks in a row would starve him
+            pass
         with self.lock:
             self.attach(rows)
-            trace = self.trace
             begun = time.perf_counter()
+            t = self.chains[0].t
+            n = min(self.size, self.run.most_steps - t)
+            if self.tuning:
+                n = min(n, self.run.past.tune - t)
             try:
                 if not self.started:
                     self.engine.start()
                     self.started = True
-                n = self.size
-                if self.tuning:
-                    n = min(n, self.run.past.tune - self.chains[0].t)
                 self.engine.run(n)
             except Fault as fault:
                 fault.chain = self.indices[fault.chain]
                 raise
-            finally:
-                for k, chain in zip(self.indices, self.chains, strict=True):
-                    trace.counts[k] = chain.count
             seconds = time.perf_counter() - begun
+            made = self.chains[0].t - t  # fewer than asked for at the end of warm-up
             growth = np.clip(CHUNK_SECONDS / max(seconds, 1e-9), 0.1, 8.0)
-            self.size = max(1, int(self.size * growth))
+            self.size = max(1, int(made * growth))
+
+
+def one_blas_thread():
+    """A context in which BLAS has one thread, where that can be undone for certain.
+
+    The number belongs to the process, and runs that begin and end in several threads would undo
+    each other's limit in the wrong order; only those of the main thread are sure to be nested.
+    """
+    if threading.current_thread() is threading.main_thread():
+        return threadpool_limits(1, user_api="blas")
+    return nullcontext()

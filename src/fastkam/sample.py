@@ -2,58 +2,64 @@
 
 from __future__ import annotations
 
+import copy
+import ctypes
 import os
+import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from fastkam._core.target import Target
-from fastkam.errors import check_array, check_integer, check_number
-from fastkam.result import Result, load
+from fastkam.errors import check_array, check_integer, check_number, real_array
+from fastkam.recipe import TargetRecipe
+from fastkam.result import Result, check_bit_generator, load
 from fastkam.run import Run
 from fastkam.samplers import as_sampler
 from fastkam.schedules import as_schedule
 from fastkam.stop import as_stop
 from fastkam.trace import Trace
 
-BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 
-
-def as_target(target, dim, *, vectorized=False):
+def as_target(target, dim, *, vectorized=False, gradient=False):
     """A Target from whatever form a density comes in.
 
     Parameters
     ----------
-    target : Target, callable, or pointer
+    target : Target, callable, pointer or TargetRecipe
         A Target; a numba njit function; a SciPy LowLevelCallable, ctypes or cffi pointer or numba
-        cfunc (see `Target.from_c`); an object with ``__fk_target__``; or any Python function
-        ``f(x) -> float``, ``f(x) -> (float, gradient)``.
+        cfunc (see `Target.from_c`); an object with ``__fk_target__``; a `TargetRecipe` of one of
+        these; or any Python function ``f(x) -> float`` or ``f(x) -> (float, gradient)``.
     dim : int
         Dimension of the point.
     vectorized : bool
         The Python function takes points (k, dim) and returns (k,).
+    gradient : bool
+        The gradient of a Python function will be asked for: it must return the pair.
 
     Raises
     ------
     TypeError, ValueError
         If it is none of these, or of another dimension.
     """
-    if isinstance(target, Target):
+    if isinstance(target, TargetRecipe):
+        made = as_target(target(), dim, vectorized=vectorized, gradient=gradient)
+        made.recipe = partial(as_target, target, dim, vectorized=vectorized, gradient=gradient)
+    elif isinstance(target, Target):
         made = target
     elif hasattr(target, "__fk_target__"):
         made = Target.from_capsule(target)
-    elif vectorized:
-        made = Target.from_python(target, dim, vectorized=True)
-    elif is_numba_dispatcher(target):
+    elif is_numba_dispatcher(target) and not vectorized:
         made = Target.from_numba(target, dim)
     elif is_pointer(target):
         made = Target.from_c(target, dim)
     elif callable(target):
-        made = Target.from_python(target, dim)
+        made = Target.from_python(target, dim, vectorized=vectorized, gradient=gradient)
     else:
         raise TypeError(f"target must be a function, a pointer or a Target, not {target!r}")
     if made.dim != dim:
-        raise ValueError(f"the target has dimension {made.dim}, but x0 has {dim} coordinates")
+        raise ValueError(f"target has dimension {made.dim}, but x0 has {dim} coordinates")
     return made
 
 
@@ -63,10 +69,14 @@ def is_numba_dispatcher(target):
 
 def is_pointer(target):
     """A LowLevelCallable, a ctypes function, a cffi function pointer, or a numba cfunc."""
-    kinds = {cls.__module__.partition(".")[0] for cls in type(target).__mro__}
-    names = {cls.__name__ for cls in type(target).__mro__}
-    return bool(
-        names & {"LowLevelCallable", "CFuncPtr", "_CFuncPtr", "CFunc"} or "_cffi_backend" in kinds
+    kind = type(target)
+    if type(getattr(target, "__self__", None)).__name__ == "Lib":  # of a cffi module, API mode
+        raise TypeError(f"target must be ffi.addressof(lib, {target.__name__!r}), not {target!r}")
+    return (
+        isinstance(target, ctypes._CFuncPtr)
+        or kind.__module__ == "_cffi_backend"
+        or (hasattr(target, "native_name") and hasattr(target, "ctypes"))
+        or (kind.__name__ == "LowLevelCallable" and kind.__module__.startswith("scipy"))
     )
 
 
@@ -97,7 +107,7 @@ def sample(
 
     Parameters
     ----------
-    target : callable, pointer or Target
+    target : callable, pointer, Target or TargetRecipe
         The log density, up to a constant, in any form that `as_target` takes. -inf or NaN means
         that the point is impossible: it is rejected and counted.
     x0 : array (d,) or (chains, d)
@@ -139,8 +149,8 @@ def sample(
     checkpoint_interval : float
         Seconds.
     executor : concurrent.futures.Executor, optional
-        Run each chain (each group, for a vectorized target) as a task of this executor; target and
-        parameters must be picklable.
+        Run each chain (all of them together, for a vectorized target) as a task of this executor.
+        The target must be picklable, or a `TargetRecipe`.
     bit_generator : str
         A bit generator of numpy.random: PCG64, PCG64DXSM, Philox, SFC64 or MT19937.
 
@@ -166,7 +176,7 @@ def sample(
     draws = check_integer("draws", draws, least=1)
     tune = check_integer("tune", tune, least=0)
     thin = check_integer("thin", thin, least=1)
-    check_number("checkpoint_interval", checkpoint_interval, least=0)
+    check_options(checkpoint, checkpoint_interval, executor, progress)
     x0 = starting_points(x0, chains)
     d = x0.shape[1]
     target = as_target(target, d, vectorized=vectorized)
@@ -192,7 +202,6 @@ def sample(
         dims=dims,
         target=target,
     )
-    check_path(checkpoint)
     return finish(empty, target, draws, threads, progress, stop, checkpoint, checkpoint_interval,
                   executor)
 
@@ -202,7 +211,8 @@ def finish(result, target, rows, threads, progress, stop, checkpoint, interval, 
     if executor is not None:
         from fastkam.executors import run_through
 
-        return run_through(executor, result, target, rows, stop, checkpoint)
+        return run_through(executor, result, target, rows, progress=progress, stop=stop,
+                           checkpoint=checkpoint, interval=interval)
     return Run(result, target, rows).go(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint, interval=interval
     )
@@ -239,8 +249,12 @@ def resume(
     Result
         With the old draws and the new.
     """
+    stop = as_stop(stop)
+    check_options(checkpoint, checkpoint_interval, executor, progress)
     if isinstance(result, (str, os.PathLike)):
         result = load(result)
+    if not isinstance(result, Result):
+        raise TypeError(f"result must be a Result or the path of one, not {result!r}")
     if draws is None:
         rows = result.requested
     else:
@@ -250,9 +264,8 @@ def resume(
     if target is None:
         raise ValueError("target must be given: a result from a file does not hold the density")
     target = as_target(target, result.d, vectorized=vectorized)
-    check_path(checkpoint)
     return finish(result, target, rows, number_of_threads(threads, target), progress,
-                  as_stop(stop), checkpoint, checkpoint_interval, executor)
+                  stop, checkpoint, checkpoint_interval, executor)
 
 
 # ---- arguments ----
@@ -260,10 +273,7 @@ def resume(
 
 def starting_points(x0, chains):
     """x0 as (chains, d)."""
-    try:
-        x0 = np.array(x0, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"x0 must be an array of numbers, not {x0!r}") from None
+    x0 = real_array("x0", x0)
     if x0.ndim not in (1, 2) or x0.size == 0:
         raise ValueError(f"x0 must have shape (d,) or (chains, d), not {x0.shape}")
     if x0.ndim == 2 and len(x0) != chains:
@@ -275,7 +285,7 @@ def starting_points(x0, chains):
 def seed_sequence(seed):
     """A SeedSequence from anything numpy takes as a seed."""
     if isinstance(seed, np.random.SeedSequence):
-        return seed
+        return copy.deepcopy(seed)  # its owner may go on spawning
     if isinstance(seed, np.random.Generator):
         seed = seed.bit_generator
     if isinstance(seed, np.random.BitGenerator):
@@ -287,12 +297,6 @@ def seed_sequence(seed):
         raise TypeError(
             f"seed must be an integer, None, or a numpy seed or generator, not {seed!r}"
         ) from None
-
-
-def check_bit_generator(name):
-    if name not in BIT_GENERATORS:
-        raise ValueError(f"bit_generator must be one of {list(BIT_GENERATORS)}, not {name!r}")
-    return name
 
 
 def number_of_threads(threads, target):
@@ -307,11 +311,27 @@ def number_of_threads(threads, target):
 
 
 def has_gil():
-    import sys
-
     return getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
+def check_options(checkpoint, interval, executor, progress):
+    """Refuse, before any work, what only shows later."""
+    check_path(checkpoint)
+    check_number("checkpoint_interval", interval, least=0)
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor must be a concurrent.futures.Executor, not {executor!r}")
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise TypeError(f"progress must be True, False, None or a function, not {progress!r}")
+
+
 def check_path(checkpoint):
-    if checkpoint is not None and not Path(checkpoint).absolute().parent.is_dir():
-        raise ValueError(f"checkpoint must be in a folder that exists, not {str(checkpoint)!r}")
+    """Refuse, before any work, a checkpoint that could not be written."""
+    if checkpoint is None:
+        return
+    if not isinstance(checkpoint, (str, os.PathLike)):
+        raise TypeError(f"checkpoint must be a path, not {checkpoint!r}")
+    path = Path(checkpoint).absolute()
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"checkpoint must be a file in a folder that exists, not {checkpoint!r}")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"checkpoint={str(checkpoint)!r} is in a folder without permission")

@@ -7,19 +7,27 @@ from dataclasses import dataclass
 
 from fastkam.errors import check_integer, check_number
 
+NO_LIMIT = 2**62
+
 
 class StopRule:
     """Something that a run may be asked at a milestone; combine with ``|`` and ``&``.
 
-    Rules on the draws are asked after a fixed sequence of numbers of draws, so that the same seed
-    stops at the same draw; `timely` ones are asked between any two chunks besides.
+    Rules are asked after a fixed sequence of numbers of draws, so that the same seed stops at the
+    same draw. Only what the clock alone decides is asked between any two chunks besides.
     """
-
-    timely = False
 
     def met(self, run):
         """Whether `run`, with its trace and clock, may end."""
         raise NotImplementedError
+
+    def due(self, run):
+        """Whether it must end now, between two milestones."""
+        return False
+
+    def most_steps(self, chains):
+        """A number of steps a chain, warm-up included, after which the run certainly ends."""
+        return NO_LIMIT
 
     def __or__(self, other):
         return Either(self, as_stop(other))
@@ -62,10 +70,9 @@ class Rhat(StopRule):
 
 @dataclass(frozen=True)
 class Evaluations(StopRule):
-    """All chains together have evaluated the density so often."""
+    """All chains together have evaluated the density so often; every chain gets an equal share."""
 
     count: int
-    timely = True
 
     def __post_init__(self):
         check_integer("count", self.count, least=1)
@@ -73,18 +80,20 @@ class Evaluations(StopRule):
     def met(self, run):
         return run.progress().steps >= self.count
 
+    def most_steps(self, chains):
+        return -(-self.count // chains)
+
 
 @dataclass(frozen=True)
 class Time(StopRule):
     """This much wall-clock time has passed: seconds, or a text such as "90s", "10min", "2h"."""
 
     limit: float | str
-    timely = True
 
     def __post_init__(self):
         limit = self.limit
         if isinstance(limit, str):
-            found = re.fullmatch(r"\s*([0-9.]+)\s*(s|min|h)\s*", limit)
+            found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(s|min|h)\s*", limit)
             if not found:
                 raise ValueError(f'limit must be like "90s", "10min" or "2h", not {limit!r}')
             limit = float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]]
@@ -92,6 +101,9 @@ class Time(StopRule):
 
     def met(self, run):
         return run.seconds >= self.limit
+
+    def due(self, run):
+        return self.met(run)
 
 
 @dataclass(frozen=True)
@@ -101,19 +113,31 @@ class Either(StopRule):
     one: StopRule
     other: StopRule
 
-    @property
-    def timely(self):
-        return self.one.timely or self.other.timely
-
     def met(self, run):
         return self.one.met(run) or self.other.met(run)
 
+    def due(self, run):
+        return self.one.due(run) or self.other.due(run)
 
-class Both(Either):
+    def most_steps(self, chains):
+        return min(self.one.most_steps(chains), self.other.most_steps(chains))
+
+
+@dataclass(frozen=True)
+class Both(StopRule):
     """One rule and the other."""
+
+    one: StopRule
+    other: StopRule
 
     def met(self, run):
         return self.one.met(run) and self.other.met(run)
+
+    def due(self, run):
+        return self.one.due(run) and self.other.due(run)
+
+    def most_steps(self, chains):
+        return max(self.one.most_steps(chains), self.other.most_steps(chains))
 
 
 def as_stop(rule):

@@ -50,8 +50,15 @@ class Trace:
         return {name: array[:, : self.rows] for name, array in named.items()}
 
     def chain(self, k):
-        """The arrays of chain `k`, as views."""
-        return {name: getattr(self, name)[k] for name in COLUMNS}
+        """The arrays of chain `k` and its count, as views."""
+        return {name: getattr(self, name)[k] for name in COLUMNS} | {
+            "counts": self.counts[k : k + 1]}
+
+    def first(self, counts):
+        """The same arrays, shared, of which `counts` rows a chain are taken as filled."""
+        new = object.__new__(Trace)
+        new.__dict__ |= self.__dict__ | {"counts": counts}
+        return new
 
     def grown(self, rows):
         """The same trace with room for `rows` rows a chain."""
@@ -62,6 +69,23 @@ class Trace:
             getattr(new, name)[:, :filled] = getattr(self, name)[:, :filled]
         new.counts = self.counts.copy()
         return new
+
+    def select(self, chains, start=0):
+        """A copy of these chains' filled rows, from the row `start` on."""
+        new = self.first(self.counts[chains] - start)
+        for name in COLUMNS:
+            setattr(new, name, self.arrays()[name][chains, start:])
+        return new
+
+    def put(self, chains, start, part):
+        """Write the rows of `part`, a trace of these chains, from the row `start` on."""
+        stop = start + int(part.counts.max(initial=0))
+        for name in COLUMNS:
+            getattr(self, name)[chains, start:stop] = getattr(part, name)[:, : stop - start]
+        self.counts[chains] = start + part.counts
+
+    def __getstate__(self):
+        return self.__dict__ | self.arrays()
 
     def arrays(self):
         """Every filled row of every chain, for a file."""

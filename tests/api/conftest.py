@@ -1,7 +1,8 @@
-"""Stand-ins, in plain numpy, for those parts of the demonstrations that this build lacks."""
+"""The densities of C, compiled; stand-ins for parts of the demonstrations that a build lacks."""
 
 import types
 
+import densities
 import numpy as np
 import pytest
 
@@ -51,3 +52,9 @@ def demo_parts(monkeypatch):
         cls = CyclicalKernelAdaptiveMetropolis
         monkeypatch.setitem(SAMPLERS, "ckam", cls)
         monkeypatch.setattr(fk.samplers, cls.__name__, cls, raising=False)
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    """The path of the C densities, compiled."""
+    return densities.build(tmp_path_factory.mktemp("density"))

@@ -7,7 +7,8 @@ from fastkam._core.target cimport Target
 cdef enum:
     N_KEPT = 5              # offending points kept of each kind
 
-cdef struct Schedule:       # adapt at steps start <= t < stop, with gain min(cap, c (offset + n)^-k)
+# adapt at the steps start <= t < stop, with the gain min(cap, c (offset + n)^-k)
+cdef struct Schedule:
     double c
     double k
     double offset
@@ -24,6 +25,7 @@ cdef struct Trace:          # where draws go; rows [count, capacity) are still t
     double *extra           # (capacity, n_extra), the sampler's own statistics
     Py_ssize_t n_extra
     int64_t count
+    int64_t *filled         # where count is published
     int64_t capacity
     int64_t thin
 
@@ -46,6 +48,7 @@ cdef class ChainState:
     cdef double[:, :, ::1] offending        # (kind, N_KEPT, d)
     cdef int begin(self) except -1 nogil
     cdef int judge(self, int rc, double logp) noexcept nogil
+    cdef void publish(self) noexcept nogil
     cdef bint is_full(self) noexcept nogil
     cdef int finish(self, const Schedule *schedule) except -1 nogil
     cdef int adapt(self, const Schedule *schedule) except -1 nogil

@@ -4,8 +4,10 @@ A step that cannot be finished, because the target failed or was interrupted, is
 proposal is kept, and the next run begins with its evaluation. So a chain can be stopped at any
 evaluation and go on bit for bit as if it had not been.
 """
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport INFINITY, ceil, exp, isfinite, isnan, pow
+from libc.limits cimport INT_MIN
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -19,9 +21,10 @@ import numpy as np
 REJECTED = ("nan", "outside", "failed")     # log density NaN, -inf, target's code > 0
 N_SEARCH = 100                              # points tried where x0 has no finite density
 
+INFINITE = INT_MIN                          # the code of a log density of +inf
+
 cdef enum:
     GOOD = -1
-    INFINITE = -101         # the code of a log density of +inf
 
 
 class Fault(Exception):
@@ -30,6 +33,9 @@ class Fault(Exception):
     def __init__(self, chain, x, code, cause=None):
         self.chain, self.x, self.code, self.cause = chain, x, code, cause
         super().__init__(f"chain {chain}, code {code}, x = {x}")
+
+    def __reduce__(self):
+        return Fault, (self.chain, self.x, self.code, self.cause)
 
 
 cdef class ChainState:
@@ -81,17 +87,23 @@ cdef class ChainState:
         return {kind: points[i, :min(N_KEPT, n)]
                 for i, (kind, n) in enumerate(self.rejected.items())}
 
-    def attach(self, arrays, int64_t count=0, int64_t capacity=0, int64_t thin=1):
-        """Record into the rows [count, capacity) of {x, logp, alpha, accepted, extra}."""
+    def attach(self, arrays, int64_t capacity=0, int64_t thin=1):
+        """Record into {x, logp, alpha, accepted, extra} from row counts[0] on, up to `capacity`.
+
+        `publish` writes the number of rows filled back to counts[0].
+        """
         cdef double[:, ::1] x
         cdef double[:, ::1] extra
         cdef double[::1] logp
         cdef double[::1] alpha
         cdef signed char[::1] accepted
+        cdef int64_t[::1] counts = arrays["counts"]
+        cdef int64_t count = counts[0]
         self.arrays = arrays
-        self.trace.count = self.trace.capacity = 0
+        self.trace.filled = &counts[0]
+        self.trace.count = count
+        self.trace.capacity = 0
         if count >= capacity:
-            self.trace.count = count
             return
         x, extra = arrays["x"], arrays["extra"]
         logp, alpha, accepted = arrays["logp"], arrays["alpha"], arrays["accepted"]
@@ -101,7 +113,6 @@ cdef class ChainState:
         self.trace.accepted = &accepted[0]
         self.trace.n_extra = extra.shape[1]
         self.trace.extra = &extra[0, 0] if extra.shape[1] else NULL
-        self.trace.count = count
         self.trace.capacity = min(capacity, x.shape[0])
         self.trace.thin = thin
 
@@ -171,8 +182,13 @@ cdef class ChainState:
         elif logp == -INFINITY:
             self.status = 1
         elif logp == INFINITY:
-            return INFINITE
+            return INT_MIN
         return 0
+
+    cdef void publish(self) noexcept nogil:
+        """Tell the trace how many rows are filled; kept local until then, a cache line a chain."""
+        if self.trace.filled != NULL:
+            self.trace.filled[0] = self.trace.count
 
     cdef bint is_full(self) noexcept nogil:
         return self.trace.count >= self.trace.capacity > 0
@@ -283,9 +299,29 @@ cdef class Group:
         """Evaluate the starting points; where one has no finite density, search around it.
 
         The k-th try adds N(0, s^2) to each coordinate, s growing from 0.01 (1 + |x0|) to 10 times
-        that by the last try. Raises Fault where none of 100 tries has a density.
+        (1 + |x0|) by the last try. Raises Fault where none of 100 tries has a density. After any
+        Fault the chains are as they were, so that the search can be made again, point by point.
         """
         cdef ChainState s
+        before = []
+        for s in self.chains:
+            before.append((s.bit_generator.state, np.array(s.x), s.c.logp_x))
+        try:
+            self.search()
+        except BaseException:
+            for s, (bits, x, logp) in zip(self.chains, before, strict=True):
+                s.bit_generator.state = bits
+                np.asarray(s.x)[:] = x
+                s.c.logp_x = logp
+            raise
+        for s in self.chains:
+            if s.c.t == self.schedule.stop and not s.frozen:
+                s.frozen = True
+                s.kernel.freeze(&s.c)
+
+    def search(self):
+        cdef ChainState s
+        cdef int fault
         origins = np.array([s.x for s in self.chains])
         for attempt in range(N_SEARCH + 1):
             todo = False
@@ -299,8 +335,14 @@ cdef class Group:
                     else:
                         s.y[:] = s.x
             if not todo:
-                break
-            if self.evaluate():
+                return
+            PyErr_CheckSignals()    # a hundred evaluations may take long
+            if self.target.needs_gil:
+                fault = self.evaluate()
+            else:
+                with nogil:
+                    fault = self.evaluate()
+            if fault:
                 raise self.error()
             for s in self.chains:
                 if not isfinite(s.c.logp_x) and s.status == GOOD:
@@ -309,18 +351,19 @@ cdef class Group:
         for k, s in enumerate(self.chains):
             if not isfinite(s.c.logp_x):
                 raise Fault(k, origins[k], 0)
-            if s.c.t == self.schedule.stop and not s.frozen:
-                s.frozen = True
-                s.kernel.freeze(&s.c)
 
     def run(self, int64_t n):
         """At most n steps, fewer where the trace is full; the number made. Raises Fault."""
-        cdef int fault
-        if self.target.needs_gil:
-            fault = self.advance(n)
-        else:
-            with nogil:
+        cdef int fault, k
+        try:
+            if self.target.needs_gil:
                 fault = self.advance(n)
+            else:
+                with nogil:
+                    fault = self.advance(n)
+        finally:            # compiled: no signal comes between a step and its count
+            for k in range(self.K):
+                (<ChainState>self.pointers[k]).publish()
         if fault:
             raise self.error()
         return self.done

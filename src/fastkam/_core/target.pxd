@@ -5,6 +5,7 @@ cdef class Target:
     cdef fk_target c
     cdef readonly str kind
     cdef readonly object owner
+    cdef public object recipe   # a picklable call that makes the target again, where there is one
 
 cdef class PythonTarget(Target):
     cdef object f

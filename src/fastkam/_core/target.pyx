@@ -1,7 +1,5 @@
 """Target: a log density in any of the forms a user has it in, as one C struct."""
-from cpython.pycapsule cimport (
-    PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New,
-)
+from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport PyObject
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memset
@@ -9,6 +7,8 @@ from libc.string cimport memcpy, memset
 from fastkam.target cimport (
     FK_NEEDS_GIL, FK_SERIAL, FK_TARGET_ABI, FK_TARGET_CAPSULE, fk_target,
 )
+
+from functools import partial
 
 import numpy as np
 
@@ -58,6 +58,8 @@ cdef class Target:
     def from_c(function, dim, *, user_data=None, thread_safe=True):
         """A compiled function: SciPy LowLevelCallable, ctypes or cffi pointer, numba cfunc.
 
+        A numba cfunc that raises prints the error and answers 0.0: `from_numba` is safer.
+
         Parameters
         ----------
         function : object
@@ -78,21 +80,46 @@ cdef class Target:
         TypeError
             If the signature is none of these, with the one that was found.
         """
+        from fastkam._core.foreign import CFunctionTarget
         return CFunctionTarget(function, check_dim(dim), user_data, thread_safe)
 
     @staticmethod
     def from_numba(f, dim, *, args=()):
-        """A numba njit function ``f(x, *args) -> float``, called without the GIL.
+        """A numba njit function, called without the GIL.
 
-        Compiled again with IEEE division (1/0 is inf, and no error); if it raises, the run stops
-        with that exception.
+        It is compiled again with IEEE division (1/0 is inf, and no error); if it raises, the run
+        stops with that exception.
+
+        Parameters
+        ----------
+        f : numba dispatcher
+            ``f(x, *args) -> float`` for x of shape (dim,), which it must not change; or the pair
+            (log density, gradient).
+        dim : int
+            The dimension of the point.
+        args : tuple
+            Arrays and numbers, fixed when the target is made.
+
+        Raises
+        ------
+        ImportError
+            If numba is not installed.
+        TypeError
+            If numba cannot compile the call, or `f` returns anything else.
         """
         from fastkam.interop.numba import NumbaTarget
         return NumbaTarget(f, check_dim(dim), args)
 
     @staticmethod
     def from_capsule(provider):
-        """An object of another package whose ``__fk_target__()`` returns a capsule."""
+        """An object of another package whose ``__fk_target__()`` returns a capsule.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the capsule is of another name or abi, or its struct has no density.
+        """
+        from fastkam._core.foreign import CapsuleTarget
         return CapsuleTarget(provider)
 
     # ---- evaluation from Python ----------------------------------------------------------------
@@ -137,6 +164,8 @@ cdef class Target:
                     rc = self.c.logp(self.c.dim, &X[i, 0], &out[i], self.c.data)
                     if rc:
                         self.complain(rc, X[i])
+            elif self.c.batch == NULL:
+                raise TypeError(f"{self!r} has no density")
             else:
                 rc = self.c.batch(X.shape[0], self.c.dim, &X[0, 0], NULL, &out[0], self.c.data)
                 if rc:
@@ -147,7 +176,7 @@ cdef class Target:
 
     def logp_grad(self, x):
         """The log density at x (dim,) and its gradient (dim,)."""
-        cdef const double[:, ::1] X = self.points(x)
+        cdef const double[:, ::1] X = self.point(x)
         cdef double[::1] grad = np.empty(self.c.dim)
         cdef double logp = 0
         cdef int rc
@@ -163,8 +192,8 @@ cdef class Target:
 
     def hvp(self, x, v):
         """The Hessian of the log density at x (dim,) times v (dim,)."""
-        cdef const double[:, ::1] X = self.points(x)
-        cdef const double[:, ::1] V = self.points(v)
+        cdef const double[:, ::1] X = self.point(x)
+        cdef const double[:, ::1] V = self.point(v)
         cdef double[::1] out = np.empty(self.c.dim)
         if self.c.hvp == NULL:
             raise TypeError(f"{self!r} has no Hessian-vector product")
@@ -178,6 +207,11 @@ cdef class Target:
         if x.ndim != 2 or x.shape[1] != self.c.dim:
             raise ValueError(f"x must have {self.c.dim} coordinates a point, not shape {x.shape}")
         return x
+
+    def point(self, x):
+        if np.ndim(x) > 1:
+            raise ValueError(f"x must be one point ({self.c.dim},), not of shape {np.shape(x)}")
+        return self.points(x)
 
     def complain(self, rc, x):
         error = self.fault(rc, np.asarray(x))
@@ -200,6 +234,14 @@ cdef class Target:
         if self.needs_gil:
             raise TypeError("a Python target cannot be handed to another package")
         return PyCapsule_New(&self.c, FK_TARGET_CAPSULE, NULL)
+
+    def __reduce__(self):
+        """A target travels as what it was made of; a pointer cannot travel."""
+        if self.recipe is not None:
+            return self.recipe, ()
+        raise TypeError(
+            f"{self!r} cannot be sent to another process: give a fastkam.TargetRecipe, which "
+            "makes it there")
 
     def __repr__(self):
         return f"<Target of dimension {self.c.dim}, {self.kind}: {', '.join(self.abilities)}>"
@@ -236,6 +278,10 @@ cdef class PythonTarget(Target):
         """The user's function."""
         return self.f
 
+    def __reduce__(self):
+        options = {"vectorized": self.vectorized, "gradient": self.gradient}
+        return partial(PythonTarget, **options), (self.f, self.c.dim)
+
     def bind(self):
         return PythonTarget(
             self.f, self.c.dim, vectorized=self.vectorized, gradient=self.gradient)
@@ -264,9 +310,9 @@ cdef int call_scalar(size_t n, const double *x, double *logp, void *data) noexce
     cdef PythonTarget self = <PythonTarget>data
     try:
         value = self.f(self.argument((n,), x))
-        if self.gradient:
+        if type(value) is tuple and len(value) == 2:    # (log density, gradient)
             value = value[0]
-        logp[0] = value if type(value) is float else as_float(value)
+        logp[0] = value if isinstance(value, float) else as_float(value)
         return 0
     except BaseException as error:
         self.error = error
@@ -293,15 +339,14 @@ cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, doub
     cdef PythonTarget self = <PythonTarget>data
     cdef const double[::1] values
     cdef const double[:, ::1] g
+    gradient = None
     try:
         value = self.f(self.argument((k, n), X))
-        if self.gradient:
+        if type(value) is tuple and len(value) == 2 and np.ndim(value[0]) == 1:
             value, gradient = value
-            if grad != NULL:
-                g = as_array(gradient, (k, n), "gradient")
-                memcpy(grad, &g[0, 0], k * n * sizeof(double))
-        elif grad != NULL:
-            raise TypeError("the function was given without a gradient")
+        if grad != NULL:
+            g = as_array(gradient, (k, n), "gradient")
+            memcpy(grad, &g[0, 0], k * n * sizeof(double))
         values = as_array(value, (k,), "log density")
         memcpy(logp, &values[0], k * sizeof(double))
         return 0
@@ -312,14 +357,18 @@ cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, doub
 
 def as_float(value):
     """The one real number in value; a TypeError that says what else it was."""
-    try:
-        if np.ndim(value) == 0:
-            return float(value)
-        if np.size(value) == 1:
-            return float(np.asarray(value).item())
-    except (TypeError, ValueError):
-        pass
-    got = f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+    # float() would read a text, and drop the imaginary part of a numpy number
+    if not isinstance(value, (str, bytes, np.complexfloating)):
+        try:
+            if not isinstance(value, np.ndarray) and np.ndim(value) == 0:
+                return float(value)
+            array = np.asarray(value)
+            if array.size == 1 and array.dtype.kind in "fiub":
+                return float(array.item())
+        except (TypeError, ValueError):
+            pass
+    got = (f"a {value.dtype} array of shape {value.shape}" if isinstance(value, np.ndarray)
+           else f"{value!r} of type {type(value).__name__}")
     raise TypeError(f"the log density must be one real number, not {got}")
 
 
@@ -328,90 +377,6 @@ def as_array(value, tuple shape, what):
     array = np.asarray(value)
     if array.dtype.kind not in "fiub" or array.shape != shape:
         raise TypeError(
-            f"the {what} must be a real array of shape {shape}, not {array.dtype} {array.shape}")
+            f"the {what} must be a real array of shape {shape}, not a {array.dtype} array "
+            f"of shape {array.shape}")
     return np.ascontiguousarray(array, dtype=float)
-
-
-# ---- compiled functions ------------------------------------------------------------------------
-
-ctypedef double (*scipy_fn)(int, double *, void *) noexcept nogil
-ctypedef double (*plain_fn)(int, double *) noexcept nogil
-
-cdef struct Foreign:
-    void *function
-    void *user_data
-
-
-cdef int call_scipy(size_t n, const double *x, double *logp, void *data) noexcept nogil:
-    cdef Foreign *f = <Foreign *>data
-    logp[0] = (<scipy_fn>f.function)(<int>n, <double *>x, f.user_data)
-    return 0
-
-
-cdef int call_plain(size_t n, const double *x, double *logp, void *data) noexcept nogil:
-    logp[0] = (<plain_fn>(<Foreign *>data).function)(<int>n, <double *>x)
-    return 0
-
-
-cdef class CFunctionTarget(Target):
-    """A pointer to a C function, of SciPy's signature or of ours."""
-    cdef Foreign foreign
-
-    def __init__(self, function, size_t dim, user_data, thread_safe):
-        from scipy import LowLevelCallable
-        if hasattr(function, "ctypes") and hasattr(function, "native_name"):    # a numba cfunc
-            function, self.owner = function.ctypes, function
-        if not isinstance(function, LowLevelCallable):
-            function = (LowLevelCallable(function) if user_data is None
-                        else LowLevelCallable(function, user_data))
-        elif user_data is not None:
-            raise TypeError("user_data belongs into the LowLevelCallable")
-        capsule = tuple.__getitem__(function, 0)
-        cdef const char *name = PyCapsule_GetName(capsule)
-        signature = name.decode()
-        self.foreign.function = PyCapsule_GetPointer(capsule, name)
-        self.foreign.user_data = PyCapsule_GetContext(capsule)
-        self.owner = (self.owner, function)
-        self.kind = "C function"
-        self.c.dim = dim
-        self.c.flags = 0 if thread_safe else FK_SERIAL
-        form = signature.replace(" const", "").replace("const ", "").replace(" ", "")
-        if form == "double(int,double*,void*)":
-            self.c.logp = call_scipy
-            self.c.data = &self.foreign
-        elif form == "double(int,double*)":
-            self.c.logp = call_plain
-            self.c.data = &self.foreign
-        elif form in OURS:
-            self.c.logp = <int (*)(size_t, const double *, double *, void *) noexcept nogil>(
-                self.foreign.function)
-            self.c.data = self.foreign.user_data
-        else:
-            raise TypeError(
-                f"the function's signature is {signature!r}; expected "
-                "'double (int, double *, void *)', 'double (int, double *)' or "
-                "'int (size_t, double *, double *, void *)'")
-
-
-OURS = tuple(f"int({size},double*,double*,void*)" for size in (
-    "size_t", "unsignedlong", "unsignedlonglong", "uint64_t"))
-
-
-cdef class CapsuleTarget(Target):
-    """Another package's struct, used as it is."""
-
-    def __init__(self, provider):
-        if not hasattr(provider, "__fk_target__"):
-            raise TypeError(f"{provider!r} has no __fk_target__ method")
-        capsule = provider.__fk_target__()
-        if not PyCapsule_IsValid(capsule, FK_TARGET_CAPSULE):
-            raise TypeError(
-                f"__fk_target__() must return a capsule named 'fk_target_v1', not {capsule!r}")
-        cdef fk_target *other = <fk_target *>PyCapsule_GetPointer(capsule, FK_TARGET_CAPSULE)
-        if other.abi != FK_TARGET_ABI:
-            raise TypeError(f"the target's abi is {other.abi}; this fastkam knows {FK_TARGET_ABI}")
-        if other.dim < 1 or (other.logp == NULL and other.batch == NULL):
-            raise ValueError("the target has no dimension, or neither logp nor batch")
-        self.c = other[0]
-        self.owner = (provider, capsule)
-        self.kind = "capsule"

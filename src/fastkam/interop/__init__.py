@@ -1,1 +1,1 @@
-"""Bridges to other packages, each imported only where it is used."""
+"""Other packages: targets that come from them, results that go to them."""

@@ -1,0 +1,122 @@
+"""numba: an njit function as a target, wrapped so that its errors and its divisions are seen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastkam._core.foreign import AddressTarget
+
+try:
+    import numba
+    from numba import types
+except ImportError as error:
+    raise ImportError(
+        "a numba target needs numba: pip install 'fastkam[numba]'"
+    ) from error
+
+RAISED, WRONG_SIZE = -100, -101
+POINTER = types.CPointer(types.float64)
+LOGP = types.intc(types.uintp, POINTER, POINTER, types.voidptr)
+LOGP_GRAD = types.intc(types.uintp, POINTER, POINTER, POINTER, types.voidptr)
+
+
+class NumbaTarget(AddressTarget):
+    """A numba function ``f(x, *args)``; made by `Target.from_numba`, which describes it.
+
+    numba's own cfunc prints an error and answers 0.0, which would be a log density. Here the error
+    becomes a fatal code, and the exception itself is had by calling `f` again at that point.
+    """
+
+    def __new__(cls, f, dim, args=()):
+        return super().__new__(cls)
+
+    def __init__(self, f, dim, args=()):
+        if not hasattr(f, "py_func"):
+            raise TypeError(f"f must be a numba njit function, not {f!r}")
+        self.f, self.args = f, tuple(args)
+        options = {key: value for key, value in f.targetoptions.items()
+                   if key not in ("nopython", "nogil", "cache", "error_model")}
+        inner = numba.njit(error_model="numpy", **options)(f.py_func)
+        pair = returns_pair(inner, self.args)
+        logp = wrap_logp(inner, self.args, pair)
+        grad = wrap_logp_grad(inner, self.args) if pair else None
+        super().__init__(dim, logp.address, grad.address if pair else 0, owner=(logp, grad))
+
+    def fault(self, rc, x):
+        """The exception of `f` at x, from its Python source: that has a traceback."""
+        if rc == WRONG_SIZE:
+            return TypeError(f"the gradient must be a real array of shape {x.shape}")
+        if rc != RAISED:
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                self.f.py_func(x, *self.args)
+                self.f(x, *self.args)
+        except Exception as error:
+            return error
+        return RuntimeError("the numba function raised, but not when it was called again")
+
+    def __reduce__(self):
+        return NumbaTarget, (self.f, self.dim, self.args)
+
+
+def returns_pair(inner, args):
+    """Whether ``inner(x, *args)`` is (number, array) rather than a number; TypeError if neither."""
+    signature = (types.float64[::1], *map(numba.typeof, args))
+    try:
+        inner.compile(signature)
+    except numba.core.errors.NumbaError as error:
+        raise TypeError(f"numba cannot compile f{signature}: {error}") from error
+    answer = inner.overloads[inner.signatures[0]].signature.return_type
+    number = (types.Float, types.Integer, types.Boolean)
+    if isinstance(answer, number):
+        return False
+    if (isinstance(answer, types.BaseTuple) and len(answer) == 2
+            and isinstance(answer[0], number) and isinstance(answer[1], types.Array)):
+        return True
+    raise TypeError(
+        f"f must return a number, or a number and its gradient, not numba's {answer}")
+
+
+def wrap_logp(inner, args, pair):
+    if pair:
+        @numba.njit(error_model="numpy")
+        def density(x):
+            return inner(x, *args)[0]
+    else:
+        @numba.njit(error_model="numpy")
+        def density(x):
+            return inner(x, *args)
+
+    @numba.cfunc(LOGP, error_model="numpy")
+    def logp(n, x, out, data):
+        rc = 0
+        try:
+            out[0] = density(numba.carray(x, n))
+        except Exception:  # numba knows no narrower one
+            rc = RAISED
+        return rc
+
+    return logp
+
+
+def wrap_logp_grad(inner, args):
+    @numba.njit(error_model="numpy")
+    def density(x):
+        return inner(x, *args)
+
+    @numba.cfunc(LOGP_GRAD, error_model="numpy")
+    def logp_grad(n, x, grad, out, data):
+        rc = 0
+        try:
+            value, gradient = density(numba.carray(x, n))
+            if gradient.size == n:
+                out[0] = value
+                numba.carray(grad, n)[:] = gradient
+            else:
+                rc = WRONG_SIZE
+        except Exception:
+            rc = RAISED
+        return rc
+
+    return logp_grad

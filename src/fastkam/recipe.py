@@ -1,0 +1,52 @@
+"""How to make a target, told by name: what can be sent where the target itself cannot."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+
+class TargetRecipe:
+    """A call that makes a target, in this process or in another.
+
+    Accepted wherever a target is. Compiled functions are addresses and mean nothing in another
+    process: with ``executor=`` this says how each worker makes its own, once.
+
+    Parameters
+    ----------
+    factory : str or callable
+        ``"module:function"``, or a function that can be pickled. It returns a target in any form
+        that `as_target` takes.
+    *args, **kwargs
+        What it is called with; they must be picklable.
+
+    Examples
+    --------
+    >>> import fastkam as fk
+    >>> recipe = fk.TargetRecipe("mymodel:density", "data.csv")
+    >>> recipe
+    TargetRecipe('mymodel:density', 'data.csv')
+    """
+
+    def __init__(self, factory, *args, **kwargs):
+        if isinstance(factory, str):
+            module, colon, function = factory.partition(":")
+            if not (module and colon and function):
+                raise ValueError(f'factory must be like "module:function", not {factory!r}')
+        elif not callable(factory):
+            raise TypeError(f'factory must be "module:function" or a function, not {factory!r}')
+        self.factory, self.args, self.kwargs = factory, args, kwargs
+
+    def __call__(self):
+        """What the factory makes."""
+        factory = self.factory
+        if isinstance(factory, str):
+            module, _, function = factory.partition(":")
+            factory = import_module(module)
+            for name in function.split("."):
+                factory = getattr(factory, name)
+        return factory(*self.args, **self.kwargs)
+
+    def __repr__(self):
+        parts = [repr(value) for value in (self.factory, *self.args)]
+        parts += [f"{name}={value!r}" for name, value in self.kwargs.items()]
+        return f"TargetRecipe({', '.join(parts)})"

@@ -1,0 +1,180 @@
+"""One density in every form it can be given in, with the same arithmetic in each.
+
+log pi(x) = -(u^2 + v^2) / 2 with u = x0, v = x1 - x0^2 / 2: no function that libraries round
+differently, so that every form gives the same bits.
+"""
+
+import ctypes
+import subprocess
+
+import numpy as np
+
+import fastkam as fk
+from fastkam.samplers import SAMPLERS
+
+D = 2
+DOUBLES = ctypes.POINTER(ctypes.c_double)
+
+C_SOURCE = r"""
+#include <math.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static double value(const double *x)
+{
+    double u = x[0], v = x[1] - 0.5 * u * u;
+    return -0.5 * (u * u + v * v);
+}
+
+double scipy_form(int n, double *x, void *user_data)
+{
+    return user_data ? *(double *)user_data * value(x) : value(x);
+}
+
+double plain_form(int n, double *x) { return value(x); }
+
+int own_form(size_t n, const double *x, double *logp, void *data)
+{
+    *logp = value(x);
+    return 0;
+}
+
+int own_grad(size_t n, const double *x, double *grad, double *logp, void *data)
+{
+    double u = x[0], v = x[1] - 0.5 * u * u;
+    grad[0] = u * v - u;
+    grad[1] = -v;
+    *logp = value(x);
+    return 0;
+}
+
+/* beyond x0 > data[0]: the code data[1] and the log density data[2] */
+int faulty(size_t n, const double *x, double *logp, void *data)
+{
+    const double *d = data;
+    *logp = x[0] > d[0] ? d[2] : -0.5 * (x[0] * x[0] + x[1] * x[1]);
+    return x[0] > d[0] ? (int)d[1] : 0;
+}
+
+double slow(int n, double *x)
+{
+    usleep(200);
+    return value(x);
+}
+
+double nowhere(int n, double *x)
+{
+    usleep(20000);
+    return -INFINITY;
+}
+
+int other_form(double x) { return 0; }
+"""
+
+
+def build(folder):
+    """The library of C_SOURCE, compiled into `folder`: its path."""
+    source, library = folder / "density.c", folder / "density.so"
+    source.write_text(C_SOURCE)
+    subprocess.run(
+        ["cc", "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-o", library, source, "-lm"],
+        check=True,
+    )
+    return str(library)
+
+
+def python(x):
+    u, v = float(x[0]), float(x[1])
+    v -= 0.5 * u * u
+    return -0.5 * (u * u + v * v)
+
+
+def python_pair(x):
+    u, v = float(x[0]), float(x[1])
+    v -= 0.5 * u * u
+    return -0.5 * (u * u + v * v), np.array([u * v - u, -v])
+
+
+def vectorized(X):
+    u, v = X[:, 0], X[:, 1]
+    v = v - 0.5 * u * u
+    return -0.5 * (u * u + v * v)
+
+
+def vectorized_pair(X):
+    u, v = X[:, 0], X[:, 1]
+    v = v - 0.5 * u * u
+    return -0.5 * (u * u + v * v), np.stack([u * v - u, -v], axis=1)
+
+
+def ctypes_function(path, name):
+    f = getattr(ctypes.CDLL(path), name)
+    f.restype, f.argtypes = {
+        "scipy_form": (ctypes.c_double, [ctypes.c_int, DOUBLES, ctypes.c_void_p]),
+        "plain_form": (ctypes.c_double, [ctypes.c_int, DOUBLES]),
+        "slow": (ctypes.c_double, [ctypes.c_int, DOUBLES]),
+        "nowhere": (ctypes.c_double, [ctypes.c_int, DOUBLES]),
+        "own_form": (ctypes.c_int, [ctypes.c_size_t, DOUBLES, DOUBLES, ctypes.c_void_p]),
+        "faulty": (ctypes.c_int, [ctypes.c_size_t, DOUBLES, DOUBLES, ctypes.c_void_p]),
+        "other_form": (ctypes.c_int, [ctypes.c_double]),
+    }[name]
+    return f
+
+
+class Struct(ctypes.Structure):
+    """fk_target, for a provider that uses ctypes alone."""
+
+    _fields_ = (
+        [("abi", ctypes.c_uint32), ("flags", ctypes.c_uint32)]
+        + [(name, ctypes.c_size_t) for name in ("dim", "n_aux")]
+        + [(name, ctypes.c_void_p)
+           for name in ("logp", "logp_grad", "batch", "hvp", "noisy", "data")]
+    )
+
+
+class Provider:
+    """A package of its own that knows nothing of fastkam but the capsule."""
+
+    def __init__(self, path, *, name=b"fk_target_v1", abi=1, dim=D, logp=True, flags=0):
+        self.library = ctypes.CDLL(path)
+        self.name = name
+        self.struct = Struct(abi=abi, flags=flags, dim=dim)
+        if logp:
+            self.struct.logp = ctypes.cast(self.library.own_form, ctypes.c_void_p).value
+            self.struct.logp_grad = ctypes.cast(self.library.own_grad, ctypes.c_void_p).value
+
+    def __fk_target__(self):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype = ctypes.py_object
+        new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.struct), self.name, None)
+
+
+def with_gradient(kind, path):
+    """A target with a gradient, for any sampler: "python", "vectorized" or "c"."""
+    if kind == "c":
+        return fk.as_target(Provider(path), D)
+    f = vectorized_pair if kind == "vectorized" else python_pair
+    return fk.as_target(f, D, vectorized=kind == "vectorized", gradient=True)
+
+
+def short(name):
+    """The sampler of that name, with cycles that fit into a short run."""
+    cls = SAMPLERS[name]
+    cycle = {"cycle": 20} if "cycle" in cls.__dataclass_fields__ else {}
+    return cls(**cycle)
+
+
+def assert_same(one, other):
+    """Two results that are the same run: every draw, statistic, state and generator."""
+    for a, b in ((one.trace, other.trace), (one.warmup, other.warmup)):
+        assert a.counts.tolist() == b.counts.tolist()
+        np.testing.assert_array_equal(a.draws, b.draws)
+        for name in a.stats:
+            np.testing.assert_array_equal(a.stats[name], b.stats[name], err_msg=name)
+    for a, b in zip(one.states, other.states, strict=True):
+        assert a.keys() == b.keys()
+        for name in a.keys() - {"logp_y"}:  # that of the last point: undefined if it was rejected
+            np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+    for a, b in zip(one.generators, other.generators, strict=True):
+        np.testing.assert_equal(a, b)

@@ -1,0 +1,283 @@
+"""Chains as tasks of an executor: the same draws, and nothing lost when a worker fails."""
+
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+
+import densities
+import numpy as np
+import pytest
+from densities import D, Provider, assert_same, short, with_gradient
+
+import fastkam as fk
+from fastkam import executors
+from fastkam.samplers import SAMPLERS
+
+OPTIONS = {"x0": np.ones(D), "tune": 60, "draws": 250, "chains": 3, "seed": 4}
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+class Loopback(Executor):
+    """An executor of a foreign kind: all goes through pickle, and `workers` forget each other."""
+
+    def __init__(self, workers=1):
+        self.caches, self.tasks = [{} for _ in range(workers)], []
+        self.random = random.Random(1)
+
+    def submit(self, function, *args):
+        task = pickle.dumps((function, args))
+        cache = self.random.choice(self.caches)
+        self.tasks.append(len(task))
+        future = Future()
+        known, executors.known_targets = executors.known_targets, cache
+        try:
+            function, args = pickle.loads(task)
+            future.set_result(pickle.loads(pickle.dumps(function(*args))))
+        except BaseException as error:
+            future.set_exception(error)
+        finally:
+            executors.known_targets = known
+        return future
+
+
+class Beyond(Exception):
+    """Raised where a chain has come too far."""
+
+
+def fails_beyond_three(x):
+    if x[0] > 3:
+        raise Beyond("too far")
+    return densities.python(x)
+
+
+def dies_beyond_three(x):
+    if x[0] > 3:
+        os._exit(1)
+    return densities.python(x)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("kind", ["python", "vectorized"])
+def test_the_same_draws(processes, kind, name):
+    target = with_gradient(kind, None)
+    expected = fk.sample(target, sampler=short(name), **OPTIONS)
+    with ThreadPoolExecutor(2) as threads:
+        for executor in (threads, processes, Loopback()):
+            result = fk.sample(target, sampler=short(name), executor=executor, **OPTIONS)
+            assert_same(result, expected)
+
+
+def test_compiled_targets_travel_as_recipes(library, processes):
+    recipe = fk.TargetRecipe("densities:Provider", library)
+    expected = fk.sample(Provider(library), **OPTIONS)
+    result = fk.sample(recipe, executor=processes, **OPTIONS)
+    assert_same(result, expected)
+    assert_same(result.resume(50, executor=processes), expected.resume(50))
+    assert_same(fk.sample(recipe, **OPTIONS), expected)
+    with pytest.raises(TypeError, match=r"target <Target .*> cannot be sent .*TargetRecipe"):
+        fk.sample(Provider(library), executor=processes, **OPTIONS)
+
+
+def test_built_in_targets_travel_by_themselves(processes):
+    target = fk.targets.two_mode()
+    expected = fk.sample(target, **OPTIONS)
+    assert_same(fk.sample(target, executor=processes, **OPTIONS), expected)
+
+
+def test_numba_functions_travel_by_themselves():
+    numba = pytest.importorskip("numba")
+    expected = fk.sample(densities.python, **OPTIONS)
+    assert_same(fk.sample(numba.njit(densities.python), executor=Loopback(), **OPTIONS), expected)
+
+
+def test_functions_without_a_name(processes, monkeypatch):
+    pytest.importorskip("cloudpickle")
+    expected = fk.sample(densities.python, **OPTIONS)
+    result = fk.sample(lambda x: densities.python(x), executor=processes, **OPTIONS)
+    assert_same(result, expected)
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(TypeError, match=r"target <function .*lambda.* cannot be sent .*install "
+                                        r"cloudpickle, or give a fastkam.TargetRecipe"):
+        fk.sample(lambda x: 0.0, executor=processes, **OPTIONS)
+
+
+def test_thread_pools_need_no_pickle(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    lock = threading.Lock()
+
+    def density(x):
+        with lock:
+            return densities.python(x)
+
+    with ThreadPoolExecutor(2) as pool:
+        result = fk.sample(density, executor=pool, **OPTIONS)
+    assert_same(result, fk.sample(densities.python, **OPTIONS))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_the_target_travels_once(workers):
+    """A large likelihood is sent again only to workers that do not have it."""
+    data = np.arange(100_000.0)
+    target = fk.TargetRecipe(likelihood, data)
+    executor = Loopback(workers)
+    result = fk.sample(target, executor=executor, stop=fk.stop.Evaluations(3 * 900),
+                       **OPTIONS | {"draws": 2000})
+    assert_same(result, fk.sample(target, stop=fk.stop.Evaluations(3 * 900),
+                                  **OPTIONS | {"draws": 2000}))
+    assert len(executor.tasks) > 20
+    assert sum(size > data.nbytes for size in executor.tasks) <= 3 + workers
+
+
+def likelihood(data):
+    return lambda x: densities.python(x) + 0 * data[0]
+
+
+def test_milestones_and_checkpoints(tmp_path):
+    path = tmp_path / "run.fk"
+    whole = fk.sample(densities.python, **OPTIONS)
+    result = fk.sample(densities.python, executor=Loopback(), checkpoint=path,
+                       checkpoint_interval=0.0, **OPTIONS)
+    assert_same(result, whole)
+    assert_same(fk.load(path), whole)
+    seen = []
+    fk.sample(densities.python, executor=Loopback(), progress=seen.append, **OPTIONS)
+    assert seen[-1].steps == seen[-1].total == 3 * 310
+    part = fk.sample(densities.python, executor=Loopback(), stop=fk.stop.Evaluations(300),
+                     **OPTIONS)
+    assert part.evaluations == 300
+    assert_same(part.resume(250 - part.trace.rows), whole)
+
+
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, Loopback])
+def test_time_ends_a_run_of_tasks(pool):
+    """What tasks had brought by then is a run that goes on as ever."""
+    with pool(2) as executor:
+        part = fk.sample(densities.python, executor=executor, stop=fk.stop.Time(0.1),
+                         **OPTIONS | {"draws": 100_000})
+    assert part.status == "stopped"
+    rows = int(part.trace.counts.max()) + 10
+    assert rows < 100_000
+    whole = fk.sample(densities.python, **OPTIONS | {"draws": rows})
+    assert_same(part.resume(10), whole)
+
+
+# ---- failures ----
+
+FAILING = OPTIONS | {"x0": np.array([[0.0, 0.0], [2.9, 4.0], [0.0, 0.0]]), "draws": 30, "tune": 5,
+                     "seed": 1, "sampler": fk.RandomWalk(cov=0.01)}
+
+
+def test_a_failure_in_a_worker_keeps_all_other_chains(processes):
+    """Chain 1 starts where it soon fails; with this seed the others never do."""
+    for executor in (processes, Loopback()):
+        with pytest.raises(fk.SamplingError, match=r"raised Beyond: too far \(chain 1, ") as caught:
+            fk.sample(fails_beyond_three, executor=executor, **FAILING)
+        error = caught.value
+        assert isinstance(error.__cause__, Beyond)
+        assert "in fails_beyond_three" in error.__cause__.__notes__[0]
+        assert error.chain == 1
+        assert error.x[0] > 3
+        counts = error.result.trace.counts.tolist()
+        assert counts[0] == 30
+        assert_same(error.result.resume(target=densities.python),
+                    fk.sample(densities.python, **FAILING))
+
+
+def test_a_failure_in_a_thread_pool_chains_the_very_exception():
+    with ThreadPoolExecutor(2) as pool, pytest.raises(fk.SamplingError) as caught:
+        fk.sample(fails_beyond_three, executor=pool, **FAILING)
+    assert caught.value.__cause__.__traceback__ is not None
+    assert_same(caught.value.result.resume(target=densities.python),
+                fk.sample(densities.python, **FAILING))
+
+
+def test_a_worker_that_dies():
+    """What other tasks had brought by then is kept."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        with pytest.raises(fk.SamplingError, match="stopped by BrokenProcessPool") as caught:
+            fk.sample(dies_beyond_three, executor=pool, **FAILING)
+        assert isinstance(caught.value.__cause__, BrokenProcessPool)
+    assert caught.value.result.trace.counts.tolist() == [30, 0, 0]
+    assert_same(caught.value.result.resume(target=densities.python),
+                fk.sample(densities.python, **FAILING))
+
+
+class Unsendable(Exception):
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+def raises_unsendable(x):
+    raise Unsendable("this", "that")
+
+
+def test_an_exception_that_cannot_be_pickled():
+    with pytest.raises(fk.SamplingError, match="Unsendable: this and that") as caught:
+        fk.sample(raises_unsendable, executor=Loopback(), **OPTIONS)
+    assert "in raises_unsendable" in caught.value.__cause__.__notes__[0]
+
+
+INTERRUPTED = """
+import sys, warnings
+sys.path.insert(0, sys.argv[1])
+import densities
+import fastkam as fk
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+def ready(progress):
+    if min(progress.draws) > 0:
+        print("drawing", flush=True)
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    options = dict(tune=100, chains=2, seed=1)
+    if sys.argv[2] == "process":
+        pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+    else:
+        pool = ThreadPoolExecutor(2)
+    target = fk.TargetRecipe("densities:ctypes_function", sys.argv[3], "slow")
+    with pool:
+        part = fk.sample(target, [0.0, 0.0], draws=4000, progress=ready, executor=pool,
+                         checkpoint=sys.argv[4], **options)
+    assert part.status == "interrupted", part
+    rows = int(part.trace.counts.max()) + 20
+    whole = fk.sample(target, [0.0, 0.0], draws=rows, **options)
+    densities.assert_same(part.resume(20), whole)
+    print("same", flush=True)
+"""
+
+
+@pytest.mark.parametrize("kind", ["thread", "process"])
+def test_ctrl_c_returns_what_finished(library, tmp_path, kind):
+    script = tmp_path / "script.py"
+    script.write_text(INTERRUPTED)
+    here = str(Path(__file__).parent)
+    with subprocess.Popen([sys.executable, script, here, kind, library, tmp_path / "run.fk"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=os.environ | {"PYTHONPATH": here}) as process:
+        assert process.stdout.readline() == "drawing\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert out.endswith("same\n"), err
+
+
+def test_results_travel_without_their_target(library):
+    result = fk.sample(Provider(library), **OPTIONS)
+    other = pickle.loads(pickle.dumps(result))
+    assert other.target is None
+    assert_same(other, result)
+    assert_same(other.resume(10, target=densities.python), result.resume(10))

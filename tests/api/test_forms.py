@@ -1,0 +1,239 @@
+"""Every form in which a density may come, and the errors for those in which it may not."""
+
+import ctypes
+
+import densities
+import numpy as np
+import pytest
+from densities import D, Provider, assert_same, ctypes_function, python, short
+from scipy import LowLevelCallable
+
+import fastkam as fk
+from fastkam.samplers import SAMPLERS
+
+cffi = pytest.importorskip("cffi")
+POINT = [0.3, -1.7]
+
+
+def cffi_pointer(library, declaration, name):
+    ffi = cffi.FFI()
+    ffi.cdef(declaration)
+    return ffi, ffi.addressof(ffi.dlopen(library), name)
+
+
+def low_level_with_data(library):
+    one = ctypes.c_double(1.0)
+    pointer = ctypes.cast(ctypes.pointer(one), ctypes.c_void_p)
+    return LowLevelCallable(ctypes_function(library, "scipy_form"), pointer)
+
+
+def cffi_with_data(library):
+    ffi, f = cffi_pointer(library, "double scipy_form(int, double *, void *);", "scipy_form")
+    one = ffi.new("double *", 1.0)
+    return fk.Target.from_c(f, D, user_data=ffi.cast("void *", one)), one
+
+
+@pytest.fixture(scope="session")
+def api_module(tmp_path_factory):
+    """A module that cffi has compiled (API mode)."""
+    import importlib.util
+
+    folder = tmp_path_factory.mktemp("cffi")
+    ffi = cffi.FFI()
+    ffi.cdef("double scipy_form(int n, double *x, void *user_data);")
+    ffi.set_source("density_api", densities.C_SOURCE, extra_compile_args=["-ffp-contract=off"])
+    spec = importlib.util.spec_from_file_location("density_api", ffi.compile(tmpdir=str(folder)))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def numba_forms():
+    """The density as an njit function, and as numba's own cfuncs."""
+    numba = pytest.importorskip("numba")
+    types = numba.types
+    doubles = types.CPointer(types.float64)
+    f = numba.njit(python)
+    g = numba.njit(densities.python_pair)
+
+    @numba.cfunc(types.float64(types.intc, doubles, types.voidptr))
+    def scipy_form(n, x, data):
+        return f(numba.carray(x, n))
+
+    @numba.cfunc(types.intc(types.uintp, doubles, doubles, types.voidptr))
+    def own_form(n, x, logp, data):
+        logp[0] = f(numba.carray(x, n))
+        return 0
+
+    return {"njit": f, "njit pair": g, "cfunc": scipy_form, "own cfunc": own_form}
+
+
+C_FORMS = {
+    "ctypes": lambda so: ctypes_function(so, "scipy_form"),
+    "ctypes without user_data": lambda so: ctypes_function(so, "plain_form"),
+    "ctypes, own signature": lambda so: ctypes_function(so, "own_form"),
+    "ctypes round Python": lambda so: ctypes.CFUNCTYPE(
+        ctypes.c_double, ctypes.c_int, densities.DOUBLES)(lambda n, x: python(x[:n])),
+    "LowLevelCallable": lambda so: LowLevelCallable(ctypes_function(so, "scipy_form")),
+    "LowLevelCallable with user_data": low_level_with_data,
+    "cffi": lambda so: cffi_pointer(
+        so, "double scipy_form(int, double *, void *);", "scipy_form")[1],
+    "cffi, const": lambda so: cffi_pointer(
+        so, "double plain_form(int, const double *);", "plain_form")[1],
+    "cffi, own signature": lambda so: cffi_pointer(
+        so, "int own_form(size_t, const double *, double *, void *);", "own_form")[1],
+    "capsule": Provider,
+}
+
+
+@pytest.mark.parametrize("form", C_FORMS)
+def test_compiled_forms_are_recognised_and_need_no_gil(library, form):
+    target = fk.as_target(C_FORMS[form](library), D)
+    assert not target.needs_gil
+    assert target.logp(POINT) == python(POINT)
+
+
+def test_cffi_module_with_user_data(library, api_module):
+    target, _alive = cffi_with_data(library)
+    assert target.logp(POINT) == python(POINT)
+    pointer = api_module.ffi.addressof(api_module.lib, "scipy_form")
+    assert fk.as_target(pointer, D).logp(POINT) == python(POINT)
+    with pytest.raises(TypeError, match=r"addressof\(lib, 'scipy_form'\)"):
+        fk.as_target(api_module.lib.scipy_form, D)
+
+
+@pytest.mark.parametrize("form", ["njit", "njit pair", "cfunc", "own cfunc"])
+def test_numba_forms(numba_forms, form):
+    target = fk.as_target(numba_forms[form], D)
+    assert not target.needs_gil
+    assert target.logp(POINT) == python(POINT)
+    if form == "njit pair":
+        logp, grad = target.logp_grad(POINT)
+        assert (logp, grad.tolist()) == (python(POINT), densities.python_pair(POINT)[1].tolist())
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_same_seed_gives_the_same_chain_whatever_the_form(
+        library, api_module, numba_forms, name):
+    def run(target, **options):
+        return fk.sample(target, POINT, sampler=short(name), draws=60, tune=40, chains=2, seed=5,
+                         **options)
+
+    pairs = {kind: densities.with_gradient(kind, library) for kind in ("python", "vectorized", "c")}
+    expected = run(pairs["python"])
+    forms = {"vectorized pair": pairs["vectorized"], "capsule": pairs["c"],
+             "njit pair": numba_forms["njit pair"]}
+    if "logp_grad" not in getattr(SAMPLERS[name], "NEEDS", ()):
+        forms |= {form: make(library) for form, make in C_FORMS.items()}
+        forms |= {"python": python, "python pair": densities.python_pair, **numba_forms,
+                  "cffi api": api_module.ffi.addressof(api_module.lib, "scipy_form"),
+                  "recipe": fk.TargetRecipe("densities:ctypes_function", library, "scipy_form")}
+        assert_same(run(densities.vectorized, vectorized=True), expected)
+    assert expected.trace.accepted.any()
+    for form, target in forms.items():
+        try:
+            assert_same(run(target), expected)
+        except AssertionError as error:
+            raise AssertionError(f"another chain for the form {form!r}") from error
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"name": b"something else"}, TypeError, "a capsule named 'fk_target_v1'"),
+        ({"abi": 7}, TypeError, "abi 7; this version of fastkam knows abi 1"),
+        ({"dim": 3}, ValueError, "target has dimension 3, but x0 has 2 coordinates"),
+        ({"dim": 0}, ValueError, "dimension 0"),
+        ({"logp": False}, ValueError, "neither logp nor batch"),
+    ],
+)
+def test_capsules_that_are_refused(library, options, error, says):
+    with pytest.raises(error, match=says):
+        fk.as_target(Provider(library, **options), D)
+
+
+def test_a_class_is_no_provider():
+    with pytest.raises(TypeError, match="has no __fk_target__ method"):
+        fk.as_target(Provider, D)
+
+
+def test_ctypes_without_types_or_of_another_signature(library):
+    f = ctypes.CDLL(library).scipy_form
+    with pytest.raises(TypeError, match="must have its argtypes and restype set"):
+        fk.as_target(f, D)
+    with pytest.raises(TypeError, match=r"'int \(double\)'; it must be one of 'double \(int n"):
+        fk.as_target(ctypes_function(library, "other_form"), D)
+
+
+def test_user_data_of_a_wrong_kind(library):
+    f = ctypes_function(library, "scipy_form")
+    with pytest.raises(TypeError, match="user_data a void pointer"):
+        fk.Target.from_c(f, D, user_data=3.0)
+    with pytest.raises(TypeError, match="given to the LowLevelCallable"):
+        fk.Target.from_c(LowLevelCallable(f), D, user_data=ctypes.c_void_p(0))
+    with pytest.raises(TypeError, match="function must be a pointer to a C function"):
+        fk.Target.from_c(python, D)
+
+
+@pytest.mark.parametrize("target", [None, 3, "mymodel:f", np.eye(2)])
+def test_no_target_at_all(target):
+    with pytest.raises(TypeError, match="target must be a function, a pointer or a Target"):
+        fk.as_target(target, D)
+
+
+@pytest.mark.parametrize("factory", ["module", ":f", "module:", ""])
+def test_recipes_that_are_refused(factory):
+    with pytest.raises(ValueError, match="factory must be like"):
+        fk.TargetRecipe(factory)
+
+
+def test_a_bare_target_has_no_density():
+    with pytest.raises(TypeError, match="has no density"):
+        fk.Target().logp(np.zeros((1, 0)))
+
+
+# ---- numba ----
+
+
+def test_numba_arguments_division_and_exceptions():
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def f(x, scales, power):
+        if x[0] > 5:
+            raise ValueError("beyond five")
+        return -((x / scales) ** power).sum() + 1 / (x[0] - 1)
+
+    scales = np.array([1.0, 2.0])
+    target = fk.Target.from_numba(f, D, args=(scales, 2))
+    assert target.logp([2.0, 2.0]) == f.py_func(np.array([2.0, 2.0]), scales, 2)
+    assert target.logp([1.0, 0.0]) == np.inf
+    with pytest.raises(ValueError, match="beyond five"):
+        target.logp([6.0, 0.0])
+    with pytest.raises(fk.SamplingError, match="raised ValueError: beyond five") as caught:
+        fk.sample(target, [6.0, 0.0], chains=1)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_numba_functions_that_are_refused():
+    numba = pytest.importorskip("numba")
+    target = fk.as_target(numba.njit(lambda x: (0.0, np.zeros(3))), D)
+    with pytest.raises(TypeError, match=r"the gradient must be a real array of shape \(2,\)"):
+        target.logp_grad(np.zeros(D))
+    with pytest.raises(TypeError, match="must return a number"):
+        fk.as_target(numba.njit(lambda x: x), D)
+    with pytest.raises(TypeError, match="numba cannot compile"):
+        fk.as_target(numba.njit(lambda x: x.nothing()), D)
+    with pytest.raises(TypeError, match="f must be a numba njit function"):
+        fk.Target.from_numba(python, D)
+
+
+def test_numba_is_named_where_it_is_missing(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "numba", None)
+    monkeypatch.delitem(__import__("sys").modules, "fastkam.interop.numba", raising=False)
+    with pytest.raises(ImportError, match=r"pip install 'fastkam\[numba\]'"):
+        fk.Target.from_numba(python, D)

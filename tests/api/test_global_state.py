@@ -1,0 +1,77 @@
+"""A run leaves the host as it was: global generator, warnings, logging, BLAS threads, signals."""
+
+import logging
+import pickle
+import signal
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import densities
+import numpy as np
+import pytest
+from densities import D
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import fastkam as fk
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def host():
+    return {
+        "generator": pickle.dumps(np.random.get_state()),  # noqa: NPY002
+        "warnings": list(warnings.filters),
+        "errors": np.geterr(),
+        "logging": (logging.root.level, list(logging.root.handlers)),
+        "blas": blas_threads(),
+        "signals": [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)],
+        "threads": threading.active_count(),
+    }
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_run_changes_nothing(threads):
+    def fails(x):
+        return np.inf
+
+    with threadpool_limits(2, user_api="blas"):
+        before = host()
+        inside = []
+
+        def density(x):
+            inside.append(blas_threads())
+            return densities.python(x)
+
+        fk.sample(density, np.zeros(D), draws=20, tune=5, chains=2, threads=threads)
+        assert inside[-1] == [1] * len(inside[-1])
+        with pytest.raises(fk.SamplingError):
+            fk.sample(fails, np.zeros(D), chains=2, threads=threads)
+        assert host() == before
+
+
+def test_runs_side_by_side_leave_the_number_of_blas_threads():
+    """Two runs in threads, of which the first to begin ends first."""
+    first_runs, second_runs, first_ended = (threading.Event() for _ in range(3))
+
+    def first(x):
+        first_runs.set()
+        second_runs.wait(10)
+        return densities.python(x)
+
+    def second(x):
+        if not second_runs.is_set():
+            second_runs.set()
+            first_ended.wait(10)
+        return densities.python(x)
+
+    options = {"x0": np.zeros(D), "draws": 5, "tune": 0, "chains": 1}
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(2) as pool:
+        before = blas_threads()
+        one = pool.submit(fk.sample, first, **options)
+        one.add_done_callback(lambda _: first_ended.set())
+        first_runs.wait(10)
+        pool.submit(fk.sample, second, **options).result()
+        assert blas_threads() == before

@@ -1,0 +1,297 @@
+"""Resuming: run(n) is run(k), save, load in a new process, run(n - k), bit for bit."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import densities
+import numpy as np
+import pytest
+from densities import D, assert_same, short, with_gradient
+
+import fastkam as fk
+from fastkam.result import BIT_GENERATORS
+from fastkam.samplers import SAMPLERS
+
+HERE = str(Path(__file__).parent)
+
+
+def start(script, *args):
+    """A new Python that runs `script`, with the densities at hand and `args` as its own."""
+    code = f"import sys; sys.path.insert(0, {HERE!r})\nimport densities, fastkam as fk\n" + script
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, args)],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+# one new process resumes every file of a test: its start is what takes the time
+RESUME = """
+import json
+for path, kind, threads in json.loads(sys.argv[1]):
+    target = densities.with_gradient(kind, sys.argv[2])
+    fk.resume(path, target=target, threads=threads).save(path)
+"""
+
+
+def resumed(files, library):
+    """The results in `files`, (path, kind, threads), after another process has resumed them."""
+    process = start(RESUME, json.dumps(files), library)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    return [fk.load(path) for path, *_ in files]
+
+
+class Stop(Exception):
+    pass
+
+
+def stopped_at(target, evaluation):
+    """A Python twin of the density that raises at one evaluation."""
+    calls = 0
+
+    def density(x):
+        nonlocal calls
+        calls += 1
+        if calls == evaluation:
+            raise Stop
+        return target.function(x)
+
+    return fk.Target.from_python(density, D, vectorized=target.vectorized, gradient=True)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_resume_in_a_new_process(library, tmp_path, name):
+    """Each kind of target, thinned and not, stopped within warm-up and within the draws."""
+    wholes, files = [], []
+
+    def keep(whole, part, kind):
+        path = str(tmp_path / f"{len(files)}.fk")
+        part.replaced(requested=whole.requested).save(path)
+        wholes.append(whole)
+        files.append((path, kind, 1 + len(files) % 2))
+
+    for kind in ("python", "vectorized", "c"):
+        target = with_gradient(kind, library)
+        for thin in (1, 3):
+            options = {"sampler": short(name), "tune": 40, "chains": 2, "seed": 9, "thin": thin}
+            whole = fk.sample(target, np.ones(D), draws=60, **options)
+            keep(whole, fk.sample(target, np.ones(D), draws=23, **options), kind)
+            if kind != "c":
+                for evaluation in (20, 90):
+                    with pytest.raises(fk.SamplingError) as caught:
+                        fk.sample(stopped_at(target, evaluation), np.ones(D), draws=60, **options)
+                    keep(whole, caught.value.result, kind)
+    for whole, other in zip(wholes, resumed(files, library), strict=True):
+        assert_same(whole, other)
+
+
+@pytest.mark.parametrize("schedule", ["finite", "diminishing", "rare", "perpetual"])
+def test_resume_under_every_schedule(schedule):
+    options = {"tune": 40, "chains": 2, "seed": 9, "schedule": schedule}
+    whole = fk.sample(densities.python, np.ones(D), draws=200, **options)
+    part = fk.sample(densities.python, np.ones(D), draws=77, **options)
+    assert_same(part.resume(123), whole)
+
+
+def test_resume_with_every_bit_generator(library, tmp_path):
+    wholes, files = [], []
+    for bits in BIT_GENERATORS:
+        options = {"tune": 20, "chains": 2, "seed": 4, "bit_generator": bits}
+        target = with_gradient("c", library)
+        wholes.append(fk.sample(target, np.ones(D), draws=50, **options))
+        path = str(tmp_path / f"{bits}.fk")
+        fk.sample(target, np.ones(D), draws=20, **options).replaced(requested=50).save(path)
+        files.append((path, "c", 1))
+    for whole, other in zip(wholes, resumed(files, library), strict=True):
+        assert_same(whole, other)
+    draws = [whole.draws.tobytes() for whole in wholes]
+    assert len(set(draws)) == len(draws)
+
+
+def test_a_file_keeps_everything(tmp_path):
+    result = fk.sample(densities.python, np.ones(D), draws=20, tune=10, seed=2**90,
+                       sampler=fk.RandomWalk(cov=[1.0, 2.0]), names=["a"], dims={"a": (2,)})
+    result.save(tmp_path / "run.fk")
+    other = fk.load(tmp_path / "run.fk")
+    assert_same(result, other)
+    assert repr(other.sampler) == repr(result.sampler)
+    assert other.schedule == result.schedule
+    assert other.dims == result.dims
+    assert other["a"].shape == (4, 20, 2)
+    assert other.seed.entropy == 2**90
+    with pytest.raises(ValueError, match="target must be given"):
+        other.resume(10)
+    assert_same(other.resume(10, target=densities.python), result.resume(10))
+
+
+def test_a_result_from_a_file_may_be_resumed_before_any_step(tmp_path):
+    def fails(x):
+        raise Stop
+
+    options = {"draws": 30, "tune": 10, "seed": 5}
+    with pytest.raises(fk.SamplingError) as caught:
+        fk.sample(fails, np.ones(D), **options)
+    caught.value.result.save(tmp_path / "run.fk")
+    whole = fk.sample(densities.python, np.ones(D), **options)
+    assert_same(fk.resume(tmp_path / "run.fk", target=densities.python), whole)
+
+
+# ---- killed ----
+
+KILLED = """
+f = densities.ctypes_function(sys.argv[1], "slow")
+fk.sample(f, [0.0, 0.0], draws=10**6, tune=300, chains=2, seed=7, threads=int(sys.argv[3]),
+          checkpoint=sys.argv[2], checkpoint_interval=0.1)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_kill_during_a_run(library, tmp_path, threads):
+    path = tmp_path / "run.fk"
+    process = start(KILLED, library, path, threads)
+    written, seen = 0, None
+    while written < 4:  # let it be written several times, so that it holds draws
+        assert process.poll() is None, process.stderr.read()
+        if path.exists() and path.stat().st_mtime_ns != seen:
+            written, seen = written + 1, path.stat().st_mtime_ns
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    part = fk.load(path)
+    assert part.status == "running"
+    rows = int(part.trace.counts.max()) + 50
+    fast = densities.ctypes_function(library, "plain_form")
+    whole = fk.sample(fast, np.zeros(D), draws=rows, tune=300, chains=2, seed=7)
+    assert_same(fk.resume(path, 50, target=fast), whole)
+
+
+def test_checkpoints_of_threads_hold_the_state_of_their_draws(library, tmp_path, monkeypatch):
+    """Every checkpoint that is written while other threads run resumes to the same draws."""
+    kept = []
+    save = fk.Result.save
+
+    def slow_save(self, path):
+        time.sleep(0.02)  # the threads go on meanwhile
+        save(self, path)
+        kept.append(fk.load(path))
+
+    monkeypatch.setattr(fk.Result, "save", slow_save)
+    target = densities.ctypes_function(library, "slow")
+    fk.sample(target, np.zeros(D), draws=1500, tune=100, chains=2, seed=7, threads=2,
+              checkpoint=tmp_path / "run.fk", checkpoint_interval=0.0)
+    fast = densities.ctypes_function(library, "plain_form")
+    whole = fk.sample(fast, np.zeros(D), draws=1500, tune=100, chains=2, seed=7)
+    assert len(kept) > 3
+    for part in kept[:: max(1, len(kept) // 10)]:
+        assert_same(part.resume(target=fast), whole)
+
+
+# ---- files that are none ----
+
+
+@pytest.fixture
+def good(tmp_path):
+    path = tmp_path / "run.fk"
+    fk.sample(densities.python, np.ones(D), draws=20, tune=10, seed=1, checkpoint=path)
+    return path
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 2000, -1])
+def test_truncated_files(good, size):
+    whole = good.read_bytes()
+    good.write_bytes(whole[:size])
+    with pytest.raises(ValueError, match=r"run\.fk is not a fastkam result"):
+        fk.load(good)
+
+
+def test_foreign_files(tmp_path):
+    path = tmp_path / "other"
+
+    def refused(says="is not a fastkam result|has a format"):
+        with pytest.raises(ValueError, match=says):
+            fk.resume(path, target=densities.python)
+
+    path.write_text("some text")
+    refused()
+    with open(path, "wb") as file:
+        np.save(file, np.zeros(3))
+    refused()
+    for header in ("no json", "[]", "3", '{"format": 1}', '{"format": 1, "seed": 3}'):
+        with open(path, "wb") as file:
+            np.savez(file, header=np.frombuffer(header.encode(), np.uint8), x0=np.zeros((1, 2)))
+        refused()
+    with open(path, "wb") as file:
+        np.savez(file, header=np.frombuffer(b'{"format": 99}', np.uint8))
+    refused("has a format that this version")
+
+
+def test_a_flipped_bit_is_found(good):
+    data = bytearray(good.read_bytes())
+    data[len(data) // 2] ^= 1
+    good.write_bytes(data)
+    with pytest.raises(ValueError, match="is not a fastkam result"):
+        fk.load(good)
+
+
+def test_a_bit_generator_that_is_none(good):
+    result = fk.load(good)
+    result.replaced(bit_generator="default_rng").save(good)
+    with pytest.raises(ValueError, match="bit_generator must be one of"):
+        fk.load(good)
+
+
+# ---- checkpoints that cannot be written ----
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """No room on the disk, from the moment it is called with True."""
+    full, fsync = [False], os.fsync
+
+    def refuse(file):
+        if full[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        fsync(file)
+
+    monkeypatch.setattr("fastkam.checkpoint.os.fsync", refuse)
+    return lambda value: full.__setitem__(0, value)
+
+
+def test_a_full_disk_in_mid_run_is_warned_of_and_passes(full_disk, tmp_path):
+    path = tmp_path / "run.fk"
+    options = {"draws": 3000, "tune": 10, "seed": 1, "chains": 1}
+
+    def progress(p):
+        full_disk(p.draws[0] < 3000)
+
+    with pytest.warns(fk.SamplingWarning, match="goes on, but checkpoint=.*No space left") as seen:
+        result = fk.sample(densities.python, np.ones(D), checkpoint=path, checkpoint_interval=0.0,
+                           progress=progress, **options)
+    assert len(seen) == 1
+    assert_same(result, fk.sample(densities.python, np.ones(D), **options))
+    assert_same(result, fk.load(path))
+    assert os.listdir(tmp_path) == ["run.fk"]
+
+
+def test_a_full_disk_at_the_end_is_an_error_with_the_draws(full_disk, good):
+    old = good.read_bytes()
+    full_disk(True)
+    with pytest.raises(fk.SamplingError, match=r"complete, but checkpoint=.*No space left") as seen:
+        fk.sample(densities.python, np.ones(D), draws=20, seed=1, checkpoint=good)
+    assert seen.value.result.draws.shape == (4, 20, D)
+    assert isinstance(seen.value.__cause__, OSError)
+    assert good.read_bytes() == old
+
+
+def test_a_full_disk_does_not_hide_the_densitys_error(full_disk, good):
+    def density(x):
+        raise Stop("for another reason")
+
+    full_disk(True)
+    with pytest.raises(fk.SamplingError, match=r"Stop: for another reason.*No space left") as seen:
+        fk.sample(density, np.ones(D), seed=1, checkpoint=good)
+    assert isinstance(seen.value.__cause__, Stop)
