@@ -6,7 +6,7 @@
 
 from pathlib import Path
 
-from fastkam import diagnostics, kernels, plots, samplers, schedules, stop, targets
+from fastkam import diagnostics, kernels, linalg, plots, samplers, schedules, stop, targets
 from fastkam._core.target import Target
 from fastkam._version import __version__
 from fastkam.errors import SamplingError, SamplingWarning
@@ -57,6 +57,7 @@ __all__ = [
     "diagnostics",
     "get_include",
     "kernels",
+    "linalg",
     "load",
     "plots",
     "resume",

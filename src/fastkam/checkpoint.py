@@ -30,7 +30,8 @@ def classes():
 def plain(value):
     """`value` in JSON's own types: arrays and parameter objects become marked dictionaries."""
     if dataclasses.is_dataclass(value):
-        fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        init = [f.name for f in dataclasses.fields(value) if f.init]
+        fields = {name: plain(getattr(value, name)) for name in init}
         return {"__class__": type(value).__name__} | fields
     if isinstance(value, np.ndarray):
         return {"__array__": value.tolist(), "dtype": str(value.dtype)}

@@ -178,6 +178,8 @@ def proposal_covariance(y, z, kernel, *, step_size=1.0, noise=0.2):
     y = check_array("y", y, shape=np.shape(y))
     z = check_array("z", z, shape=(len(z), len(y)))
     kernel = as_kernel(kernel)
+    step_size = check_number("step_size", step_size, least=0)
+    noise = check_number("noise", noise, least=0)
     if kernel.adapts_length:
         raise ValueError("kernel must have a length given as a number, not 'median'")
     Q, s = kernel.compiled().moments(y, z)

@@ -122,7 +122,7 @@ def sampler_class(name):
 def read_sampler(name, settings):
     """The sampler of that name with parameters from texts KEY=VALUE."""
     cls = sampler_class(name)
-    fields = [field.name for field in dataclasses.fields(cls)]
+    fields = [field.name for field in dataclasses.fields(cls) if field.init]
     parameters = {}
     for text in settings:
         key, equals, value = text.partition("=")

@@ -106,6 +106,20 @@ class Result:
         rows = {kind: points[:, i].reshape(-1, self.d) for i, kind in enumerate(REJECTED)}
         return {kind: some[~np.isnan(some).all(axis=1)] for kind, some in rows.items()}
 
+    @property
+    def adaptation(self):
+        """The course of what was learnt, {"step": (n,), field: (chains, n, *shape)}.
+
+        The fields (see the sampler's kernel, ``sampler.kernel_class().FIELDS``) after up to 50
+        evenly spaced steps of warm-up; NaN where a chain has not come so far.
+        """
+        from fastkam.run import snapshot_steps
+
+        names = self.sampler.kernel_class().LEARNT if self.states else ()
+        fields = {name: np.array([state[f"adaptation.{name}"] for state in self.states])
+                  for name in names}
+        return {"step": snapshot_steps(self)} | fields
+
     # ---- what is known of them ----
 
     def summary(self):

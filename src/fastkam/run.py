@@ -18,6 +18,8 @@ from fastkam.stop import NO_LIMIT
 
 CHUNK_SECONDS = 0.05
 WATCH_SECONDS = 0.05
+LEAST_ACCEPTANCE = 0.005
+HISTORY_BYTES = 2**23  # most that a chain's snapshots of what is learnt may take
 
 
 class Run:
@@ -42,6 +44,7 @@ class Run:
         self.trace = result.trace.grown(rows)
         warmup_rows = result.tune // result.thin if result.keep_warmup else 0
         self.warmup = result.warmup.grown(max(warmup_rows, result.warmup.rows))
+        self.snapshots = snapshot_steps(result)
         chains = range(result.chains)
         members = [chains] if target.batched else [[k] for k in chains]
         self.groups = [Members(self, list(some)) for some in members]
@@ -107,6 +110,7 @@ class Run:
         elif unwritten.error:
             raise SamplingError(f"the run is {reason}{unwritten.text}; {kept}",
                                 result=result) from unwritten.error
+        warn_of_stuck_chains(result)
         return result
 
     def may_end(self, stop):
@@ -203,6 +207,14 @@ class Run:
         )
 
 
+def snapshot_steps(result):
+    """The steps of warm-up after which the result keeps what has been learnt: at most 50, (n,)."""
+    kernel = result.sampler.build(result.x0[0])
+    size = 8 * sum(np.size(getattr(kernel, name)) for name in kernel.LEARNT)
+    n = min(50, result.tune, max(2, HISTORY_BYTES // max(size, 1)))
+    return np.ceil(np.arange(1, n + 1) * (result.tune / max(n, 1))).astype(int)
+
+
 def milestones(rows):
     """100, 200, ... and then a fifth more each time, below `rows`."""
     some = 100
@@ -223,6 +235,21 @@ def describe(fault, step):
     else:
         what = f"the target answered the fatal code {fault.code}"
     return f"{what} ({where})"
+
+
+def warn_of_stuck_chains(result):
+    """Say so where a chain has hardly moved: its draws tell next to nothing."""
+    if result.trace.rows < 100:
+        return
+    rates = result.acceptance
+    if rates.min() < LEAST_ACCEPTANCE:
+        worst = int(rates.argmin())
+        warnings.warn(
+            f"chain {worst} accepts {100 * rates[worst]:.2g} % of the proposals of "
+            f"{type(result.sampler).__name__}: begin with narrower ones, or tune for longer",
+            SamplingWarning,
+            stacklevel=6,
+        )
 
 
 class Keeper:
@@ -275,6 +302,7 @@ class Members:
         for k in indices:
             kernel = result.sampler.build(result.x0[k])
             chain = ChainState(kernel, result.generator(k), result.x0[k])
+            chain.keep_history(len(run.snapshots))
             if result.states:
                 chain.restore(result.states[k])
             self.chains.append(chain)
@@ -310,8 +338,9 @@ class Members:
             begun = time.perf_counter()
             t = self.chains[0].t
             n = min(self.size, self.run.most_steps - t)
+            snapshot = np.searchsorted(self.run.snapshots, t, side="right")
             if self.tuning:
-                n = min(n, self.run.past.tune - t)
+                n = min(n, self.run.snapshots[snapshot] - t)
             try:
                 if not self.started:
                     self.engine.start()
@@ -320,6 +349,9 @@ class Members:
             except Fault as fault:
                 fault.chain = self.indices[fault.chain]
                 raise
+            if t < self.run.past.tune and self.chains[0].t == self.run.snapshots[snapshot]:
+                for chain in self.chains:
+                    chain.snapshot(snapshot)
             seconds = time.perf_counter() - begun
             made = self.chains[0].t - t  # fewer than asked for at the end of warm-up
             growth = np.clip(CHUNK_SECONDS / max(seconds, 1e-9), 0.1, 8.0)

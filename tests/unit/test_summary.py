@@ -119,6 +119,7 @@ def test_a_result_summarises_itself_by_name():
     assert result.summary().labels == ["a", "b[0]", "b[1]"]
 
 
+@pytest.mark.filterwarnings("ignore:chain . accepts:fastkam.SamplingWarning")
 def test_stop_rules_are_not_met_by_a_coordinate_that_never_moves():
     """Such a coordinate has no effective size; that the others have one must not hide it."""
     def logp(x):

@@ -126,6 +126,7 @@ def test_chains_in_threads_are_the_same_draws():
     X, y = synthetic(300, 5)
     for t in (targets.LogisticRegression(X, y), targets.gp_gaussian(), targets.mixture_32d()):
         runs = [fk.sample(t, np.zeros(t.dim), draws=300, tune=100, chains=4, seed=1, threads=k,
+                          sampler=fk.RandomWalk(cov=1e-3),
                           progress=False).draws for k in (1, 4)]
         np.testing.assert_array_equal(*runs)
 

@@ -35,6 +35,7 @@ cdef class ChainState:
     cdef readonly Kernel kernel
     cdef readonly object bit_generator
     cdef object arrays                      # what trace points into
+    cdef dict history                       # snapshots of what the kernel learns, by field
     cdef double[::1] x
     cdef double[::1] y
     cdef double E                           # -log U of the pending decision

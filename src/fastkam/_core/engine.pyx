@@ -48,6 +48,7 @@ cdef class ChainState:
         self.y = np.zeros(d)
         self.n_rejected = np.zeros(len(REJECTED), np.int64)
         self.offending = np.full((len(REJECTED), N_KEPT, d), np.nan)
+        self.history = {}
         self.c.d = d
         self.c.rng = <bitgen_t *>PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
         self.c.beta = beta
@@ -116,6 +117,16 @@ cdef class ChainState:
         self.trace.capacity = min(capacity, x.shape[0])
         self.trace.thin = thin
 
+    def keep_history(self, int n):
+        """Make room for n snapshots of what the kernel learns."""
+        self.history = {name: np.full((n, *np.shape(getattr(self.kernel, name))), np.nan)
+                        for name in self.kernel.LEARNT}
+
+    def snapshot(self, int i):
+        """Take the i-th of them."""
+        for name, array in self.history.items():
+            array[i] = getattr(self.kernel, name)
+
     def place(self, x):
         """Stand at x (d,) as a new chain does, with the kernel as it is."""
         np.asarray(self.x)[:] = x
@@ -135,6 +146,7 @@ cdef class ChainState:
             "n_accepted": self.n_accepted,
         }
         state |= {f"kernel.{name}": value for name, value in self.kernel.state().items()}
+        state |= {f"adaptation.{name}": value.copy() for name, value in self.history.items()}
         return {name: np.asarray(value) for name, value in state.items()}
 
     def restore(self, state):
@@ -151,6 +163,7 @@ cdef class ChainState:
         self.pending, self.frozen = state["pending"], state["frozen"]
         self.n_adapted, self.next_adaptation = state["n_adapted"], state["next_adaptation"]
         self.n_accepted = state["n_accepted"]
+        self.history = {name: np.array(state[f"adaptation.{name}"]) for name in self.history}
         self.kernel.restore({name[len("kernel."):]: value for name, value in state.items()
                              if name.startswith("kernel.")})
 

@@ -22,9 +22,11 @@ cdef class Kernel:
     float64, {name: (shape, meaning, dtype)}; the shape names sizes given to `allocate`. Checkpoint,
     attributes and documentation are derived from it. A field whose shape is ("d", "d") is a
     matrix and column-major; any other is row-major.
+    LEARNT names the fields whose course through warm-up the result keeps.
     STATS declares what `record` writes for each draw, {name: meaning}.
     """
     FIELDS = {}
+    LEARNT = ()
     STATS = {}
 
     def allocate(self, **sizes):

@@ -40,14 +40,19 @@ static inline double fk_square(ptrdiff_t d, const double *v)
 /* sum_j log |L_jj| */
 static inline double fk_log_det_L(ptrdiff_t d, const double *L)
 {
-    /* products of up to 8 pivots between logarithms: a pivot would have to leave 1e-38..1e38 to
-     * overflow one, and then the logarithms are taken singly */
+    /* one logarithm of a product of up to 8 pivots; singly where one of them leaves 1e-38..1e38, so
+     * that no product overflows or is rounded as a subnormal number */
     double s = 0;
     for (ptrdiff_t j = 0; j < d;) {
         const ptrdiff_t stop = j + 8 < d ? j + 8 : d;
         double p = 1;
-        for (ptrdiff_t i = j; i < stop; i++) p *= fabs(L[i * (d + 1)]);
-        if (p > 1e-300 && p < 1e300)
+        int moderate = 1;
+        for (ptrdiff_t i = j; i < stop; i++) {
+            const double pivot = fabs(L[i * (d + 1)]);
+            p *= pivot;
+            moderate &= pivot > 1e-38 && pivot < 1e38;
+        }
+        if (moderate)
             s += log(p);
         else
             for (ptrdiff_t i = j; i < stop; i++) s += log(fabs(L[i * (d + 1)]));

@@ -10,7 +10,7 @@ import numpy as np
 from fastkam.errors import check_integer, check_number
 from fastkam.kernels import Gaussian, Kernel, Matern, as_kernel
 from fastkam.samplers.sampler import Sampler, as_power
-from fastkam.schedules import Finite, Power, constant
+from fastkam.schedules import Finite, Perpetual, Power, constant
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -136,10 +136,12 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         Gain of log nu within a cycle; the n-th step has the n-th term.
     noise : float or Power
         gamma within a cycle; the n-th step has the n-th term.
-    keep_exploration : bool, optional
+    keep_exploration : bool
         Whether states of Exploration count as draws. By default they do not: as published.
     bank : int
         Cycles kept in the bank; the oldest goes when it is full.
+    history : int
+        Not an argument: all states of a cycle are kept.
     kernel, subsample, step_size, renewal, target_acceptance
         As for `KernelAdaptiveMetropolis`, within a cycle; the step size at the start of a cycle is
         2 * 2.38 / sqrt(d) by default.
@@ -158,7 +160,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     subsample: int = 50
     keep_exploration: bool = False
     bank: int = 100
-    history: int = 0
+    history: int = field(init=False, default=0)
     KERNEL: ClassVar[str] = "ckam.CyclicalKernelAdaptiveMetropolis"
 
     @classmethod
@@ -182,8 +184,11 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
 
     def __post_init__(self):
         check_integer("cycle", self.cycle, least=2)
-        object.__setattr__(self, "history", max(self.cycle, 2 * self.subsample, 2))
+        check_integer("subsample", self.subsample, least=0)
+        object.__setattr__(self, "history", max(self.cycle, 2 * self.subsample))
         super().__post_init__()
+        if not isinstance(self.keep_exploration, (bool, np.bool_)):
+            raise TypeError(f"keep_exploration must be a bool, not {self.keep_exploration!r}")
         object.__setattr__(self, "step_gain", as_power("step_gain", self.step_gain))
         check_number("beta", self.beta, above=0, below=1)
         check_integer("bank", self.bank, least=1)
@@ -212,6 +217,9 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
             raise ValueError(f"ckam takes its gain by step_gain, not from the schedule: {gain!r}")
 
     def check_run(self, schedule, tune):
+        if not isinstance(schedule, (Finite, Perpetual)):
+            name = type(schedule).__name__
+            raise ValueError(f"schedule must be Finite or Perpetual for ckam, not {name}")
         if isinstance(schedule, Finite) and tune <= int(self.beta * self.cycle):
             raise ValueError(
                 f"tune must be more than the {int(self.beta * self.cycle)} steps of Exploration, "

@@ -29,6 +29,7 @@ cdef class CholeskyAdaptiveMetropolis(Kernel):
         "L": (("d", "d"), "lower-triangular factor of the proposal"),
         "delta": ((), "global scale"),
     }
+    LEARNT = ("mu", "L", "delta")
     STATS = {"delta": "global scale, after the step"}
     cdef public double[::1] mu
     cdef public double[::1, :] L

@@ -15,7 +15,8 @@ state at which Sampling begins, and z on the states of the same cycle: over whol
 is not invariant, and ending adaptation does not mend it. So while it adapts, each cycle leaves its
 (z, nu_exp, length, factor of R) in a bank; once adaptation has ended, each cycle draws an entry of
 the bank, independently of the state, and uses it throughout: every step is then a Metropolis step
-with a kernel that is fixed beforehand.
+with a kernel that is fixed beforehand. A frozen cycle begins with the uniform variate that draws
+its entry; Sigma of a cycle that adapts has gamma of the last step of Exploration.
 """
 from libc.math cimport M_PI, cos, log
 from libc.stdint cimport int64_t

@@ -24,6 +24,7 @@ cdef class GlobalAdaptiveMetropolis(Kernel):
         "L": (("d", "d"), "lower-triangular factor of the learnt covariance"),
         "log_scale": ((), "log lambda"),
     }
+    LEARNT = ("mu", "L", "log_scale")
     STATS = {"log_scale": "log lambda, after the step"}
     cdef public double[::1] mu
     cdef public double[::1, :] L

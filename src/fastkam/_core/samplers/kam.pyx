@@ -11,6 +11,13 @@ adaptive Metropolis-Hastings. Proceedings of Machine Learning Research 32, 1665-
 and Algorithm 1; there is no 1/n in R, so the natural size of nu depends on n. Until the history
 holds n states, z is all of it.
 
+The n-th adaptation has the n-th gamma and p_t; the steps before it have the n-th gamma too. It puts
+x, the state before the decision, into the history; when that is full, see `remember`. Where x has
+entered and z is full, one uniform variate decides on a new z, which is the first n places of a
+shuffle (Fisher and Yates) of a permutation that is kept: n more variates. A median length is that
+of some 500 pairs (`learn_length`), taken when z is renewed or, while z grows, when it has 1, 2, 4,
+8, ... or all of its points.
+
 The kernel pass at x gives Q and s (kernel_pass.h); what was y's is x's after an acceptance, so that
 there is one pass a step, and a new nu costs one small factorisation.
 """
@@ -56,6 +63,7 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         "passed": ((), "states since the last that entered", "i8"),
         "e": (("d",), "the last standard normal draw"),
     }
+    LEARNT = ("log_nu", "length")
     STATS = {"log_step_size": "log nu, after the step"}
 
     def __init__(self, Py_ssize_t d, KernelFunction function, *, length, Py_ssize_t subsample,
@@ -210,7 +218,11 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         self.at_x.seen = self.at_y.seen = False
 
     cdef void learn_length(self) noexcept nogil:
-        """length = (median of |z_i - z_j| over some 500 pairs with i != j, z_i != z_j) / sqrt 2"""
+        """length = (median of |z_i - z_j| over some 500 pairs with i != j, z_i != z_j) / sqrt 2
+
+        j - i runs over max(1, 500 // n) shifts, at most n // 2, spread evenly over half the circle
+        of indices; of an even number of distances it is the upper median.
+        """
         cdef int64_t i, j, k, shift, pairs = 0
         cdef int64_t shifts = min(max(1, N_DISTANCES // max(self.n, 1)), self.n // 2)
         cdef double r2, D

@@ -5,10 +5,11 @@
     y ~ sum_c p_c N(x, gamma^2 I + nu^2 v_c(x) v_c(x)'),     p_c = (l_c + 1) / (sum l + k)
 
 and the whole mixture stands in the acceptance ratio. nu and z are learnt as in kernel adaptive
-Metropolis; the eigenvectors are renewed with z.
+Metropolis; the eigenvectors are renewed with z, or while z grows, when n is a power of 2 or full.
 
 Sejdinovic, D., Strathmann, H., Lomeli Garcia, M., Andrieu, C. and Gretton, A. (2014). Kernel
 adaptive Metropolis-Hastings. Proceedings of Machine Learning Research 32, 1665-1673. Appendix C.
+A proposal draws a uniform variate for c, e ~ N(0, I) and u ~ N(0, 1): x + gamma e + nu u v_c.
 With c = nu^2 |v|^2 / gamma^2, a component at D = y - x has the density
 
     N(D; 0, gamma^2 I) (1 + c)^(-1/2) exp(nu^2 (v'D)^2 / (2 gamma^4 (1 + c))),
@@ -31,6 +32,7 @@ import numpy as np
 
 cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
     FIELDS = kam.KernelAdaptiveMetropolis.FIELDS | {
+        "e": (("d",), "the last standard normal draw; y - x from the evaluation on"),
         "used": ((), "points of the subsample when the directions were made", "i8"),
         "a": (("subsample", "components"), "H a_c, the directions in feature space, as columns"),
         "p": (("components",), "the weights of the mixture"),
@@ -129,6 +131,11 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         eigenvalues, eigenvectors = np.linalg.eigh(0.5 * (K + K.T))
         largest = np.maximum(eigenvalues[::-1][:k], 0.0)
         a = eigenvectors[:, ::-1][:, :k]
+        # an eigenvector's sign is LAPACK's choice: take + for its first element that is about the
+        # largest, so that a seed gives the same draws everywhere
+        size = np.abs(a)
+        first = (size > 0.9 * size.max(axis=0)).argmax(axis=0)
+        a = a * np.sign(a[first, np.arange(k)])
         np.asarray(self.a)[...] = 0.0
         np.asarray(self.a)[:n, :k] = a - a.mean(axis=0)
         np.asarray(self.p)[...] = 0.0

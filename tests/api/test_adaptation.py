@@ -1,0 +1,57 @@
+"""Result.adaptation: the course of what a sampler learns, kept through every way of going on."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+
+TARGET = fk.targets.banana(b=0.03, V=100.0, d=3)
+OPTIONS = {"draws": 50, "tune": 1003, "chains": 2, "seed": 1}
+
+
+def sampler_of(name):
+    return fk.samplers.SAMPLERS[name](**({"cycle": 100} if name == "ckam" else {}))
+
+
+@pytest.mark.parametrize("name", fk.samplers.SAMPLERS)
+def test_it_ends_where_the_frozen_kernel_is(name):
+    result = fk.sample(TARGET, np.zeros(3), sampler=sampler_of(name), **OPTIONS)
+    learnt = result.adaptation
+    assert learnt.pop("step")[-1] == 1003
+    for field, values in learnt.items():
+        assert values.shape[:2] == (2, 50)
+        assert np.isfinite(values).all()
+        if name != "ckam":  # whose step size begins anew in each cycle
+            ends = [state[f"kernel.{field}"] for state in result.states]
+            np.testing.assert_array_equal(values[:, -1], ends)
+
+
+def test_it_is_the_same_through_interruption_file_threads_and_executor(tmp_path):
+    whole = fk.sample(TARGET, np.zeros(3), sampler="gam", **OPTIONS).adaptation
+    calls = 0
+
+    def fails_once(x):
+        nonlocal calls
+        calls += 1
+        if calls == 900:
+            raise RuntimeError
+        return TARGET.logp(x)
+
+    with pytest.raises(fk.SamplingError) as caught:
+        fk.sample(fails_once, np.zeros(3), sampler="gam", **OPTIONS)
+    assert np.isnan(caught.value.result.adaptation["log_scale"]).any()
+    caught.value.result.save(tmp_path / "part.fk")
+    resumed = fk.load(tmp_path / "part.fk").resume(target=TARGET)
+    with ThreadPoolExecutor(2) as executor:
+        through = fk.sample(TARGET, np.zeros(3), sampler="gam", executor=executor, **OPTIONS)
+    threaded = fk.sample(TARGET, np.zeros(3), sampler="gam", threads=2, **OPTIONS)
+    for result in (resumed, through, threaded):
+        for field, values in result.adaptation.items():
+            np.testing.assert_array_equal(values, whole[field])
+
+
+def test_many_dimensions_take_few_snapshots():
+    result = fk.sample(fk.targets.neal_gaussian(200), np.zeros(200), sampler="ram", **OPTIONS)
+    assert 2 <= len(result.adaptation["step"]) < 50

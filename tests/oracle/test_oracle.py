@@ -1,0 +1,251 @@
+"""Every sampler equals its NumPy reference on the same random numbers, step by step."""
+
+import numpy as np
+import pytest
+from agreement import TARGETS, compare, differ, disagreement, generator
+
+import fastkam as fk
+from fastkam._core.engine import ChainState, Group
+from fastkam.kernels import Gaussian, Linear, Matern
+from fastkam.samplers import SAMPLERS
+from fastkam.schedules import Diminishing, Finite, IncreasinglyRare, Perpetual, Power
+from reference import REFERENCES
+from reference.chain import Calendar, log_normal
+from reference.kernels import kernel
+
+KAM, PCA, CYCLES = (SAMPLERS[name] for name in ("kam", "kpca", "ckam"))
+
+DEFAULT = {  # what each sampler is run with besides its defaults, to keep the references quick
+    "kam": {"subsample": 40},
+    "kpca": {"subsample": 30, "components": 4},
+    "ckam": {"subsample": 20, "cycle": 150},
+}
+
+
+def default(name):
+    return SAMPLERS[name](**DEFAULT.get(name, {}))
+
+
+def test_every_sampler_has_a_reference():
+    assert set(REFERENCES) == set(SAMPLERS)
+
+
+@pytest.mark.parametrize("target", ["correlated", "five"])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_default(name, target):
+    """Warm-up, then frozen draws."""
+    compare(name, default(name), target, tune=1000, draws=1000)
+
+
+def test_each_chain_has_its_generator():
+    logp, d = TARGETS["five"]
+    sampler, x0 = default("gam"), np.arange(3 * d).reshape(3, d) / 10
+    result = fk.sample(logp, x0, sampler=sampler, tune=0, draws=500, chains=3, seed=5,
+                       schedule=Perpetual(), progress=False)
+    for k in range(3):
+        calendar = Calendar(sampler.default_gain(d))
+        rows = REFERENCES["gam"](sampler, x0[k]).run(logp, x0[k], 500, generator(5, k, 3), calendar)
+        assert differ(result.draws[k], rows["x"]) is None
+
+
+@pytest.mark.parametrize("schedule", [
+    Perpetual(), Perpetual(gain=Power(c=0.3, k=0.9), start=100), IncreasinglyRare(rarity=0.3),
+    IncreasinglyRare(rarity=1.0, start=17), Finite(gain=Power(c=0.05, k=0.0), start=50),
+    Diminishing(gain=Power(c=0.9, k=0.8, cap=0.1)),
+], ids=str)
+@pytest.mark.parametrize("name", [name for name in SAMPLERS if name != "ckam"])
+def test_schedules(name, schedule):
+    compare(name, default(name), "five", tune=300, draws=700, schedule=schedule)
+
+
+@pytest.mark.parametrize(("name", "options"), [
+    ("rwm", {"cov": 0.5}),
+    ("rwm", {"cov": [0.5, 2.0]}),
+    ("rwm", {"cov": [[2.0, 0.7], [0.7, 0.5]]}),
+    ("ram", {"cov": [[2.0, 0.7], [0.7, 0.5]], "target_acceptance": 0.6}),
+    ("am", {"cov": [0.5, 2.0], "mean": [1.0, -1.0], "scale": 3.0}),
+    ("rbam", {"cov": [[2.0, 0.7], [0.7, 0.5]], "scale": 1.0}),
+    ("gam", {"cov": 4.0, "scale": 0.01, "target_acceptance": 0.4}),
+    ("arwm", {"safe_weight": 0.4, "safe_scale": 0.7}),
+    ("cholam", {"mask": "product", "cov": 1.0, "delta": 2.0, "scale_gain": 0.01}),
+    ("cholam", {"mean_gain": 0.01, "cov": 1e-4, "floor": 0.05}),
+], ids=str)
+def test_parameters(name, options):
+    compare(name, SAMPLERS[name](**options), "correlated", tune=1500, draws=500)
+
+
+def test_cholesky_as_released():
+    schedule = Finite(gain=Power(c=0.0005 * 5000, k=1.0, offset=5000.0))
+    compare("cholam", SAMPLERS["cholam"].as_released(), "five", tune=2000, draws=500,
+            schedule=schedule)
+
+
+KERNELS = [Linear(), Gaussian(2.0), Gaussian("median"), Matern(1.0, 1.2), Matern(2.0, 1.5),
+           Matern("median", 2.5), Matern(2.0, 4.0)]
+
+
+@pytest.mark.parametrize("target", ["correlated", "five", "modes"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_kernels(kernel, target):
+    compare("kam", KAM(kernel=kernel, subsample=25), target, tune=800, draws=400)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_kernels_of_pca(kernel):
+    # a linear kernel in d dimensions has d directions: further ones would be rounding alone
+    compare("kpca", PCA(kernel=kernel, subsample=25, components=2), "correlated", tune=800,
+            draws=400)
+
+
+@pytest.mark.parametrize("options", [
+    {"history": 80},
+    {"history": 81, "renewal": 0.3},
+    {"renewal": 0.05},
+    {"renewal": Power(c=2.0, k=0.8)},
+    {"noise": 0.05},
+    {"noise": Power(c=2.0, k=0.4)},
+    {"subsample": 0, "history": 50, "noise": Power(c=3.0, k=0.1)},
+    {"subsample": 1},
+    {"step_size": 0.05, "target_acceptance": 0.5},
+], ids=str)
+@pytest.mark.parametrize("schedule", [Finite(), Perpetual()], ids=str)
+def test_memory_of_kam(options, schedule):
+    compare("kam", KAM(**{"subsample": 40} | options), "correlated", tune=800, draws=400,
+            schedule=schedule)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"kernel": Linear()}, {"kernel": Gaussian(3.0), "noise": 2.0}, {"bank": 3},
+    {"keep_exploration": True}, {"beta": 0.7, "cycle": 77, "renewal": 0.2},
+    {"step_gain": 0.1, "step_size": 1.0, "noise": Power(c=4.0, k=0.55)}, {"subsample": 0},
+], ids=str)
+@pytest.mark.parametrize("schedule", [Finite(), Perpetual()], ids=str)
+def test_cycles(options, schedule):
+    """Many cycles, so that the bank is written over, on two modes far apart."""
+    sampler = CYCLES(**{"subsample": 20, "cycle": 100, "bank": 8} | options)
+    compare("ckam", sampler, "modes", tune=1250, draws=600, schedule=schedule)
+
+
+def test_cycles_that_adapt_rarely():
+    sampler = CYCLES(subsample=10, cycle=50, kernel=Gaussian(1.0))
+    compare("ckam", sampler, "correlated", tune=300, draws=300,
+            schedule=IncreasinglyRare(rarity=0.2))
+
+
+def test_cycles_as_released():
+    compare("ckam", CYCLES.as_released(2, cycle=200), "modes", tune=400, draws=600,
+            schedule=Perpetual())
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_thinning(name):
+    compare(name, default(name), "correlated", tune=301, draws=200, thin=3)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_points_without_a_density(name):
+    """A target that is NaN or -inf in places: alpha is 0 there and learning goes on."""
+    compare(name, default(name), "holes", tune=600, draws=400)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_inverse_temperature(name):
+    """pi^beta: with beta a power of 2, the same bits as from the density raised by hand."""
+    states = []
+    for beta, factor in ((0.25, 1.0), (1.0, 0.25)):
+        target = fk.as_target(lambda x, factor=factor: factor * TARGETS["five"][0](x), 5)
+        chain = ChainState(default(name).build(np.zeros(5)), np.random.PCG64(1), np.zeros(5), beta)
+        group = Group(target.bind(), [chain], (0.01, 0.0, 0.0, 1.0, 0, 400, 0.0))
+        group.start()
+        group.run(800)
+        states.append(chain.state())
+    for field, value in states[0].items():
+        if field not in ("logp_x", "logp_y"):
+            np.testing.assert_array_equal(value, states[1][field], err_msg=field)
+    assert states[0]["n_accepted"] > 10
+
+
+def test_frozen_from_the_start():
+    compare("kam", KAM(), "five", tune=0, draws=500)
+
+
+# ---- references with one mistake each: the test has to see them ----
+
+
+class OuterProductOfAverage(REFERENCES["rbam"]):
+    def adapt(self, x, y, alpha, accepted, gain, rng):
+        self.learn(alpha * y + (1 - alpha) * x, gain)
+
+
+class NewMean(REFERENCES["am"]):
+    def learn(self, X, g):
+        self.mu = self.mu + g * (X - self.mu)
+        self.Sigma = self.Sigma + g * (np.outer(X - self.mu, X - self.mu) - self.Sigma)
+
+
+class DecisionForProbability(REFERENCES["ram"]):
+    def adapt(self, x, y, alpha, accepted, gain, rng):
+        super().adapt(x, y, float(accepted), accepted, gain, rng)
+
+
+class StaleReverse(REFERENCES["kam"]):
+    """The reverse density of one step in 100 takes the covariance of the proposal before."""
+
+    def log_q(self, x, y):
+        stale = self.t % 100 == 99
+        R_y, self.last = self.last if stale else self.R(y), self.R(y)
+        return log_normal(x, y, R_y) - log_normal(y, x, self.R(x))
+
+
+class WithoutHastings(REFERENCES["kam"]):
+    def log_q(self, x, y):
+        return 0.0
+
+
+class OwnScaling(REFERENCES["kam"]):
+    """The Matern gradient with order v - 1 and its own argument sqrt(2 (v - 1)) r / l."""
+
+    def gradient(self, y):
+        v, length = self.s.kernel.order, self.length
+        k = kernel(Matern(length, v - 1), length, y, self.z)
+        return v / (length**2 * (v - 1)) * k[:, None] * (self.z - y)
+
+
+class OneOverN(REFERENCES["kam"]):
+    def gradient(self, y):
+        return super().gradient(y) / np.sqrt(len(self.z))
+
+
+class EqualWeights(REFERENCES["kpca"]):
+    """The ratio takes every component of the mixture for equally probable."""
+
+    def log_mixture(self, y, x):
+        p, self.p = self.p, (self.p > 0) / (self.p > 0).sum()
+        found = super().log_mixture(y, x)
+        self.p = p
+        return found
+
+
+class CovarianceOfTheLastStep(REFERENCES["ckam"]):
+    """Sigma made where the last step of Exploration began."""
+
+    def propose(self, x, rng):
+        if self.place() == self.T_e - 1:
+            self.before = self.R(x)
+        return super().propose(x, rng)
+
+    def R(self, y):
+        return self.before if self.place() == self.T_e and not self.frozen else super().R(y)
+
+
+@pytest.mark.parametrize(("name", "mutant"), [
+    ("rbam", OuterProductOfAverage), ("am", NewMean), ("ram", DecisionForProbability),
+    ("kam", StaleReverse), ("kam", WithoutHastings), ("kam", OwnScaling), ("kam", OneOverN),
+    ("kpca", EqualWeights), ("ckam", CovarianceOfTheLastStep),
+])
+def test_a_mistake_is_seen(name, mutant):
+    sampler = default(name)
+    if name == "kam":
+        sampler = KAM(kernel=Matern(2.0, 4.0), subsample=40)
+    assert disagreement(REFERENCES[name], sampler, "correlated", tune=800, draws=400) is None
+    assert disagreement(mutant, sampler, "correlated", tune=800, draws=400) is not None

@@ -1,0 +1,31 @@
+"""Every sampler once more, in NumPy and from its formulas: slow, short, and independent.
+
+Nothing is updated here that can be computed afresh: covariances are matrices, their factors come
+from `numpy.linalg.cholesky`, densities from determinants and solves. A reference shares with the
+compiled sampler only the order in which random numbers are drawn.
+"""
+
+from reference.adaptive_metropolis import (
+    AdaptiveMetropolis,
+    AdaptiveRandomWalk,
+    GlobalAdaptiveMetropolis,
+    RaoBlackwellisedAdaptiveMetropolis,
+)
+from reference.cholesky import CholeskyAdaptiveMetropolis
+from reference.cyclical import CyclicalKernelAdaptiveMetropolis
+from reference.kernel_adaptive import KernelAdaptiveMetropolis
+from reference.kernel_pca import KernelPCAMetropolis
+from reference.robust import RandomWalk, RobustAdaptiveMetropolis
+
+REFERENCES = {
+    "rwm": RandomWalk,
+    "am": AdaptiveMetropolis,
+    "rbam": RaoBlackwellisedAdaptiveMetropolis,
+    "gam": GlobalAdaptiveMetropolis,
+    "ram": RobustAdaptiveMetropolis,
+    "arwm": AdaptiveRandomWalk,
+    "cholam": CholeskyAdaptiveMetropolis,
+    "kam": KernelAdaptiveMetropolis,
+    "kpca": KernelPCAMetropolis,
+    "ckam": CyclicalKernelAdaptiveMetropolis,
+}

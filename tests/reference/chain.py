@@ -1,0 +1,100 @@
+"""The Metropolis step that all references share, and the calendar of adaptation."""
+
+from math import ceil, exp, inf, isnan
+
+import numpy as np
+
+
+class Reference:
+    """One sampler's moves and memory.
+
+    `s` is the sampler's parameter object, `x0` the start, (d,).
+    """
+
+    keep = True  # whether the state after this step is a draw
+    t = 0  # steps made
+
+    def __init__(self, s, x0):
+        self.s, self.d = s, len(x0)
+
+    def propose(self, x, rng):
+        raise NotImplementedError
+
+    def log_q(self, x, y):
+        """log q(x|y) - log q(y|x)"""
+        return 0.0
+
+    def adapt(self, x, y, alpha, accepted, gain, rng):
+        pass
+
+    def freeze(self):
+        pass
+
+    def fields(self):
+        """What the compiled kernel keeps, by the same names."""
+        return {}
+
+    def stats(self):
+        """What the compiled kernel records, by the same names."""
+        return {}
+
+    def run(self, logp, x, steps, rng, calendar, stop=inf, proposals=None):
+        """`steps` steps from `x`; {name: (steps, ...)} of what happened, a row each.
+
+        With `proposals` (steps, d), each y is recorded as it is proposed here, and then replaced.
+        """
+        rows, lp = [], logp(x)
+        for self.t in range(steps):
+            if self.t == stop == 0:
+                self.freeze()
+            own = y = self.propose(x, rng)
+            if proposals is not None:
+                y = proposals[self.t]
+            lp_y = logp(y)
+            E = rng.standard_exponential()
+            log_ratio = lp_y - lp + self.log_q(x, y) if np.isfinite(lp_y) else -inf
+            alpha = 0.0 if isnan(log_ratio) else exp(min(0.0, log_ratio))
+            accepted = log_ratio > -E
+            gain = calendar.gain_at(self.t)
+            if gain is not None and self.t < stop:
+                self.adapt(x, y, alpha, accepted, gain, rng)
+            if accepted:
+                x, lp = y, lp_y
+            rows.append({"x": x, "y": own, "logp": lp, "alpha": alpha, "accepted": accepted,
+                         "keep": self.keep} | self.stats())
+            if self.t + 1 == stop:
+                self.t += 1
+                self.freeze()
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+class Calendar:
+    """Which steps adapt, and with which gain: ``min(cap, c (offset + n)^-k)`` at the n-th."""
+
+    def __init__(self, gain, start=0, rarity=0.0):
+        self.gain, self.start, self.n = gain, start, 0
+        self.rare = rarity > 0
+        self.times = {start - 1 + ceil(j ** (1 + rarity)) for j in range(1, 5000)}
+
+    def gain_at(self, t):
+        if t < self.start or (self.rare and t not in self.times):
+            return None
+        self.n += 1
+        return power(self.gain, self.n)
+
+
+def power(p, n):
+    """The n-th term of a decaying sequence, n = 1, 2, ..."""
+    return min(p.cap, p.c * (p.offset + n) ** -p.k)
+
+
+def covariance(value, d):
+    """(d, d) from a variance, variances or a matrix."""
+    value = np.asarray(value, dtype=float)
+    return value if value.ndim == 2 else np.eye(d) * value
+
+
+def log_normal(x, mean, cov):
+    """log N(x; mean, cov)"""
+    D = x - mean
+    return -0.5 * (D @ np.linalg.solve(cov, D) + np.linalg.slogdet(2 * np.pi * cov)[1])

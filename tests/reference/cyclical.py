@@ -1,0 +1,78 @@
+"""Cyclical kernel adaptive Metropolis (Li et al., Algorithm 2), with a bank for its frozen form."""
+
+import numpy as np
+
+from reference.chain import power
+from reference.kernel_adaptive import KernelAdaptiveMetropolis
+
+
+class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
+    """Exploration is KAM begun anew; Sampling is N(x, nu_i^2 Sigma) with a falling cosine."""
+
+    def __init__(self, s, x0):
+        super().__init__(s, x0)
+        self.first = self.log_nu, self.length
+        self.T, self.T_e = s.cycle, int(s.beta * s.cycle)
+        self.origin, self.frozen, self.bank, self.banked = 0, False, {}, 0
+        self.R_exp = None
+
+    def first_nu(self):
+        return 2 * 2.38 / np.sqrt(self.d) if self.s.step_size is None else self.s.step_size
+
+    def place(self):
+        """i, the place within the cycle."""
+        return (self.t - self.origin) % self.T
+
+    def nu(self):
+        """nu_i = nu_0 / 2 (cos(pi i / T) + 1), nu_0 = 2 nu_exp / (cos(beta pi) + 1)"""
+        nu_0 = 2 * np.exp(self.log_nu) / (np.cos(self.s.beta * np.pi) + 1)
+        return nu_0 / 2 * (np.cos(np.pi * self.place() / self.T) + 1)
+
+    def propose(self, x, rng):
+        i = self.place()
+        if i == 0 and self.frozen:
+            entry = self.bank[int(len(self.bank) * rng.random())]
+            self.z, self.log_nu, self.length, self.R_exp = entry
+        elif i == 0:
+            self.history.clear()
+            self.z = np.empty((0, self.d))
+            self.log_nu, self.length = self.first
+        self.keep = i >= self.T_e or self.s.keep_exploration
+        if i < self.T_e:
+            self.age = i
+            return super().propose(x, rng)
+        if i == self.T_e and not self.frozen:
+            self.R_exp = self.R(x)
+            self.bank[self.banked % self.s.bank] = self.z, self.log_nu, self.length, self.R_exp
+            self.banked += 1
+        Sigma = self.R_exp / np.exp(2 * self.log_nu)
+        self.e = rng.standard_normal(self.d)
+        return x + np.linalg.cholesky(self.nu() ** 2 * Sigma) @ self.e
+
+    def log_q(self, x, y):
+        return super().log_q(x, y) if self.place() < self.T_e else 0.0
+
+    def adapt(self, x, y, alpha, accepted, gain, rng):
+        if self.place() < self.T_e:
+            self.learn_subsample(x, rng)
+            step_gain = power(self.s.step_gain, self.place() + 1)
+            self.log_nu += step_gain * (alpha - self.s.target_acceptance)
+
+    def freeze(self):
+        self.frozen, self.origin = True, self.t
+
+    def fields(self):
+        bank = [self.bank[b] for b in sorted(self.bank)]
+        return super().fields() | {
+            "origin": self.origin, "frozen": self.frozen, "banked": self.banked,
+            "F": np.linalg.cholesky(self.R_exp), "bank_n": np.array([len(b[0]) for b in bank]),
+            "bank_log_nu": np.array([b[1] for b in bank]),
+            "bank_length": np.array([b[2] for b in bank]),
+            "bank_F": np.array([np.linalg.cholesky(b[3]) for b in bank]),
+            "bank_z": [b[0] for b in bank],
+        }
+
+    def stats(self):
+        exploring = self.place() < self.T_e
+        return {"log_step_size": self.log_nu if exploring else np.log(self.nu()),
+                "exploring": exploring}

@@ -1,0 +1,52 @@
+"""The bounded history of a chain, and the median distance of points drawn from it."""
+
+import numpy as np
+
+
+class History:
+    """At most `capacity` states; when full, every second goes, and half as many enter from then."""
+
+    def __init__(self, capacity):
+        self.capacity = capacity
+        self.clear()
+
+    def clear(self):
+        self.rows, self.order, self.stride, self.passed = [], [], 1, 0
+
+    def add(self, x):
+        """Whether x has entered."""
+        self.passed += 1
+        if self.passed < self.stride:
+            return False
+        self.passed = 0
+        if len(self.rows) == self.capacity:
+            self.rows = self.rows[1::2]
+            self.order = list(range(len(self.rows)))
+            self.passed = self.stride
+            self.stride *= 2
+            return False
+        self.order.append(len(self.rows))
+        self.rows.append(x)
+        return True
+
+    def choose(self, n, rng):
+        """n states without replacement: the first n places of a shuffle that goes on and on."""
+        order = self.order
+        for i in range(n):
+            j = i + int((len(order) - i) * rng.random())
+            order[i], order[j] = order[j], order[i]
+        return np.array([self.rows[i] for i in order[:n]])
+
+
+def median_length(z):
+    """Median of |z_i - z_j| / sqrt 2 over pairs with i - j = a few shifts; None without a pair.
+
+    Some 500 pairs: 500 // n shifts, at most n // 2, evenly spread over half the circle of indices;
+    equal points do not count; of an even number the upper median.
+    """
+    n = len(z)
+    shifts = min(max(1, 500 // n), n // 2)
+    steps = [1 + (2 * k + 1) * n // (4 * shifts) for k in range(shifts)]
+    r = np.array([np.linalg.norm(z[i] - z[(i + step) % n]) for step in steps for i in range(n)])
+    r = np.sort(r[r > 0])
+    return r[len(r) // 2] / np.sqrt(2) if len(r) else None

@@ -1,0 +1,75 @@
+"""Kernel adaptive Metropolis (Sejdinovic et al. 2014, Algorithm 1 and Proposition 2)."""
+
+import numpy as np
+
+from reference.chain import Reference, log_normal, power
+from reference.history import History, median_length
+from reference.kernels import gradient
+
+
+class KernelAdaptiveMetropolis(Reference):
+    """y ~ N(x, R(x)),  R(x) = gamma^2 I + nu^2 M H M',  M = 2 [grad_x k(x, z_i)]_i."""
+
+    def __init__(self, s, x0):
+        super().__init__(s, x0)
+        self.median = getattr(s.kernel, "length", 1.0) == "median"
+        self.length = 1.0 if self.median else getattr(s.kernel, "length", 1.0)
+        self.log_nu = np.log(self.first_nu())
+        self.z, self.age, self.e = np.empty((0, self.d)), 0, np.zeros(self.d)
+        self.history = History(s.history)
+
+    def first_nu(self):
+        return 2.38 / np.sqrt(self.d) if self.s.step_size is None else self.s.step_size
+
+    def gamma(self):
+        return power(self.s.noise, self.age + 1)
+
+    def gradient(self, y):
+        return gradient(self.s.kernel, self.length, y, self.z)
+
+    def R(self, y):
+        n = len(self.z)
+        gamma2 = self.gamma() ** 2 * np.eye(self.d)
+        if n == 0:
+            return gamma2
+        M, H = 2 * self.gradient(y).T, np.eye(n) - np.ones((n, n)) / n
+        return gamma2 + np.exp(2 * self.log_nu) * M @ H @ M.T
+
+    def propose(self, x, rng):
+        self.e = rng.standard_normal(self.d)
+        return x + np.linalg.cholesky(self.R(x)) @ self.e
+
+    def log_q(self, x, y):
+        return log_normal(x, y, self.R(y)) - log_normal(y, x, self.R(x))
+
+    def adapt(self, x, y, alpha, accepted, gain, rng):
+        self.learn_subsample(x, rng)
+        self.log_nu += gain * (alpha - self.s.target_acceptance)
+        self.age += 1
+
+    def learn_subsample(self, x, rng):
+        """z is all of the history until that holds n states; then it is drawn anew at times."""
+        h, n = self.history, self.s.subsample
+        if not h.add(x):
+            return
+        if h.stride == 1 and len(h.rows) <= n:
+            self.z = np.array(h.rows)
+            if len(h.rows) == n or np.log2(len(h.rows)).is_integer():
+                self.learn_length()
+        elif rng.random() < power(self.s.renewal, self.age + 1):
+            self.z = h.choose(n, rng).reshape(n, self.d)
+            self.learn_length()
+
+    def learn_length(self):
+        length = median_length(self.z) if self.median and len(self.z) else None
+        self.length = self.length if length is None else length
+
+    def fields(self):
+        h = self.history
+        return {"z": self.z, "n": len(self.z), "length": self.length, "log_nu": self.log_nu,
+                "age": self.age, "kept": len(h.rows), "stride": h.stride, "passed": h.passed,
+                "history": np.array(h.rows).reshape(-1, self.d), "order": np.array(h.order),
+                "e": self.e}
+
+    def stats(self):
+        return {"log_step_size": self.log_nu}

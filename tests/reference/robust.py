@@ -1,0 +1,32 @@
+"""Random-walk Metropolis and robust adaptive Metropolis (Vihola 2012, eq. 1)."""
+
+import numpy as np
+
+from reference.chain import Reference, covariance
+
+
+class RandomWalk(Reference):
+    """y ~ N(x, Sigma)."""
+
+    def __init__(self, s, x0):
+        super().__init__(s, x0)
+        self.Sigma = covariance(2.38**2 / self.d if s.cov is None else s.cov, self.d)
+
+    def propose(self, x, rng):
+        return x + np.linalg.cholesky(self.Sigma) @ rng.standard_normal(self.d)
+
+
+class RobustAdaptiveMetropolis(RandomWalk):
+    """S S' <- S (I + g (alpha - alpha*) u u' / |u|^2) S'"""
+
+    def propose(self, x, rng):
+        self.u = rng.standard_normal(self.d)
+        return x + np.linalg.cholesky(self.Sigma) @ self.u
+
+    def adapt(self, x, y, alpha, accepted, gain, rng):
+        S, u = np.linalg.cholesky(self.Sigma), self.u
+        shape = np.outer(u, u) / (u @ u)
+        self.Sigma = S @ (np.eye(self.d) + gain * (alpha - self.s.target_acceptance) * shape) @ S.T
+
+    def fields(self):
+        return {"S": np.linalg.cholesky(self.Sigma), "u": self.u}

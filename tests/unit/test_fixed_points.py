@@ -1,0 +1,168 @@
+"""At the right answer, the expected update of every adaptation rule is zero.
+
+A chain stands at an exact draw of N(m, C), its kernel in the state that should be learnt: the mean
+is m, the factor that of C, the acceptance aimed at is the true one. It makes one step and adapts.
+Over many replicates the mean of the update is zero: z-tests on each of its elements, with
+Bonferroni's correction, of total false-alarm rate 1e-4 a test.
+"""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import chi, norm
+
+from fastkam._core.engine import ChainState, Group
+from fastkam.sample import as_target
+from fastkam.samplers import SAMPLERS
+from reference import REFERENCES
+
+FALSE_ALARMS = 1e-4
+REPLICATES = 8000
+GAIN = 1e-4                 # small: rules that use the moved mean are right to first order in it
+MEAN = np.array([1.0, -2.0, 0.5])
+COV = np.array([[2.0, 0.8, -0.3], [0.8, 1.0, 0.2], [-0.3, 0.2, 0.5]])
+FACTOR = np.linalg.cholesky(COV)
+SCALE = 1.3                 # of the proposal's covariance, against COV
+
+
+def acceptance(scale, d=3):
+    """E alpha of y ~ N(x, scale C) on N(m, C): given |e|, it is 2 Phi(-sqrt(scale) |e| / 2)."""
+    return quad(lambda r: 2 * norm.cdf(-np.sqrt(scale) * r / 2) * chi.pdf(r, d), 0, 30)[0]
+
+
+def logp(x):
+    w = np.linalg.solve(FACTOR, x - MEAN)
+    return -0.5 * w @ w
+
+
+def logp_isotropic(x):
+    return -0.5 * (x - MEAN) @ (x - MEAN)
+
+
+def moments(before, after):
+    """Updates of the mean and of the covariance, in the coordinates in which both are standard."""
+    change = np.linalg.solve(FACTOR, after["L"]) @ np.linalg.solve(FACTOR, after["L"]).T - np.eye(3)
+    return np.r_[np.linalg.solve(FACTOR, after["mu"] - before["mu"]), change[np.tril_indices(3)]]
+
+
+def shape(before, after):
+    S = np.linalg.solve(before["S"], after["S"])
+    return (S @ S.T - np.eye(3))[np.tril_indices(3)]
+
+
+def scalar(name):
+    return lambda before, after: np.array([after[name] - before[name]])
+
+
+def both(f, g):
+    return lambda before, after: np.r_[f(before, after), g(before, after)]
+
+
+LEARNT = {"mean": MEAN, "cov": COV}
+WALK = {"subsample": 0, "noise": np.sqrt(SCALE), "target_acceptance": acceptance(SCALE)}
+# without a subsample: N(x, noise^2 I), on N(m, I)
+
+# short name: (parameters, the state besides what they give, what is measured of the update)
+RIGHT = {
+    "am": (LEARNT | {"scale": SCALE}, {}, moments),
+    "rbam": (LEARNT | {"scale": SCALE}, {}, moments),
+    "gam": (LEARNT | {"scale": SCALE, "target_acceptance": acceptance(SCALE)}, {},
+            both(moments, scalar("log_scale"))),
+    "arwm": ({"safe_weight": 0.3, "safe_scale": 1.0}, {"mu": MEAN, "L": FACTOR}, moments),
+    "cholam": (LEARNT | {"delta": SCALE, "scale_gain": GAIN,
+                         "target_acceptance": acceptance(SCALE)}, {},
+               both(moments, scalar("delta"))),
+    "ram": ({"cov": SCALE * COV, "target_acceptance": acceptance(SCALE)}, {}, shape),
+    "kam": (WALK | {"history": 2}, {}, scalar("log_nu")),
+    "kpca": (WALK | {"history": 2, "subsample": 1, "components": 1}, {}, scalar("log_nu")),
+    "ckam": (WALK | {"cycle": 4, "beta": 0.5, "step_gain": GAIN}, {}, scalar("log_nu")),
+}
+
+
+def updates(name, options, state, measure, *, seed=1):
+    """(REPLICATES, elements): what one step of the compiled sampler changes, over the gain."""
+    sampler = SAMPLERS[name](**options)
+    isotropic = "subsample" in options
+    density = logp_isotropic if isotropic else logp
+    kernel = sampler.build(MEAN)
+    before = kernel.state() | state
+    chain = ChainState(kernel, np.random.PCG64(seed), MEAN)
+    gain = 1.0 if name == "ckam" else GAIN      # that of ckam is its step_gain
+    group = Group(as_target(density, 3).bind(), [chain], (gain, 0.0, 0.0, 1.0, 0, None, 0.0))
+    start = chain.state() | {f"kernel.{field}": value for field, value in before.items()}
+    rows = []
+    for e in np.random.default_rng(seed + 1).standard_normal((REPLICATES, 3)):
+        x = MEAN + (e if isotropic else FACTOR @ e)
+        chain.restore(start | {"x": x, "logp_x": np.array(density(x)), "t": np.array(10 ** 4)})
+        group.run(1)
+        rows.append(measure(before, kernel.state()) / GAIN)
+    return np.array(rows)
+
+
+def updates_of_reference(reference, sampler, measure, *, seed=1):
+    """The same for a NumPy reference."""
+    rng, rows = np.random.default_rng(seed), []
+    for _ in range(REPLICATES // 2):
+        other, x = reference(sampler, MEAN), MEAN + FACTOR @ rng.standard_normal(3)
+        y = other.propose(x, rng)
+        before = other.fields()
+        alpha = np.exp(min(0.0, logp(y) - logp(x)))
+        other.adapt(x, y, alpha, rng.random() < alpha, GAIN, rng)
+        rows.append(measure(before, other.fields()) / GAIN)
+    return np.array(rows)
+
+
+def is_zero_in_mean(rows):
+    z = rows.mean(axis=0) / (rows.std(axis=0, ddof=1) / np.sqrt(len(rows)))
+    return bool((np.abs(z) < norm.isf(FALSE_ALARMS / 2 / rows.shape[1])).all())
+
+
+def test_every_learning_sampler_is_tested():
+    assert set(RIGHT) | {"rwm"} == set(SAMPLERS)
+    assert not SAMPLERS["rwm"].kernel_class().FIELDS
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_answer_is_a_fixed_point(name):
+    assert is_zero_in_mean(updates(name, *RIGHT[name]))
+
+
+@pytest.mark.parametrize("mask", ["factor", "product"])
+def test_both_masks(mask):
+    options, state, measure = RIGHT["cholam"]
+    assert is_zero_in_mean(updates("cholam", options | {"mask": mask}, state, measure, seed=3))
+
+
+@pytest.mark.parametrize(("name", "wrong"), [
+    ("am", {"cov": 1.1 * COV}), ("rbam", {"cov": 1.1 * COV}), ("gam", {"scale": 1.1 * SCALE}),
+    ("rbam", {"mean": MEAN + 0.1}), ("cholam", {"cov": 1.1 * COV}), ("kam", {"noise": 1.2}),
+    ("ram", {"cov": SCALE * COV + np.diag([0, 0, 0.3])}), ("ckam", {"noise": 1.2}),
+])
+def test_a_wrong_answer_is_none(name, wrong):
+    options, state, measure = RIGHT[name]
+    assert not is_zero_in_mean(updates(name, options | wrong, state, measure))
+
+
+class OuterProductOfAverage(REFERENCES["rbam"]):
+    def adapt(self, x, y, alpha, accepted, gain, rng):
+        self.learn(alpha * y + (1 - alpha) * x, gain)
+
+
+class LearnsFromProposals(REFERENCES["am"]):
+    def adapt(self, x, y, alpha, accepted, gain, rng):
+        self.learn(y, gain)
+
+
+class WithoutNorm(REFERENCES["ram"]):
+    def adapt(self, x, y, alpha, accepted, gain, rng):
+        super().adapt(x, y, alpha, accepted, gain * (self.u @ self.u), rng)
+
+
+@pytest.mark.parametrize(("name", "wrong"), [
+    ("rbam", OuterProductOfAverage), ("am", LearnsFromProposals), ("ram", WithoutNorm),
+])
+def test_a_wrong_rule_is_caught(name, wrong):
+    options, _, measure = RIGHT[name]
+    sampler = SAMPLERS[name](**options)
+    assert is_zero_in_mean(updates_of_reference(REFERENCES[name], sampler, measure))
+    assert not is_zero_in_mean(updates_of_reference(wrong, sampler, measure))

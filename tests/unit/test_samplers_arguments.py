@@ -1,0 +1,140 @@
+"""Each parameter of each sampler refuses bad values, with an error that names it and shows them."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam.kernels import Gaussian, Matern
+from fastkam.samplers import SAMPLERS
+from fastkam.schedules import Finite, Perpetual, Power
+
+NOT_POSITIVE = [0, -1.5, np.nan, np.inf, "x", True, [1.0, 2.0]]
+NOT_A_FRACTION = [0, 1, -0.1, 1.5, np.nan, "x", None]
+NOT_A_SEQUENCE = [0, -1.0, np.nan, "x", None, [0.1]]
+NOT_A_COVARIANCE = [0.0, -1.0, np.nan, [1.0, -2.0], [1.0, 2.0, 3.0], [1.0, np.nan], "x",
+                    [[1.0, 0.5], [0.4, 1.0]], [[1.0, 2.0], [2.0, 1.0]], np.eye(3),
+                    [[1.0, np.inf], [np.inf, 1.0]], [[1.0], [1.0, 2.0]], np.ones((2, 2, 2))]
+NOT_A_MEAN = [1.0, [1.0], [1.0, np.nan], "x", [[1.0, 2.0]]]
+NOT_A_COUNT = [0, -1, 1.5, "x", True, None, np.nan]
+
+BAD = {  # values that are bad wherever the parameter occurs
+    "cov": NOT_A_COVARIANCE,
+    "mean": NOT_A_MEAN,
+    "scale": NOT_POSITIVE,
+    "target_acceptance": NOT_A_FRACTION,
+    "safe_weight": NOT_A_FRACTION,
+    "safe_scale": [*NOT_POSITIVE, None],
+    "delta": [*NOT_POSITIVE, None],
+    "scale_gain": [-0.1, 1.0, np.nan, "x", None],
+    "mean_gain": [0, 1.0, -0.1, np.nan, "x"],
+    "floor": [*NOT_POSITIVE, None],
+    "mask": ["upper", None, 1],
+    "kernel": ["cosine", None, 1.0, Gaussian],
+    "subsample": [-1, 1.5, "x", True, None],
+    "step_size": NOT_POSITIVE,
+    "noise": NOT_A_SEQUENCE,
+    "renewal": NOT_A_SEQUENCE,
+    "history": [1, 399, 1.5, "x", None],
+    "components": NOT_A_COUNT,
+    "cycle": [1, *NOT_A_COUNT],
+    "beta": [*NOT_A_FRACTION, 0.0005],
+    "step_gain": NOT_A_SEQUENCE,
+    "keep_exploration": ["no", None, 1],
+    "bank": NOT_A_COUNT,
+}
+
+CASES = [(name, field.name, value) for name, cls in SAMPLERS.items()
+         for field in dataclasses.fields(cls) if field.init for value in BAD[field.name]]
+
+
+@pytest.mark.parametrize(("name", "parameter", "value"), CASES, ids=str)
+def test_bad_value(name, parameter, value):
+    with pytest.raises((TypeError, ValueError), match=rf"\b{parameter}\b") as caught:
+        SAMPLERS[name](**{parameter: value}).build(np.zeros(2))
+    if not isinstance(value, (list, np.ndarray)) and parameter != "mean":   # arrays show a part
+        assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_parameters_are_given_by_name_and_stay(name):
+    with pytest.raises(TypeError):
+        SAMPLERS[name](1.0)
+    with pytest.raises(TypeError, match="unknown"):
+        SAMPLERS[name](unknown=1)
+    sampler = SAMPLERS[name]()
+    for field in dataclasses.fields(sampler):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(sampler, field.name, 1)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_default_parameters_may_be_given(name):
+    """As a checkpoint gives them back."""
+    sampler = SAMPLERS[name]()
+    given = {field.name: getattr(sampler, field.name) for field in dataclasses.fields(sampler)
+             if field.init}
+    again = SAMPLERS[name](**given)
+    assert again.build(np.zeros(2)).state().keys() == sampler.build(np.zeros(2)).state().keys()
+
+
+@pytest.mark.parametrize("name", ["am", "rbam", "gam", "arwm", "cholam", "ram"])
+def test_gain_that_the_update_cannot_bear(name):
+    for gain in (Power(c=1.5, k=0.0), Power(c=4.0, k=0.7)):
+        with pytest.raises(ValueError, match=rf"gain.*{re.escape(repr(gain(1)))}"):
+            run(name, schedule=Finite(gain=gain))
+        run(name, schedule=Finite(gain=dataclasses.replace(gain, cap=0.9)))
+
+
+def test_ckam_has_its_own_gain():
+    with pytest.raises(ValueError, match="step_gain"):
+        run("ckam", schedule=Perpetual(gain=Power()))
+    with pytest.raises(ValueError, match="start = 5"):
+        run("ckam", schedule=Perpetual(start=5))
+    with pytest.raises(ValueError, match=r"tune must be more than the 400 steps.*not 400"):
+        run("ckam", tune=400)
+
+
+def test_ckam_has_its_own_history():
+    with pytest.raises(TypeError, match="history"):
+        fk.CyclicalKernelAdaptiveMetropolis(history=1000)
+    sampler = dataclasses.replace(fk.CyclicalKernelAdaptiveMetropolis(), cycle=77, subsample=50)
+    assert sampler.history == 100
+
+
+def test_components_beyond_the_subsample():
+    with pytest.raises(ValueError, match="subsample must be at least 7, not 5"):
+        fk.KernelPCAMetropolis(components=7, subsample=5)
+
+
+@pytest.mark.parametrize("value", ["ramm", None, 3, fk.RandomWalk], ids=str)
+def test_bad_sampler(value):
+    with pytest.raises(ValueError, match="sampler must be") as caught:
+        run(value)
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: Gaussian(0), "length must be above 0, not 0"),
+    (lambda: Gaussian("mean"), "length must be a number, not 'mean'"),
+    (lambda: Gaussian(np.nan), "length.*nan"),
+    (lambda: Matern(-1.0), "length.*-1.0"),
+    (lambda: Matern(1.0, 1), "order must be above 1, not 1"),
+    (lambda: Matern(1.0, 50.5), "order must be at most 50, not 50.5"),
+    (lambda: Matern(1.0, None), "order.*None"),
+    (lambda: fk.kernels.proposal_covariance([0.0], [[1.0, 2.0]], Gaussian(1.0)), r"z .*\(1, 2\)"),
+    (lambda: fk.kernels.proposal_covariance([np.nan], [[1.0]], Gaussian(1.0)), "y .*nan"),
+    (lambda: fk.kernels.proposal_covariance([0.0], [[1.0]], "cubic"), "kernel .*'cubic'"),
+    (lambda: fk.kernels.proposal_covariance([0.0], [[1.0]], "linear", noise=-1), "noise .*-1"),
+    (lambda: fk.kernels.proposal_covariance([0.0], [[1.0]], "linear", step_size="x"), "step_size"),
+])
+def test_kernels(make, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        make()
+
+
+def run(sampler, *, tune=500, schedule="finite"):
+    return fk.sample(lambda x: -0.5 * x @ x, [0.0, 0.0], sampler=sampler, draws=1, tune=tune,
+                     chains=1, seed=1, schedule=schedule, progress=False)
