@@ -38,7 +38,6 @@ def report(capsys):
 def stepper(target, sampler, x0, n, *, tune=0):
     """A function that makes n steps of one chain, draws stored, and goes on at each call."""
     from fastkam._core.engine import ChainState, Group
-
     from fastkam.sample import as_target
     from fastkam.samplers import as_sampler
     from fastkam.trace import Trace
