@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 COLUMNS = ("x", "logp", "alpha", "accepted", "extra")
 
