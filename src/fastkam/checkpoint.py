@@ -8,14 +8,16 @@ import os
 import zipfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 FORMAT = 1
 HEADER = "header"
 
 
-def classes():
+def classes() -> dict[str, type]:
     """The parameter classes that a header may name."""
     from fastkam import kernels, samplers, schedules
 
@@ -27,7 +29,7 @@ def classes():
     }
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     """`value` in JSON's own types: arrays and parameter objects become marked dictionaries."""
     if dataclasses.is_dataclass(value):
         init = [f.name for f in dataclasses.fields(value) if f.init]
@@ -46,7 +48,7 @@ def plain(value):
     raise TypeError(f"a {type(value).__name__} cannot stand in a file's header: {value!r}")
 
 
-def revived(value):
+def revived(value: Any) -> Any:
     """The inverse of `plain` (tuples come back as lists)."""
     if isinstance(value, list):
         return [revived(item) for item in value]
@@ -63,7 +65,9 @@ def revived(value):
     return known[value["__class__"]](**fields)
 
 
-def write(path, header, arrays):
+def write(
+    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+) -> None:
     """Write the file `path`: under another name first, so that an old one is whole until then."""
     path = Path(path)
     text = json.dumps(plain({"format": FORMAT} | header)).encode()
@@ -80,7 +84,7 @@ def write(path, header, arrays):
         raise
 
 
-def read(path):
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """(header, arrays) of a file that `write` made; ValueError where it is no such file."""
     path = Path(path)
     try:

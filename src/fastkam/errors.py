@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import numbers
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from fastkam.result import Result
 
 
 class SamplingError(RuntimeError):
@@ -22,7 +29,15 @@ class SamplingError(RuntimeError):
         The point that was being evaluated.
     """
 
-    def __init__(self, message, *, result=None, chain=None, step=None, x=None):
+    def __init__(
+        self,
+        message: str,
+        *,
+        result: Result | None = None,
+        chain: int | None = None,
+        step: int | None = None,
+        x: NDArray[np.float64] | None = None,
+    ) -> None:
         super().__init__(message)
         self.result, self.chain, self.step, self.x = result, chain, step, x
 
@@ -36,12 +51,12 @@ class SamplingWarning(UserWarning):
         The draws of a run that was interrupted: where warnings are made errors, they are here.
     """
 
-    def __init__(self, message, *, result=None):
+    def __init__(self, message: str, *, result: Result | None = None) -> None:
         super().__init__(message)
         self.result = result
 
 
-def check_integer(name, value, *, least):
+def check_integer(name: str, value: Any, *, least: int) -> int:
     """`value` as an int, at least `least`; otherwise an error that names the argument."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, not {value!r}")
@@ -50,23 +65,32 @@ def check_integer(name, value, *, least):
     return int(value)
 
 
-def check_number(name, value, *, above=None, least=None, below=None, most=None):
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+) -> float:
     """`value` as a finite float within the bounds; otherwise an error that names the argument."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, not {value!r}")
+    number = float(value)
     for holds, bound in (
-        (above is None or value > above, f"above {above}"),
-        (least is None or value >= least, f"at least {least}"),
-        (below is None or value < below, f"below {below}"),
-        (most is None or value <= most, f"at most {most}"),
-        (bool(np.isfinite(value)), "finite"),
+        (above is None or number > above, f"above {above}"),
+        (least is None or number >= least, f"at least {least}"),
+        (below is None or number < below, f"below {below}"),
+        (most is None or number <= most, f"at most {most}"),
+        (bool(np.isfinite(number)), "finite"),
     ):
         if not holds:
             raise ValueError(f"{name} must be {bound}, not {value!r}")
-    return float(value)
+    return number
 
 
-def real_array(name, value):
+def real_array(name: str, value: Any) -> NDArray[np.float64]:
     """`value` as a new float array; a text is no number, and no imaginary part is dropped."""
     try:
         array = np.asarray(value)
@@ -77,7 +101,7 @@ def real_array(name, value):
     raise TypeError(f"{name} must be an array of numbers, not {value!r}")
 
 
-def check_array(name, value, *, shape):
+def check_array(name: str, value: Any, *, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """`value` as a finite float array of that shape; otherwise an error that names the argument."""
     array = real_array(name, value)
     if array.shape != shape:
@@ -88,15 +112,14 @@ def check_array(name, value, *, shape):
     return array
 
 
-def check_covariance(name, value, d):
+def check_covariance(name: str, value: Any, d: int) -> NDArray[np.float64]:
     """The lower factor of the covariance `value`: a number, (d,) variances or (d, d); ndim kept."""
     array = real_array(name, value)
     if array.ndim == 2:
         array = check_array(name, value, shape=(d, d))
-        if not np.allclose(array, array.T, rtol=1e-8, atol=0):
-            raise ValueError(f"{name} must be symmetric")
+        check_symmetric(name, array)
         try:
-            return np.linalg.cholesky(array)
+            return np.asarray(np.linalg.cholesky(array), dtype=np.float64)
         except np.linalg.LinAlgError:
             least = np.linalg.eigvalsh(array)[0]
             raise ValueError(
@@ -104,11 +127,23 @@ def check_covariance(name, value, d):
             ) from None
     array = check_array(name, value, shape=(d,) if array.ndim else ())
     if not (array > 0).all():
-        raise ValueError(f"{name} must have positive variances, not {array.min()!r}")
+        raise ValueError(f"{name} must have positive variances, not {float(array.min())!r}")
     return np.sqrt(array)
 
 
-def import_extra(module, advice):
+def check_symmetric(name: str, matrix: NDArray[np.float64]) -> None:
+    """Refuse a matrix that is not symmetric, up to 1e-8 of the scales on its diagonal."""
+    scale = np.sqrt(np.abs(np.diag(matrix)))
+    off = np.abs(matrix - matrix.T) > 1e-8 * np.outer(scale, scale)
+    if off.any():
+        i, j = (int(k) for k in np.argwhere(off)[0])
+        raise ValueError(
+            f"{name} must be symmetric, not {float(matrix[i, j])!r} at index {(i, j)} and "
+            f"{float(matrix[j, i])!r} at {(j, i)}"
+        )
+
+
+def import_extra(module: str, advice: str) -> ModuleType:
     """The optional module of that name; an ImportError that says what to install without it."""
     try:
         return import_module(module)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fastkam.errors import check_array, check_number
+
+if TYPE_CHECKING:
+    from fastkam._core.kernel_gradient import KernelFunction
 
 MEDIAN = "median"
 
@@ -16,21 +21,26 @@ MEDIAN = "median"
 class Kernel:
     """A kernel whose gradient shapes the proposal."""
 
-    def compiled(self):
+    def compiled(self) -> KernelFunction:
         """The form that compiled code takes."""
         raise NotImplementedError
 
-    def matrix(self, z, length):
+    def matrix(self, z: NDArray[np.float64], length: float) -> NDArray[np.float64]:
         """k(z_i, z_j), (n, n), of the points z (n, d)."""
         raise NotImplementedError
 
     @property
-    def adapts_length(self):
+    def adapts_length(self) -> bool:
         """Whether the length is the median distance of the subsample."""
         return getattr(self, "length", None) == MEDIAN
 
+    @property
+    def first_length(self) -> float:
+        """The length before there is a subsample: 1 where it will be the median."""
+        return 1.0 if self.adapts_length else getattr(self, "length", 1.0)
 
-def check_length(length):
+
+def check_length(length: float | str) -> None:
     if length != MEDIAN:
         check_number("length", length, above=0)
 
@@ -39,12 +49,12 @@ def check_length(length):
 class Linear(Kernel):
     """``k(x, z) = x'z``: the proposal has the global covariance of the history."""
 
-    def compiled(self):
+    def compiled(self) -> KernelFunction:
         from fastkam._core.kernel_gradient import KernelFunction
 
         return KernelFunction("linear")
 
-    def matrix(self, z, length):
+    def matrix(self, z: NDArray[np.float64], length: float) -> NDArray[np.float64]:
         return z @ z.T
 
 
@@ -61,15 +71,15 @@ class Gaussian(Kernel):
 
     length: float | str = MEDIAN
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_length(self.length)
 
-    def compiled(self):
+    def compiled(self) -> KernelFunction:
         from fastkam._core.kernel_gradient import KernelFunction
 
-        return KernelFunction("gaussian", 1.0 if self.adapts_length else self.length)
+        return KernelFunction("gaussian", self.first_length)
 
-    def matrix(self, z, length):
+    def matrix(self, z: NDArray[np.float64], length: float) -> NDArray[np.float64]:
         return np.exp(-0.5 * distances(z) ** 2 / length**2)
 
 
@@ -91,17 +101,17 @@ class Matern(Kernel):
     length: float | str = MEDIAN
     order: float = 2.5
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_length(self.length)
         check_number("order", self.order, above=1, most=50)
 
-    def compiled(self):
+    def compiled(self) -> KernelFunction:
         from fastkam._core.kernel_gradient import KernelFunction
 
-        length = 1.0 if self.adapts_length else self.length
-        return KernelFunction("matern", length, self.order, *matern_table(float(self.order)))
+        table = matern_table(float(self.order))
+        return KernelFunction("matern", self.first_length, self.order, *table)
 
-    def matrix(self, z, length):
+    def matrix(self, z: NDArray[np.float64], length: float) -> NDArray[np.float64]:
         from scipy.special import gammaln, kv
 
         v, u = self.order, np.sqrt(2 * self.order) * distances(z) / length
@@ -110,13 +120,13 @@ class Matern(Kernel):
         return np.where(near, 1.0, c * u**v * kv(v, np.where(near, 1.0, u)))
 
 
-def distances(z):
+def distances(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """|z_i - z_j|, (n, n)."""
     return np.sqrt(((z[:, None] - z) ** 2).sum(axis=2))
 
 
 @lru_cache
-def matern_table(v):
+def matern_table(v: float) -> tuple[NDArray[np.float64], float, float, float]:
     """(table, origin, a, b) of kernel_pass.h: ``e^u c_v u^m K_m(u)``, m = v - 1, cell by cell.
 
     8 cells an octave, a polynomial through Chebyshev nodes in each, of degree 8 to v = 10 and of
@@ -145,7 +155,7 @@ def matern_table(v):
     return np.ascontiguousarray(table), origin, a, b
 
 
-def as_kernel(kernel):
+def as_kernel(kernel: Kernel | str) -> Kernel:
     """A Kernel from itself or from its short name."""
     names = {"linear": Linear, "gaussian": Gaussian, "matern": Matern}
     if isinstance(kernel, Kernel):
@@ -155,7 +165,14 @@ def as_kernel(kernel):
     raise ValueError(f"kernel must be a Kernel or one of {list(names)}, not {kernel!r}")
 
 
-def proposal_covariance(y, z, kernel, *, step_size=1.0, noise=0.2):
+def proposal_covariance(
+    y: ArrayLike,
+    z: ArrayLike,
+    kernel: Kernel | str,
+    *,
+    step_size: float = 1.0,
+    noise: float = 0.2,
+) -> NDArray[np.float64]:
     """The covariance of KAM's proposal at a point, R = noise^2 I + step_size^2 M H M'.
 
     M has the columns ``2 grad_y k(y, z_i)`` and H centres them: Sejdinovic et al. (2014),
@@ -176,7 +193,7 @@ def proposal_covariance(y, z, kernel, *, step_size=1.0, noise=0.2):
     ndarray, shape (d, d)
     """
     y = check_array("y", y, shape=np.shape(y))
-    z = check_array("z", z, shape=(len(z), len(y)))
+    z = check_array("z", z, shape=(np.shape(z)[:1] + y.shape))
     kernel = as_kernel(kernel)
     step_size = check_number("step_size", step_size, least=0)
     noise = check_number("noise", noise, least=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastkam._core import linalg as compiled
-from fastkam.errors import check_array, check_number
+from fastkam.errors import check_array, check_number, check_symmetric
 
 
 def mvn_logpdf(x, mean, cov=None, *, factor=None):
@@ -115,8 +115,7 @@ def lower_factor(name, value, d):
 def cholesky(name, value, d):
     """The lower factor of a covariance (d, d), column-major."""
     cov = check_array(name, value, shape=(d, d))
-    if not np.allclose(cov, cov.T, rtol=1e-8, atol=0):
-        raise ValueError(f"{name} must be symmetric")
+    check_symmetric(name, cov)
     L = np.asfortranarray(np.tril(cov))
     if not compiled.factorise(L):
         least = np.linalg.eigvalsh(cov)[0]

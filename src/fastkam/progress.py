@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -26,7 +27,7 @@ class Progress:
 
     steps: int
     total: int
-    draws: list
+    draws: list[int]
     tuning: bool
     acceptance: float
     seconds: float
@@ -35,40 +36,42 @@ class Progress:
 class Bar:
     """A tqdm bar: a widget in a notebook, text in a terminal."""
 
-    def __init__(self, total):
+    def __init__(self, total: int) -> None:
         from tqdm.auto import tqdm
 
         self.bar = tqdm(total=total, unit=" steps", unit_scale=True, dynamic_ncols=True)
 
-    def __call__(self, progress):
+    def __call__(self, progress: Progress) -> None:
         self.bar.set_description("tuning" if progress.tuning else "drawing", refresh=False)
         self.bar.set_postfix(acceptance=f"{progress.acceptance:.2f}", refresh=False)
         self.bar.total = max(progress.total, progress.steps)
         self.bar.update(progress.steps - self.bar.n)
 
-    def close(self):
+    def close(self) -> None:
         self.bar.close()
 
 
 class Function:
     """A user's function of a `Progress`."""
 
-    def __init__(self, function):
+    def __init__(self, function: Callable[[Progress], object]) -> None:
         self.function = function
 
-    def __call__(self, progress):
+    def __call__(self, progress: Progress) -> None:
         self.function(progress)
 
-    def close(self):
+    def close(self) -> None:
         pass
 
 
-def interactive():
+def interactive() -> bool:
     """Whether somebody watches: a terminal, or a notebook."""
     return (sys.stderr is not None and sys.stderr.isatty()) or "ipykernel" in sys.modules
 
 
-def reporter(progress, total):
+def reporter(
+    progress: bool | Callable[[Progress], object] | None, total: int
+) -> Bar | Function:
     """What to call with each Progress: from True, False, None (True if interactive), a callable."""
     if progress is None:
         progress = interactive()

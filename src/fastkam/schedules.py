@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from fastkam.errors import check_integer, check_number
+
+if TYPE_CHECKING:
+    from fastkam.samplers.sampler import Sampler
+
+Plan = tuple[float, float, float, float, int, int | None, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,18 +34,18 @@ class Power:
     offset: float = 1.0
     cap: float = 1e300
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("c", self.c, above=0)
         check_number("k", self.k, least=0)
         check_number("offset", self.offset, least=0)
         check_number("cap", self.cap, above=0)
 
-    def __call__(self, n):
+    def __call__(self, n: int) -> float:
         """The n-th term, n = 1, 2, ..."""
         return min(self.cap, self.c * (self.offset + n) ** -self.k)
 
 
-def constant(c):
+def constant(c: float) -> Power:
     """The gain that is always `c`."""
     return Power(c=c, k=0.0)
 
@@ -61,22 +66,22 @@ class Schedule:
     start: int = 0
     guarantee: ClassVar[str] = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_integer("start", self.start, least=0)
         if self.gain is not None and not isinstance(self.gain, Power):
             raise TypeError(f"gain must be a Power, not {self.gain!r}")
 
-    def compiled(self, sampler, d, tune):
+    def compiled(self, sampler: Sampler, d: int, tune: int) -> Plan:
         """(c, k, offset, cap, start, stop, rarity), as the engine takes it; stop None: never."""
         gain = self.gain or sampler.default_gain(d)
         sampler.check_gain(gain)
         return (gain.c, gain.k, gain.offset, gain.cap, self.start, self.stop(tune), self.rarity)
 
-    def stop(self, tune):
+    def stop(self, tune: int) -> int | None:
         return None
 
     @property
-    def rarity(self):
+    def rarity(self) -> float:
         return 0.0
 
 
@@ -90,7 +95,7 @@ class Finite(Schedule):
 
     guarantee: ClassVar[str] = "exact: the kernel is fixed while draws are made"
 
-    def stop(self, tune):
+    def stop(self, tune: int) -> int | None:
         return tune
 
 
@@ -105,7 +110,7 @@ class Diminishing(Schedule):
 
     guarantee: ClassVar[str] = "asymptotic: adaptation diminishes, containment is assumed"
 
-    def compiled(self, sampler, d, tune):
+    def compiled(self, sampler: Sampler, d: int, tune: int) -> Plan:
         gain = self.gain or sampler.default_gain(d)
         if not 0.5 < gain.k <= 1:
             raise ValueError(
@@ -131,7 +136,7 @@ class IncreasinglyRare(Schedule):
     rarity: float = 0.5
     guarantee: ClassVar[str] = "asymptotic: adaptation is increasingly rare"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_number("rarity", self.rarity, above=0)
 
@@ -143,7 +148,7 @@ class Perpetual(Schedule):
     guarantee: ClassVar[str] = "none: adaptation goes on while draws are made"
 
 
-SCHEDULES = {
+SCHEDULES: dict[str, type[Schedule]] = {
     "finite": Finite,
     "diminishing": Diminishing,
     "rare": IncreasinglyRare,
@@ -151,7 +156,7 @@ SCHEDULES = {
 }
 
 
-def as_schedule(schedule):
+def as_schedule(schedule: Schedule | str) -> Schedule:
     """A Schedule from itself or from its short name."""
     if isinstance(schedule, Schedule):
         return schedule

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fastkam.errors import check_integer, check_number
+
+if TYPE_CHECKING:
+    from fastkam.run import Run
 
 NO_LIMIT = 2**62
 
@@ -17,22 +21,22 @@ class StopRule:
     same draw. Only what the clock alone decides is asked between any two chunks besides.
     """
 
-    def met(self, run):
+    def met(self, run: Run) -> bool:
         """Whether `run`, with its trace and clock, may end."""
         raise NotImplementedError
 
-    def due(self, run):
+    def due(self, run: Run) -> bool:
         """Whether it must end now, between two milestones."""
         return False
 
-    def most_steps(self, chains):
+    def most_steps(self, chains: int) -> int:
         """A number of steps a chain, warm-up included, after which the run certainly ends."""
         return NO_LIMIT
 
-    def __or__(self, other):
+    def __or__(self, other: StopRule) -> Either:
         return Either(self, as_stop(other))
 
-    def __and__(self, other):
+    def __and__(self, other: StopRule) -> Both:
         return Both(self, as_stop(other))
 
 
@@ -42,10 +46,10 @@ class ESS(StopRule):
 
     size: float = 400
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("size", self.size, above=0)
 
-    def met(self, run):
+    def met(self, run: Run) -> bool:
         from fastkam.diagnostics import ess_bulk
 
         draws = run.trace.draws
@@ -58,10 +62,10 @@ class Rhat(StopRule):
 
     most: float = 1.01
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("most", self.most, above=1)
 
-    def met(self, run):
+    def met(self, run: Run) -> bool:
         from fastkam.diagnostics import r_hat
 
         draws = run.trace.draws
@@ -74,13 +78,13 @@ class Evaluations(StopRule):
 
     count: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_integer("count", self.count, least=1)
 
-    def met(self, run):
+    def met(self, run: Run) -> bool:
         return run.progress().steps >= self.count
 
-    def most_steps(self, chains):
+    def most_steps(self, chains: int) -> int:
         return -(-self.count // chains)
 
 
@@ -90,7 +94,7 @@ class Time(StopRule):
 
     limit: float | str
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         limit = self.limit
         if isinstance(limit, str):
             found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(s|min|h)\s*", limit)
@@ -99,10 +103,10 @@ class Time(StopRule):
             limit = float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]]
         object.__setattr__(self, "limit", check_number("limit", limit, above=0))
 
-    def met(self, run):
+    def met(self, run: Run) -> bool:
         return run.seconds >= self.limit
 
-    def due(self, run):
+    def due(self, run: Run) -> bool:
         return self.met(run)
 
 
@@ -113,13 +117,13 @@ class Either(StopRule):
     one: StopRule
     other: StopRule
 
-    def met(self, run):
+    def met(self, run: Run) -> bool:
         return self.one.met(run) or self.other.met(run)
 
-    def due(self, run):
+    def due(self, run: Run) -> bool:
         return self.one.due(run) or self.other.due(run)
 
-    def most_steps(self, chains):
+    def most_steps(self, chains: int) -> int:
         return min(self.one.most_steps(chains), self.other.most_steps(chains))
 
 
@@ -130,13 +134,13 @@ class Both(StopRule):
     one: StopRule
     other: StopRule
 
-    def met(self, run):
+    def met(self, run: Run) -> bool:
         return self.one.met(run) and self.other.met(run)
 
-    def due(self, run):
+    def due(self, run: Run) -> bool:
         return self.one.due(run) and self.other.due(run)
 
-    def most_steps(self, chains):
+    def most_steps(self, chains: int) -> int:
         return max(self.one.most_steps(chains), self.other.most_steps(chains))
 
 

@@ -30,6 +30,7 @@ cdef struct Trace:          # where draws go; rows [count, capacity) are still t
     int64_t capacity
     int64_t thin
 
+
 @cython.final       # methods are plain C calls, which the compiler inlines into the loop
 cdef class ChainState:
     cdef Chain c
@@ -58,6 +59,7 @@ cdef class ChainState:
     cdef int adapt(self, const Schedule *schedule) except -1 nogil
     cdef void reject(self) noexcept nogil
     cdef void record(self) noexcept nogil
+
 
 @cython.final
 cdef class Group:

@@ -93,7 +93,7 @@ cdef class ChainState:
                 for i, (kind, n) in enumerate(self.rejected.items())}
 
     def attach(self, arrays, int64_t capacity=0, int64_t thin=1):
-        """Record into {x, logp, log_ratio, accepted, extra} from row counts[0] on, up to `capacity`.
+        """Record into x, logp, log_ratio, accepted, extra from row counts[0] to `capacity`.
 
         `publish` writes the number of rows filled back to counts[0].
         """

@@ -87,19 +87,19 @@ cdef void gradients(
         const fk_kernel *k, Py_ssize_t n, Py_ssize_t d, const double *z, const double *y,
         double *M) noexcept nogil:
     """M_i = 2 grad_y k(y, z_i) = w_i (z_i - y), (n, d), from z in blocks."""
-    cdef Py_ssize_t b, j, l
+    cdef Py_ssize_t b, j, lane
     cdef const double *block
     cdef double[8] w
     cdef double D
     for b in range(0, n, 8):
         block = z + b * d
-        for l in range(8):
-            w[l] = 0
+        for lane in range(8):
+            w[lane] = 0
         for j in range(d):
-            for l in range(8):
-                D = block[8 * j + l] - y[j]
-                w[l] += D * D
+            for lane in range(8):
+                D = block[8 * j + lane] - y[j]
+                w[lane] += D * D
         fk_kernel_weights(k, w)
-        for l in range(min(8, n - b)):
+        for lane in range(min(8, n - b)):
             for j in range(d):
-                M[(b + l) * d + j] = w[l] * (block[8 * j + l] - y[j])
+                M[(b + lane) * d + j] = w[lane] * (block[8 * j + lane] - y[j])

@@ -69,7 +69,7 @@ class KernelAdaptiveMetropolis(Sampler):
         """What the compiled kernel takes by name."""
         kernel = self.kernel
         return {
-            "length": None if kernel.adapts_length else getattr(kernel, "length", 1.0),
+            "length": None if kernel.adapts_length else kernel.first_length,
             "subsample": self.subsample,
             "step_size": self.first_step_size(d),
             "target_acceptance": self.target_acceptance,

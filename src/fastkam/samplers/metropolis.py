@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fastkam.errors import check_array, check_covariance, check_number
 from fastkam.samplers.sampler import Sampler, check_below_one, full_factor
 from fastkam.schedules import Power
 
+if TYPE_CHECKING:
+    from fastkam._core.kernel import Kernel
 
-def optimal_scale(d):
+
+def optimal_scale(d: int) -> float:
     """2.38^2 / d, the factor on the target's covariance that mixes best on Gaussians."""
     return 2.38**2 / d
 
@@ -33,10 +37,10 @@ class RandomWalk(Sampler):
     of Chemical Physics 21, 1087-1092.
     """
 
-    cov: float | np.ndarray | None = None
+    cov: ArrayLike | None = None
     KERNEL: ClassVar[str] = "rwm.RandomWalk"
 
-    def build(self, x0):
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
         cov = optimal_scale(d) if self.cov is None else self.cov
         return self.kernel_class()(d, np.asarray(check_covariance("cov", cov, d)))
@@ -59,22 +63,22 @@ class RobustAdaptiveMetropolis(Sampler):
     and Computing 22, 997-1008. Eq. (1); the default gain is min(1, d n^(-2/3)).
     """
 
-    cov: float | np.ndarray | None = None
+    cov: ArrayLike | None = None
     target_acceptance: float = 0.234
     KERNEL: ClassVar[str] = "ram.RobustAdaptiveMetropolis"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
 
-    def build(self, x0):
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
         cov = optimal_scale(d) if self.cov is None else self.cov
         return self.kernel_class()(full_factor("cov", cov, d), self.target_acceptance)
 
-    def default_gain(self, d):
+    def default_gain(self, d: int) -> Power:
         return Power(c=float(d), k=2 / 3, offset=0.0, cap=1.0)
 
-    def check_gain(self, gain):
+    def check_gain(self, gain: Power) -> None:
         if not gain(1) <= 1:
             raise ValueError(f"the gain must be at most 1, not {gain(1)!r}: use a cap")
 
@@ -98,29 +102,31 @@ class AdaptiveMetropolis(Sampler):
     343-373. Algorithm 2; the default gain is (1 + n)^(-0.7).
     """
 
-    cov: float | np.ndarray = 1.0
-    mean: np.ndarray | None = None
+    cov: ArrayLike = 1.0
+    mean: ArrayLike | None = None
     scale: float | None = None
     KERNEL: ClassVar[str] = "am.AdaptiveMetropolis"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.scale is not None:
             check_number("scale", self.scale, above=0)
 
-    def learner(self, x0):
+    def learner(
+        self, x0: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """(mean, factor, scale) at the start."""
         d = len(x0)
         mean = x0 if self.mean is None else check_array("mean", self.mean, shape=(d,))
         scale = optimal_scale(d) if self.scale is None else self.scale
         return mean, full_factor("cov", self.cov, d), scale
 
-    def build(self, x0):
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
         return self.kernel_class()(*self.learner(x0))
 
-    def default_gain(self, d):
+    def default_gain(self, d: int) -> Power:
         return Power(k=0.7)
 
-    def check_gain(self, gain):
+    def check_gain(self, gain: Power) -> None:
         check_below_one(gain)
 
 
@@ -162,11 +168,11 @@ class GlobalAdaptiveMetropolis(AdaptiveMetropolis):
     target_acceptance: float = 0.234
     KERNEL: ClassVar[str] = "gam.GlobalAdaptiveMetropolis"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
 
-    def build(self, x0):
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
         return self.kernel_class()(*self.learner(x0), self.target_acceptance)
 
 
@@ -192,17 +198,17 @@ class AdaptiveRandomWalk(Sampler):
     safe_scale: float = 0.1
     KERNEL: ClassVar[str] = "arwm.AdaptiveRandomWalk"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("safe_weight", self.safe_weight, above=0, below=1)
         check_number("safe_scale", self.safe_scale, above=0)
 
-    def build(self, x0):
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
         return self.kernel_class()(x0, self.safe_weight, self.safe_scale)
 
-    def default_gain(self, d):
+    def default_gain(self, d: int) -> Power:
         return Power(k=1.0)
 
-    def check_gain(self, gain):
+    def check_gain(self, gain: Power) -> None:
         check_below_one(gain)
 
 
@@ -239,8 +245,8 @@ class CholeskyAdaptiveMetropolis(Sampler):
     0.001 / (1 + n / 4000).
     """
 
-    cov: float | np.ndarray | None = None
-    mean: np.ndarray | None = None
+    cov: ArrayLike | None = None
+    mean: ArrayLike | None = None
     delta: float | str = 1.0
     scale_gain: float = 0.0
     mean_gain: float | None = None
@@ -250,11 +256,11 @@ class CholeskyAdaptiveMetropolis(Sampler):
     KERNEL: ClassVar[str] = "cholam.CholeskyAdaptiveMetropolis"
 
     @classmethod
-    def as_released(cls):
+    def as_released(cls) -> CholeskyAdaptiveMetropolis:
         """What the authors' programs run, to be used with the gain 0.0005 / (1 + n / 5000)."""
         return cls(cov=1.0, delta="released", scale_gain=0.01, mean_gain=0.01, mask="product")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.delta != "released":
             check_number("delta", self.delta, above=0)
         check_number("scale_gain", self.scale_gain, least=0, below=1)
@@ -265,7 +271,7 @@ class CholeskyAdaptiveMetropolis(Sampler):
         if self.mask not in ("factor", "product"):
             raise ValueError(f'mask must be "factor" or "product", not {self.mask!r}')
 
-    def build(self, x0):
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
         cov = 0.01 / d if self.cov is None else self.cov
         return self.kernel_class()(
@@ -279,8 +285,8 @@ class CholeskyAdaptiveMetropolis(Sampler):
             mask=self.mask,
         )
 
-    def default_gain(self, d):
+    def default_gain(self, d: int) -> Power:
         return Power(c=0.001 * 4000, k=1.0, offset=4000.0)
 
-    def check_gain(self, gain):
+    def check_gain(self, gain: Power) -> None:
         check_below_one(gain)

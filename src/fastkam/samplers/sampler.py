@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastkam.errors import check_covariance
-from fastkam.schedules import Power, constant
+from fastkam.schedules import Power, Schedule, constant
+
+if TYPE_CHECKING:
+    from fastkam._core.kernel import Kernel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -19,33 +23,33 @@ class Sampler:
     KERNEL: ClassVar[str] = ""  # module.Class below fastkam._core.samplers
 
     @classmethod
-    def kernel_class(cls):
+    def kernel_class(cls) -> Any:
         """The compiled class: its FIELDS and STATS say what state there is."""
         module, name = cls.KERNEL.split(".")
         return getattr(import_module(f"fastkam._core.samplers.{module}"), name)
 
-    def build(self, x0):
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
         """The compiled kernel of a chain that starts at `x0` (d,)."""
         raise NotImplementedError
 
-    def default_gain(self, d):
+    def default_gain(self, d: int) -> Power:
         """The gain of its adaptation where the schedule names none."""
         return constant(1.0)
 
-    def check_gain(self, gain):
+    def check_gain(self, gain: Power) -> None:
         """Refuse a gain that the update cannot bear."""
 
-    def check_run(self, schedule, tune):
+    def check_run(self, schedule: Schedule, tune: int) -> None:
         """Refuse a run that cannot work."""
 
 
-def check_below_one(gain):
+def check_below_one(gain: Power) -> None:
     """For updates (1 - g) Sigma + g D D', which must stay positive definite."""
     if not gain(1) < 1:
         raise ValueError(f"the first gain must be below 1, not {gain(1)!r}: use an offset or a cap")
 
 
-def as_power(name, value):
+def as_power(name: str, value: Any) -> Power:
     """A Power from itself or from a positive number, which is constant."""
     if isinstance(value, Power):
         return value
@@ -55,7 +59,7 @@ def as_power(name, value):
         raise ValueError(f"{name} must be a positive number or a Power, not {value!r}") from None
 
 
-def full_factor(name, cov, d):
+def full_factor(name: str, cov: Any, d: int) -> NDArray[np.float64]:
     """The (d, d) lower factor of a covariance given as a number, (d,) or (d, d)."""
     factor = np.asarray(check_covariance(name, cov, d))
     return factor if factor.ndim == 2 else np.diag(np.broadcast_to(factor, d))

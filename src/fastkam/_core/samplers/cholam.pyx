@@ -64,7 +64,7 @@ cdef class CholeskyAdaptiveMetropolis(Kernel):
     cdef int adapt(self, Chain *c, double g) except -1 nogil:
         cdef Py_ssize_t i, j
         cdef const double *x = c.y if c.accepted else c.x
-        cdef double *l
+        cdef double *column
         cdef double *v = &self.v[0]
         cdef double *D = &self.D[0]
         cdef double h = self.mean_gain if self.mean_gain > 0 else g
@@ -73,13 +73,13 @@ cdef class CholeskyAdaptiveMetropolis(Kernel):
             self.mu[i] += h * (x[i] - self.mu[i])
             D[i] = v[i] = x[i] - self.mu[i]
         for j in range(c.d):
-            l = &self.L[0, 0] + j * c.d
-            w = v[j] / l[j]
+            column = &self.L[0, 0] + j * c.d
+            w = v[j] / column[j]
             for i in range(j, c.d):
                 r = v[i]
-                v[i] -= w * l[i]
-                l[i] += g * (w * (r if self.mask_factor else D[i]) - l[i])
-            l[j] = max(l[j], self.floor)
+                v[i] -= w * column[i]
+                column[i] += g * (w * (r if self.mask_factor else D[i]) - column[i])
+            column[j] = max(column[j], self.floor)
         self.delta += self.scale_gain * (c.accepted / self.target_acceptance - 1) * self.delta
         return 0
 

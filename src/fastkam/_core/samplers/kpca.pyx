@@ -39,6 +39,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         "a": (("subsample", "components"), "H a_c, the directions in feature space, as columns"),
         "p": (("components",), "the weights of the mixture"),
     }
+
     def __init__(self, d, function, *, kernel, components, subsample, **options):
         self.kernel, self.components, self.subsample = kernel, components, subsample
         super().__init__(d, function, subsample=subsample, **options)

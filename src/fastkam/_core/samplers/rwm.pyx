@@ -25,6 +25,7 @@ cdef class RandomWalk(Kernel):
         L: a scalar array for an isotropic walk, (d,) for a diagonal, (d, d) for a full factor.
     """
     FIELDS = {}
+
     def __init__(self, d, factor):
         self.allocate(d=d)
         self.ndim = factor.ndim

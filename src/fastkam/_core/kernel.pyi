@@ -1,0 +1,19 @@
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+LINE: int
+
+def zeros(shape: Any, dtype: Any = ..., order: str = "C") -> NDArray[Any]: ...
+
+class Kernel:
+    FIELDS: ClassVar[dict[str, tuple[Any, ...]]]
+    LEARNT: ClassVar[tuple[str, ...]]
+    STATS: ClassVar[dict[str, str]]
+    @property
+    def d(self) -> int: ...
+    @property
+    def asymmetric(self) -> bool: ...
+    def allocate(self, **sizes: int) -> None: ...
+    def state(self) -> dict[str, NDArray[Any]]: ...
+    def restore(self, state: dict[str, NDArray[Any]]) -> None: ...

@@ -1,0 +1,93 @@
+"""The six steps of docs/contributing.md, taken as they stand there: they give a tested sampler."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STEP = re.compile(r"^`([\w./]+)`:\n\n```(\w+)\n(.*?)^```$", re.M | re.S)
+PARTS = ("src", "tests", "docs", "meson.build", "meson.options", "pyproject.toml", "README.md")
+# an editable install is found by a hook, which would come before PYTHONPATH, here and in children
+SITE = """
+import sys
+sys.meta_path = [hook for hook in sys.meta_path if "Mesonpy" not in type(hook).__name__]
+"""
+TESTS = ("tests/oracle", "tests/stat", "tests/unit/test_fixed_points.py",
+         "tests/unit/test_samplers_arguments.py", "tests/unit/test_samplers_documentation.py",
+         "tests/api/test_cli.py", "tests/api/test_resume.py", "tests/docs/test_pages.py")
+
+
+def steps():
+    """[(path, language, text)] of the page."""
+    page = (ROOT / "docs" / "contributing.md").read_text()
+    return STEP.findall(page.partition("## Add a sampler")[2])
+
+
+def take(folder, path, language, text):
+    """Take one step: write the file, or change its one place that the block shows."""
+    path = folder / path
+    if language != "diff":
+        assert not path.exists(), path
+        path.write_text(text)
+        return
+    lines = text.splitlines(keepends=True)
+    old = "".join(line[1:] for line in lines if line[0] in " -")
+    new = "".join(line[1:] for line in lines if line[0] in " +")
+    whole = path.read_text()
+    assert whole.count(old) == 1, f"{path} has {whole.count(old)} places\n{old}"
+    path.write_text(whole.replace(old, new))
+
+
+def command(*words, cwd, **variables):
+    run = subprocess.run(words, cwd=cwd, capture_output=True, text=True,
+                         env=os.environ | variables)
+    assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-8000:]
+    return run.stdout
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A copy of the sources with the steps taken, and a package built from it in ``site``.
+
+    Only the new sampler is compiled: the other compiled modules are those of this installation.
+    """
+    for tool in ("meson", "ninja", "cython"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed")
+    folder = tmp_path_factory.mktemp("tree")
+    leave_out = shutil.ignore_patterns("__pycache__", "build", "*.so", ".*_cache")
+    for part in PARTS:
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, folder / part, ignore=leave_out)
+        else:
+            shutil.copy(ROOT / part, folder / part)
+    compiled = [p.relative_to(folder / "src") for p in (folder / "src").rglob("*.pyx")]
+    for step in steps():
+        take(folder, *step)
+    (new,) = {p.relative_to(folder / "src") for p in (folder / "src").rglob("*.pyx")} - {*compiled}
+    command("meson", "setup", "build", cwd=folder)
+    library = new.stem + sysconfig.get_config_var("EXT_SUFFIX")
+    command("ninja", "-C", "build", f"src/fastkam/{library}", cwd=folder)
+    shutil.copytree(folder / "src", folder / "site")
+    shutil.copy(folder / "build" / "src" / "fastkam" / "_version.py", folder / "site" / "fastkam")
+    for path in compiled:
+        origin = Path(importlib.util.find_spec(".".join(path.with_suffix("").parts)).origin)
+        shutil.copy(origin, folder / "site" / path.parent)
+    shutil.copy(folder / "build" / "src" / "fastkam" / library, folder / "site" / new.parent)
+    (folder / "site" / "sitecustomize.py").write_text(SITE)
+    return folder
+
+
+def test_the_steps_give_a_tested_sampler(tree):
+    said = command(sys.executable, "-m", "pytest", "-q", "-k", "asm", *TESTS, cwd=tree,
+                   PYTHONPATH=str(tree / "site"))
+    passed = int(re.search(r"(\d+) passed", said)[1])
+    assert passed >= 25, said
+    assert "skipped" not in said.splitlines()[-1], said

@@ -1,0 +1,105 @@
+"""The pages: every example is run, every sampler has its place, every link leads somewhere."""
+
+import dataclasses
+import doctest
+import importlib
+import io
+import math
+import pkgutil
+import re
+import subprocess
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+import fastkam as fk
+from fastkam.samplers import SAMPLERS
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+FILE = re.compile(r"(?:/\*|#) ([\w.]+)")
+NOT_RUN = {"README.md": {"sh"}, "contributing.md": {"sh", "python", "cython"}}
+NEEDED = {"targets.md": ("numba", "cffi"), "quickstart.md": ("matplotlib",)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_run(page, tmp_path, monkeypatch):
+    """Every file that a page names is written, every command and every block is run, in order.
+
+    A block of text after a block of Python shows what that printed.
+    """
+    for package in NEEDED.get(page.name, ()):
+        pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    space, printed = {"__name__": page.name}, ""
+    for language, text in BLOCK.findall(page.read_text()):
+        if language in NOT_RUN.get(page.name, ()):
+            continue
+        if language == "python":
+            with redirect_stdout(io.StringIO()) as out:
+                exec(compile(text, f"{page.name}: {text.splitlines()[0]}", "exec"), space)
+            printed = out.getvalue()
+        elif language == "text":
+            assert_like(printed, text)
+        elif language == "sh":
+            run = subprocess.run(["sh", "-e", "-c", text], capture_output=True, text=True)
+            assert run.returncode == 0, run.stderr
+        elif named := FILE.match(text):
+            Path(named[1]).write_text(text)
+
+
+def assert_like(printed, shown):
+    """The same words, and numbers that differ by a few of their last digits at most.
+
+    Another version of numpy may round a random number in another way, after which chains part.
+    """
+    ours, theirs = printed.split(), shown.split()
+    assert len(ours) == len(theirs), printed
+    for a, b in zip(ours, theirs, strict=True):
+        assert a == b or math.isclose(float(a), float(b), rel_tol=0.25, abs_tol=0.06), (a, b)
+
+
+def test_shown_output_is_compared():
+    assert_like("mean 0.51\n", "mean 0.49\n")
+    for shown in ("mean 0.99\n", "sd 0.51\n", "mean 0.51 1\n"):
+        with pytest.raises((AssertionError, ValueError)):
+            assert_like("mean 0.51\n", shown)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_sampler_has_its_place(name):
+    """A section that names every parameter, and a row in the README."""
+    text = (ROOT / "docs" / "samplers.md").read_text()
+    section = re.search(rf"^## {name}: .*?(?=^## |\Z)", text, re.M | re.S)
+    assert section, f"docs/samplers.md has no section {name!r}"
+    fields = [field.name for field in dataclasses.fields(SAMPLERS[name])]
+    assert not [field for field in fields if not re.search(rf"`{field}\b", section[0])]
+    assert f"| `{name}`" in (ROOT / "README.md").read_text()
+
+
+def modules():
+    """Every module of the package that can be imported here."""
+    for found in pkgutil.walk_packages(fk.__path__, "fastkam."):
+        if found.name in ("fastkam.__main__", "fastkam.interop.numba"):
+            continue
+        yield importlib.import_module(found.name)
+
+
+def test_docstring_examples(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    failed = tried = 0
+    for module in modules():
+        result = doctest.testmod(module)
+        failed, tried = failed + result.failed, tried + result.attempted
+    assert not failed
+    assert tried > 5

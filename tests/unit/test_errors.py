@@ -1,0 +1,48 @@
+"""Arguments are checked in one style: the error names the argument and shows the value."""
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam.errors import check_covariance
+
+
+@pytest.mark.parametrize("value", ["wide", "1", [1.0, "a"], [[1.0], [2.0, 3.0]], 1 + 2j, {"a": 1}])
+def test_what_is_no_number_is_named(value):
+    with pytest.raises(TypeError, match="cov must be an array of numbers, not "):
+        check_covariance("cov", value, 2)
+
+
+@pytest.mark.parametrize(("value", "message"), [
+    (0.0, r"cov must have positive variances, not 0\.0$"),
+    ([1.0, -2.0], r"cov must have positive variances, not -2\.0$"),
+    ([1.0, np.nan], r"cov must be finite, not nan at index \(1,\)"),
+    ([1.0, 2.0, 3.0], r"cov must have shape \(2,\), not \(3,\)"),
+    (np.eye(3), r"cov must have shape \(2, 2\), not \(3, 3\)"),
+    ([[1.0, 0.5], [0.4, 1.0]],
+     r"cov must be symmetric, not 0\.5 at index \(0, 1\) and 0\.4 at \(1, 0\)$"),
+    ([[1.0, 2.0], [2.0, 1.0]], "cov must be positive definite; its least eigenvalue is -1$"),
+    ([[0.0, 0.0], [0.0, 0.0]], "cov must be positive definite; its least eigenvalue is 0$"),
+])
+def test_what_is_no_covariance_is_shown(value, message):
+    with pytest.raises(ValueError, match=message):
+        check_covariance("cov", value, 2)
+
+
+@pytest.mark.parametrize("scales", [(1.0, 1.0), (1e-6, 1.0), (1e8, 1e-8)])
+def test_symmetry_is_judged_at_the_scale_of_the_diagonal(scales):
+    D = np.diag(scales)
+    np.testing.assert_array_equal(
+        check_covariance("cov", D @ np.array([[1.0, 1e-17], [0.0, 1.0]]) @ D, 2), D
+    )
+    with pytest.raises(ValueError, match="cov must be symmetric"):
+        check_covariance("cov", D @ np.array([[1.0, 1e-7], [0.0, 1.0]]) @ D, 2)
+
+
+@pytest.mark.parametrize("sampler", [fk.RandomWalk, fk.RobustAdaptiveMetropolis])
+def test_a_sampler_refuses_before_any_work(sampler):
+    def never(x):
+        raise AssertionError("the density was called")
+
+    with pytest.raises(TypeError, match="cov must be an array of numbers, not 'wide'"):
+        fk.sample(never, [0.0, 0.0], sampler=sampler(cov="wide"))
