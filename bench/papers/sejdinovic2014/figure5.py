@@ -115,7 +115,7 @@ def main():
     text += (
         f"\nMeans over {CHAINS} chains with 80 % intervals, as in the paper; quantile deviations "
         "in percent (the paper's bars show tenths of that, and acceptance and a tenth of the "
-        "norm of the mean on the same axis). AM-LS learns its scale with the gain of its covariance, "
+        "norm of the mean on the same axis). AM-LS learns scale and covariance with one gain here, "
         "a twentieth of the programs': its acceptance has not reached 0.234 when burn-in ends.\n"
     )
     text += "".join(section(name, options) for name in TARGETS)
