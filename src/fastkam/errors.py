@@ -77,16 +77,17 @@ def check_number(
     """`value` as a finite float within the bounds; otherwise an error that names the argument."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, not {value!r}")
+    number = float(value)
     for holds, bound in (
-        (above is None or value > above, f"above {above}"),
-        (least is None or value >= least, f"at least {least}"),
-        (below is None or value < below, f"below {below}"),
-        (most is None or value <= most, f"at most {most}"),
-        (bool(np.isfinite(float(value))), "finite"),
+        (above is None or number > above, f"above {above}"),
+        (least is None or number >= least, f"at least {least}"),
+        (below is None or number < below, f"below {below}"),
+        (most is None or number <= most, f"at most {most}"),
+        (bool(np.isfinite(number)), "finite"),
     ):
         if not holds:
             raise ValueError(f"{name} must be {bound}, not {value!r}")
-    return float(value)
+    return number
 
 
 def real_array(name: str, value: Any) -> NDArray[np.float64]:
@@ -127,7 +128,7 @@ def check_covariance(name: str, value: Any, d: int) -> NDArray[np.float64]:
     array = check_array(name, value, shape=(d,) if array.ndim else ())
     if not (array > 0).all():
         raise ValueError(f"{name} must have positive variances, not {float(array.min())!r}")
-    return np.sqrt(array)
+    return np.asarray(np.sqrt(array), dtype=float)
 
 
 def check_symmetric(name: str, matrix: NDArray[np.float64]) -> None:

@@ -34,6 +34,11 @@ class Kernel:
         """Whether the length is the median distance of the subsample."""
         return getattr(self, "length", None) == MEDIAN
 
+    @property
+    def first_length(self) -> float:
+        """The length until a subsample gives another."""
+        return 1.0 if self.adapts_length else float(getattr(self, "length", 1.0))
+
 
 def check_length(length: float | str) -> None:
     if length != MEDIAN:
@@ -188,7 +193,7 @@ def proposal_covariance(
     ndarray, shape (d, d)
     """
     y = check_array("y", y, shape=np.shape(y))
-    z = check_array("z", z, shape=(len(z), len(y)))
+    z = check_array("z", z, shape=(len(np.asarray(z)), len(y)))
     kernel = as_kernel(kernel)
     step_size = check_number("step_size", step_size, least=0)
     noise = check_number("noise", noise, least=0)

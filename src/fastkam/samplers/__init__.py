@@ -16,7 +16,7 @@ from fastkam.samplers.metropolis import (
 )
 from fastkam.samplers.sampler import Sampler
 
-SAMPLERS = {
+SAMPLERS: dict[str, type[Sampler]] = {
     "rwm": RandomWalk,
     "am": AdaptiveMetropolis,
     "rbam": RaoBlackwellisedAdaptiveMetropolis,
@@ -30,7 +30,7 @@ SAMPLERS = {
 }
 
 
-def as_sampler(sampler):
+def as_sampler(sampler: Sampler | str) -> Sampler:
     """A Sampler from itself or from its short name."""
     if isinstance(sampler, Sampler):
         return sampler
