@@ -119,7 +119,7 @@ def check_covariance(name: str, value: Any, d: int) -> NDArray[Any]:
         array = check_array(name, value, shape=(d, d))
         check_symmetric(name, array)
         try:
-            return np.linalg.cholesky(array)
+            return np.asarray(np.linalg.cholesky(array), dtype=np.float64)
         except np.linalg.LinAlgError:
             least = np.linalg.eigvalsh(array)[0]
             raise ValueError(

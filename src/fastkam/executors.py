@@ -10,6 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import nullcontext, suppress
 
 from fastkam._core.engine import Fault
+from fastkam._core.target import Target
 from fastkam.progress import Progress
 from fastkam.run import WATCH_SECONDS, Keeper, Run, milestones
 from fastkam.stop import StopRule
@@ -207,7 +208,7 @@ class RemoteTasks:
         withdraw(pending)
 
 
-known_targets = {}  # of this worker, by digest
+known_targets: dict[str, Target] = {}  # of this worker, by digest
 one_at_a_time = threading.RLock()
 
 

@@ -36,8 +36,8 @@ class Kernel:
 
     @property
     def first_length(self) -> float:
-        """The length until a subsample gives another."""
-        return 1.0 if self.adapts_length else float(getattr(self, "length", 1.0))
+        """The length before there is a subsample: 1 where it will be the median."""
+        return 1.0 if self.adapts_length else getattr(self, "length", 1.0)
 
 
 def check_length(length: float | str) -> None:
@@ -193,7 +193,7 @@ def proposal_covariance(
     ndarray, shape (d, d)
     """
     y = check_array("y", y, shape=np.shape(y))
-    z = check_array("z", z, shape=(len(np.asarray(z)), len(y)))
+    z = check_array("z", z, shape=(np.shape(z)[:1] + y.shape))
     kernel = as_kernel(kernel)
     step_size = check_number("step_size", step_size, least=0)
     noise = check_number("noise", noise, least=0)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastkam import checkpoint
 from fastkam.errors import check_integer
 from fastkam.trace import Trace
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+    from fastkam.summary import Summary
 
 FIELDS = ("sampler", "schedule", "tune", "thin", "keep_warmup", "requested", "bit_generator",
           "names", "dims", "seconds", "status")
@@ -60,54 +68,54 @@ class Result:
     # ---- the draws ----
 
     @property
-    def chains(self):
+    def chains(self) -> int:
         """How many chains."""
         return len(self.x0)
 
     @property
-    def d(self):
+    def d(self) -> int:
         """Dimension of the point."""
         return self.x0.shape[1]
 
     @property
-    def draws(self):
+    def draws(self) -> NDArray[np.float64]:
         """The draws, (chains, draws, d)."""
         return self.trace.draws
 
     @property
-    def stats(self):
+    def stats(self) -> dict[str, NDArray[Any]]:
         """Statistics a draw, {name: (chains, draws)}."""
         return self.trace.stats
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
         """The draws of one named parameter, (chains, draws, *shape)."""
         return split(self.draws, self.dims)[name]
 
     @property
-    def evaluations(self):
+    def evaluations(self) -> int:
         """Evaluations of the density, the search for a start apart."""
         return sum(int(state["t"]) for state in self.states)
 
     @property
-    def acceptance(self):
+    def acceptance(self) -> NDArray[np.float64]:
         """Mean acceptance probability over the draws, (chains,)."""
         return self.stats["acceptance_rate"].mean(axis=1)
 
     @property
-    def rejected(self):
+    def rejected(self) -> dict[str, NDArray[np.int64]]:
         """Proposals without a density, {kind: (chains,)}: "nan", "outside" (-inf), "failed"."""
         counts = np.array([state["n_rejected"] for state in self.states])
         return dict(zip(REJECTED, counts.T, strict=True))
 
     @property
-    def offending(self):
+    def offending(self) -> dict[str, NDArray[np.float64]]:
         """The first points of each kind of `rejected`, {kind: (up to 5 a chain, d)}."""
         points = np.array([state["offending"] for state in self.states])
         rows = {kind: points[:, i].reshape(-1, self.d) for i, kind in enumerate(REJECTED)}
         return {kind: some[~np.isnan(some).all(axis=1)] for kind, some in rows.items()}
 
     @property
-    def adaptation(self):
+    def adaptation(self) -> dict[str, NDArray[Any]]:
         """The course of what was learnt, {"step": (n,), field: (chains, n, *shape)}.
 
         The fields (see the sampler's kernel, ``sampler.kernel_class().FIELDS``) after up to 50
@@ -122,7 +130,7 @@ class Result:
 
     # ---- what is known of them ----
 
-    def summary(self):
+    def summary(self) -> Summary:
         """Mean, sd, quantiles, Monte Carlo error, effective sample sizes and R-hat.
 
         Returns
@@ -134,7 +142,7 @@ class Result:
 
         return summary(self.draws, flat_names(self.dims))
 
-    def to_datatree(self):
+    def to_datatree(self) -> DataTree:
         """An xarray DataTree as ArviZ expects it; needs xarray (``pip install fastkam[arviz]``)."""
         from fastkam.interop.arviz import to_datatree
 
@@ -146,7 +154,7 @@ class Result:
 
         return to_arviz(self)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<Result of {type(self.sampler).__name__}: {self.chains} chains, "
             f"{self.trace.rows} draws, {self.d} dimensions, {self.status}>"
@@ -154,13 +162,13 @@ class Result:
 
     # ---- going on ----
 
-    def resume(self, draws=None, **options):
+    def resume(self, draws: int | None = None, **options: Any) -> Result:
         """Go on with the run: see `fastkam.resume`, which takes the same arguments."""
         from fastkam.sample import resume
 
         return resume(self, draws, **options)
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the density to the file `path` (a .npz without pickle)."""
         header = {name: getattr(self, name) for name in FIELDS}
         header["seed"] = {name: getattr(self.seed, name) for name in SEED}
@@ -207,7 +215,7 @@ class Result:
 REJECTED = ("nan", "outside", "failed")
 
 
-def load(path):
+def load(path: str | os.PathLike[str]) -> Result:
     """The Result in a file that `Result.save` or a checkpoint has written.
 
     Raises

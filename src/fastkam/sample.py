@@ -6,23 +6,30 @@ import copy
 import ctypes
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fastkam._core.target import Target
 from fastkam.errors import check_array, check_integer, check_number, real_array
+from fastkam.progress import Progress
 from fastkam.recipe import TargetRecipe
 from fastkam.result import Result, check_bit_generator, load
 from fastkam.run import Run
-from fastkam.samplers import as_sampler
-from fastkam.schedules import as_schedule
-from fastkam.stop import as_stop
+from fastkam.samplers import Sampler, as_sampler
+from fastkam.schedules import Schedule, as_schedule
+from fastkam.stop import StopRule, as_stop
 from fastkam.trace import Trace
 
 
-def as_target(target, dim, *, vectorized=False, gradient=False):
+def as_target(
+    target: Any, dim: int, *, vectorized: bool = False, gradient: bool = False
+) -> Target:
     """A Target from whatever form a density comes in.
 
     Parameters
@@ -81,28 +88,28 @@ def is_pointer(target):
 
 
 def sample(
-    target,
-    x0,
+    target: Any,
+    x0: ArrayLike,
     *,
-    sampler="ram",
-    draws=1000,
-    tune=1000,
-    chains=4,
-    seed=None,
-    schedule="finite",
-    vectorized=False,
-    thin=1,
-    threads=None,
-    names=None,
-    dims=None,
-    progress=None,
-    keep_warmup=True,
-    stop=None,
-    checkpoint=None,
-    checkpoint_interval=60.0,
-    executor=None,
-    bit_generator="PCG64",
-):
+    sampler: str | Sampler = "ram",
+    draws: int = 1000,
+    tune: int = 1000,
+    chains: int = 4,
+    seed: Any = None,
+    schedule: str | Schedule = "finite",
+    vectorized: bool = False,
+    thin: int = 1,
+    threads: int | None = None,
+    names: Sequence[str] | None = None,
+    dims: Mapping[str, int | tuple[int, ...]] | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+    keep_warmup: bool = True,
+    stop: StopRule | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_interval: float = 60.0,
+    executor: Executor | None = None,
+    bit_generator: str = "PCG64",
+) -> Result:
     """Draw from a density.
 
     Parameters
@@ -177,19 +184,19 @@ def sample(
     tune = check_integer("tune", tune, least=0)
     thin = check_integer("thin", thin, least=1)
     check_options(checkpoint, checkpoint_interval, executor, progress)
-    x0 = starting_points(x0, chains)
-    d = x0.shape[1]
+    points = starting_points(x0, chains)
+    d = points.shape[1]
     target = as_target(target, d, vectorized=vectorized)
-    sampler, schedule, stop = as_sampler(sampler), as_schedule(schedule), as_stop(stop)
-    sampler.check_run(schedule, tune)
-    schedule.compiled(sampler, d, tune)
-    sampler.build(x0[0])  # refuses parameters that do not fit the dimension
+    chosen, plan, stop = as_sampler(sampler), as_schedule(schedule), as_stop(stop)
+    chosen.check_run(plan, tune)
+    plan.compiled(chosen, d, tune)
+    chosen.build(points[0])  # refuses parameters that do not fit the dimension
     threads = number_of_threads(threads, target)
-    stat_names = tuple(sampler.kernel_class().STATS)
+    stat_names = tuple(chosen.kernel_class().STATS)
     empty = Result(
-        sampler=sampler,
-        schedule=schedule,
-        x0=x0,
+        sampler=chosen,
+        schedule=plan,
+        x0=points,
         tune=tune,
         thin=thin,
         keep_warmup=bool(keep_warmup),
@@ -219,18 +226,18 @@ def finish(result, target, rows, threads, progress, stop, checkpoint, interval, 
 
 
 def resume(
-    result,
-    draws=None,
+    result: Result | str | os.PathLike[str],
+    draws: int | None = None,
     *,
-    target=None,
-    vectorized=False,
-    threads=None,
-    progress=None,
-    stop=None,
-    checkpoint=None,
-    checkpoint_interval=60.0,
-    executor=None,
-):
+    target: Any = None,
+    vectorized: bool = False,
+    threads: int | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+    stop: StopRule | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_interval: float = 60.0,
+    executor: Executor | None = None,
+) -> Result:
     """Go on with a run: as if it had never stopped, bit for bit.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-COLUMNS = ("x", "logp", "alpha", "accepted", "extra")
+COLUMNS = ("x", "logp", "log_ratio", "accepted", "extra")
 
 
 class Trace:
@@ -17,8 +17,8 @@ class Trace:
     Attributes
     ----------
     x : ndarray, shape (chains, rows, d)
-    logp, alpha : ndarray, shape (chains, rows)
-        Log density, and acceptance probability of the step that led there.
+    logp, log_ratio : ndarray, shape (chains, rows)
+        Log density, and logarithm of the acceptance ratio of the step that led there.
     accepted : ndarray of int8, shape (chains, rows)
     extra : ndarray, shape (chains, rows, n_stats)
         What the sampler declares, one column a name of `stat_names`.
@@ -32,7 +32,7 @@ class Trace:
         self.stat_names = tuple(stat_names)
         self.x = np.empty((chains, rows, d))
         self.logp = np.empty((chains, rows))
-        self.alpha = np.empty((chains, rows))
+        self.log_ratio = np.empty((chains, rows))
         self.accepted = np.empty((chains, rows), np.int8)
         self.extra = np.empty((chains, rows, len(self.stat_names)))
         self.counts = np.zeros(chains, np.int64)
@@ -50,10 +50,14 @@ class Trace:
     @property
     def stats(self) -> dict[str, NDArray[Any]]:
         """Statistics a state, {name: (chains, draws)}."""
-        named: dict[str, NDArray[Any]] = {"lp": self.logp, "acceptance_rate": self.alpha,
-                 "accepted": self.accepted.view(np.bool_)}
-        named |= {name: self.extra[:, :, i] for i, name in enumerate(self.stat_names)}
-        return {name: array[:, : self.rows] for name, array in named.items()}
+        rows = self.rows
+        named: dict[str, NDArray[Any]] = {
+            "lp": self.logp[:, :rows],
+            "acceptance_rate": np.exp(np.minimum(self.log_ratio[:, :rows], 0.0)),
+            "accepted": self.accepted[:, :rows].view(np.bool_),
+        }
+        return named | {
+            name: self.extra[:, :rows, i] for i, name in enumerate(self.stat_names)}
 
     def chain(self, k: int) -> dict[str, NDArray[Any]]:
         """The arrays of chain `k` and its count, as views."""

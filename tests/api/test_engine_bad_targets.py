@@ -374,5 +374,5 @@ def test_a_chain_that_hardly_moves_is_warned_of():
     def narrow(x):
         return -0.5e12 * float(x @ x)
 
-    with pytest.warns(fk.SamplingWarning, match=r"chain . accepts .* % of the proposals of Ra"):
+    with pytest.warns(fk.SamplingWarning, match=r"chain . accepts .* % of the proposals of Rand"):
         fk.sample(narrow, [0.0, 0.0], sampler="rwm", draws=200, tune=0, seed=1)

@@ -126,12 +126,6 @@ def test_cycles(options, schedule):
     compare("ckam", sampler, "modes", tune=1250, draws=600, schedule=schedule)
 
 
-def test_cycles_that_adapt_rarely():
-    sampler = CYCLES(subsample=10, cycle=50, kernel=Gaussian(1.0))
-    compare("ckam", sampler, "correlated", tune=300, draws=300,
-            schedule=IncreasinglyRare(rarity=0.2))
-
-
 def test_cycles_as_released():
     compare("ckam", CYCLES.as_released(2, cycle=200), "modes", tune=400, draws=600,
             schedule=Perpetual())

@@ -21,6 +21,14 @@ from bench.papers.record import heading, table, write
 CHAINS, D, START = 20, 8, 500
 LEVELS = np.arange(1, 10) / 10
 
+# the figure has bars without numbers; this is what section 5.2 says of them
+CLAIMS = {
+    "SM": "a significantly larger norm of the mean than the others",
+    "AM": "low acceptance; norm of the mean near the truth; poor quantiles",
+    "AM-LS": "the acceptance aimed at (0.234); quantiles worse than AM's",
+    "KAM": "the best quantiles; norm of the mean comparable or better",
+}
+
 # target, kernel length, steps, burn-in, AM's first covariance
 TARGETS = {
     "B(0.03, 100)": (fk.targets.banana(b=0.03, V=100.0, d=D), 5.0, 40_000, 20_000, 100.0),
@@ -55,16 +63,43 @@ def interval(values):
 
 
 def measure(target, sampler, schedule, steps, burn_in, seed):
-    """A row of the table, and the seconds."""
+    """Acceptance, norm of the mean and quantile deviations (%), a chain; and the seconds."""
     result = fk.sample(
         target, np.zeros(D), sampler=sampler, schedule=schedule, draws=steps - burn_in,
         tune=burn_in, chains=CHAINS, seed=seed, keep_warmup=False, progress=False,
     )
     deviation = fk.diagnostics.quantile_deviation(*target.quantile_region(result.draws), LEVELS)
     error = np.linalg.norm(result.draws.mean(axis=1), axis=1)
-    cells = [interval(result.acceptance), interval(error), interval(100 * deviation.mean(axis=1))]
-    cells += [f"{100 * value:.1f}" for value in deviation.mean(axis=0)]
-    return cells, result.seconds
+    return result.acceptance, error, 100 * deviation, result.seconds
+
+
+def section(name, options):
+    """The text of one target."""
+    target, length, steps, burn_in, first = TARGETS[name]
+    if options.quick:
+        steps, burn_in = steps // 10, burn_in // 10
+    rows, means = [], {}
+    for label, (sampler, schedule) in samplers(length, first, max(2000, burn_in)).items():
+        acceptance, error, deviation, seconds = measure(
+            target, sampler, schedule, steps, burn_in, options.seed)
+        means[label] = deviation.mean(axis=1)
+        rows.append([
+            label, interval(acceptance), interval(error), interval(means[label]),
+            *(f"{value:.1f}" for value in deviation.mean(axis=0)), f"{seconds:.1f}", CLAIMS[label],
+        ])
+    text = f"\n## {name}, {steps} steps of which {burn_in} burn-in\n\n"
+    text += table(["", "acceptance", "norm of mean", "mean quantile deviation, %",
+                   *(f"{level:.1f}" for level in LEVELS), "seconds", "the paper"], rows)
+    text += "\nKAM's mean quantile deviation less that of the others, with 80 % intervals: "
+    text += ", ".join(f"{label} {difference(means['KAM'], means[label])}"
+                      for label in ("SM", "AM", "AM-LS")) + ".\n"
+    return text
+
+
+def difference(one, other):
+    """The difference of two means over chains and its 80 % interval, as text."""
+    error = np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / len(one))
+    return f"{one.mean() - other.mean():+.2f} ± {1.28 * error:.2f}"
 
 
 def main():
@@ -80,23 +115,12 @@ def main():
     text += (
         f"\nMeans over {CHAINS} chains with 80 % intervals, as in the paper; quantile deviations "
         "in percent (the paper's bars show tenths of that, and acceptance and a tenth of the "
-        "norm of the mean on the same axis).\n"
+        "norm of the mean on the same axis). AM-LS learns scale and covariance with one gain here, "
+        "a twentieth of the programs': its acceptance has not reached 0.234 when burn-in ends.\n"
     )
-    for name, (target, length, steps, burn_in, first) in TARGETS.items():
-        if options.quick:
-            steps, burn_in = steps // 10, burn_in // 10
-        rows = []
-        for label, (sampler, schedule) in samplers(length, first, max(2000, burn_in)).items():
-            cells, seconds = measure(target, sampler, schedule, steps, burn_in, options.seed)
-            rows.append([label, *cells, f"{seconds:.1f}"])
-        text += f"\n## {name}, {steps} steps of which {burn_in} burn-in\n\n"
-        text += table(["", "acceptance", "norm of mean", "mean quantile deviation, %",
-                       *(f"{level:.1f}" for level in LEVELS), "seconds"], rows)
-    text += VERDICT
+    text += "".join(section(name, options) for name in TARGETS)
     write(options.out, text)
 
-
-VERDICT = ""
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,5 @@
 """One chain's state as the engine keeps it, and the group of chains that step together."""
+cimport cython
 from libc.stdint cimport int64_t
 
 from fastkam._core.kernel cimport Chain, Kernel
@@ -20,7 +21,7 @@ cdef struct Schedule:
 cdef struct Trace:          # where draws go; rows [count, capacity) are still to come
     double *x               # (capacity, d)
     double *logp            # (capacity,)
-    double *alpha           # (capacity,)
+    double *log_ratio       # (capacity,)
     signed char *accepted   # (capacity,)
     double *extra           # (capacity, n_extra), the sampler's own statistics
     Py_ssize_t n_extra
@@ -29,6 +30,8 @@ cdef struct Trace:          # where draws go; rows [count, capacity) are still t
     int64_t capacity
     int64_t thin
 
+
+@cython.final       # methods are plain C calls, which the compiler inlines into the loop
 cdef class ChainState:
     cdef Chain c
     cdef Trace trace
@@ -38,6 +41,7 @@ cdef class ChainState:
     cdef dict history                       # snapshots of what the kernel learns, by field
     cdef double[::1] x
     cdef double[::1] y
+    cdef double log_ratio                   # of the last decision
     cdef double E                           # -log U of the pending decision
     cdef bint pending                       # y is proposed and not yet decided
     cdef bint frozen
@@ -56,6 +60,8 @@ cdef class ChainState:
     cdef void reject(self) noexcept nogil
     cdef void record(self) noexcept nogil
 
+
+@cython.final
 cdef class Group:
     cdef readonly Target target
     cdef readonly list chains

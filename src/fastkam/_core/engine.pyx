@@ -13,8 +13,11 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.linalg cimport copy
 from fastkam._core.rng cimport bitgen_t, normals, random_standard_exponential
 from fastkam._core.target cimport Target
+
+from fastkam._core.kernel import zeros
 
 import numpy as np
 
@@ -44,8 +47,9 @@ cdef class ChainState:
         cdef Py_ssize_t d = kernel.d
         self.kernel = kernel
         self.bit_generator = bit_generator
-        self.x = np.array(x0, dtype=float)
-        self.y = np.zeros(d)
+        self.x = zeros(d)
+        self.y = zeros(d)
+        np.asarray(self.x)[:] = x0
         self.n_rejected = np.zeros(len(REJECTED), np.int64)
         self.offending = np.full((len(REJECTED), N_KEPT, d), np.nan)
         self.history = {}
@@ -89,14 +93,14 @@ cdef class ChainState:
                 for i, (kind, n) in enumerate(self.rejected.items())}
 
     def attach(self, arrays, int64_t capacity=0, int64_t thin=1):
-        """Record into {x, logp, alpha, accepted, extra} from row counts[0] on, up to `capacity`.
+        """Record into x, logp, log_ratio, accepted, extra from row counts[0] to `capacity`.
 
         `publish` writes the number of rows filled back to counts[0].
         """
         cdef double[:, ::1] x
         cdef double[:, ::1] extra
         cdef double[::1] logp
-        cdef double[::1] alpha
+        cdef double[::1] log_ratio
         cdef signed char[::1] accepted
         cdef int64_t[::1] counts = arrays["counts"]
         cdef int64_t count = counts[0]
@@ -107,10 +111,11 @@ cdef class ChainState:
         if count >= capacity:
             return
         x, extra = arrays["x"], arrays["extra"]
-        logp, alpha, accepted = arrays["logp"], arrays["alpha"], arrays["accepted"]
+        logp, log_ratio = arrays["logp"], arrays["log_ratio"]
+        accepted = arrays["accepted"]
         self.trace.x = &x[0, 0]
         self.trace.logp = &logp[0]
-        self.trace.alpha = &alpha[0]
+        self.trace.log_ratio = &log_ratio[0]
         self.trace.accepted = &accepted[0]
         self.trace.n_extra = extra.shape[1]
         self.trace.extra = &extra[0, 0] if extra.shape[1] else NULL
@@ -140,7 +145,7 @@ cdef class ChainState:
             "x": np.array(self.x), "y": np.array(self.y),
             "n_rejected": np.array(self.n_rejected), "offending": np.array(self.offending),
             "logp_x": self.c.logp_x, "logp_y": self.c.logp_y, "log_q": self.c.log_q,
-            "alpha": self.c.alpha, "E": self.E, "accepted": self.c.accepted, "keep": self.c.keep,
+            "E": self.E, "accepted": self.c.accepted, "keep": self.c.keep,
             "t": self.c.t, "pending": self.pending, "frozen": self.frozen,
             "n_adapted": self.n_adapted, "next_adaptation": self.next_adaptation,
             "n_accepted": self.n_accepted,
@@ -157,7 +162,7 @@ cdef class ChainState:
         np.asarray(self.offending)[:] = state["offending"]
         self.c.logp_x, self.c.logp_y, self.c.log_q = (
             state["logp_x"], state["logp_y"], state["log_q"])
-        self.c.alpha, self.E = state["alpha"], state["E"]
+        self.E = state["E"]
         self.c.accepted, self.c.keep = state["accepted"], state["keep"]
         self.c.t = state["t"]
         self.pending, self.frozen = state["pending"], state["frozen"]
@@ -216,15 +221,14 @@ cdef class ChainState:
             log_ratio = c.beta * (c.logp_y - c.logp_x) + c.log_q
         else:
             self.reject()
-        # a NaN ratio, where a proposal density overflowed, compares false twice: rejected, alpha 0
+        if isnan(log_ratio):        # a proposal density overflowed
+            log_ratio = -INFINITY
+        self.log_ratio = log_ratio
         c.accepted = self.E > -log_ratio
-        c.alpha = 1.0 if log_ratio >= 0 else exp(log_ratio)
-        if isnan(c.alpha):
-            c.alpha = 0.0
         if schedule.start <= c.t < schedule.stop:
             self.adapt(schedule)
         if c.accepted:
-            memcpy(c.x, c.y, c.d * sizeof(double))
+            copy(c.d, c.y, c.x)
             c.logp_x = c.logp_y
             self.n_accepted += 1
         c.t += 1
@@ -244,6 +248,7 @@ cdef class ChainState:
             self.next_adaptation = schedule.start - 1 + <int64_t>ceil(
                 pow(self.n_adapted + 2.0, 1.0 + schedule.rarity))
         self.n_adapted += 1
+        self.c.alpha = 1.0 if self.log_ratio >= 0 else exp(self.log_ratio)
         gain = schedule.c
         if schedule.k != 0:
             gain *= pow(schedule.offset + self.n_adapted, -schedule.k)
@@ -262,9 +267,9 @@ cdef class ChainState:
         cdef int64_t row = trace.count
         if not c.keep or row >= trace.capacity or (trace.thin > 1 and c.t % trace.thin):
             return
-        memcpy(trace.x + row * c.d, c.x, c.d * sizeof(double))
+        copy(c.d, c.x, trace.x + row * c.d)
         trace.logp[row] = c.logp_x
-        trace.alpha[row] = c.alpha
+        trace.log_ratio[row] = self.log_ratio
         trace.accepted[row] = c.accepted
         if trace.n_extra:
             self.kernel.record(c, trace.extra + row * trace.n_extra)
@@ -292,8 +297,8 @@ cdef class Group:
         (self.schedule.c, self.schedule.k, self.schedule.offset, self.schedule.cap,
          self.schedule.start, stop, self.schedule.rarity) = schedule
         self.schedule.stop = INT64_MAX if stop is None else stop
-        self.points = np.zeros((self.K, target.c.dim))
-        self.values = np.zeros(self.K)
+        self.points = zeros((self.K, target.c.dim))
+        self.values = zeros(self.K)
         self.pointers = <void **>calloc(self.K, sizeof(void *))
         if self.pointers == NULL:
             raise MemoryError

@@ -14,7 +14,7 @@ cdef struct Chain:              # all that a kernel may touch
     double logp_x
     double logp_y
     double log_q                # log q(x|y) - log q(y|x)
-    double alpha                # acceptance probability of the last proposal
+    double alpha                # its acceptance probability, for adapt
     int accepted                # whether the last proposal was accepted
     int keep                    # whether the state after this step is a draw
     int64_t t                   # steps made

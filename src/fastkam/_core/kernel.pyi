@@ -2,8 +2,13 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+LINE: int
+
+def zeros(shape: Any, dtype: Any = ..., order: str = "C") -> NDArray[Any]: ...
+
 class Kernel:
     FIELDS: ClassVar[dict[str, tuple[Any, ...]]]
+    LEARNT: ClassVar[tuple[str, ...]]
     STATS: ClassVar[dict[str, str]]
     @property
     def d(self) -> int: ...

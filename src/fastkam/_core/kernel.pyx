@@ -15,6 +15,15 @@ exponential variate for the decision, those of adapt.
 import numpy as np
 
 
+LINE = 16       # float64 elements to leave free: two cache lines
+
+
+def zeros(shape, dtype=float, order="C"):
+    """An array of zeros with cache lines of its own, so that threads do not wait for each other."""
+    n = int(np.prod(shape))
+    return np.zeros(n + 2 * LINE, dtype)[LINE:LINE + n].reshape(shape, order=order)
+
+
 cdef class Kernel:
     """One sampler's state and moves, for one chain.
 
@@ -35,7 +44,7 @@ cdef class Kernel:
         for name, (shape, _meaning, *dtype) in self.FIELDS.items():
             if shape:
                 order = "F" if shape == ("d", "d") else "C"
-                setattr(self, name, np.zeros([sizes[s] for s in shape], *dtype, order=order))
+                setattr(self, name, zeros([sizes[s] for s in shape], *dtype, order=order))
 
     def state(self):
         """A copy of every field, {name: array}."""

@@ -6,6 +6,20 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
+
+/* y <- x; a point of few dimensions is copied without a call */
+static inline void fk_copy(ptrdiff_t d, const double *restrict x, double *restrict y)
+{
+    if (d > 4) {
+        memcpy(y, x, (size_t)d * sizeof(double));
+        return;
+    }
+    if (d > 0) y[0] = x[0];
+    if (d > 1) y[1] = x[1];
+    if (d > 2) y[2] = x[2];
+    if (d > 3) y[3] = x[3];
+}
 
 /* y += a L z */
 static inline void fk_add_Lz(ptrdiff_t d, double a, const double *restrict L,

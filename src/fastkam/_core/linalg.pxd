@@ -1,5 +1,6 @@
 """Small dense factors, see linalg.h: L is lower triangular and column-major."""
 cdef extern from "linalg.h" nogil:
+    void copy "fk_copy" (Py_ssize_t d, const double *x, double *y)
     void add_Lz "fk_add_Lz" (Py_ssize_t d, double a, const double *L, const double *z, double *y)
     void solve_L "fk_solve_L" (Py_ssize_t d, const double *L, double *v)
     double square "fk_square" (Py_ssize_t d, const double *v)

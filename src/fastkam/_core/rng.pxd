@@ -2,17 +2,10 @@
 replayed with numpy.random.Generator draw by draw."""
 from libc.stdint cimport int64_t
 from numpy.random cimport bitgen_t
-from numpy.random.c_distributions cimport (
-    random_standard_exponential, random_standard_normal, random_standard_normal_fill,
-    random_standard_uniform,
-)
+from numpy.random.c_distributions cimport random_standard_exponential, random_standard_uniform
 
-
-cdef inline void normals(bitgen_t *rng, Py_ssize_t n, double *out) noexcept nogil:
-    """out ~ N(0, I_n); Generator.standard_normal(n)."""
-    cdef Py_ssize_t i
-    for i in range(n):
-        out[i] = random_standard_normal(rng)
+cdef double normal(bitgen_t *rng) noexcept nogil
+cdef void normals(bitgen_t *rng, Py_ssize_t n, double *out) noexcept nogil
 
 
 cdef inline int64_t integer(bitgen_t *rng, int64_t n) noexcept nogil:

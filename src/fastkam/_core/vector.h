@@ -124,10 +124,11 @@ static inline double fk_weighted_square(ptrdiff_t d, const double *restrict h,
         s2 += h[j + 2] * (c * c);
         s3 += h[j + 3] * (e * e);
     }
-    for (; j < d; j++) {
-        const double a = x[j] - m[j];
-        s0 += h[j] * (a * a);
-    }
+    /* not a loop, which would be vectorised: x may have been stored element by element just now,
+     * and a vector load of it would wait for the stores (some 15 ns) */
+    if (j < d) s0 += h[j] * ((x[j] - m[j]) * (x[j] - m[j])), j++;
+    if (j < d) s0 += h[j] * ((x[j] - m[j]) * (x[j] - m[j])), j++;
+    if (j < d) s0 += h[j] * ((x[j] - m[j]) * (x[j] - m[j]));
     return (s0 + s1) + (s2 + s3);
 }
 

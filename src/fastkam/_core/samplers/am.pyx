@@ -9,12 +9,13 @@ Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Co
 Algorithm 2. The factor L is updated, not recomputed: O(d^2) a step.
 """
 from libc.math cimport sqrt
-from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz
+from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
 from fastkam._core.rng cimport normals
+
+from fastkam._core.kernel import zeros
 
 import numpy as np
 
@@ -34,12 +35,12 @@ cdef class AdaptiveMetropolis(Kernel):
         self.allocate(d=len(mean))
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = factor
-        self.work = np.zeros(self.d)
+        self.work = zeros(self.d)
         self.scale = scale
 
     cdef int propose(self, Chain *c) except -1 nogil:
         normals(c.rng, c.d, &self.work[0])
-        memcpy(c.y, c.x, c.d * sizeof(double))
+        copy(c.d, c.x, c.y)
         add_Lz(c.d, sqrt(self.scale), &self.L[0, 0], &self.work[0], c.y)
         return 0
 

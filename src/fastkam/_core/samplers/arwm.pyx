@@ -9,12 +9,13 @@ Roberts, G. O. and Rosenthal, J. S. (2009). Examples of adaptive MCMC. Journal o
 Graphical Statistics 18, 349-367. Eq. (2.1).
 """
 from libc.math cimport sqrt
-from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz
+from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
 from fastkam._core.rng cimport normals, random_standard_uniform
+
+from fastkam._core.kernel import zeros
 
 import numpy as np
 
@@ -35,7 +36,7 @@ cdef class AdaptiveRandomWalk(Kernel):
         self.allocate(d=len(mean))
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = np.eye(self.d) * (safe_scale / np.sqrt(self.d))
-        self.e = np.zeros(self.d)
+        self.e = zeros(self.d)
         self.safe_weight, self.safe_scale = safe_weight, safe_scale
 
     cdef int propose(self, Chain *c) except -1 nogil:
@@ -48,7 +49,7 @@ cdef class AdaptiveRandomWalk(Kernel):
             for i in range(c.d):
                 c.y[i] = c.x[i] + s * self.e[i]
         else:
-            memcpy(c.y, c.x, c.d * sizeof(double))
+            copy(c.d, c.x, c.y)
             add_Lz(c.d, 2.38 / sqrt(c.d), &self.L[0, 0], &self.e[0], c.y)
         return 0
 

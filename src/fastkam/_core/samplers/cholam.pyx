@@ -14,11 +14,12 @@ forward solve, v_0 = X' - mu and v_j+1 = v_j - w_j L_:j, column j of L w w' belo
 w_j v_j (for the first mask): one pass, O(d^2).
 """
 from libc.math cimport sqrt
-from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz
+from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.rng cimport normals
+
+from fastkam._core.kernel import zeros
 
 import numpy as np
 
@@ -48,15 +49,15 @@ cdef class CholeskyAdaptiveMetropolis(Kernel):
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = factor
         self.delta = delta
-        self.v = np.zeros(self.d)
-        self.D = np.zeros(self.d)
+        self.v = zeros(self.d)
+        self.D = zeros(self.d)
         self.mean_gain, self.scale_gain = mean_gain or 0.0, scale_gain
         self.target_acceptance, self.floor = target_acceptance, floor
         self.mask_factor = mask == "factor"
 
     cdef int propose(self, Chain *c) except -1 nogil:
         normals(c.rng, c.d, &self.v[0])
-        memcpy(c.y, c.x, c.d * sizeof(double))
+        copy(c.d, c.x, c.y)
         add_Lz(c.d, sqrt(self.delta), &self.L[0, 0], &self.v[0], c.y)
         return 0
 

@@ -23,7 +23,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport Chain
-from fastkam._core.linalg cimport add_Lz
+from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.rng cimport integer, normals
 from fastkam._core.samplers.kam cimport Decay, KernelAdaptiveMetropolis, decay
 
@@ -102,7 +102,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         if i == self.T_e and not self.frozen:
             self.begin_sampling(c)
         normals(c.rng, c.d, &self.e[0])
-        memcpy(c.y, c.x, c.d * sizeof(double))
+        copy(c.d, c.x, c.y)
         add_Lz(c.d, self.ratio(i), &self.F[0, 0], &self.e[0], c.y)
         return 0
 

@@ -8,12 +8,13 @@ Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Co
 Algorithm 4.
 """
 from libc.math cimport exp
-from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz
+from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
 from fastkam._core.rng cimport normals
+
+from fastkam._core.kernel import zeros
 
 import numpy as np
 
@@ -37,12 +38,12 @@ cdef class GlobalAdaptiveMetropolis(Kernel):
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = factor
         self.log_scale = np.log(scale)
-        self.work = np.zeros(self.d)
+        self.work = zeros(self.d)
         self.target_acceptance = target_acceptance
 
     cdef int propose(self, Chain *c) except -1 nogil:
         normals(c.rng, c.d, &self.work[0])
-        memcpy(c.y, c.x, c.d * sizeof(double))
+        copy(c.d, c.x, c.y)
         add_Lz(c.d, exp(0.5 * self.log_scale), &self.L[0, 0], &self.work[0], c.y)
         return 0
 

@@ -29,8 +29,10 @@ from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.kernel_gradient cimport (
     KernelFunction, kernel_pass, pass_work, proposal_factor,
 )
-from fastkam._core.linalg cimport add_Lz, log_det_L, solve_L, square
+from fastkam._core.linalg cimport add_Lz, copy, log_det_L, solve_L, square
 from fastkam._core.rng cimport integer, normals, random_standard_uniform
+
+from fastkam._core.kernel import zeros
 
 import numpy as np
 
@@ -79,9 +81,9 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         self.noise = Decay(noise.c, noise.k, noise.offset, noise.cap)
         self.renewal = Decay(renewal.c, renewal.k, renewal.offset, renewal.cap)
         self.asymmetric = True
-        self.work = np.zeros(pass_work(d))
-        self.distances = np.zeros(2 * max(N_DISTANCES, subsample))
-        self.buffers = np.zeros((2, size))
+        self.work = zeros(pass_work(d))
+        self.distances = zeros(2 * max(N_DISTANCES, subsample))
+        self.buffers = zeros((2, size))
         for i, p in enumerate("xy"):
             set_pass(&self.at_x if p == "x" else &self.at_y, d, &self.buffers[i, 0])
         self.clear_history()
@@ -101,7 +103,7 @@ cdef class KernelAdaptiveMetropolis(Kernel):
     cdef int move(self, Chain *c) noexcept nogil:
         """y = x + L e"""
         normals(c.rng, c.d, &self.e[0])
-        memcpy(c.y, c.x, c.d * sizeof(double))
+        copy(c.d, c.x, c.y)
         self.factor(c.x, &self.at_x)
         add_Lz(c.d, 1.0, self.at_x.L, &self.e[0], c.y)
         return 0

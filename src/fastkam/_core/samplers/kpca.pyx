@@ -27,6 +27,8 @@ from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
 
 from fastkam._core.samplers import kam
 
+from fastkam._core.kernel import zeros
+
 import numpy as np
 
 
@@ -41,9 +43,9 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
     def __init__(self, d, function, *, kernel, components, subsample, **options):
         self.kernel, self.components, self.subsample = kernel, components, subsample
         super().__init__(d, function, subsample=subsample, **options)
-        self.M = np.zeros((subsample, d))
-        self.V_x = np.zeros((d, components))
-        self.V_y = np.zeros((d, components))
+        self.M = zeros((subsample, d))
+        self.V_x = zeros((d, components))
+        self.V_y = zeros((d, components))
         self.p[0] = 1.0         # before there are directions: N(x, gamma^2 I)
 
     def allocate(self, **sizes):

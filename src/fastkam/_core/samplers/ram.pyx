@@ -6,11 +6,13 @@
 Vihola, M. (2012). Robust adaptive Metropolis algorithm with coerced acceptance rate. Statistics
 and Computing 22, 997-1008. Eq. (1); the gain is min(1, d n^(-2/3)) there.
 """
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, rank_one, square
+from fastkam._core.linalg cimport add_Lz, copy, rank_one, square
 from fastkam._core.rng cimport normals
+
+from fastkam._core.kernel import zeros
 
 import numpy as np
 
@@ -29,12 +31,12 @@ cdef class RobustAdaptiveMetropolis(Kernel):
     def __init__(self, factor, double target_acceptance):
         self.allocate(d=len(factor))
         np.asarray(self.S)[...] = factor
-        self.v = np.zeros(self.d)
+        self.v = zeros(self.d)
         self.target_acceptance = target_acceptance
 
     cdef int propose(self, Chain *c) except -1 nogil:
         normals(c.rng, c.d, &self.u[0])
-        memcpy(c.y, c.x, c.d * sizeof(double))
+        copy(c.d, c.x, c.y)
         add_Lz(c.d, 1.0, &self.S[0, 0], &self.u[0], c.y)
         return 0
 

@@ -12,11 +12,12 @@ Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Co
 Algorithm 3.
 """
 from libc.math cimport sqrt
-from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, rank_one
+from fastkam._core.linalg cimport add_Lz, copy, rank_one
 from fastkam._core.rng cimport normals
+
+from fastkam._core.kernel import zeros
 
 import numpy as np
 
@@ -37,13 +38,13 @@ cdef class RaoBlackwellisedAdaptiveMetropolis(Kernel):
         self.allocate(d=len(mean))
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = factor
-        self.D = np.zeros(self.d)
-        self.E = np.zeros(self.d)
+        self.D = zeros(self.d)
+        self.E = zeros(self.d)
         self.scale = scale
 
     cdef int propose(self, Chain *c) except -1 nogil:
         normals(c.rng, c.d, &self.D[0])
-        memcpy(c.y, c.x, c.d * sizeof(double))
+        copy(c.d, c.x, c.y)
         add_Lz(c.d, sqrt(self.scale), &self.L[0, 0], &self.D[0], c.y)
         return 0
 

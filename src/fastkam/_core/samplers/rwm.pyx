@@ -5,11 +5,12 @@
 Metropolis, N., Rosenbluth, A. W., Rosenbluth, M. N., Teller, A. H. and Teller, E. (1953). Equation
 of state calculations by fast computing machines. Journal of Chemical Physics 21, 1087-1092.
 """
-from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz
-from fastkam._core.rng cimport normals, random_standard_normal
+from fastkam._core.linalg cimport add_Lz, copy
+from fastkam._core.rng cimport normal, normals
+
+from fastkam._core.kernel import zeros
 
 import numpy as np
 
@@ -29,15 +30,15 @@ cdef class RandomWalk(Kernel):
         self.allocate(d=d)
         self.ndim = factor.ndim
         self.L = np.array(factor, dtype=float).ravel(order="F")
-        self.e = np.zeros(d)
+        self.e = zeros(d)
 
     cdef int propose(self, Chain *c) except -1 nogil:
         cdef Py_ssize_t i
         if self.ndim == 2:
             normals(c.rng, c.d, &self.e[0])
-            memcpy(c.y, c.x, c.d * sizeof(double))
+            copy(c.d, c.x, c.y)
             add_Lz(c.d, 1.0, &self.L[0], &self.e[0], c.y)
             return 0
         for i in range(c.d):        # one pass: a vector load of normals just stored would wait
-            c.y[i] = c.x[i] + self.L[i if self.ndim else 0] * random_standard_normal(c.rng)
+            c.y[i] = c.x[i] + self.L[i if self.ndim else 0] * normal(c.rng)
         return 0

@@ -1,0 +1,36 @@
+"""Standard normals with numpy's stream; see normal.h."""
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from numpy.random cimport bitgen_t
+
+import numpy as np
+
+cdef extern from "normal.h" nogil:
+    double fk_normal(bitgen_t *rng)
+    void fk_make_normal_tables(bitgen_t *some)
+
+
+cdef double normal(bitgen_t *rng) noexcept nogil:
+    """N(0, 1); Generator.standard_normal()."""
+    return fk_normal(rng)
+
+
+cdef void normals(bitgen_t *rng, Py_ssize_t n, double *out) noexcept nogil:
+    """out ~ N(0, I_n); Generator.standard_normal(n)."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        out[i] = fk_normal(rng)
+
+
+cdef bitgen_t *bits_of(bit_generator):
+    return <bitgen_t *>PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+
+
+def standard_normal(bit_generator, Py_ssize_t n):
+    """n draws, as ``Generator(bit_generator).standard_normal(n)`` makes them; for tests."""
+    cdef double[::1] out = np.empty(n)
+    normals(bits_of(bit_generator), n, &out[0] if n else NULL)
+    return np.asarray(out)
+
+
+probe = np.random.SFC64(0)      # only the way the tables are read off depends on it
+fk_make_normal_tables(bits_of(probe))
