@@ -113,7 +113,7 @@ def symmetric_kl(draws, logp, bounds, bins=100, *, prior_draws=1.0, refine=1, re
     if reference:
         axes = [np.linspace(low, high, bins) for low, high in bounds]
         return skipping_kl(on_grid(logp, axes), histogram(draws, bounds, bins, clip=False))
-    log_p = on_grid(logp, [centres(*ends, bins * refine) for ends in bounds])
+    log_p = on_grid(logp, [centres(low, high, bins * refine) for low, high in bounds])
     log_p = coarse(log_p, bins, refine)
     return smoothed_kl(log_p, histogram(draws, bounds, bins, clip=True), prior_draws)
 

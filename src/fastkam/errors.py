@@ -112,7 +112,7 @@ def check_array(name: str, value: Any, *, shape: tuple[int, ...]) -> NDArray[np.
     return array
 
 
-def check_covariance(name: str, value: Any, d: int) -> NDArray[np.float64]:
+def check_covariance(name: str, value: Any, d: int) -> NDArray[Any]:
     """The lower factor of the covariance `value`: a number, (d,) variances or (d, d); ndim kept."""
     array = real_array(name, value)
     if array.ndim == 2:
@@ -128,7 +128,7 @@ def check_covariance(name: str, value: Any, d: int) -> NDArray[np.float64]:
     array = check_array(name, value, shape=(d,) if array.ndim else ())
     if not (array > 0).all():
         raise ValueError(f"{name} must have positive variances, not {float(array.min())!r}")
-    return np.sqrt(array)
+    return np.asarray(np.sqrt(array), dtype=float)
 
 
 def check_symmetric(name: str, matrix: NDArray[np.float64]) -> None:

@@ -62,6 +62,8 @@ def load_file(path):
     if folder not in sys.path:
         sys.path.insert(0, folder)
     spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{str(path)!r} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module  # so that what it defines can be pickled
     spec.loader.exec_module(module)
@@ -212,7 +214,8 @@ def default(field):
 
 def documentation(text):
     """{title: text} of a numpydoc docstring; what comes before the first title under ""."""
-    sections, title, lines = {}, "", text.splitlines()
+    sections: dict[str, list[str]] = {}
+    title, lines = "", text.splitlines()
     for i, line in enumerate(lines):
         below = lines[i + 1] if i + 1 < len(lines) else ""
         if line and below and set(below) == {"-"}:
@@ -224,7 +227,8 @@ def documentation(text):
 
 def parameters(text):
     """{name: (type, words)} of a numpydoc section of parameters."""
-    found, names = {}, []
+    found: dict[str, tuple[str, str]] = {}
+    names: list[str] = []
     for line in text.splitlines():
         if line and not line.startswith(" "):
             heads, _, kind = line.partition(" : ")

@@ -34,10 +34,10 @@ class StopRule:
         return NO_LIMIT
 
     def __or__(self, other: StopRule) -> Either:
-        return Either(self, as_stop(other))
+        return Either(self, check_rule(other))
 
     def __and__(self, other: StopRule) -> Both:
-        return Both(self, as_stop(other))
+        return Both(self, check_rule(other))
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Time(StopRule):
         object.__setattr__(self, "limit", check_number("limit", limit, above=0))
 
     def met(self, run: Run) -> bool:
-        return run.seconds >= self.limit
+        return run.seconds >= float(self.limit)
 
     def due(self, run: Run) -> bool:
         return self.met(run)
@@ -144,8 +144,13 @@ class Both(StopRule):
         return max(self.one.most_steps(chains), self.other.most_steps(chains))
 
 
-def as_stop(rule):
+def as_stop(rule: StopRule | None) -> StopRule | None:
     """A StopRule or None."""
-    if rule is None or isinstance(rule, StopRule):
+    return None if rule is None else check_rule(rule)
+
+
+def check_rule(rule: StopRule) -> StopRule:
+    """`rule`, if it is one."""
+    if isinstance(rule, StopRule):
         return rule
     raise TypeError(f"stop must be a rule of fastkam.stop, not {rule!r}")

@@ -53,7 +53,7 @@ class Summary:
 
     def cells(self):
         """The table as texts: a header, then a row a coordinate; a gap in a long one."""
-        texts = {name: [] for name in self.columns}
+        texts: dict[str, list[str]] = {name: [] for name in self.columns}
         for i in range(len(self)):
             places = decimals(self.columns.get("sd", np.full(len(self), np.nan))[i])
             for name, column in self.columns.items():

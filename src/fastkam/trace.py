@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 COLUMNS = ("x", "logp", "log_ratio", "accepted", "extra")
 
@@ -22,7 +26,9 @@ class Trace:
         Rows that are filled, a chain.
     """
 
-    def __init__(self, chains, rows, d, stat_names=()):
+    def __init__(
+        self, chains: int, rows: int, d: int, stat_names: Sequence[str] = ()
+    ) -> None:
         self.stat_names = tuple(stat_names)
         self.x = np.empty((chains, rows, d))
         self.logp = np.empty((chains, rows))
@@ -32,20 +38,20 @@ class Trace:
         self.counts = np.zeros(chains, np.int64)
 
     @property
-    def rows(self):
+    def rows(self) -> int:
         """The rows that every chain has filled."""
         return int(self.counts.min())
 
     @property
-    def draws(self):
+    def draws(self) -> NDArray[np.float64]:
         """The states, (chains, draws, d)."""
         return self.x[:, : self.rows]
 
     @property
-    def stats(self):
+    def stats(self) -> dict[str, NDArray[Any]]:
         """Statistics a state, {name: (chains, draws)}."""
         rows = self.rows
-        named = {
+        named: dict[str, NDArray[Any]] = {
             "lp": self.logp[:, :rows],
             "acceptance_rate": np.exp(np.minimum(self.log_ratio[:, :rows], 0.0)),
             "accepted": self.accepted[:, :rows].view(np.bool_),
@@ -53,18 +59,18 @@ class Trace:
         return named | {
             name: self.extra[:, :rows, i] for i, name in enumerate(self.stat_names)}
 
-    def chain(self, k):
+    def chain(self, k: int) -> dict[str, NDArray[Any]]:
         """The arrays of chain `k` and its count, as views."""
         return {name: getattr(self, name)[k] for name in COLUMNS} | {
             "counts": self.counts[k : k + 1]}
 
-    def first(self, counts):
+    def first(self, counts: NDArray[np.int64]) -> Trace:
         """The same arrays, shared, of which `counts` rows a chain are taken as filled."""
         new = object.__new__(Trace)
         new.__dict__ |= self.__dict__ | {"counts": counts}
         return new
 
-    def grown(self, rows):
+    def grown(self, rows: int) -> Trace:
         """The same trace with room for `rows` rows a chain."""
         chains, _, d = self.x.shape
         new = Trace(chains, rows, d, self.stat_names)
@@ -74,30 +80,30 @@ class Trace:
         new.counts = self.counts.copy()
         return new
 
-    def select(self, chains, start=0):
+    def select(self, chains: list[int], start: int = 0) -> Trace:
         """A copy of these chains' filled rows, from the row `start` on."""
         new = self.first(self.counts[chains] - start)
         for name in COLUMNS:
             setattr(new, name, self.arrays()[name][chains, start:])
         return new
 
-    def put(self, chains, start, part):
+    def put(self, chains: list[int], start: int, part: Trace) -> None:
         """Write the rows of `part`, a trace of these chains, from the row `start` on."""
         stop = start + int(part.counts.max(initial=0))
         for name in COLUMNS:
             getattr(self, name)[chains, start:stop] = getattr(part, name)[:, : stop - start]
         self.counts[chains] = start + part.counts
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | self.arrays()
 
-    def arrays(self):
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Every filled row of every chain, for a file."""
         filled = int(self.counts.max(initial=0))
         return {name: getattr(self, name)[:, :filled] for name in COLUMNS} | {"counts": self.counts}
 
     @classmethod
-    def from_arrays(cls, arrays, stat_names):
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], stat_names: Sequence[str]) -> Trace:
         """The answer of `arrays`, taken back."""
         chains, _, d = arrays["x"].shape
         self = cls(chains, 0, d, stat_names)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastkam.errors import check_integer, check_number
 from fastkam.kernels import Gaussian, Kernel, Matern, as_kernel
 from fastkam.samplers.sampler import Sampler, as_power
-from fastkam.schedules import Finite, Perpetual, Power, constant
+from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
+
+if TYPE_CHECKING:
+    from fastkam._core.kernel import Kernel as CompiledKernel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,7 +55,7 @@ class KernelAdaptiveMetropolis(Sampler):
     history: int = 10_000
     KERNEL: ClassVar[str] = "kam.KernelAdaptiveMetropolis"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         object.__setattr__(self, "noise", as_power("noise", self.noise))
         object.__setattr__(self, "renewal", as_power("renewal", self.renewal))
@@ -61,13 +65,13 @@ class KernelAdaptiveMetropolis(Sampler):
         if self.step_size is not None:
             check_number("step_size", self.step_size, above=0)
 
-    def first_step_size(self, d):
+    def first_step_size(self, d: int) -> float:
         """nu at the start."""
         return 2.38 / np.sqrt(d) if self.step_size is None else self.step_size
 
-    def options(self, d):
+    def options(self, d: int) -> dict[str, Any]:
         """What the compiled kernel takes by name."""
-        kernel = self.kernel
+        kernel = as_kernel(self.kernel)
         return {
             "length": None if kernel.adapts_length else kernel.first_length,
             "subsample": self.subsample,
@@ -78,11 +82,11 @@ class KernelAdaptiveMetropolis(Sampler):
             "capacity": self.history,
         }
 
-    def build(self, x0):
+    def build(self, x0: NDArray[np.float64]) -> CompiledKernel:
         d = len(x0)
-        return self.kernel_class()(d, self.kernel.compiled(), **self.options(d))
+        return self.kernel_class()(d, as_kernel(self.kernel).compiled(), **self.options(d))
 
-    def default_gain(self, d):
+    def default_gain(self, d: int) -> Power:
         return Power(c=0.5, k=0.5)
 
 
@@ -108,12 +112,12 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis):
     renewal: float | Power = field(default_factory=lambda: Power(k=0.75, offset=0.0))
     KERNEL: ClassVar[str] = "kpca.KernelPCAMetropolis"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         check_integer("components", self.components, least=1)
         check_integer("subsample", self.subsample, least=self.components)
 
-    def options(self, d):
+    def options(self, d: int) -> dict[str, Any]:
         return super().options(d) | {"components": self.components, "kernel": self.kernel}
 
 
@@ -164,7 +168,9 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     KERNEL: ClassVar[str] = "ckam.CyclicalKernelAdaptiveMetropolis"
 
     @classmethod
-    def as_released(cls, d, cycle=1000, beta=0.4):
+    def as_released(
+        cls, d: int, cycle: int = 1000, beta: float = 0.4
+    ) -> CyclicalKernelAdaptiveMetropolis:
         """What the authors' programs run: no kernel, gamma from 4 to 1 over a cycle, eps = 2.
 
         Their list of subsample indices stays empty, so that Exploration is a random walk of
@@ -182,7 +188,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
             noise=Power(c=4 * b**rate, k=rate, offset=b - 1),
         )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_integer("cycle", self.cycle, least=2)
         check_integer("subsample", self.subsample, least=0)
         object.__setattr__(self, "history", max(self.cycle, 2 * self.subsample))
@@ -197,10 +203,10 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
                 f"beta must give Exploration a step, not {self.beta!r} of {self.cycle}"
             )
 
-    def first_step_size(self, d):
+    def first_step_size(self, d: int) -> float:
         return 2 * 2.38 / np.sqrt(d) if self.step_size is None else self.step_size
 
-    def options(self, d):
+    def options(self, d: int) -> dict[str, Any]:
         return super().options(d) | {
             "cycle": self.cycle,
             "beta": self.beta,
@@ -209,14 +215,14 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
             "bank": self.bank,
         }
 
-    def default_gain(self, d):
+    def default_gain(self, d: int) -> Power:
         return constant(1.0)
 
-    def check_gain(self, gain):
+    def check_gain(self, gain: Power) -> None:
         if gain != constant(1.0):
             raise ValueError(f"ckam takes its gain by step_gain, not from the schedule: {gain!r}")
 
-    def check_run(self, schedule, tune):
+    def check_run(self, schedule: Schedule, tune: int) -> None:
         if not isinstance(schedule, (Finite, Perpetual)):
             name = type(schedule).__name__
             raise ValueError(f"schedule must be Finite or Perpetual for ckam, not {name}")

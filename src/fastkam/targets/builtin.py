@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastkam.errors import check_array, check_integer
 
@@ -30,13 +32,17 @@ class BuiltIn:
     """
 
     name = ""
-    mean = None
-    cov = None
+    mean: NDArray[np.float64] | None = None
+    cov: NDArray[np.float64] | None = None
+    parameters: dict[str, Any]
+    dim: int
 
     @property
     def second_moment(self):
         """The exact E x_j^2, (d,)."""
-        return None if self.cov is None else np.diag(self.cov) + self.mean**2
+        if self.cov is None or self.mean is None:
+            return None
+        return np.diag(self.cov) + self.mean**2
 
     def named(self, name):
         """Itself, called by the name under which a paper knows it."""

@@ -68,8 +68,10 @@ def load_dataset(name):
     for folder in [*folders, cache_folder()]:
         path = folder / f"{name}.csv"
         if path.is_file():
-            return check_dataset(name, *read_csv(path), str(path))
-    X, y = check_dataset(name, *fetch(name), "OpenML")
+            X, y = read_csv(path)
+            return check_dataset(name, X, y, str(path))
+    X, y = fetch(name)
+    check_dataset(name, X, y, "OpenML")
     path = cache_folder() / f"{name}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = [f"x{j + 1}" for j in range(X.shape[1])]
