@@ -53,22 +53,27 @@ def test_ckam_over_whole_cycles(seed):
     assert exact.p_value > FALSE_ALARM, exact
 
 
-@pytest.mark.parametrize("schedule", ["finite", "diminishing", "rare"])
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_moments_of_long_runs(name, schedule):
-    """Mean and second moment of 32 independent chains against the truth, by Student's t."""
-    if name == "ckam" and schedule != "finite":
-        pytest.skip("ckam is offered under finite only, and as published")
-    if schedule == "diminishing":
-        schedule = fk.schedules.Diminishing(gain=Power(k=0.7))
-    sampler = SAMPLERS[name](**SMALL.get(name, {}))
+def moment_p_value(sampler, schedule, seed, chains=64):
+    """Means of x and x^2 over chains that start from exact draws, against the truth: a t-test."""
     target = targets.banana(b=0.2, V=2.0, d=3)
-    start = target.sample(32, 5)
-    draws = fk.sample(target, start, sampler=sampler, schedule=schedule, draws=40_000, tune=5000,
-                      chains=32, seed=6, keep_warmup=False, progress=False).draws
+    draws = fk.sample(target, target.sample(chains, seed), sampler=sampler, schedule=schedule,
+                      draws=40_000, tune=5000, chains=chains, seed=seed, keep_warmup=False,
+                      progress=False).draws
     p_values = []
     for power, truth in ((1, target.mean), (2, target.second_moment)):
         means = (draws**power).mean(axis=1)
-        z = (means.mean(axis=0) - truth) / (means.std(axis=0, ddof=1) / np.sqrt(32))
-        p_values += (2 * student.sf(abs(z), 31)).tolist()
-    assert min(p_values) * len(p_values) > FALSE_ALARM, p_values
+        t = (means.mean(axis=0) - truth) / (means.std(axis=0, ddof=1) / np.sqrt(chains))
+        p_values += (2 * student.sf(abs(t), chains - 1)).tolist()
+    return min(p_values) * len(p_values)
+
+
+@pytest.mark.parametrize("seed", [6, 7])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_moments_of_long_runs(name, seed):
+    assert moment_p_value(SAMPLERS[name](**SMALL.get(name, {})), "finite", seed) > FALSE_ALARM
+
+
+def test_adapting_for_ever_biases_what_is_finite():
+    """Diminishing adaptation is right in the limit only: here the second moment lacks 1 to 2 %."""
+    schedule = fk.schedules.Diminishing(gain=Power(k=0.7))
+    assert moment_p_value("gam", schedule, 8) < FALSE_ALARM
