@@ -77,7 +77,10 @@ def check_number(
     """`value` as a finite float within the bounds; otherwise an error that names the argument."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, not {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond 1e308
+        number = float("inf")
     for holds, bound in (
         (above is None or number > above, f"above {above}"),
         (least is None or number >= least, f"at least {least}"),

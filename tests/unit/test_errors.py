@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
-from fastkam.errors import check_covariance
+from fastkam.errors import check_covariance, check_number
 
 
 @pytest.mark.parametrize("value", ["wide", "1", [1.0, "a"], [[1.0], [2.0, 3.0]], 1 + 2j, {"a": 1}])
@@ -46,3 +46,8 @@ def test_a_sampler_refuses_before_any_work(sampler):
 
     with pytest.raises(TypeError, match="cov must be an array of numbers, not 'wide'"):
         fk.sample(never, [0.0, 0.0], sampler=sampler(cov="wide"))
+
+
+def test_an_integer_beyond_all_floats_is_not_finite():
+    with pytest.raises(ValueError, match="c must be finite"):
+        check_number("c", 10**400)
