@@ -10,10 +10,12 @@ from fastkam import diagnostics, kernels, linalg, plots, samplers, schedules, st
 from fastkam._core.target import Target
 from fastkam._version import __version__
 from fastkam.errors import SamplingError, SamplingWarning
+from fastkam.gradient import check_gradient
 from fastkam.recipe import TargetRecipe
 from fastkam.result import Result, load
 from fastkam.sample import as_target, resume, sample
 from fastkam.samplers import (
+    MALA,
     AdaptiveMetropolis,
     AdaptiveRandomWalk,
     CholeskyAdaptiveMetropolis,
@@ -37,6 +39,7 @@ def get_include():
 
 
 __all__ = [
+    "MALA",
     "AdaptiveMetropolis",
     "AdaptiveRandomWalk",
     "CholeskyAdaptiveMetropolis",
@@ -54,6 +57,7 @@ __all__ = [
     "TargetRecipe",
     "__version__",
     "as_target",
+    "check_gradient",
     "diagnostics",
     "get_include",
     "kernels",

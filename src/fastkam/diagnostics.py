@@ -159,9 +159,11 @@ def mcse_sd(draws):
 
 
 def by_coordinate(draws, value, *, scales=False):
-    """value(array_stats, x) of each coordinate x (chains, draws), in units of its spread.
+    """value(array_stats, x) of each coordinate x (chains, draws).
 
-    In such units because array_stats takes a spread below 1e-15 for none. NaN where unknown, and
+    In units of its spread where that is extreme, because array_stats takes a spread below 1e-15 for
+    none; otherwise unchanged, since ranks of folded draws depend on their last bits. NaN where
+    unknown, and
     where the halves of the chains, which array_stats compares, are all the same constant.
     """
     from arviz_stats.base import array_stats  # 0.6 s
@@ -172,6 +174,8 @@ def by_coordinate(draws, value, *, scales=False):
         return answer
     for i in range(draws.shape[2]):
         x, spread = in_units_of_spread(draws[:, :, i])
+        if 1e-6 * max(1, np.abs(draws[0, 0, i])) < spread < 1e6:
+            x, spread = draws[:, :, i], 1.0
         if spread > 0 and np.ptp(halves(x)) > 0:
             # of two values, say, ranks can be all the same once folded: 0/0 there, which R-hat
             # leaves aside

@@ -77,16 +77,17 @@ class Dispatch(Run):
         return False
 
     def reached(self, part, rows):
-        t = int(self.states[part[0]]["t"])
-        if t >= self.most_steps:
+        states = [self.states[k] for k in part]
+        if all(state["n_evaluations"] >= self.most_evaluations for state in states):
             return True
-        return t >= self.past.tune and all(self.trace.counts[part] >= rows)
+        tuned = all(state["t"] >= self.past.tune for state in states)
+        return tuned and all(self.trace.counts[part] >= rows)
 
     def submit(self, part, rows, anew=False):
         start = int(self.trace.counts[part].min())
         piece = self.result("running").select(
             part, draws_from=start, warmup_from=int(self.warmup.counts[part].min()))
-        return self.tasks.submit(anew, piece, rows - start, self.most_steps)
+        return self.tasks.submit(anew, piece, rows - start, self.most_evaluations)
 
     def is_unknown(self, future):
         """Whether the task came back because its worker had not seen the target."""
@@ -117,6 +118,10 @@ class Dispatch(Run):
             acceptance=accepted / max(steps, 1),
             seconds=self.seconds,
         )
+
+    @property
+    def evaluations(self):
+        return sum(int(state["n_evaluations"]) for state in self.states)
 
     def result(self, status):
         return self.past.replaced(
@@ -178,10 +183,10 @@ def withdraw(pending):
             del pending[future]
 
 
-def run_part(target, piece, rows, most_steps, stop=None):
+def run_part(target, piece, rows, most_evaluations, stop=None):
     """Continue `piece`, the result of some chains; what there is then, and the failure or None."""
     run = Run(piece, target, rows)
-    run.most_steps = most_steps
+    run.most_evaluations = most_evaluations
     reason, failure = run.drive(progress=False, stop=stop, keeper=Keeper(None, 0))
     return run.result("failed" if failure else reason), failure
 
@@ -212,13 +217,13 @@ known_targets: dict[str, Target] = {}  # of this worker, by digest
 one_at_a_time = threading.RLock()
 
 
-def run_sent(digest, payload, piece, rows, most_steps):
+def run_sent(digest, payload, piece, rows, most_evaluations):
     """As `run_part`, in a worker; None where it does not know the target of that digest."""
     target = known_target(digest, payload)
     if target is None:
         return None
     with one_at_a_time if target.serial else nullcontext():  # a worker may have several threads
-        result, failure = run_part(target, piece, rows, most_steps)
+        result, failure = run_part(target, piece, rows, most_evaluations)
     if isinstance(failure, Fault):
         failure.cause = portable_error(failure.cause)
     elif failure is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam import checkpoint
+from fastkam._core.engine import REJECTED
 from fastkam.errors import check_integer
 from fastkam.trace import Trace
 
@@ -94,7 +95,7 @@ class Result:
     @property
     def evaluations(self) -> int:
         """Evaluations of the density, the search for a start apart."""
-        return sum(int(state["t"]) for state in self.states)
+        return sum(int(state["n_evaluations"]) for state in self.states)
 
     @property
     def acceptance(self) -> NDArray[np.float64]:
@@ -103,7 +104,10 @@ class Result:
 
     @property
     def rejected(self) -> dict[str, NDArray[np.int64]]:
-        """Proposals without a density, {kind: (chains,)}: "nan", "outside" (-inf), "failed"."""
+        """Points without a density, {kind: (chains,)}.
+
+        "nan", "outside" (-inf), "failed"; "gradient" where only that is not finite.
+        """
         counts = np.array([state["n_rejected"] for state in self.states])
         return dict(zip(REJECTED, counts.T, strict=True))
 
@@ -210,9 +214,6 @@ class Result:
     def __getstate__(self):
         """A result travels without its target, which may not be able to."""
         return self.__dict__ | {"target": None}
-
-
-REJECTED = ("nan", "outside", "failed")
 
 
 def load(path: str | os.PathLike[str]) -> Result:

@@ -40,7 +40,7 @@ class Run:
         self.rows = rows
         self.begun = time.perf_counter()
         self.halt = threading.Event()
-        self.most_steps = NO_LIMIT
+        self.most_evaluations = NO_LIMIT
         self.trace = result.trace.grown(rows)
         warmup_rows = result.tune // result.thin if result.keep_warmup else 0
         self.warmup = result.warmup.grown(max(warmup_rows, result.warmup.rows))
@@ -62,7 +62,7 @@ class Run:
         reason, failure = "complete", None
         report = reporter(progress, self.total_steps())
         if stop is not None:
-            self.most_steps = min(self.most_steps, stop.most_steps(self.past.chains))
+            self.most_evaluations = min(self.most_evaluations, stop.most_evaluations(self.past.chains))
 
         def between():
             report(self.progress())
@@ -179,6 +179,10 @@ class Run:
             acceptance=sum(chain.n_accepted for chain in chains) / max(steps, 1),
             seconds=self.seconds,
         )
+
+    @property
+    def evaluations(self):
+        return sum(chain.n_evaluations for group in self.groups for chain in group.chains)
 
     @property
     def seconds(self):
@@ -314,7 +318,7 @@ class Members:
         return self.chains[0].t < self.run.past.tune
 
     def reached(self, rows):
-        if self.chains[0].t >= self.run.most_steps:
+        if all(chain.n_evaluations >= self.run.most_evaluations for chain in self.chains):
             return True
         return not self.tuning and all(self.run.trace.counts[k] >= rows for k in self.indices)
 
@@ -337,7 +341,7 @@ class Members:
             self.attach(rows)
             begun = time.perf_counter()
             t = self.chains[0].t
-            n = min(self.size, self.run.most_steps - t)
+            n = self.size
             snapshot = np.searchsorted(self.run.snapshots, t, side="right")
             if self.tuning:
                 n = min(n, self.run.snapshots[snapshot] - t)
@@ -345,7 +349,7 @@ class Members:
                 if not self.started:
                     self.engine.start()
                     self.started = True
-                self.engine.run(n)
+                self.engine.run(n, self.run.most_evaluations)
             except Fault as fault:
                 fault.chain = self.indices[fault.chain]
                 raise

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from fastkam._core.target import Target
 from fastkam.errors import check_array, check_integer, check_number, real_array
+from fastkam.gradient import check_start, needs_gradient
 from fastkam.progress import Progress
 from fastkam.recipe import TargetRecipe
 from fastkam.result import Result, check_bit_generator, load
@@ -108,6 +109,7 @@ def sample(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_interval: float = 60.0,
     executor: Executor | None = None,
+    check_gradient: bool = True,
     bit_generator: str = "PCG64",
 ) -> Result:
     """Draw from a density.
@@ -158,6 +160,9 @@ def sample(
     executor : concurrent.futures.Executor, optional
         Run each chain (all of them together, for a vectorized target) as a task of this executor.
         The target must be picklable, or a `TargetRecipe`.
+    check_gradient : bool
+        For samplers that use the gradient: compare it first with finite differences near the first
+        starting point, and warn where it is wrong (see `fastkam.check_gradient`).
     bit_generator : str
         A bit generator of numpy.random: PCG64, PCG64DXSM, Philox, SFC64 or MT19937.
 
@@ -186,11 +191,13 @@ def sample(
     check_options(checkpoint, checkpoint_interval, executor, progress)
     points = starting_points(x0, chains)
     d = points.shape[1]
-    target = as_target(target, d, vectorized=vectorized)
     chosen, plan, stop = as_sampler(sampler), as_schedule(schedule), as_stop(stop)
+    target = target_of(chosen, target, d, vectorized)
     chosen.check_run(plan, tune)
     plan.compiled(chosen, d, tune)
     chosen.build(points[0])  # refuses parameters that do not fit the dimension
+    if check_gradient and "logp_grad" in chosen.NEEDS:
+        check_start(target, points[0])
     threads = number_of_threads(threads, target)
     stat_names = tuple(chosen.kernel_class().STATS)
     empty = Result(
@@ -270,12 +277,21 @@ def resume(
         target = result.target
     if target is None:
         raise ValueError("target must be given: a result from a file does not hold the density")
-    target = as_target(target, result.d, vectorized=vectorized)
+    target = target_of(result.sampler, target, result.d, vectorized)
     return finish(result, target, rows, number_of_threads(threads, target), progress,
                   stop, checkpoint, checkpoint_interval, executor)
 
 
 # ---- arguments ----
+
+
+def target_of(sampler, target, d, vectorized):
+    """The target as this sampler needs it."""
+    gradient = "logp_grad" in sampler.NEEDS
+    made = as_target(target, d, vectorized=vectorized, gradient=gradient)
+    if gradient:
+        needs_gradient(made, type(sampler).__name__)
+    return made
 
 
 def starting_points(x0, chains):

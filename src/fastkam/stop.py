@@ -29,8 +29,8 @@ class StopRule:
         """Whether it must end now, between two milestones."""
         return False
 
-    def most_steps(self, chains: int) -> int:
-        """A number of steps a chain, warm-up included, after which the run certainly ends."""
+    def most_evaluations(self, chains: int) -> int:
+        """Evaluations a chain, warm-up included, after which the run certainly ends."""
         return NO_LIMIT
 
     def __or__(self, other: StopRule) -> Either:
@@ -82,9 +82,9 @@ class Evaluations(StopRule):
         check_integer("count", self.count, least=1)
 
     def met(self, run: Run) -> bool:
-        return run.progress().steps >= self.count
+        return run.evaluations >= self.count
 
-    def most_steps(self, chains: int) -> int:
+    def most_evaluations(self, chains: int) -> int:
         return -(-self.count // chains)
 
 
@@ -123,8 +123,8 @@ class Either(StopRule):
     def due(self, run: Run) -> bool:
         return self.one.due(run) or self.other.due(run)
 
-    def most_steps(self, chains: int) -> int:
-        return min(self.one.most_steps(chains), self.other.most_steps(chains))
+    def most_evaluations(self, chains: int) -> int:
+        return min(self.one.most_evaluations(chains), self.other.most_evaluations(chains))
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,8 @@ class Both(StopRule):
     def due(self, run: Run) -> bool:
         return self.one.due(run) and self.other.due(run)
 
-    def most_steps(self, chains: int) -> int:
-        return max(self.one.most_steps(chains), self.other.most_steps(chains))
+    def most_evaluations(self, chains: int) -> int:
+        return max(self.one.most_evaluations(chains), self.other.most_evaluations(chains))
 
 
 def as_stop(rule: StopRule | None) -> StopRule | None:

@@ -132,7 +132,7 @@ def test_resume_with_a_target_of_another_dimension():
 
 def test_every_argument_is_tried():
     """Those that take anything: a truth value."""
-    anything = {"vectorized", "keep_warmup"}
+    anything = {"vectorized", "keep_warmup", "check_gradient"}
     assert {name for name, *_ in SAMPLE} | anything == set(inspect.signature(fk.sample).parameters)
     assert set(RESUME) | {"vectorized", "result"} == set(inspect.signature(fk.resume).parameters)
 

@@ -77,7 +77,8 @@ def test_resume_in_a_new_process(library, tmp_path, name):
     for kind in ("python", "vectorized", "c"):
         target = with_gradient(kind, library)
         for thin in (1, 3):
-            options = {"sampler": short(name), "tune": 40, "chains": 2, "seed": 9, "thin": thin}
+            options = {"sampler": short(name), "tune": 40, "chains": 2, "seed": 9, "thin": thin,
+                       "check_gradient": False}
             whole = fk.sample(target, np.ones(D), draws=60, **options)
             keep(whole, fk.sample(target, np.ones(D), draws=23, **options), kind)
             if kind != "c":

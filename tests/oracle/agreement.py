@@ -1,9 +1,9 @@
 """Run a sampler and its reference on the same random numbers, and say where they part.
 
 Where the covariance of a proposal depends on x, a step x + L(x) e expands differences: the map is
-chaotic, and rounding of 1e-16 grows to 1e-10 within some 200 steps. So the samplers of KAM's family
-are compared in lockstep: each proposal is compared, to the full tolerance, and then taken over;
-what the reference learns and remembers stays its own to the end.
+chaotic, and rounding of 1e-16 grows to 1e-10 within some 200 steps. So the samplers whose reference
+says `lockstep` are compared point by point: each point looked at is compared, to the full
+tolerance, and then taken over; what the reference learns and remembers stays its own to the end.
 """
 
 import numpy as np
@@ -42,6 +42,24 @@ TARGETS = {"correlated": (correlated, 2), "five": (five, 5), "modes": (modes, 2)
            "holes": (holes, 2)}
 
 
+def grad_correlated(x):
+    return -np.array([x[0] - 0.6 * x[1], x[1] - 0.6 * x[0]]) / 0.64
+
+
+def grad_five(x):
+    return -0.5 * (FIVE + FIVE.T) @ x
+
+
+def grad_modes(x):
+    left, right = x - [-8, 0], x - [8, 0]
+    p = np.exp(-left @ left + np.log(2) - modes(x))
+    return -2 * p * left - 0.5 * (1 - p) * right
+
+
+GRADIENTS = {"correlated": grad_correlated, "five": grad_five, "modes": grad_modes,
+             "holes": grad_correlated}
+
+
 def compare(name, sampler, target, **options):
     """Assert that sampler and reference agree to the end."""
     found = disagreement(REFERENCES[name], sampler, target, **options)
@@ -54,19 +72,19 @@ def disagreement(reference, sampler, target, *, tune, draws, thin=1, schedule=No
     Relative to numbers of size 1 or more, absolute below. Proposals, states, log densities,
     acceptance probabilities, decisions, the sampler's own statistics, and its state at the end.
     """
-    logp, d = TARGETS[target]
+    (logp, d), grad = TARGETS[target], GRADIENTS[target]
     x0, schedule = np.full(d, 0.3), schedule or Finite()
-    trace, warmup, state, proposals = run(logp, x0, sampler=sampler, tune=tune, draws=draws,
-                                          thin=thin, schedule=schedule, seed=seed)
+    trace, warmup, state, points = run(logp, grad, x0, sampler=sampler, tune=tune, draws=draws,
+                                       thin=thin, schedule=schedule, seed=seed)
     other = reference(sampler, x0)
     calendar = Calendar(schedule.gain or sampler.default_gain(d), schedule.start, schedule.rarity)
     rows = other.run(
         logp, x0, int(state["t"]), generator(seed), calendar,
         stop=tune if isinstance(schedule, Finite) else np.inf,
-        proposals=proposals if issubclass(reference, REFERENCES["kam"]) else None,
+        points=points if reference.lockstep else None, grad=grad,
     )
-    if found := differ(proposals, rows.pop("y")):
-        return f"step {found[0]}: y differs by {found[1]}"
+    if found := differ(points, rows.pop("y")):
+        return f"evaluation {found[0]}: y differs by {found[1]}"
     t = np.arange(1, len(rows["x"]) + 1)
     kept = rows.pop("keep") & (t % thin == 0)
     for phase, ours, part in (("warm-up", warmup, t <= tune), ("draw", trace, t > tune)):
@@ -84,15 +102,15 @@ def generator(seed, chain=0, chains=1):
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed).spawn(chains)[chain]))
 
 
-def run(logp, x0, **options):
-    """(draws, warm-up, state, proposals) of one chain."""
+def run(logp, grad, x0, **options):
+    """(draws, warm-up, state, points looked at) of one chain."""
     points = []
 
     def recording(x):
         points.append(x.copy())
-        return logp(x)
+        return logp(x), grad(x)
 
-    result = fk.sample(recording, x0, chains=1, progress=False, **options)
+    result = fk.sample(recording, x0, chains=1, progress=False, check_gradient=False, **options)
     phases = [{"x": part.draws[0]} | {name: v[0] for name, v in part.stats.items()}
               for part in (result, result.warmup)]
     return *phases, result.states[0], np.array(points[1:])      # the first is x0

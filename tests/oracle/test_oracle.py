@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from agreement import TARGETS, compare, differ, disagreement, generator
+from agreement import GRADIENTS, TARGETS, compare, differ, disagreement, generator
 
 import fastkam as fk
 from fastkam._core.engine import ChainState, Group
@@ -69,6 +69,8 @@ def test_schedules(name, schedule):
     ("arwm", {"safe_weight": 0.4, "safe_scale": 0.7}),
     ("cholam", {"mask": "product", "cov": 1.0, "delta": 2.0, "scale_gain": 0.01}),
     ("cholam", {"mean_gain": 0.01, "cov": 1e-4, "floor": 0.05}),
+    ("mala", {"cov": [0.5, 2.0], "step_size": 0.1, "target_acceptance": 0.7}),
+    ("mala", {"cov": [[2.0, 0.7], [0.7, 0.5]]}),
 ], ids=str)
 def test_parameters(name, options):
     compare(name, SAMPLERS[name](**options), "correlated", tune=1500, draws=500)
@@ -147,14 +149,17 @@ def test_inverse_temperature(name):
     """pi^beta: with beta a power of 2, the same bits as from the density raised by hand."""
     states = []
     for beta, factor in ((0.25, 1.0), (1.0, 0.25)):
-        target = fk.as_target(lambda x, factor=factor: factor * TARGETS["five"][0](x), 5)
+        def pair(x, factor=factor):
+            return factor * TARGETS["five"][0](x), factor * GRADIENTS["five"](x)
+
+        target = fk.as_target(pair, 5, gradient=True)
         chain = ChainState(default(name).build(np.zeros(5)), np.random.PCG64(1), np.zeros(5), beta)
         group = Group(target.bind(), [chain], (0.01, 0.0, 0.0, 1.0, 0, 400, 0.0))
         group.start()
         group.run(800)
         states.append(chain.state())
     for field, value in states[0].items():
-        if field not in ("logp_x", "logp_y"):
+        if field not in ("logp_x", "logp_y", "grad_x", "grad_y"):
             np.testing.assert_array_equal(value, states[1][field], err_msg=field)
     assert states[0]["n_accepted"] > 10
 

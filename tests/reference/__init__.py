@@ -15,6 +15,7 @@ from reference.cholesky import CholeskyAdaptiveMetropolis
 from reference.cyclical import CyclicalKernelAdaptiveMetropolis
 from reference.kernel_adaptive import KernelAdaptiveMetropolis
 from reference.kernel_pca import KernelPCAMetropolis
+from reference.langevin import MALA
 from reference.robust import RandomWalk, RobustAdaptiveMetropolis
 
 REFERENCES = {
@@ -28,4 +29,5 @@ REFERENCES = {
     "kam": KernelAdaptiveMetropolis,
     "kpca": KernelPCAMetropolis,
     "ckam": CyclicalKernelAdaptiveMetropolis,
+    "mala": MALA,
 }

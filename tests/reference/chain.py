@@ -8,10 +8,12 @@ import numpy as np
 class Reference:
     """One sampler's moves and memory.
 
+    A sampler of one evaluation a step has propose and log_q; others have a `step` of their own.
     `s` is the sampler's parameter object, `x0` the start, (d,).
     """
 
     keep = True  # whether the state after this step is a draw
+    lockstep = False  # whether the points looked at are to be taken over from the sampler
     t = 0  # steps made
 
     def __init__(self, s, x0):
@@ -38,34 +40,51 @@ class Reference:
         """What the compiled kernel records, by the same names."""
         return {}
 
-    def run(self, logp, x, steps, rng, calendar, stop=inf, proposals=None):
+    def step(self, x, lp, rng):
+        """(y, log pi(y), log of the acceptance ratio, whether y is accepted)."""
+        y = self.propose(x, rng)
+        E = rng.standard_exponential()
+        y, lp_y = self.look(y)
+        log_ratio = lp_y - lp + self.log_q(x, y) if lp_y > -inf else -inf
+        log_ratio = -inf if isnan(log_ratio) else log_ratio
+        return y, lp_y, log_ratio, log_ratio > -E
+
+    def look(self, y):
+        """(y, log pi(y)), -inf where there is no density; the next of the given points replaces y.
+
+        Gradients are for the asking: `self.grad(y)`.
+        """
+        self.looked.append(y)
+        if self.points is not None:
+            y = self.points[len(self.looked) - 1]
+        lp = self.logp(y)
+        return y, lp if np.isfinite(lp) else -inf
+
+    def run(self, logp, x, steps, rng, calendar, stop=inf, points=None, grad=None):
         """`steps` steps from `x`; {name: (steps, ...)} of what happened, a row each.
 
-        With `proposals` (steps, d), each y is recorded as it is proposed here, and then replaced.
+        Under "y" are the points looked at. With `points`, each is recorded as it is here, and then
+        replaced.
         """
+        self.logp, self.grad, self.points, self.looked = logp, grad, points, []
         rows, lp = [], logp(x)
         for self.t in range(steps):
             if self.t == stop == 0:
                 self.freeze()
-            own = y = self.propose(x, rng)
-            if proposals is not None:
-                y = proposals[self.t]
-            lp_y = logp(y)
-            E = rng.standard_exponential()
-            log_ratio = lp_y - lp + self.log_q(x, y) if np.isfinite(lp_y) else -inf
-            alpha = 0.0 if isnan(log_ratio) else exp(min(0.0, log_ratio))
-            accepted = log_ratio > -E
-            gain = calendar.gain_at(self.t)
-            if gain is not None and self.t < stop:
-                self.adapt(x, y, alpha, accepted, gain, rng)
+            self.gain = calendar.gain_at(self.t) if self.t < stop else None
+            y, lp_y, log_ratio, accepted = self.step(x, lp, rng)
+            alpha = exp(min(0.0, log_ratio))
+            if self.gain is not None:
+                self.adapt(x, y, alpha, accepted, self.gain, rng)
             if accepted:
                 x, lp = y, lp_y
-            rows.append({"x": x, "y": own, "logp": lp, "alpha": alpha, "accepted": accepted,
+            rows.append({"x": x, "logp": lp, "alpha": alpha, "accepted": accepted,
                          "keep": self.keep} | self.stats())
             if self.t + 1 == stop:
                 self.t += 1
                 self.freeze()
-        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+        rows = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+        return rows | {"y": np.array(self.looked)}
 
 
 class Calendar:

@@ -10,6 +10,8 @@ from reference.kernels import gradient
 class KernelAdaptiveMetropolis(Reference):
     """y ~ N(x, R(x)),  R(x) = gamma^2 I + nu^2 M H M',  M = 2 [grad_x k(x, z_i)]_i."""
 
+    lockstep = True
+
     def __init__(self, s, x0):
         super().__init__(s, x0)
         self.median = getattr(s.kernel, "length", 1.0) == "median"

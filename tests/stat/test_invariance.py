@@ -8,6 +8,7 @@ import pytest
 
 from fastkam import kernels, targets
 from fastkam.samplers import (
+    MALA,
     SAMPLERS,
     CyclicalKernelAdaptiveMetropolis,
     KernelAdaptiveMetropolis,
@@ -96,6 +97,10 @@ class DriftingWalk(RandomWalk):
     KERNEL = "broken.DriftingWalk"
 
 
+class UncorrectedLangevin(MALA):
+    KERNEL = "broken.UncorrectedLangevin"
+
+
 @pytest.mark.parametrize(
     "sampler",
     [
@@ -104,6 +109,7 @@ class DriftingWalk(RandomWalk):
         StaleReverse(**SMALL["kam"]),
         PCAWithoutHastings(**SMALL["kpca"]),
         DriftingWalk(),
+        UncorrectedLangevin(),
     ],
     ids=lambda sampler: type(sampler).__name__,
 )

@@ -35,8 +35,22 @@ def logp(x):
     return -0.5 * w @ w
 
 
+def grad(x):
+    return np.linalg.solve(COV, MEAN - x)
+
+
 def logp_isotropic(x):
     return -0.5 * (x - MEAN) @ (x - MEAN)
+
+
+def acceptance_of_langevin(step, n=400_000):
+    """E alpha of y ~ N(x - s^2/2 x, s^2 I) on N(0, I), by as many draws as make its error small."""
+    rng = np.random.default_rng(9)
+    x, e = rng.standard_normal((2, n, 3))
+    y = (1 - step**2 / 2) * x + step * e
+    back = x - (1 - step**2 / 2) * y
+    log_ratio = 0.5 * (x**2 - y**2 + e**2 - back**2 / step**2).sum(axis=1)
+    return np.exp(np.minimum(0, log_ratio)).mean()
 
 
 def moments(before, after):
@@ -76,6 +90,8 @@ RIGHT = {
     "kam": (WALK | {"history": 2}, {}, scalar("log_nu")),
     "kpca": (WALK | {"history": 2, "subsample": 1, "components": 1}, {}, scalar("log_nu")),
     "ckam": (WALK | {"cycle": 4, "beta": 0.5, "step_gain": GAIN}, {}, scalar("log_nu")),
+    "mala": ({"cov": COV, "step_size": 1.1, "target_acceptance": acceptance_of_langevin(1.1)}, {},
+             scalar("log_s")),
 }
 
 
@@ -88,12 +104,14 @@ def updates(name, options, state, measure, *, seed=1):
     before = kernel.state() | state
     chain = ChainState(kernel, np.random.PCG64(seed), MEAN)
     gain = 1.0 if name == "ckam" else GAIN      # that of ckam is its step_gain
-    group = Group(as_target(density, 3).bind(), [chain], (gain, 0.0, 0.0, 1.0, 0, None, 0.0))
+    target = as_target(lambda x: (density(x), grad(x)), 3, gradient=True)
+    group = Group(target.bind(), [chain], (gain, 0.0, 0.0, 1.0, 0, None, 0.0))
     start = chain.state() | {f"kernel.{field}": value for field, value in before.items()}
     rows = []
     for e in np.random.default_rng(seed + 1).standard_normal((REPLICATES, 3)):
         x = MEAN + (e if isotropic else FACTOR @ e)
-        chain.restore(start | {"x": x, "logp_x": np.array(density(x)), "t": np.array(10 ** 4)})
+        chain.restore(start | {"x": x, "logp_x": np.array(density(x)), "grad_x": grad(x),
+                               "t": np.array(10 ** 4)})
         group.run(1)
         rows.append(measure(before, kernel.state()) / GAIN)
     return np.array(rows)
@@ -137,6 +155,7 @@ def test_both_masks(mask):
     ("am", {"cov": 1.1 * COV}), ("rbam", {"cov": 1.1 * COV}), ("gam", {"scale": 1.1 * SCALE}),
     ("rbam", {"mean": MEAN + 0.1}), ("cholam", {"cov": 1.1 * COV}), ("kam", {"noise": 1.2}),
     ("ram", {"cov": SCALE * COV + np.diag([0, 0, 0.3])}), ("ckam", {"noise": 1.2}),
+    ("mala", {"step_size": 1.0}),
 ])
 def test_a_wrong_answer_is_none(name, wrong):
     options, state, measure = RIGHT[name]

@@ -2,26 +2,29 @@
 
 A step that cannot be finished, because the target failed or was interrupted, is left pending: the
 proposal is kept, and the next run begins with its evaluation. So a chain can be stopped at any
-evaluation and go on bit for bit as if it had not been.
+evaluation and go on bit for bit as if it had not been. Chains of a group that have been answered
+while another still waits keep their answer.
 """
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.math cimport INFINITY, ceil, exp, isfinite, isnan, pow
+from libc.math cimport INFINITY, ceil, exp, isfinite, isnan, log, pow
 from libc.limits cimport INT_MIN
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport copy
+from fastkam._core.kernel cimport AGAIN, DECIDED, FATAL, Chain, Kernel
+from fastkam._core.linalg cimport all_finite, copy
 from fastkam._core.rng cimport bitgen_t, normals, random_standard_exponential
 from fastkam._core.target cimport Target
+from fastkam.target cimport fk_target
 
 from fastkam._core.kernel import zeros
 
 import numpy as np
 
-REJECTED = ("nan", "outside", "failed")     # log density NaN, -inf, target's code > 0
+# log density NaN, -inf; target's code > 0; an element of the gradient that is not finite
+REJECTED = ("nan", "outside", "failed", "gradient")
 N_SEARCH = 100                              # points tried where x0 has no finite density
 
 INFINITE = INT_MIN                          # the code of a log density of +inf
@@ -58,6 +61,11 @@ cdef class ChainState:
         self.c.beta = beta
         self.c.x = &self.x[0]
         self.c.y = &self.y[0]
+        if kernel.gradient:
+            self.grad_x = zeros(d)
+            self.grad_y = zeros(d)
+            self.c.grad_x = &self.grad_x[0]
+            self.c.grad_y = &self.grad_y[0]
         self.c.logp_x = np.nan
         self.c.keep = 1
 
@@ -81,8 +89,13 @@ cdef class ChainState:
         return self.n_accepted
 
     @property
+    def n_evaluations(self):
+        """Evaluations of the density in the steps made."""
+        return self.n_evaluations
+
+    @property
     def rejected(self):
-        """How many proposals had no density, by kind."""
+        """How many points had no density, by kind."""
         return dict(zip(REJECTED, np.asarray(self.n_rejected).tolist(), strict=True))
 
     @property
@@ -145,11 +158,14 @@ cdef class ChainState:
             "x": np.array(self.x), "y": np.array(self.y),
             "n_rejected": np.array(self.n_rejected), "offending": np.array(self.offending),
             "logp_x": self.c.logp_x, "logp_y": self.c.logp_y, "log_q": self.c.log_q,
-            "E": self.E, "accepted": self.c.accepted, "keep": self.c.keep,
-            "t": self.c.t, "pending": self.pending, "frozen": self.frozen,
+            "E": self.c.E, "alpha": self.c.alpha, "accepted": self.c.accepted,
+            "keep": self.c.keep, "adapting": self.c.adapting, "t": self.c.t,
+            "pending": self.pending, "answer": self.answer, "frozen": self.frozen,
             "n_adapted": self.n_adapted, "next_adaptation": self.next_adaptation,
-            "n_accepted": self.n_accepted,
+            "n_accepted": self.n_accepted, "n_evaluations": self.n_evaluations,
         }
+        if self.kernel.gradient:
+            state |= {"grad_x": np.array(self.grad_x), "grad_y": np.array(self.grad_y)}
         state |= {f"kernel.{name}": value for name, value in self.kernel.state().items()}
         state |= {f"adaptation.{name}": value.copy() for name, value in self.history.items()}
         return {name: np.asarray(value) for name, value in state.items()}
@@ -162,19 +178,24 @@ cdef class ChainState:
         np.asarray(self.offending)[:] = state["offending"]
         self.c.logp_x, self.c.logp_y, self.c.log_q = (
             state["logp_x"], state["logp_y"], state["log_q"])
-        self.E = state["E"]
+        self.c.E, self.c.alpha = state["E"], state["alpha"]
         self.c.accepted, self.c.keep = state["accepted"], state["keep"]
-        self.c.t = state["t"]
-        self.pending, self.frozen = state["pending"], state["frozen"]
+        self.c.t, self.c.adapting = state["t"], state["adapting"]
+        self.pending, self.answer = state["pending"], state["answer"]
+        self.frozen = state["frozen"]
+        if self.kernel.gradient:
+            np.asarray(self.grad_x)[:] = state["grad_x"]
+            np.asarray(self.grad_y)[:] = state["grad_y"]
         self.n_adapted, self.next_adaptation = state["n_adapted"], state["next_adaptation"]
         self.n_accepted = state["n_accepted"]
+        self.n_evaluations = state["n_evaluations"]
         self.history = {name: np.array(state[f"adaptation.{name}"]) for name in self.history}
         self.kernel.restore({name[len("kernel."):]: value for name, value in state.items()
                              if name.startswith("kernel.")})
 
     # ---- the parts of a step ----
 
-    cdef int begin(self) except -1 nogil:
+    cdef int begin(self, const Schedule *schedule) except -1 nogil:
         """Propose, unless a proposal is pending, and draw E = -log U for the decision.
 
         E is drawn whatever the density turns out to be, so that the stream does not depend on it;
@@ -182,15 +203,17 @@ cdef class ChainState:
         otherwise wait for the elements just stored (20 ns a step).
         """
         if not self.pending:
+            self.answer = AGAIN
+            self.c.adapting = schedule.start <= self.c.t < schedule.stop and (
+                schedule.rarity <= 0 or self.c.t >= self.next_adaptation)
             self.kernel.propose(&self.c)
-            self.E = random_standard_exponential(self.c.rng)
+            self.c.E = random_standard_exponential(self.c.rng)
             self.pending = True
         return 0
 
     cdef int judge(self, int rc, double logp) noexcept nogil:
         """Sort the density at y into good and rejected (status); a fatal one answers its code."""
-        self.c.logp_y = logp
-        self.status = GOOD
+        self.c.logp_y = -INFINITY
         if rc < 0:
             return rc
         if rc > 0:
@@ -201,6 +224,22 @@ cdef class ChainState:
             self.status = 1
         elif logp == INFINITY:
             return INT_MIN
+        elif self.c.grad_y != NULL and not all_finite(self.c.d, self.c.grad_y):
+            self.status = 3
+        else:
+            self.status = GOOD
+            self.c.logp_y = logp
+        return 0
+
+    cdef int consider(self) except -1 nogil:
+        """Let the kernel see the density at y, if it waits for it; a fatal code, or 0."""
+        cdef int answer
+        if self.answer == AGAIN:
+            answer = self.kernel.consider(&self.c)
+            if answer == FATAL:     # the same evaluation is made again when the run goes on
+                return self.c.code
+            self.n_evaluations += answer == AGAIN
+            self.answer = answer
         return 0
 
     cdef void publish(self) noexcept nogil:
@@ -208,30 +247,30 @@ cdef class ChainState:
         if self.trace.filled != NULL:
             self.trace.filled[0] = self.trace.count
 
-    cdef bint is_full(self) noexcept nogil:
-        return self.trace.count >= self.trace.capacity > 0
+    cdef bint is_full(self, int64_t most_evaluations) noexcept nogil:
+        return (self.trace.count >= self.trace.capacity > 0
+                or self.n_evaluations >= most_evaluations)
 
     cdef int finish(self, const Schedule *schedule) except -1 nogil:
         """Decide, adapt, move, record."""
         cdef Chain *c = &self.c
-        cdef double log_ratio = -INFINITY
-        if self.status == GOOD:
-            if self.kernel.asymmetric:
-                self.kernel.reverse(c)
-            log_ratio = c.beta * (c.logp_y - c.logp_x) + c.log_q
+        if self.answer == DECIDED:
+            self.log_ratio = log(c.alpha)
         else:
-            self.reject()
-        if isnan(log_ratio):        # a proposal density overflowed
-            log_ratio = -INFINITY
-        self.log_ratio = log_ratio
-        c.accepted = self.E > -log_ratio
-        if schedule.start <= c.t < schedule.stop:
+            self.log_ratio = c.beta * (c.logp_y - c.logp_x) + c.log_q
+            if isnan(self.log_ratio):       # a proposal density overflowed
+                self.log_ratio = -INFINITY
+            c.accepted = c.E > -self.log_ratio
+        if c.adapting:
             self.adapt(schedule)
         if c.accepted:
             copy(c.d, c.y, c.x)
             c.logp_x = c.logp_y
+            if c.grad_x != NULL:
+                copy(c.d, c.grad_y, c.grad_x)
             self.n_accepted += 1
         c.t += 1
+        self.n_evaluations += 1
         self.pending = False
         self.record()
         if c.t == schedule.stop:
@@ -240,23 +279,25 @@ cdef class ChainState:
         return 0
 
     cdef int adapt(self, const Schedule *schedule) except -1 nogil:
-        """Let the kernel learn, if this step is one of the schedule's."""
+        """Let the kernel learn, with the gain of the schedule."""
         cdef double gain
         if schedule.rarity > 0:
-            if self.c.t < self.next_adaptation:
-                return 0
             self.next_adaptation = schedule.start - 1 + <int64_t>ceil(
                 pow(self.n_adapted + 2.0, 1.0 + schedule.rarity))
         self.n_adapted += 1
-        self.c.alpha = 1.0 if self.log_ratio >= 0 else exp(self.log_ratio)
+        if self.answer != DECIDED:
+            self.c.alpha = 1.0 if self.log_ratio >= 0 else exp(self.log_ratio)
         gain = schedule.c
         if schedule.k != 0:
             gain *= pow(schedule.offset + self.n_adapted, -schedule.k)
         return self.kernel.adapt(&self.c, min(gain, schedule.cap))
 
-    cdef void reject(self) noexcept nogil:
-        """Count a proposal without a density, and keep the first points of each kind."""
-        cdef int64_t n = self.n_rejected[self.status]
+    cdef void count_rejection(self) noexcept nogil:
+        """Count the point if it has no density, and keep the first points of each kind."""
+        cdef int64_t n
+        if not self.pending or self.answer != AGAIN or self.status == GOOD:
+            return
+        n = self.n_rejected[self.status]
         if n < N_KEPT:
             memcpy(&self.offending[self.status, n, 0], self.c.y, self.c.d * sizeof(double))
         self.n_rejected[self.status] += 1
@@ -302,6 +343,14 @@ cdef class Group:
         self.pointers = <void **>calloc(self.K, sizeof(void *))
         if self.pointers == NULL:
             raise MemoryError
+        self.considers = chains[0].kernel.considers
+        self.gradient = chains[0].kernel.gradient or (
+            target.c.logp == NULL and target.c.batch == NULL)
+        self.gradients = zeros((self.K, target.c.dim))
+        if self.considers:
+            self.some_points = zeros((self.K, target.c.dim))
+            self.some_gradients = zeros((self.K, target.c.dim))
+            self.some_values = zeros(self.K)
         for i in range(self.K):
             s = chains[i]
             np.asarray(self.points)[i] = s.y
@@ -309,6 +358,11 @@ cdef class Group:
             s.c.target = &target.c
             s.c.y = &self.points[i, 0]      # proposals stand together, for the batch call
             s.y = self.points[i]
+            if s.kernel.gradient:
+                np.asarray(self.gradients)[i] = s.grad_y
+                s.c.grad_y = &self.gradients[i, 0]
+                s.grad_y = self.gradients[i]
+            s.c.end_of_adaptation = self.schedule.stop
 
     def __dealloc__(self):
         free(self.pointers)
@@ -352,6 +406,7 @@ cdef class Group:
                         np.asarray(s.y)[:] = origins[k] + width * np.asarray(s.y)
                     else:
                         s.y[:] = s.x
+                    s.answer = AGAIN
             if not todo:
                 return
             PyErr_CheckSignals()    # a hundred evaluations may take long
@@ -366,13 +421,19 @@ cdef class Group:
                 if not isfinite(s.c.logp_x) and s.status == GOOD:
                     s.c.logp_x = s.c.logp_y
                     s.x[:] = s.y
+                    if s.kernel.gradient:
+                        s.grad_x[:] = s.grad_y
         for k, s in enumerate(self.chains):
             if not isfinite(s.c.logp_x):
                 raise Fault(k, origins[k], 0)
 
-    def run(self, int64_t n):
-        """At most n steps, fewer where the trace is full; the number made. Raises Fault."""
+    def run(self, int64_t n, int64_t most_evaluations=INT64_MAX):
+        """At most n steps; the number made. Raises Fault.
+
+        Fewer where every chain's trace is full or its evaluations, in all, are so many.
+        """
         cdef int fault, k
+        self.most_evaluations = most_evaluations
         try:
             if self.target.needs_gil:
                 fault = self.advance(n)
@@ -397,31 +458,83 @@ cdef class Group:
         self.done = 0
         while self.done < n:
             for k in range(self.K):
-                (<ChainState>self.pointers[k]).begin()
-            if self.evaluate():
+                (<ChainState>self.pointers[k]).begin(&self.schedule)
+            if self.settle():
                 return 1
             full = True
             for k in range(self.K):
                 (<ChainState>self.pointers[k]).finish(&self.schedule)
-                full = full and (<ChainState>self.pointers[k]).is_full()
+                full = full and (<ChainState>self.pointers[k]).is_full(self.most_evaluations)
             self.done += 1
             if full:
                 break
         return 0
 
+    cdef int settle(self) except -1 nogil:
+        """Evaluate until every chain can decide; 1 where the run must stop."""
+        cdef int k, waiting = 1
+        if not self.considers:
+            return self.evaluate()
+        while waiting:
+            if self.evaluate():
+                return 1
+            waiting = 0
+            for k in range(self.K):
+                self.code = (<ChainState>self.pointers[k]).consider()
+                if self.code:
+                    self.failed = k
+                    return 1
+                waiting += (<ChainState>self.pointers[k]).answer == AGAIN
+        return 0
+
     cdef int evaluate(self) noexcept nogil:
-        """log pi at every proposal; 1 where the run must stop."""
-        cdef int k, rc
-        cdef bint batched = self.target.c.logp == NULL
+        """log pi at the point of every chain that waits; 1 where the run must stop."""
+        cdef const fk_target *target = &self.target.c
+        cdef int k, rc = 0
+        cdef bint batched = target.logp == NULL and target.batch != NULL
         if batched:
-            rc = self.target.c.batch(self.K, self.target.c.dim, &self.points[0, 0], NULL,
-                                     &self.values[0], self.target.c.data)
+            rc = self.evaluate_batch()
         for k in range(self.K):
-            if not batched:
-                rc = self.target.c.logp(self.target.c.dim, &self.points[k, 0], &self.values[k],
-                                        self.target.c.data)
+            if (<ChainState>self.pointers[k]).answer != AGAIN:
+                continue
+            if batched:
+                pass
+            elif self.gradient:
+                rc = target.logp_grad(target.dim, &self.points[k, 0], &self.gradients[k, 0],
+                                      &self.values[k], target.data)
+            else:
+                rc = target.logp(target.dim, &self.points[k, 0], &self.values[k], target.data)
             self.code = (<ChainState>self.pointers[k]).judge(rc, self.values[k])
             if self.code:
                 self.failed = k
                 return 1
+        for k in range(self.K):
+            (<ChainState>self.pointers[k]).count_rejection()
         return 0
+
+    cdef int evaluate_batch(self) noexcept nogil:
+        """Values and gradients of all chains that wait, in one call; their rows are gathered for it."""
+        cdef const fk_target *target = &self.target.c
+        cdef size_t d = target.dim, m = 0
+        cdef int k, rc
+        for k in range(self.K):
+            m += (<ChainState>self.pointers[k]).answer == AGAIN
+        if m == <size_t>self.K:
+            return target.batch(m, d, &self.points[0, 0],
+                                &self.gradients[0, 0] if self.gradient else NULL,
+                                &self.values[0], target.data)
+        m = 0
+        for k in range(self.K):
+            if (<ChainState>self.pointers[k]).answer == AGAIN:
+                copy(d, &self.points[k, 0], &self.some_points[m, 0])
+                m += 1
+        rc = target.batch(m, d, &self.some_points[0, 0],
+                          &self.some_gradients[0, 0] if self.gradient else NULL,
+                          &self.some_values[0], target.data)
+        m = 0
+        for k in range(self.K):
+            if (<ChainState>self.pointers[k]).answer == AGAIN:
+                copy(d, &self.some_gradients[m, 0], &self.gradients[k, 0])
+                self.values[k] = self.some_values[m]
+                m += 1
+        return rc

@@ -14,6 +14,7 @@ import ctypes
 SIGNATURES = (
     "double (int n, double *x, void *user_data)", "double (int n, double *x)",
     "int (size_t n, const double *x, double *logp, void *data)",
+    "int (size_t n, const double *x, double *grad, double *logp, void *data)",
 )
 # how ctypes, cffi and numba spell size_t; ctypes knows only the type that it is an alias of
 SIZE_T = {"size_t", "uintptr_t", ctypes.c_size_t.__name__.removeprefix("c_"),
@@ -40,7 +41,7 @@ cdef int call_plain(size_t n, const double *x, double *logp, void *data) noexcep
 
 
 cdef class CFunctionTarget(Target):
-    """A pointer to a C function, of SciPy's signature or of ours."""
+    """A pointer to a C function, of SciPy's signature or of `fastkam/target.h`."""
     cdef Foreign foreign
 
     def __init__(self, function, size_t dim, user_data, thread_safe):
@@ -64,6 +65,9 @@ cdef class CFunctionTarget(Target):
             self.c.logp = call_plain
         elif result == "int" and first in SIZE_T and others == "double*,double*,void*":
             self.c.logp = <fk_logp_fn>self.foreign.function
+            self.c.data = self.foreign.user_data
+        elif result == "int" and first in SIZE_T and others == "double*,double*,double*,void*":
+            self.c.logp_grad = <fk_logp_grad_fn>self.foreign.function
             self.c.data = self.foreign.user_data
         else:
             raise TypeError(f"the C function is a {signature!r}; it must be one of "
@@ -136,8 +140,8 @@ cdef class CapsuleTarget(Target):
                             f"this version of fastkam knows abi {FK_TARGET_ABI}")
         if other.dim < 1:
             raise ValueError(f"the target of {provider!r} has dimension 0")
-        if other.logp == NULL and other.batch == NULL:
-            raise ValueError(f"the target of {provider!r} has neither logp nor batch")
+        if other.logp == NULL and other.logp_grad == NULL and other.batch == NULL:
+            raise ValueError(f"the target of {provider!r} has none of logp, logp_grad and batch")
         self.c = other[0]
         self.owner = (provider, capsule)
         self.kind = "capsule"

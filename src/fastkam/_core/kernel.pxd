@@ -11,19 +11,32 @@ cdef struct Chain:              # all that a kernel may touch
     double beta                 # inverse temperature: the law sampled is pi^beta
     double *x                   # (d,) current point
     double *y                   # (d,) proposed point
+    double *grad_x              # (d,) gradient of log pi; NULL where the kernel asks for none
+    double *grad_y
     double logp_x
-    double logp_y
+    double logp_y               # -inf where y has no density (or no gradient): grad_y is then void
     double log_q                # log q(x|y) - log q(y|x)
-    double alpha                # its acceptance probability, for adapt
+    double E                    # -log U of the decision: accepted if E > -log(ratio)
+    double alpha                # the acceptance probability, for adapt
     int accepted                # whether the last proposal was accepted
     int keep                    # whether the state after this step is a draw
+    int adapting                # whether this step ends with adapt
+    int code                    # of the target, for FATAL
     int64_t t                   # steps made
+    int64_t end_of_adaptation   # the t from which on the kernel is frozen
+
+cdef enum:                      # what consider answers
+    DECIDE = 0                  # log_q is complete: the engine decides
+    AGAIN = 1                   # y is another point now: evaluate it, and consider again
+    DECIDED = 2                 # accepted, alpha and, if accepted, y, logp_y, grad_y are set
+    FATAL = 3                   # the target answered `code` < 0 to the kernel itself
 
 cdef class Kernel:
     cdef readonly Py_ssize_t d
-    cdef readonly bint asymmetric           # log_q is completed by reverse
+    cdef readonly bint considers            # consider is called
+    cdef readonly bint gradient             # grad_x and grad_y are wanted
     cdef int propose(self, Chain *c) except -1 nogil
-    cdef int reverse(self, Chain *c) except -1 nogil
+    cdef int consider(self, Chain *c) except -1 nogil
     cdef int adapt(self, Chain *c, double gain) except -1 nogil
     cdef int freeze(self, Chain *c) except -1 nogil
     cdef void record(self, Chain *c, double *row) noexcept nogil

@@ -1,16 +1,21 @@
-"""The contract of a sampler: fields, propose, reverse, adapt, freeze.
+"""The contract of a sampler: fields, propose, consider, adapt, freeze.
 
 A step of the engine is
 
     propose            fills y and log_q
-    (the engine)       log pi(y)
-    reverse            completes log_q, where that needs y's neighbourhood (asymmetric kernels)
+    (the engine)       log pi(y), and its gradient for kernels of gradients
+    consider           completes log_q, where that needs y's neighbourhood; or fills y with another
+                       point and answers AGAIN: it is evaluated and considered in its turn
     (the engine)       alpha = min(1, exp(beta (log pi(y) - log pi(x)) + log_q)), decision
     adapt              while the schedule says so; it sees x, y, alpha, accepted; x has not moved
     (the engine)       x <- y if accepted, record
 
+A kernel that decides by itself answers DECIDED. All chains of a group are evaluated together at
+each AGAIN, so that a density of many points at once serves kernels of many evaluations too; and a
+run may end at any evaluation, so whatever `consider` keeps from one call to the next is a field.
+
 The draws of a step come from the chain's generator in this order: those of propose, one
-exponential variate for the decision, those of adapt.
+exponential variate for the decision, those of consider, those of adapt.
 """
 import numpy as np
 
@@ -62,8 +67,8 @@ cdef class Kernel:
         with gil:
             raise TypeError(f"{type(self).__name__} has no propose")
 
-    cdef int reverse(self, Chain *c) except -1 nogil:
-        return 0
+    cdef int consider(self, Chain *c) except -1 nogil:
+        return DECIDE
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         return 0

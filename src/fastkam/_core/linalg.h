@@ -32,6 +32,30 @@ static inline void fk_add_Lz(ptrdiff_t d, double a, const double *restrict L,
     }
 }
 
+/* v'w, in eight sums that do not wait for each other: an order that vectorises at every level */
+static inline double fk_dot(ptrdiff_t d, const double *v, const double *w)
+{
+    double s[8] = {0};
+    ptrdiff_t i = 0;
+    for (; i + 8 <= d; i += 8)
+        for (int k = 0; k < 8; k++) s[k] += v[i + k] * w[i + k];
+    for (int k = 0; i < d; i++, k++) s[k] += v[i] * w[i];
+    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+
+/* |v|^2 */
+static inline double fk_square(ptrdiff_t d, const double *v) { return fk_dot(d, v, v); }
+
+/* u <- a L' g */
+static inline void fk_times_Lt(ptrdiff_t d, double a, const double *restrict L,
+                               const double *restrict g, double *restrict u)
+{
+    for (ptrdiff_t j = 0; j < d; j++) {
+        const double *restrict l = L + j * d;
+        u[j] = a * fk_dot(d - j, l + j, g + j);
+    }
+}
+
 /* v <- L^-1 v */
 static inline void fk_solve_L(ptrdiff_t d, const double *restrict L, double *restrict v)
 {
@@ -43,12 +67,12 @@ static inline void fk_solve_L(ptrdiff_t d, const double *restrict L, double *res
     }
 }
 
-/* |v|^2 */
-static inline double fk_square(ptrdiff_t d, const double *v)
+/* whether no element is infinite or NaN: v - v is 0 or NaN */
+static inline int fk_all_finite(ptrdiff_t d, const double *v)
 {
-    double s = 0;
-    for (ptrdiff_t i = 0; i < d; i++) s += v[i] * v[i];
-    return s;
+    int found = 0;
+    for (ptrdiff_t i = 0; i < d; i++) found |= !(v[i] - v[i] == 0);
+    return !found;
 }
 
 /* sum_j log |L_jj| */

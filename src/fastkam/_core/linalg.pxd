@@ -2,8 +2,12 @@
 cdef extern from "linalg.h" nogil:
     void copy "fk_copy" (Py_ssize_t d, const double *x, double *y)
     void add_Lz "fk_add_Lz" (Py_ssize_t d, double a, const double *L, const double *z, double *y)
+    void times_Lt "fk_times_Lt" (Py_ssize_t d, double a, const double *L, const double *g,
+                                 double *u)
     void solve_L "fk_solve_L" (Py_ssize_t d, const double *L, double *v)
+    double dot "fk_dot" (Py_ssize_t d, const double *v, const double *w)
     double square "fk_square" (Py_ssize_t d, const double *v)
     double log_det_L "fk_log_det_L" (Py_ssize_t d, const double *L)
     int cholesky "fk_cholesky" (Py_ssize_t d, double *A)
     int rank_one "fk_rank_one" (Py_ssize_t d, double *L, double a, double s, double *v)
+    bint all_finite "fk_all_finite" (Py_ssize_t d, const double *v)

@@ -6,6 +6,9 @@ from numpy.typing import ArrayLike, NDArray
 
 PYTHON_ERROR: int
 
+class MissingGradient(TypeError):
+    def __init__(self, value: object) -> None: ...
+
 class _Provider(Protocol):
     def __fk_target__(self) -> object: ...
 

@@ -17,6 +17,15 @@ cdef extern from "Python.h":
 
 PYTHON_ERROR = -100     # the code a Python target answers when its function raised
 
+
+class MissingGradient(TypeError):
+    """A function whose gradient was asked for has returned none."""
+
+    def __init__(self, value):
+        super().__init__("this sampler needs the gradient: the function must return the pair "
+                         f"(log density, gradient), not {value!r:.200}")
+
+
 cdef class Target:
     """A log density that the engine can call.
 
@@ -65,8 +74,9 @@ cdef class Target:
         function : object
             A function of one of the C signatures ``double (int n, double *x, void *user_data)``,
             ``double (int n, double *x)``, or, as in ``fastkam/target.h``,
-            ``int (size_t n, const double *x, double *logp, void *data)``. It must not need the
-            GIL.
+            ``int (size_t n, const double *x, double *logp, void *data)``, or with the gradient
+            ``int (size_t n, const double *x, double *grad, double *logp, void *data)``, which
+            is also the signature of nuts-rs. It must not need the GIL.
         dim : int
             The dimension of the point.
         user_data : object, optional
@@ -156,6 +166,7 @@ cdef class Target:
         """The log density at x (dim,), a float; at each row of x (k, dim), an array (k,)."""
         cdef const double[:, ::1] X = self.points(x)
         cdef double[::1] out = np.empty(X.shape[0])
+        cdef double[::1] grad
         cdef Py_ssize_t i
         cdef int rc = 0
         if X.shape[0] > 0:
@@ -164,8 +175,14 @@ cdef class Target:
                     rc = self.c.logp(self.c.dim, &X[i, 0], &out[i], self.c.data)
                     if rc:
                         self.complain(rc, X[i])
-            elif self.c.batch == NULL:
+            elif self.c.batch == NULL and self.c.logp_grad == NULL:
                 raise TypeError(f"{self!r} has no density")
+            elif self.c.batch == NULL:
+                grad = np.empty(self.c.dim)
+                for i in range(X.shape[0]):
+                    rc = self.c.logp_grad(self.c.dim, &X[i, 0], &grad[0], &out[i], self.c.data)
+                    if rc:
+                        self.complain(rc, X[i])
             else:
                 rc = self.c.batch(X.shape[0], self.c.dim, &X[0, 0], NULL, &out[0], self.c.data)
                 if rc:
@@ -324,7 +341,10 @@ cdef int call_gradient(
     cdef PythonTarget self = <PythonTarget>data
     cdef const double[::1] g
     try:
-        value, gradient = self.f(self.argument((n,), x))
+        answer = self.f(self.argument((n,), x))
+        if type(answer) is not tuple or len(answer) != 2:
+            raise MissingGradient(answer)
+        value, gradient = answer
         logp[0] = as_float(value)
         g = as_array(gradient, (n,), "gradient")
         memcpy(grad, &g[0], n * sizeof(double))
@@ -344,6 +364,8 @@ cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, doub
         value = self.f(self.argument((k, n), X))
         if type(value) is tuple and len(value) == 2 and np.ndim(value[0]) == 1:
             value, gradient = value
+        elif grad != NULL:
+            raise MissingGradient(value)
         if grad != NULL:
             g = as_array(gradient, (k, n), "gradient")
             memcpy(grad, &g[0, 0], k * n * sizeof(double))

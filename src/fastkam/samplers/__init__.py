@@ -5,6 +5,7 @@ from fastkam.samplers.kernel_adaptive import (
     KernelAdaptiveMetropolis,
     KernelPCAMetropolis,
 )
+from fastkam.samplers.langevin import MALA
 from fastkam.samplers.metropolis import (
     AdaptiveMetropolis,
     AdaptiveRandomWalk,
@@ -27,6 +28,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "kam": KernelAdaptiveMetropolis,
     "kpca": KernelPCAMetropolis,
     "ckam": CyclicalKernelAdaptiveMetropolis,
+    "mala": MALA,
 }
 
 

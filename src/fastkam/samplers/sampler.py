@@ -21,6 +21,7 @@ class Sampler:
     """The parameters of a sampler, checked; `build` makes its compiled form for one chain."""
 
     KERNEL: ClassVar[str] = ""  # module.Class below fastkam._core.samplers
+    NEEDS: ClassVar[tuple[str, ...]] = ()  # abilities of the target besides logp
 
     @classmethod
     def kernel_class(cls) -> Any:

@@ -1,7 +1,8 @@
 """Samplers that must fail: each has one classic mistake, and the invariance test has to see it."""
-from fastkam._core.kernel cimport Chain
+from fastkam._core.kernel cimport DECIDE, Chain
 from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
 from fastkam._core.samplers.kpca cimport KernelPCAMetropolis
+from fastkam._core.samplers.mala cimport MALA
 from fastkam._core.samplers.rwm cimport RandomWalk
 
 
@@ -13,19 +14,26 @@ cdef class DriftingWalk(RandomWalk):
         return 0
 
 
+cdef class UncorrectedLangevin(MALA):
+    """MALA that takes its drift for symmetric."""
+    cdef int consider(self, Chain *c) except -1 nogil:
+        c.log_q = 0
+        return DECIDE
+
+
 cdef class WithoutHastings(KernelAdaptiveMetropolis):
     """KAM as if its proposal were symmetric."""
-    cdef int reverse(self, Chain *c) except -1 nogil:
+    cdef int consider(self, Chain *c) except -1 nogil:
         c.log_q = 0
-        return 0
+        return DECIDE
 
 
 cdef class WrongDeterminant(KernelAdaptiveMetropolis):
     """KAM with the sign of the log determinants turned."""
-    cdef int reverse(self, Chain *c) except -1 nogil:
-        KernelAdaptiveMetropolis.reverse(self, c)
+    cdef int consider(self, Chain *c) except -1 nogil:
+        KernelAdaptiveMetropolis.consider(self, c)
         c.log_q -= 2 * (self.at_x.log_det - self.at_y.log_det)
-        return 0
+        return DECIDE
 
 
 cdef class StaleReverse(KernelAdaptiveMetropolis):
@@ -39,6 +47,6 @@ cdef class StaleReverse(KernelAdaptiveMetropolis):
 
 cdef class PCAWithoutHastings(KernelPCAMetropolis):
     """Kernel-PCA KAM as if its proposal were symmetric."""
-    cdef int reverse(self, Chain *c) except -1 nogil:
+    cdef int consider(self, Chain *c) except -1 nogil:
         c.log_q = 0
-        return 0
+        return DECIDE

@@ -18,11 +18,11 @@ the bank, independently of the state, and uses it throughout: every step is then
 with a kernel that is fixed beforehand. A frozen cycle begins with the uniform variate that draws
 its entry; Sigma of a cycle that adapts has gamma of the last step of Exploration.
 """
-from libc.math cimport M_PI, cos, log
+from libc.math cimport INFINITY, M_PI, cos, log
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from fastkam._core.kernel cimport Chain
+from fastkam._core.kernel cimport DECIDE, Chain
 from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.rng cimport integer, normals
 from fastkam._core.samplers.kam cimport Decay, KernelAdaptiveMetropolis, decay
@@ -135,11 +135,12 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     cdef size_t z_bytes(self) noexcept nogil:
         return self.z.shape[0] * self.z.shape[1] * self.z.shape[2] * sizeof(double)
 
-    # ---- reverse, adapt, freeze ----
+    # ---- consider, adapt, freeze ----
 
-    cdef int reverse(self, Chain *c) except -1 nogil:
-        c.log_q = self.reverse_log_q(c) if self.index(c) < self.T_e else 0.0
-        return 0
+    cdef int consider(self, Chain *c) except -1 nogil:
+        cdef bint exploring = self.index(c) < self.T_e and c.logp_y > -INFINITY
+        c.log_q = self.reverse_log_q(c) if exploring else 0.0
+        return DECIDE
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         cdef int64_t i = self.index(c)

@@ -25,7 +25,7 @@ from libc.math cimport INFINITY, exp, pow, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.kernel cimport DECIDE, Chain, Kernel
 from fastkam._core.kernel_gradient cimport (
     KernelFunction, kernel_pass, pass_work, proposal_factor,
 )
@@ -80,7 +80,7 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         self.target_acceptance = target_acceptance
         self.noise = Decay(noise.c, noise.k, noise.offset, noise.cap)
         self.renewal = Decay(renewal.c, renewal.k, renewal.offset, renewal.cap)
-        self.asymmetric = True
+        self.considers = True
         self.work = zeros(pass_work(d))
         self.distances = zeros(2 * max(N_DISTANCES, subsample))
         self.buffers = zeros((2, size))
@@ -126,11 +126,11 @@ cdef class KernelAdaptiveMetropolis(Kernel):
             p.factored = True
         return 0
 
-    # ---- reverse ----
+    # ---- consider ----
 
-    cdef int reverse(self, Chain *c) except -1 nogil:
-        c.log_q = self.reverse_log_q(c)
-        return 0
+    cdef int consider(self, Chain *c) except -1 nogil:
+        c.log_q = self.reverse_log_q(c) if c.logp_y > -INFINITY else 0.0
+        return DECIDE
 
     cdef double reverse_log_q(self, Chain *c) noexcept nogil:
         """log N(x; y, R(y)) - log N(y; x, R(x))"""

@@ -1,0 +1,41 @@
+"""The Langevin proposal for a factor L of any shape, step included: a scalar, (d,), or (d, d).
+
+    h = beta/2 L' grad log pi(x) + e,   y = x + L h,                e ~ N(0, I)
+    log q(x|y) - log q(y|x) = (|e|^2 - |h + beta/2 L' grad log pi(y)|^2) / 2
+"""
+from fastkam._core.kernel cimport Chain
+from fastkam._core.linalg cimport add_Lz, copy, dot, square, times_Lt
+from fastkam._core.rng cimport normals
+
+cdef inline void scaled_gradient(Chain *c, double scale, int ndim, const double *L,
+                                 const double *grad, double *u) noexcept nogil:
+    """u = scale beta/2 L' grad"""
+    cdef Py_ssize_t i
+    if ndim == 2:
+        times_Lt(c.d, 0.5 * scale * c.beta, L, grad, u)
+    else:
+        for i in range(c.d):
+            u[i] = 0.5 * scale * c.beta * L[i if ndim else 0] * grad[i]
+
+cdef inline void langevin_move(Chain *c, double scale, int ndim, const double *L, double *e,
+                               double *h) noexcept nogil:
+    """e, h and y, for the factor scale L."""
+    cdef Py_ssize_t i
+    normals(c.rng, c.d, e)
+    scaled_gradient(c, scale, ndim, L, c.grad_x, h)
+    for i in range(c.d):
+        h[i] += e[i]
+    if ndim == 2:
+        copy(c.d, c.x, c.y)
+        add_Lz(c.d, scale, L, h, c.y)
+    else:
+        for i in range(c.d):
+            c.y[i] = c.x[i] + scale * L[i if ndim else 0] * h[i]
+
+cdef inline double langevin_log_q(Chain *c, double scale, int ndim, const double *L,
+                                  const double *e, const double *h, double *h_y) noexcept nogil:
+    """The log ratio of the proposal densities; h_y becomes beta/2 (scale L)' grad log pi(y)."""
+    cdef double total
+    scaled_gradient(c, scale, ndim, L, c.grad_y, h_y)
+    total = square(c.d, e) - square(c.d, h) - square(c.d, h_y)
+    return 0.5 * total - dot(c.d, h, h_y)

@@ -1,0 +1,159 @@
+"""Is a gradient that of its density? Finite differences that know their own error."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam._core.target import MissingGradient, Target
+from fastkam.errors import SamplingWarning, real_array
+
+STEP = 1e-3  # of 1 + |x|: the differences are extrapolated, and forgive noise in the density
+TOLERANCE = 1e-4
+SAFETY = 10.0  # times the estimated error of the difference
+JITTER = 0.01  # of 1 + |x|: a start at a mode says nothing
+
+
+@dataclass(frozen=True)
+class GradientCheck:
+    """A gradient beside finite differences of its density.
+
+    Attributes
+    ----------
+    x, gradient, numerical : ndarray, shape (d,)
+        The point, what the target says there, and central differences extrapolated to step 0.
+    error : ndarray, shape (d,)
+        Estimated error of `numerical`.
+    wrong : ndarray of bool, shape (d,)
+        Where the two differ by more than 10 errors and 1e-4 of the gradient's norm.
+    """
+
+    x: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    numerical: NDArray[np.float64]
+    error: NDArray[np.float64]
+    wrong: NDArray[np.bool_]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no coordinate is wrong."""
+        return not self.wrong.any()
+
+    @property
+    def worst(self) -> int:
+        """The coordinate with the largest difference, among the wrong ones if there are any."""
+        off = np.abs(self.gradient - self.numerical)
+        return int(np.argmax(np.where(self.wrong, off + 1e-300, 0) if self.wrong.any() else off))
+
+    def __str__(self) -> str:
+        j, d = self.worst, len(self.x)
+        numbers = (f"coordinate {j}: gradient {self.gradient[j]:.8g}, "
+                   f"finite difference {self.numerical[j]:.8g} +- {self.error[j]:.1g}")
+        if self.ok:
+            return f"the gradient agrees with the density; the largest difference is at {numbers}"
+        return (f"the gradient disagrees with the density in {self.wrong.sum()} of {d} "
+                f"coordinates; {numbers}")
+
+
+def check_gradient(target: Any, x: ArrayLike, *, vectorized: bool = False) -> GradientCheck:
+    """Compare a target's gradient with finite differences of its log density, by coordinate.
+
+    Parameters
+    ----------
+    target : Target, callable or pointer
+        With a gradient, in any form that `as_target` takes.
+    x : array (d,)
+        Where; the density must be finite there.
+    vectorized : bool
+        The Python function takes points (k, d).
+
+    Returns
+    -------
+    GradientCheck
+        Made by 4 d evaluations of the density, and one with the gradient.
+
+    Raises
+    ------
+    ValueError
+        If the density or the gradient is not finite at `x`, or the target has no gradient.
+
+    Examples
+    --------
+    >>> import fastkam as fk
+    >>> check = fk.check_gradient(lambda x: (-0.5 * x @ x, +x), [1.0, 2.0])
+    >>> check.ok, check.wrong
+    (False, array([ True,  True]))
+    """
+    from fastkam.sample import as_target
+
+    x = real_array("x", x)
+    if x.ndim != 1 or not np.isfinite(x).all():
+        raise ValueError(f"x must be one finite point (d,), not {x!r}")
+    made = as_target(target, len(x), vectorized=vectorized, gradient=True)
+    needs_gradient(made, "check_gradient")
+    value, gradient = made.logp_grad(x)
+    if not (np.isfinite(value) and np.isfinite(gradient).all()):
+        raise ValueError(f"x = {x} has log density {value} and gradient {gradient}")
+    found = [derivative(made, x, row) for row in np.diag(1 + np.abs(x))]
+    scale = 1 + np.abs(x)
+    numerical, error = np.array(found).T / scale
+    size = np.linalg.norm(gradient * scale) / scale
+    return GradientCheck(x, gradient, numerical, error, differ(gradient, numerical, error, size))
+
+
+def derivative(target: Target, x: NDArray[np.float64], u: NDArray[np.float64]) -> Any:
+    """d/dh log pi(x + h u) at h = 0 and its estimated error, (2,)."""
+    h = STEP * np.array([1.0, -1.0, 0.5, -0.5])
+    f = np.array([target.logp(x + a * u) for a in h])
+    wide, narrow = (f[0] - f[1]) / (2 * h[0]), (f[2] - f[3]) / (2 * h[2])
+    rounding = 1e-15 * np.abs(f).max() / h[2]
+    return np.array([narrow + (narrow - wide) / 3, np.abs(narrow - wide) + rounding])
+
+
+def differ(gradient: Any, numerical: Any, error: Any, size: Any) -> Any:
+    """Whether derivatives are further apart than the error of the differences explains."""
+    return ~(np.abs(gradient - numerical) <= SAFETY * error + TOLERANCE * size)
+
+
+def needs_gradient(target: Target, who: str) -> None:
+    """Refuse a target without a gradient."""
+    if not {"logp_grad", "batch"} & set(target.abilities) or getattr(target, "gradient", None) is (
+            False):
+        raise ValueError(
+            f"{who} needs the gradient, and target {target!r} has none: a Python function must "
+            "return the pair (log density, gradient), and a Target of it be made with "
+            "gradient=True")
+
+
+def check_start(target: Target, x0: NDArray[np.float64]) -> None:
+    """Warn where the gradient near a starting point is not that of the density.
+
+    One derivative in a random direction (5 evaluations); only where that is wrong, each coordinate.
+    What fails here is left to the run to report.
+    """
+    rng = np.random.default_rng(20)
+    scale = 1 + np.abs(x0)
+    try:
+        for x in (x0 + JITTER * scale * rng.standard_normal(len(x0)), x0):
+            value, gradient = target.logp_grad(x)
+            if np.isfinite(value) and np.isfinite(gradient).all():
+                break
+        else:
+            return
+        u = scale * rng.standard_normal(len(x0))
+        numerical, error = derivative(target, x, u)
+        size = np.linalg.norm(gradient * u)
+        if not np.isfinite(numerical) or not differ(gradient @ u, numerical, error, size):
+            return
+        check = check_gradient(target, x)
+    except MissingGradient:
+        raise
+    except Exception:
+        return
+    if not check.ok:
+        warnings.warn(f"{check}, at x = {np.array2string(x, threshold=8)}; "
+                      "check_gradient=False leaves out this check", SamplingWarning, stacklevel=4)

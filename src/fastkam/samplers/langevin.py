@@ -1,0 +1,60 @@
+"""Langevin samplers: a drift along the gradient, corrected by Metropolis and Hastings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam.errors import check_covariance, check_number
+from fastkam.samplers.sampler import Sampler
+from fastkam.schedules import Power
+
+if TYPE_CHECKING:
+    from fastkam._core.kernel import Kernel
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MALA(Sampler):
+    """The Metropolis-adjusted Langevin algorithm with a given preconditioner.
+
+    Parameters
+    ----------
+    cov : float, array (d,) or array (d, d)
+        The preconditioner C, best the target's covariance: the proposal is
+        N(x + (s^2 / 2) C grad log pi(x), s^2 C).
+    step_size : float, optional
+        s at the start; d^(-1/6) by default. It is learnt.
+    target_acceptance : float
+        The acceptance probability aimed at.
+
+    References
+    ----------
+    Roberts, G. O. and Tweedie, R. L. (1996). Exponential convergence of Langevin distributions and
+    their discrete approximations. Bernoulli 2, 341-363. The default gain is n^(-0.6).
+    """
+
+    cov: ArrayLike = 1.0
+    step_size: float | None = None
+    target_acceptance: float = 0.574
+    KERNEL: ClassVar[str] = "mala.MALA"
+    NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
+
+    def __post_init__(self) -> None:
+        if self.step_size is not None:
+            check_number("step_size", self.step_size, above=0)
+        check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
+        d = len(x0)
+        return self.kernel_class()(
+            d,
+            np.asarray(check_covariance("cov", self.cov, d)),
+            step_size=d ** (-1 / 6) if self.step_size is None else self.step_size,
+            target_acceptance=self.target_acceptance,
+        )
+
+    def default_gain(self, d: int) -> Power:
+        return Power(k=0.6)
