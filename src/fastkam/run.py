@@ -62,7 +62,8 @@ class Run:
         reason, failure = "complete", None
         report = reporter(progress, self.total_steps())
         if stop is not None:
-            self.most_evaluations = min(self.most_evaluations, stop.most_evaluations(self.past.chains))
+            most = stop.most_evaluations(self.past.chains)
+            self.most_evaluations = min(self.most_evaluations, most)
 
         def between():
             report(self.progress())

@@ -75,8 +75,8 @@ def test_fields_and_statistics(name):
 def test_runs(name):
     """It samples, records what it declares, and keeps the state that it declares."""
     sampler = SAMPLERS[name](**TINY.get(name, {}))
-    result = fk.sample(lambda x: (-0.5 * x @ x, -x), np.zeros(2), sampler=sampler, draws=60, tune=40,
-                       chains=2, seed=1, progress=False)
+    result = fk.sample(lambda x: (-0.5 * x @ x, -x), np.zeros(2), sampler=sampler, draws=60,
+                       tune=40, chains=2, seed=1, progress=False)
     kernel = SAMPLERS[name].kernel_class()
     assert result.draws.shape == (2, 60, 2)
     assert set(kernel.STATS) == set(result.stats) - {"lp", "acceptance_rate", "accepted"}

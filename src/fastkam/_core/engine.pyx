@@ -513,7 +513,7 @@ cdef class Group:
         return 0
 
     cdef int evaluate_batch(self) noexcept nogil:
-        """Values and gradients of all chains that wait, in one call; their rows are gathered for it."""
+        """Values and gradients of all chains that wait, in one call."""
         cdef const fk_target *target = &self.target.c
         cdef size_t d = target.dim, m = 0
         cdef int k, rc
