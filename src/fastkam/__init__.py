@@ -15,7 +15,9 @@ from fastkam.recipe import TargetRecipe
 from fastkam.result import Result, load
 from fastkam.sample import as_target, resume, sample
 from fastkam.samplers import (
+    HMC,
     MALA,
+    NUTS,
     AdaptiveMetropolis,
     AdaptiveRandomWalk,
     CholeskyAdaptiveMetropolis,
@@ -39,7 +41,9 @@ def get_include():
 
 
 __all__ = [
+    "HMC",
     "MALA",
+    "NUTS",
     "AdaptiveMetropolis",
     "AdaptiveRandomWalk",
     "CholeskyAdaptiveMetropolis",

@@ -76,12 +76,18 @@ def disagreement(reference, sampler, target, *, tune, draws, thin=1, schedule=No
     x0, schedule = np.full(d, 0.3), schedule or Finite()
     trace, warmup, state, points = run(logp, grad, x0, sampler=sampler, tune=tune, draws=draws,
                                        thin=thin, schedule=schedule, seed=seed)
+    given = None
+    if reference.lockstep:      # every step of it, thinned or not
+        parts = run(logp, grad, x0, sampler=sampler, tune=tune, draws=draws * thin,
+                    schedule=schedule, seed=seed) if thin > 1 else (trace, warmup)
+        given = {name: np.r_[parts[1][name], parts[0][name]] for name in trace}
     other = reference(sampler, x0)
     calendar = Calendar(schedule.gain or sampler.default_gain(d), schedule.start, schedule.rarity)
     rows = other.run(
         logp, x0, int(state["t"]), generator(seed), calendar,
         stop=tune if isinstance(schedule, Finite) else np.inf,
         points=points if reference.lockstep else None, grad=grad,
+        given=given,
     )
     if found := differ(points, rows.pop("y")):
         return f"evaluation {found[0]}: y differs by {found[1]}"
@@ -127,7 +133,8 @@ def differ(ours, theirs):
     ours, theirs = np.atleast_1d(ours).astype(float), np.atleast_1d(theirs).astype(float)
     if ours.shape != theirs.shape:
         return "shape", f"{ours.shape} against {theirs.shape}"
-    off = np.abs(ours - theirs) / np.maximum(1, np.abs(theirs))
+    with np.errstate(invalid="ignore"):     # inf - inf
+        off = np.abs(ours - theirs) / np.maximum(1, np.abs(theirs))
     wrong = ~((off <= TOLERANCE) | (ours == theirs))     # a NaN is wrong
     if not wrong.any():
         return None

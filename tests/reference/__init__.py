@@ -13,6 +13,7 @@ from reference.adaptive_metropolis import (
 )
 from reference.cholesky import CholeskyAdaptiveMetropolis
 from reference.cyclical import CyclicalKernelAdaptiveMetropolis
+from reference.hamiltonian import HMC, NUTS
 from reference.kernel_adaptive import KernelAdaptiveMetropolis
 from reference.kernel_pca import KernelPCAMetropolis
 from reference.langevin import MALA
@@ -30,4 +31,6 @@ REFERENCES = {
     "kpca": KernelPCAMetropolis,
     "ckam": CyclicalKernelAdaptiveMetropolis,
     "mala": MALA,
+    "hmc": HMC,
+    "nuts": NUTS,
 }

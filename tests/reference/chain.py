@@ -60,13 +60,16 @@ class Reference:
         lp = self.logp(y)
         return y, lp if np.isfinite(lp) else -inf
 
-    def run(self, logp, x, steps, rng, calendar, stop=inf, points=None, grad=None):
+    def run(self, logp, x, steps, rng, calendar, stop=inf, points=None, grad=None,
+            given=None):
         """`steps` steps from `x`; {name: (steps, ...)} of what happened, a row each.
 
         Under "y" are the points looked at. With `points`, each is recorded as it is here, and then
-        replaced.
+        replaced. `given` has the sampler's own statistics, {name: (steps,)}.
         """
+        self.given = given
         self.logp, self.grad, self.points, self.looked = logp, grad, points, []
+        self.stop = stop
         rows, lp = [], logp(x)
         for self.t in range(steps):
             if self.t == stop == 0:

@@ -8,7 +8,9 @@ import pytest
 
 from fastkam import kernels, targets
 from fastkam.samplers import (
+    HMC,
     MALA,
+    NUTS,
     SAMPLERS,
     CyclicalKernelAdaptiveMetropolis,
     KernelAdaptiveMetropolis,
@@ -101,6 +103,14 @@ class UncorrectedLangevin(MALA):
     KERNEL = "broken.UncorrectedLangevin"
 
 
+class WithoutKineticEnergy(HMC):
+    KERNEL = "broken_hamiltonian.WithoutKineticEnergy"
+
+
+class AlwaysTheNewest(NUTS):
+    KERNEL = "broken_hamiltonian.AlwaysTheNewest"
+
+
 @pytest.mark.parametrize(
     "sampler",
     [
@@ -110,6 +120,8 @@ class UncorrectedLangevin(MALA):
         PCAWithoutHastings(**SMALL["kpca"]),
         DriftingWalk(),
         UncorrectedLangevin(),
+        WithoutKineticEnergy(),
+        AlwaysTheNewest(),
     ],
     ids=lambda sampler: type(sampler).__name__,
 )

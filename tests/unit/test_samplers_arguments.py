@@ -44,6 +44,13 @@ BAD = {  # values that are bad wherever the parameter occurs
     "step_gain": NOT_A_SEQUENCE,
     "keep_exploration": ["no", None, 1],
     "bank": NOT_A_COUNT,
+    "metric": ["full", None, 1],
+    "learn_from": ["both", None],
+    "rank": NOT_A_COUNT,
+    "max_depth": [31, *NOT_A_COUNT],
+    "max_energy_error": [*NOT_POSITIVE, None],
+    "steps": NOT_A_COUNT,
+    "jitter": [-0.1, 1, np.nan, "x", None],
 }
 
 CASES = [(name, field.name, value) for name, cls in SAMPLERS.items()

@@ -1,5 +1,6 @@
 """The samplers: one small class of plain parameters each, and the registry of their short names."""
 
+from fastkam.samplers.hamiltonian import HMC, NUTS
 from fastkam.samplers.kernel_adaptive import (
     CyclicalKernelAdaptiveMetropolis,
     KernelAdaptiveMetropolis,
@@ -29,6 +30,8 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "kpca": KernelPCAMetropolis,
     "ckam": CyclicalKernelAdaptiveMetropolis,
     "mala": MALA,
+    "hmc": HMC,
+    "nuts": NUTS,
 }
 
 

@@ -1,0 +1,334 @@
+"""Hamiltonian dynamics in whitened momenta: metric, step size, leapfrog, and how they are learnt.
+
+    H = -beta log pi(x) + |p|^2 / 2,   p ~ N(0, I),   F F' = Sigma, the inverse mass matrix
+
+    p <- p + eps/2 beta F' grad log pi(x)
+    x <- x + eps F p
+    p <- p + eps/2 beta F' grad log pi(x)
+
+which is the leapfrog step for momenta F'^-1 p of mass Sigma^-1: velocities and momenta are one
+vector, and a metric is two products, with F and with F'. F is diagonal, s; or lower triangular, L;
+or of low rank besides a diagonal, s (I + U' w U), with orthonormal rows of U.
+
+The step size is learnt by dual averaging (Nesterov, Y. (2009). Primal-dual subgradient methods for
+convex problems. Mathematical Programming 120, 221-259), in the form of Hoffman, M. D. and Gelman,
+A. (2014). The No-U-Turn sampler. Journal of Machine Learning Research 15, 1593-1623, Algorithm 5.
+
+The metric is learnt from the states of two overlapping windows that grow: the older one serves
+until the younger is long enough to take its place. From draws alone Sigma is their covariance; with
+their gradients it minimises the Fisher divergence to a Gaussian: on the diagonal, s_i^2 = sd(x_i) /
+sd(grad_i), in general the Sigma with Sigma cov(grad) Sigma = cov(x) (`fastkam.metrics`). Seyboldt,
+A., Carlson, E. L. and Carpenter, B. (2026). Preconditioning Hamiltonian Monte Carlo by minimizing
+Fisher divergence.
+"""
+from libc.math cimport INFINITY, exp, fabs, log, pow, sqrt
+from libc.stdint cimport INT64_MAX, int64_t
+from libc.string cimport memmove, memset
+
+from fastkam._core.kernel cimport AGAIN, Chain, Kernel
+from fastkam._core.linalg cimport add_Lz, copy, dot, square, times_Lt
+from fastkam._core.rng cimport normals
+
+from fastkam._core.kernel import zeros
+
+import numpy as np
+
+cdef enum:
+    FIRST_WINDOW = 10
+    LEAST = 4               # draws that a metric is learnt from
+    OLD = 0
+    YOUNG = 1
+    X = 0                   # rows of the moments: mean, and sum of squares after it
+    GRAD = 2
+
+cdef double FINAL = 0.15    # of warm-up: only the step size is learnt
+cdef double GROWTH = 1.5    # of windows
+cdef double LOG_2 = log(2.0), LOG_0_8 = log(0.8)
+cdef double SHRINKAGE, T0, KAPPA
+SHRINKAGE, T0, KAPPA = 0.05, 10.0, 0.75     # of dual averaging
+
+
+cdef class Hamiltonian(Kernel):
+    """Parameters that HMC and NUTS have in common.
+
+    Parameters
+    ----------
+    kind : str
+        "diagonal", "dense" or "low-rank".
+    factor : ndarray
+        F at the start: (d,) or (d, d), lower triangular.
+    estimate : callable
+        (draws, gradients) -> the new metric, for the kinds that are not diagonal.
+    """
+    METRIC = {
+        "s": (("d",), "diagonal of the metric's factor F"),
+        "L": (("dense", "dense"), "the columns of the lower-triangular factor F of a dense metric"),
+        "U": (("ranks", "low_rank"), "orthonormal directions of a low-rank metric, scaled by s"),
+        "w": (("ranks",), "how much longer F is along each, less 1"),
+        "rank": ((), "directions in use", "i8"),
+        "log_eps": ((), "log of the step size"),
+        "log_eps_mean": ((), "its weighted mean, in force when adaptation has ended"),
+        "mu": ((), "the log step size that dual averaging shrinks to"),
+        "H_mean": ((), "mean of alpha* - alpha"),
+        "n_eps": ((), "steps since dual averaging began", "i8"),
+        "searching": ((), "search for a step size: -1 wanted, 0 none, > 0 under way", "i8"),
+        "age": ((), "adaptations made", "i8"),
+        "window": ((), "length at which the young window takes the old one's place", "i8"),
+        "counts": (("windows",), "draws in each window", "i8"),
+        "moments": (("windows", "statistics", "d"),
+                    "running mean and sum of squares of draws and of gradients"),
+        "draws": (("rows", "d"), "draws of the old window, which the young one ends"),
+        "gradients": (("rows", "d"), "gradients at these"),
+        "p": (("d",), "momentum"),
+        "H0": ((), "H where the trajectory begins"),
+        "eps": ((), "step size of the trajectory"),
+    }
+
+    def __init__(self, Py_ssize_t d, *, kind, factor, estimate, rows, ranks, double step_size,
+                 double target_acceptance, learns_metric, from_gradients, **sizes):
+        kinds = {"diagonal": DIAGONAL, "dense": DENSE, "low-rank": LOW_RANK}
+        self.kind = kinds[kind]
+        flat = self.kind == DIAGONAL
+        self.allocate(d=d, dense=d if kind == "dense" else 0, low_rank=d, ranks=ranks, windows=2,
+                      statistics=4, rows=0 if flat else rows, **sizes)
+        self.u = zeros(d)
+        np.asarray(self.s)[...] = 1.0
+        if kind == "dense":
+            np.asarray(self.L)[...] = np.diag(factor) if factor.ndim == 1 else factor.T
+        else:
+            np.asarray(self.s)[...] = factor
+        self.estimate = estimate
+        self.learns_metric, self.from_gradients = learns_metric, from_gradients
+        self.target_acceptance = target_acceptance
+        self.log_eps = self.log_eps_mean = log(step_size)
+        self.searching = WANTED
+        self.window = FIRST_WINDOW
+        self.gradient = self.considers = True
+
+    # ---- the metric ----
+
+    cdef void F_times(self, double a, const double *v, double *y) noexcept nogil:
+        """y += a F v"""
+        cdef Py_ssize_t i, j
+        cdef double b
+        if self.kind == DENSE:
+            add_Lz(self.d, a, &self.L[0, 0], v, y)
+            return
+        for i in range(self.d):
+            y[i] += a * self.s[i] * v[i]
+        for j in range(self.rank):
+            b = a * self.w[j] * dot(self.d, &self.U[j, 0], v)
+            for i in range(self.d):
+                y[i] += b * self.s[i] * self.U[j, i]
+
+    cdef void Ft_times(self, double a, const double *g, double *v) noexcept nogil:
+        """v += a F' g"""
+        cdef Py_ssize_t i, j
+        cdef double b
+        cdef double *u = &self.u[0]
+        if self.kind == DENSE:
+            times_Lt(self.d, a, &self.L[0, 0], g, u)
+            for i in range(self.d):
+                v[i] += u[i]
+            return
+        if self.rank == 0:
+            for i in range(self.d):
+                v[i] += a * self.s[i] * g[i]
+            return
+        for i in range(self.d):
+            u[i] = self.s[i] * g[i]
+            v[i] += a * u[i]
+        for j in range(self.rank):
+            b = a * self.w[j] * dot(self.d, &self.U[j, 0], u)
+            for i in range(self.d):
+                v[i] += b * self.U[j, i]
+
+    # ---- a leapfrog step is first_kick, drift, an evaluation, last_kick ----
+
+    cdef void draw_momentum(self, Chain *c) noexcept nogil:
+        normals(c.rng, c.d, &self.p[0])
+        self.H0 = 0.5 * square(c.d, &self.p[0]) - c.beta * c.logp_x
+
+    cdef void first_kick(self, Chain *c, double eps, const double *grad) noexcept nogil:
+        self.Ft_times(0.5 * eps * c.beta, grad, &self.p[0])
+
+    cdef void drift(self, Chain *c, double eps, const double *x) noexcept nogil:
+        if x != c.y:
+            copy(c.d, x, c.y)
+        self.F_times(eps, &self.p[0], c.y)
+
+    cdef double last_kick(self, Chain *c, double eps) noexcept nogil:
+        """Complete p; H there."""
+        self.Ft_times(0.5 * eps * c.beta, c.grad_y, &self.p[0])
+        return 0.5 * square(c.d, &self.p[0]) - c.beta * c.logp_y
+
+    # ---- the step size ----
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        if self.searching == WANTED and c.adapting:
+            self.searching = BEGUN
+            if self.learns_metric:
+                self.first_metric(c)
+            return self.try_step(c)
+        self.draw_momentum(c)
+        return self.launch(c)
+
+    cdef int try_step(self, Chain *c) noexcept nogil:
+        """One step of the present size from x, with a new momentum."""
+        self.draw_momentum(c)
+        self.first_kick(c, exp(self.log_eps), c.grad_x)
+        self.drift(c, exp(self.log_eps), c.x)
+        return 0
+
+    cdef int launch(self, Chain *c) except -1 nogil:
+        """Begin the trajectory from x with the momentum p: fill y."""
+        return 0
+
+    cdef int search(self, Chain *c) except -1 nogil:
+        """Double or halve the step size until one step's acceptance probability passes 0.8."""
+        cdef double delta = INFINITY
+        cdef bint good
+        if c.logp_y > -INFINITY:
+            delta = self.last_kick(c, exp(self.log_eps)) - self.H0
+        good = delta < -LOG_0_8
+        if self.searching == BEGUN:
+            self.searching = DOUBLING if good else HALVING
+        if good == (self.searching == DOUBLING) and fabs(self.log_eps) < 50:
+            self.log_eps += LOG_2 if good else -LOG_2
+            self.try_step(c)
+            return AGAIN
+        self.searching = NONE
+        self.restart_step_size()
+        self.draw_momentum(c)
+        self.launch(c)
+        return AGAIN
+
+    cdef void restart_step_size(self) noexcept nogil:
+        self.mu = log(10.0) + self.log_eps
+        self.H_mean = self.log_eps_mean = 0
+        self.n_eps = 0
+
+    cdef void learn_step_size(self, double alpha) noexcept nogil:
+        cdef double t
+        self.n_eps += 1
+        t = <double>self.n_eps
+        self.H_mean += (self.target_acceptance - alpha - self.H_mean) / (t + T0)
+        self.log_eps = self.mu - sqrt(t) / SHRINKAGE * self.H_mean
+        self.log_eps_mean += pow(t, -KAPPA) * (self.log_eps - self.log_eps_mean)
+
+    # ---- adaptation ----
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        self.age += 1
+        self.learn_step_size(c.alpha)
+        if self.learns_metric:
+            self.learn_metric(c)
+        return 0
+
+    cdef int freeze(self, Chain *c) except -1 nogil:
+        if self.n_eps > 0:
+            self.log_eps = self.log_eps_mean
+        return 0
+
+    cdef void first_metric(self, Chain *c) noexcept nogil:
+        """s_i^2 = 1 / |beta grad_i|, until there are draws."""
+        cdef Py_ssize_t i
+        cdef double g
+        for i in range(self.d):
+            g = fabs(c.beta * c.grad_x[i])
+            if 1e-10 < g < 1e10:
+                if self.kind == DENSE:
+                    self.L[i, i] = 1 / sqrt(g)
+                else:
+                    self.s[i] = 1 / sqrt(g)
+
+    cdef int learn_metric(self, Chain *c) except -1 nogil:
+        """Take the state after the decision into both windows; estimate anew."""
+        cdef int64_t young
+        if (c.end_of_adaptation != INT64_MAX
+                and c.t >= (1 - FINAL) * <double>c.end_of_adaptation):
+            return 0
+        self.remember(c)
+        young = self.counts[YOUNG]
+        if young >= self.window:
+            self.window = <int64_t>(GROWTH * <double>self.window)
+            self.forget(self.counts[OLD] - young)
+            self.counts[YOUNG] = 0
+            if self.kind != DIAGONAL:
+                with gil:
+                    self.learn_shape()
+        if self.kind == DIAGONAL and self.counts[OLD] >= LEAST:
+            self.learn_diagonal()
+        return 0
+
+    cdef void remember(self, Chain *c) noexcept nogil:
+        """Put the state and beta times its gradient into both windows."""
+        cdef const double *x = c.y if c.accepted else c.x
+        cdef const double *grad = c.grad_y if c.accepted else c.grad_x
+        cdef Py_ssize_t i, window
+        if self.kind == DIAGONAL:
+            for window in range(2):
+                self.counts[window] += 1
+                add_to_moments(self.d, 1.0, x, self.counts[window], &self.moments[window, X, 0])
+                add_to_moments(self.d, c.beta, grad, self.counts[window],
+                               &self.moments[window, GRAD, 0])
+            return
+        if self.counts[OLD] == self.draws.shape[0]:
+            self.forget(self.counts[OLD] // 2)
+        copy(self.d, x, &self.draws[self.counts[OLD], 0])
+        for i in range(self.d):
+            self.gradients[self.counts[OLD], i] = c.beta * grad[i]
+        self.counts[OLD] += 1
+        self.counts[YOUNG] = min(self.counts[YOUNG] + 1, self.counts[OLD])
+
+    cdef void forget(self, int64_t n) noexcept nogil:
+        """Drop the n oldest draws; of moments, those that are not the young window's."""
+        self.counts[OLD] -= n
+        if self.kind == DIAGONAL:
+            copy(4 * self.d, &self.moments[YOUNG, 0, 0], &self.moments[OLD, 0, 0])
+            memset(&self.moments[YOUNG, 0, 0], 0, 4 * self.d * sizeof(double))
+            return
+        memmove(&self.draws[0, 0], &self.draws[n, 0],
+                self.counts[OLD] * self.d * sizeof(double))
+        memmove(&self.gradients[0, 0], &self.gradients[n, 0],
+                self.counts[OLD] * self.d * sizeof(double))
+        self.counts[YOUNG] = min(self.counts[YOUNG], self.counts[OLD])
+
+    cdef void learn_diagonal(self) noexcept nogil:
+        """s_i^2 = sd(x_i) / sd(grad_i), or var(x_i) with its last value for 5 draws."""
+        cdef Py_ssize_t i
+        cdef double n = <double>self.counts[OLD], v
+        for i in range(self.d):
+            v = self.moments[OLD, X + 1, i]
+            if self.from_gradients:
+                v = sqrt(v / self.moments[OLD, GRAD + 1, i])
+            else:
+                v = (v + 5 * self.s[i] * self.s[i]) / (n + 5)
+            if 1e-20 < v < 1e20:        # not where nothing has moved
+                self.s[i] = sqrt(v)
+
+    def learn_shape(self):
+        n = self.counts[OLD]
+        draws, gradients = np.asarray(self.draws)[:n], np.asarray(self.gradients)[:n]
+        if n < LEAST or not (np.ptp(draws, axis=0).all() and np.ptp(gradients, axis=0).all()):
+            return
+        s, U, w = self.estimate(draws, gradients)
+        if self.kind == DENSE:
+            np.asarray(self.L)[...] = s.T
+            return
+        np.asarray(self.s)[...] = s
+        self.rank = len(w)
+        np.asarray(self.U)[:self.rank] = U
+        np.asarray(self.w)[:self.rank] = w
+
+
+cdef void add_to_moments(Py_ssize_t d, double scale, const double *v, int64_t n,
+                         double *moments) noexcept nogil:
+    """The n-th draw, scale v, into mean (d,) and sum of squared deviations (d,)."""
+    cdef Py_ssize_t i
+    cdef double e, w
+    for i in range(d):
+        w = scale * v[i]
+        e = w - moments[i]
+        moments[i] += e / <double>n
+        moments[d + i] += e * (w - moments[i])

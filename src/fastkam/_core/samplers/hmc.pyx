@@ -1,0 +1,75 @@
+"""Hamiltonian Monte Carlo with a fixed number of steps.
+
+    p ~ N(0, I),  (y, q) = n leapfrog steps of size eps from (x, p),
+    alpha = min(1, exp(H(x, p) - H(y, q))),   H = -log pi(x) + |p|^2 / 2
+
+eps may be drawn anew for each trajectory, uniformly within a fraction `jitter` of its learnt value.
+A trajectory along which H ranges over more than a limit is rejected before its end: a rule that is
+the same from both of its ends.
+
+Duane, S., Kennedy, A. D., Pendleton, B. J. and Roweth, D. (1987). Hybrid Monte Carlo. Physics
+Letters B 195, 216-222. Neal, R. M. (2011). MCMC using Hamiltonian dynamics. Handbook of Markov
+Chain Monte Carlo, chapter 5.
+"""
+from libc.math cimport INFINITY, exp
+from libc.stdint cimport int64_t
+
+from fastkam._core.kernel cimport AGAIN, DECIDE, Chain
+from fastkam._core.rng cimport random_standard_uniform
+from fastkam._core.samplers.hamiltonian cimport NONE, Hamiltonian
+
+from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
+
+
+cdef class HMC(Hamiltonian):
+    FIELDS = Base.METRIC | {
+        "step": ((), "leapfrog steps made of it", "i8"),
+        "lowest": ((), "least H along it"),
+        "highest": ((), "largest H along it"),
+        "diverging": ((), "whether H ranges over more than the limit", "i8"),
+    }
+    LEARNT = ("log_eps", "s", "L")
+    STATS = {
+        "step_size": "leapfrog step size of the trajectory",
+        "diverging": "whether H ranged over more than the limit",
+        "energy": "H of the state, with the momentum that began the trajectory",
+    }
+
+    def __init__(self, d, *, int64_t steps, double jitter, double max_energy_error, **options):
+        super().__init__(d, **options)
+        self.steps, self.jitter, self.max_energy_error = steps, jitter, max_energy_error
+
+    cdef int launch(self, Chain *c) except -1 nogil:
+        self.eps = exp(self.log_eps)
+        if self.jitter > 0:
+            self.eps *= 1 + self.jitter * (2 * random_standard_uniform(c.rng) - 1)
+        self.step, self.diverging = 1, False
+        self.lowest = self.highest = self.H0
+        self.first_kick(c, self.eps, c.grad_x)
+        self.drift(c, self.eps, c.x)
+        return 0
+
+    cdef int consider(self, Chain *c) except -1 nogil:
+        cdef double H
+        if self.searching > NONE:
+            return self.search(c)
+        if c.logp_y == -INFINITY:       # the trajectory has left the support: it is rejected
+            return DECIDE
+        H = self.last_kick(c, self.eps)
+        self.lowest, self.highest = min(self.lowest, H), max(self.highest, H)
+        self.diverging = not self.highest - self.lowest <= self.max_energy_error
+        if self.diverging:
+            c.logp_y = -INFINITY
+            return DECIDE
+        if self.step == self.steps:
+            c.log_q = self.H0 - H - c.beta * (c.logp_y - c.logp_x)
+            return DECIDE
+        self.step += 1
+        self.first_kick(c, self.eps, c.grad_y)
+        self.drift(c, self.eps, c.y)
+        return AGAIN
+
+    cdef void record(self, Chain *c, double *row) noexcept nogil:
+        row[0] = self.eps
+        row[1] = self.diverging
+        row[2] = self.H0

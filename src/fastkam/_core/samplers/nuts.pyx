@@ -1,0 +1,225 @@
+"""The No-U-Turn sampler, with multinomial draws from the trajectory.
+
+    weight of a point: exp(H_0 - H),   H = -log pi(x) + |p|^2 / 2
+
+From the start, trajectories of 1, 2, 4, ... points are added, each forwards or backwards in time at
+random, until a (sub)trajectory turns: with rho the sum of its momenta, p'rho <= 0 at one of its
+ends. The same is asked of each half with the nearest point of the other half. Within a
+subtrajectory a point is drawn by the weights; a new subtrajectory's point replaces that of the old
+ones with probability min(1, weight of the new / weight of the old).
+
+Subtrajectories are merged as bits carry in a binary counter: after the i-th point, as many merges
+as i has trailing zeros. So there is no recursion, and a step can wait between any two points.
+
+Hoffman, M. D. and Gelman, A. (2014). The No-U-Turn sampler. Journal of Machine Learning Research
+15, 1593-1623. Betancourt, M. (2017). A conceptual introduction to Hamiltonian Monte Carlo.
+arXiv:1701.02434, appendix A: the weights and the criterion.
+"""
+from libc.math cimport INFINITY, exp, fabs, log1p
+from libc.stdint cimport int64_t
+
+from fastkam._core.kernel cimport AGAIN, DECIDED, Chain
+from fastkam._core.linalg cimport copy
+from fastkam._core.rng cimport random_standard_uniform
+from fastkam._core.samplers.hamiltonian cimport NONE, Hamiltonian
+
+from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
+
+cdef enum:
+    X = 0           # rows of an end of the trajectory
+    P = 1
+    G = 2
+    FIRST = 0       # rows of a subtrajectory: momenta of its first and last point, their sum;
+    LAST = 1
+    RHO = 2
+    DRAW = 3        # the point drawn from it, and the gradient there
+    DRAW_G = 4
+
+
+cdef class NUTS(Hamiltonian):
+    FIELDS = Base.METRIC | {
+        "ends": (("two", "three", "d"), "point, momentum, gradient at both ends of the trajectory"),
+        "rho": (("d",), "sum of the trajectory's momenta"),
+        "log_w": ((), "log weight of the trajectory"),
+        "draw": (("two", "d"), "the point drawn from it, and the gradient there"),
+        "logp_draw": ((), "log density there"),
+        "stack": (("levels", "five", "d"), "subtrajectories that wait to be merged"),
+        "stack_log_w": (("levels",), "their log weights"),
+        "stack_logp": (("levels",), "log densities at the points drawn from them"),
+        "direction": ((), "of the trajectory that grows: 0 backwards, 1 forwards", "i8"),
+        "depth": ((), "doublings made", "i8"),
+        "leaves": ((), "points of this doubling", "i8"),
+        "n_steps": ((), "leapfrog steps made", "i8"),
+        "diverging": ((), "whether the last had an error above the limit", "i8"),
+        "moved": ((), "whether the point drawn is not the start", "i8"),
+        "sum_alpha": ((), "sum of min(1, weight) over the points"),
+        "worst": ((), "largest |H - H_0|, with its sign"),
+    }
+    LEARNT = ("log_eps", "s", "L")
+    STATS = {
+        "step_size": "leapfrog step size",
+        "tree_depth": "doublings of the trajectory",
+        "n_steps": "leapfrog steps",
+        "diverging": "whether H rose by more than the limit",
+        "energy": "H where the trajectory began",
+        "energy_error": "the largest error of H along it, with its sign",
+    }
+
+    def __init__(self, d, *, int64_t max_depth, double max_energy_error, **options):
+        super().__init__(d, two=2, three=3, five=5, levels=max_depth + 1, **options)
+        self.max_depth, self.max_energy_error = max_depth, max_energy_error
+
+    cdef int launch(self, Chain *c) except -1 nogil:
+        cdef int end
+        for end in range(2):
+            copy(c.d, c.x, &self.ends[end, X, 0])
+            copy(c.d, &self.p[0], &self.ends[end, P, 0])
+            copy(c.d, c.grad_x, &self.ends[end, G, 0])
+        copy(c.d, &self.p[0], &self.rho[0])
+        self.eps = exp(self.log_eps)
+        self.log_w = self.sum_alpha = self.worst = 0
+        self.depth = self.n_steps = self.diverging = self.moved = 0
+        self.double_trajectory(c)
+        return 0
+
+    cdef void double_trajectory(self, Chain *c) noexcept nogil:
+        """Choose a direction, and take the first step from that end."""
+        self.direction = random_standard_uniform(c.rng) < 0.5
+        self.leaves = 0
+        copy(c.d, &self.ends[self.direction, P, 0], &self.p[0])
+        self.step(c, &self.ends[self.direction, X, 0], &self.ends[self.direction, G, 0])
+
+    cdef double signed_eps(self) noexcept nogil:
+        return self.eps if self.direction else -self.eps
+
+    cdef void step(self, Chain *c, const double *x, const double *grad) noexcept nogil:
+        self.first_kick(c, self.signed_eps(), grad)
+        self.drift(c, self.signed_eps(), x)
+
+    cdef int consider(self, Chain *c) except -1 nogil:
+        cdef double error = INFINITY
+        cdef int64_t top, size
+        if self.searching > NONE:
+            return self.search(c)
+        if c.logp_y > -INFINITY:
+            error = self.last_kick(c, self.signed_eps()) - self.H0
+        self.n_steps += 1
+        if fabs(error) > fabs(self.worst):
+            self.worst = error
+        self.diverging = not error <= self.max_energy_error
+        if self.diverging:
+            return self.decide(c)
+        self.sum_alpha += min(1.0, exp(-error))
+        top = self.put_point(c, -error)
+        size = self.leaves
+        while size & 1 == 0:
+            top -= 1
+            if self.merge(c, top):
+                return self.decide(c)
+            size >>= 1
+        if self.leaves < 1 << self.depth:
+            self.step(c, c.y, c.grad_y)
+            return AGAIN
+        return self.join(c)
+
+    cdef int64_t put_point(self, Chain *c, double log_w) noexcept nogil:
+        """Put y on the stack as a subtrajectory of one point: its place, the bits set before it."""
+        cdef int64_t top = 0, n = self.leaves
+        while n:
+            top += n & 1
+            n >>= 1
+        copy(c.d, &self.p[0], &self.stack[top, FIRST, 0])
+        copy(c.d, &self.p[0], &self.stack[top, LAST, 0])
+        copy(c.d, &self.p[0], &self.stack[top, RHO, 0])
+        copy(c.d, c.y, &self.stack[top, DRAW, 0])
+        copy(c.d, c.grad_y, &self.stack[top, DRAW_G, 0])
+        self.stack_log_w[top] = log_w
+        self.stack_logp[top] = c.logp_y
+        self.leaves += 1
+        return top
+
+    cdef bint merge(self, Chain *c, int64_t a) noexcept nogil:
+        """Make one subtrajectory of the two on top of the stack, at a; True where it turns."""
+        cdef int64_t b = a + 1
+        cdef double more = self.stack_log_w[b] - self.stack_log_w[a]
+        # e^b / (e^a + e^b), with the exponential that does not overflow
+        cdef double chance = 1 / (1 + exp(-more)) if more > 0 else exp(more) / (1 + exp(more))
+        if random_standard_uniform(c.rng) < chance:
+            copy(2 * c.d, &self.stack[b, DRAW, 0], &self.stack[a, DRAW, 0])
+            self.stack_logp[a] = self.stack_logp[b]
+        self.stack_log_w[a] = log_sum(self.stack_log_w[a], self.stack_log_w[b])
+        if turns(c.d, &self.stack[a, FIRST, 0], &self.stack[a, LAST, 0], &self.stack[a, RHO, 0],
+                 &self.stack[b, FIRST, 0], &self.stack[b, LAST, 0], &self.stack[b, RHO, 0]):
+            return True
+        copy(c.d, &self.stack[b, LAST, 0], &self.stack[a, LAST, 0])
+        return False
+
+    cdef int join(self, Chain *c) except -1 nogil:
+        """The doubling is complete and does not turn: add it to the trajectory, and go on."""
+        cdef double *new_end = &self.ends[self.direction, 0, 0]
+        cdef bint stop
+        if random_standard_uniform(c.rng) < exp(self.stack_log_w[0] - self.log_w):
+            copy(2 * c.d, &self.stack[0, DRAW, 0], &self.draw[0, 0])
+            self.logp_draw = self.stack_logp[0]
+            self.moved = True
+        self.log_w = log_sum(self.log_w, self.stack_log_w[0])
+        self.depth += 1
+        stop = turns(c.d, &self.ends[1 - self.direction, P, 0], new_end + c.d, &self.rho[0],
+                     &self.stack[0, FIRST, 0], &self.stack[0, LAST, 0], &self.stack[0, RHO, 0])
+        if stop or self.depth == self.max_depth:
+            return self.decide(c)
+        copy(c.d, c.y, new_end)
+        copy(c.d, &self.p[0], new_end + c.d)
+        copy(c.d, c.grad_y, new_end + 2 * c.d)
+        self.double_trajectory(c)
+        return AGAIN
+
+    cdef int decide(self, Chain *c) except -1 nogil:
+        """The point drawn becomes y; alpha is the mean over the trajectory."""
+        c.accepted = self.moved
+        c.alpha = self.sum_alpha / self.n_steps
+        if self.moved:
+            copy(c.d, &self.draw[0, 0], c.y)
+            copy(c.d, &self.draw[1, 0], c.grad_y)
+            c.logp_y = self.logp_draw
+        return DECIDED
+
+    cdef void record(self, Chain *c, double *row) noexcept nogil:
+        row[0] = self.eps
+        row[1] = self.depth
+        row[2] = self.n_steps
+        row[3] = self.diverging
+        row[4] = self.H0
+        row[5] = self.worst
+
+
+cdef double log_sum(double a, double b) noexcept nogil:
+    """log(e^a + e^b)"""
+    return max(a, b) + log1p(exp(-fabs(a - b)))
+
+
+cdef bint turns(Py_ssize_t d, const double *a_first, const double *a_last, double *a_rho,
+                const double *b_first, const double *b_last, const double *b_rho) noexcept nogil:
+    """Whether a followed by b turns, or either with the nearest point of the other; a_rho += b_rho.
+
+    Ends of the joined trajectory against the joined sum, and the same for a with b's first point,
+    and for b with a's last.
+    """
+    cdef Py_ssize_t i
+    cdef double rho, left, right
+    cdef double ends[6]
+    for i in range(6):
+        ends[i] = 0
+    for i in range(d):
+        rho, left, right = a_rho[i] + b_rho[i], a_rho[i] + b_first[i], a_last[i] + b_rho[i]
+        ends[0] += a_first[i] * rho
+        ends[1] += b_last[i] * rho
+        ends[2] += a_first[i] * left
+        ends[3] += b_first[i] * left
+        ends[4] += a_last[i] * right
+        ends[5] += b_last[i] * right
+        a_rho[i] = rho
+    for i in range(6):
+        if not ends[i] > 0:
+            return True
+    return False

@@ -1,0 +1,176 @@
+"""Hamiltonian samplers: trajectories along the gradient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam import metrics
+from fastkam.errors import check_covariance, check_integer, check_number
+from fastkam.samplers.sampler import Sampler
+from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
+
+if TYPE_CHECKING:
+    from fastkam._core.kernel import Kernel
+
+METRICS = ("diagonal", "dense", "low-rank", "fixed")
+ROWS = 1000  # most draws that a dense or low-rank metric is estimated from
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Hamiltonian(Sampler):
+    """What HMC and NUTS have in common."""
+
+    metric: str = "diagonal"
+    cov: ArrayLike = 1.0
+    learn_from: str = "gradients"
+    rank: int = 20
+    step_size: float | None = None
+    target_acceptance: float = 0.8
+    max_energy_error: float = 1000.0
+    NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
+
+    def __post_init__(self) -> None:
+        if self.metric not in METRICS:
+            raise ValueError(f"metric must be one of {METRICS}, not {self.metric!r}")
+        if self.learn_from not in ("gradients", "draws"):
+            raise ValueError(f'learn_from must be "gradients" or "draws", not {self.learn_from!r}')
+        if self.metric == "low-rank" and self.learn_from == "draws":
+            raise ValueError('learn_from must be "gradients" for a low-rank metric, not "draws"')
+        check_integer("rank", self.rank, least=1)
+        if self.step_size is not None:
+            check_number("step_size", self.step_size, above=0)
+        check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+        check_number("max_energy_error", self.max_energy_error, above=0)
+
+    def estimate(self) -> Any:
+        """How a metric that is not diagonal is estimated, from (draws, gradients)."""
+        if self.metric == "low-rank":
+            return partial(metrics.low_rank, most=self.rank)
+        return metrics.dense if self.learn_from == "gradients" else metrics.dense_from_draws
+
+    def options(self, d: int) -> dict[str, Any]:
+        """What every kernel of the family takes."""
+        factor = np.asarray(check_covariance("cov", self.cov, d))
+        kind = self.metric
+        if kind == "fixed":
+            kind = "dense" if factor.ndim == 2 else "diagonal"
+        elif factor.ndim == 2 and kind != "dense":
+            raise ValueError(
+                f'cov must be a number or (d,) for a {kind} metric, not {self.cov!r}: '
+                'use metric="dense" or "fixed"'
+            )
+        return {
+            "kind": kind,
+            "factor": factor if factor.ndim == 2 else np.broadcast_to(factor, d),
+            "estimate": self.estimate(),
+            "rows": ROWS,
+            "ranks": min(self.rank, d) if kind == "low-rank" else 0,
+            "step_size": d**-0.25 if self.step_size is None else self.step_size,
+            "target_acceptance": self.target_acceptance,
+            "learns_metric": self.metric != "fixed",
+            "from_gradients": self.learn_from == "gradients",
+            "max_energy_error": self.max_energy_error,
+        }
+
+    def default_gain(self, d: int) -> Power:
+        return constant(1.0)
+
+    def check_gain(self, gain: Power) -> None:
+        if gain != constant(1.0):
+            name = type(self).__name__
+            raise ValueError(f"{name} learns by dual averaging: it takes no gain, not {gain!r}")
+
+    def check_run(self, schedule: Schedule, tune: int) -> None:
+        if not isinstance(schedule, (Finite, Perpetual)):
+            name = type(schedule).__name__
+            raise ValueError(
+                f"schedule must be Finite or Perpetual for {type(self).__name__}, not {name}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NUTS(Hamiltonian):
+    """The No-U-Turn sampler: trajectories that end where they turn back.
+
+    Parameters
+    ----------
+    metric : str
+        What is learnt of the covariance: its "diagonal", all of it ("dense"), a diagonal and a few
+        directions ("low-rank"), or nothing ("fixed", at `cov`).
+    cov : float, array (d,) or array (d, d)
+        The metric (inverse mass matrix) at the start. Where one is learnt, it is soon replaced.
+    learn_from : str
+        "gradients": from draws and gradients, which takes far fewer of them; or "draws" alone.
+    rank : int
+        Directions of a low-rank metric at most.
+    step_size : float, optional
+        Of the leapfrog steps, at the start; where it is learnt, it is searched for from there.
+        d^(-1/4) by default.
+    target_acceptance : float
+        Mean acceptance probability over the trajectory that the step size aims at.
+    max_energy_error : float
+        A step that raises the Hamiltonian by more ends the trajectory as divergent.
+    max_depth : int
+        A trajectory has at most 2^max_depth steps.
+
+    References
+    ----------
+    Hoffman, M. D. and Gelman, A. (2014). The No-U-Turn sampler. Journal of Machine Learning
+    Research 15, 1593-1623; with multinomial draws and the criterion of Betancourt, M. (2017).
+    arXiv:1701.02434.
+    """
+
+    max_depth: int = 10
+    KERNEL: ClassVar[str] = "nuts.NUTS"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_integer("max_depth", self.max_depth, least=1)
+        if self.max_depth > 30:
+            raise ValueError(f"max_depth must be at most 30, not {self.max_depth!r}")
+
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
+        d = len(x0)
+        return self.kernel_class()(d, max_depth=self.max_depth, **self.options(d))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HMC(Hamiltonian):
+    """Hamiltonian Monte Carlo with a fixed number of leapfrog steps.
+
+    Parameters
+    ----------
+    metric, cov, learn_from, rank, step_size
+        As for `NUTS`.
+    target_acceptance : float
+        The acceptance probability that the step size aims at.
+    max_energy_error : float
+        A trajectory along which the Hamiltonian ranges over more is rejected as divergent.
+    steps : int
+        Leapfrog steps of a trajectory.
+    jitter : float
+        The step size of a trajectory is drawn within this fraction of its learnt value, so that no
+        trajectory length is a period of the target.
+
+    References
+    ----------
+    Neal, R. M. (2011). MCMC using Hamiltonian dynamics. Handbook of Markov Chain Monte Carlo,
+    chapter 5.
+    """
+
+    steps: int = 10
+    jitter: float = 0.1
+    KERNEL: ClassVar[str] = "hmc.HMC"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_integer("steps", self.steps, least=1)
+        check_number("jitter", self.jitter, least=0, below=1)
+
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
+        d = len(x0)
+        return self.kernel_class()(d, steps=self.steps, jitter=self.jitter, **self.options(d))
