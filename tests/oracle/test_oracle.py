@@ -84,12 +84,13 @@ def test_schedules(name, schedule):
     ("mala", {"cov": [[2.0, 0.7], [0.7, 0.5]]}),
     ("hmc", {"metric": "fixed", "steps": 3, "jitter": 0.0, "step_size": 0.1}),
     ("hmc", {"metric": "dense", "target_acceptance": 0.6, "max_energy_error": 1.0}),
-    ("hmc", {"learn_from": "draws", "cov": [0.5, 2.0], "jitter": 0.9}),
+    ("hmc", {"metric": "diagonal", "learn_from": "draws", "cov": [0.5, 2.0], "jitter": 0.9}),
     ("nuts", {"metric": "fixed", "cov": [[2.0, 0.7], [0.7, 0.5]], "max_depth": 3}),
     ("nuts", {"metric": "dense", "step_size": 5.0}),
     ("nuts", {"metric": "dense", "learn_from": "draws"}),
     ("nuts", {"metric": "low-rank", "rank": 1, "max_energy_error": 0.5}),
-    ("nuts", {"learn_from": "draws", "target_acceptance": 0.95}),
+    ("nuts", {"metric": "diagonal"}),
+    ("nuts", {"metric": "diagonal", "learn_from": "draws", "target_acceptance": 0.95}),
 ], ids=str)
 def test_parameters(name, options):
     compare(name, SAMPLERS[name](**options), "correlated", tune=1500, draws=500)

@@ -25,10 +25,10 @@ ROWS = 1000  # most draws that a dense or low-rank metric is estimated from
 class Hamiltonian(Sampler):
     """What HMC and NUTS have in common."""
 
-    metric: str = "diagonal"
+    metric: str = "low-rank"
     cov: ArrayLike = 1.0
     learn_from: str = "gradients"
-    rank: int = 20
+    rank: int = 100
     step_size: float | None = None
     target_acceptance: float = 0.8
     max_energy_error: float = 1000.0
@@ -99,8 +99,8 @@ class NUTS(Hamiltonian):
     Parameters
     ----------
     metric : str
-        What is learnt of the covariance: its "diagonal", all of it ("dense"), a diagonal and a few
-        directions ("low-rank"), or nothing ("fixed", at `cov`).
+        What is learnt of the covariance: a diagonal and those directions that differ most from it
+        ("low-rank"), only the "diagonal", all of it ("dense"), or nothing ("fixed", at `cov`).
     cov : float, array (d,) or array (d, d)
         The metric (inverse mass matrix) at the start. Where one is learnt, it is soon replaced.
     learn_from : str

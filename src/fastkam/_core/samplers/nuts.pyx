@@ -25,6 +25,10 @@ from fastkam._core.samplers.hamiltonian cimport NONE, Hamiltonian
 
 from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
 
+cdef extern from "trajectory.h" nogil:
+    bint turns "fk_turns" (Py_ssize_t d, const double *a_first, const double *a_last, double *a_rho,
+                           const double *b_first, const double *b_last, const double *b_rho)
+
 cdef enum:
     X = 0           # rows of an end of the trajectory
     P = 1
@@ -196,30 +200,3 @@ cdef class NUTS(Hamiltonian):
 cdef double log_sum(double a, double b) noexcept nogil:
     """log(e^a + e^b)"""
     return max(a, b) + log1p(exp(-fabs(a - b)))
-
-
-cdef bint turns(Py_ssize_t d, const double *a_first, const double *a_last, double *a_rho,
-                const double *b_first, const double *b_last, const double *b_rho) noexcept nogil:
-    """Whether a followed by b turns, or either with the nearest point of the other; a_rho += b_rho.
-
-    Ends of the joined trajectory against the joined sum, and the same for a with b's first point,
-    and for b with a's last.
-    """
-    cdef Py_ssize_t i
-    cdef double rho, left, right
-    cdef double ends[6]
-    for i in range(6):
-        ends[i] = 0
-    for i in range(d):
-        rho, left, right = a_rho[i] + b_rho[i], a_rho[i] + b_first[i], a_last[i] + b_rho[i]
-        ends[0] += a_first[i] * rho
-        ends[1] += b_last[i] * rho
-        ends[2] += a_first[i] * left
-        ends[3] += b_first[i] * left
-        ends[4] += a_last[i] * right
-        ends[5] += b_last[i] * right
-        a_rho[i] = rho
-    for i in range(6):
-        if not ends[i] > 0:
-            return True
-    return False
