@@ -16,7 +16,7 @@ from reference.cyclical import CyclicalKernelAdaptiveMetropolis
 from reference.hamiltonian import HMC, NUTS
 from reference.kernel_adaptive import KernelAdaptiveMetropolis
 from reference.kernel_pca import KernelPCAMetropolis
-from reference.langevin import MALA
+from reference.langevin import MALA, FisherAdaptiveMALA
 from reference.robust import RandomWalk, RobustAdaptiveMetropolis
 
 REFERENCES = {
@@ -31,6 +31,7 @@ REFERENCES = {
     "kpca": KernelPCAMetropolis,
     "ckam": CyclicalKernelAdaptiveMetropolis,
     "mala": MALA,
+    "fishermala": FisherAdaptiveMALA,
     "hmc": HMC,
     "nuts": NUTS,
 }

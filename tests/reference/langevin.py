@@ -48,3 +48,33 @@ class MALA(Langevin):
 
     def stats(self):
         return {"log_step_size": self.log_s}
+
+
+class FisherAdaptiveMALA(MALA):
+    """R R' = (sum of v v' + lambda I)^-1, and F F' = R R' d / tr R R'"""
+
+    def __init__(self, s, x0):
+        super().__init__(s, x0)
+        self.signals, self.n = np.zeros((0, self.d)), 0
+        self.R = np.eye(self.d) / np.sqrt(s.damping)
+
+    def inverse_information(self):
+        return np.linalg.inv(self.signals.T @ self.signals + self.s.damping * np.eye(self.d))
+
+    def factor(self):
+        return np.exp(self.log_s) * np.sqrt(self.d / np.trace(self.inverse_information())) * self.R
+
+    def adapt(self, x, y, alpha, accepted, gain, rng):
+        self.n += 1
+        if self.n > self.s.plain_steps and alpha > 0:
+            signal = np.sqrt(alpha) * (self.grad(y) - self.grad(x))
+            self.signals = np.vstack([self.signals, signal])
+            # of all the square roots it is R times the symmetric one
+            values, vectors = np.linalg.eigh(self.R.T @ np.outer(signal, signal) @ self.R)
+            self.R = self.R @ (vectors / np.sqrt(1 + values)) @ vectors.T
+        super().adapt(x, y, alpha, accepted, gain, rng)
+
+    def fields(self):
+        A = self.inverse_information()
+        np.testing.assert_allclose(self.R @ self.R.T, A, rtol=1e-9, atol=1e-9 * np.trace(A))
+        return super().fields() | {"R": self.R, "trace": np.trace(A), "n": self.n}

@@ -13,6 +13,7 @@ from fastkam.samplers import (
     NUTS,
     SAMPLERS,
     CyclicalKernelAdaptiveMetropolis,
+    FisherAdaptiveMALA,
     KernelAdaptiveMetropolis,
     KernelPCAMetropolis,
     RandomWalk,
@@ -103,6 +104,10 @@ class UncorrectedLangevin(MALA):
     KERNEL = "broken.UncorrectedLangevin"
 
 
+class StaleGradient(FisherAdaptiveMALA):
+    KERNEL = "broken_langevin.StaleGradient"
+
+
 class WithoutKineticEnergy(HMC):
     KERNEL = "broken_hamiltonian.WithoutKineticEnergy"
 
@@ -120,6 +125,7 @@ class AlwaysTheNewest(NUTS):
         PCAWithoutHastings(**SMALL["kpca"]),
         DriftingWalk(),
         UncorrectedLangevin(),
+        StaleGradient(),
         WithoutKineticEnergy(),
         AlwaysTheNewest(),
     ],

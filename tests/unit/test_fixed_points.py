@@ -64,6 +64,13 @@ def shape(before, after):
     return (S @ S.T - np.eye(3))[np.tril_indices(3)]
 
 
+def preconditioner(before, after):
+    """Updates of R R' but for its size, in the coordinates in which R R' is I, over the gain."""
+    S = np.linalg.solve(before["R"], after["R"])
+    update = 1e6 * GAIN * (S @ S.T - np.eye(3))
+    return np.r_[np.diag(update) - np.trace(update) / 3, update[np.tril_indices(3, -1)]]
+
+
 def scalar(name):
     return lambda before, after: np.array([after[name] - before[name]])
 
@@ -72,6 +79,9 @@ def both(f, g):
     return lambda before, after: np.r_[f(before, after), g(before, after)]
 
 
+# R R' = COV / 10^6: as after many signals, so that one more is small
+FISHER = {"R": 1e-3 * FACTOR, "trace": 1e-6 * np.trace(COV), "n": np.array(10**4)}
+FISHER_STEP = 1.1 * np.sqrt(np.trace(COV) / 3)
 LEARNT = {"mean": MEAN, "cov": COV}
 WALK = {"subsample": 0, "noise": np.sqrt(SCALE), "target_acceptance": acceptance(SCALE)}
 # without a subsample: N(x, noise^2 I), on N(m, I)
@@ -95,6 +105,8 @@ RIGHT = {
     "ckam": (WALK | {"cycle": 4, "beta": 0.5, "step_gain": GAIN}, {}, scalar("log_nu")),
     "mala": ({"cov": COV, "step_size": 1.1, "target_acceptance": acceptance_of_langevin(1.1)}, {},
              scalar("log_s")),
+    "fishermala": ({"step_size": FISHER_STEP, "target_acceptance": acceptance_of_langevin(1.1)},
+                   FISHER, both(preconditioner, scalar("log_s"))),
     "hmc": (ONE_STEP | {"steps": 1, "jitter": 0.0}, {"searching": np.array(0)}, scalar("H_mean")),
     "nuts": (ONE_STEP | {"max_depth": 1}, {"searching": np.array(0)}, scalar("H_mean")),
 }
@@ -160,11 +172,18 @@ def test_both_masks(mask):
     ("am", {"cov": 1.1 * COV}), ("rbam", {"cov": 1.1 * COV}), ("gam", {"scale": 1.1 * SCALE}),
     ("rbam", {"mean": MEAN + 0.1}), ("cholam", {"cov": 1.1 * COV}), ("kam", {"noise": 1.2}),
     ("ram", {"cov": SCALE * COV + np.diag([0, 0, 0.3])}), ("ckam", {"noise": 1.2}),
-    ("mala", {"step_size": 1.0}), ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
+    ("mala", {"step_size": 1.0}),
+    ("fishermala", {"step_size": 0.9 * FISHER_STEP}), ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
 ])
 def test_a_wrong_answer_is_none(name, wrong):
     options, state, measure = RIGHT[name]
     assert not is_zero_in_mean(updates(name, options | wrong, state, measure))
+
+
+def test_a_wrong_preconditioner_is_none():
+    options, state, measure = RIGHT["fishermala"]
+    wrong = {"R": 1e-3 * np.diag(np.sqrt(np.diag(COV)))}
+    assert not is_zero_in_mean(updates("fishermala", options, state | wrong, measure))
 
 
 class OuterProductOfAverage(REFERENCES["rbam"]):

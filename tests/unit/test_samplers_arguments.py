@@ -44,6 +44,8 @@ BAD = {  # values that are bad wherever the parameter occurs
     "step_gain": NOT_A_SEQUENCE,
     "keep_exploration": ["no", None, 1],
     "bank": NOT_A_COUNT,
+    "damping": [*NOT_POSITIVE, None],
+    "plain_steps": [-1, 1.5, "x", True, None],
     "metric": ["full", None, 1],
     "learn_from": ["both", None],
     "rank": NOT_A_COUNT,

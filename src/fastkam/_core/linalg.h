@@ -1,5 +1,5 @@
 /* Small dense factors: L is lower triangular, column-major, d x d, leading dimension d; what
- * stands above its diagonal is neither read nor written. All loops run down columns, so that they
+ * stands above its diagonal is neither read nor written; R is square. All loops run down columns, so that they
  * vectorise without reordering a sum: the bits do not depend on the instruction set. */
 #ifndef FASTKAM_LINALG_H
 #define FASTKAM_LINALG_H
@@ -54,6 +54,24 @@ static inline void fk_times_Lt(ptrdiff_t d, double a, const double *restrict L,
         const double *restrict l = L + j * d;
         u[j] = a * fk_dot(d - j, l + j, g + j);
     }
+}
+
+/* y += a R z, R square and column-major */
+static inline void fk_add_Rz(ptrdiff_t d, double a, const double *restrict R,
+                             const double *restrict z, double *restrict y)
+{
+    for (ptrdiff_t j = 0; j < d; j++) {
+        const double *restrict r = R + j * d;
+        const double s = a * z[j];
+        for (ptrdiff_t i = 0; i < d; i++) y[i] += s * r[i];
+    }
+}
+
+/* u <- a R' g */
+static inline void fk_times_Rt(ptrdiff_t d, double a, const double *restrict R,
+                               const double *restrict g, double *restrict u)
+{
+    for (ptrdiff_t j = 0; j < d; j++) u[j] = a * fk_dot(d, R + j * d, g);
 }
 
 /* v <- L^-1 v */

@@ -1,8 +1,11 @@
-"""Small dense factors, see linalg.h: L is lower triangular and column-major."""
+"""Small dense factors, see linalg.h: L is lower triangular, R square, both column-major."""
 cdef extern from "linalg.h" nogil:
     void copy "fk_copy" (Py_ssize_t d, const double *x, double *y)
     void add_Lz "fk_add_Lz" (Py_ssize_t d, double a, const double *L, const double *z, double *y)
     void times_Lt "fk_times_Lt" (Py_ssize_t d, double a, const double *L, const double *g,
+                                 double *u)
+    void add_Rz "fk_add_Rz" (Py_ssize_t d, double a, const double *R, const double *z, double *y)
+    void times_Rt "fk_times_Rt" (Py_ssize_t d, double a, const double *R, const double *g,
                                  double *u)
     void solve_L "fk_solve_L" (Py_ssize_t d, const double *L, double *v)
     double dot "fk_dot" (Py_ssize_t d, const double *v, const double *w)

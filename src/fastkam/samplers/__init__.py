@@ -6,7 +6,7 @@ from fastkam.samplers.kernel_adaptive import (
     KernelAdaptiveMetropolis,
     KernelPCAMetropolis,
 )
-from fastkam.samplers.langevin import MALA
+from fastkam.samplers.langevin import MALA, FisherAdaptiveMALA
 from fastkam.samplers.metropolis import (
     AdaptiveMetropolis,
     AdaptiveRandomWalk,
@@ -30,6 +30,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "kpca": KernelPCAMetropolis,
     "ckam": CyclicalKernelAdaptiveMetropolis,
     "mala": MALA,
+    "fishermala": FisherAdaptiveMALA,
     "hmc": HMC,
     "nuts": NUTS,
 }

@@ -1,11 +1,16 @@
-"""The Langevin proposal for a factor L of any shape, step included: a scalar, (d,), or (d, d).
+"""The Langevin proposal for a factor L of any shape, step included.
 
     h = beta/2 L' grad log pi(x) + e,   y = x + L h,                e ~ N(0, I)
     log q(x|y) - log q(y|x) = (|e|^2 - |h + beta/2 L' grad log pi(y)|^2) / 2
+
+`ndim` says what L is: a scalar (0), a diagonal (1), lower triangular (2) or SQUARE.
 """
 from fastkam._core.kernel cimport Chain
-from fastkam._core.linalg cimport add_Lz, copy, dot, square, times_Lt
+from fastkam._core.linalg cimport add_Lz, add_Rz, copy, dot, square, times_Lt, times_Rt
 from fastkam._core.rng cimport normals
+
+cdef enum:
+    SQUARE = 3
 
 cdef inline void scaled_gradient(Chain *c, double scale, int ndim, const double *L,
                                  const double *grad, double *u) noexcept nogil:
@@ -13,6 +18,8 @@ cdef inline void scaled_gradient(Chain *c, double scale, int ndim, const double 
     cdef Py_ssize_t i
     if ndim == 2:
         times_Lt(c.d, 0.5 * scale * c.beta, L, grad, u)
+    elif ndim == SQUARE:
+        times_Rt(c.d, 0.5 * scale * c.beta, L, grad, u)
     else:
         for i in range(c.d):
             u[i] = 0.5 * scale * c.beta * L[i if ndim else 0] * grad[i]
@@ -28,6 +35,9 @@ cdef inline void langevin_move(Chain *c, double scale, int ndim, const double *L
     if ndim == 2:
         copy(c.d, c.x, c.y)
         add_Lz(c.d, scale, L, h, c.y)
+    elif ndim == SQUARE:
+        copy(c.d, c.x, c.y)
+        add_Rz(c.d, scale, L, h, c.y)
     else:
         for i in range(c.d):
             c.y[i] = c.x[i] + scale * L[i if ndim else 0] * h[i]

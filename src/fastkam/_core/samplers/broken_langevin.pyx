@@ -1,0 +1,13 @@
+"""Langevin samplers and delayed rejection that must fail, with one classic mistake each."""
+from fastkam._core.kernel cimport Chain
+from fastkam._core.samplers.fishermala cimport FisherAdaptiveMALA
+
+
+cdef class StaleGradient(FisherAdaptiveMALA):
+    """Fisher adaptive MALA that takes the gradient at x for the one at y in the reverse move."""
+    cdef int consider(self, Chain *c) except -1 nogil:
+        cdef double *grad_y = c.grad_y
+        c.grad_y = c.grad_x
+        cdef int answer = FisherAdaptiveMALA.consider(self, c)
+        c.grad_y = grad_y
+        return answer

@@ -1,0 +1,102 @@
+"""Fisher adaptive MALA.
+
+    y      = x + (s^2 / 2) F F' grad log pi(x) + s F e,        e ~ N(0, I),   F = sqrt(d / tr R R') R
+    v_n    = sqrt(alpha) (grad log pi(y) - grad log pi(x))     the signal of the n-th step
+    R R'   = (v_1 v_1' + ... + v_n v_n' + lambda I)^-1
+    log s <- log s + g (alpha - alpha*)
+
+The preconditioner is the inverse of the target's Fisher information E[grad grad'], with mean
+diagonal 1; of the preconditioners it maximises the expected squared jump of small steps. Its square
+root follows from the one before, R_0 = I / sqrt(lambda), in O(d^2):
+
+    phi = R' v_n,   R <- R - r (R phi) phi' / (1 + |phi|^2),   r = 1 / (1 + sqrt(1 / (1 + |phi|^2)))
+
+since (I - r phi phi' / (1 + |phi|^2))^2 = I - phi phi' / (1 + |phi|^2) = (I + phi phi')^-1.
+
+Titsias, M. K. (2023). Optimal preconditioning and Fisher adaptive Langevin sampling. Advances in
+Neural Information Processing Systems 36. Algorithm 1; plain MALA for the first 500 steps.
+"""
+from libc.math cimport INFINITY, exp, sqrt
+from libc.stdint cimport int64_t
+
+from fastkam._core.kernel cimport DECIDE, Chain, Kernel
+from fastkam._core.linalg cimport add_Rz, square, times_Rt
+from fastkam._core.samplers.langevin cimport SQUARE, langevin_log_q, langevin_move
+
+from fastkam._core.kernel import zeros
+
+import numpy as np
+
+cdef double LARGEST = 1e200
+
+
+cdef class FisherAdaptiveMALA(Kernel):
+    FIELDS = {
+        "log_s": ((), "log of the step size"),
+        "R": (("d", "d"), "square root of the inverse of the summed information"),
+        "trace": ((), "tr R R'"),
+        "n": ((), "adaptations made", "i8"),
+        "e": (("d",), "the last standard normal draw"),
+        "h": (("d",), "the last move, F^-1 (y - x) / s"),
+    }
+    LEARNT = ("log_s", "R")
+    STATS = {"log_step_size": "log s, after the step"}
+
+    def __init__(self, Py_ssize_t d, *, double step_size, double target_acceptance, double damping,
+                 int64_t plain_steps):
+        self.allocate(d=d)
+        np.asarray(self.R)[...] = np.eye(d) / np.sqrt(damping)
+        self.trace = d / damping
+        self.v = zeros(d)
+        self.phi = zeros(d)
+        self.log_s = np.log(step_size)
+        self.target_acceptance, self.plain_steps = target_acceptance, plain_steps
+        self.gradient = self.considers = True
+
+    cdef double scale(self) noexcept nogil:
+        """s sqrt(d / tr R R')"""
+        return exp(self.log_s) * sqrt(self.d / self.trace)
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        langevin_move(c, self.scale(), SQUARE, &self.R[0, 0], &self.e[0], &self.h[0])
+        return 0
+
+    cdef int consider(self, Chain *c) except -1 nogil:
+        if c.logp_y > -INFINITY:
+            c.log_q = langevin_log_q(c, self.scale(), SQUARE, &self.R[0, 0], &self.e[0],
+                                     &self.h[0], &self.v[0])
+        return DECIDE
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        self.n += 1
+        if self.n > self.plain_steps and c.alpha > 0:       # elsewhere grad_y may be void
+            self.learn(sqrt(c.alpha), c)
+        self.log_s += gain * (c.alpha - self.target_acceptance)
+        return 0
+
+    cdef void learn(self, double w, Chain *c) noexcept nogil:
+        """R for one more signal, w beta (grad_y - grad_x)."""
+        cdef Py_ssize_t d = c.d, i, j
+        cdef double *v = &self.v[0]
+        cdef double *phi = &self.phi[0]
+        cdef double *column
+        cdef double a, b
+        for i in range(d):
+            v[i] = w * c.beta * (c.grad_y[i] - c.grad_x[i])
+        if not square(d, v) < LARGEST:      # NaN too: R would leave the range of numbers
+            return
+        times_Rt(d, 1.0, &self.R[0, 0], v, phi)
+        a = 1 + square(d, phi)
+        b = 1 / (a + sqrt(a))       # r / a
+        for i in range(d):
+            v[i] = 0
+        add_Rz(d, b, &self.R[0, 0], phi, v)
+        self.trace = 0              # summed anew: a difference would lose its digits
+        for j in range(d):
+            column = &self.R[0, 0] + j * d
+            for i in range(d):
+                column[i] -= phi[j] * v[i]
+            self.trace += square(d, column)
+
+    cdef void record(self, Chain *c, double *row) noexcept nogil:
+        row[0] = self.log_s
