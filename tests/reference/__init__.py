@@ -11,6 +11,7 @@ from reference.adaptive_metropolis import (
     GlobalAdaptiveMetropolis,
     RaoBlackwellisedAdaptiveMetropolis,
 )
+from reference.barker import BarkerProposal
 from reference.cholesky import CholeskyAdaptiveMetropolis
 from reference.cyclical import CyclicalKernelAdaptiveMetropolis
 from reference.hamiltonian import HMC, NUTS
@@ -32,6 +33,7 @@ REFERENCES = {
     "ckam": CyclicalKernelAdaptiveMetropolis,
     "mala": MALA,
     "fishermala": FisherAdaptiveMALA,
+    "barker": BarkerProposal,
     "hmc": HMC,
     "nuts": NUTS,
 }

@@ -12,6 +12,7 @@ from fastkam.samplers import (
     MALA,
     NUTS,
     SAMPLERS,
+    BarkerProposal,
     CyclicalKernelAdaptiveMetropolis,
     FisherAdaptiveMALA,
     KernelAdaptiveMetropolis,
@@ -108,6 +109,10 @@ class StaleGradient(FisherAdaptiveMALA):
     KERNEL = "broken_langevin.StaleGradient"
 
 
+class SymmetricSigns(BarkerProposal):
+    KERNEL = "broken_langevin.SymmetricSigns"
+
+
 class WithoutKineticEnergy(HMC):
     KERNEL = "broken_hamiltonian.WithoutKineticEnergy"
 
@@ -126,6 +131,7 @@ class AlwaysTheNewest(NUTS):
         DriftingWalk(),
         UncorrectedLangevin(),
         StaleGradient(),
+        SymmetricSigns(),
         WithoutKineticEnergy(),
         AlwaysTheNewest(),
     ],

@@ -53,10 +53,25 @@ def acceptance_of_langevin(step, n=400_000):
     return np.exp(np.minimum(0, log_ratio)).mean()
 
 
+def acceptance_of_barker(step, n=400_000):
+    """E alpha of Barker's proposal with steps of deviation s on N(0, I)."""
+    rng = np.random.default_rng(9)
+    x, z = rng.standard_normal((2, n, 3))
+    z *= step
+    y = x + np.where(rng.random((n, 3)) < 1 / (1 + np.exp(x * z)), z, -z)
+    log_ratio = 0.5 * (x**2 - y**2) + np.log1p(np.exp(x * (y - x))) - np.log1p(np.exp(y * (x - y)))
+    return np.exp(np.minimum(0, log_ratio.sum(axis=1))).mean()
+
+
 def moments(before, after):
     """Updates of the mean and of the covariance, in the coordinates in which both are standard."""
     change = np.linalg.solve(FACTOR, after["L"]) @ np.linalg.solve(FACTOR, after["L"]).T - np.eye(3)
     return np.r_[np.linalg.solve(FACTOR, after["mu"] - before["mu"]), change[np.tril_indices(3)]]
+
+
+def moments_of_F(before, after):
+    after = after | {"L": after["F"].reshape(3, 3).T}
+    return moments(before, after)
 
 
 def shape(before, after):
@@ -86,6 +101,7 @@ LEARNT = {"mean": MEAN, "cov": COV}
 WALK = {"subsample": 0, "noise": np.sqrt(SCALE), "target_acceptance": acceptance(SCALE)}
 # without a subsample: N(x, noise^2 I), on N(m, I)
 
+BARKER = LEARNT | {"step_size": 1.1, "target_acceptance": acceptance_of_barker(1.1)}
 ONE_STEP = {"metric": "fixed", "cov": COV, "step_size": 1.1,
             "target_acceptance": acceptance_of_langevin(1.1)}      # one leapfrog step is MALA
 
@@ -107,6 +123,7 @@ RIGHT = {
              scalar("log_s")),
     "fishermala": ({"step_size": FISHER_STEP, "target_acceptance": acceptance_of_langevin(1.1)},
                    FISHER, both(preconditioner, scalar("log_s"))),
+    "barker": (BARKER | {"metric": "dense"}, {}, both(moments_of_F, scalar("log_s"))),
     "hmc": (ONE_STEP | {"steps": 1, "jitter": 0.0}, {"searching": np.array(0)}, scalar("H_mean")),
     "nuts": (ONE_STEP | {"max_depth": 1}, {"searching": np.array(0)}, scalar("H_mean")),
 }
@@ -173,7 +190,8 @@ def test_both_masks(mask):
     ("rbam", {"mean": MEAN + 0.1}), ("cholam", {"cov": 1.1 * COV}), ("kam", {"noise": 1.2}),
     ("ram", {"cov": SCALE * COV + np.diag([0, 0, 0.3])}), ("ckam", {"noise": 1.2}),
     ("mala", {"step_size": 1.0}),
-    ("fishermala", {"step_size": 0.9 * FISHER_STEP}), ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
+    ("fishermala", {"step_size": 0.9 * FISHER_STEP}), ("barker", {"step_size": 1.0}),
+    ("barker", {"cov": np.diag(COV)}), ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
 ])
 def test_a_wrong_answer_is_none(name, wrong):
     options, state, measure = RIGHT[name]

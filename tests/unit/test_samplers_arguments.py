@@ -89,7 +89,7 @@ def test_default_parameters_may_be_given(name):
     assert again.build(np.zeros(2)).state().keys() == sampler.build(np.zeros(2)).state().keys()
 
 
-@pytest.mark.parametrize("name", ["am", "rbam", "gam", "arwm", "cholam", "ram"])
+@pytest.mark.parametrize("name", ["am", "rbam", "gam", "arwm", "cholam", "ram", "barker"])
 def test_gain_that_the_update_cannot_bear(name):
     for gain in (Power(c=1.5, k=0.0), Power(c=4.0, k=0.7)):
         with pytest.raises(ValueError, match=rf"gain.*{re.escape(repr(gain(1)))}"):
@@ -145,5 +145,5 @@ def test_kernels(make, words):
 
 
 def run(sampler, *, tune=500, schedule="finite"):
-    return fk.sample(lambda x: -0.5 * x @ x, [0.0, 0.0], sampler=sampler, draws=1, tune=tune,
-                     chains=1, seed=1, schedule=schedule, progress=False)
+    return fk.sample(lambda x: (-0.5 * x @ x, -x), [0.0, 0.0], sampler=sampler, draws=1,
+                     tune=tune, chains=1, seed=1, schedule=schedule, progress=False)

@@ -1,5 +1,6 @@
 """The samplers: one small class of plain parameters each, and the registry of their short names."""
 
+from fastkam.samplers.barker import BarkerProposal
 from fastkam.samplers.hamiltonian import HMC, NUTS
 from fastkam.samplers.kernel_adaptive import (
     CyclicalKernelAdaptiveMetropolis,
@@ -31,6 +32,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "ckam": CyclicalKernelAdaptiveMetropolis,
     "mala": MALA,
     "fishermala": FisherAdaptiveMALA,
+    "barker": BarkerProposal,
     "hmc": HMC,
     "nuts": NUTS,
 }

@@ -1,5 +1,6 @@
 """Langevin samplers and delayed rejection that must fail, with one classic mistake each."""
-from fastkam._core.kernel cimport Chain
+from fastkam._core.kernel cimport DECIDE, Chain
+from fastkam._core.samplers.barker cimport BarkerProposal
 from fastkam._core.samplers.fishermala cimport FisherAdaptiveMALA
 
 
@@ -11,3 +12,10 @@ cdef class StaleGradient(FisherAdaptiveMALA):
         cdef int answer = FisherAdaptiveMALA.consider(self, c)
         c.grad_y = grad_y
         return answer
+
+
+cdef class SymmetricSigns(BarkerProposal):
+    """Barker's proposal that takes the probabilities of its signs for equal both ways."""
+    cdef int consider(self, Chain *c) except -1 nogil:
+        c.log_q = 0
+        return DECIDE

@@ -1,6 +1,6 @@
 """Fisher adaptive MALA.
 
-    y      = x + (s^2 / 2) F F' grad log pi(x) + s F e,        e ~ N(0, I),   F = sqrt(d / tr R R') R
+    y      = x + (s^2 / 2) F F' grad log pi(x) + s F e,   e ~ N(0, I),   F = sqrt(d / tr R R') R
     v_n    = sqrt(alpha) (grad log pi(y) - grad log pi(x))     the signal of the n-th step
     R R'   = (v_1 v_1' + ... + v_n v_n' + lambda I)^-1
     log s <- log s + g (alpha - alpha*)

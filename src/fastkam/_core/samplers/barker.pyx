@@ -1,0 +1,102 @@
+"""The Barker proposal.
+
+    z_i  = s e_i,   e ~ N(0, I),   w_i = z_i with probability 1 / (1 + exp(-g_i(x) z_i)), else -z_i
+    y    = x + F w,                  g(x) = F' grad log pi(x),   F F' = Sigma
+    q(x|y) / q(y|x) = prod_i (1 + exp(-g_i(x) w_i)) / (1 + exp(g_i(y) w_i))
+    log s <- log s + g (alpha - alpha*)
+    mu, Sigma  as in adaptive Metropolis, with the same gain, Sigma full or diagonal
+
+A gradient of any size can only choose the sign of a step, not its length: where MALA's drift throws
+it out of the mass, this proposal becomes a random walk that goes the right way.
+
+Livingstone, S. and Zanella, G. (2022). The Barker proposal: combining robustness and efficiency in
+gradient-based MCMC. Journal of the Royal Statistical Society B 84, 496-523. Algorithms 1 and 2,
+adaptation as in Section 6.
+"""
+from libc.math cimport INFINITY, exp
+
+from fastkam._core.kernel cimport DECIDE, Chain, Kernel
+from fastkam._core.linalg cimport add_Lz, copy, times_Lt
+from fastkam._core.moments cimport learn_moments, learn_scales
+from fastkam._core.rng cimport normals, random_standard_uniform
+
+from fastkam._core.kernel import zeros
+
+import numpy as np
+
+
+cdef extern from "softplus.h" nogil:
+    void logistic "fk_logistic" (Py_ssize_t d, const double *g, const double *w, double *p)
+    double sum_softplus "fk_sum_softplus" (Py_ssize_t d, double a, const double *g,
+                                           const double *w)
+
+
+cdef class BarkerProposal(Kernel):
+    FIELDS = {
+        "log_s": ((), "log of the step size"),
+        "mu": (("d",), "learnt mean"),
+        "F": (("size",), "factor of the preconditioner: its diagonal, or its columns in turn"),
+        "w": (("d",), "the last step, F^-1 (y - x)"),
+        "log_forward": ((), "-log of the probability of its signs"),
+    }
+    LEARNT = ("log_s", "mu", "F")
+    STATS = {"log_step_size": "log s, after the step"}
+
+    def __init__(self, mean, factor, *, double step_size, double target_acceptance, bint learns):
+        d = len(mean)
+        self.dense = factor.ndim == 2
+        self.allocate(d=d, size=d * d if self.dense else d)
+        np.asarray(self.mu)[...] = mean
+        np.asarray(self.F)[...] = factor.ravel(order="F")
+        self.g = zeros(d)
+        self.p = zeros(d)
+        self.log_s = np.log(step_size)
+        self.target_acceptance, self.learns = target_acceptance, learns
+        self.gradient = self.considers = True
+
+    cdef void gradient_along(self, Chain *c, const double *grad) noexcept nogil:
+        """g = beta F' grad"""
+        cdef Py_ssize_t i
+        if self.dense:
+            times_Lt(c.d, c.beta, &self.F[0], grad, &self.g[0])
+        else:
+            for i in range(c.d):
+                self.g[i] = c.beta * self.F[i] * grad[i]
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        cdef Py_ssize_t i
+        cdef double s = exp(self.log_s)
+        cdef double *w = &self.w[0]
+        self.gradient_along(c, c.grad_x)
+        normals(c.rng, c.d, w)
+        for i in range(c.d):
+            w[i] *= s
+        logistic(c.d, &self.g[0], w, &self.p[0])
+        for i in range(c.d):        # not a branch, which could not be predicted
+            w[i] *= 1 - 2 * <int>(random_standard_uniform(c.rng) >= self.p[i])
+        self.log_forward = sum_softplus(c.d, -1.0, &self.g[0], w)
+        if self.dense:
+            copy(c.d, c.x, c.y)
+            add_Lz(c.d, 1.0, &self.F[0], w, c.y)
+        else:
+            for i in range(c.d):
+                c.y[i] = c.x[i] + self.F[i] * w[i]
+        return 0
+
+    cdef int consider(self, Chain *c) except -1 nogil:
+        if c.logp_y > -INFINITY:
+            self.gradient_along(c, c.grad_y)
+            c.log_q = self.log_forward - sum_softplus(c.d, 1.0, &self.g[0], &self.w[0])
+        return DECIDE
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        cdef const double *x = c.y if c.accepted else c.x
+        self.log_s += gain * (c.alpha - self.target_acceptance)
+        if self.learns and self.dense:
+            learn_moments(c.d, gain, x, &self.mu[0], &self.F[0], &self.g[0])
+        elif self.learns:
+            learn_scales(c.d, gain, x, &self.mu[0], &self.F[0])
+        return 0
+
+    cdef void record(self, Chain *c, double *row) noexcept nogil:
+        row[0] = self.log_s

@@ -1,0 +1,87 @@
+"""The Barker proposal: a gradient that chooses signs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam.errors import check_array, check_covariance, check_number
+from fastkam.samplers.sampler import Sampler, check_below_one, full_factor
+from fastkam.schedules import Power
+
+if TYPE_CHECKING:
+    from fastkam._core.kernel import Kernel
+
+METRICS = ("diagonal", "dense", "fixed")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BarkerProposal(Sampler):
+    """The Barker proposal: a random walk whose signs follow the gradient.
+
+    Parameters
+    ----------
+    metric : str
+        What is learnt of the covariance, from the chain: its "diagonal", all of it ("dense"), or
+        nothing ("fixed", at `cov`).
+    cov : float, array (d,) or array (d, d)
+        The covariance at the start.
+    mean : array (d,), optional
+        The mean at the start; the starting point by default.
+    step_size : float, optional
+        s at the start; 2.4 d^(-1/6) by default. It is learnt.
+    target_acceptance : float
+        The acceptance probability aimed at.
+
+    References
+    ----------
+    Livingstone, S. and Zanella, G. (2022). The Barker proposal: combining robustness and efficiency
+    in gradient-based MCMC. Journal of the Royal Statistical Society B 84, 496-523. The default gain
+    is (1 + n)^(-0.6).
+    """
+
+    metric: str = "diagonal"
+    cov: ArrayLike = 1.0
+    mean: ArrayLike | None = None
+    step_size: float | None = None
+    target_acceptance: float = 0.4
+    KERNEL: ClassVar[str] = "barker.BarkerProposal"
+    NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
+
+    def __post_init__(self) -> None:
+        if self.metric not in METRICS:
+            raise ValueError(f"metric must be one of {METRICS}, not {self.metric!r}")
+        if self.step_size is not None:
+            check_number("step_size", self.step_size, above=0)
+        check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+
+    def factor(self, d: int) -> NDArray[np.float64]:
+        """(d,) or (d, d), as the metric has it."""
+        factor = np.asarray(check_covariance("cov", self.cov, d))
+        if factor.ndim == 2 and self.metric == "diagonal":
+            raise ValueError(
+                f'cov must be a number or (d,) for a diagonal metric, not {self.cov!r}: '
+                'use metric="dense" or "fixed"'
+            )
+        if self.metric == "dense":
+            return full_factor("cov", self.cov, d)
+        return factor if factor.ndim == 2 else np.full(d, factor)
+
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
+        d = len(x0)
+        return self.kernel_class()(
+            x0 if self.mean is None else check_array("mean", self.mean, shape=(d,)),
+            self.factor(d),
+            step_size=2.4 * d ** (-1 / 6) if self.step_size is None else self.step_size,
+            target_acceptance=self.target_acceptance,
+            learns=self.metric != "fixed",
+        )
+
+    def default_gain(self, d: int) -> Power:
+        return Power(k=0.6)
+
+    def check_gain(self, gain: Power) -> None:
+        check_below_one(gain)
