@@ -11,6 +11,7 @@ from reference.adaptive_metropolis import (
     GlobalAdaptiveMetropolis,
     RaoBlackwellisedAdaptiveMetropolis,
 )
+from reference.autostep import AutoMALA, AutoStepRandomWalk
 from reference.barker import BarkerProposal
 from reference.cholesky import CholeskyAdaptiveMetropolis
 from reference.cyclical import CyclicalKernelAdaptiveMetropolis
@@ -34,6 +35,8 @@ REFERENCES = {
     "mala": MALA,
     "fishermala": FisherAdaptiveMALA,
     "barker": BarkerProposal,
+    "automala": AutoMALA,
+    "autorwm": AutoStepRandomWalk,
     "hmc": HMC,
     "nuts": NUTS,
 }

@@ -12,6 +12,8 @@ from fastkam.samplers import (
     MALA,
     NUTS,
     SAMPLERS,
+    AutoMALA,
+    AutoStepRandomWalk,
     BarkerProposal,
     CyclicalKernelAdaptiveMetropolis,
     FisherAdaptiveMALA,
@@ -113,6 +115,14 @@ class SymmetricSigns(BarkerProposal):
     KERNEL = "broken_langevin.SymmetricSigns"
 
 
+class OneWayMALA(AutoMALA):
+    KERNEL = "broken_langevin.OneWayMALA"
+
+
+class OneWayWalk(AutoStepRandomWalk):
+    KERNEL = "broken_langevin.OneWayWalk"
+
+
 class WithoutKineticEnergy(HMC):
     KERNEL = "broken_hamiltonian.WithoutKineticEnergy"
 
@@ -132,6 +142,8 @@ class AlwaysTheNewest(NUTS):
         UncorrectedLangevin(),
         StaleGradient(),
         SymmetricSigns(),
+        OneWayMALA(),
+        OneWayWalk(),
         WithoutKineticEnergy(),
         AlwaysTheNewest(),
     ],

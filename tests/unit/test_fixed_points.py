@@ -86,6 +86,11 @@ def preconditioner(before, after):
     return np.r_[np.diag(update) - np.trace(update) / 3, update[np.tril_indices(3, -1)]]
 
 
+def variances(before, after):
+    """Updates of the mean and of the variances, in units of them."""
+    return np.r_[after["mu"] - before["mu"], (after["s"] / before["s"]) ** 2 - 1]
+
+
 def scalar(name):
     return lambda before, after: np.array([after[name] - before[name]])
 
@@ -101,6 +106,7 @@ LEARNT = {"mean": MEAN, "cov": COV}
 WALK = {"subsample": 0, "noise": np.sqrt(SCALE), "target_acceptance": acceptance(SCALE)}
 # without a subsample: N(x, noise^2 I), on N(m, I)
 
+DIAGONAL = {"mean": MEAN, "cov": np.diag(COV)}
 BARKER = LEARNT | {"step_size": 1.1, "target_acceptance": acceptance_of_barker(1.1)}
 ONE_STEP = {"metric": "fixed", "cov": COV, "step_size": 1.1,
             "target_acceptance": acceptance_of_langevin(1.1)}      # one leapfrog step is MALA
@@ -124,6 +130,8 @@ RIGHT = {
     "fishermala": ({"step_size": FISHER_STEP, "target_acceptance": acceptance_of_langevin(1.1)},
                    FISHER, both(preconditioner, scalar("log_s"))),
     "barker": (BARKER | {"metric": "dense"}, {}, both(moments_of_F, scalar("log_s"))),
+    "automala": (DIAGONAL, {}, variances),
+    "autorwm": (DIAGONAL, {}, variances),
     "hmc": (ONE_STEP | {"steps": 1, "jitter": 0.0}, {"searching": np.array(0)}, scalar("H_mean")),
     "nuts": (ONE_STEP | {"max_depth": 1}, {"searching": np.array(0)}, scalar("H_mean")),
 }
@@ -191,7 +199,8 @@ def test_both_masks(mask):
     ("ram", {"cov": SCALE * COV + np.diag([0, 0, 0.3])}), ("ckam", {"noise": 1.2}),
     ("mala", {"step_size": 1.0}),
     ("fishermala", {"step_size": 0.9 * FISHER_STEP}), ("barker", {"step_size": 1.0}),
-    ("barker", {"cov": np.diag(COV)}), ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
+    ("barker", {"cov": np.diag(COV)}), ("automala", {"cov": 1.1 * np.diag(COV)}),
+    ("autorwm", {"mean": MEAN + 0.1}), ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
 ])
 def test_a_wrong_answer_is_none(name, wrong):
     options, state, measure = RIGHT[name]

@@ -1,5 +1,6 @@
 """The samplers: one small class of plain parameters each, and the registry of their short names."""
 
+from fastkam.samplers.autostep import AutoMALA, AutoStepRandomWalk
 from fastkam.samplers.barker import BarkerProposal
 from fastkam.samplers.hamiltonian import HMC, NUTS
 from fastkam.samplers.kernel_adaptive import (
@@ -33,6 +34,8 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "mala": MALA,
     "fishermala": FisherAdaptiveMALA,
     "barker": BarkerProposal,
+    "automala": AutoMALA,
+    "autorwm": AutoStepRandomWalk,
     "hmc": HMC,
     "nuts": NUTS,
 }

@@ -1,5 +1,7 @@
 """Langevin samplers and delayed rejection that must fail, with one classic mistake each."""
 from fastkam._core.kernel cimport DECIDE, Chain
+from fastkam._core.samplers.automala cimport AutoMALA
+from fastkam._core.samplers.autorwm cimport AutoStepRandomWalk
 from fastkam._core.samplers.barker cimport BarkerProposal
 from fastkam._core.samplers.fishermala cimport FisherAdaptiveMALA
 
@@ -19,3 +21,15 @@ cdef class SymmetricSigns(BarkerProposal):
     cdef int consider(self, Chain *c) except -1 nogil:
         c.log_q = 0
         return DECIDE
+
+
+cdef class OneWayMALA(AutoMALA):
+    """autoMALA that does not ask whether the way back has the same step size."""
+    cdef int turn(self, Chain *c) noexcept nogil:
+        return self.decide(c)
+
+
+cdef class OneWayWalk(AutoStepRandomWalk):
+    """The same of the random walk."""
+    cdef int turn(self, Chain *c) noexcept nogil:
+        return self.decide(c)

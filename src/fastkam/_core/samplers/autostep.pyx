@@ -1,0 +1,183 @@
+"""A step size chosen afresh at every step, by doubling or halving, and reversibly so.
+
+    (y, q) = T_eps(x, p),   an involution but for the sign of q,   p ~ N(0, I)
+    r(eps) = log of the ratio of the densities of (y, q) and (x, p)
+    0 < a < b < 1 uniform; eps = 2^k eps_0, k = 0, 1, .. while |r| < |log b|: the last such k; or
+                                           k = 0, -1, .. while |r| > |log a|: the first other k
+
+At k = j the search ends. The same search from (y, -q) must end there too, or the step is rejected:
+then a move and its reverse use the same T_eps, and the ratio is exp(r). As |r| is the same from both
+ends at k = j, the two searches agree if they find the same at each other k that the first one
+looked at. They are looked at beginning with the longest step, which is the likeliest to differ.
+
+    log eps_0 <- log eps_0 + g j log 2
+    mu, s^2    the mean and the variances of the chain, as in adaptive Metropolis, same gain
+
+Biron-Lattes, M., Surjanovic, N., Syed, S., Campbell, T. and Bouchard-Cote, A. (2024). autoMALA:
+Locally adaptive Metropolis-adjusted Langevin algorithm. AISTATS. With |r| for r, as in Liu, T.,
+Surjanovic, N., Biron-Lattes, M., Bouchard-Cote, A. and Campbell, T. (2024). AutoStep: Locally
+adaptive involutive MCMC. arXiv:2410.18929.
+"""
+from libc.math cimport INFINITY, exp, fabs, ldexp, log
+from libc.stdint cimport int64_t
+
+from fastkam._core.kernel cimport AGAIN, DECIDE, Chain, Kernel
+from fastkam._core.linalg cimport copy
+from fastkam._core.moments cimport learn_scales
+from fastkam._core.rng cimport normals, random_standard_uniform
+
+import numpy as np
+
+cdef enum:
+    MOST = 60           # doublings or halvings: a search that is not over by then has failed
+
+cdef double LOG_2 = log(2.0)
+
+
+cdef class AutoStep(Kernel):
+    """The search; `shoot` is T_eps, `log_ratio` completes q and answers r."""
+    FIELDS = {
+        "log_eps": ((), "log eps_0, with which the search begins"),
+        "mu": (("d",), "learnt mean"),
+        "s": (("d",), "learnt scales of the steps"),
+        "p": (("d",), "momentum where the search under way begins"),
+        "q": (("d",), "momentum of the point looked at"),
+        "low": ((), "-log b"),
+        "high": ((), "-log a"),
+        "chosen": ((), "the step size chosen"),
+        "k": ((), "step size looked at, in doublings of eps_0", "i8"),
+        "j": ((), "step size chosen, likewise", "i8"),
+        "direction": ((), "of the search: 1 doubles, -1 halves, 0 has found eps_0 good", "i8"),
+        "backwards": ((), "whether the search from the candidate is under way", "i8"),
+        "agreed": ((), "whether the search backwards found the same", "i8"),
+        "y": (("d",), "the candidate"),
+        "q_y": (("d",), "its momentum"),
+        "logp_y": ((), "its log density"),
+        "change": ((), "log of its ratio, r"),
+    }
+    LEARNT = ("log_eps", "mu", "s")
+    STATS = {
+        "step_size": "step size chosen",
+        "reversible": "whether the search backwards chose the same one",
+    }
+
+    def __init__(self, mean, scales, *, double step_size, bint learns):
+        self.allocate(d=len(mean))
+        np.asarray(self.mu)[...] = mean
+        np.asarray(self.s)[...] = scales
+        self.log_eps = log(step_size)
+        self.learns = learns
+        self.considers = True
+
+    cdef void shoot(self, Chain *c, const double *x, const double *grad) noexcept nogil:
+        """y and what is known of q, from x and p, with the step size of k."""
+
+    cdef double log_ratio(self, Chain *c, double logp_x) noexcept nogil:
+        """r at y, and q complete."""
+        return 0
+
+    cdef double eps(self, int64_t k) noexcept nogil:
+        """2^k eps_0"""
+        return ldexp(exp(self.log_eps), <int>k)
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        cdef double u, v
+        normals(c.rng, c.d, &self.p[0])
+        u = 1 - random_standard_uniform(c.rng)
+        v = 1 - random_standard_uniform(c.rng)
+        self.low, self.high = -log(max(u, v)), -log(min(u, v))
+        self.j = self.direction = 0
+        self.backwards = self.agreed = False
+        self.look(c, 0)
+        return 0
+
+    cdef int look(self, Chain *c, int64_t k) noexcept nogil:
+        """Ask for the density where 2^k eps_0 leads, from x or back from the candidate."""
+        self.k = k
+        if self.backwards:
+            self.shoot(c, &self.y[0], &self.grad_y[0] if self.gradient else NULL)
+        else:
+            self.shoot(c, c.x, c.grad_x)
+        return AGAIN
+
+    cdef double size(self, Chain *c) noexcept nogil:
+        """|r|; infinite where there is no density, or r is not a number."""
+        if c.logp_y == -INFINITY:
+            return INFINITY
+        self.r = self.log_ratio(c, self.logp_y if self.backwards else c.logp_x)
+        return fabs(self.r) if fabs(self.r) < INFINITY else INFINITY
+
+    cdef void keep(self, Chain *c) noexcept nogil:
+        """Make the point looked at the candidate."""
+        copy(c.d, c.y, &self.y[0])
+        copy(c.d, &self.q[0], &self.q_y[0])
+        if self.gradient:
+            copy(c.d, c.grad_y, &self.grad_y[0])
+        self.logp_y = c.logp_y
+        self.change = self.r
+
+    cdef int consider(self, Chain *c) except -1 nogil:
+        return self.search_back(c) if self.backwards else self.search(c)
+
+    cdef int search(self, Chain *c) noexcept nogil:
+        """Look further, or choose j; x is where the search began."""
+        cdef double r = self.size(c)
+        if self.k == 0:
+            self.direction = 1 if r < self.low else -1 if r > self.high else 0
+        cdef bint goes_on = self.goes_on(r)
+        if self.direction == 1 and not goes_on:         # the candidate is the point before
+            return self.turn(c)
+        self.j, self.chosen = self.k, self.eps(self.k)
+        if r < INFINITY:
+            self.keep(c)
+        if not goes_on:
+            return self.turn(c) if self.direction else self.decide(c)
+        if self.k == self.direction * MOST:
+            return self.reject(c)
+        return self.look(c, self.k + self.direction)
+
+    cdef bint goes_on(self, double r) noexcept nogil:
+        """Whether a search in this direction looks further after r."""
+        return self.direction == 1 and r < self.low or self.direction == -1 and r > self.high
+
+    cdef int turn(self, Chain *c) noexcept nogil:
+        """Begin the search backwards, from (y, -q)."""
+        cdef Py_ssize_t i
+        for i in range(c.d):
+            self.p[i] = -self.q_y[i]
+        self.backwards = True
+        return self.look(c, self.j + 1)
+
+    cdef int search_back(self, Chain *c) noexcept nogil:
+        """The search from x has gone on at all k but, if it doubled, at j + 1."""
+        cdef bint went_on = self.direction == -1 or self.k < self.j
+        if self.goes_on(self.size(c)) != went_on:
+            return self.reject(c)
+        if self.direction == -1:
+            return self.look(c, self.k + 1) if self.k < 0 else self.decide(c)
+        if self.k > self.j:
+            self.k = self.j
+        return self.look(c, self.k - 1) if self.k > 0 else self.decide(c)
+
+    cdef int reject(self, Chain *c) noexcept nogil:
+        c.log_q = -INFINITY
+        return DECIDE
+
+    cdef int decide(self, Chain *c) noexcept nogil:
+        self.agreed = True
+        copy(c.d, &self.y[0], c.y)
+        if self.gradient:
+            copy(c.d, &self.grad_y[0], c.grad_y)
+        c.logp_y = self.logp_y
+        c.log_q = self.change - c.beta * (self.logp_y - c.logp_x)
+        return DECIDE
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        self.log_eps += gain * self.j * LOG_2
+        if self.learns:
+            learn_scales(c.d, gain, c.y if c.accepted else c.x, &self.mu[0], &self.s[0])
+        return 0
+
+    cdef void record(self, Chain *c, double *row) noexcept nogil:
+        row[0] = self.chosen
+        row[1] = self.agreed
