@@ -54,7 +54,7 @@ class AutoStep(Reference):
 
     def fields(self):
         return {"log_eps": self.log_eps, "mu": self.mu, "s": np.sqrt(self.variances), "j": self.j,
-                "chosen": self.eps,                 "direction": self.direction, "agreed": self.agreed}
+                "chosen": self.eps, "direction": self.direction, "agreed": self.agreed}
 
     def stats(self):
         return {"step_size": self.eps, "reversible": float(self.agreed)}

@@ -2,8 +2,8 @@
 
     (y, q) = T_eps(x, p),   an involution but for the sign of q,   p ~ N(0, I)
     r(eps) = log of the ratio of the densities of (y, q) and (x, p)
-    0 < a < b < 1 uniform; eps = 2^k eps_0, k = 0, 1, .. while |r| < |log b|: the last such k; or
-                                           k = 0, -1, .. while |r| > |log a|: the first other k
+    eps = 2^k eps_0,  0 < a < b < 1 uniform:  k = 0, 1, .. while |r| < |log b|: the last such k; or
+                                              k = 0, -1, .. while |r| > |log a|: the first other
 
 At k = j the search ends. The same search from (y, -q) must end there too, or the step is rejected:
 then a move and its reverse use the same T_eps, and the ratio is exp(r). As |r| is the same from both
