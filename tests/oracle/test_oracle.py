@@ -87,6 +87,7 @@ def test_schedules(name, schedule):
     ("barker", {"metric": "fixed", "cov": [[2.0, 0.7], [0.7, 0.5]], "target_acceptance": 0.6}),
     ("automala", {"metric": "fixed", "cov": [0.5, 2.0], "step_size": 0.01}),
     ("autorwm", {"cov": [0.5, 2.0], "mean": [1.0, -1.0], "step_size": 100.0}),
+    ("dram", {"cov": [0.5, 2.0], "mean": [1.0, -1.0], "scale": 9.0, "shrink": 0.5}),
     ("hmc", {"metric": "fixed", "steps": 3, "jitter": 0.0, "step_size": 0.1}),
     ("hmc", {"metric": "dense", "target_acceptance": 0.6, "max_energy_error": 1.0}),
     ("hmc", {"metric": "diagonal", "learn_from": "draws", "cov": [0.5, 2.0], "jitter": 0.9}),

@@ -15,6 +15,7 @@ from reference.autostep import AutoMALA, AutoStepRandomWalk
 from reference.barker import BarkerProposal
 from reference.cholesky import CholeskyAdaptiveMetropolis
 from reference.cyclical import CyclicalKernelAdaptiveMetropolis
+from reference.delayed_rejection import DelayedRejectionAdaptiveMetropolis
 from reference.hamiltonian import HMC, NUTS
 from reference.kernel_adaptive import KernelAdaptiveMetropolis
 from reference.kernel_pca import KernelPCAMetropolis
@@ -37,6 +38,7 @@ REFERENCES = {
     "barker": BarkerProposal,
     "automala": AutoMALA,
     "autorwm": AutoStepRandomWalk,
+    "dram": DelayedRejectionAdaptiveMetropolis,
     "hmc": HMC,
     "nuts": NUTS,
 }

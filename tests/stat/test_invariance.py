@@ -16,6 +16,7 @@ from fastkam.samplers import (
     AutoStepRandomWalk,
     BarkerProposal,
     CyclicalKernelAdaptiveMetropolis,
+    DelayedRejectionAdaptiveMetropolis,
     FisherAdaptiveMALA,
     KernelAdaptiveMetropolis,
     KernelPCAMetropolis,
@@ -123,6 +124,10 @@ class OneWayWalk(AutoStepRandomWalk):
     KERNEL = "broken_langevin.OneWayWalk"
 
 
+class SecondTryForFirst(DelayedRejectionAdaptiveMetropolis):
+    KERNEL = "broken_langevin.SecondTryForFirst"
+
+
 class WithoutKineticEnergy(HMC):
     KERNEL = "broken_hamiltonian.WithoutKineticEnergy"
 
@@ -144,6 +149,7 @@ class AlwaysTheNewest(NUTS):
         SymmetricSigns(),
         OneWayMALA(),
         OneWayWalk(),
+        SecondTryForFirst(),
         WithoutKineticEnergy(),
         AlwaysTheNewest(),
     ],

@@ -132,6 +132,7 @@ RIGHT = {
     "barker": (BARKER | {"metric": "dense"}, {}, both(moments_of_F, scalar("log_s"))),
     "automala": (DIAGONAL, {}, variances),
     "autorwm": (DIAGONAL, {}, variances),
+    "dram": (LEARNT | {"scale": SCALE}, {}, moments),
     "hmc": (ONE_STEP | {"steps": 1, "jitter": 0.0}, {"searching": np.array(0)}, scalar("H_mean")),
     "nuts": (ONE_STEP | {"max_depth": 1}, {"searching": np.array(0)}, scalar("H_mean")),
 }
@@ -200,7 +201,8 @@ def test_both_masks(mask):
     ("mala", {"step_size": 1.0}),
     ("fishermala", {"step_size": 0.9 * FISHER_STEP}), ("barker", {"step_size": 1.0}),
     ("barker", {"cov": np.diag(COV)}), ("automala", {"cov": 1.1 * np.diag(COV)}),
-    ("autorwm", {"mean": MEAN + 0.1}), ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
+    ("autorwm", {"mean": MEAN + 0.1}), ("dram", {"cov": 1.1 * COV}),
+    ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
 ])
 def test_a_wrong_answer_is_none(name, wrong):
     options, state, measure = RIGHT[name]

@@ -44,6 +44,7 @@ BAD = {  # values that are bad wherever the parameter occurs
     "step_gain": NOT_A_SEQUENCE,
     "keep_exploration": ["no", None, 1],
     "bank": NOT_A_COUNT,
+    "shrink": [*NOT_POSITIVE, None],
     "damping": [*NOT_POSITIVE, None],
     "plain_steps": [-1, 1.5, "x", True, None],
     "metric": ["full", None, 1],
@@ -89,7 +90,8 @@ def test_default_parameters_may_be_given(name):
     assert again.build(np.zeros(2)).state().keys() == sampler.build(np.zeros(2)).state().keys()
 
 
-@pytest.mark.parametrize("name", ["am", "rbam", "gam", "arwm", "cholam", "ram", "barker"])
+@pytest.mark.parametrize("name", ["am", "rbam", "gam", "arwm", "cholam", "ram", "barker",
+                                  "automala", "autorwm", "dram"])
 def test_gain_that_the_update_cannot_bear(name):
     for gain in (Power(c=1.5, k=0.0), Power(c=4.0, k=0.7)):
         with pytest.raises(ValueError, match=rf"gain.*{re.escape(repr(gain(1)))}"):

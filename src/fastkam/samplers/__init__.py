@@ -13,6 +13,7 @@ from fastkam.samplers.metropolis import (
     AdaptiveMetropolis,
     AdaptiveRandomWalk,
     CholeskyAdaptiveMetropolis,
+    DelayedRejectionAdaptiveMetropolis,
     GlobalAdaptiveMetropolis,
     RandomWalk,
     RaoBlackwellisedAdaptiveMetropolis,
@@ -36,6 +37,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "barker": BarkerProposal,
     "automala": AutoMALA,
     "autorwm": AutoStepRandomWalk,
+    "dram": DelayedRejectionAdaptiveMetropolis,
     "hmc": HMC,
     "nuts": NUTS,
 }

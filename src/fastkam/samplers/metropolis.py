@@ -177,6 +177,34 @@ class GlobalAdaptiveMetropolis(AdaptiveMetropolis):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis):
+    """Adaptive Metropolis that tries a shorter step before it rejects: DRAM.
+
+    Parameters
+    ----------
+    cov, mean, scale
+        As for `AdaptiveMetropolis`.
+    shrink : float
+        Covariance of the second try, as a fraction of that of the first.
+
+    References
+    ----------
+    Haario, H., Laine, M., Mira, A. and Saksman, E. (2006). DRAM: efficient adaptive MCMC.
+    Statistics and Computing 16, 339-354. Two stages; the default gain is (1 + n)^(-0.7).
+    """
+
+    shrink: float = 0.04
+    KERNEL: ClassVar[str] = "dram.DelayedRejectionAdaptiveMetropolis"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("shrink", self.shrink, above=0)
+
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
+        return self.kernel_class()(*self.learner(x0), self.shrink)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AdaptiveRandomWalk(Sampler):
     """Adaptive random walk of two components: the learnt covariance, and a small safe one.
 

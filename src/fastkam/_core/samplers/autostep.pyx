@@ -2,12 +2,12 @@
 
     (y, q) = T_eps(x, p),   an involution but for the sign of q,   p ~ N(0, I)
     r(eps) = log of the ratio of the densities of (y, q) and (x, p)
-    eps = 2^k eps_0,  0 < a < b < 1 uniform:  k = 0, 1, .. while |r| < |log b|: the last such k; or
-                                              k = 0, -1, .. while |r| > |log a|: the first other
+    eps = 2^k eps_0,  0 < a < b < 1 uniform:  k = 0, 1, ... while |r| < |log b|, the last such; or
+                                              k = 0, -1, ... while |r| > |log a|, the first other
 
 At k = j the search ends. The same search from (y, -q) must end there too, or the step is rejected:
-then a move and its reverse use the same T_eps, and the ratio is exp(r). As |r| is the same from both
-ends at k = j, the two searches agree if they find the same at each other k that the first one
+then a move and its reverse use the same T_eps, and the ratio is exp(r). As |r| is the same from
+both ends at k = j, the searches agree if they find the same at each other k that the first one
 looked at. They are looked at beginning with the longest step, which is the likeliest to differ.
 
     log eps_0 <- log eps_0 + g j log 2

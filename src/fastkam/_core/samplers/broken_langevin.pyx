@@ -3,6 +3,7 @@ from fastkam._core.kernel cimport DECIDE, Chain
 from fastkam._core.samplers.automala cimport AutoMALA
 from fastkam._core.samplers.autorwm cimport AutoStepRandomWalk
 from fastkam._core.samplers.barker cimport BarkerProposal
+from fastkam._core.samplers.dram cimport DelayedRejectionAdaptiveMetropolis
 from fastkam._core.samplers.fishermala cimport FisherAdaptiveMALA
 
 
@@ -33,3 +34,9 @@ cdef class OneWayWalk(AutoStepRandomWalk):
     """The same of the random walk."""
     cdef int turn(self, Chain *c) noexcept nogil:
         return self.decide(c)
+
+
+cdef class SecondTryForFirst(DelayedRejectionAdaptiveMetropolis):
+    """Delayed rejection that accepts a second try as if there had been no first."""
+    cdef double log_second_ratio(self, Chain *c) noexcept nogil:
+        return 0

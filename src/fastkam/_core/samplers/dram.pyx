@@ -1,0 +1,90 @@
+"""Adaptive Metropolis with delayed rejection.
+
+    y1 = x + sqrt(lambda) L e,            accepted with a1 = min(1, pi(y1) / pi(x));   Sigma = L L'
+    y2 = x + sqrt(shrink lambda) L f,     if y1 is rejected; accepted with
+
+    a2 = min(1, pi(y2) q1(y1|y2) (1 - a1(y2, y1)) / (pi(x) q1(y1|x) (1 - a1(x, y1))))
+
+    mu, Sigma  as in adaptive Metropolis
+
+with q1 the density of the first proposal: |L^-1 (y1 - y2)|^2 / lambda = |e - sqrt(shrink) f|^2.
+
+Haario, H., Laine, M., Mira, A. and Saksman, E. (2006). DRAM: efficient adaptive MCMC. Statistics
+and Computing 16, 339-354. Delayed rejection: Tierney, L. and Mira, A. (1999). Some adaptive Monte
+Carlo methods for Bayesian inference. Statistics in Medicine 18, 2507-2515.
+"""
+from libc.math cimport INFINITY, expm1, log, sqrt
+
+from fastkam._core.kernel cimport AGAIN, DECIDE, Chain, Kernel
+from fastkam._core.linalg cimport add_Lz, copy
+from fastkam._core.moments cimport learn_moments
+from fastkam._core.rng cimport normals, random_standard_exponential
+
+from fastkam._core.kernel import zeros
+
+import numpy as np
+
+
+cdef inline double log_rejection(double log_ratio) noexcept nogil:
+    """log(1 - min(1, e^log_ratio))"""
+    return log(-expm1(log_ratio)) if log_ratio < 0 else -INFINITY
+
+
+cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
+    FIELDS = {
+        "mu": (("d",), "learnt mean"),
+        "L": (("d", "d"), "lower-triangular factor of the learnt covariance"),
+        "e": (("d",), "standard normal draw of the first try"),
+        "f": (("d",), "that of the second"),
+        "logp_first": ((), "log density of the first try"),
+        "stage": ((), "which try was decided on, 1 or 2", "i8"),
+    }
+    LEARNT = ("mu", "L")
+    STATS = {"stage": "which try was decided on, 1 or 2"}
+
+    def __init__(self, mean, factor, double scale, double shrink):
+        self.allocate(d=len(mean))
+        np.asarray(self.mu)[...] = mean
+        np.asarray(self.L)[...] = factor
+        self.work = zeros(self.d)
+        self.scale, self.shrink = scale, shrink
+        self.considers = True
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        self.stage = 1
+        normals(c.rng, c.d, &self.e[0])
+        copy(c.d, c.x, c.y)
+        add_Lz(c.d, sqrt(self.scale), &self.L[0, 0], &self.e[0], c.y)
+        c.log_q = 0
+        return 0
+
+    cdef int consider(self, Chain *c) except -1 nogil:
+        if self.stage == 2:
+            c.log_q = self.log_second_ratio(c) if c.logp_y > -INFINITY else 0
+            return DECIDE
+        if c.E > -c.beta * (c.logp_y - c.logp_x):
+            return DECIDE
+        self.stage, self.logp_first = 2, c.logp_y
+        normals(c.rng, c.d, &self.f[0])
+        c.E = random_standard_exponential(c.rng)
+        copy(c.d, c.x, c.y)
+        add_Lz(c.d, sqrt(self.shrink * self.scale), &self.L[0, 0], &self.f[0], c.y)
+        return AGAIN
+
+    cdef double log_second_ratio(self, Chain *c) noexcept nogil:
+        """log of q1(y1|y2) (1 - a1(y2, y1)) / (q1(y1|x) (1 - a1(x, y1)))"""
+        cdef Py_ssize_t i
+        cdef double h = sqrt(self.shrink)
+        cdef double total = 0
+        for i in range(c.d):        # |e|^2 - |e - h f|^2
+            total += h * self.f[i] * (2 * self.e[i] - h * self.f[i])
+        return (0.5 * total + log_rejection(c.beta * (self.logp_first - c.logp_y))
+                - log_rejection(c.beta * (self.logp_first - c.logp_x)))
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        learn_moments(c.d, gain, c.y if c.accepted else c.x, &self.mu[0], &self.L[0, 0],
+                      &self.work[0])
+        return 0
+
+    cdef void record(self, Chain *c, double *row) noexcept nogil:
+        row[0] = self.stage
