@@ -73,6 +73,7 @@ def test_schedules(name, schedule):
     ("rwm", {"cov": 0.5}),
     ("rwm", {"cov": [0.5, 2.0]}),
     ("rwm", {"cov": [[2.0, 0.7], [0.7, 0.5]]}),
+    ("rwm", {"cov": [0.5, 2.0], "target_acceptance": 0.3}),
     ("ram", {"cov": [[2.0, 0.7], [0.7, 0.5]], "target_acceptance": 0.6}),
     ("am", {"cov": [0.5, 2.0], "mean": [1.0, -1.0], "scale": 3.0}),
     ("rbam", {"cov": [[2.0, 0.7], [0.7, 0.5]], "scale": 1.0}),
@@ -100,6 +101,12 @@ def test_schedules(name, schedule):
 ], ids=str)
 def test_parameters(name, options):
     compare(name, SAMPLERS[name](**options), "correlated", tune=1500, draws=500)
+
+
+@pytest.mark.parametrize("name", ["rwm", "am", "rbam", "gam", "ram", "dram", "mala", "fishermala",
+                                  "barker"])
+def test_jitter(name):
+    compare(name, SAMPLERS[name](jitter=0.7), "five", tune=600, draws=400)
 
 
 def test_cholesky_as_released():

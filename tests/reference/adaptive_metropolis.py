@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference.chain import Reference, covariance
+from reference.chain import Reference, covariance, jittered
 
 
 class AdaptiveMetropolis(Reference):
@@ -15,7 +15,8 @@ class AdaptiveMetropolis(Reference):
         self.scale = 2.38**2 / self.d if s.scale is None else s.scale
 
     def propose(self, x, rng):
-        return x + np.linalg.cholesky(self.scale * self.Sigma) @ rng.standard_normal(self.d)
+        C = self.scale * jittered(self.s, rng) ** 2 * self.Sigma
+        return x + np.linalg.cholesky(C) @ rng.standard_normal(self.d)
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
         self.learn(y if accepted else x, gain)

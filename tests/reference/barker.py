@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference.chain import Reference, covariance
+from reference.chain import Reference, covariance, jittered
 
 
 class BarkerProposal(Reference):
@@ -19,7 +19,7 @@ class BarkerProposal(Reference):
         return 1 / (1 + np.exp(-(np.linalg.cholesky(self.Sigma).T @ self.grad(x)) * w))
 
     def propose(self, x, rng):
-        z = np.exp(self.log_s) * rng.standard_normal(self.d)
+        z = np.exp(self.log_s) * jittered(self.s, rng) * rng.standard_normal(self.d)
         self.w = np.where(rng.random(self.d) < self.sign_probability(x, z), z, -z)
         self.log_forward = -np.log(self.sign_probability(x, self.w)).sum()
         return x + np.linalg.cholesky(self.Sigma) @ self.w

@@ -105,6 +105,11 @@ class Calendar:
         return power(self.gain, self.n)
 
 
+def jittered(s, rng):
+    """A factor on the step size, uniform on 1 - jitter .. 1 + jitter."""
+    return 1 + s.jitter * (2 * rng.random() - 1) if s.jitter > 0 else 1.0
+
+
 def power(p, n):
     """The n-th term of a decaying sequence, n = 1, 2, ..."""
     return min(p.cap, p.c * (p.offset + n) ** -p.k)

@@ -5,12 +5,12 @@ from math import exp, inf
 import numpy as np
 
 from reference.adaptive_metropolis import AdaptiveMetropolis
-from reference.chain import log_normal
+from reference.chain import jittered, log_normal
 
 
 class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis):
     def step(self, x, lp, rng):
-        C = self.scale * self.Sigma
+        C = self.scale * jittered(self.s, rng) ** 2 * self.Sigma
         self.e = rng.standard_normal(self.d)
         E = rng.standard_exponential()
         first, lp_first = self.look(x + np.linalg.cholesky(C) @ self.e)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference.chain import Reference, covariance, log_normal
+from reference.chain import Reference, covariance, jittered, log_normal
 
 
 class Langevin(Reference):
@@ -33,9 +33,10 @@ class MALA(Langevin):
         self.log_s = np.log(self.d ** (-1 / 6) if s.step_size is None else s.step_size)
 
     def factor(self):
-        return np.exp(self.log_s) * np.linalg.cholesky(covariance(self.s.cov, self.d))
+        return self.step_size * np.linalg.cholesky(covariance(self.s.cov, self.d))
 
     def propose(self, x, rng):
+        self.step_size = np.exp(self.log_s) * jittered(self.s, rng)
         y = super().propose(x, rng)
         self.h = np.linalg.solve(self.factor(), y - x)
         return y
@@ -44,7 +45,7 @@ class MALA(Langevin):
         self.log_s += gain * (alpha - self.s.target_acceptance)
 
     def fields(self):
-        return {"log_s": self.log_s, "e": self.e, "h": self.h}
+        return {"log_s": self.log_s, "s": self.step_size, "e": self.e, "h": self.h}
 
     def stats(self):
         return {"log_step_size": self.log_s}
@@ -62,7 +63,7 @@ class FisherAdaptiveMALA(MALA):
         return np.linalg.inv(self.signals.T @ self.signals + self.s.damping * np.eye(self.d))
 
     def factor(self):
-        return np.exp(self.log_s) * np.sqrt(self.d / np.trace(self.inverse_information())) * self.R
+        return self.step_size * np.sqrt(self.d / np.trace(self.inverse_information())) * self.R
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
         self.n += 1
@@ -77,4 +78,6 @@ class FisherAdaptiveMALA(MALA):
     def fields(self):
         A = self.inverse_information()
         np.testing.assert_allclose(self.R @ self.R.T, A, rtol=1e-9, atol=1e-9 * np.trace(A))
-        return super().fields() | {"R": self.R, "trace": np.trace(A), "n": self.n}
+        fields = super().fields()
+        del fields["s"]
+        return fields | {"R": self.R, "trace": np.trace(A), "n": self.n}

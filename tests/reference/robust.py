@@ -2,26 +2,37 @@
 
 import numpy as np
 
-from reference.chain import Reference, covariance
+from reference.chain import Reference, covariance, jittered
 
 
 class RandomWalk(Reference):
-    """y ~ N(x, Sigma)."""
+    """y ~ N(x, s^2 Sigma); log s <- log s + g (alpha - alpha*)"""
+
+    scale = 1.0
 
     def __init__(self, s, x0):
         super().__init__(s, x0)
         self.Sigma = covariance(2.38**2 / self.d if s.cov is None else s.cov, self.d)
 
     def propose(self, x, rng):
-        return x + np.linalg.cholesky(self.Sigma) @ rng.standard_normal(self.d)
+        C = (self.scale * jittered(self.s, rng)) ** 2 * self.Sigma
+        return x + np.linalg.cholesky(C) @ rng.standard_normal(self.d)
+
+    def adapt(self, x, y, alpha, accepted, gain, rng):
+        if self.s.target_acceptance is not None:
+            self.scale *= np.exp(gain * (alpha - self.s.target_acceptance))
+
+    def fields(self):
+        return {"s": self.scale}
 
 
 class RobustAdaptiveMetropolis(RandomWalk):
     """S S' <- S (I + g (alpha - alpha*) u u' / |u|^2) S'"""
 
     def propose(self, x, rng):
+        scale = jittered(self.s, rng)
         self.u = rng.standard_normal(self.d)
-        return x + np.linalg.cholesky(self.Sigma) @ self.u
+        return x + scale * np.linalg.cholesky(self.Sigma) @ self.u
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
         S, u = np.linalg.cholesky(self.Sigma), self.u

@@ -68,6 +68,12 @@ def test_a_slightly_wrong_temperature_is_seen(name):
     assert found.p_value < FALSE_ALARM, found
 
 
+@pytest.mark.parametrize("name", ["rwm", "ram", "dram", "mala", "fishermala", "barker"])
+def test_a_random_step_size_changes_nothing(name):
+    found = invariance(SAMPLERS[name](jitter=0.9), BANANA, replicates=40_000, seed=8)
+    assert found.p_value > FALSE_ALARM, found
+
+
 @pytest.mark.parametrize(
     "kernel",
     [

@@ -11,3 +11,8 @@ cdef void normals(bitgen_t *rng, Py_ssize_t n, double *out) noexcept nogil
 cdef inline int64_t integer(bitgen_t *rng, int64_t n) noexcept nogil:
     """floor(n U), uniform on 0 .. n-1 up to 2^-53 n; int(n * Generator.random())."""
     return <int64_t>(<double>n * random_standard_uniform(rng))
+
+
+cdef inline double jittered(bitgen_t *rng, double jitter) noexcept nogil:
+    """1 + jitter (2 U - 1), a factor on a step size; 1 without a draw where jitter is 0."""
+    return 1 + jitter * (2 * random_standard_uniform(rng) - 1) if jitter > 0 else 1.0

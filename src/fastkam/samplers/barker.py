@@ -35,6 +35,8 @@ class BarkerProposal(Sampler):
         s at the start; 2.4 d^(-1/6) by default. It is learnt.
     target_acceptance : float
         The acceptance probability aimed at.
+    jitter : float
+        Each step is multiplied by a number drawn within this fraction of 1.
 
     References
     ----------
@@ -48,6 +50,7 @@ class BarkerProposal(Sampler):
     mean: ArrayLike | None = None
     step_size: float | None = None
     target_acceptance: float = 0.4
+    jitter: float = 0.0
     KERNEL: ClassVar[str] = "barker.BarkerProposal"
     NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
 
@@ -57,6 +60,7 @@ class BarkerProposal(Sampler):
         if self.step_size is not None:
             check_number("step_size", self.step_size, above=0)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+        check_number("jitter", self.jitter, least=0, below=1)
 
     def factor(self, d: int) -> NDArray[np.float64]:
         """(d,) or (d, d), as the metric has it."""
@@ -77,6 +81,7 @@ class BarkerProposal(Sampler):
             self.factor(d),
             step_size=2.4 * d ** (-1 / 6) if self.step_size is None else self.step_size,
             target_acceptance=self.target_acceptance,
+            jitter=self.jitter,
             learns=self.metric != "fixed",
         )
 

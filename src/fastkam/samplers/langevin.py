@@ -29,6 +29,8 @@ class MALA(Sampler):
         s at the start; d^(-1/6) by default. It is learnt.
     target_acceptance : float
         The acceptance probability aimed at.
+    jitter : float
+        Each step is multiplied by a number drawn within this fraction of 1.
 
     References
     ----------
@@ -39,6 +41,7 @@ class MALA(Sampler):
     cov: ArrayLike = 1.0
     step_size: float | None = None
     target_acceptance: float = 0.574
+    jitter: float = 0.0
     KERNEL: ClassVar[str] = "mala.MALA"
     NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
 
@@ -46,6 +49,7 @@ class MALA(Sampler):
         if self.step_size is not None:
             check_number("step_size", self.step_size, above=0)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+        check_number("jitter", self.jitter, least=0, below=1)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
@@ -54,6 +58,7 @@ class MALA(Sampler):
             np.asarray(check_covariance("cov", self.cov, d)),
             step_size=d ** (-1 / 6) if self.step_size is None else self.step_size,
             target_acceptance=self.target_acceptance,
+            jitter=self.jitter,
         )
 
     def default_gain(self, d: int) -> Power:
@@ -74,6 +79,8 @@ class FisherAdaptiveMALA(Sampler):
         lambda: what stands on the diagonal of the summed information before the first signal.
     plain_steps : int
         Steps of adaptation before the preconditioner is learnt, for the step size alone.
+    jitter : float
+        Each step is multiplied by a number drawn within this fraction of 1.
 
     References
     ----------
@@ -86,6 +93,7 @@ class FisherAdaptiveMALA(Sampler):
     target_acceptance: float = 0.574
     damping: float = 10.0
     plain_steps: int = 500
+    jitter: float = 0.0
     KERNEL: ClassVar[str] = "fishermala.FisherAdaptiveMALA"
     NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
 
@@ -93,6 +101,7 @@ class FisherAdaptiveMALA(Sampler):
         if self.step_size is not None:
             check_number("step_size", self.step_size, above=0)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+        check_number("jitter", self.jitter, least=0, below=1)
         check_number("damping", self.damping, above=0)
         check_integer("plain_steps", self.plain_steps, least=0)
 
@@ -102,6 +111,7 @@ class FisherAdaptiveMALA(Sampler):
             d,
             step_size=d ** (-1 / 6) if self.step_size is None else self.step_size,
             target_acceptance=self.target_acceptance,
+            jitter=self.jitter,
             damping=self.damping,
             plain_steps=self.plain_steps,
         )

@@ -23,27 +23,47 @@ def optimal_scale(d: int) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RandomWalk(Sampler):
-    """Random-walk Metropolis, N(x, cov): nothing is learnt.
+    """Random-walk Metropolis, N(x, cov): nothing is learnt, or the scale alone.
 
     Parameters
     ----------
     cov : float, array (d,) or array (d, d), optional
         Covariance of the proposal: a variance, variances, or a matrix; 2.38^2 / d by default, which
         is right for a target of unit scales.
+    target_acceptance : float, optional
+        The acceptance probability aimed at by learning a scale of the proposal; by default none is
+        learnt.
+    jitter : float
+        Each step is multiplied by a number drawn within this fraction of 1.
 
     References
     ----------
     Metropolis, N. et al. (1953). Equation of state calculations by fast computing machines. Journal
-    of Chemical Physics 21, 1087-1092.
+    of Chemical Physics 21, 1087-1092. The default gain is (1 + n)^(-0.6).
     """
 
     cov: ArrayLike | None = None
+    target_acceptance: float | None = None
+    jitter: float = 0.0
     KERNEL: ClassVar[str] = "rwm.RandomWalk"
+
+    def __post_init__(self) -> None:
+        if self.target_acceptance is not None:
+            check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+        check_number("jitter", self.jitter, least=0, below=1)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
         cov = optimal_scale(d) if self.cov is None else self.cov
-        return self.kernel_class()(d, np.asarray(check_covariance("cov", cov, d)))
+        return self.kernel_class()(
+            d,
+            np.asarray(check_covariance("cov", cov, d)),
+            target_acceptance=self.target_acceptance or 0.0,
+            jitter=self.jitter,
+        )
+
+    def default_gain(self, d: int) -> Power:
+        return Power(k=0.6)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +76,8 @@ class RobustAdaptiveMetropolis(Sampler):
         Covariance of the first proposal; 2.38^2 / d by default.
     target_acceptance : float
         The acceptance probability aimed at.
+    jitter : float
+        Each step is multiplied by a number drawn within this fraction of 1.
 
     References
     ----------
@@ -65,15 +87,19 @@ class RobustAdaptiveMetropolis(Sampler):
 
     cov: ArrayLike | None = None
     target_acceptance: float = 0.234
+    jitter: float = 0.0
     KERNEL: ClassVar[str] = "ram.RobustAdaptiveMetropolis"
 
     def __post_init__(self) -> None:
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+        check_number("jitter", self.jitter, least=0, below=1)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
         cov = optimal_scale(d) if self.cov is None else self.cov
-        return self.kernel_class()(full_factor("cov", cov, d), self.target_acceptance)
+        return self.kernel_class()(
+            full_factor("cov", cov, d), self.target_acceptance, jitter=self.jitter
+        )
 
     def default_gain(self, d: int) -> Power:
         return Power(c=float(d), k=2 / 3, offset=0.0, cap=1.0)
@@ -95,6 +121,8 @@ class AdaptiveMetropolis(Sampler):
         The mean at the start; the starting point by default.
     scale : float, optional
         lambda; 2.38^2 / d by default.
+    jitter : float
+        Each step is multiplied by a number drawn within this fraction of 1.
 
     References
     ----------
@@ -105,11 +133,13 @@ class AdaptiveMetropolis(Sampler):
     cov: ArrayLike = 1.0
     mean: ArrayLike | None = None
     scale: float | None = None
+    jitter: float = 0.0
     KERNEL: ClassVar[str] = "am.AdaptiveMetropolis"
 
     def __post_init__(self) -> None:
         if self.scale is not None:
             check_number("scale", self.scale, above=0)
+        check_number("jitter", self.jitter, least=0, below=1)
 
     def learner(
         self, x0: NDArray[np.float64]
@@ -121,7 +151,7 @@ class AdaptiveMetropolis(Sampler):
         return mean, full_factor("cov", self.cov, d), scale
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
-        return self.kernel_class()(*self.learner(x0))
+        return self.kernel_class()(*self.learner(x0), jitter=self.jitter)
 
     def default_gain(self, d: int) -> Power:
         return Power(k=0.7)
@@ -136,7 +166,7 @@ class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis):
 
     Parameters
     ----------
-    cov, mean, scale
+    cov, mean, scale, jitter
         As for `AdaptiveMetropolis`.
 
     References
@@ -154,7 +184,7 @@ class GlobalAdaptiveMetropolis(AdaptiveMetropolis):
 
     Parameters
     ----------
-    cov, mean, scale
+    cov, mean, scale, jitter
         As for `AdaptiveMetropolis`; `scale` is where learning starts.
     target_acceptance : float
         The acceptance probability aimed at.
@@ -173,7 +203,7 @@ class GlobalAdaptiveMetropolis(AdaptiveMetropolis):
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
-        return self.kernel_class()(*self.learner(x0), self.target_acceptance)
+        return self.kernel_class()(*self.learner(x0), self.target_acceptance, jitter=self.jitter)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -182,7 +212,7 @@ class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis):
 
     Parameters
     ----------
-    cov, mean, scale
+    cov, mean, scale, jitter
         As for `AdaptiveMetropolis`.
     shrink : float
         Covariance of the second try, as a fraction of that of the first.
@@ -201,7 +231,7 @@ class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis):
         check_number("shrink", self.shrink, above=0)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
-        return self.kernel_class()(*self.learner(x0), self.shrink)
+        return self.kernel_class()(*self.learner(x0), self.shrink, jitter=self.jitter)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

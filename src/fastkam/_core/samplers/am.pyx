@@ -13,7 +13,7 @@ from libc.math cimport sqrt
 from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
-from fastkam._core.rng cimport normals
+from fastkam._core.rng cimport jittered, normals
 
 from fastkam._core.kernel import zeros
 
@@ -30,18 +30,20 @@ cdef class AdaptiveMetropolis(Kernel):
     cdef public double[::1, :] L
     cdef double[::1] work
     cdef double scale
+    cdef double jitter
 
-    def __init__(self, mean, factor, double scale):
+    def __init__(self, mean, factor, double scale, *, double jitter):
         self.allocate(d=len(mean))
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = factor
         self.work = zeros(self.d)
-        self.scale = scale
+        self.scale, self.jitter = scale, jitter
 
     cdef int propose(self, Chain *c) except -1 nogil:
+        cdef double scale = sqrt(self.scale) * jittered(c.rng, self.jitter)
         normals(c.rng, c.d, &self.work[0])
         copy(c.d, c.x, c.y)
-        add_Lz(c.d, sqrt(self.scale), &self.L[0, 0], &self.work[0], c.y)
+        add_Lz(c.d, scale, &self.L[0, 0], &self.work[0], c.y)
         return 0
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:

@@ -10,6 +10,7 @@ cdef class BarkerProposal(Kernel):
     cdef double[::1] g
     cdef double[::1] p
     cdef double target_acceptance
+    cdef double jitter
     cdef bint dense
     cdef bint learns
     cdef void gradient_along(self, Chain *c, const double *grad) noexcept nogil

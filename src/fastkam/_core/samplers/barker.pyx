@@ -18,7 +18,7 @@ from libc.math cimport INFINITY, exp
 from fastkam._core.kernel cimport DECIDE, Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy, times_Lt
 from fastkam._core.moments cimport learn_moments, learn_scales
-from fastkam._core.rng cimport normals, random_standard_uniform
+from fastkam._core.rng cimport jittered, normals, random_standard_uniform
 
 from fastkam._core.kernel import zeros
 
@@ -42,7 +42,8 @@ cdef class BarkerProposal(Kernel):
     LEARNT = ("log_s", "mu", "F")
     STATS = {"log_step_size": "log s, after the step"}
 
-    def __init__(self, mean, factor, *, double step_size, double target_acceptance, bint learns):
+    def __init__(self, mean, factor, *, double step_size, double target_acceptance, double jitter,
+                 bint learns):
         d = len(mean)
         self.dense = factor.ndim == 2
         self.allocate(d=d, size=d * d if self.dense else d)
@@ -51,7 +52,7 @@ cdef class BarkerProposal(Kernel):
         self.g = zeros(d)
         self.p = zeros(d)
         self.log_s = np.log(step_size)
-        self.target_acceptance, self.learns = target_acceptance, learns
+        self.target_acceptance, self.jitter, self.learns = target_acceptance, jitter, learns
         self.gradient = self.considers = True
 
     cdef void gradient_along(self, Chain *c, const double *grad) noexcept nogil:
@@ -65,7 +66,7 @@ cdef class BarkerProposal(Kernel):
 
     cdef int propose(self, Chain *c) except -1 nogil:
         cdef Py_ssize_t i
-        cdef double s = exp(self.log_s)
+        cdef double s = exp(self.log_s) * jittered(c.rng, self.jitter)
         cdef double *w = &self.w[0]
         self.gradient_along(c, c.grad_x)
         normals(c.rng, c.d, w)

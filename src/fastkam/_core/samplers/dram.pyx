@@ -18,7 +18,7 @@ from libc.math cimport INFINITY, expm1, log, sqrt
 from fastkam._core.kernel cimport AGAIN, DECIDE, Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
-from fastkam._core.rng cimport normals, random_standard_exponential
+from fastkam._core.rng cimport jittered, normals, random_standard_exponential
 
 from fastkam._core.kernel import zeros
 
@@ -34,6 +34,7 @@ cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
     FIELDS = {
         "mu": (("d",), "learnt mean"),
         "L": (("d", "d"), "lower-triangular factor of the learnt covariance"),
+        "step": ((), "sqrt(lambda) of the step, jitter included"),
         "e": (("d",), "standard normal draw of the first try"),
         "f": (("d",), "that of the second"),
         "logp_first": ((), "log density of the first try"),
@@ -42,19 +43,20 @@ cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
     LEARNT = ("mu", "L")
     STATS = {"stage": "which try was decided on, 1 or 2"}
 
-    def __init__(self, mean, factor, double scale, double shrink):
+    def __init__(self, mean, factor, double scale, double shrink, *, double jitter):
         self.allocate(d=len(mean))
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = factor
         self.work = zeros(self.d)
-        self.scale, self.shrink = scale, shrink
+        self.scale, self.shrink, self.jitter = scale, shrink, jitter
         self.considers = True
 
     cdef int propose(self, Chain *c) except -1 nogil:
         self.stage = 1
+        self.step = sqrt(self.scale) * jittered(c.rng, self.jitter)
         normals(c.rng, c.d, &self.e[0])
         copy(c.d, c.x, c.y)
-        add_Lz(c.d, sqrt(self.scale), &self.L[0, 0], &self.e[0], c.y)
+        add_Lz(c.d, self.step, &self.L[0, 0], &self.e[0], c.y)
         c.log_q = 0
         return 0
 
@@ -68,7 +70,7 @@ cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
         normals(c.rng, c.d, &self.f[0])
         c.E = random_standard_exponential(c.rng)
         copy(c.d, c.x, c.y)
-        add_Lz(c.d, sqrt(self.shrink * self.scale), &self.L[0, 0], &self.f[0], c.y)
+        add_Lz(c.d, sqrt(self.shrink) * self.step, &self.L[0, 0], &self.f[0], c.y)
         return AGAIN
 
     cdef double log_second_ratio(self, Chain *c) noexcept nogil:

@@ -21,6 +21,7 @@ from libc.stdint cimport int64_t
 
 from fastkam._core.kernel cimport DECIDE, Chain, Kernel
 from fastkam._core.linalg cimport add_Rz, square, times_Rt
+from fastkam._core.rng cimport jittered
 from fastkam._core.samplers.langevin cimport SQUARE, langevin_log_q, langevin_move
 
 from fastkam._core.kernel import zeros
@@ -36,6 +37,7 @@ cdef class FisherAdaptiveMALA(Kernel):
         "R": (("d", "d"), "square root of the inverse of the summed information"),
         "trace": ((), "tr R R'"),
         "n": ((), "adaptations made", "i8"),
+        "scale": ((), "s sqrt(d / tr R R') of the last step, jitter included"),
         "e": (("d",), "the last standard normal draw"),
         "h": (("d",), "the last move, F^-1 (y - x) / s"),
     }
@@ -43,7 +45,7 @@ cdef class FisherAdaptiveMALA(Kernel):
     STATS = {"log_step_size": "log s, after the step"}
 
     def __init__(self, Py_ssize_t d, *, double step_size, double target_acceptance, double damping,
-                 int64_t plain_steps):
+                 int64_t plain_steps, double jitter):
         self.allocate(d=d)
         np.asarray(self.R)[...] = np.eye(d) / np.sqrt(damping)
         self.trace = d / damping
@@ -51,19 +53,17 @@ cdef class FisherAdaptiveMALA(Kernel):
         self.phi = zeros(d)
         self.log_s = np.log(step_size)
         self.target_acceptance, self.plain_steps = target_acceptance, plain_steps
+        self.jitter = jitter
         self.gradient = self.considers = True
 
-    cdef double scale(self) noexcept nogil:
-        """s sqrt(d / tr R R')"""
-        return exp(self.log_s) * sqrt(self.d / self.trace)
-
     cdef int propose(self, Chain *c) except -1 nogil:
-        langevin_move(c, self.scale(), SQUARE, &self.R[0, 0], &self.e[0], &self.h[0])
+        self.scale = exp(self.log_s) * jittered(c.rng, self.jitter) * sqrt(self.d / self.trace)
+        langevin_move(c, self.scale, SQUARE, &self.R[0, 0], &self.e[0], &self.h[0])
         return 0
 
     cdef int consider(self, Chain *c) except -1 nogil:
         if c.logp_y > -INFINITY:
-            c.log_q = langevin_log_q(c, self.scale(), SQUARE, &self.R[0, 0], &self.e[0],
+            c.log_q = langevin_log_q(c, self.scale, SQUARE, &self.R[0, 0], &self.e[0],
                                      &self.h[0], &self.v[0])
         return DECIDE
 

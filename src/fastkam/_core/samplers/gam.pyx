@@ -12,7 +12,7 @@ from libc.math cimport exp
 from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
-from fastkam._core.rng cimport normals
+from fastkam._core.rng cimport jittered, normals
 
 from fastkam._core.kernel import zeros
 
@@ -32,19 +32,22 @@ cdef class GlobalAdaptiveMetropolis(Kernel):
     cdef public double log_scale
     cdef double[::1] work
     cdef double target_acceptance
+    cdef double jitter
 
-    def __init__(self, mean, factor, double scale, double target_acceptance):
+    def __init__(self, mean, factor, double scale, double target_acceptance, *,
+                 double jitter):
         self.allocate(d=len(mean))
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = factor
         self.log_scale = np.log(scale)
         self.work = zeros(self.d)
-        self.target_acceptance = target_acceptance
+        self.target_acceptance, self.jitter = target_acceptance, jitter
 
     cdef int propose(self, Chain *c) except -1 nogil:
+        cdef double scale = exp(0.5 * self.log_scale) * jittered(c.rng, self.jitter)
         normals(c.rng, c.d, &self.work[0])
         copy(c.d, c.x, c.y)
-        add_Lz(c.d, exp(0.5 * self.log_scale), &self.L[0, 0], &self.work[0], c.y)
+        add_Lz(c.d, scale, &self.L[0, 0], &self.work[0], c.y)
         return 0
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:

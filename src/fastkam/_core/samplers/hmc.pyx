@@ -15,7 +15,7 @@ from libc.math cimport INFINITY, exp
 from libc.stdint cimport int64_t
 
 from fastkam._core.kernel cimport AGAIN, DECIDE, Chain
-from fastkam._core.rng cimport random_standard_uniform
+from fastkam._core.rng cimport jittered
 from fastkam._core.samplers.hamiltonian cimport NONE, Hamiltonian
 
 from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
@@ -40,9 +40,7 @@ cdef class HMC(Hamiltonian):
         self.steps, self.jitter, self.max_energy_error = steps, jitter, max_energy_error
 
     cdef int launch(self, Chain *c) except -1 nogil:
-        self.eps = exp(self.log_eps)
-        if self.jitter > 0:
-            self.eps *= 1 + self.jitter * (2 * random_standard_uniform(c.rng) - 1)
+        self.eps = exp(self.log_eps) * jittered(c.rng, self.jitter)
         self.step, self.diverging = 1, False
         self.lowest = self.highest = self.H0
         self.first_kick(c, self.eps, c.grad_x)

@@ -10,7 +10,7 @@ from libc.string cimport memset
 
 from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy, rank_one, square
-from fastkam._core.rng cimport normals
+from fastkam._core.rng cimport jittered, normals
 
 from fastkam._core.kernel import zeros
 
@@ -27,17 +27,19 @@ cdef class RobustAdaptiveMetropolis(Kernel):
     cdef public double[::1] u
     cdef double[::1] v
     cdef double target_acceptance
+    cdef double jitter
 
-    def __init__(self, factor, double target_acceptance):
+    def __init__(self, factor, double target_acceptance, *, double jitter):
         self.allocate(d=len(factor))
         np.asarray(self.S)[...] = factor
         self.v = zeros(self.d)
-        self.target_acceptance = target_acceptance
+        self.target_acceptance, self.jitter = target_acceptance, jitter
 
     cdef int propose(self, Chain *c) except -1 nogil:
+        cdef double scale = jittered(c.rng, self.jitter)
         normals(c.rng, c.d, &self.u[0])
         copy(c.d, c.x, c.y)
-        add_Lz(c.d, 1.0, &self.S[0, 0], &self.u[0], c.y)
+        add_Lz(c.d, scale, &self.S[0, 0], &self.u[0], c.y)
         return 0
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:

@@ -2,6 +2,9 @@
 from fastkam._core.kernel cimport Kernel
 
 cdef class RandomWalk(Kernel):
+    cdef public double s
     cdef int ndim
     cdef double[::1] L
     cdef double[::1] e
+    cdef double target_acceptance
+    cdef double jitter

@@ -1,14 +1,16 @@
 """Random-walk Metropolis.
 
-    y = x + L e,   e ~ N(0, I),   L L' = Sigma, the covariance of the proposal
+    y      = x + s L e,                          e ~ N(0, I),   L L' = Sigma
+    log s <- log s + g (alpha - alpha*)          where an alpha* is given; else s stays 1
 
 Metropolis, N., Rosenbluth, A. W., Rosenbluth, M. N., Teller, A. H. and Teller, E. (1953). Equation
 of state calculations by fast computing machines. Journal of Chemical Physics 21, 1087-1092.
 """
+from libc.math cimport exp
 
 from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy
-from fastkam._core.rng cimport normal, normals
+from fastkam._core.rng cimport jittered, normal, normals
 
 from fastkam._core.kernel import zeros
 
@@ -16,29 +18,41 @@ import numpy as np
 
 
 cdef class RandomWalk(Kernel):
-    """The proposal's factor is fixed: there is no state.
+    """A walk of fixed shape.
 
     Parameters
     ----------
     d : int
     factor : ndarray
         L: a scalar array for an isotropic walk, (d,) for a diagonal, (d, d) for a full factor.
+    target_acceptance : float
+        alpha*; 0 for none.
+    jitter : float
     """
-    FIELDS = {}
+    FIELDS = {"s": ((), "scale of the walk")}
+    LEARNT = ("s",)
 
-    def __init__(self, d, factor):
+    def __init__(self, d, factor, *, double target_acceptance, double jitter):
         self.allocate(d=d)
         self.ndim = factor.ndim
         self.L = np.array(factor, dtype=float).ravel(order="F")
         self.e = zeros(d)
+        self.s = 1.0
+        self.target_acceptance, self.jitter = target_acceptance, jitter
 
     cdef int propose(self, Chain *c) except -1 nogil:
         cdef Py_ssize_t i
+        cdef double s = self.s * jittered(c.rng, self.jitter)
         if self.ndim == 2:
             normals(c.rng, c.d, &self.e[0])
             copy(c.d, c.x, c.y)
-            add_Lz(c.d, 1.0, &self.L[0], &self.e[0], c.y)
+            add_Lz(c.d, s, &self.L[0], &self.e[0], c.y)
             return 0
         for i in range(c.d):        # one pass: a vector load of normals just stored would wait
-            c.y[i] = c.x[i] + self.L[i if self.ndim else 0] * normal(c.rng)
+            c.y[i] = c.x[i] + s * self.L[i if self.ndim else 0] * normal(c.rng)
+        return 0
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        if self.target_acceptance > 0:
+            self.s *= exp(gain * (c.alpha - self.target_acceptance))
         return 0
