@@ -13,6 +13,7 @@ from reference.adaptive_metropolis import (
 )
 from reference.cholesky import CholeskyAdaptiveMetropolis
 from reference.cyclical import CyclicalKernelAdaptiveMetropolis
+from reference.gad import GradientAdaptiveMALA, GradientAdaptiveRandomWalk
 from reference.hamiltonian import HMC, NUTS
 from reference.kernel_adaptive import KernelAdaptiveMetropolis
 from reference.kernel_pca import KernelPCAMetropolis
@@ -33,4 +34,6 @@ REFERENCES = {
     "mala": MALA,
     "hmc": HMC,
     "nuts": NUTS,
+    "gadrwm": GradientAdaptiveRandomWalk,
+    "gadmala": GradientAdaptiveMALA,
 }

@@ -13,6 +13,7 @@ from fastkam.samplers import (
     NUTS,
     SAMPLERS,
     CyclicalKernelAdaptiveMetropolis,
+    GradientAdaptiveMALA,
     KernelAdaptiveMetropolis,
     KernelPCAMetropolis,
     RandomWalk,
@@ -103,6 +104,10 @@ class UncorrectedLangevin(MALA):
     KERNEL = "broken.UncorrectedLangevin"
 
 
+class WrongSign(GradientAdaptiveMALA):
+    KERNEL = "broken_gad.WrongSign"
+
+
 class WithoutKineticEnergy(HMC):
     KERNEL = "broken_hamiltonian.WithoutKineticEnergy"
 
@@ -120,6 +125,7 @@ class AlwaysTheNewest(NUTS):
         PCAWithoutHastings(**SMALL["kpca"]),
         DriftingWalk(),
         UncorrectedLangevin(),
+        WrongSign(cov=0.5),
         WithoutKineticEnergy(),
         AlwaysTheNewest(),
     ],

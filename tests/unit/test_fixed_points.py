@@ -95,6 +95,10 @@ RIGHT = {
     "ckam": (WALK | {"cycle": 4, "beta": 0.5, "step_gain": GAIN}, {}, scalar("log_nu")),
     "mala": ({"cov": COV, "step_size": 1.1, "target_acceptance": acceptance_of_langevin(1.1)}, {},
              scalar("log_s")),
+    "gadrwm": ({"cov": SCALE * COV, "beta_gain": GAIN, "target_acceptance": acceptance(SCALE)}, {},
+               scalar("beta")),
+    "gadmala": ({"cov": 1.21 * COV, "beta_gain": GAIN,
+                 "target_acceptance": acceptance_of_langevin(1.1)}, {}, scalar("beta")),
     "hmc": (ONE_STEP | {"steps": 1, "jitter": 0.0}, {"searching": np.array(0)}, scalar("H_mean")),
     "nuts": (ONE_STEP | {"max_depth": 1}, {"searching": np.array(0)}, scalar("H_mean")),
 }
@@ -160,7 +164,7 @@ def test_both_masks(mask):
     ("am", {"cov": 1.1 * COV}), ("rbam", {"cov": 1.1 * COV}), ("gam", {"scale": 1.1 * SCALE}),
     ("rbam", {"mean": MEAN + 0.1}), ("cholam", {"cov": 1.1 * COV}), ("kam", {"noise": 1.2}),
     ("ram", {"cov": SCALE * COV + np.diag([0, 0, 0.3])}), ("ckam", {"noise": 1.2}),
-    ("mala", {"step_size": 1.0}), ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
+    ("mala", {"step_size": 1.0}), ("gadrwm", {"cov": COV}), ("gadmala", {"cov": COV}), ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
 ])
 def test_a_wrong_answer_is_none(name, wrong):
     options, state, measure = RIGHT[name]

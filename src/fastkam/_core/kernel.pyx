@@ -34,7 +34,7 @@ cdef class Kernel:
 
     FIELDS declares all the state there is, {name: (shape, meaning)} or, where it is not of
     float64, {name: (shape, meaning, dtype)}; the shape names sizes given to `allocate`. Checkpoint,
-    attributes and documentation are derived from it. A field whose shape is ("d", "d") is a
+    attributes and documentation are derived from it. A field of shape ("d", something) is a
     matrix and column-major; any other is row-major.
     LEARNT names the fields whose course through warm-up the result keeps.
     STATS declares what `record` writes for each draw, {name: meaning}.
@@ -48,7 +48,7 @@ cdef class Kernel:
         self.d = sizes["d"]
         for name, (shape, _meaning, *dtype) in self.FIELDS.items():
             if shape:
-                order = "F" if shape == ("d", "d") else "C"
+                order = "F" if shape[0] == "d" and len(shape) == 2 else "C"
                 setattr(self, name, zeros([sizes[s] for s in shape], *dtype, order=order))
 
     def state(self):

@@ -1,5 +1,9 @@
 """The samplers: one small class of plain parameters each, and the registry of their short names."""
 
+from fastkam.samplers.gradient_adaptive import (
+    GradientAdaptiveMALA,
+    GradientAdaptiveRandomWalk,
+)
 from fastkam.samplers.hamiltonian import HMC, NUTS
 from fastkam.samplers.kernel_adaptive import (
     CyclicalKernelAdaptiveMetropolis,
@@ -32,6 +36,8 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "mala": MALA,
     "hmc": HMC,
     "nuts": NUTS,
+    "gadrwm": GradientAdaptiveRandomWalk,
+    "gadmala": GradientAdaptiveMALA,
 }
 
 
