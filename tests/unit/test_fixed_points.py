@@ -164,7 +164,8 @@ def test_both_masks(mask):
     ("am", {"cov": 1.1 * COV}), ("rbam", {"cov": 1.1 * COV}), ("gam", {"scale": 1.1 * SCALE}),
     ("rbam", {"mean": MEAN + 0.1}), ("cholam", {"cov": 1.1 * COV}), ("kam", {"noise": 1.2}),
     ("ram", {"cov": SCALE * COV + np.diag([0, 0, 0.3])}), ("ckam", {"noise": 1.2}),
-    ("mala", {"step_size": 1.0}), ("gadrwm", {"cov": COV}), ("gadmala", {"cov": COV}), ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
+    ("mala", {"step_size": 1.0}), ("gadrwm", {"cov": COV}), ("gadmala", {"cov": COV}),
+    ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
 ])
 def test_a_wrong_answer_is_none(name, wrong):
     options, state, measure = RIGHT[name]

@@ -1,8 +1,8 @@
 """The gradients of the generalised speed measure, against differences of the measure itself.
 
-The objective of one draw, at fixed x and e, is min(0, log ratio) + beta sum_i log L_ii; "plain" steps
-of size rho move L by rho times its gradient. The fast form of gadmala takes grad log pi(y) for a
-constant.
+The objective of one draw, at fixed x and e, is min(0, log ratio) + beta sum_i log L_ii; "plain"
+steps of size rho move L by rho times its gradient. The fast form of gadmala takes grad log pi(y)
+for a constant.
 """
 
 import numpy as np
@@ -16,11 +16,11 @@ BETA, RHO, D = 1.7, 1e-6, 4
 TARGET = fk.targets.banana(b=0.3, V=2.0, d=D)
 
 
-class WithoutHvp:
-    """The same density, without what would give Hessian-vector products."""
-
-    def __call__(self, x):
-        return TARGET.logp_grad(x)
+def hvp(x, v):
+    """The Hessian at x times v, by differences that are exact to 1e-10."""
+    h = 1e-3 * np.array([1, -1, 2, -2])
+    g = [TARGET.logp_grad(x + a * v)[1] for a in h]
+    return (8 * (g[0] - g[1]) - (g[2] - g[3])) / (12e-3)
 
 
 def objective(name, exact, x, e, L, at_y=None):
@@ -53,9 +53,10 @@ def numerical(name, exact, x, e, L, diagonal):
 
 
 @pytest.mark.parametrize("diagonal", [False, True])
-@pytest.mark.parametrize(("name", "exact"), [
-    ("gadrwm", False), ("gadmala", False), ("gadmala", True)])
-def test_gradient(name, exact, diagonal):
+@pytest.mark.parametrize(("name", "exact", "product"), [
+    ("gadrwm", False, None), ("gadmala", False, None), ("gadmala", True, None),
+    ("gadmala", True, hvp)])
+def test_gradient(name, exact, product, diagonal):
     """To 1e-8 of its size for each of many draws, better and worse than x."""
     rng = np.random.default_rng(3)
     options = {"exact": True} if exact else {}
@@ -69,7 +70,7 @@ def test_gradient(name, exact, diagonal):
                                  optimizer="plain", beta_start=BETA, **options)
         kernel = sampler.build(x)
         chain = ChainState(kernel, np.random.PCG64(seed), x)
-        target = fk.as_target(WithoutHvp(), D, gradient=True)
+        target = fk.Target.from_python(TARGET.logp_grad, D, gradient=True, hvp=product)
         group = Group(target.bind(), [chain], (RHO, 0.0, 0.0, 1.0, 0, None, 0.0))
         group.start()
         group.run(1)
@@ -81,3 +82,22 @@ def test_gradient(name, exact, diagonal):
         seen[log_ratio < 0] += 1
         np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
     assert min(seen.values()) > 5
+
+
+def test_a_product_that_raises_stops_the_run_and_can_be_mended():
+    def broken(x, v):
+        raise ArithmeticError("no Hessian here")
+
+    options = {"sampler": fk.GradientAdaptiveMALA(exact=True), "tune": 100, "draws": 50, "seed": 1}
+    targets = [fk.Target.from_python(TARGET.logp_grad, D, gradient=True, hvp=h)
+               for h in (broken, hvp)]
+    with pytest.raises(fk.SamplingError, match="raised ArithmeticError: no Hessian") as caught:
+        fk.sample(targets[0], np.zeros(D), **options)
+    whole = fk.sample(targets[1], np.zeros(D), **options)
+    resumed = caught.value.result.resume(target=targets[1])
+    np.testing.assert_array_equal(resumed.draws, whole.draws)
+
+
+def test_hvp_must_be_callable():
+    with pytest.raises(TypeError, match="hvp must be callable, not 3"):
+        fk.Target.from_python(TARGET.logp_grad, D, gradient=True, hvp=3)

@@ -30,8 +30,8 @@ class GradientAdaptiveRandomWalk(Sampler):
     target_acceptance : float
         The acceptance rate aimed at.
     optimizer : str
-        "rmsprop", "adam" or "plain". The gain of the schedule is its step rho; for "plain", which is
-        Robbins and Monro's, it should decay.
+        "rmsprop", "adam" or "plain". The gain of the schedule is its step rho; for "plain", which
+        is Robbins and Monro's, it should decay.
     decay : float
         Of the running mean of the squared gradient; 0.9, for "adam" 0.999 by default.
     decay_mean : float
@@ -41,8 +41,8 @@ class GradientAdaptiveRandomWalk(Sampler):
     beta_start, beta_floor : float
         The weight of the proposal's entropy at the start, and the least that it becomes.
     beta_cap : float, optional
-        The most. There is none by default: on wide targets beta can grow for long, and the acceptance
-        then stay low.
+        The most. There is none by default: on wide targets beta can grow for long, and the
+        acceptance then stay low.
     beta_gain : float
         How fast the weight follows the acceptances.
 

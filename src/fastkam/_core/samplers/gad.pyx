@@ -8,11 +8,11 @@ The gradient g of a one-draw estimate moves the proposal's factor L, elementwise
     Adam         M <- m M + (1 - m) g,   L <- L + rho M' / (sqrt(G') + 1e-8), bias-corrected
     plain        L <- L + rho g, a Robbins-Monro step where the gain decays
 
-and beta follows the acceptance rate: beta <- beta (1 + h (accepted - alpha*)). The diagonal of L and
-beta have floors.
+and beta follows the acceptance rate: beta <- beta (1 + h (accepted - alpha*)). The diagonal of L
+and beta have floors.
 
-Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo. Advances
-in Neural Information Processing Systems 32.
+Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
+Advances in Neural Information Processing Systems 32.
 """
 from libc.math cimport pow
 
@@ -49,7 +49,7 @@ RULES = {"rmsprop": FK_RMSPROP, "adam": FK_ADAM, "plain": FK_PLAIN}
 
 cdef class GradientAdaptive(Kernel):
     LEARNING = {
-        "L": (("d", "columns"), "lower-triangular factor of the proposal; one column: its diagonal"),
+        "L": (("d", "columns"), "lower-triangular factor of the proposal, or its diagonal alone"),
         "G": (("d", "columns"), "running mean of the squared gradient"),
         "M": (("d", "moments"), "running mean of the gradient, for Adam"),
         "beta": ((), "weight of the proposal's entropy"),

@@ -1,17 +1,17 @@
 """Gradient-based adaptive MALA, fast and exact.
 
-    h = L' grad log pi(x) / 2 + e,   y = x + L h,                    e ~ N(0, I)
-    h_y = L' grad log pi(y) / 2,     log alpha = log pi(y) - log pi(x) + (|e|^2 - |h + h_y|^2) / 2
-    g = beta diag(1 / L_ii) + [log alpha < 0] lower(-(grad log pi(x) - grad log pi(y)) (h - h_y)' / 2)
+    G_x = grad log pi(x),   h = L' G_x / 2 + e,   y = x + L h,   e ~ N(0, I)
+    G_y = grad log pi(y),   h_y = L' G_y / 2
+    log ratio = log pi(y) - log pi(x) + (|e|^2 - |h + h_y|^2) / 2
+    g = beta diag(1 / L_ii) - [log ratio < 0] lower((G_x - G_y) (h - h_y)') / 2
 
-The exact form differentiates through grad log pi(y) too; with k = Hy L (h + h_y), Hy the Hessian of
-log pi at y,
+The exact form differentiates through G_y too; with k = Hy L (h + h_y), Hy the Hessian at y,
 
-    g <- g - lower(grad log pi(x) (L' k)' / 2 + k h') / 2.
+    g <- g - lower(G_x (L' k)' / 2 + k h') / 2.
 
 k is one product of the Hessian and a vector: the target's own, or a central difference of gradients
-at y +- eps L (h + h_y). Where neither can be had, the step is a fast one. g moves L and beta follows
-the acceptance as in gad.pyx.
+at y +- eps L (h + h_y). Where neither can be had, the step is a fast one. g moves L and beta
+follows the acceptance as in gad.pyx.
 
 Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
 Advances in Neural Information Processing Systems 32. Section 3.2 and supplement.
