@@ -9,6 +9,7 @@ from pathlib import Path
 from fastkam import diagnostics, kernels, linalg, plots, samplers, schedules, stop, targets
 from fastkam._core.target import Target
 from fastkam._version import __version__
+from fastkam.choice import choose_sampler
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.gradient import check_gradient
 from fastkam.recipe import TargetRecipe
@@ -66,6 +67,7 @@ __all__ = [
     "__version__",
     "as_target",
     "check_gradient",
+    "choose_sampler",
     "diagnostics",
     "get_include",
     "kernels",

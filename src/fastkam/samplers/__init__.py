@@ -47,7 +47,8 @@ def as_sampler(sampler: Sampler | str) -> Sampler:
         return sampler
     if isinstance(sampler, str) and sampler in SAMPLERS:
         return SAMPLERS[sampler]()
-    raise ValueError(f"sampler must be a Sampler or one of {list(SAMPLERS)}, not {sampler!r}")
+    names = ["auto", *SAMPLERS]
+    raise ValueError(f"sampler must be a Sampler or one of {names}, not {sampler!r}")
 
 
 __all__ = ["SAMPLERS", "Sampler", "as_sampler", *(cls.__name__ for cls in SAMPLERS.values())]
