@@ -1,4 +1,4 @@
-"""Samplers that need a gradient: which targets they refuse, wrong gradients, the automatic choice."""
+"""Samplers that need a gradient: what they refuse, wrong gradients, the automatic choice."""
 
 import logging
 import warnings
@@ -58,7 +58,7 @@ def test_noise_in_the_density_is_no_error_of_the_gradient():
 
 
 def test_what_check_gradient_refuses():
-    with pytest.raises(ValueError, match="x = .* has log density -inf"):
+    with pytest.raises(ValueError, match=r"x = .* has log density -inf"):
         fk.check_gradient(lambda x: (-np.inf, x), [1.0])
     with pytest.raises(ValueError, match="x must be one finite point"):
         fk.check_gradient(good, [[1.0]])
@@ -123,6 +123,32 @@ def test_a_pointer_with_the_gradient_alone(tmp_path):
         one = fk.sample(target, np.ones(D), **options)
         other = fk.sample(densities.python_pair, np.ones(D), **options)
         np.testing.assert_array_equal(one.draws, other.draws)
+
+
+def test_divergences_are_warned_of():
+    funnel = fk.targets.TARGETS["funnel"]()
+    with pytest.warns(fk.SamplingWarning, match="trajectories diverged: the draws may leave out"):
+        result = fk.sample(funnel, np.zeros(funnel.dim), sampler="nuts", draws=500, seed=1)
+    assert result.stats["diverging"].dtype == bool
+    assert result.stats["n_steps"].dtype == np.int64
+
+
+@pytest.mark.parametrize("sampler", [
+    "mala", "gadrwm", "gadmala", fk.HMC(steps=4, step_size=0.1), fk.GradientAdaptiveMALA(exact=True)], ids=str)
+def test_all_chains_of_a_vectorized_density_share_each_call(sampler):
+    """One call an evaluation, of every chain that has not finished its step."""
+    rows = []
+
+    def density(X):
+        rows.append(len(X))
+        return densities.vectorized_pair(X)
+
+    result = fk.sample(density, np.ones((5, D)) + np.arange(5)[:, None] / 10, sampler=sampler,
+                       draws=40, tune=0, chains=5, seed=1, vectorized=True, check_gradient=False)
+    assert set(rows) == {5}
+    assert len(rows) == 1 + result.evaluations / 5
+    steps = 4 if isinstance(sampler, fk.HMC) else 1
+    assert result.evaluations <= 5 * 40 * steps
 
 
 # ---- auto ----
