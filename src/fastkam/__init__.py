@@ -28,10 +28,13 @@ from fastkam.samplers import (
     GradientAdaptiveRandomWalk,
     KernelAdaptiveMetropolis,
     KernelPCAMetropolis,
+    ParallelTempering,
     RandomWalk,
     RaoBlackwellisedAdaptiveMetropolis,
     RobustAdaptiveMetropolis,
+    Scout,
 )
+from fastkam.tempering import Tempering, tempering
 
 
 def get_include():
@@ -56,14 +59,17 @@ __all__ = [
     "GradientAdaptiveRandomWalk",
     "KernelAdaptiveMetropolis",
     "KernelPCAMetropolis",
+    "ParallelTempering",
     "RandomWalk",
     "RaoBlackwellisedAdaptiveMetropolis",
     "Result",
     "RobustAdaptiveMetropolis",
     "SamplingError",
     "SamplingWarning",
+    "Scout",
     "Target",
     "TargetRecipe",
+    "Tempering",
     "__version__",
     "as_target",
     "check_gradient",
@@ -80,4 +86,5 @@ __all__ = [
     "schedules",
     "stop",
     "targets",
+    "tempering",
 ]

@@ -206,7 +206,7 @@ def sample(
     if check_gradient and "logp_grad" in chosen.NEEDS:
         check_start(target, points[0])
     threads = number_of_threads(threads, target)
-    stat_names = tuple(chosen.kernel_class().STATS)
+    stat_names = chosen.stat_names
     empty = Result(
         sampler=chosen,
         schedule=plan,

@@ -13,6 +13,7 @@ from reference.adaptive_metropolis import (
 )
 from reference.cholesky import CholeskyAdaptiveMetropolis
 from reference.cyclical import CyclicalKernelAdaptiveMetropolis
+from reference.exchange import ParallelTempering, Scout
 from reference.gad import GradientAdaptiveMALA, GradientAdaptiveRandomWalk
 from reference.hamiltonian import HMC, NUTS
 from reference.kernel_adaptive import KernelAdaptiveMetropolis
@@ -36,4 +37,6 @@ REFERENCES = {
     "nuts": NUTS,
     "gadrwm": GradientAdaptiveRandomWalk,
     "gadmala": GradientAdaptiveMALA,
+    "pt": ParallelTempering,
+    "scout": Scout,
 }

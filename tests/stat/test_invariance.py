@@ -18,6 +18,7 @@ from fastkam.samplers import (
     KernelPCAMetropolis,
     RandomWalk,
 )
+from fastkam.samplers.exchange import Coupled
 from fastkam.schedules import Power
 from fastkam.testing import invariance, invariance_as_published
 
@@ -41,8 +42,12 @@ def steps_of(sampler):
     return getattr(sampler, "cycle", 3)  # whole cycles, where there are cycles
 
 
+SINGLE = [name for name, cls in SAMPLERS.items() if not issubclass(cls, Coupled)]
+# the law of all rungs is tested in test_exchange.py
+
+
 @pytest.mark.parametrize("target", [BANANA, MODES], ids=["banana", "modes"])
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", SINGLE)
 def test_a_frozen_sampler_is_invariant(name, target):
     sampler = small(name)
     found = invariance(sampler, target, steps=steps_of(sampler), replicates=40_000, seed=2)
@@ -50,13 +55,13 @@ def test_a_frozen_sampler_is_invariant(name, target):
     assert found.moved > 0.1
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLERS if name != "ckam"])
+@pytest.mark.parametrize("name", [name for name in SINGLE if name != "ckam"])
 def test_a_single_step_is_reversible(name):
     found = invariance(small(name), BANANA, steps=1, replicates=40_000, seed=3, reversible=True)
     assert found.p_value > FALSE_ALARM, found
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", SINGLE)
 def test_a_slightly_wrong_temperature_is_seen(name):
     sampler = small(name)
     found = invariance(sampler, BANANA, steps=2 * steps_of(sampler), replicates=120_000, seed=4,

@@ -1,5 +1,6 @@
 """The samplers: one small class of plain parameters each, and the registry of their short names."""
 
+from fastkam.samplers.exchange import ParallelTempering, Scout
 from fastkam.samplers.gradient_adaptive import (
     GradientAdaptiveMALA,
     GradientAdaptiveRandomWalk,
@@ -38,6 +39,8 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "nuts": NUTS,
     "gadrwm": GradientAdaptiveRandomWalk,
     "gadmala": GradientAdaptiveMALA,
+    "pt": ParallelTempering,
+    "scout": Scout,
 }
 
 
