@@ -9,6 +9,7 @@ from pathlib import Path
 from fastkam import diagnostics, kernels, linalg, plots, samplers, schedules, stop, targets
 from fastkam._core.target import Target
 from fastkam._version import __version__
+from fastkam.choice import choose_sampler
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.gradient import check_gradient
 from fastkam.recipe import TargetRecipe
@@ -28,12 +29,17 @@ from fastkam.samplers import (
     DelayedRejectionAdaptiveMetropolis,
     FisherAdaptiveMALA,
     GlobalAdaptiveMetropolis,
+    GradientAdaptiveMALA,
+    GradientAdaptiveRandomWalk,
     KernelAdaptiveMetropolis,
     KernelPCAMetropolis,
+    ParallelTempering,
     RandomWalk,
     RaoBlackwellisedAdaptiveMetropolis,
     RobustAdaptiveMetropolis,
+    Scout,
 )
+from fastkam.tempering import Tempering, tempering
 
 
 def get_include():
@@ -59,19 +65,25 @@ __all__ = [
     "DelayedRejectionAdaptiveMetropolis",
     "FisherAdaptiveMALA",
     "GlobalAdaptiveMetropolis",
+    "GradientAdaptiveMALA",
+    "GradientAdaptiveRandomWalk",
     "KernelAdaptiveMetropolis",
     "KernelPCAMetropolis",
+    "ParallelTempering",
     "RandomWalk",
     "RaoBlackwellisedAdaptiveMetropolis",
     "Result",
     "RobustAdaptiveMetropolis",
     "SamplingError",
     "SamplingWarning",
+    "Scout",
     "Target",
     "TargetRecipe",
+    "Tempering",
     "__version__",
     "as_target",
     "check_gradient",
+    "choose_sampler",
     "diagnostics",
     "get_include",
     "kernels",
@@ -84,4 +96,5 @@ __all__ = [
     "schedules",
     "stop",
     "targets",
+    "tempering",
 ]

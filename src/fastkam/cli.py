@@ -91,7 +91,7 @@ def add_sample(commands):
                        help="where the chains start; a file holds one point, or one a chain")
     start.add_argument("--dim", type=int, help="start at 0 in this dimension")
     one.add_argument("--sampler", default="ram", metavar="NAME",
-                     help="see fastkam samplers (default: %(default)s)")
+                     help="see fastkam samplers; auto chooses (default: %(default)s)")
     one.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
                      help="a parameter of the sampler; may be repeated")
     one.add_argument("--schedule", default="finite", metavar="NAME",
@@ -169,16 +169,22 @@ def demo(options):
 
 def sample(options):
     """fastkam sample"""
+    from fastkam import choose_sampler
     from fastkam import sample as run
 
     target = find_target(options.target)
     out = Path(options.out or options.target.rpartition(":")[2] + ".fk")
     check_folder("--out", out)
     x0 = read_init(options.init) if options.dim is None else zeros(options.dim)
+    sampler = read_sampler(options.sampler, options.set)
+    if sampler == "auto":
+        choice = choose_sampler(target, x0, vectorized=options.vectorized)
+        print(f"Sampler: {choice}.")
+        sampler = choice.sampler
     return finish(options, options.target, out, lambda: run(
         target,
         x0,
-        sampler=read_sampler(options.sampler, options.set),
+        sampler=sampler,
         schedule=options.schedule,
         draws=options.draws,
         tune=options.tune,

@@ -123,6 +123,10 @@ def sampler_class(name):
 
 def read_sampler(name, settings):
     """The sampler of that name with parameters from texts KEY=VALUE."""
+    if name == "auto":
+        if settings:
+            raise UsageError("--set needs a sampler, not --sampler auto")
+        return name
     cls = sampler_class(name)
     fields = [field.name for field in dataclasses.fields(cls) if field.init]
     parameters = {}

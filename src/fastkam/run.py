@@ -112,6 +112,7 @@ class Run:
             raise SamplingError(f"the run is {reason}{unwritten.text}; {kept}",
                                 result=result) from unwritten.error
         warn_of_stuck_chains(result)
+        warn_of_divergences(result)
         return result
 
     def may_end(self, stop):
@@ -252,6 +253,18 @@ def warn_of_stuck_chains(result):
         warnings.warn(
             f"chain {worst} accepts {100 * rates[worst]:.2g} % of the proposals of "
             f"{type(result.sampler).__name__}: begin with narrower ones, or tune for longer",
+            SamplingWarning,
+            stacklevel=6,
+        )
+
+
+def warn_of_divergences(result):
+    """Say so where trajectories diverged: the draws may leave out a part of the target."""
+    n = int(result.stats.get("diverging", np.zeros(1)).sum())
+    if n and result.trace.rows >= 100:
+        warnings.warn(
+            f"{n} of {result.trace.counts.sum()} trajectories diverged: the draws may leave out "
+            "where the target bends most; raise target_acceptance, or reparametrise",
             SamplingWarning,
             stacklevel=6,
         )

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastkam._core.target import Target
+from fastkam.choice import choose_sampler, log
 from fastkam.errors import check_array, check_integer, check_number, real_array
 from fastkam.gradient import check_start, needs_gradient
 from fastkam.progress import Progress
@@ -123,7 +124,9 @@ def sample(
         Where the chains start: all at one point, or each at its own. Where the density is not
         finite there, points around it are tried.
     sampler : str or Sampler
-        A short name (see `fastkam.samplers.SAMPLERS`), or a sampler with its parameters.
+        A short name (see `fastkam.samplers.SAMPLERS`), or a sampler with its parameters; or "auto":
+        NUTS where there is a gradient, and "ram" where there is none (see `choose_sampler`; what it
+        chose is logged).
     draws, tune : int
         Draws kept a chain, and steps of warm-up before them.
     chains : int
@@ -191,6 +194,10 @@ def sample(
     check_options(checkpoint, checkpoint_interval, executor, progress)
     points = starting_points(x0, chains)
     d = points.shape[1]
+    if isinstance(sampler, str) and sampler == "auto":
+        choice = choose_sampler(target, points, vectorized=vectorized)
+        log.info("auto: %s", choice)
+        sampler = choice.sampler
     chosen, plan, stop = as_sampler(sampler), as_schedule(schedule), as_stop(stop)
     target = target_of(chosen, target, d, vectorized)
     chosen.check_run(plan, tune)
@@ -199,7 +206,7 @@ def sample(
     if check_gradient and "logp_grad" in chosen.NEEDS:
         check_start(target, points[0])
     threads = number_of_threads(threads, target)
-    stat_names = tuple(chosen.kernel_class().STATS)
+    stat_names = chosen.stat_names
     empty = Result(
         sampler=chosen,
         schedule=plan,

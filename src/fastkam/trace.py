@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# of the statistics that are no floating-point numbers
+TYPES = {"diverging": np.bool_, "tree_depth": np.int64, "n_steps": np.int64}
 COLUMNS = ("x", "logp", "log_ratio", "accepted", "extra")
 
 
@@ -56,8 +58,10 @@ class Trace:
             "acceptance_rate": np.exp(np.minimum(self.log_ratio[:, :rows], 0.0)),
             "accepted": self.accepted[:, :rows].view(np.bool_),
         }
-        return named | {
-            name: self.extra[:, :rows, i] for i, name in enumerate(self.stat_names)}
+        for i, name in enumerate(self.stat_names):
+            column = self.extra[:, :rows, i]
+            named[name] = column.astype(TYPES[name]) if name in TYPES else column
+        return named
 
     def chain(self, k: int) -> dict[str, NDArray[Any]]:
         """The arrays of chain `k` and its count, as views."""

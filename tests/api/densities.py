@@ -115,6 +115,7 @@ def ctypes_function(path, name):
         "slow": (ctypes.c_double, [ctypes.c_int, DOUBLES]),
         "nowhere": (ctypes.c_double, [ctypes.c_int, DOUBLES]),
         "own_form": (ctypes.c_int, [ctypes.c_size_t, DOUBLES, DOUBLES, ctypes.c_void_p]),
+        "own_grad": (ctypes.c_int, [ctypes.c_size_t, DOUBLES, DOUBLES, DOUBLES, ctypes.c_void_p]),
         "faulty": (ctypes.c_int, [ctypes.c_size_t, DOUBLES, DOUBLES, ctypes.c_void_p]),
         "other_form": (ctypes.c_int, [ctypes.c_double]),
     }[name]

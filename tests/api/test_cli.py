@@ -123,6 +123,14 @@ def test_a_start_from_a_file(folder, name, text, expected):
     np.testing.assert_array_equal(fk.load("x.fk").x0, expected)
 
 
+def test_auto_says_what_it_chose(folder, capsys):
+    assert run("sample", "our_model:logp", "--dim", "2", "--draws", "20", "--tune", "20",
+               "--sampler", "auto") == 0
+    assert "Sampler: RobustAdaptiveMetropolis, because the density has no gradient." in (
+        capsys.readouterr().out)
+    assert run("sample", "our_model:logp", "--dim", "2", "--sampler", "auto", "--set", "cov=1") == 2
+
+
 def test_rejected_proposals_are_counted(folder, capsys):
     run("sample", "our_model:half", "--dim", "2", "--draws", "200", "--tune", "0", "--seed", "1")
     counts = fk.load("half.fk").rejected["outside"].sum()

@@ -124,7 +124,7 @@ def test_the_same_seed_gives_the_same_chain_whatever_the_form(
     expected = run(pairs["python"])
     forms = {"vectorized pair": pairs["vectorized"], "capsule": pairs["c"],
              "njit pair": numba_forms["njit pair"]}
-    if "logp_grad" not in getattr(SAMPLERS[name], "NEEDS", ()):
+    if "logp_grad" not in SAMPLERS[name]().NEEDS:
         forms |= {form: make(library) for form, make in C_FORMS.items()}
         forms |= {"python": python, "python pair": densities.python_pair, **numba_forms,
                   "cffi api": api_module.ffi.addressof(api_module.lib, "scipy_form"),

@@ -16,6 +16,8 @@ from reference.barker import BarkerProposal
 from reference.cholesky import CholeskyAdaptiveMetropolis
 from reference.cyclical import CyclicalKernelAdaptiveMetropolis
 from reference.delayed_rejection import DelayedRejectionAdaptiveMetropolis
+from reference.exchange import ParallelTempering, Scout
+from reference.gad import GradientAdaptiveMALA, GradientAdaptiveRandomWalk
 from reference.hamiltonian import HMC, NUTS
 from reference.kernel_adaptive import KernelAdaptiveMetropolis
 from reference.kernel_pca import KernelPCAMetropolis
@@ -41,4 +43,8 @@ REFERENCES = {
     "dram": DelayedRejectionAdaptiveMetropolis,
     "hmc": HMC,
     "nuts": NUTS,
+    "gadrwm": GradientAdaptiveRandomWalk,
+    "gadmala": GradientAdaptiveMALA,
+    "pt": ParallelTempering,
+    "scout": Scout,
 }

@@ -40,6 +40,10 @@ class Reference:
         """What the compiled kernel records, by the same names."""
         return {}
 
+    def displace(self, x, lp, rng):
+        """(x, log pi(x)) from which the step begins."""
+        return x, lp
+
     def step(self, x, lp, rng):
         """(y, log pi(y), log of the acceptance ratio, whether y is accepted)."""
         y = self.propose(x, rng)
@@ -75,6 +79,7 @@ class Reference:
             if self.t == stop == 0:
                 self.freeze()
             self.gain = calendar.gain_at(self.t) if self.t < stop else None
+            x, lp = self.displace(x, lp, rng)
             y, lp_y, log_ratio, accepted = self.step(x, lp, rng)
             alpha = exp(min(0.0, log_ratio))
             if self.gain is not None:

@@ -40,14 +40,16 @@ cdef class ChainState:
     cdef object arrays                      # what trace points into
     cdef dict history                       # snapshots of what the kernel learns, by field
     cdef double[::1] x
-    cdef double[::1] y
+    cdef double[::1] y                      # (width d,)
     cdef double[::1] grad_x                 # unallocated where the kernel asks for no gradient
     cdef double[::1] grad_y
     cdef double log_ratio                   # of the last decision
     cdef bint pending                       # y is proposed and not yet decided
     cdef int answer                         # of the kernel's last consider
     cdef bint frozen
-    cdef int status                         # of the last evaluation, see REJECTED
+    cdef signed char[::1] status            # (width,) of the last evaluation, see REJECTED
+    cdef signed char[::1] wanted
+    cdef double[::1] logps
     cdef int64_t n_adapted
     cdef int64_t next_adaptation
     cdef int64_t n_accepted
@@ -55,13 +57,13 @@ cdef class ChainState:
     cdef int64_t[::1] n_rejected            # by kind
     cdef double[:, :, ::1] offending        # (kind, N_KEPT, d)
     cdef int begin(self, const Schedule *schedule) except -1 nogil
-    cdef int judge(self, int rc, double logp) noexcept nogil
+    cdef int judge(self, int row, int rc, double logp) noexcept nogil
     cdef int consider(self) except -1 nogil
     cdef void publish(self) noexcept nogil
     cdef bint is_full(self, int64_t most_evaluations) noexcept nogil
     cdef int finish(self, const Schedule *schedule) except -1 nogil
     cdef int adapt(self, const Schedule *schedule) except -1 nogil
-    cdef void count_rejection(self) noexcept nogil
+    cdef void tally(self) noexcept nogil
     cdef void record(self) noexcept nogil
 
 
@@ -71,20 +73,23 @@ cdef class Group:
     cdef readonly list chains
     cdef Schedule schedule
     cdef void **pointers
-    cdef double[:, ::1] points              # (K, d), the proposals
-    cdef double[:, ::1] gradients           # (K, d), there
-    cdef double[::1] values                 # (K,)
+    cdef double[:, ::1] points              # (K width, d), the proposals
+    cdef double[:, ::1] gradients           # (K width, d), there
+    cdef double[::1] values                 # (K width,)
     cdef double[:, ::1] some_points         # the same for those chains that wait for an evaluation
     cdef double[:, ::1] some_gradients
     cdef double[::1] some_values
     cdef bint considers                     # what the kernels ask for
     cdef bint gradient
     cdef int K
-    cdef int failed                         # the chain at fault
+    cdef int width
+    cdef int failed                         # the chain at fault, and its row of y
+    cdef int failed_row
     cdef int code
     cdef int64_t most_evaluations           # a chain
     cdef int64_t done                       # steps made by the last call of run
     cdef int settle(self) except -1 nogil
     cdef int evaluate(self) noexcept nogil
+    cdef bint waits(self, int i) noexcept nogil
     cdef int evaluate_batch(self) noexcept nogil
     cdef int advance(self, int64_t n) except -1 nogil

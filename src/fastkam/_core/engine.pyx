@@ -51,7 +51,10 @@ cdef class ChainState:
         self.kernel = kernel
         self.bit_generator = bit_generator
         self.x = zeros(d)
-        self.y = zeros(d)
+        self.y = zeros(kernel.width * d)
+        self.status = np.zeros(kernel.width, np.int8)
+        self.wanted = np.ones(kernel.width, np.int8)
+        self.logps = np.zeros(kernel.width)
         np.asarray(self.x)[:] = x0
         self.n_rejected = np.zeros(len(REJECTED), np.int64)
         self.offending = np.full((len(REJECTED), N_KEPT, d), np.nan)
@@ -63,9 +66,11 @@ cdef class ChainState:
         self.c.y = &self.y[0]
         if kernel.gradient:
             self.grad_x = zeros(d)
-            self.grad_y = zeros(d)
+            self.grad_y = zeros(kernel.width * d)
             self.c.grad_x = &self.grad_x[0]
             self.c.grad_y = &self.grad_y[0]
+        self.c.logps = &self.logps[0] if kernel.width > 1 else &self.c.logp_y
+        self.c.wanted = &self.wanted[0]
         self.c.logp_x = np.nan
         self.c.keep = 1
 
@@ -157,6 +162,7 @@ cdef class ChainState:
         state = {
             "x": np.array(self.x), "y": np.array(self.y),
             "n_rejected": np.array(self.n_rejected), "offending": np.array(self.offending),
+            "wanted": np.array(self.wanted),
             "logp_x": self.c.logp_x, "logp_y": self.c.logp_y, "log_q": self.c.log_q,
             "E": self.c.E, "alpha": self.c.alpha, "accepted": self.c.accepted,
             "keep": self.c.keep, "adapting": self.c.adapting, "t": self.c.t,
@@ -176,6 +182,7 @@ cdef class ChainState:
         np.asarray(self.y)[:] = state["y"]
         np.asarray(self.n_rejected)[:] = state["n_rejected"]
         np.asarray(self.offending)[:] = state["offending"]
+        np.asarray(self.wanted)[:] = state["wanted"]
         self.c.logp_x, self.c.logp_y, self.c.log_q = (
             state["logp_x"], state["logp_y"], state["log_q"])
         self.c.E, self.c.alpha = state["E"], state["alpha"]
@@ -211,24 +218,24 @@ cdef class ChainState:
             self.pending = True
         return 0
 
-    cdef int judge(self, int rc, double logp) noexcept nogil:
-        """Sort the density at y into good and rejected (status); a fatal one answers its code."""
-        self.c.logp_y = -INFINITY
+    cdef int judge(self, int row, int rc, double logp) noexcept nogil:
+        """Sort the density at a row of y into good and rejected (status); a fatal one's code."""
+        self.c.logps[row] = -INFINITY
         if rc < 0:
             return rc
         if rc > 0:
-            self.status = 2
+            self.status[row] = 2
         elif isnan(logp):
-            self.status = 0
+            self.status[row] = 0
         elif logp == -INFINITY:
-            self.status = 1
+            self.status[row] = 1
         elif logp == INFINITY:
             return INT_MIN
-        elif self.c.grad_y != NULL and not all_finite(self.c.d, self.c.grad_y):
-            self.status = 3
+        elif self.c.grad_y != NULL and not all_finite(self.c.d, self.c.grad_y + row * self.c.d):
+            self.status[row] = 3
         else:
-            self.status = GOOD
-            self.c.logp_y = logp
+            self.status[row] = GOOD
+            self.c.logps[row] = logp
         return 0
 
     cdef int consider(self) except -1 nogil:
@@ -238,7 +245,6 @@ cdef class ChainState:
             answer = self.kernel.consider(&self.c)
             if answer == FATAL:     # the same evaluation is made again when the run goes on
                 return self.c.code
-            self.n_evaluations += answer == AGAIN
             self.answer = answer
         return 0
 
@@ -270,7 +276,6 @@ cdef class ChainState:
                 copy(c.d, c.grad_y, c.grad_x)
             self.n_accepted += 1
         c.t += 1
-        self.n_evaluations += 1
         self.pending = False
         self.record()
         if c.t == schedule.stop:
@@ -292,15 +297,23 @@ cdef class ChainState:
             gain *= pow(schedule.offset + self.n_adapted, -schedule.k)
         return self.kernel.adapt(&self.c, min(gain, schedule.cap))
 
-    cdef void count_rejection(self) noexcept nogil:
-        """Count the point if it has no density, and keep the first points of each kind."""
+    cdef void tally(self) noexcept nogil:
+        """Count evaluations and points without a density, of which the first of a kind are kept."""
         cdef int64_t n
-        if not self.pending or self.answer != AGAIN or self.status == GOOD:
+        cdef int row, status
+        if not self.pending or self.answer != AGAIN:
             return
-        n = self.n_rejected[self.status]
-        if n < N_KEPT:
-            memcpy(&self.offending[self.status, n, 0], self.c.y, self.c.d * sizeof(double))
-        self.n_rejected[self.status] += 1
+        for row in range(self.kernel.width):
+            if not self.c.wanted[row]:
+                continue
+            self.n_evaluations += 1
+            status = self.status[row]
+            if status != GOOD:
+                n = self.n_rejected[status]
+                if n < N_KEPT:
+                    memcpy(&self.offending[status, n, 0], self.c.y + row * self.c.d,
+                           self.c.d * sizeof(double))
+                self.n_rejected[status] += 1
 
     cdef void record(self) noexcept nogil:
         cdef Trace *trace = &self.trace
@@ -338,30 +351,36 @@ cdef class Group:
         (self.schedule.c, self.schedule.k, self.schedule.offset, self.schedule.cap,
          self.schedule.start, stop, self.schedule.rarity) = schedule
         self.schedule.stop = INT64_MAX if stop is None else stop
-        self.points = zeros((self.K, target.c.dim))
-        self.values = zeros(self.K)
+        self.width = chains[0].kernel.width
+        rows = self.K * self.width
+        self.points = zeros((rows, target.c.dim))
+        self.values = zeros(rows)
         self.pointers = <void **>calloc(self.K, sizeof(void *))
         if self.pointers == NULL:
             raise MemoryError
         self.considers = chains[0].kernel.considers
         self.gradient = chains[0].kernel.gradient or (
             target.c.logp == NULL and target.c.batch == NULL)
-        self.gradients = zeros((self.K, target.c.dim))
-        if self.considers:
-            self.some_points = zeros((self.K, target.c.dim))
-            self.some_gradients = zeros((self.K, target.c.dim))
-            self.some_values = zeros(self.K)
+        self.gradients = zeros((rows, target.c.dim))
+        if self.considers or self.width > 1:
+            self.some_points = zeros((rows, target.c.dim))
+            self.some_gradients = zeros((rows, target.c.dim))
+            self.some_values = zeros(rows)
         for i in range(self.K):
             s = chains[i]
-            np.asarray(self.points)[i] = s.y
             self.pointers[i] = <void *>s
             s.c.target = &target.c
-            s.c.y = &self.points[i, 0]      # proposals stand together, for the batch call
-            s.y = self.points[i]
+            # proposals stand together, for the batch call
+            mine = slice(i * self.width, (i + 1) * self.width)
+            ours = np.asarray(self.points)[mine].reshape(-1)
+            ours[:] = s.y
+            s.y = ours
+            s.c.y = &self.points[i * self.width, 0]
             if s.kernel.gradient:
-                np.asarray(self.gradients)[i] = s.grad_y
-                s.c.grad_y = &self.gradients[i, 0]
-                s.grad_y = self.gradients[i]
+                ours = np.asarray(self.gradients)[mine].reshape(-1)
+                ours[:] = s.grad_y
+                s.grad_y = ours
+                s.c.grad_y = &self.gradients[i * self.width, 0]
             s.c.end_of_adaptation = self.schedule.stop
 
     def __dealloc__(self):
@@ -395,6 +414,7 @@ cdef class Group:
         cdef ChainState s
         cdef int fault
         origins = np.array([s.x for s in self.chains])
+        d = origins.shape[1]
         for attempt in range(N_SEARCH + 1):
             todo = False
             for k, s in enumerate(self.chains):
@@ -403,10 +423,11 @@ cdef class Group:
                     if attempt:
                         normals(s.c.rng, s.c.d, s.c.y)
                         width = 0.01 * 1000 ** (attempt / N_SEARCH) * (1 + np.abs(origins[k]))
-                        np.asarray(s.y)[:] = origins[k] + width * np.asarray(s.y)
+                        np.asarray(s.y)[:d] = origins[k] + width * np.asarray(s.y)[:d]
                     else:
-                        s.y[:] = s.x
+                        np.asarray(s.y)[:d] = s.x
                     s.answer = AGAIN
+                    np.asarray(s.wanted)[:] = [1] + [0] * (self.width - 1)
             if not todo:
                 return
             PyErr_CheckSignals()    # a hundred evaluations may take long
@@ -418,11 +439,11 @@ cdef class Group:
             if fault:
                 raise self.error()
             for s in self.chains:
-                if not isfinite(s.c.logp_x) and s.status == GOOD:
-                    s.c.logp_x = s.c.logp_y
-                    s.x[:] = s.y
+                if not isfinite(s.c.logp_x) and s.status[0] == GOOD:
+                    s.c.logp_x = s.c.logps[0]
+                    np.asarray(s.x)[:] = np.asarray(s.y)[:d]
                     if s.kernel.gradient:
-                        s.grad_x[:] = s.grad_y
+                        np.asarray(s.grad_x)[:] = np.asarray(s.grad_y)[:d]
         for k, s in enumerate(self.chains):
             if not isfinite(s.c.logp_x):
                 raise Fault(k, origins[k], 0)
@@ -448,8 +469,7 @@ cdef class Group:
         return self.done
 
     def error(self):
-        cdef ChainState s = self.chains[self.failed]
-        x = np.array(s.y)
+        x = np.asarray(self.points)[self.failed * self.width + self.failed_row].copy()
         return Fault(self.failed, x, self.code, self.target.fault(self.code, x))
 
     cdef int advance(self, int64_t n) except -1 nogil:
@@ -482,59 +502,71 @@ cdef class Group:
             for k in range(self.K):
                 self.code = (<ChainState>self.pointers[k]).consider()
                 if self.code:
-                    self.failed = k
+                    self.failed, self.failed_row = k, 0
                     return 1
                 waiting += (<ChainState>self.pointers[k]).answer == AGAIN
         return 0
 
     cdef int evaluate(self) noexcept nogil:
-        """log pi at the point of every chain that waits; 1 where the run must stop."""
+        """log pi at the points that chains wait for; 1 where the run must stop."""
         cdef const fk_target *target = &self.target.c
-        cdef int k, rc = 0
+        cdef int k, row, i, rc = 0
         cdef bint batched = target.logp == NULL and target.batch != NULL
         if batched:
             rc = self.evaluate_batch()
         for k in range(self.K):
             if (<ChainState>self.pointers[k]).answer != AGAIN:
                 continue
-            if batched:
-                pass
-            elif self.gradient:
-                rc = target.logp_grad(target.dim, &self.points[k, 0], &self.gradients[k, 0],
-                                      &self.values[k], target.data)
-            else:
-                rc = target.logp(target.dim, &self.points[k, 0], &self.values[k], target.data)
-            self.code = (<ChainState>self.pointers[k]).judge(rc, self.values[k])
-            if self.code:
-                self.failed = k
-                return 1
+            for row in range(self.width):
+                if not (<ChainState>self.pointers[k]).c.wanted[row]:
+                    continue
+                i = k * self.width + row
+                if batched:
+                    pass
+                elif self.gradient:
+                    rc = target.logp_grad(target.dim, &self.points[i, 0], &self.gradients[i, 0],
+                                          &self.values[i], target.data)
+                else:
+                    rc = target.logp(target.dim, &self.points[i, 0], &self.values[i], target.data)
+                self.code = (<ChainState>self.pointers[k]).judge(row, rc, self.values[i])
+                if self.code:
+                    self.failed, self.failed_row = k, row
+                    return 1
+            if self.width > 1:
+                (<ChainState>self.pointers[k]).c.logp_y = (<ChainState>self.pointers[k]).c.logps[0]
         for k in range(self.K):
-            (<ChainState>self.pointers[k]).count_rejection()
+            (<ChainState>self.pointers[k]).tally()
         return 0
 
+    cdef bint waits(self, int i) noexcept nogil:
+        """Whether the i-th of all points is to be evaluated."""
+        cdef int k = i // self.width
+        return ((<ChainState>self.pointers[k]).answer == AGAIN
+                and (<ChainState>self.pointers[k]).c.wanted[i % self.width])
+
     cdef int evaluate_batch(self) noexcept nogil:
-        """Values and gradients of all chains that wait, in one call."""
+        """Values and gradients of all points that wait, in one call."""
         cdef const fk_target *target = &self.target.c
         cdef size_t d = target.dim, m = 0
-        cdef int k, rc
-        for k in range(self.K):
-            m += (<ChainState>self.pointers[k]).answer == AGAIN
-        if m == <size_t>self.K:
+        cdef int i, rc, rows = self.K * self.width
+        for i in range(rows):
+            m += self.waits(i)
+        if m == <size_t>rows:
             return target.batch(m, d, &self.points[0, 0],
                                 &self.gradients[0, 0] if self.gradient else NULL,
                                 &self.values[0], target.data)
         m = 0
-        for k in range(self.K):
-            if (<ChainState>self.pointers[k]).answer == AGAIN:
-                copy(d, &self.points[k, 0], &self.some_points[m, 0])
+        for i in range(rows):
+            if self.waits(i):
+                copy(d, &self.points[i, 0], &self.some_points[m, 0])
                 m += 1
         rc = target.batch(m, d, &self.some_points[0, 0],
                           &self.some_gradients[0, 0] if self.gradient else NULL,
                           &self.some_values[0], target.data)
         m = 0
-        for k in range(self.K):
-            if (<ChainState>self.pointers[k]).answer == AGAIN:
-                copy(d, &self.some_gradients[m, 0], &self.gradients[k, 0])
-                self.values[k] = self.some_values[m]
+        for i in range(rows):
+            if self.waits(i):
+                copy(d, &self.some_gradients[m, 0], &self.gradients[i, 0])
+                self.values[i] = self.some_values[m]
                 m += 1
         return rc

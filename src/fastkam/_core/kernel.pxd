@@ -10,9 +10,11 @@ cdef struct Chain:              # all that a kernel may touch
     const fk_target *target
     double beta                 # inverse temperature: the law sampled is pi^beta
     double *x                   # (d,) current point
-    double *y                   # (d,) proposed point
+    double *y                   # (d,) proposed point, the first of `width` rows
     double *grad_x              # (d,) gradient of log pi; NULL where the kernel asks for none
-    double *grad_y
+    double *grad_y              # (d,) there, the first of `width` rows
+    double *logps               # (width,) log pi at each row of y; logp_y is the first of them
+    signed char *wanted         # (width,) which rows are to be evaluated
     double logp_x
     double logp_y               # -inf where y has no density (or no gradient): grad_y is then void
     double log_q                # log q(x|y) - log q(y|x)
@@ -35,8 +37,10 @@ cdef class Kernel:
     cdef readonly Py_ssize_t d
     cdef readonly bint considers            # consider is called
     cdef readonly bint gradient             # grad_x and grad_y are wanted
+    cdef readonly int width                 # points evaluated at once; 1 for most
     cdef int propose(self, Chain *c) except -1 nogil
     cdef int consider(self, Chain *c) except -1 nogil
     cdef int adapt(self, Chain *c, double gain) except -1 nogil
     cdef int freeze(self, Chain *c) except -1 nogil
+    cdef void displaced(self) noexcept nogil
     cdef void record(self, Chain *c, double *row) noexcept nogil

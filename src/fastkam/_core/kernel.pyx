@@ -10,9 +10,11 @@ A step of the engine is
     adapt              while the schedule says so; it sees x, y, alpha, accepted; x has not moved
     (the engine)       x <- y if accepted, record
 
-A kernel that decides by itself answers DECIDED. All chains of a group are evaluated together at
-each AGAIN, so that a density of many points at once serves kernels of many evaluations too; and a
-run may end at any evaluation, so whatever `consider` keeps from one call to the next is a field.
+A kernel that decides by itself answers DECIDED. One of several points at once (`width`) fills as
+many rows of y and says which are `wanted`; it finds their densities in `logps`. All chains of a
+group are evaluated together at each AGAIN, so that a density of many points at once serves kernels
+of many evaluations too; and a run may end at any evaluation, so whatever `consider` keeps from one
+call to the next is a field.
 
 The draws of a step come from the chain's generator in this order: those of propose, one
 exponential variate for the decision, those of consider, those of adapt.
@@ -34,7 +36,7 @@ cdef class Kernel:
 
     FIELDS declares all the state there is, {name: (shape, meaning)} or, where it is not of
     float64, {name: (shape, meaning, dtype)}; the shape names sizes given to `allocate`. Checkpoint,
-    attributes and documentation are derived from it. A field whose shape is ("d", "d") is a
+    attributes and documentation are derived from it. A field of shape ("d", something) is a
     matrix and column-major; any other is row-major.
     LEARNT names the fields whose course through warm-up the result keeps.
     STATS declares what `record` writes for each draw, {name: meaning}.
@@ -43,12 +45,15 @@ cdef class Kernel:
     LEARNT = ()
     STATS = {}
 
+    def __cinit__(self, *args, **options):
+        self.width = 1
+
     def allocate(self, **sizes):
         """Make every field, zero."""
         self.d = sizes["d"]
         for name, (shape, _meaning, *dtype) in self.FIELDS.items():
             if shape:
-                order = "F" if shape == ("d", "d") else "C"
+                order = "F" if shape[0] == "d" and len(shape) == 2 else "C"
                 setattr(self, name, zeros([sizes[s] for s in shape], *dtype, order=order))
 
     def state(self):
@@ -76,6 +81,10 @@ cdef class Kernel:
     cdef int freeze(self, Chain *c) except -1 nogil:
         """Adaptation has ended: from here on every step must leave pi invariant."""
         return 0
+
+    cdef void displaced(self) noexcept nogil:
+        """x has been exchanged for another state: whatever was computed there is void."""
+        pass
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         pass

@@ -9,6 +9,7 @@ cdef class Target:
 
 cdef class PythonTarget(Target):
     cdef object f
+    cdef object hessian_product
     cdef object point           # the array handed to f, used again while nobody else holds it
     cdef double *buffer
     cdef readonly bint vectorized

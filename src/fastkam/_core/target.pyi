@@ -24,6 +24,7 @@ class Target:
         *,
         vectorized: bool = False,
         gradient: bool = False,
+        hvp: Callable[[NDArray[np.float64], NDArray[np.float64]], Any] | None = None,
     ) -> Target: ...
     @staticmethod
     def from_c(
@@ -71,6 +72,7 @@ class PythonTarget(Target):
         *,
         vectorized: bool,
         gradient: bool,
+        hvp: Callable[[NDArray[np.float64], NDArray[np.float64]], Any] | None = None,
     ) -> None: ...
     def bind(self) -> PythonTarget: ...
 

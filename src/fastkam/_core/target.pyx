@@ -40,7 +40,7 @@ cdef class Target:
     # ---- the forms a density comes in ----------------------------------------------------------
 
     @staticmethod
-    def from_python(f, dim, *, vectorized=False, gradient=False):
+    def from_python(f, dim, *, vectorized=False, gradient=False, hvp=None):
         """A Python function.
 
         Parameters
@@ -53,15 +53,19 @@ cdef class Target:
             The dimension of the point.
         vectorized, gradient : bool
             As above.
+        hvp : callable, optional
+            ``hvp(x, v) -> (dim,)``, the Hessian of the log density at x times v, for samplers that
+            can use it.
 
         Raises
         ------
         TypeError
-            If `f` is not callable.
+            If `f` or `hvp` is not callable.
         """
-        if not callable(f):
-            raise TypeError(f"f must be callable, not {f!r}")
-        return PythonTarget(f, check_dim(dim), vectorized=vectorized, gradient=gradient)
+        for name, function in (("f", f), ("hvp", hvp)):
+            if not (callable(function) or name == "hvp" and hvp is None):
+                raise TypeError(f"{name} must be callable, not {function!r}")
+        return PythonTarget(f, check_dim(dim), vectorized=vectorized, gradient=gradient, hvp=hvp)
 
     @staticmethod
     def from_c(function, dim, *, user_data=None, thread_safe=True):
@@ -275,8 +279,8 @@ def check_dim(dim):
 cdef class PythonTarget(Target):
     """A trampoline that takes the GIL and hands over one read-only array, used again."""
 
-    def __init__(self, f, size_t dim, *, vectorized, gradient):
-        self.f = f
+    def __init__(self, f, size_t dim, *, vectorized, gradient, hvp=None):
+        self.f, self.hessian_product = f, hvp
         self.vectorized = vectorized
         self.gradient = gradient
         self.kind = "Python function" if not vectorized else "vectorized Python function"
@@ -289,6 +293,8 @@ cdef class PythonTarget(Target):
             self.c.logp = call_scalar
             if gradient:
                 self.c.logp_grad = call_gradient
+        if hvp is not None:
+            self.c.hvp = call_hvp
 
     @property
     def function(self):
@@ -296,12 +302,14 @@ cdef class PythonTarget(Target):
         return self.f
 
     def __reduce__(self):
-        options = {"vectorized": self.vectorized, "gradient": self.gradient}
-        return partial(PythonTarget, **options), (self.f, self.c.dim)
+        return partial(PythonTarget, **self.options()), (self.f, self.c.dim)
+
+    def options(self):
+        return {"vectorized": self.vectorized, "gradient": self.gradient,
+                "hvp": self.hessian_product}
 
     def bind(self):
-        return PythonTarget(
-            self.f, self.c.dim, vectorized=self.vectorized, gradient=self.gradient)
+        return PythonTarget(self.f, self.c.dim, **self.options())
 
     def fault(self, rc, x):
         error, self.error = self.error, None
@@ -348,6 +356,20 @@ cdef int call_gradient(
         logp[0] = as_float(value)
         g = as_array(gradient, (n,), "gradient")
         memcpy(grad, &g[0], n * sizeof(double))
+        return 0
+    except BaseException as error:
+        self.error = error
+        return -100
+
+
+cdef int call_hvp(size_t n, const double *x, const double *v, double *Hv,
+                  void *data) noexcept with gil:
+    cdef PythonTarget self = <PythonTarget>data
+    cdef const double[::1] found
+    try:
+        value = self.hessian_product(np.array(<const double[:n]>x), np.array(<const double[:n]>v))
+        found = as_array(value, (n,), "Hessian-vector product")
+        memcpy(Hv, &found[0], n * sizeof(double))
         return 0
     except BaseException as error:
         self.error = error

@@ -11,14 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* one function, compiled for several instruction sets, chosen when the module is loaded */
-#if defined(FK_CLONES) /* given on the command line, to compile for one only */
-#elif defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) \
-    && __GNUC__ >= 12
-#define FK_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define FK_CLONES
-#endif
+#include "clones.h"
 
 #define FK_LANES 8
 #define FK_INLINE static inline __attribute__((always_inline))

@@ -2,6 +2,11 @@
 
 from fastkam.samplers.autostep import AutoMALA, AutoStepRandomWalk
 from fastkam.samplers.barker import BarkerProposal
+from fastkam.samplers.exchange import ParallelTempering, Scout
+from fastkam.samplers.gradient_adaptive import (
+    GradientAdaptiveMALA,
+    GradientAdaptiveRandomWalk,
+)
 from fastkam.samplers.hamiltonian import HMC, NUTS
 from fastkam.samplers.kernel_adaptive import (
     CyclicalKernelAdaptiveMetropolis,
@@ -40,6 +45,10 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "dram": DelayedRejectionAdaptiveMetropolis,
     "hmc": HMC,
     "nuts": NUTS,
+    "gadrwm": GradientAdaptiveRandomWalk,
+    "gadmala": GradientAdaptiveMALA,
+    "pt": ParallelTempering,
+    "scout": Scout,
 }
 
 
@@ -49,7 +58,8 @@ def as_sampler(sampler: Sampler | str) -> Sampler:
         return sampler
     if isinstance(sampler, str) and sampler in SAMPLERS:
         return SAMPLERS[sampler]()
-    raise ValueError(f"sampler must be a Sampler or one of {list(SAMPLERS)}, not {sampler!r}")
+    names = ["auto", *SAMPLERS]
+    raise ValueError(f"sampler must be a Sampler or one of {names}, not {sampler!r}")
 
 
 __all__ = ["SAMPLERS", "Sampler", "as_sampler", *(cls.__name__ for cls in SAMPLERS.values())]

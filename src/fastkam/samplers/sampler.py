@@ -29,6 +29,11 @@ class Sampler:
         module, name = cls.KERNEL.split(".")
         return getattr(import_module(f"fastkam._core.samplers.{module}"), name)
 
+    @property
+    def stat_names(self) -> tuple[str, ...]:
+        """The statistics that it records besides those of every sampler."""
+        return tuple(self.kernel_class().STATS)
+
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         """The compiled kernel of a chain that starts at `x0` (d,)."""
         raise NotImplementedError

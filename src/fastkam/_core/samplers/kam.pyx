@@ -215,6 +215,9 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         for j in range(self.d):
             self.z[i // 8, j, i % 8] = x[j]
 
+    cdef void displaced(self) noexcept nogil:
+        self.forget()
+
     cdef void forget(self) noexcept nogil:
         """z has changed: both passes are void."""
         self.at_x.seen = self.at_y.seen = False

@@ -1,0 +1,1 @@
+"""Titsias and Dellaportas (2019), Gradient-based adaptive Markov chain Monte Carlo."""

@@ -1,0 +1,158 @@
+"""Gradient-based adaptive MALA, fast and exact.
+
+    G_x = grad log pi(x),   h = L' G_x / 2 + e,   y = x + L h,   e ~ N(0, I)
+    G_y = grad log pi(y),   h_y = L' G_y / 2
+    log ratio = log pi(y) - log pi(x) + (|e|^2 - |h + h_y|^2) / 2
+    g = beta diag(1 / L_ii) - [log ratio < 0] lower((G_x - G_y) (h - h_y)') / 2
+
+The exact form differentiates through G_y too; with k = Hy L (h + h_y), Hy the Hessian at y,
+
+    g <- g - lower(G_x (L' k)' / 2 + k h') / 2.
+
+k is one product of the Hessian and a vector: the target's own, or a central difference of gradients
+at y +- eps L (h + h_y). Where neither can be had, the step is a fast one. g moves L and beta
+follows the acceptance as in gad.pyx.
+
+Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
+Advances in Neural Information Processing Systems 32. Section 3.2 and supplement.
+"""
+from libc.math cimport INFINITY, isfinite, sqrt
+from libc.string cimport memset
+
+from fastkam._core.kernel cimport AGAIN, DECIDE, FATAL, Chain
+from fastkam._core.linalg cimport add_Lz, all_finite, copy, square, times_Lt
+from fastkam._core.samplers.gad cimport GradientAdaptive
+from fastkam._core.samplers.langevin cimport langevin_log_q, langevin_move
+
+from fastkam._core.kernel import zeros
+from fastkam._core.samplers.gad import GradientAdaptive as Base
+
+cdef double DIFFERENCE = 1e-5       # length of eps L v, of 1 + |y|: third root of the rounding
+
+cdef enum:                          # stages of a step
+    PROPOSED = 0
+    ABOVE = 1                       # y + eps L v
+    BELOW = 2
+
+
+cdef class GradientAdaptiveMALA(GradientAdaptive):
+    FIELDS = Base.LEARNING | {
+        "h": (("d",), "L^-1 (y - x)"),
+        "h_y": (("d",), "L' grad log pi(y) / 2"),
+        "k": (("d",), "the Hessian at y times L (h + h_y)"),
+        "known": ((), "whether k is known", "i8"),
+        "stage": ((), "which evaluation of the step comes next", "i8"),
+        "eps": ((), "of the central difference"),
+        "logp_kept": ((), "log pi(y), during the difference"),
+        "y_kept": (("d",), "y, during the difference"),
+        "grad_kept": (("d",), "grad log pi(y), during the difference"),
+    }
+
+    def __init__(self, factor, *, exact, **options):
+        super().__init__(factor, **options)
+        self.exact = exact
+        self.left, self.right, self.left1 = zeros(self.d), zeros(self.d), zeros(self.d)
+        self.right1, self.right2 = zeros(self.d), zeros(self.d)
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        langevin_move(c, 1.0, self.ndim(), &self.L[0, 0], &self.e[0], &self.h[0])
+        self.stage, self.known = PROPOSED, False
+        return 0
+
+    cdef int consider(self, Chain *c) except -1 nogil:
+        if self.stage != PROPOSED:
+            return self.difference(c)
+        if c.logp_y > -INFINITY:
+            c.log_q = langevin_log_q(c, 1.0, self.ndim(), &self.L[0, 0], &self.e[0], &self.h[0],
+                                     &self.h_y[0])
+            if self.exact and c.adapting and self.log_ratio(c) < 0:
+                return self.curvature(c)
+        return DECIDE
+
+    cdef double log_ratio(self, Chain *c) noexcept nogil:
+        return c.beta * (c.logp_y - c.logp_x) + c.log_q
+
+    # ---- k ----
+
+    cdef int curvature(self, Chain *c) except -1 nogil:
+        """Ask for the Hessian at y times u = L (h + h_y), or begin to take a difference."""
+        cdef Py_ssize_t i
+        cdef double *u = &self.left[0]
+        for i in range(c.d):
+            self.right[i] = self.h[i] + self.h_y[i]
+        memset(u, 0, c.d * sizeof(double))
+        if self.diagonal:
+            for i in range(c.d):
+                u[i] = self.L[i, 0] * self.right[i]
+        else:
+            add_Lz(c.d, 1.0, &self.L[0, 0], &self.right[0], u)
+        if c.target.hvp != NULL:
+            c.code = c.target.hvp(c.d, c.y, u, &self.k[0], c.target.data)
+            if c.code < 0:
+                return FATAL
+            self.known = c.code == 0 and all_finite(c.d, &self.k[0])
+            return DECIDE
+        self.eps = DIFFERENCE * (1 + sqrt(square(c.d, c.y))) / sqrt(square(c.d, u))
+        if not isfinite(self.eps):
+            return DECIDE
+        self.logp_kept = c.logp_y
+        copy(c.d, c.y, &self.y_kept[0])
+        copy(c.d, c.grad_y, &self.grad_kept[0])
+        copy(c.d, u, &self.k[0])
+        for i in range(c.d):
+            c.y[i] += self.eps * u[i]
+        self.stage = ABOVE
+        return AGAIN
+
+    cdef int difference(self, Chain *c) except -1 nogil:
+        """Take the gradient at y + eps u, then at y - eps u; k, which holds u, and y again."""
+        cdef Py_ssize_t i
+        cdef bint good = c.logp_y > -INFINITY
+        if self.stage == ABOVE and good:
+            self.stage = BELOW
+            for i in range(c.d):
+                c.y[i] = self.y_kept[i] - self.eps * self.k[i]
+            copy(c.d, c.grad_y, &self.k[0])
+            return AGAIN
+        if good:
+            for i in range(c.d):
+                self.k[i] = (self.k[i] - c.grad_y[i]) / (2 * self.eps)
+            self.known = all_finite(c.d, &self.k[0])
+        copy(c.d, &self.y_kept[0], c.y)
+        copy(c.d, &self.grad_kept[0], c.grad_y)
+        c.logp_y = self.logp_kept
+        self.stage = PROPOSED
+        return DECIDE
+
+    # ---- adapt ----
+
+    cdef int adapt(self, Chain *c, double rho) except -1 nogil:
+        cdef Py_ssize_t i
+        if c.logp_y > -INFINITY:
+            if self.log_ratio(c) < 0:
+                for i in range(c.d):
+                    self.left[i] = -0.5 * c.beta * (c.grad_x[i] - c.grad_y[i])
+                    self.right[i] = self.h[i] - self.h_y[i]
+                if self.known:
+                    self.through_the_gradient(c)
+                    self.ascend(rho, &self.left[0], &self.right[0], &self.left1[0],
+                                &self.right1[0], &self.k[0], &self.right2[0])
+                else:
+                    self.ascend(rho, &self.left[0], &self.right[0], NULL, NULL, NULL, NULL)
+            else:
+                self.ascend(rho, NULL, NULL, NULL, NULL, NULL, NULL)
+        self.follow_acceptance(c.accepted)
+        return 0
+
+    cdef void through_the_gradient(self, Chain *c) noexcept nogil:
+        """The two further products: grad_x (-L' k / 4)' and k (-h / 2)'."""
+        cdef Py_ssize_t i
+        for i in range(c.d):
+            self.k[i] *= c.beta
+            self.left1[i] = c.beta * c.grad_x[i]
+            self.right2[i] = -0.5 * self.h[i]
+        if self.diagonal:
+            for i in range(c.d):
+                self.right1[i] = -0.25 * self.L[i, 0] * self.k[i]
+        else:
+            times_Lt(c.d, -0.25, &self.L[0, 0], &self.k[0], &self.right1[0])

@@ -1,0 +1,77 @@
+"""Which sampler for which density: what `sampler="auto"` means."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastkam.errors import real_array
+from fastkam.samplers import NUTS, RobustAdaptiveMetropolis, Sampler
+
+if TYPE_CHECKING:
+    from fastkam._core.target import Target
+
+log = logging.getLogger("fastkam")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A sampler, and why it was chosen.
+
+    Attributes
+    ----------
+    sampler : Sampler
+    reason : str
+    """
+
+    sampler: Sampler
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{type(self.sampler).__name__}, because {self.reason}"
+
+
+def choose_sampler(target: Any, x0: ArrayLike, *, vectorized: bool = False) -> Choice:
+    """The sampler that ``sampler="auto"`` takes for a density.
+
+    Parameters
+    ----------
+    target : callable, pointer, Target or TargetRecipe
+        As in `sample`. A Python function is called once, at `x0`, to see whether it returns a
+        gradient.
+    x0 : array (d,) or (chains, d)
+    vectorized : bool
+        The Python function takes points (k, d).
+
+    Returns
+    -------
+    Choice
+
+    Examples
+    --------
+    >>> import fastkam as fk
+    >>> print(fk.choose_sampler(lambda x: (-0.5 * x @ x, -x), [0.0, 0.0]))
+    NUTS, because the density has a gradient
+    >>> print(fk.choose_sampler(lambda x: -0.5 * x @ x, [0.0, 0.0]))
+    RobustAdaptiveMetropolis, because the density has no gradient
+    """
+    from fastkam.sample import as_target
+
+    points = np.atleast_2d(real_array("x0", x0))
+    made = as_target(target, points.shape[1], vectorized=vectorized)
+    if has_gradient(made, points):
+        return Choice(NUTS(), "the density has a gradient")
+    return Choice(RobustAdaptiveMetropolis(), "the density has no gradient")
+
+
+def has_gradient(target: Target, points: np.ndarray) -> bool:
+    """Whether the target can be asked for a gradient; a Python function is tried."""
+    function = getattr(target, "function", None)
+    if function is None:
+        return "logp_grad" in target.abilities
+    answer = function(points.copy() if target.batched else points[0].copy())
+    return type(answer) is tuple and len(answer) == 2

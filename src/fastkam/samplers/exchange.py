@@ -1,0 +1,214 @@
+"""Replica exchange around any sampler: parallel tempering, and Scout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam.errors import check_array, check_covariance, check_integer, check_number
+from fastkam.samplers.metropolis import RandomWalk
+from fastkam.samplers.sampler import Sampler
+from fastkam.schedules import Power, Schedule
+
+if TYPE_CHECKING:
+    from fastkam._core.kernel import Kernel
+
+MOST_RUNGS = 64
+SCHEMES = ("even-odd", "random", "copy")
+
+
+class Coupled(Sampler):
+    """What couplings of several samplers have in common."""
+
+    KERNEL: ClassVar[str] = "exchange.Exchange"
+
+    def parts(self) -> list[Sampler]:
+        """The sampler of each rung, the coldest first."""
+        raise NotImplementedError
+
+    @property
+    def NEEDS(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What any of its parts needs."""
+        return tuple({need: 0 for part in self.parts() for need in part.NEEDS})
+
+    @property
+    def stat_names(self) -> tuple[str, ...]:
+        return self.parts()[0].stat_names
+
+    def default_gain(self, d: int) -> Power:
+        return self.parts()[0].default_gain(d)
+
+    def check_gain(self, gain: Power) -> None:
+        for part in self.parts():
+            part.check_gain(gain)
+
+    def check_run(self, schedule: Schedule, tune: int) -> None:
+        for part in self.parts():
+            part.check_run(schedule, tune)
+
+
+def check_part(name: str, value: Any) -> Sampler:
+    """A sampler to couple, from itself or its short name."""
+    from fastkam.samplers import as_sampler
+
+    try:
+        part = as_sampler(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    if isinstance(part, Coupled):
+        raise ValueError(f"{name} must be a sampler that is not coupled itself, not {part!r}")
+    return part
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ParallelTempering(Coupled):
+    """Parallel tempering: replicas at several temperatures, each moved by a sampler of any kind.
+
+    Parameters
+    ----------
+    sampler : str or Sampler
+        What moves each replica; each learns for itself.
+    rungs : int
+        How many temperatures.
+    least : float
+        The smallest inverse temperature of a ladder that is geometric at first; by default 0, a
+        draw from the reference, or 0.01 where that is "flat".
+    ladder : array (rungs,), optional
+        The inverse temperatures, from 1 down.
+    tune_ladder : bool
+        Move the rungs during warm-up so that all neighbours swap equally often.
+    scheme : str
+        "even-odd": all even and all odd pairs of neighbours by turns; "random": one pair of any
+        rungs; "copy": the same, with the mistake of the released code of Dharamshi et al., by which
+        a swap copies one state over the other. That is not exact, and only for comparison.
+    every : int
+        Steps between swaps.
+    reference : str or (mean, cov)
+        What the hottest rungs tend to: "fitted" to the states of all rungs during warm-up, and
+        N(x0, 100 (1 + |x0|)^2) before; "flat"; or a Gaussian, by its mean (d,) and its covariance,
+        a number, (d,) or (d, d).
+
+    References
+    ----------
+    Syed, S., Bouchard-Cote, A., Deligiannidis, G. and Doucet, A. (2022). Non-reversible parallel
+    tempering. Journal of the Royal Statistical Society B 84, 321-350. The reference: Surjanovic, N.
+    et al. (2022). Parallel tempering with a variational reference. NeurIPS 35.
+    """
+
+    sampler: Sampler | str = "ram"
+    rungs: int = 8
+    least: float | None = None
+    ladder: ArrayLike | None = None
+    tune_ladder: bool = True
+    scheme: str = "even-odd"
+    every: int = 1
+    reference: Any = "fitted"
+
+    def __post_init__(self) -> None:
+        check_part("sampler", self.sampler)
+        check_integer("rungs", self.rungs, least=2)
+        if self.rungs > MOST_RUNGS:
+            raise ValueError(f"rungs must be at most {MOST_RUNGS}, not {self.rungs!r}")
+        flat = isinstance(self.reference, str) and self.reference == "flat"
+        if self.least is not None:
+            check_number("least", self.least, least=0, below=1)
+            if flat and self.least == 0:
+                raise ValueError("least must be above 0 with a flat reference, not 0")
+        if self.ladder is not None:
+            self.check_ladder(flat)
+        if not isinstance(self.tune_ladder, (bool, np.bool_)):
+            raise TypeError(f"tune_ladder must be True or False, not {self.tune_ladder!r}")
+        if self.scheme not in SCHEMES:
+            raise ValueError(f"scheme must be one of {SCHEMES}, not {self.scheme!r}")
+        check_integer("every", self.every, least=1)
+        if isinstance(self.reference, str):
+            if self.reference not in ("fitted", "flat"):
+                raise ValueError(f"reference must be \"fitted\", \"flat\" or (mean, cov), not "
+                                 f"{self.reference!r}")
+        elif not (isinstance(self.reference, (tuple, list)) and len(self.reference) == 2):
+            raise ValueError(f'reference must be "fitted", "flat" or (mean, cov), not '
+                             f"{self.reference!r}")
+
+    def check_ladder(self, flat: bool) -> None:
+        ladder = check_array("ladder", np.atleast_1d(np.asarray(self.ladder)), shape=(self.rungs,))
+        if ladder[0] != 1 or (np.diff(ladder) >= 0).any() or ladder[-1] < 0:
+            raise ValueError(f"ladder must fall from 1 to 0 or more, not {self.ladder!r}")
+        if flat and ladder[-1] == 0:
+            raise ValueError(f"ladder must stay above 0 with a flat reference: {self.ladder!r}")
+
+    def parts(self) -> list[Sampler]:
+        return [check_part("sampler", self.sampler)] * self.rungs
+
+    def first_ladder(self) -> NDArray[np.float64]:
+        """Inverse temperatures at the start, (rungs,)."""
+        if self.ladder is not None:
+            return np.asarray(self.ladder, dtype=float)
+        flat = isinstance(self.reference, str) and self.reference == "flat"
+        least = (0.01 if flat else 0.0) if self.least is None else self.least
+        if least > 0:
+            return np.asarray(least ** (np.arange(self.rungs) / (self.rungs - 1)))
+        return np.r_[0.01 ** (np.arange(self.rungs - 1) / max(self.rungs - 2, 1)), 0.0]
+
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
+        d, reference = len(x0), self.reference
+        if isinstance(reference, str):
+            first = None if reference == "flat" else (x0, np.diag(10 * (1 + np.abs(x0))))
+        else:
+            mean = check_array("reference", reference[0], shape=(d,))
+            factor = np.asarray(check_covariance("reference", reference[1], d))
+            first = (mean, factor if factor.ndim == 2 else np.diag(np.broadcast_to(factor, d)))
+        return self.kernel_class()(
+            [part.build(x0) for part in self.parts()],
+            self.first_ladder(),
+            scheme=self.scheme,
+            every=self.every,
+            reference=first,
+            fits=isinstance(reference, str) and reference == "fitted",
+            tunes=bool(self.tune_ladder) and self.ladder is None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scout(Coupled):
+    """Scout: a chain that changes places, now and then, with a bold one at a higher temperature.
+
+    Parameters
+    ----------
+    main : str or Sampler
+        What moves the chain.
+    scout : str or Sampler, optional
+        What moves the scout; a random walk with steps of variance 9 by default.
+    tau : float
+        The scout's inverse temperature.
+    every : int
+        Steps between swaps.
+
+    References
+    ----------
+    Dharamshi, A., Ngo, V. and Rosenthal, J. S. (2023). Sampling by divergence minimization.
+    Communications in Statistics: Simulation and Computation. Algorithm 3, with the ratio of the
+    text: min(1, (pi(s) / pi(x))^(1 - tau)).
+    """
+
+    main: Sampler | str = "ram"
+    scout: Sampler | str | None = None
+    tau: float = 0.1
+    every: int = 20
+
+    def __post_init__(self) -> None:
+        self.parts()
+        check_number("tau", self.tau, above=0, below=1)
+        check_integer("every", self.every, least=1)
+
+    def parts(self) -> list[Sampler]:
+        scout = RandomWalk(cov=9.0) if self.scout is None else self.scout
+        return [check_part("main", self.main), check_part("scout", scout)]
+
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
+        return self.kernel_class()(
+            [part.build(x0) for part in self.parts()], [1.0, self.tau], scheme="even-odd",
+            every=self.every, reference=None, fits=False, tunes=False,
+        )

@@ -1,0 +1,151 @@
+"""Samplers whose proposal climbs the gradient of the generalised speed measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam.errors import check_covariance, check_number
+from fastkam.samplers.sampler import Sampler, full_factor
+from fastkam.schedules import Power, constant
+
+if TYPE_CHECKING:
+    from fastkam._core.kernel import Kernel
+
+OPTIMIZERS = ("rmsprop", "adam", "plain")
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GradientAdaptiveRandomWalk(Sampler):
+    """A random walk whose factor L climbs the gradient of the generalised speed measure.
+
+    Parameters
+    ----------
+    cov : float, array (d,) or array (d, d), optional
+        Covariance of the first proposal; 0.01 / d by default.
+    diagonal : bool
+        Learn a diagonal L, at O(d) a step.
+    target_acceptance : float
+        The acceptance rate aimed at.
+    optimizer : str
+        "rmsprop", "adam" or "plain". The gain of the schedule is its step rho; for "plain", which
+        is Robbins and Monro's, it should decay.
+    decay : float
+        Of the running mean of the squared gradient; 0.9, for "adam" 0.999 by default.
+    decay_mean : float
+        Of Adam's running mean of the gradient.
+    floor : float
+        Least diagonal element of L: choose it well below the smallest scale of the target.
+    beta_start, beta_floor : float
+        The weight of the proposal's entropy at the start, and the least that it becomes.
+    beta_cap : float, optional
+        The most. There is none by default: on wide targets beta can grow for long, and the
+        acceptance then stay low.
+    beta_gain : float
+        How fast the weight follows the acceptances.
+
+    References
+    ----------
+    Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
+    Advances in Neural Information Processing Systems 32. The default gain is 5e-5, constant.
+    """
+
+    cov: ArrayLike | None = None
+    diagonal: bool = False
+    target_acceptance: float = 0.25
+    optimizer: str = "rmsprop"
+    decay: float | None = None
+    decay_mean: float = 0.9
+    floor: float = 1e-3
+    beta_start: float = 1.0
+    beta_floor: float = 1e-4
+    beta_cap: float | None = None
+    beta_gain: float = 0.02
+    KERNEL: ClassVar[str] = "gadrwm.GradientAdaptiveRandomWalk"
+    NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
+    RHO: ClassVar[float] = 5e-5
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.diagonal, (bool, np.bool_)):
+            raise TypeError(f"diagonal must be True or False, not {self.diagonal!r}")
+        check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(f"optimizer must be one of {OPTIMIZERS}, not {self.optimizer!r}")
+        if self.decay is not None:
+            check_number("decay", self.decay, least=0, below=1)
+        check_number("decay_mean", self.decay_mean, least=0, below=1)
+        check_number("floor", self.floor, above=0)
+        check_number("beta_start", self.beta_start, above=0)
+        check_number("beta_floor", self.beta_floor, above=0)
+        if self.beta_cap is not None:
+            check_number("beta_cap", self.beta_cap, above=self.beta_floor)
+        check_number("beta_gain", self.beta_gain, least=0, below=1)
+
+    def options(self, d: int) -> dict[str, Any]:
+        """What every kernel of the family takes."""
+        cov = 0.01 / d if self.cov is None else self.cov
+        if self.diagonal:
+            factor = np.asarray(check_covariance("cov", cov, d))
+            if factor.ndim == 2:
+                raise ValueError(f"cov must be a number or (d,) with diagonal=True, not {cov!r}")
+            factor = np.broadcast_to(factor, d)
+        else:
+            factor = full_factor("cov", cov, d)
+        default_decay = 0.999 if self.optimizer == "adam" else 0.9
+        return {
+            "factor": factor,
+            "optimizer": self.optimizer,
+            "beta": self.beta_start,
+            "decay": default_decay if self.decay is None else self.decay,
+            "decay_mean": self.decay_mean,
+            "floor": self.floor,
+            "beta_floor": self.beta_floor,
+            "beta_cap": self.beta_cap,
+            "beta_gain": self.beta_gain,
+            "target_acceptance": self.target_acceptance,
+        }
+
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
+        return self.kernel_class()(**self.options(len(x0)))
+
+    def default_gain(self, d: int) -> Power:
+        return constant(self.RHO)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GradientAdaptiveMALA(GradientAdaptiveRandomWalk):
+    """MALA whose preconditioner L L' climbs the gradient of the generalised speed measure.
+
+    Parameters
+    ----------
+    cov, diagonal, optimizer, decay, decay_mean, floor
+        As for `GradientAdaptiveRandomWalk`.
+    target_acceptance : float
+        The acceptance rate aimed at.
+    beta_start, beta_floor, beta_cap, beta_gain
+        As there.
+    exact : bool
+        Differentiate through the gradient at the proposal too, by one product of the Hessian with a
+        vector a step: the target's `hvp`, or two more gradients. Otherwise that gradient counts as
+        a constant, which is faster and does as well.
+
+    References
+    ----------
+    Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
+    Advances in Neural Information Processing Systems 32. The default gain is 1.5e-4, constant.
+    """
+
+    target_acceptance: float = 0.55
+    exact: bool = False
+    KERNEL: ClassVar[str] = "gadmala.GradientAdaptiveMALA"
+    RHO: ClassVar[float] = 1.5e-4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.exact, (bool, np.bool_)):
+            raise TypeError(f"exact must be True or False, not {self.exact!r}")
+
+    def options(self, d: int) -> dict[str, Any]:
+        return super().options(d) | {"exact": self.exact}

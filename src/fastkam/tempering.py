@@ -1,0 +1,163 @@
+"""What a run of parallel tempering or Scout tells besides its draws: swaps, and log Z."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.samplers.exchange import Coupled
+
+if TYPE_CHECKING:
+    from fastkam.result import Result
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tempering:
+    """Swaps, ladder and normalising constant of a coupled run, since warm-up.
+
+    Attributes
+    ----------
+    ladder : ndarray, shape (chains, rungs)
+        Inverse temperatures.
+    swap_rates : ndarray, shape (chains, rungs - 1)
+        Mean acceptance probability of the swaps between neighbours; NaN where none was tried.
+    barrier : ndarray, shape (chains,)
+        Sum of their rejection rates: the global communication barrier, once there are many rungs.
+    round_trips : ndarray of int, shape (chains,)
+        How often a state has come from the hottest rung to the coldest.
+    rungs_suggested : int
+        About 2 barriers + 1, which makes round trips most frequent for the work.
+    log_z, log_z_error : float
+        log of the integral of the density, by stepping stones, and its standard error; NaN unless
+        the ladder ends at 0, with the reference. The density need not be normalised: this is its
+        normalising constant.
+    log_z_thermodynamic, log_z_thermodynamic_error : float
+        The same by thermodynamic integration. The error has that of the quadrature besides, taken
+        to be its correction term; it is large where log pi falls far under the reference.
+    """
+
+    ladder: Array
+    swap_rates: Array
+    barrier: Array
+    round_trips: NDArray[np.int64]
+    rungs_suggested: int
+    log_z: float
+    log_z_error: float
+    log_z_thermodynamic: float
+    log_z_thermodynamic_error: float
+
+    def __str__(self) -> str:
+        rates = np.nanmean(self.swap_rates, axis=0)
+        lines = [
+            f"rungs             {np.array2string(self.ladder.mean(axis=0), precision=3)}",
+            f"swaps accepted    {np.array2string(rates, precision=2)}",
+            f"barrier           {self.barrier.mean():.2f}, so that some {self.rungs_suggested} "
+            "rungs are enough",
+            f"round trips       {self.round_trips.tolist()}",
+        ]
+        if np.isfinite(self.log_z):
+            lines.append(f"log Z             {self.log_z:.4f} +- {self.log_z_error:.4f} (stepping "
+                         f"stones), {self.log_z_thermodynamic:.4f} +- "
+                         f"{self.log_z_thermodynamic_error:.4f} (thermodynamic)")
+        return "\n".join(lines)
+
+
+def tempering(result: Result) -> Tempering:
+    """The `Tempering` of a result.
+
+    Parameters
+    ----------
+    result : Result
+        Of `ParallelTempering` or `Scout`.
+
+    Raises
+    ------
+    ValueError
+        If its sampler is none of these.
+    """
+    if not isinstance(result.sampler, Coupled):
+        name = type(result.sampler).__name__
+        raise ValueError(f"result must be of ParallelTempering or Scout, not of {name}")
+    states = [Rungs(state) for state in result.states]
+    barrier = np.array([np.nansum(1 - state.rates) for state in states])
+    stones = [state.log_z(state.stepping_stones) for state in states]
+    thermo = [state.log_z(state.thermodynamic) for state in states]
+    quadrature = mean_of([(state.correction(), 0.0) for state in states])[0]
+    return Tempering(
+        ladder=np.array([state.ladder for state in states]),
+        swap_rates=np.array([state.rates for state in states]),
+        barrier=barrier,
+        round_trips=np.array([int(state["round_trips"]) for state in states]),
+        rungs_suggested=int(np.ceil(2 * barrier.mean())) + 1,
+        log_z=mean_of(stones)[0],
+        log_z_error=mean_of(stones)[1],
+        log_z_thermodynamic=mean_of(thermo)[0],
+        log_z_thermodynamic_error=float(np.hypot(mean_of(thermo)[1], quadrature)),
+    )
+
+
+def mean_of(estimates: list[tuple[float, float]]) -> tuple[float, float]:
+    """Mean of independent estimates with their errors, and its error."""
+    values, errors = np.array(estimates).T
+    return float(values.mean()), float(np.sqrt((errors**2).sum()) / len(errors))
+
+
+class Rungs:
+    """One chain's state of a coupled kernel."""
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self.state = state
+        self.ladder = self["ladder"]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self.rates = (self["swapped"] / self["tried"])[:-1]
+        self.n = int(self["batch"])
+        self.length = int(self["batch_length"])
+
+    def __getitem__(self, name: str) -> Any:
+        return self.state[f"kernel.{name}"]
+
+    def log_z(self, estimate: Any) -> tuple[float, float]:
+        """(estimate, its standard error), by the jackknife over batches; NaN if there is none."""
+        if self.ladder[-1] > 0 or self.n < 4:
+            return np.nan, np.nan
+        every = np.arange(self.n)
+        without = np.array([estimate(np.delete(every, b)) for b in every])
+        spread = ((without - without.mean()) ** 2).sum()
+        return float(estimate(every)), float(np.sqrt((self.n - 1) / self.n * spread))
+
+    def stepping_stones(self, batches: NDArray[np.int64]) -> float:
+        """sum_r log mean exp((beta_r - beta_r+1) W), W at rung r + 1."""
+        logs = self["stones"][batches, 1:]
+        high = logs.max(axis=0)
+        sums = high + np.log(np.exp(logs - high).sum(axis=0))
+        return float((sums - np.log(len(batches) * self.length)).sum())
+
+    def thermodynamic(self, batches: NDArray[np.int64]) -> float:
+        """The integral of E W over beta, by the trapezoidal rule with its correction.
+
+        Friel, N., Hurn, M. and Wyse, J. (2014). Improving power posterior estimation of statistical
+        evidence. Statistics and Computing 24, 709-723: the variance of W is the derivative of its
+        mean.
+        """
+        mean, _ = self.moments(batches)
+        rule = -np.diff(self.ladder) * (mean[1:] + mean[:-1]) / 2
+        return float(rule.sum() + self.correction(batches))
+
+    def correction(self, batches: NDArray[np.int64] | slice = slice(None)) -> float:
+        """-sum_r (beta_r - beta_r+1)^2 (var_r W - var_r+1 W) / 12"""
+        if self.n == 0:
+            return np.nan
+        _, variance = self.moments(batches)
+        return float(np.sum(np.diff(self.ladder) ** 2 * np.diff(variance)) / 12)
+
+    def moments(self, batches: NDArray[np.int64] | slice) -> tuple[Array, Array]:
+        """Mean and variance of W at each rung."""
+        sums, squares = self["sums"][: self.n][batches], self["squares"][: self.n][batches]
+        n = len(sums) * self.length
+        mean = sums.sum(axis=0) / n
+        return mean, squares.sum(axis=0) / n - mean**2

@@ -1,0 +1,169 @@
+"""Samplers that need a gradient: what they refuse, wrong gradients, the automatic choice."""
+
+import logging
+import warnings
+
+import densities
+import numpy as np
+import pytest
+from densities import D, ctypes_function
+
+import fastkam as fk
+from fastkam.gradient import check_start
+
+
+def good(x):
+    return -0.5 * x @ x - x[0] ** 4, -x - 4 * np.r_[x[0] ** 3, np.zeros(len(x) - 1)]
+
+
+def wrong_at(j, factor):
+    def density(x):
+        logp, grad = good(x)
+        grad[j] *= factor
+        return logp, grad
+    return density
+
+
+# ---- check_gradient ----
+
+
+@pytest.mark.parametrize("x", [[0.0, 0.0, 0.0], [3.0, -1e4, 1e-5]])
+def test_a_right_gradient(x):
+    check = fk.check_gradient(good, x)
+    assert check.ok
+    assert "agrees" in str(check)
+    off = np.abs(check.numerical - check.gradient)
+    assert (off <= 10 * check.error + 1e-9 * np.abs(check.gradient)).all()
+
+
+@pytest.mark.parametrize("j", [0, 1, 2])
+@pytest.mark.parametrize("factor", [-1.0, 2.0, 1.01])
+def test_a_wrong_gradient_is_found_with_its_coordinate(j, factor):
+    check = fk.check_gradient(wrong_at(j, factor), [1.0, 2.0, -1.5])
+    assert check.worst == j
+    assert check.wrong.tolist() == [i == j for i in range(3)]
+    assert f"coordinate {j}: gradient " in str(check)
+
+
+def test_noise_in_the_density_is_no_error_of_the_gradient():
+    """A solver's tolerance of 1e-7 in log pi, and a gradient that is right to it."""
+    rng = np.random.default_rng(1)
+
+    def noisy(x):
+        logp, grad = good(x)
+        return logp + 1e-7 * rng.standard_normal(), grad
+
+    for x in rng.standard_normal((50, 3)):
+        assert fk.check_gradient(noisy, x).ok
+
+
+def test_what_check_gradient_refuses():
+    with pytest.raises(ValueError, match=r"x = .* has log density -inf"):
+        fk.check_gradient(lambda x: (-np.inf, x), [1.0])
+    with pytest.raises(ValueError, match="x must be one finite point"):
+        fk.check_gradient(good, [[1.0]])
+    with pytest.raises(ValueError, match="check_gradient needs the gradient"):
+        fk.check_gradient(fk.as_target(densities.python, D), [1.0, 1.0])
+
+
+@pytest.mark.parametrize("factor", [-1.0, 2.0, 1.01])
+def test_a_wrong_gradient_is_warned_of_before_the_run(factor):
+    with pytest.warns(fk.SamplingWarning, match="disagrees .* coordinate 1: gradient"):
+        fk.sample(wrong_at(1, factor), np.ones(3), sampler="mala", draws=5, tune=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fk.sample(wrong_at(1, factor), np.ones(3), sampler="mala", draws=5, tune=5,
+                  check_gradient=False)
+
+
+def test_the_check_before_a_run_never_warns_of_a_right_gradient():
+    target = fk.as_target(good, 4, gradient=True)
+    for x in np.random.default_rng(2).standard_normal((300, 4)) * 10.0 ** np.arange(-2, 2):
+        check_start(target, x)
+
+
+# ---- targets without one ----
+
+
+def test_targets_without_a_gradient_are_refused(tmp_path):
+    library = densities.build(tmp_path)
+    for target in (ctypes_function(library, "own_form"), fk.as_target(densities.python, D)):
+        with pytest.raises(ValueError, match="NUTS needs the gradient, and target"):
+            fk.sample(target, np.ones(D), sampler="nuts")
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_a_function_that_returns_no_gradient(vectorized):
+    f = densities.vectorized if vectorized else densities.python
+    with pytest.raises(TypeError, match=r"must return the pair \(log density, gradient\), not"):
+        fk.sample(f, np.ones(D), sampler="mala", vectorized=vectorized)
+
+
+def test_a_gradient_that_is_not_finite_is_rejected_and_counted():
+    """On a half line of the gradient: the draws stay on the other."""
+    def density(x):
+        return -0.5 * x @ x, np.where(x > 1.0, np.nan, -x)
+
+    for sampler in ("mala", "hmc", "nuts", "gadmala"):
+        result = fk.sample(density, np.zeros(2), sampler=sampler, draws=300, tune=300, seed=1)
+        assert result.draws.max() <= 1.0
+        assert result.rejected["gradient"].sum() > 10
+        assert result.offending["gradient"].max() > 1.0
+
+
+def test_a_pointer_with_the_gradient_alone(tmp_path):
+    """nuts-rs's signature; samplers without a gradient can use it too."""
+    library = densities.build(tmp_path)
+    f = ctypes_function(library, "own_grad")
+    target = fk.as_target(f, D)
+    assert target.abilities == ("logp_grad",)
+    assert target.logp([0.5, 1.0]) == densities.python(np.array([0.5, 1.0]))
+    for name in ("nuts", "ram"):
+        options = {"sampler": name, "draws": 50, "tune": 50, "seed": 2}
+        one = fk.sample(target, np.ones(D), **options)
+        other = fk.sample(densities.python_pair, np.ones(D), **options)
+        np.testing.assert_array_equal(one.draws, other.draws)
+
+
+def test_divergences_are_warned_of():
+    funnel = fk.targets.TARGETS["funnel"]()
+    with pytest.warns(fk.SamplingWarning, match="trajectories diverged: the draws may leave out"):
+        result = fk.sample(funnel, np.zeros(funnel.dim), sampler="nuts", draws=500, seed=1)
+    assert result.stats["diverging"].dtype == bool
+    assert result.stats["n_steps"].dtype == np.int64
+
+
+@pytest.mark.parametrize("sampler", [
+    "mala", "gadrwm", "gadmala", fk.HMC(steps=4, step_size=0.1),
+    fk.GradientAdaptiveMALA(exact=True)], ids=str)
+def test_all_chains_of_a_vectorized_density_share_each_call(sampler):
+    """One call an evaluation, of every chain that has not finished its step."""
+    rows = []
+
+    def density(X):
+        rows.append(len(X))
+        return densities.vectorized_pair(X)
+
+    result = fk.sample(density, np.ones((5, D)) + np.arange(5)[:, None] / 10, sampler=sampler,
+                       draws=40, tune=0, chains=5, seed=1, vectorized=True, check_gradient=False)
+    assert set(rows) == {5}
+    assert len(rows) == 1 + result.evaluations / 5
+    steps = 4 if isinstance(sampler, fk.HMC) else 1
+    assert result.evaluations <= 5 * 40 * steps
+
+
+# ---- auto ----
+
+
+@pytest.mark.parametrize(("target", "vectorized", "expected"), [
+    (densities.python, False, "ram"), (densities.python_pair, False, "nuts"),
+    (densities.vectorized, True, "ram"), (densities.vectorized_pair, True, "nuts"),
+    (fk.targets.banana(d=2), False, "nuts"),
+])
+def test_auto(target, vectorized, expected, caplog):
+    with caplog.at_level(logging.INFO, logger="fastkam"):
+        result = fk.sample(target, np.ones(D), sampler="auto", draws=20, tune=20,
+                           vectorized=vectorized)
+    assert type(result.sampler) is fk.samplers.SAMPLERS[expected]
+    reason = "a gradient" if expected == "nuts" else "no gradient"
+    assert f"because the density has {reason}" in caplog.text
