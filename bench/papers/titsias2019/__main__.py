@@ -40,8 +40,14 @@ def samplers(name):
         "gadRWM": (fk.GradientAdaptiveRandomWalk(), Finite(), "gadRWM"),
         "AM, as released": (fk.CholeskyAdaptiveMetropolis.as_released(), released, "AM"),
         "MALA": (langevin, constant(0.005 / 0.54), "MALA"),
+        "RWM": (fk.RandomWalk(target_acceptance=0.25), constant(0.02), "RWM"),
         f"HMC, {leapfrog} steps": (hmc, Finite(), f"HMC-{leapfrog}"),
         "NUTS": (fk.NUTS(), Finite(), "NUTS"),
+        "Fisher MALA": (fk.FisherAdaptiveMALA(), Finite(), None),
+        "Barker, dense": (fk.BarkerProposal(metric="dense"), Finite(), None),
+        "autoMALA": (fk.AutoMALA(), Finite(), None),
+        "RAM": (fk.RobustAdaptiveMetropolis(), Finite(), None),
+        "DRAM": (fk.DelayedRejectionAdaptiveMetropolis(), Finite(), None),
     }
 
 
