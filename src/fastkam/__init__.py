@@ -9,6 +9,7 @@ from pathlib import Path
 from fastkam import diagnostics, kernels, linalg, plots, samplers, schedules, stop, targets
 from fastkam._core.target import Target
 from fastkam._version import __version__
+from fastkam.bank import CholeskyBank
 from fastkam.choice import choose_sampler
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.gradient import check_gradient
@@ -61,6 +62,7 @@ __all__ = [
     "AutoStepRandomWalk",
     "BarkerProposal",
     "CholeskyAdaptiveMetropolis",
+    "CholeskyBank",
     "CyclicalKernelAdaptiveMetropolis",
     "DelayedRejectionAdaptiveMetropolis",
     "FisherAdaptiveMALA",

@@ -1,0 +1,368 @@
+/* The nearest of s points: the index of the least sum_k (x_k - p_k)^2, of equals the lowest.
+ *
+ * Few dimensions: a tree. Halving along the widest axis, again and again, sorts the points into leaves
+ * of 16 that lie together, 16 leaves into a node, 16 nodes into another, up to the root; of each kind
+ * only the last may have fewer. At a node the distances to the boxes of its 16 children are found lane
+ * by lane; the nearest is entered first, then those that may hold a point as near.
+ *
+ * Many dimensions: distances in single precision to all points, 16 at a time, and exactly to those
+ * that the bound on the rounding errors leaves. With points centred and scaled to [-1, 1], u = 2^-24
+ * and |z_k| <= Z of the query, a distance r is found with an error of at most
+ *
+ *     4 u Z sqrt(d) + (d + 3) u r
+ *
+ * so no point is the nearest whose distance exceeds the least by more than twice that. */
+#ifndef FASTKAM_NEAREST_H
+#define FASTKAM_NEAREST_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clones.h"
+
+#define FK_WAYS 16      /* points of a leaf, children of a node */
+
+typedef struct {
+    ptrdiff_t d, s;
+    const double *points;   /* (s, d) */
+    int is_tree;
+    /* the tree */
+    int levels;             /* of nodes */
+    double *leaves;         /* (count of leaves, d, 16): points lane by lane, infinite past the last */
+    int64_t *order;         /* (s,): which they are */
+    double *boxes;          /* (count of nodes, d, 2, 16): least and largest coordinates of each child,
+                             * level by level from the leaves' parents up */
+    ptrdiff_t first[12];    /* the place of each level's first node among all */
+    ptrdiff_t children[12]; /* of all nodes of each level */
+    /* the filter */
+    float *filter;          /* (ceil(s / 16), d, 16) */
+    double *centre;         /* (d,) */
+    double scale;           /* 1 / largest coordinate from the centre; 0 where no filter is possible */
+} fk_nearest;
+
+/* ---- building ---- */
+
+static inline double fk_coordinate(const fk_nearest *n, int64_t i, ptrdiff_t k)
+{
+    return n->points[i * n->d + k];
+}
+
+static inline ptrdiff_t fk_sixteenths(ptrdiff_t n) { return (n + FK_WAYS - 1) / FK_WAYS; }
+
+/* The nodes of a tree of s points. */
+static inline ptrdiff_t fk_count_nodes(ptrdiff_t s)
+{
+    ptrdiff_t nodes = 0, count = fk_sixteenths(s);
+    do nodes += count = fk_sixteenths(count); while (count > 1);
+    return nodes;
+}
+
+/* Arrange order[a..b) so that no point before m stands higher on the axis than one from m on. */
+static inline void fk_partition(const fk_nearest *n, int64_t *order, ptrdiff_t a, ptrdiff_t b, ptrdiff_t m,
+                                ptrdiff_t axis)
+{
+    while (b - a > 1) {
+        const double pivot = fk_coordinate(n, order[a + (b - a) / 2], axis);
+        ptrdiff_t i = a, j = b - 1;
+        while (i <= j) {
+            while (fk_coordinate(n, order[i], axis) < pivot) i++;
+            while (fk_coordinate(n, order[j], axis) > pivot) j--;
+            if (i <= j) {
+                const int64_t t = order[i];
+                order[i++] = order[j];
+                order[j--] = t;
+            }
+        }
+        if (m <= j)
+            b = j + 1;
+        else if (m >= i)
+            a = i;
+        else
+            return;
+    }
+}
+
+/* The box of order[a..b), into `box` (d, 2, 16) at one lane unless that is NULL; its widest axis. */
+static inline ptrdiff_t fk_bound(const fk_nearest *n, const int64_t *order, ptrdiff_t a, ptrdiff_t b,
+                                 double *box)
+{
+    ptrdiff_t widest = 0;
+    double width = -1;
+    for (ptrdiff_t k = 0; k < n->d; k++) {
+        double least = HUGE_VAL, most = -HUGE_VAL;
+        for (ptrdiff_t i = a; i < b; i++) {
+            const double v = fk_coordinate(n, order[i], k);
+            least = v < least ? v : least;
+            most = v > most ? v : most;
+        }
+        if (box) {
+            box[2 * FK_WAYS * k] = least;
+            box[2 * FK_WAYS * k + FK_WAYS] = most;
+        }
+        if (most - least > width) {
+            width = most - least;
+            widest = k;
+        }
+    }
+    return widest;
+}
+
+static inline void fk_fill_leaf(fk_nearest *n, ptrdiff_t a, ptrdiff_t b)
+{
+    double *block = n->leaves + a * n->d;
+    int64_t *order = n->order;
+    for (ptrdiff_t i = a + 1; i < b; i++)   /* by index, so that the first of equals is the lowest */
+        for (ptrdiff_t j = i; j > a && order[j] < order[j - 1]; j--) {
+            const int64_t t = order[j];
+            order[j] = order[j - 1];
+            order[j - 1] = t;
+        }
+    for (ptrdiff_t l = 0; l < FK_WAYS; l++)
+        for (ptrdiff_t k = 0; k < n->d; k++)
+            block[k * FK_WAYS + l] = a + l < b ? fk_coordinate(n, order[a + l], k) : HUGE_VAL;
+}
+
+/* Sort the points of the children i .. j - 1 of a level, each of `size` points, into these. */
+static void fk_sort_children(fk_nearest *n, int level, ptrdiff_t size, ptrdiff_t i, ptrdiff_t j)
+{
+    const ptrdiff_t a = i * size, b = j * size < n->s ? j * size : n->s, middle = (i + j) / 2;
+    double *box = n->boxes + (n->first[level] + i / FK_WAYS) * 2 * n->d * FK_WAYS + i % FK_WAYS;
+    const ptrdiff_t axis = fk_bound(n, n->order, a, b, j - i == 1 ? box : NULL);
+    if (j - i == 1) {
+        if (level == 0) fk_fill_leaf(n, a, b);
+        return;
+    }
+    fk_partition(n, n->order, a, b, middle * size, axis);
+    fk_sort_children(n, level, size, i, middle);
+    fk_sort_children(n, level, size, middle, j);
+}
+
+/* For the first s points. */
+static void fk_nearest_build_tree(fk_nearest *n, ptrdiff_t s)
+{
+    ptrdiff_t size = FK_WAYS, count = fk_sixteenths(fk_sixteenths(s)), nodes = 0;
+    n->s = s;
+    for (n->levels = 1, n->first[0] = 0; count > 1; count = fk_sixteenths(count)) {
+        n->first[n->levels++] = nodes += count;
+        size *= FK_WAYS;
+    }
+    for (ptrdiff_t i = 0; i < s; i++) n->order[i] = i;
+    for (int level = n->levels - 1; level >= 0; level--, size /= FK_WAYS) {
+        const ptrdiff_t children = n->children[level] = (s + size - 1) / size;
+        for (ptrdiff_t i = 0; i < children; i += FK_WAYS)
+            fk_sort_children(n, level, size, i, i + FK_WAYS < children ? i + FK_WAYS : children);
+    }
+}
+
+static void fk_nearest_build_filter(fk_nearest *n, ptrdiff_t s)
+{
+    double largest = 0;
+    n->s = s;
+    for (ptrdiff_t k = 0; k < n->d; k++) {
+        double mean = 0;
+        for (ptrdiff_t i = 0; i < s; i++) mean += fk_coordinate(n, i, k) / (double)s;
+        n->centre[k] = mean;
+        for (ptrdiff_t i = 0; i < s; i++) largest = fmax(largest, fabs(fk_coordinate(n, i, k) - mean));
+    }
+    n->scale = largest < 1e-150 ? 1e150 : largest < 1e150 ? 1 / largest : 0;
+    for (ptrdiff_t i = 0; i < fk_sixteenths(s) * FK_WAYS; i++)
+        for (ptrdiff_t k = 0; k < n->d; k++)
+            n->filter[(i / FK_WAYS * n->d + k) * FK_WAYS + i % FK_WAYS] = (float)(
+                i < s ? (fk_coordinate(n, i, k) - n->centre[k]) * n->scale : INFINITY);
+}
+
+/* ---- looking up in the tree ---- */
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi"    /* vectors are passed to inlined functions only */
+#endif
+typedef double fk_wide __attribute__((vector_size(32), aligned(8)));
+typedef int64_t fk_mask __attribute__((vector_size(32)));
+typedef struct { fk_wide a, b, c, d; } fk_sixteen;
+#define FK_FAST static inline __attribute__((always_inline))
+
+FK_FAST fk_wide fk_at(const double *p) { return *(const fk_wide *)p; }
+
+/* s + (x - p)^2 */
+FK_FAST fk_wide fk_add_square(fk_wide s, const double *p, double x)
+{
+    const fk_wide v = x - fk_at(p);
+    return s + v * v;
+}
+
+/* s + max(0, least - x, x - most)^2 */
+FK_FAST fk_wide fk_add_outside(fk_wide s, const double *least, double x)
+{
+    const fk_wide below = fk_at(least) - x, above = x - fk_at(least + FK_WAYS);
+    const fk_wide v = (fk_wide)((fk_mask)below & (below > 0)) + (fk_wide)((fk_mask)above & (above > 0));
+    return s + v * v;
+}
+
+/* bit l: whether element l is at most `limit` */
+FK_FAST unsigned fk_at_most(fk_sixteen s, double limit)
+{
+    const fk_mask a = {1, 2, 4, 8};
+    const fk_mask m = ((s.a <= limit) & a) | ((s.b <= limit) & a << 4)
+        | ((s.c <= limit) & a << 8) | ((s.d <= limit) & a << 12);
+    return (unsigned)(m[0] | m[1] | (m[2] | m[3]));
+}
+
+FK_FAST fk_wide fk_lesser(fk_wide a, fk_wide b)
+{
+    const fk_mask less = a < b;
+    return (fk_wide)((less & (fk_mask)a) | (~less & (fk_mask)b));
+}
+
+FK_FAST double fk_least(fk_sixteen s)
+{
+    const fk_wide m = fk_lesser(fk_lesser(s.a, s.b), fk_lesser(s.c, s.d));
+    const double a = m[0] < m[1] ? m[0] : m[1], b = m[2] < m[3] ? m[2] : m[3];
+    return a < b ? a : b;
+}
+
+typedef struct { double distance; int64_t index; } fk_found;
+
+FK_FAST void fk_search_leaf(const fk_nearest *n, const double *x, ptrdiff_t leaf, fk_found *best)
+{
+    const double *block = n->leaves + leaf * n->d * FK_WAYS;
+    fk_sixteen s = {{0}, {0}, {0}, {0}};
+    for (ptrdiff_t k = 0; k < n->d; k++, block += FK_WAYS) {
+        s.a = fk_add_square(s.a, block, x[k]);
+        s.b = fk_add_square(s.b, block + 4, x[k]);
+        s.c = fk_add_square(s.c, block + 8, x[k]);
+        s.d = fk_add_square(s.d, block + 12, x[k]);
+    }
+    const double least = fk_least(s);
+    if (least <= best->distance) {
+        const int64_t index = n->order[leaf * FK_WAYS + __builtin_ctz(fk_at_most(s, least))];
+        if (least < best->distance || index < best->index) {
+            best->distance = least;
+            best->index = index;
+        }
+    }
+}
+
+FK_CLONES
+static void fk_search_node(const fk_nearest *n, const double *x, int level, ptrdiff_t node,
+                           fk_found *best)
+{
+    const ptrdiff_t d = n->d;
+    const double *box = n->boxes + (n->first[level] + node) * 2 * d * FK_WAYS;
+    fk_sixteen s = {{0}, {0}, {0}, {0}};
+    for (ptrdiff_t k = 0; k < d; k++, box += 2 * FK_WAYS) {
+        s.a = fk_add_outside(s.a, box, x[k]);
+        s.b = fk_add_outside(s.b, box + 4, x[k]);
+        s.c = fk_add_outside(s.c, box + 8, x[k]);
+        s.d = fk_add_outside(s.d, box + 12, x[k]);
+    }
+    const ptrdiff_t ways = n->children[level] - node * FK_WAYS;
+    unsigned all = ways < FK_WAYS ? (1u << ways) - 1 : 0xffff, left = fk_at_most(s, fk_least(s)) & all;
+    do {
+        const int l = left ? __builtin_ctz(left) : 0;
+        if (level == 0)
+            fk_search_leaf(n, x, node * FK_WAYS + l, best);
+        else
+            fk_search_node(n, x, level - 1, node * FK_WAYS + l, best);
+        all &= ~(1u << l);
+        left = fk_at_most(s, best->distance) & all;
+    } while (left);
+}
+
+/* ---- looking up by the filter ---- */
+
+typedef float fk_floats __attribute__((vector_size(32), aligned(4)));
+typedef int32_t fk_floats_mask __attribute__((vector_size(32)));
+
+/* distance <- approximate squared distances to all points; the least. Products and sums may be
+ * fused: no answer depends on the last bits of these. */
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("fp-contract=fast")))
+#endif
+FK_CLONES
+static float fk_filter_distances(ptrdiff_t d, ptrdiff_t blocks, const float *filter, const float *z,
+                                 float *distance)
+{
+    float least = HUGE_VALF;
+    for (ptrdiff_t b = 0; b < blocks; b++) {
+        fk_floats s0 = {0}, s1 = {0}, t0 = {0}, t1 = {0};
+        ptrdiff_t k = 0;
+        for (; k + 2 <= d; k += 2, filter += 2 * FK_WAYS) {
+            const fk_floats *p = (const fk_floats *)filter;
+            const fk_floats v0 = z[k] - p[0], v1 = z[k] - p[1];
+            const fk_floats w0 = z[k + 1] - p[2], w1 = z[k + 1] - p[3];
+            s0 += v0 * v0;
+            s1 += v1 * v1;
+            t0 += w0 * w0;
+            t1 += w1 * w1;
+        }
+        if (k < d) {
+            const fk_floats *p = (const fk_floats *)filter;
+            const fk_floats v0 = z[k] - p[0], v1 = z[k] - p[1];
+            s0 += v0 * v0;
+            s1 += v1 * v1;
+            filter += FK_WAYS;
+        }
+        s0 += t0;
+        s1 += t1;
+        *(fk_floats *)(distance + b * FK_WAYS) = s0;
+        *(fk_floats *)(distance + b * FK_WAYS + 8) = s1;
+        const fk_floats_mask low = (s0 < least) | (s1 < least);
+        if (low[0] | low[1] | low[2] | low[3] | low[4] | low[5] | low[6] | low[7])
+            for (int l = 0; l < FK_WAYS; l++)
+                least = distance[b * FK_WAYS + l] < least ? distance[b * FK_WAYS + l] : least;
+    }
+    return least;
+}
+
+/* `work` is of d + 16 ceil(s / 16) numbers. */
+FK_CLONES
+static int64_t fk_search_filter(const fk_nearest *n, const double *x, float *work)
+{
+    const ptrdiff_t d = n->d, blocks = fk_sixteenths(n->s);
+    float *distance = work, *z = work + blocks * FK_WAYS, limit = HUGE_VALF;
+    double Z = 1;
+    fk_found best = {HUGE_VAL, 0};
+    for (ptrdiff_t k = 0; k < d; k++) {
+        const double v = (x[k] - n->centre[k]) * n->scale;
+        Z = fabs(v) > Z ? fabs(v) : Z;
+        z[k] = (float)v;
+    }
+    if (n->scale > 0 && Z < 1e15) {
+        const double u = 0x1p-24, a = 4 * u * Z * sqrt((double)d), b = 1 + 2 * (double)(d + 3) * u;
+        const double least = fk_filter_distances(d, blocks, n->filter, z, distance);
+        const double r = ((sqrt(least) + a) * b + a) * b;
+        limit = (float)(r * r * (1 + 4 * u));
+    } else {
+        for (ptrdiff_t i = 0; i < blocks * FK_WAYS; i++) distance[i] = 0;
+    }
+    for (ptrdiff_t i = 0; i < n->s; i++) {
+        if (i % 16 == 0) {
+            const fk_floats_mask low = (*(fk_floats *)(distance + i) <= limit)
+                | (*(fk_floats *)(distance + i + 8) <= limit);
+            if (!(low[0] | low[1] | low[2] | low[3] | low[4] | low[5] | low[6] | low[7])) {
+                i += 15;
+                continue;
+            }
+        }
+        if (!(distance[i] <= limit)) continue;
+        const double *p = n->points + i * d;
+        double s = 0;
+        for (ptrdiff_t k = 0; k < d; k++) s += (x[k] - p[k]) * (x[k] - p[k]);
+        if (s < best.distance) {
+            best.distance = s;
+            best.index = i;
+        }
+    }
+    return best.index;
+}
+
+static inline int64_t fk_nearest_find(const fk_nearest *n, const double *x, float *work)
+{
+    fk_found best = {HUGE_VAL, 0};
+    if (!n->is_tree) return fk_search_filter(n, x, work);
+    fk_search_node(n, x, n->levels - 1, 0, &best);
+    return best.index;
+}
+
+#endif
