@@ -16,6 +16,7 @@ from reference.barker import BarkerProposal
 from reference.cholesky import CholeskyAdaptiveMetropolis
 from reference.cyclical import CyclicalKernelAdaptiveMetropolis
 from reference.delayed_rejection import DelayedRejectionAdaptiveMetropolis
+from reference.divergence import DivergenceMinimization
 from reference.exchange import ParallelTempering, Scout
 from reference.gad import GradientAdaptiveMALA, GradientAdaptiveRandomWalk
 from reference.hamiltonian import HMC, NUTS
@@ -45,6 +46,7 @@ REFERENCES = {
     "nuts": NUTS,
     "gadrwm": GradientAdaptiveRandomWalk,
     "gadmala": GradientAdaptiveMALA,
+    "dm": DivergenceMinimization,
     "pt": ParallelTempering,
     "scout": Scout,
 }

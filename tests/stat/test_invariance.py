@@ -17,6 +17,7 @@ from fastkam.samplers import (
     BarkerProposal,
     CyclicalKernelAdaptiveMetropolis,
     DelayedRejectionAdaptiveMetropolis,
+    DivergenceMinimization,
     FisherAdaptiveMALA,
     GradientAdaptiveMALA,
     KernelAdaptiveMetropolis,
@@ -33,6 +34,7 @@ FALSE_ALARM = 1e-4
 SMALL = {
     "kam": {"subsample": 30, "history": 200},
     "kpca": {"subsample": 30, "history": 200},
+    "dm": {"bank": 50},
     "ckam": {"cycle": 20, "subsample": 8, "noise": Power(c=2.0, k=0.25, offset=0.0)},
 }
 BANANA = targets.banana(b=0.1, V=4.0, d=2)
@@ -138,6 +140,10 @@ class OneWayWalk(AutoStepRandomWalk):
 
 class SecondTryForFirst(DelayedRejectionAdaptiveMetropolis):
     KERNEL = "broken_langevin.SecondTryForFirst"
+class IndexOfCurrentPoint(DivergenceMinimization):
+    KERNEL = "broken_dm.IndexOfCurrentPoint"
+
+
 class WrongSign(GradientAdaptiveMALA):
     KERNEL = "broken_gad.WrongSign"
 
@@ -164,6 +170,7 @@ class AlwaysTheNewest(NUTS):
         OneWayMALA(),
         OneWayWalk(),
         SecondTryForFirst(),
+        IndexOfCurrentPoint(**SMALL["dm"]),
         WrongSign(cov=0.5),
         WithoutKineticEnergy(),
         AlwaysTheNewest(),

@@ -9,6 +9,7 @@ Bonferroni's correction, of total false-alarm rate 1e-4 a test.
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.optimize import brentq
 from scipy.stats import chi, norm
 
 from fastkam._core.engine import ChainState, Group
@@ -63,6 +64,16 @@ def acceptance_of_barker(step, n=400_000):
     return np.exp(np.minimum(0, log_ratio.sum(axis=1))).mean()
 
 
+def divergence_scale(b, d=3):
+    """The s at which s L is right for DM with entropy weight b: b / s = b s + E[y'e; |y| > |x|] / d,
+    with y = x + s e; given |e| = r the last expectation is r phi(s r/2) + s r^2 Phi(s r/2)."""
+    def missing(s):
+        worse = quad(lambda r: (r * norm.pdf(s * r / 2) + s * r**2 * norm.cdf(s * r / 2))
+                     * chi.pdf(r, d), 0, 30)[0]
+        return b / s - b * s - worse / d
+    return brentq(missing, 1e-3, 1)
+
+
 def moments(before, after):
     """Updates of the mean and of the covariance, in the coordinates in which both are standard."""
     change = np.linalg.solve(FACTOR, after["L"]) @ np.linalg.solve(FACTOR, after["L"]).T - np.eye(3)
@@ -108,6 +119,7 @@ WALK = {"subsample": 0, "noise": np.sqrt(SCALE), "target_acceptance": acceptance
 
 DIAGONAL = {"mean": MEAN, "cov": np.diag(COV)}
 BARKER = LEARNT | {"step_size": 1.1, "target_acceptance": acceptance_of_barker(1.1)}
+DIVERGENCE = {"entropy_weight": 0.9, "cov": divergence_scale(0.9) ** 2 * COV, "bank": 1}
 ONE_STEP = {"metric": "fixed", "cov": COV, "step_size": 1.1,
             "target_acceptance": acceptance_of_langevin(1.1)}      # one leapfrog step is MALA
 
@@ -134,6 +146,7 @@ RIGHT = {
     "automala": (DIAGONAL, {}, variances),
     "autorwm": (DIAGONAL, {}, variances),
     "dram": (LEARNT | {"scale": SCALE}, {}, moments),
+    "dm": (DIVERGENCE, {}, lambda before, after: (after["C"] - before["C"])[np.tril_indices(3)]),
     "gadrwm": ({"cov": SCALE * COV, "beta_gain": GAIN, "target_acceptance": acceptance(SCALE)}, {},
                scalar("beta")),
     "gadmala": ({"cov": 1.21 * COV, "beta_gain": GAIN,
@@ -207,6 +220,7 @@ def test_both_masks(mask):
     ("fishermala", {"step_size": 0.9 * FISHER_STEP}), ("barker", {"step_size": 1.0}),
     ("barker", {"cov": np.diag(COV)}), ("automala", {"cov": 1.1 * np.diag(COV)}),
     ("autorwm", {"mean": MEAN + 0.1}), ("dram", {"cov": 1.1 * COV}),
+    ("dm", {"entropy_weight": 0.8}), ("dm", {"cov": DIVERGENCE["cov"] + np.diag([0, 0, 0.03])}),
     ("mala", {"step_size": 1.0}), ("gadrwm", {"cov": COV}), ("gadmala", {"cov": COV}),
     ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
 ])

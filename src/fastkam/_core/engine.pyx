@@ -156,6 +156,7 @@ cdef class ChainState:
         self.c.logp_x = np.nan
         self.c.t = self.c.accepted = 0
         self.pending = self.frozen = False
+        self.kernel.displaced()
 
     def state(self):
         """All of it as plain arrays; the generator's state apart, as numpy gives it."""

@@ -2,6 +2,7 @@
 
 from fastkam.samplers.autostep import AutoMALA, AutoStepRandomWalk
 from fastkam.samplers.barker import BarkerProposal
+from fastkam.samplers.divergence import DivergenceMinimization
 from fastkam.samplers.exchange import ParallelTempering, Scout
 from fastkam.samplers.gradient_adaptive import (
     GradientAdaptiveMALA,
@@ -47,6 +48,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "nuts": NUTS,
     "gadrwm": GradientAdaptiveRandomWalk,
     "gadmala": GradientAdaptiveMALA,
+    "dm": DivergenceMinimization,
     "pt": ParallelTempering,
     "scout": Scout,
 }

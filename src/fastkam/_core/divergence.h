@@ -1,0 +1,54 @@
+/* One step of a factor down the divergence of a local proposal from the target. */
+#ifndef FASTKAM_DIVERGENCE_H
+#define FASTKAM_DIVERGENCE_H
+
+#include <math.h>
+#include <stddef.h>
+
+#include "clones.h"
+#include "linalg.h"
+
+/* step <- gain lower(sum_j w_j g_j e_j' + b diag(1 / C_ii)), each element cut to +-most, for the J
+ * rows of g and e, (J, d); rows of weight 0 are not read. Answers the sum of squares. */
+FK_CLONES
+static double fk_divergence_step(ptrdiff_t d, ptrdiff_t J, const double *C, const double *g,
+                                 const double *e, const double *w, double b, double gain,
+                                 double most, double *step)
+{
+    double squares = 0;
+    for (ptrdiff_t k = 0; k < d; k++) {
+        double *restrict s = step + k * d;
+        for (ptrdiff_t i = k; i < d; i++) s[i] = 0;
+        for (ptrdiff_t j = 0; j < J; j++) {
+            if (w[j] == 0) continue;
+            const double a = w[j] * e[j * d + k];
+            const double *restrict gj = g + j * d;
+            for (ptrdiff_t i = k; i < d; i++) s[i] += a * gj[i];
+        }
+        s[k] += b / C[k * d + k];
+        for (ptrdiff_t i = k; i < d; i++) {
+            double v = gain * s[i];
+            v = v > most ? most : v;
+            s[i] = v < -most ? -most : v;
+        }
+        squares += fk_square(d - k, s + k);
+    }
+    return squares;
+}
+
+/* C += a step, unless an element of the sum were no number or one of its diagonal 0 */
+static inline void fk_divergence_move(ptrdiff_t d, double a, const double *step, double *C)
+{
+    for (ptrdiff_t k = 0; k < d; k++) {
+        const double diagonal = C[k * d + k] + a * step[k * d + k];
+        if (!(diagonal != 0)) return;
+        for (ptrdiff_t i = k; i < d; i++) {
+            const double v = C[k * d + i] + a * step[k * d + i];
+            if (!(v - v == 0)) return;
+        }
+    }
+    for (ptrdiff_t k = 0; k < d; k++)
+        for (ptrdiff_t i = k; i < d; i++) C[k * d + i] += a * step[k * d + i];
+}
+
+#endif

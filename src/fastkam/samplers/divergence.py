@@ -1,0 +1,89 @@
+"""The sampler whose random walk follows the target's local shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam.errors import check_integer, check_number
+from fastkam.samplers.sampler import Sampler, full_factor
+from fastkam.schedules import Power, constant
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from fastkam._core.kernel import Kernel
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DivergenceMinimization(Sampler):
+    """A random walk whose factor follows the target's shape around the chain.
+
+    Under the finite schedule the second half of warm-up leaves a bank of (state, factor), and each
+    later step takes the factor of the nearest state, exactly. Under `Perpetual` the factor moves at
+    every step, as published; the target is then not invariant.
+
+    Parameters
+    ----------
+    cov : float, array (d,) or array (d, d)
+        Covariance of the first proposal.
+    points : int
+        J, the points a step at which the gradient is taken in warm-up, the proposal among them.
+    entropy_weight : float
+        b: the larger, the longer the steps.
+    largest_step : float
+        An element of the factor moves by at most this much at once.
+    norm_clip : float, optional
+        The whole factor moves by at most this much, in Frobenius' norm.
+    shrink : float
+        Factor on the step of C after a rejection, at most 1.
+    bank : int
+        Most entries of the bank, of d (d + 1) numbers each.
+    ignore_below : float, optional
+        Points with a lower log density do not count: about -709.78 does as code that computes with
+        densities.
+
+    References
+    ----------
+    Dharamshi, A., Ngo, V. and Rosenthal, J. S. (2023). Sampling by divergence minimization.
+    Communications in Statistics - Simulation and Computation. The default gain is 0.002, constant.
+    """
+
+    cov: ArrayLike = 4.0
+    points: int = 10
+    entropy_weight: float = 0.2
+    largest_step: float = 10.0
+    norm_clip: float | None = None
+    shrink: float = 1.0
+    bank: int = 1000
+    ignore_below: float | None = None
+    KERNEL: ClassVar[str] = "dm.DivergenceMinimization"
+    NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
+
+    def __post_init__(self) -> None:
+        check_integer("points", self.points, least=1)
+        check_number("entropy_weight", self.entropy_weight, above=0)
+        check_number("largest_step", self.largest_step, above=0)
+        if self.norm_clip is not None:
+            check_number("norm_clip", self.norm_clip, above=0)
+        check_number("shrink", self.shrink, above=0, most=1)
+        check_integer("bank", self.bank, least=1)
+        if self.ignore_below is not None:
+            check_number("ignore_below", self.ignore_below)
+
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
+        return self.kernel_class()(
+            full_factor("cov", self.cov, len(x0)),
+            points=self.points,
+            bank=self.bank,
+            entropy_weight=self.entropy_weight,
+            largest_step=self.largest_step,
+            norm_clip=self.norm_clip,
+            shrink=self.shrink,
+            ignore_below=self.ignore_below,
+        )
+
+    def default_gain(self, d: int) -> Power:
+        return constant(0.002)
