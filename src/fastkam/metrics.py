@@ -73,15 +73,13 @@ def scaled_eigenvectors(x: Array, g: Array) -> tuple[Array, Array, Array]:
     s = np.sqrt(x.std(axis=0) / g.std(axis=0))
     n, d = x.shape
     x, g = x / s, g * s
-    if 2 * n >= d:
-        Q = np.eye(d)
-    else:
-        Q = np.linalg.qr(np.concatenate([x, g]).T)[0]
-        x, g = x @ Q, g @ Q
-    ridge = RIDGE * np.eye(Q.shape[1])
-    C_x, C_g = x.T @ x / n + ridge, g.T @ g / n + ridge
-    L = np.linalg.cholesky(C_x)
-    values, V = np.linalg.eigh(L.T @ C_g @ L)
-    root = L @ V * values**-0.25
-    variances, W = np.linalg.eigh(root @ root.T)
-    return s, Q @ W, variances
+    Q = np.eye(d) if 2 * n >= d else np.linalg.qr(np.concatenate([x, g]).T)[0]
+    ridge = RIDGE * (Q.T * x.var(axis=0)) @ Q       # both have this diagonal
+    x, g = x @ Q, g @ Q
+    L_x = np.linalg.cholesky(x.T @ x / n + ridge)
+    L_g = np.linalg.cholesky(g.T @ g / n + ridge)
+    # L_g' L_x = U D V', Sigma = R R', R = L_x V D^-1/2: of factors, as rounding may make the least
+    # eigenvalues of their products negative
+    _, D, Vt = np.linalg.svd(L_g.T @ L_x)
+    W, root, _ = np.linalg.svd(L_x @ Vt.T / np.sqrt(D))
+    return s, Q @ W, root**2

@@ -26,8 +26,12 @@ class Reference:
         """log q(x|y) - log q(y|x)"""
         return 0.0
 
+    def around(self, x, y):
+        """All points that the step looks at, the proposal first."""
+        return [y]
+
     def adapt(self, x, y, alpha, accepted, gain, rng):
-        pass
+        """Learn; the points of the step and their densities are in `found`, log pi(x) in `lp_x`."""
 
     def freeze(self):
         pass
@@ -48,7 +52,8 @@ class Reference:
         """(y, log pi(y), log of the acceptance ratio, whether y is accepted)."""
         y = self.propose(x, rng)
         E = rng.standard_exponential()
-        y, lp_y = self.look(y)
+        self.found, self.lp_x = [self.look(point) for point in self.around(x, y)], lp
+        y, lp_y = self.found[0]
         log_ratio = lp_y - lp + self.log_q(x, y) if lp_y > -inf else -inf
         log_ratio = -inf if isnan(log_ratio) else log_ratio
         return y, lp_y, log_ratio, log_ratio > -E

@@ -27,14 +27,8 @@ class DivergenceMinimization(Reference):
         self.e = rng.standard_normal((n, self.d))
         return x + self.at @ self.e[0]
 
-    def look(self, y):
-        """At the proposal, and at the other points of the step."""
-        x = y - self.at @ self.e[0]
-        self.found = []
-        for e in self.e:
-            point, lp = super().look(x + self.at @ e)
-            self.found.append((point, lp))
-        return self.found[0]
+    def around(self, x, y):
+        return [y] + [x + self.at @ e for e in self.e[1:]]
 
     def log_q(self, x, y):
         if not self.frozen:
@@ -43,10 +37,10 @@ class DivergenceMinimization(Reference):
         return log_normal(x, y, D @ D.T) - log_normal(y, x, C @ C.T)
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
-        G, lp_x = np.zeros((self.d, self.d)), self.lp_x
+        G = np.zeros((self.d, self.d))
         for (point, lp), e in zip(self.found, self.e, strict=True):
             if lp > (-inf if self.s.ignore_below is None else self.s.ignore_below):
-                c = self.s.entropy_weight + (lp < lp_x)
+                c = self.s.entropy_weight + (lp < self.lp_x)
                 G += c / self.s.points * np.outer(self.grad(point), e)
         G = np.tril(G) + np.diag(self.s.entropy_weight / np.diag(self.C))
         step = gain * (1 if accepted else self.s.shrink) * G
@@ -60,10 +54,6 @@ class DivergenceMinimization(Reference):
             t = self.t - start
             if (t + 1) * n // (self.stop - start) > t * n // (self.stop - start):
                 self.bank.append((y if accepted else x, self.C))
-
-    def step(self, x, lp, rng):
-        self.lp_x = lp
-        return super().step(x, lp, rng)
 
     def freeze(self):
         self.frozen = True

@@ -42,6 +42,14 @@ class Exchange(Reference):
             return self.log_q_at(x) if b == 0 else -inf
         return b * lp + (1 - b) * self.log_q_at(x)
 
+    def slope(self, r, x):
+        """Gradient of the level."""
+        b = self.ladder[r]
+        if self.normal is None:
+            return b * self.grad(x)
+        mean, cov = self.normal
+        return b * self.grad(x) - (1 - b) * np.linalg.solve(cov, x - mean)
+
     def W(self, r):
         return self.lps[r] - self.log_q_at(self.xs[r])
 
@@ -55,7 +63,8 @@ class Exchange(Reference):
     def step(self, x, lp, rng):
         ys, E = [], []
         for r, inner in enumerate(self.inner):
-            inner.t = self.t
+            inner.t, inner.gain, inner.stop = self.t, self.gain, self.stop
+            inner.grad = lambda x, r=r: self.slope(r, x)
             if self.normal is not None and self.ladder[r] == 0:
                 ys.append(self.normal[0] + np.linalg.cholesky(self.normal[1])
                           @ rng.standard_normal(self.d))
@@ -65,12 +74,17 @@ class Exchange(Reference):
         rng.standard_exponential()
         self.before, self.decisions = (list(self.xs), list(self.lps)), []
         for r, inner in enumerate(self.inner):
-            y, lp_y = self.look(ys[r])
+            fresh = self.normal is not None and self.ladder[r] == 0
+            points = [ys[r]] if fresh else inner.around(self.xs[r], ys[r])
+            found = [self.look(point) for point in points]
+            inner.found = [(point, self.level(r, point, lp)) for point, lp in found]
+            inner.lp_x = self.level(r, self.xs[r], self.lps[r])
+            y, lp_y = found[0]
             log_ratio = self.level(r, y, lp_y) - self.level(r, self.xs[r], self.lps[r])
-            if lp_y > -inf:
-                log_ratio += inner.log_q(self.xs[r], y)
-            if self.normal is not None and self.ladder[r] == 0:
+            if fresh:
                 log_ratio = inf
+            elif lp_y > -inf:
+                log_ratio += inner.log_q(self.xs[r], y)
             log_ratio = -inf if isnan(log_ratio) else log_ratio
             accepted = log_ratio > -E[r]
             self.decisions.append((self.xs[r], y, exp(min(0.0, log_ratio)), accepted))

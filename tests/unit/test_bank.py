@@ -97,12 +97,14 @@ def test_lookup():
     factors = np.array([[[1.0, 7.0], [2.0, 3.0]]] * 3)
     bank = fk.CholeskyBank(points, factors)
     points[:] = 99
-    assert bank.lookup([0.1, 0.2]) == 0 and isinstance(bank.lookup([0.1, 0.2]), int)
+    assert bank.lookup([0.1, 0.2]) == 0
+    assert isinstance(bank.lookup([0.1, 0.2]), int)
     out = np.empty(2, np.int64)
     assert bank.lookup([[0.9, 0.0], [0.5, 0.0]], out=out) is out
     np.testing.assert_array_equal(out, [1, 0])
     assert bank.lookup(np.empty((0, 2))).shape == (0,)
-    assert len(bank) == 3 and repr(bank) == "<CholeskyBank of 3 factors, d = 2>"
+    assert len(bank) == 3
+    assert repr(bank) == "<CholeskyBank of 3 factors, d = 2>"
     np.testing.assert_array_equal(bank.factors[0], [[1, 0], [2, 3]])
 
 

@@ -65,7 +65,7 @@ def acceptance_of_barker(step, n=400_000):
 
 
 def divergence_scale(b, d=3):
-    """The s at which s L is right for DM with entropy weight b: b / s = b s + E[y'e; |y| > |x|] / d,
+    """The s at which s L is right for DM of entropy weight b: b / s = b s + E[y'e; |y| > |x|] / d,
     with y = x + s e; given |e| = r the last expectation is r phi(s r/2) + s r^2 Phi(s r/2)."""
     def missing(s):
         worse = quad(lambda r: (r * norm.pdf(s * r / 2) + s * r**2 * norm.cdf(s * r / 2))

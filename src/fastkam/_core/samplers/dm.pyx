@@ -5,9 +5,9 @@
         c_j = b + 1 where pi(y_j) < pi(x), otherwise b
     C <- C + g G
 
-C follows the target's local shape by stochastic gradient descent on a divergence of N(x, C C') from
-the target, b the weight of the proposal's entropy; C is a factor whose diagonal may have any sign. As
-long as it learns, the target is not invariant.
+C follows the target's local shape by stochastic gradient descent on a divergence of N(x, C C')
+from the target, b the weight of the proposal's entropy; its diagonal may have any sign. As long as
+C learns, the target is not invariant.
 
 At the end of adaptation a bank of (x, C) from its second half is fixed:
 

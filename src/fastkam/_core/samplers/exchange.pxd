@@ -9,6 +9,8 @@ cdef class Exchange(Kernel):
     cdef void **pointers
     cdef Chain *inner
     cdef fk_target target
+    cdef int rungs
+    cdef int64_t[::1] first                 # row of y of each rung
     cdef int scheme
     cdef int64_t every
     cdef bint proper
@@ -21,6 +23,8 @@ cdef class Exchange(Kernel):
     cdef public double[::1] logp_y
     cdef public double[:, ::1] slope
     cdef public double[:, ::1] slope_y
+    cdef public double[::1] level_y
+    cdef public int64_t[::1] waits
     cdef public double[::1] alpha
     cdef public double[::1] E
     cdef public double[::1] level
@@ -60,6 +64,7 @@ cdef class Exchange(Kernel):
     cdef void try_swap(self, Chain *c, int a, int b) noexcept nogil
     cdef void swap(self, Chain *c, int a, int b) noexcept nogil
     cdef void count_round_trips(self) noexcept nogil
+    cdef void look(self, Chain *c, int r) noexcept nogil
     cdef int settle(self, Chain *c, int r, int answer) noexcept nogil
     cdef void recover(self, Chain *c, int r) noexcept nogil
     cdef void add_to_batch(self, Chain *c) noexcept nogil

@@ -54,7 +54,9 @@ cdef class Exchange(Kernel):
         "logp": (("rungs",), "log pi there"),
         "logp_y": (("rungs",), "log pi at the proposals"),
         "slope": (("rungs", "d"), "gradients of log pi_r at the states"),
-        "slope_y": (("rungs", "d"), "gradients of log pi_r at the proposals"),
+        "slope_y": (("rows", "d"), "gradients of log pi_r at all points of the step"),
+        "level_y": (("rows",), "log pi_r there"),
+        "waits": (("rungs",), "whether each rung has yet to decide", "i8"),
         "alpha": (("rungs",), "acceptance probabilities"),
         "E": (("rungs",), "-log U of the decisions"),
         "level": (("rungs",), "log pi_r at the states"),
@@ -93,8 +95,10 @@ cdef class Exchange(Kernel):
         cdef int r, R = len(kernels)
         d = kernels[0].d
         self.kernels = kernels
-        self.width = R
-        self.allocate(d=d, rungs=R, batches=N_BATCHES)
+        self.rungs = R
+        self.first = np.cumsum([0] + [kernel.width for kernel in kernels], dtype=np.int64)
+        self.width = self.first[R]
+        self.allocate(d=d, rungs=R, rows=self.width, batches=N_BATCHES)
         np.asarray(self.ladder)[...] = ladder
         np.asarray(self.replica)[...] = np.arange(R)
         self.u = np.zeros(d)
@@ -178,7 +182,7 @@ cdef class Exchange(Kernel):
     # ---- propose: move, swap, then every rung proposes ----
 
     cdef int propose(self, Chain *c) except -1 nogil:
-        cdef int r
+        cdef int r, row
         cdef Chain *p
         if not self.begun:
             self.begin(c)
@@ -188,40 +192,44 @@ cdef class Exchange(Kernel):
                 self.add_to_batch(c)
             if c.t % self.every == 0:
                 self.exchange(c)
-        for r in range(self.width):
-            c.wanted[r] = 1
+        for r in range(self.rungs):
             p = self.connect(c, r)
-            p.accepted, p.keep = self.accepted[r], 1
-            self.level[r] = self.effective(c, r, p.x, self.logp[r], &self.grad[r, 0], p.grad_x)
-            p.logp_x = self.level[r]
-            p.log_q = 0.0
+            p.keep, p.log_q, self.waits[r] = 1, 0.0, True
+            for row in range(self.first[r + 1] - self.first[r]):
+                p.wanted[row] = row == 0
+            p.logp_x = self.level[r] = self.effective(
+                c, r, p.x, self.logp[r], &self.grad[r, 0], p.grad_x)
             if self.is_reference(r):
                 normals(c.rng, c.d, &self.u[0])
                 copy(c.d, &self.mean[0], p.y)
                 add_Lz(c.d, 1.0, &self.L[0, 0], &self.u[0], p.y)
             else:
                 (<Kernel>self.pointers[r]).propose(p)
-            p.E = self.E[r] = random_standard_exponential(c.rng)
+            self.E[r] = random_standard_exponential(c.rng)
             self.log_q[r] = p.log_q
         c.keep = self.inner[0].keep
         return 0
 
     cdef Chain *connect(self, Chain *c, int r) noexcept nogil:
-        """The chain of a rung, as its kernel sees it."""
+        """The chain of a rung, as its kernel sees it; all of it is in the fields."""
         cdef Chain *p = &self.inner[r]
+        cdef int64_t first = self.first[r]
         self.target = c.target[0]
         self.target.hvp = NULL      # of log pi, not of log pi_r
         p.d, p.rng, p.target, p.beta = c.d, c.rng, &self.target, 1.0
-        p.x, p.y = &self.x[r, 0], c.y + r * c.d
-        p.grad_x, p.grad_y = &self.slope[r, 0], &self.slope_y[r, 0]
-        p.logps, p.wanted = &p.logp_y, c.wanted + r
+        p.x, p.y = &self.x[r, 0], c.y + first * c.d
+        p.grad_x, p.grad_y = &self.slope[r, 0], &self.slope_y[first, 0]
+        p.logps, p.wanted = &self.level_y[first], c.wanted + first
+        p.logp_x, p.logp_y, p.log_q, p.E = (
+            self.level[r], self.level_y[first], self.log_q[r], self.E[r])
+        p.alpha, p.accepted = self.alpha[r], self.accepted[r]
         p.t, p.end_of_adaptation, p.adapting = c.t, c.end_of_adaptation, c.adapting
         return p
 
     cdef void begin(self, Chain *c) noexcept nogil:
         """All rungs begin where the chain does."""
         cdef int r
-        for r in range(self.width):
+        for r in range(self.rungs):
             copy(c.d, c.x, &self.x[r, 0])
             self.logp[r] = c.logp_x
             if self.gradient:
@@ -231,12 +239,12 @@ cdef class Exchange(Kernel):
     cdef void move(self, Chain *c) noexcept nogil:
         """Take the last step's decisions; the engine has moved the chain itself."""
         cdef int r
-        for r in range(1, self.width):
+        for r in range(1, self.rungs):
             if self.accepted[r]:
-                copy(c.d, c.y + r * c.d, &self.x[r, 0])
+                copy(c.d, c.y + self.first[r] * c.d, &self.x[r, 0])
                 self.logp[r] = self.logp_y[r]
                 if self.gradient:
-                    copy(c.d, c.grad_y + r * c.d, &self.grad[r, 0])
+                    copy(c.d, c.grad_y + self.first[r] * c.d, &self.grad[r, 0])
         copy(c.d, c.x, &self.x[0, 0])
         self.logp[0] = c.logp_x
         if self.gradient:
@@ -253,16 +261,16 @@ cdef class Exchange(Kernel):
 
     cdef void exchange(self, Chain *c) noexcept nogil:
         cdef int a, b
-        if self.width == 1:
+        if self.rungs == 1:
             return
         if self.scheme == EVEN_ODD:
-            a = (c.t // self.every) % 2 if self.width > 2 else 0
-            while a + 1 < self.width:
+            a = (c.t // self.every) % 2 if self.rungs > 2 else 0
+            while a + 1 < self.rungs:
                 self.try_swap(c, a, a + 1)
                 a += 2
         else:
-            a = integer(c.rng, self.width)
-            b = integer(c.rng, self.width - 1)
+            a = integer(c.rng, self.rungs)
+            b = integer(c.rng, self.rungs - 1)
             b += b >= a
             self.try_swap(c, min(a, b), max(a, b))
         self.count_round_trips()
@@ -298,7 +306,7 @@ cdef class Exchange(Kernel):
 
     cdef void count_round_trips(self) noexcept nogil:
         cdef int64_t cold = self.replica[0]
-        self.was_hot[self.replica[self.width - 1]] = True
+        self.was_hot[self.replica[self.rungs - 1]] = True
         if self.was_hot[cold]:
             self.was_hot[cold] = False
             self.round_trips += 1
@@ -308,16 +316,11 @@ cdef class Exchange(Kernel):
     cdef int consider(self, Chain *c) except -1 nogil:
         cdef int r, answer, waiting = 0
         cdef Chain *p
-        for r in range(self.width):
-            if not c.wanted[r]:
+        for r in range(self.rungs):
+            if not self.waits[r]:
                 continue
             p = self.connect(c, r)
-            # a chain that was stored in the middle of a step has these in the fields
-            p.logp_x, p.E, p.log_q = self.level[r], self.E[r], self.log_q[r]
-            p.logp_y = self.effective(c, r, p.y, c.logps[r],
-                                      c.grad_y + r * c.d if self.gradient else NULL,
-                                      &self.slope_y[r, 0])
-            self.logp_y[r] = c.logps[r]
+            self.look(c, r)
             answer = DECIDE
             if (<Kernel>self.pointers[r]).considers and not self.is_reference(r):
                 answer = (<Kernel>self.pointers[r]).consider(p)
@@ -327,17 +330,28 @@ cdef class Exchange(Kernel):
                 return FATAL
             if answer == AGAIN:
                 waiting += 1
-                continue
-            self.settle(c, r, answer)
-            c.wanted[r] = 0
+            else:
+                self.settle(c, r, answer)
         if waiting:
             return AGAIN
         c.accepted, c.alpha, c.logp_y = self.accepted[0], self.alpha[0], self.logp_y[0]
         return DECIDED
 
+    cdef void look(self, Chain *c, int r) noexcept nogil:
+        """log pi_r and its gradients at the points that a rung waited for."""
+        cdef int64_t row
+        for row in range(self.first[r], self.first[r + 1]):
+            if c.wanted[row]:
+                self.level_y[row] = self.effective(
+                    c, r, c.y + row * c.d, c.logps[row],
+                    c.grad_y + row * c.d if self.gradient else NULL, &self.slope_y[row, 0])
+        self.inner[r].logp_y = self.level_y[self.first[r]]
+        self.logp_y[r] = c.logps[self.first[r]]
+
     cdef int settle(self, Chain *c, int r, int answer) noexcept nogil:
         """The decision of a rung."""
         cdef Chain *p = &self.inner[r]
+        cdef int64_t row
         cdef double log_ratio = p.logp_y - p.logp_x + p.log_q
         if self.is_reference(r):
             p.accepted, self.alpha[r] = True, 1.0
@@ -348,7 +362,10 @@ cdef class Exchange(Kernel):
                 log_ratio = -INFINITY
             p.accepted = p.E > -log_ratio
             self.alpha[r] = 1.0 if log_ratio >= 0 else exp(log_ratio)
-        self.accepted[r] = p.accepted
+        self.accepted[r], self.waits[r] = p.accepted, False
+        self.level_y[self.first[r]] = p.logp_y
+        for row in range(self.first[r], self.first[r + 1]):
+            c.wanted[row] = 0
         if p.accepted and not self.is_reference(r):
             self.recover(c, r)
         return 0
@@ -361,7 +378,7 @@ cdef class Exchange(Kernel):
         cdef Py_ssize_t i
         cdef Chain *p = &self.inner[r]
         cdef double b = self.ladder[r] * c.beta, q
-        cdef double *grad = c.grad_y + r * c.d if self.gradient else NULL
+        cdef double *grad = c.grad_y + self.first[r] * c.d if self.gradient else NULL
         if p.logp_y == self.effective(c, r, p.y, self.logp_y[r], grad, &self.slope[r, 0]):
             return
         q = self.log_reference(p.y, &self.slope[r, 0])
@@ -375,9 +392,8 @@ cdef class Exchange(Kernel):
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         cdef int r
         cdef Chain *p
-        for r in range(self.width):
-            p = &self.inner[r]
-            p.accepted, p.alpha, p.t = self.accepted[r], self.alpha[r], c.t
+        for r in range(self.rungs):
+            p = self.connect(c, r)
             if not self.is_reference(r):
                 # the slope at x was used up by `recover`
                 if self.gradient:
@@ -396,7 +412,7 @@ cdef class Exchange(Kernel):
         cdef int r
         cdef double *u = &self.u[0]
         cdef double shift
-        for r in range(self.width):
+        for r in range(self.rungs):
             if self.is_reference(r):
                 continue
             self.n_x += 1
@@ -431,14 +447,14 @@ cdef class Exchange(Kernel):
         cdef double[N_BATCHES] barrier
         cdef double at
         barrier[0] = 0
-        for r in range(self.width):
+        for r in range(self.rungs):
             old[r] = self.ladder[r]
-            if r + 1 < self.width:
+            if r + 1 < self.rungs:
                 at = 1 - self.swapped[r] / self.tried[r] if self.tried[r] > 0 else 0.5
                 barrier[r + 1] = barrier[r] + max(at, 1e-3)
         s = 0
-        for r in range(1, self.width - 1):
-            at = barrier[self.width - 1] * r / (self.width - 1)
+        for r in range(1, self.rungs - 1):
+            at = barrier[self.rungs - 1] * r / (self.rungs - 1)
             while barrier[s + 1] < at:
                 s += 1
             self.ladder[r] = old[s] + (old[s + 1] - old[s]) * (at - barrier[s]) / (
@@ -447,7 +463,7 @@ cdef class Exchange(Kernel):
     cdef void clear(self) noexcept nogil:
         """Begin all averages anew."""
         cdef int r
-        for r in range(self.width):
+        for r in range(self.rungs):
             self.tried[r] = self.swapped[r] = 0
         self.round_trips = self.batch = self.in_batch = 0
         self.batch_length = 1
@@ -457,7 +473,7 @@ cdef class Exchange(Kernel):
 
     cdef int freeze(self, Chain *c) except -1 nogil:
         cdef int r
-        for r in range(self.width):
+        for r in range(self.rungs):
             (<Kernel>self.pointers[r]).freeze(self.connect(c, r))
         self.clear()
         self.frozen = True
@@ -473,7 +489,7 @@ cdef class Exchange(Kernel):
             self.in_batch = 0
             if self.batch == N_BATCHES:
                 self.halve_batches()
-        for r in range(self.width):
+        for r in range(self.rungs):
             W = self.excess(c, r)
             step = (self.ladder[r - 1] - self.ladder[r]) * W if r else 0.0
             if self.in_batch == 0:
@@ -493,7 +509,7 @@ cdef class Exchange(Kernel):
         cdef int b, r
         cdef double high
         for b in range(N_BATCHES // 2):
-            for r in range(self.width):
+            for r in range(self.rungs):
                 high = max(self.stones[2 * b, r], self.stones[2 * b + 1, r])
                 self.stones[b, r] = high
                 if high > -INFINITY:
@@ -505,4 +521,4 @@ cdef class Exchange(Kernel):
         self.batch_length *= 2
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
-        (<Kernel>self.pointers[0]).record(&self.inner[0], row)
+        (<Kernel>self.pointers[0]).record(self.connect(c, 0), row)

@@ -312,7 +312,10 @@ cdef class Hamiltonian(Kernel):
         draws, gradients = np.asarray(self.draws)[:n], np.asarray(self.gradients)[:n]
         if n < LEAST or not (np.ptp(draws, axis=0).all() and np.ptp(gradients, axis=0).all()):
             return
-        s, U, w = self.estimate(draws, gradients)
+        try:
+            s, U, w = self.estimate(draws, gradients)
+        except np.linalg.LinAlgError:   # draws and gradients of all sizes at once: keep the last
+            return
         if self.kind == DENSE:
             np.asarray(self.L)[...] = s.T
             return

@@ -1,0 +1,45 @@
+"""Metrics from draws and gradients: exact for a Gaussian, whatever its scales."""
+
+import numpy as np
+import pytest
+
+from fastkam import metrics
+
+
+def gaussian(rng, d, n, spread):
+    """Draws of N(0, Sigma), the gradients there, and Sigma, scales 10^-spread .. 10^spread."""
+    A = rng.standard_normal((d, d)) / np.sqrt(d) + np.eye(d)
+    A *= 10.0 ** rng.uniform(-spread, spread, (d, 1))
+    u = rng.standard_normal((n, d))
+    return u @ A.T, -np.linalg.solve(A.T, u.T).T, A @ A.T
+
+
+def covariance(metric):
+    s, U, w = metric
+    F = s[:, None] * (np.eye(len(s)) + (U.T * w) @ U) if U is not None else s
+    return F @ F.T
+
+
+@pytest.mark.parametrize("form", [metrics.dense, lambda *a: metrics.low_rank(
+    *a, most=100, cutoff=1.0)], ids=["dense", "low-rank"])
+@pytest.mark.parametrize("spread", [0, 3, 6])
+def test_gaussian(form, spread):
+    x, g, Sigma = gaussian(np.random.default_rng(1), 12, 60, spread)
+    scale = np.sqrt(np.diag(Sigma))
+    found = covariance(form(x, g))
+    np.testing.assert_allclose(found / np.outer(scale, scale), Sigma / np.outer(scale, scale),
+                               atol=2e-3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_draws_and_gradients_of_all_sizes(seed):
+    """As on the way in from a start that is far off, with collinear coordinates."""
+    rng = np.random.default_rng(seed)
+    d, n = 30, int(rng.integers(5, 200))
+    A = rng.standard_normal((d, d)) * 10.0 ** rng.uniform(-6, 6, d)
+    u = rng.standard_normal((n, d))
+    x, g = u @ A.T, -np.linalg.solve(A.T, u.T).T * 10.0 ** rng.uniform(-3, 3, (n, 1))
+    s, U, w = metrics.low_rank(x, g, most=100)
+    assert np.isfinite(np.r_[s, U.ravel()]).all()
+    assert (w > -1).all()
+    assert np.isfinite(metrics.dense(x, g)[0]).all()
