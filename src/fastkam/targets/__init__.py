@@ -27,6 +27,7 @@ from fastkam.targets.gaussian import (
     gp_gaussian,
     neal_gaussian,
 )
+from fastkam.targets.horseshoe import HorseshoeRegression, horseshoe
 from fastkam.targets.logistic import LogisticRegression, logistic_regression, standardize
 from fastkam.targets.mixture import (
     GaussianMixture,
@@ -52,6 +53,7 @@ TARGETS = {
     "funnel": Funnel,
     "gp_gaussian": gp_gaussian,
     "hard_banana": hard_banana,
+    "horseshoe": horseshoe,
     "mixture_32d": mixture_32d,
     "neal_gaussian": neal_gaussian,
     "ring": ring,
@@ -71,6 +73,7 @@ __all__ = [
     "Funnel",
     "Gaussian",
     "GaussianMixture",
+    "HorseshoeRegression",
     "LatticeMixture",
     "LogisticRegression",
     "StudentT",
@@ -83,6 +86,7 @@ __all__ = [
     "five_component_as_released",
     "gp_gaussian",
     "hard_banana",
+    "horseshoe",
     "load_dataset",
     "logistic_regression",
     "mixture_32d",
