@@ -75,11 +75,11 @@ def measure(target, sampler, schedule, steps, repeats, seed):
     rows = []
     for seed_ in np.random.SeedSequence(seed).spawn(repeats):
         x0 = np.random.default_rng(seed_).standard_normal(target.dim)
-        begun = time.perf_counter()
+        begun = time.process_time()
         result = fk.sample(target, x0, sampler=sampler, schedule=schedule, draws=steps, tune=steps,
                            chains=1, seed=seed_, keep_warmup=False, progress=False,
                            check_gradient=False)
-        seconds = time.perf_counter() - begun
+        seconds = time.process_time() - begun
         ess = fk.diagnostics.ess_range(result.draws)
         rows.append([seconds, result.acceptance[0], result.evaluations, *np.ravel(ess)])
     return np.array(rows)
