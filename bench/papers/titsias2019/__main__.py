@@ -20,8 +20,8 @@ from fastkam.schedules import Finite, Power
 
 STEPS, REPEATS = 20_000, 10
 LEAPFROG = {"neal": 20, "caravan": 10}  # of the HMC that the paper reports; 5 for the others
-COLUMNS = ["sampler", "CPU seconds", "of which the density", "acceptance", "min ESS", "median", "max",
-           "min ESS / s", "paper: acceptance", "min, median, max ESS"]
+COLUMNS = ["sampler", "CPU seconds", "of which the density", "acceptance", "min ESS", "median",
+           "max", "min ESS / s", "paper: acceptance", "min, median, max ESS"]
 
 
 def constant(c):

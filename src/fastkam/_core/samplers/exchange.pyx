@@ -4,9 +4,11 @@
     alpha(a, b) = min(1, exp((beta_a - beta_b) (W(x_b) - W(x_a)))),   W = log pi - log q
 
 q, the reference, is a Gaussian, fitted to the states of all rungs during adaptation, or flat (W =
-log pi). At beta = 0 the rung is drawn from q afresh. The scheme "even-odd" tries the pairs (0, 1),
-(2, 3), ... and (1, 2), (3, 4), ... by turns; "random" one pair of any two rungs. Rungs are moved
-by kernels of any kind, each with its own adaptation; the state of rung 0 is the chain's.
+log pi). The fitted covariance is multiplied by 1 + 2/sqrt(d): where the tails of pi are longer than
+those of q, W is large, and a state there would swap with none. At beta = 0 the rung is drawn from q
+afresh. The scheme "even-odd" tries the pairs (0, 1), (2, 3), ... and (1, 2), (3, 4), ... by turns;
+"random" one pair of any two rungs. Rungs are moved by kernels of any kind, each with its own
+adaptation; the state of rung 0 is the chain's.
 
 The ladder is tuned in rounds, each as long as all before it, so that all neighbours swap equally
 often: the rejection rates add up to the barrier Lambda(beta), and new rungs are put at equal
@@ -24,7 +26,7 @@ with a variational reference. Advances in Neural Information Processing Systems 
 (2011). Improving marginal likelihood estimation for Bayesian phylogenetic model selection.
 Systematic Biology 60, 150-160: stepping stones.
 """
-from libc.math cimport INFINITY, exp, isnan, log
+from libc.math cimport INFINITY, exp, isnan, log, sqrt
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -442,7 +444,7 @@ cdef class Exchange(Kernel):
         if self.fits and self.n_x > 2 * self.d:
             for j in range(self.d):
                 for i in range(j, self.d):
-                    self.sum_xx[i, j] /= self.n_x
+                    self.sum_xx[i, j] *= (1 + 2 / sqrt(<double>self.d)) / self.n_x
             if cholesky(self.d, &self.sum_xx[0, 0]) == 0:
                 copy(self.d, &self.sum_x[0], &self.mean[0])
                 copy(self.d * self.d, &self.sum_xx[0, 0], &self.L[0, 0])
