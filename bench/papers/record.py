@@ -1,5 +1,6 @@
-"""What every results file begins with: the code, the machine and the command behind its numbers."""
+"""What the experiments share: options, and results files that say what made them."""
 
+import argparse
 import datetime
 import platform
 import subprocess
@@ -10,18 +11,44 @@ import numpy as np
 import fastkam
 
 
-def heading(title, command):
+def options(file, doc, *, quick, only=()):
+    """The experiment's options; `folder` is where its results go.
+
+    `quick` says what --quick does; `only` are the parts that --only can name.
+    """
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--quick", action="store_true",
+                        help=f"{quick}; results go to results-quick")
+    parser.add_argument("--seed", type=int, default=1)
+    if only:
+        parser.add_argument("--only", choices=only, help="one of the parts")
+    found = parser.parse_args()
+    found.folder = Path(file).parent / ("results-quick" if found.quick else "results")
+    return found
+
+
+def heading(title, command, chosen):
     """The first lines of a results file, as Markdown."""
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True,
-        cwd=Path(__file__).parent,
-    ).stdout.strip()
+    if chosen.quick:
+        command += " --quick"
     return (
         f"# {title}\n\n"
-        f"`{command}`, fastkam {fastkam.__version__} at {commit or 'no commit'}, "
+        f"`{command}`, fastkam {fastkam.__version__} at {commit() or 'no commit'}, "
         f"{datetime.date.today()}, Python {platform.python_version()}, numpy {np.__version__}, "
         f"{processor()}.\n"
     )
+
+
+def commit():
+    """The code's, as git describes it; results and their folders do not make it dirty."""
+    described = subprocess.run(
+        ["git", "describe", "--always"], capture_output=True, text=True, cwd=Path(__file__).parent,
+    ).stdout.strip()
+    changed = subprocess.run(
+        ["git", "status", "--porcelain", "--untracked-files=no", ":/src", ":/bench/*.py"],
+        capture_output=True, text=True, cwd=Path(__file__).parent,
+    ).stdout.strip()
+    return described + ("-dirty" if changed else "")
 
 
 def processor():

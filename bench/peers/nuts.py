@@ -136,7 +136,7 @@ def main():
             for one in run:
                 print(*one, flush=True)
                 rows.append(one)
-    text = heading("NUTS beside its peers", "python -m bench.peers.nuts") + (
+    text = heading("NUTS beside its peers", "python -m bench.peers.nuts", options) + (
         f"\n{CHAINS} chains one after the other, {TUNE} steps of warm-up, target acceptance 0.8. "
         "ESS: bulk, the least over coordinates, of the draws; gradients: of the draws alone in "
         "ESS / gradients, with warm-up in µs a gradient. \"Of which the density\" compares with "

@@ -9,15 +9,13 @@ a finite form whose reverse factor is that of the current point. The finite rows
 after adaptation alone; the paper's are of both phases. The last rows are not in the paper.
 """
 
-import argparse
 import time
-from pathlib import Path
 
 import numpy as np
 
 import fastkam as fk
 from bench.papers.dharamshi2023.published import PUBLISHED
-from bench.papers.record import heading, table, write
+from bench.papers.record import heading, options, table, write
 from fastkam.schedules import Finite, Perpetual, constant
 
 CHAINS = 20
@@ -143,23 +141,19 @@ def published(row):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the steps")
-    parser.add_argument("--only", choices=RUNS, help="one target")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    chosen = options(__file__, __doc__, quick="a tenth of the steps", only=RUNS)
     for number, name in enumerate(RUNS, 1):
-        if options.only not in (None, name):
+        if chosen.only not in (None, name):
             continue
         target, rows = fk.targets.TARGETS[name](), []
         for label, (sampler, schedule, finite) in samplers(name).items():
-            row = [label, *measure(name, target, sampler, schedule, finite, quick=options.quick,
-                                   seed=options.seed)]
+            row = [label, *measure(name, target, sampler, schedule, finite, quick=chosen.quick,
+                                   seed=chosen.seed)]
             rows.append(row + published(PUBLISHED[name].get(label)))
             print(name, *row, sep=" | ", flush=True)
         kept, burn, draws, tune, bank = RUNS[name]
         text = heading(f"Table {number}: {name}",
-                       f"python -m bench.papers.dharamshi2023 --only {name}") + (
+                       f"python -m bench.papers.dharamshi2023 --only {name}", chosen) + (
             f"\nMeans over {CHAINS} chains, in brackets standard deviations between chains; "
             f"{burn:,} + {kept:,} steps, of the finite forms {tune:,} of adaptation and {draws:,} "
             f"draws, a bank of {bank:,}. Samplers that learn under the finite schedule share the "
@@ -167,10 +161,7 @@ def main():
             "of the share of a part (halves, or the axis and sign of the largest coordinate). Min "
             "ESS: bulk, of one chain, the median. Evaluations and CPU seconds: of one chain, "
             "all steps.\n\n") + table(COLUMNS, rows)
-        if options.quick:
-            print(text)
-        else:
-            write(Path(__file__).parent / "results" / f"{name}.md", text)
+        write(chosen.folder / f"{name}.md", text)
 
 
 if __name__ == "__main__":

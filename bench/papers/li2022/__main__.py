@@ -11,14 +11,12 @@ which is biased, and in its exact form; the same cycles with the covariance of t
 of the kernel's; a random walk with wide steps; parallel tempering.
 """
 
-import argparse
 import time
-from pathlib import Path
 
 import numpy as np
 
 import fastkam as fk
-from bench.papers.record import heading, table, write
+from bench.papers.record import heading, options, table, write
 from fastkam.distances import marginal_symmetric_kl, symmetric_kl
 from fastkam.schedules import Finite, Perpetual, Power, constant
 
@@ -157,19 +155,16 @@ def plot(path, title, curves):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a twentieth of the evaluations")
-    parser.add_argument("--only", choices=BOUNDS, help="one target")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    for name in [options.only] if options.only else BOUNDS:
-        n, target = EVALUATIONS[name] // (20 if options.quick else 1), fk.targets.TARGETS[name]()
+    chosen = options(__file__, __doc__, quick="a twentieth of the evaluations", only=BOUNDS)
+    for name in [chosen.only] if chosen.only else BOUNDS:
+        n, target = EVALUATIONS[name] // (20 if chosen.quick else 1), fk.targets.TARGETS[name]()
         rows, curves = [], {}
         for label, spec in samplers(name, n).items():
-            row, curves[label] = measure(name, target, n, spec, options.seed)
+            row, curves[label] = measure(name, target, n, spec, chosen.seed)
             rows.append([label, *row])
             print(name, *rows[-1], sep=" | ", flush=True)
-        text = heading(f"{name}: KL of the draws", f"python -m bench.papers.li2022 --only {name}")
+        text = heading(f"{name}: KL of the draws", f"python -m bench.papers.li2022 --only {name}",
+                       chosen)
         text += (
             f"\nMedians and quartiles of {CHAINS} chains of {n:,} evaluations each, warm-up and "
             "Exploration among them. KL: both directions added, of a histogram, "
@@ -177,12 +172,8 @@ def main():
             + ". Occupancy error: the largest relative error of the share of a mode"
             + (", of fifths of the mass by the sum of the coordinates" if name == "five_component"
                else "") + ".\n\n") + table(COLUMNS, rows)
-        folder = Path(__file__).parent / "results"
-        if options.quick:
-            print(text)
-        else:
-            plot(folder / f"{name}.png", name, curves)
-            write(folder / f"{name}.md", text)
+        plot(chosen.folder / f"{name}.png", name, curves)
+        write(chosen.folder / f"{name}.md", text)
 
 
 if __name__ == "__main__":

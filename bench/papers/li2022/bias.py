@@ -9,13 +9,10 @@ exact form adapts for 100 000 steps more beforehand, which fill its bank, and no
 them a plain random walk with as many steps.
 """
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 
 import fastkam as fk
-from bench.papers.record import heading, table, write
+from bench.papers.record import heading, options, table, write
 
 STEPS, RUNS, TUNE = 2_000_000, 80, 100_000
 
@@ -56,15 +53,11 @@ def measure(sampler, schedule, draws, tune, runs, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="8 runs of 200 000 steps")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "bias.md")
-    options = parser.parse_args()
-    runs, steps = (8, 200_000) if options.quick else (RUNS, STEPS)
+    chosen = options(__file__, __doc__, quick="8 runs of 200 000 steps")
+    runs, steps = (8, 200_000) if chosen.quick else (RUNS, STEPS)
     rows = []
     for name, form in forms(steps).items():
-        left, switches, seconds = measure(*form, runs, options.seed)
+        left, switches, seconds = measure(*form, runs, chosen.seed)
         error = left.std(ddof=1) / np.sqrt(runs)
         rows.append([
             name, f"{left.mean():.4f} ± {error:.4f}", f"{(left.mean() - 0.5) / error:+.1f}",
@@ -72,11 +65,11 @@ def main():
         ])
         print(rows[-1], flush=True)
     text = heading("cKAM on the two-mode target: fraction of draws in the left mode",
-                   "python -m bench.papers.li2022.bias" + (" --quick" if options.quick else ""))
+                   "python -m bench.papers.li2022.bias", chosen)
     text += f"\n{runs} runs of {steps} steps; the truth is 0.5. ± is one standard error.\n\n"
     text += table(["", "left mode", "standard errors from 1/2", "mode switches a run",
                    "seconds, all runs"], rows)
-    write(options.out, text)
+    write(chosen.folder / "bias.md", text)
 
 
 if __name__ == "__main__":

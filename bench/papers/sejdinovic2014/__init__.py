@@ -1,0 +1,3 @@
+
+PARTS = ()
+MODULES = ("figure5",)

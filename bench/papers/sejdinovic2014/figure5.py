@@ -10,13 +10,11 @@ covariances of a step from the same subsample and step size. The programs change
 covariance of AM every 20th step by t^(-1/2); here it changes every step by t^(-1/2) / 20.
 """
 
-import argparse
-from pathlib import Path
 
 import numpy as np
 
 import fastkam as fk
-from bench.papers.record import heading, table, write
+from bench.papers.record import heading, options, table, write
 
 CHAINS, D, START = 20, 8, 500
 LEVELS = np.arange(1, 10) / 10
@@ -73,15 +71,15 @@ def measure(target, sampler, schedule, steps, burn_in, seed):
     return result.acceptance, error, 100 * deviation, result.seconds
 
 
-def section(name, options):
+def section(name, chosen):
     """The text of one target."""
     target, length, steps, burn_in, first = TARGETS[name]
-    if options.quick:
+    if chosen.quick:
         steps, burn_in = steps // 10, burn_in // 10
     rows, means = [], {}
     for label, (sampler, schedule) in samplers(length, first, max(2000, burn_in)).items():
         acceptance, error, deviation, seconds = measure(
-            target, sampler, schedule, steps, burn_in, options.seed)
+            target, sampler, schedule, steps, burn_in, chosen.seed)
         means[label] = deviation.mean(axis=1)
         rows.append([
             label, interval(acceptance), interval(error), interval(means[label]),
@@ -103,23 +101,17 @@ def difference(one, other):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the steps")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path,
-                        default=Path(__file__).parent / "results" / "figure5.md")
-    options = parser.parse_args()
+    chosen = options(__file__, __doc__, quick="a tenth of the steps")
     text = heading("Sejdinovic et al. (2014), figure 5",
-                   "python -m bench.papers.sejdinovic2014.figure5"
-                   + (" --quick" if options.quick else ""))
+                   "python -m bench.papers.sejdinovic2014.figure5", chosen)
     text += (
         f"\nMeans over {CHAINS} chains with 80 % intervals, as in the paper; quantile deviations "
         "in percent (the paper's bars show tenths of that, and acceptance and a tenth of the "
         "norm of the mean on the same axis). AM-LS learns scale and covariance with one gain here, "
         "a twentieth of the programs': its acceptance has not reached 0.234 when burn-in ends.\n"
     )
-    text += "".join(section(name, options) for name in TARGETS)
-    write(options.out, text)
+    text += "".join(section(name, chosen) for name in TARGETS)
+    write(chosen.folder / "figure5.md", text)
 
 
 if __name__ == "__main__":

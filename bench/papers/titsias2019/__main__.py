@@ -7,14 +7,12 @@ own estimator, the least, median and largest over coordinates. The data sets are
 folder FASTKAM_DATA. Beside the samplers of the paper stand those that came after it.
 """
 
-import argparse
 import time
-from pathlib import Path
 
 import numpy as np
 
 import fastkam as fk
-from bench.papers.record import heading, table, write
+from bench.papers.record import heading, options, table, write
 from bench.papers.titsias2019.published import PUBLISHED
 from fastkam.schedules import Finite, Power
 
@@ -108,28 +106,20 @@ def experiment(name, steps, repeats, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="2 repeats of 4000 steps, no caravan")
-    parser.add_argument("--only", choices=DIMENSIONS, help="one target")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    steps, repeats = (4000, 2) if options.quick else (STEPS, REPEATS)
-    names = [options.only] if options.only else list(DIMENSIONS)
-    if options.quick and not options.only:
-        names.remove("caravan")
-    for name in names:
-        rows = experiment(name, steps, repeats, options.seed)
+    chosen = options(__file__, __doc__, quick="2 repeats of 4000 steps, of caravan 200",
+                     only=DIMENSIONS)
+    for name in [chosen.only] if chosen.only else DIMENSIONS:
+        steps, repeats = (STEPS, REPEATS) if not chosen.quick else (
+            200 if name == "caravan" else 4000, 2)
+        rows = experiment(name, steps, repeats, chosen.seed)
         title = "Neal's Gaussian" if name == "neal" else name.capitalize()
         command = f"python -m bench.papers.titsias2019 --only {name}"
-        text = heading(f"{title}, d = {DIMENSIONS[name]}", command) + (
+        text = heading(f"{title}, d = {DIMENSIONS[name]}", command, chosen) + (
             f"\nMeans over {repeats} repeats of {steps:,} steps of warm-up and as many draws; "
             "min ESS / s with its standard deviation. \"Of which the density\": the same number of "
             "evaluations of the compiled density, and of its gradient where the sampler uses it, "
             "alone.\n\n") + table(COLUMNS, rows)
-        if options.quick:
-            print(text)
-        else:
-            write(Path(__file__).parent / "results" / f"{name}.md", text)
+        write(chosen.folder / f"{name}.md", text)
 
 
 if __name__ == "__main__":
