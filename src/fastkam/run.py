@@ -319,7 +319,8 @@ class Members:
         self.chains = []
         for k in indices:
             kernel = result.sampler.build(result.x0[k])
-            chain = ChainState(kernel, result.generator(k), result.x0[k])
+            chain = ChainState(kernel, result.generator(k), result.x0[k],
+                               n_aux=run.target.n_aux)
             chain.keep_history(len(run.snapshots))
             if result.states:
                 chain.restore(result.states[k])

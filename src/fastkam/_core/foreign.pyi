@@ -4,11 +4,18 @@ from typing import Any
 from fastkam._core.target import Target
 
 SIGNATURES: tuple[str, ...]
+ESTIMATOR: str
+ESTIMATOR_TYPES: list[str]
 SIZE_T: set[str]
 
 class CFunctionTarget(Target):
     def __init__(
-        self, function: object, dim: int, user_data: object, thread_safe: bool
+        self,
+        function: object,
+        dim: int,
+        user_data: object,
+        thread_safe: bool,
+        n_aux: int = 0,
     ) -> None: ...
 
 class AddressTarget(Target):

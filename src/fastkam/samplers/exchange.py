@@ -24,6 +24,7 @@ class Coupled(Sampler):
     """What couplings of several samplers have in common."""
 
     KERNEL: ClassVar[str] = "exchange.Exchange"
+    ONE_EVALUATION: ClassVar[bool] = False
 
     def parts(self) -> list[Sampler]:
         """The sampler of each rung, the coldest first."""

@@ -9,6 +9,8 @@ At k = j the search ends. The same search from (y, -q) must end there too, or th
 then a move and its reverse use the same T_eps, and the ratio is exp(r). As |r| is the same from
 both ends at k = j, the searches agree if they find the same at each other k that the first one
 looked at. They are looked at beginning with the longest step, which is the likeliest to differ.
+Where the density is estimated, T_eps takes the noise u to v too, whatever eps: the search from x
+sees v, and the one from y, which takes v back to u, sees u.
 
     log eps_0 <- log eps_0 + g j log 2
     mu, s^2    the mean and the variances of the chain, as in adaptive Metropolis, same gain
@@ -21,7 +23,7 @@ adaptive involutive MCMC. arXiv:2410.18929.
 from libc.math cimport INFINITY, exp, fabs, ldexp, log
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport AGAIN, DECIDE, Chain, Kernel
+from fastkam._core.kernel cimport AGAIN, BACK, DECIDE, SAME, Chain, Kernel
 from fastkam._core.linalg cimport copy
 from fastkam._core.moments cimport learn_scales
 from fastkam._core.rng cimport normals, random_standard_uniform
@@ -94,6 +96,8 @@ cdef class AutoStep(Kernel):
     cdef int look(self, Chain *c, int64_t k) noexcept nogil:
         """Ask for the density where 2^k eps_0 leads, from x or back from the candidate."""
         self.k = k
+        if k != 0 or self.backwards:
+            c.noise[0] = BACK if self.backwards else SAME
         if self.backwards:
             self.shoot(c, &self.y[0], &self.grad_y[0] if self.gradient else NULL)
         else:

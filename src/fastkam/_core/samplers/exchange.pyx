@@ -6,7 +6,9 @@
 q, the reference, is a Gaussian, fitted to the states of all rungs during adaptation, or flat (W =
 log pi). At beta = 0 the rung is drawn from q afresh. The scheme "even-odd" tries the pairs (0, 1),
 (2, 3), ... and (1, 2), (3, 4), ... by turns; "random" one pair of any two rungs. Rungs are moved
-by kernels of any kind, each with its own adaptation; the state of rung 0 is the chain's.
+by kernels of any kind, each with its own adaptation; the state of rung 0 is the chain's. Where pi
+is estimated, all this holds of (x, u), u the noise, and a swap exchanges both. A rung's x alone then
+has another law than pi_r, except at beta = 1, which is the one asked for, and at 0.
 
 The ladder is tuned in rounds, each as long as all before it, so that all neighbours swap equally
 often: the rejection rates add up to the barrier Lambda(beta), and new rungs are put at equal
@@ -29,7 +31,7 @@ from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from fastkam._core.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, Chain, Kernel
+from fastkam._core.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, FRESH, Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, cholesky, copy, log_det_L, solve_L, square
 from fastkam._core.rng cimport integer, normals, random_standard_exponential
 
@@ -203,6 +205,7 @@ cdef class Exchange(Kernel):
                 normals(c.rng, c.d, &self.u[0])
                 copy(c.d, &self.mean[0], p.y)
                 add_Lz(c.d, 1.0, &self.L[0, 0], &self.u[0], p.y)
+                p.noise[0] = FRESH
             else:
                 (<Kernel>self.pointers[r]).propose(p)
             self.E[r] = random_standard_exponential(c.rng)
@@ -220,6 +223,9 @@ cdef class Exchange(Kernel):
         p.x, p.y = &self.x[r, 0], c.y + first * c.d
         p.grad_x, p.grad_y = &self.slope[r, 0], &self.slope_y[first, 0]
         p.logps, p.wanted = &self.level_y[first], c.wanted + first
+        p.n_aux, p.noise = c.n_aux, c.noise + first
+        if c.n_aux:
+            p.u, p.v = c.u + first * c.n_aux, c.v + first * c.n_aux
         p.logp_x, p.logp_y, p.log_q, p.E = (
             self.level[r], self.level_y[first], self.log_q[r], self.E[r])
         p.alpha, p.accepted = self.alpha[r], self.accepted[r]
@@ -232,6 +238,7 @@ cdef class Exchange(Kernel):
         for r in range(self.rungs):
             copy(c.d, c.x, &self.x[r, 0])
             self.logp[r] = c.logp_x
+            copy(c.n_aux, c.u, c.u + self.first[r] * c.n_aux)
             if self.gradient:
                 copy(c.d, c.grad_x, &self.grad[r, 0])
         self.begun = True
@@ -242,6 +249,7 @@ cdef class Exchange(Kernel):
         for r in range(1, self.rungs):
             if self.accepted[r]:
                 copy(c.d, c.y + self.first[r] * c.d, &self.x[r, 0])
+                copy(c.n_aux, c.v + self.first[r] * c.n_aux, c.u + self.first[r] * c.n_aux)
                 self.logp[r] = self.logp_y[r]
                 if self.gradient:
                     copy(c.d, c.grad_y + self.first[r] * c.d, &self.grad[r, 0])
@@ -290,8 +298,11 @@ cdef class Exchange(Kernel):
 
     cdef void swap(self, Chain *c, int a, int b) noexcept nogil:
         cdef Py_ssize_t i
+        cdef double *u = c.u + self.first[a] * c.n_aux
+        cdef double *w = c.u + self.first[b] * c.n_aux
         if self.scheme == COPY:
             copy(c.d, &self.x[b, 0], &self.x[a, 0])
+            copy(c.n_aux, w, u)
             self.logp[a] = self.logp[b]
             if self.gradient:
                 copy(c.d, &self.grad[b, 0], &self.grad[a, 0])
@@ -299,6 +310,8 @@ cdef class Exchange(Kernel):
             for i in range(c.d):
                 self.x[a, i], self.x[b, i] = self.x[b, i], self.x[a, i]
                 self.grad[a, i], self.grad[b, i] = self.grad[b, i], self.grad[a, i]
+            for i in range(c.n_aux):
+                u[i], w[i] = w[i], u[i]
             self.logp[a], self.logp[b] = self.logp[b], self.logp[a]
             self.replica[a], self.replica[b] = self.replica[b], self.replica[a]
         (<Kernel>self.pointers[a]).displaced()
