@@ -40,8 +40,9 @@ def estimator(f, dim, n_aux, correlation, blocks, user_data, thread_safe):
         if is_numba_dispatcher(f):
             from fastkam.interop.numba import NumbaEstimator
 
-            return NumbaEstimator(f, dim, n_aux, **refresh)
-        made = CFunctionTarget(f, dim, user_data, thread_safe, n_aux)
+            made = NumbaEstimator(f, dim, n_aux)
+        else:
+            made = CFunctionTarget(f, dim, user_data, thread_safe, n_aux)
         return ForeignEstimator(made, **refresh)
     if not callable(f):
         raise TypeError(f"f must be a function or a pointer, not {f!r}")

@@ -322,7 +322,10 @@ def target_of(sampler, target, d, vectorized):
 
 def with_surrogate(target, surrogate):
     """The target behind a surrogate."""
-    cheap = as_target(surrogate, target.dim)
+    try:
+        cheap = as_target(surrogate, target.dim)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"surrogate: {error}") from None
     if cheap.is_estimate:
         raise ValueError(f"surrogate must be a known density, not the estimate {cheap!r}")
     return SurrogateTarget(target, cheap)

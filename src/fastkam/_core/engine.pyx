@@ -14,7 +14,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from fastkam._core.kernel cimport (
-    AGAIN, BACK, DECIDED, FATAL, FRESH, FURTHER, MOVED, SAME, SPENT, Chain, Kernel,
+    AGAIN, DECIDED, FATAL, FRESH, FURTHER, HELD, MOVED, SAME, SPENT, Chain, Kernel,
 )
 from fastkam._core.linalg cimport all_finite, copy
 from fastkam._core.noise cimport refresh_noise
@@ -166,11 +166,12 @@ cdef class ChainState:
     def place(self, x, noise=None, double logp=np.nan):
         """Stand at x (d,) as a new chain does, with the kernel as it is.
 
-        Where the density is estimated: with the noise (n_aux,) and the estimate made with it.
+        Where the density is estimated: with the noise (n_aux,), or that of each of the kernel's
+        states (width, n_aux), and the estimate made with it.
         """
         np.asarray(self.x)[:] = x
         if noise is not None:
-            np.asarray(self.u)[0] = noise
+            np.asarray(self.u)[:] = noise
         self.c.logp_x = logp
         self.c.t = self.c.accepted = 0
         self.pending = self.frozen = False
@@ -263,7 +264,7 @@ cdef class ChainState:
                 with gil:
                     raise TypeError(f"{type(self.kernel).__name__} makes several evaluations a "
                                     "step and does not say which noise each takes")
-            if c.noise[row] != BACK:
+            if c.noise[row] != HELD:
                 c.noise[row] = SPENT
         return 0
 
@@ -590,7 +591,7 @@ cdef class Group:
                     c = &(<ChainState>self.pointers[k]).c
                     rc = target.noisy(
                         target.dim, &self.points[i, 0], target.n_aux,
-                        (c.u if c.noise[row] == BACK else c.v) + row * c.n_aux,
+                        (c.u if c.noise[row] == HELD else c.v) + row * c.n_aux,
                         &self.values[i], target.data)
                 elif self.gradient:
                     rc = target.logp_grad(target.dim, &self.points[i, 0], &self.gradients[i, 0],

@@ -80,6 +80,15 @@ cdef class ForeignEstimator(Target):
         self.c.logp, self.c.logp_grad, self.c.batch, self.c.hvp = NULL, NULL, NULL, NULL
         self.refresh.correlation, self.refresh.blocks = correlation, blocks
 
+    def __reduce__(self):
+        if self.recipe is not None:
+            return self.recipe, ()
+        refresh = {"correlation": self.refresh.correlation, "blocks": self.refresh.blocks}
+        return partial(ForeignEstimator, **refresh), (self.owner,)
+
+    def fault(self, rc, x):
+        return self.owner.fault(rc, x)
+
 
 cdef class SurrogateTarget(Target):
     """A target with a cheap density that stands in for it, for delayed acceptance."""

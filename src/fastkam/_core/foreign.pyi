@@ -20,7 +20,14 @@ class CFunctionTarget(Target):
 
 class AddressTarget(Target):
     def __init__(
-        self, dim: int, logp: int, logp_grad: int = 0, data: int = 0, owner: object = None
+        self,
+        dim: int,
+        logp: int,
+        logp_grad: int = 0,
+        data: int = 0,
+        owner: object = None,
+        noisy: int = 0,
+        n_aux: int = 0,
     ) -> None: ...
 
 class CapsuleTarget(Target):

@@ -116,21 +116,25 @@ cdef class AddressTarget(Target):
     Parameters
     ----------
     dim : int
-    logp, logp_grad : int
-        Addresses of an fk_logp_fn and an fk_logp_grad_fn; 0 where the ability is absent.
+    logp, logp_grad, noisy : int
+        Addresses of an fk_logp_fn, an fk_logp_grad_fn and an fk_noisy_fn; 0 where the ability is
+        absent.
     data : int
         What they receive as `data`.
     owner : object
         Kept alive with the target: whatever the addresses point into.
+    n_aux : int
+        How many standard normals `noisy` takes.
     """
 
     def __init__(self, size_t dim, uintptr_t logp, uintptr_t logp_grad=0, uintptr_t data=0,
-                 owner=None):
+                 owner=None, uintptr_t noisy=0, size_t n_aux=0):
         self.kind = "compiled function"
         self.owner = owner
         self.c.dim = dim
         self.c.logp = <fk_logp_fn><void *>logp
         self.c.logp_grad = <fk_logp_grad_fn><void *>logp_grad
+        self.c.noisy, self.c.n_aux = <fk_noisy_fn><void *>noisy, n_aux
         self.c.data = <void *>data
 
 

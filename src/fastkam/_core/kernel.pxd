@@ -43,7 +43,7 @@ cdef enum:                      # the noise of an evaluation
     FURTHER = 1                 # v from v, in that way
     FRESH = 2                   # v ~ N(0, I)
     SAME = 3                    # v as it is
-    BACK = 4                    # u in place of v
+    HELD = 4                    # u in place of v
     SPENT = 5                   # v has been made and used: at AGAIN the kernel says which comes next
 
 cdef class Kernel:

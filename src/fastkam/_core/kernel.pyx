@@ -19,8 +19,8 @@ call to the next is a field.
 A density that is estimated is a known function of (x, u), u its noise, N(0, I) beforehand. The
 chain is one in (x, u): a step moves u to v by a kernel that is reversible for N(0, I), and that is
 right for any sampler of one evaluation a step. One of several says at each AGAIN which `noise` the
-next evaluation takes, so that the step as a whole remains reversible: tries one after another move
-the noise on (FURTHER), points on the way to y share v (SAME), those on the way back have u (BACK).
+next evaluation takes, so that the step as a whole is right: tries one after another move the noise
+on (FURTHER); one that must see a smooth density holds it (HELD), and moves it in a step of its own.
 
 The draws of a step come from the chain's generator in this order: those of propose, one
 exponential variate for the decision, those of noise, those of consider, those of noise again where

@@ -1,5 +1,6 @@
 """Samplers that must fail where the density is estimated, or where a surrogate goes before it."""
 from fastkam._core.kernel cimport SAME, Chain
+from fastkam._core.linalg cimport copy
 from fastkam._core.rng cimport normals
 from fastkam._core.samplers.autorwm cimport AutoStepRandomWalk
 from fastkam._core.samplers.delayed cimport DelayedAcceptance
@@ -35,12 +36,12 @@ cdef class OneNoiseForTwoTries(DelayedRejectionAdaptiveMetropolis):
         return answer
 
 
-cdef class OneNoiseBothWays(AutoStepRandomWalk):
-    """A search for the step size that sees the noise of y on its way back too."""
-    cdef int consider(self, Chain *c) except -1 nogil:
-        cdef int answer = AutoStepRandomWalk.consider(self, c)
-        c.noise[0] = SAME
-        return answer
+cdef class NoiseAlwaysTaken(AutoStepRandomWalk):
+    """A search for the step size that begins with new noise, whatever the estimate with it."""
+    cdef int move_noise(self, Chain *c) except -1 nogil:
+        c.logp_x = c.logp_y
+        copy(c.n_aux, c.v, c.u)
+        return AutoStepRandomWalk.move_noise(self, c)
 
 
 cdef class WithoutCorrection(DelayedAcceptance):

@@ -338,6 +338,10 @@ cdef class Exchange(Kernel):
             if (<Kernel>self.pointers[r]).considers and not self.is_reference(r):
                 answer = (<Kernel>self.pointers[r]).consider(p)
             self.E[r], self.log_q[r] = p.E, p.log_q
+            if p.logp_x != self.level[r]:       # the kernel has moved the noise at x
+                self.level[r], self.logp[r] = p.logp_x, self.logp_y[r]
+                if r == 0:
+                    c.logp_x = self.logp[0]
             if answer == FATAL:
                 c.code = p.code
                 return FATAL
