@@ -93,9 +93,9 @@ def small(name):
     return SAMPLERS[name](**SMALL.get(name, {}))
 
 
-def check(sampler, target, replicates=20_000, seed=1):
-    steps = getattr(getattr(sampler, "sampler", sampler), "cycle", 2)
-    return invariance(sampler, target, steps=steps, replicates=replicates, tune=1000, seed=seed)
+def check(sampler, target, steps=2, replicates=10_000, seed=1):
+    cycle = getattr(getattr(sampler, "sampler", sampler), "cycle", 1)
+    return invariance(sampler, target, steps=max(steps, cycle), replicates=replicates, tune=1000, seed=seed)
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -115,7 +115,7 @@ def test_other_noise(name, refresh):
 @pytest.mark.parametrize("refresh", REFRESH)
 def test_a_single_step_is_reversible(refresh):
     for name in ("rwm", "dram"):
-        found = invariance(name, Banana(**REFRESH[refresh]), steps=1, replicates=20_000, seed=3,
+        found = invariance(name, Banana(**REFRESH[refresh]), steps=1, replicates=10_000, seed=3,
                            reversible=True)
         assert found.p_value > FALSE_ALARM, found
 
@@ -144,7 +144,7 @@ class WithoutCorrection(DelayedAcceptance):
     "sampler", [EstimateRepeated(), RootForgotten(), OneNoiseForTwoTries(), NoiseAlwaysTaken()],
     ids=lambda sampler: type(sampler).__name__)
 def test_a_mistake_with_the_noise_is_caught(sampler):
-    found = check(sampler, Banana(), replicates=40_000, seed=4)
+    found = check(sampler, Banana(blocks=3), steps=8, replicates=20_000, seed=4)
     assert found.p_value < FALSE_ALARM, found
 
 
@@ -191,7 +191,7 @@ def coupled(sampler, replicates, seed, reference=None, **refresh):
 @pytest.mark.parametrize("sampler", COUPLINGS, ids=["flat", "random", "reference", "scout"])
 def test_couplings(sampler, refresh):
     reference = (0.5, 9.0) if isinstance(getattr(sampler, "reference", ""), tuple) else None
-    found = coupled(sampler, 10_000, seed=5, reference=reference, **refresh)
+    found = coupled(sampler, 6_000, seed=5, reference=reference, **refresh)
     assert found.p_value > FALSE_ALARM, found
 
 
@@ -222,5 +222,5 @@ def test_a_surrogate_before_an_estimate(refresh):
 
 
 def test_a_second_stage_without_correction_is_caught():
-    found = check(WithoutCorrection(sampler=RandomWalk()), Surrogated(KnownBanana()), seed=9)
+    found = check(WithoutCorrection(sampler=RandomWalk()), Surrogated(KnownBanana()), replicates=20_000, seed=9)
     assert found.p_value < FALSE_ALARM, found
