@@ -12,6 +12,7 @@ from fastkam._core.estimator import ForeignEstimator, PythonEstimator
 from fastkam._core.foreign import CFunctionTarget
 from fastkam._core.target import Target
 from fastkam.errors import check_array, check_integer, check_number
+from fastkam.recipe import TargetRecipe
 
 # standard deviations of the log of an estimate with which a chain is most efficient for its work
 USEFUL = 0.92, 1.5
@@ -21,18 +22,20 @@ def estimator(f, dim, n_aux, correlation, blocks, user_data, thread_safe):
     """The target of `Target.from_estimator`, which describes the arguments."""
     from fastkam.sample import is_numba_dispatcher, is_pointer
 
-    refresh = {"correlation": check_number("correlation", correlation, least=0, below=1),
-               "blocks": check_integer("blocks", blocks, least=1)}
+    correlation = check_number("correlation", correlation, least=0, below=1)
+    blocks = check_integer("blocks", blocks, least=1)
     if correlation > 0 and blocks > 1:
         raise ValueError(f"correlation and blocks exclude each other, not {correlation!r} and "
                          f"{blocks!r}")
     if n_aux is not None:
         n_aux = check_integer("n_aux", n_aux, least=1)
+    if isinstance(f, TargetRecipe):
+        raise TypeError(f"f must be an estimator, and a recipe make the whole target, not {f!r}")
     if hasattr(f, "__fk_target__"):
         made = f if isinstance(f, Target) else Target.from_capsule(f)
         check_foreign(made, f, dim, n_aux)
         check_blocks(blocks, made.n_aux)
-        return ForeignEstimator(made, **refresh)
+        return ForeignEstimator(made, correlation=correlation, blocks=blocks)
     if is_numba_dispatcher(f) or is_pointer(f):
         if n_aux is None:
             raise ValueError(f"n_aux must be given for a compiled estimator: {f!r}")
@@ -43,7 +46,7 @@ def estimator(f, dim, n_aux, correlation, blocks, user_data, thread_safe):
             made = NumbaEstimator(f, dim, n_aux)
         else:
             made = CFunctionTarget(f, dim, user_data, thread_safe, n_aux)
-        return ForeignEstimator(made, **refresh)
+        return ForeignEstimator(made, correlation=correlation, blocks=blocks)
     if not callable(f):
         raise TypeError(f"f must be a function or a pointer, not {f!r}")
     if user_data is not None:
@@ -53,7 +56,7 @@ def estimator(f, dim, n_aux, correlation, blocks, user_data, thread_safe):
                          "rng) draws cannot be drawn in part")
     if n_aux is not None:
         check_blocks(blocks, n_aux)
-    return PythonEstimator(f, dim, n_aux, **refresh)
+    return PythonEstimator(f, dim, n_aux, correlation=correlation, blocks=blocks)
 
 
 def check_foreign(made, f, dim, n_aux):
@@ -118,14 +121,15 @@ class NoiseCheck:
         what = "log estimate" if self.what == "estimate" else "difference of two log estimates"
         if self.zeros:
             return f"{self.zeros} of {self.n} estimates are 0: the {what} has no variance"
+        low, high = self.useful
         advice = {
             "low": "fewer terms in an estimate would do as well, for less work",
             "useful": "this is where a chain is most efficient for its work",
             "high": "chains will stick: more terms in an estimate are needed, or correlated noise",
         }[self.verdict]
-        low, high = self.useful
         return (f"the variance of the {what} is {self.variance:.3g} +- {self.variance_error:.2g}, "
-                f"its standard deviation {self.sd:.3g}; {low:.2f} to {high:.2f} is useful: {advice}")
+                f"its standard deviation {self.sd:.3g}; {low:.2f} to {high:.2f} is useful: "
+                f"{advice}")
 
 
 def check_noise(target: Target, x: ArrayLike, n: int = 1000, *, seed: Any = None) -> NoiseCheck:
@@ -133,9 +137,9 @@ def check_noise(target: Target, x: ArrayLike, n: int = 1000, *, seed: Any = None
 
     The work of an estimate and its variance are traded against each other. Where all noise is drawn
     anew at each step, a standard deviation of the log estimate of 0.92 (Pitt et al.) to 1.5 (Doucet
-    et al.) is best, at a point where the density is high. Where it is correlated, what counts is the
-    difference of two estimates: its standard deviation should be sqrt(2) times as large, which is
-    that of the difference in the first case.
+    et al.) is best, at a point where the density is high. Where a part of it is kept, what counts
+    is the difference of two estimates: its standard deviation should be sqrt(2) times as large,
+    which is that of the difference in the first case.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import densities
 import numpy as np
 import pytest
-from densities import D, DOUBLES, assert_same
+from densities import DOUBLES, D, assert_same
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS, DelayedAcceptance
@@ -165,7 +165,7 @@ def test_numba():
             raise ValueError
         return 0.0
 
-    with pytest.raises(fk.SamplingError, match="the numba estimator .* raised"):
+    with pytest.raises(fk.SamplingError, match=r"the numba estimator .* raised"):
         fk.sample(fk.Target.from_estimator(raising, D, 1), np.ones(D), draws=200, **OPTIONS)
 
 
@@ -225,19 +225,38 @@ def test_what_else_an_estimate_cannot_do():
         target.logp(np.ones(D))
     with pytest.raises(ValueError, match=r"u must have shape \(4,\), not \(3,\)"):
         target.estimate(np.ones(D), np.ones(3))
+    with pytest.raises(TypeError, match="a recipe make the whole target"):
+        fk.Target.from_estimator(fk.TargetRecipe("a:b"), D)
     with pytest.raises(TypeError, match="has no estimate"):
         fk.as_target(densities.python, D).estimate(np.ones(D), np.ones(3))
     assert isinstance(fk.choose_sampler(target, np.ones(D)).sampler, SAMPLERS["ram"])
 
 
+class SecondEstimate(fk.RandomWalk):
+    KERNEL = "broken_noisy.SecondEstimate"
+
+
+def test_a_sampler_of_several_evaluations_must_say_which_noise_they_take():
+    with pytest.raises(fk.SamplingError, match=r"SecondEstimate .* does not say which noise"):
+        fk.sample(noisy(), np.ones(D), sampler=SecondEstimate())
+    with pytest.raises(fk.SamplingError, match="SecondEstimate makes several evaluations a step"):
+        fk.sample(densities.python, np.ones(D), sampler=SecondEstimate(), surrogate=cheap)
+
+
+def test_a_chain_that_noise_holds_is_warned_of():
+    target = fk.Target.from_estimator(lambda x, u: 100 * u[0], 1, 1)
+    with pytest.warns(fk.SamplingWarning, match=r"less noisy \(see fastkam\.check_noise\)"):
+        fk.sample(target, [0.0], draws=500, **OPTIONS)
+
+
 def test_resuming_with_another_kind_of_target():
     part = fk.sample(noisy(), np.ones(D), draws=10, **OPTIONS)
-    with pytest.raises(ValueError, match="target takes 0 numbers of noise, but .* took 4"):
+    with pytest.raises(ValueError, match=r"target takes 0 numbers of noise, but .* took 4"):
         part.resume(5, target=densities.python)
-    with pytest.raises(ValueError, match="target takes 3 numbers of noise, but .* took 4"):
+    with pytest.raises(ValueError, match=r"target takes 3 numbers of noise, but .* took 4"):
         part.resume(5, target=fk.Target.from_estimator(estimate, D, 3))
     part = fk.sample(densities.python, np.ones(D), draws=10, **OPTIONS)
-    with pytest.raises(ValueError, match="target takes 4 numbers of noise, but .* took 0"):
+    with pytest.raises(ValueError, match=r"target takes 4 numbers of noise, but .* took 0"):
         part.resume(5, target=noisy())
 
 
@@ -255,7 +274,7 @@ def test_the_search_for_a_start():
 
 
 def test_check_noise():
-    """Of exp(s z - s^2 / 2): variance s^2; of a difference with correlation rho, 2 s^2 (1 - rho)."""
+    """Of exp(s z): variance s^2; of a difference with correlation rho, 2 s^2 (1 - rho)."""
     def f(x, u):
         return x[0] * u.mean() * math.sqrt(K)
 
@@ -275,7 +294,7 @@ def test_check_noise():
 
 
 def test_what_check_noise_refuses():
-    with pytest.raises(TypeError, match="target must be made by Target.from_estimator"):
+    with pytest.raises(TypeError, match=r"target must be made by Target\.from_estimator"):
         fk.check_noise(densities.python, np.ones(D))
     with pytest.raises(ValueError, match=r"x must have shape \(2,\)"):
         fk.check_noise(noisy(), np.ones(3))
@@ -356,7 +375,7 @@ def test_samplers_that_refuse_a_surrogate(name, says):
 def test_surrogates_that_are_refused():
     with pytest.raises(ValueError, match="surrogate must be a known density, not the estimate"):
         fk.sample(densities.python, np.ones(D), surrogate=noisy())
-    with pytest.raises(ValueError, match=r"surrogate must be finite where .* -inf at x = \[1. 1.\]"):
+    with pytest.raises(ValueError, match=r"surrogate must be finite .* -inf at x = \[1. 1.\]"):
         fk.sample(densities.python, np.ones(D), surrogate=lambda x: -np.inf)
     with pytest.raises(TypeError, match="surrogate: target must be a function"):
         fk.sample(densities.python, np.ones(D), surrogate=3)

@@ -93,9 +93,10 @@ def small(name):
     return SAMPLERS[name](**SMALL.get(name, {}))
 
 
-def check(sampler, target, steps=2, replicates=10_000, seed=1):
+def check(sampler, target, steps=2, replicates=7_000, seed=1):
     cycle = getattr(getattr(sampler, "sampler", sampler), "cycle", 1)
-    return invariance(sampler, target, steps=max(steps, cycle), replicates=replicates, tune=1000, seed=seed)
+    return invariance(sampler, target, steps=max(steps, cycle), replicates=replicates, tune=1000,
+                      seed=seed)
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -140,12 +141,64 @@ class WithoutCorrection(DelayedAcceptance):
     KERNEL = "broken_noisy.WithoutCorrection"
 
 
+# as large as it takes to see the smallest of these mistakes
+MISTAKES = {"steps": 8, "replicates": 20_000, "seed": 4}
+
+
+@pytest.mark.parametrize("name", ["rwm", "dram", "autorwm"])
+def test_there_is_no_such_mistake(name):
+    found = check(small(name), Banana(blocks=3), **MISTAKES)
+    assert found.p_value > FALSE_ALARM, found
+
+
 @pytest.mark.parametrize(
     "sampler", [EstimateRepeated(), RootForgotten(), OneNoiseForTwoTries(), NoiseAlwaysTaken()],
     ids=lambda sampler: type(sampler).__name__)
 def test_a_mistake_with_the_noise_is_caught(sampler):
-    found = check(sampler, Banana(blocks=3), steps=8, replicates=20_000, seed=4)
+    found = check(sampler, Banana(blocks=3), **MISTAKES)
     assert found.p_value < FALSE_ALARM, found
+
+
+# ---- a model with a known posterior ----
+
+Y = np.random.default_rng(10).normal(0.5, math.sqrt(2.0), 10)
+N = 6
+
+
+def random_effects(x, u):
+    """y_i ~ N(theta + b_i, 1), b_i ~ N(0, 1), theta ~ N(0, 10), with N points for each integral."""
+    residual = Y[:, None] - x[0] - u.reshape(len(Y), N)
+    return np.log(np.exp(-0.5 * residual**2).mean(axis=1)).sum() - x[0] ** 2 / 20
+
+
+def deviations(sampler, target, draws, seed):
+    """Of the posterior's mean and variance from the truth, in standard errors."""
+    result = fk.sample(target, [0.0], sampler=sampler, draws=draws, tune=500, seed=seed)
+    precision = len(Y) / 2 + 1 / 10
+    x = result.draws[:, :, :1] - Y.sum() / 2 / precision
+    table = fk.diagnostics.summary(np.concatenate([x, x**2], axis=2), ["mean", "variance"])
+    return (table["mean"] - [0, 1 / precision]) / table["mcse_mean"]
+
+
+FORMS = {
+    **{name: lambda options=options: fk.Target.from_estimator(
+        random_effects, 1, len(Y) * N, **options)
+       for name, options in {"fresh": {}, "correlated": {"correlation": 0.9},
+                             "block": {"blocks": len(Y)}}.items()},
+    "generator": lambda: fk.Target.from_estimator(
+        lambda x, rng: random_effects(x, rng.standard_normal(len(Y) * N)), 1),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_random_effects(form):
+    """2 numbers within 4.1 errors each: a false alarm in 1e-4."""
+    assert (np.abs(deviations("ram", FORMS[form](), 4000, seed=11)) < 4.1).all()
+
+
+def test_estimates_made_again_spoil_the_posterior():
+    sampler = EstimateRepeated(cov=2.0)
+    assert (np.abs(deviations(sampler, FORMS["fresh"](), 4000, seed=12)) > 4.1).any()
 
 
 # ---- couplings ----
@@ -222,5 +275,6 @@ def test_a_surrogate_before_an_estimate(refresh):
 
 
 def test_a_second_stage_without_correction_is_caught():
-    found = check(WithoutCorrection(sampler=RandomWalk()), Surrogated(KnownBanana()), replicates=20_000, seed=9)
+    sampler = WithoutCorrection(sampler=RandomWalk())
+    found = check(sampler, Surrogated(KnownBanana()), replicates=20_000, seed=9)
     assert found.p_value < FALSE_ALARM, found

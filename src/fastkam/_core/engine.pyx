@@ -426,7 +426,7 @@ cdef class Group:
             s.c.target = &target.c
             s.c.surrogate = NULL if target.surrogate is None else &target.surrogate.c
             s.refresh = target.refresh
-            if s.c.n_aux != (target.c.n_aux if self.noisy else 0):
+            if s.c.n_aux != target.n_aux:
                 raise ValueError(f"the chain has room for {s.c.n_aux} numbers of noise, and "
                                  f"{target!r} takes {target.n_aux}")
             # proposals stand together, for the batch call

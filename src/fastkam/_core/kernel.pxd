@@ -16,7 +16,7 @@ cdef struct Chain:              # all that a kernel may touch
     double *grad_y              # (d,) there, the first of `width` rows
     double *logps               # (width,) log pi at each row of y; logp_y is the first of them
     signed char *wanted         # (width,) which rows are to be evaluated
-    Py_ssize_t n_aux            # numbers of noise that an estimated density takes; 0 for a known one
+    Py_ssize_t n_aux            # numbers of noise that an estimate takes; 0 for a known density
     double *u                   # (width, n_aux) noise at x, the first row; others are the kernel's
     double *v                   # (width, n_aux) noise at each row of y
     signed char *noise          # (width,) which noise the evaluation of each row takes
@@ -44,7 +44,7 @@ cdef enum:                      # the noise of an evaluation
     FRESH = 2                   # v ~ N(0, I)
     SAME = 3                    # v as it is
     HELD = 4                    # u in place of v
-    SPENT = 5                   # v has been made and used: at AGAIN the kernel says which comes next
+    SPENT = 5                   # v has been used: at AGAIN the kernel says which comes next
 
 cdef class Kernel:
     cdef readonly Py_ssize_t d

@@ -4,8 +4,7 @@
     correlated   v = rho u + sqrt(1 - rho^2) xi,   xi ~ N(0, I)
     block        v = u but for one block of its elements, chosen at random, which is drawn anew
 
-Each is reversible with respect to N(0, I), and the inverse of itself at fixed xi, or block: given
-the variates that the way back would draw, it leads from v to u.
+Each is reversible with respect to N(0, I).
 
 Andrieu, C. and Roberts, G. O. (2009). The pseudo-marginal approach for efficient Monte Carlo
 computations. Annals of Statistics 37, 697-725. Deligiannidis, G., Doucet, A. and Pitt, M. K.

@@ -65,4 +65,5 @@ def as_sampler(sampler: Sampler | str) -> Sampler:
     raise ValueError(f"sampler must be a Sampler or one of {names}, not {sampler!r}")
 
 
-__all__ = ["SAMPLERS", "DelayedAcceptance", "Sampler", "as_sampler", *(cls.__name__ for cls in SAMPLERS.values())]
+__all__ = ["SAMPLERS", "DelayedAcceptance", "Sampler", "as_sampler",
+           *(cls.__name__ for cls in SAMPLERS.values())]

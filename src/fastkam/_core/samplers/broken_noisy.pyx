@@ -1,5 +1,5 @@
 """Samplers that must fail where the density is estimated, or where a surrogate goes before it."""
-from fastkam._core.kernel cimport SAME, Chain
+from fastkam._core.kernel cimport AGAIN, SAME, Chain
 from fastkam._core.linalg cimport copy
 from fastkam._core.rng cimport normals
 from fastkam._core.samplers.autorwm cimport AutoStepRandomWalk
@@ -26,6 +26,16 @@ cdef class RootForgotten(RandomWalk):
             c.v[i] = rho * c.u[i] + (1 - rho) * c.v[i]
         c.noise[0] = SAME
         return RandomWalk.propose(self, c)
+
+
+cdef class SecondEstimate(RandomWalk):
+    """A random walk that asks for another estimate, and does not say with which noise."""
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.considers = True
+
+    cdef int consider(self, Chain *c) except -1 nogil:
+        return AGAIN
 
 
 cdef class OneNoiseForTwoTries(DelayedRejectionAdaptiveMetropolis):

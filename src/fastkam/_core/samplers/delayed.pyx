@@ -1,11 +1,11 @@
-"""Delayed acceptance: any sampler of one evaluation a step, behind a cheap surrogate s of the density.
+"""Delayed acceptance: any sampler of one evaluation a step, behind a surrogate s of the density.
 
     y ~ q(. | x), as the sampler proposes it
-    alpha_1 = min(1, s(y) q(x|y) / (s(x) q(y|x)))               or y is rejected, pi(y) not asked for
-    alpha_2 = min(1, pi(y) s(x) / (pi(x) s(y)))                 accepted with both
+    alpha_1 = min(1, s(y) q(x|y) / (s(x) q(y|x)))           else rejected, pi(y) not asked for
+    alpha_2 = min(1, pi(y) s(x) / (pi(x) s(y)))             accepted with both
 
-The sampler learns from alpha_2 where y has come so far, and from 0 where it has not: from neither is
-alpha_1 left out, since y comes so far with probability alpha_1, and the mean is alpha_1 alpha_2.
+The sampler learns from alpha_2 where y has come so far, and from 0 where it has not: the mean of
+that is alpha_1 alpha_2, the probability of acceptance, which is not known where y is rejected by s.
 pi may be an estimate, whose noise is drawn for the second stage only.
 
 Christen, J. A. and Fox, C. (2005). Markov chain Monte Carlo using an approximation. Journal of

@@ -7,8 +7,8 @@ q, the reference, is a Gaussian, fitted to the states of all rungs during adapta
 log pi). At beta = 0 the rung is drawn from q afresh. The scheme "even-odd" tries the pairs (0, 1),
 (2, 3), ... and (1, 2), (3, 4), ... by turns; "random" one pair of any two rungs. Rungs are moved
 by kernels of any kind, each with its own adaptation; the state of rung 0 is the chain's. Where pi
-is estimated, all this holds of (x, u), u the noise, and a swap exchanges both. A rung's x alone then
-has another law than pi_r, except at beta = 1, which is the one asked for, and at 0.
+is estimated, all this holds of (x, u), u the noise, and a swap exchanges both. A rung's x alone
+then has another law than pi_r, except at beta = 1, which is the one asked for, and at 0.
 
 The ladder is tuned in rounds, each as long as all before it, so that all neighbours swap equally
 often: the rejection rates add up to the barrier Lambda(beta), and new rungs are put at equal
@@ -338,7 +338,7 @@ cdef class Exchange(Kernel):
             if (<Kernel>self.pointers[r]).considers and not self.is_reference(r):
                 answer = (<Kernel>self.pointers[r]).consider(p)
             self.E[r], self.log_q[r] = p.E, p.log_q
-            if p.logp_x != self.level[r]:       # the kernel has moved the noise at x
+            if c.n_aux and p.logp_x != self.level[r]:   # the kernel has moved the noise at x
                 self.level[r], self.logp[r] = p.logp_x, self.logp_y[r]
                 if r == 0:
                     c.logp_x = self.logp[0]
