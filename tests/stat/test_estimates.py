@@ -93,7 +93,7 @@ def small(name):
     return SAMPLERS[name](**SMALL.get(name, {}))
 
 
-def check(sampler, target, steps=2, replicates=7_000, seed=1):
+def check(sampler, target, steps=2, replicates=5_000, seed=1):
     cycle = getattr(getattr(sampler, "sampler", sampler), "cycle", 1)
     return invariance(sampler, target, steps=max(steps, cycle), replicates=replicates, tune=1000,
                       seed=seed)
@@ -141,22 +141,20 @@ class WithoutCorrection(DelayedAcceptance):
     KERNEL = "broken_noisy.WithoutCorrection"
 
 
-# as large as it takes to see the smallest of these mistakes
-MISTAKES = {"steps": 8, "replicates": 20_000, "seed": 4}
-
-
-@pytest.mark.parametrize("name", ["rwm", "dram", "autorwm"])
-def test_there_is_no_such_mistake(name):
-    found = check(small(name), Banana(blocks=3), **MISTAKES)
-    assert found.p_value > FALSE_ALARM, found
-
-
 @pytest.mark.parametrize(
-    "sampler", [EstimateRepeated(), RootForgotten(), OneNoiseForTwoTries(), NoiseAlwaysTaken()],
+    "sampler", [EstimateRepeated(), RootForgotten(), NoiseAlwaysTaken()],
     ids=lambda sampler: type(sampler).__name__)
 def test_a_mistake_with_the_noise_is_caught(sampler):
-    found = check(sampler, Banana(blocks=3), **MISTAKES)
+    found = check(sampler, Banana(), seed=4)
     assert found.p_value < FALSE_ALARM, found
+
+
+@pytest.mark.parametrize("sampler", [DelayedRejectionAdaptiveMetropolis(), OneNoiseForTwoTries()],
+                         ids=["right", "wrong"])
+def test_the_noise_of_a_second_try(sampler):
+    """A small mistake, which takes more to be seen."""
+    found = check(sampler, Banana(blocks=3), steps=8, replicates=20_000, seed=4)
+    assert (found.p_value < FALSE_ALARM) == isinstance(sampler, OneNoiseForTwoTries), found
 
 
 # ---- a model with a known posterior ----
@@ -244,14 +242,14 @@ def coupled(sampler, replicates, seed, reference=None, **refresh):
 @pytest.mark.parametrize("sampler", COUPLINGS, ids=["flat", "random", "reference", "scout"])
 def test_couplings(sampler, refresh):
     reference = (0.5, 9.0) if isinstance(getattr(sampler, "reference", ""), tuple) else None
-    found = coupled(sampler, 6_000, seed=5, reference=reference, **refresh)
+    found = coupled(sampler, 4_000, seed=5, reference=reference, **refresh)
     assert found.p_value > FALSE_ALARM, found
 
 
 def test_a_swap_that_copies_is_caught():
     sampler = fk.ParallelTempering(reference="flat", rungs=3, ladder=[1.0, 0.5, 0.2],
                                    scheme="copy", sampler=fk.RandomWalk(cov=0.01))
-    found = coupled(sampler, 30_000, seed=6)
+    found = coupled(sampler, 15_000, seed=6)
     assert found.p_value < FALSE_ALARM, found
 
 
@@ -276,5 +274,5 @@ def test_a_surrogate_before_an_estimate(refresh):
 
 def test_a_second_stage_without_correction_is_caught():
     sampler = WithoutCorrection(sampler=RandomWalk())
-    found = check(sampler, Surrogated(KnownBanana()), replicates=20_000, seed=9)
+    found = check(sampler, Surrogated(KnownBanana()), seed=9)
     assert found.p_value < FALSE_ALARM, found
