@@ -211,6 +211,7 @@ def sample(
         chosen = DelayedAcceptance(sampler=chosen)
         target = with_surrogate(target, surrogate)
         check_surrogate(target.surrogate, points)
+    check_stages(chosen, target)
     chosen.check_run(plan, tune)
     plan.compiled(chosen, d, tune)
     chosen.build(points[0])  # refuses parameters that do not fit the dimension
@@ -303,7 +304,8 @@ def resume(
     target = target_of(result.sampler, target, result.d, vectorized)
     if surrogate is not None:
         target = with_surrogate(target, surrogate)
-    check_resumed(result, target)
+    check_stages(result.sampler, target)
+    check_noise_of(result, target)
     return finish(result, target, rows, number_of_threads(threads, target), progress,
                   stop, checkpoint, checkpoint_interval, executor)
 
@@ -321,7 +323,9 @@ def target_of(sampler, target, d, vectorized):
 
 
 def with_surrogate(target, surrogate):
-    """The target behind a surrogate."""
+    """The target behind a surrogate, in place of the one that it may have had."""
+    if target.surrogate is not None:
+        target = target.owner
     try:
         cheap = as_target(surrogate, target.dim)
     except (TypeError, ValueError) as error:
@@ -340,12 +344,16 @@ def check_surrogate(surrogate, points):
                              f"{np.array2string(x, threshold=8)}")
 
 
-def check_resumed(result, target):
-    """Refuse a target of another kind than that of the run."""
-    delayed = isinstance(result.sampler, DelayedAcceptance)
+def check_stages(sampler, target):
+    """Refuse two stages without a surrogate, and a surrogate without them."""
+    delayed = isinstance(sampler, DelayedAcceptance)
     if delayed != (target.surrogate is not None):
-        raise ValueError(f"surrogate must {'' if delayed else 'not '}be given: the run had "
-                         f"{'one' if delayed else 'none'}")
+        raise ValueError(f"surrogate must {'' if delayed else 'not '}be given for a run of "
+                         f"{type(sampler).__name__}")
+
+
+def check_noise_of(result, target):
+    """Refuse a target with other noise than that of the run."""
     for state in result.states:
         k = state["u"].shape[1] if "u" in state else 0
         if k != target.n_aux:

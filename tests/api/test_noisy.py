@@ -318,9 +318,9 @@ def test_a_surrogate_resumes(tmp_path, name):
     for target in (densities.python, noisy(correlation=0.9)):
         whole = fk.sample(target, np.ones(D), draws=60, **options)
         part = fk.sample(target, np.ones(D), draws=23, threads=2, **options)
-        assert_same(part.resume(37), whole)
+        assert_same(part.resume(20).resume(17), whole)
         part.replaced(requested=60).save(tmp_path / "run.fk")
-        with pytest.raises(ValueError, match="surrogate must be given: the run had one"):
+        with pytest.raises(ValueError, match="surrogate must be given for a run of Delayed"):
             fk.resume(tmp_path / "run.fk", target=target)
         assert_same(fk.resume(tmp_path / "run.fk", target=target, surrogate=cheap), whole)
         learnt = type(small(name)).kernel_class().LEARNT
@@ -380,8 +380,14 @@ def test_surrogates_that_are_refused():
     with pytest.raises(TypeError, match="surrogate: target must be a function"):
         fk.sample(densities.python, np.ones(D), surrogate=3)
     part = fk.sample(densities.python, np.ones(D), draws=5, **OPTIONS)
-    with pytest.raises(ValueError, match="surrogate must not be given: the run had none"):
+    with pytest.raises(ValueError, match="surrogate must not be given for a run of Robust"):
         part.resume(5, surrogate=cheap)
+    delayed = DelayedAcceptance(sampler=SAMPLERS["ram"]())
+    with pytest.raises(ValueError, match="surrogate must be given for a run of DelayedAcceptance"):
+        fk.sample(densities.python, np.ones(D), sampler=delayed)
+    for coupling in (fk.ParallelTempering, DelayedAcceptance):
+        with pytest.raises(ValueError, match="DelayedAcceptance"):
+            coupling(sampler=delayed)
 
 
 @pytest.mark.parametrize("value", ["raises", np.inf])

@@ -32,6 +32,7 @@ class DelayedAcceptance(Sampler):
 
     sampler: Sampler
     KERNEL: ClassVar[str] = "delayed.DelayedAcceptance"
+    ONE_EVALUATION: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         name = type(self.sampler).__name__

@@ -65,6 +65,9 @@ cdef class DelayedAcceptance(Kernel):
 
     cdef int first_stage(self, Chain *c) except -1 nogil:
         cdef double log_ratio
+        if c.surrogate == NULL:
+            with gil:
+                raise ValueError("the target of DelayedAcceptance must have a surrogate")
         if isnan(self.log_s_x) and (self.ask(c, c.x, &self.log_s_x) or self.log_s_x == -INFINITY):
             self.log_s_x = NAN
             c.code = c.code or NO_SURROGATE
