@@ -13,6 +13,7 @@ from fastkam.bank import CholeskyBank
 from fastkam.choice import choose_sampler
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.gradient import check_gradient
+from fastkam.noise import NoiseCheck, check_noise
 from fastkam.recipe import TargetRecipe
 from fastkam.result import Result, load
 from fastkam.sample import as_target, resume, sample
@@ -73,6 +74,7 @@ __all__ = [
     "GradientAdaptiveRandomWalk",
     "KernelAdaptiveMetropolis",
     "KernelPCAMetropolis",
+    "NoiseCheck",
     "ParallelTempering",
     "RandomWalk",
     "RaoBlackwellisedAdaptiveMetropolis",
@@ -87,6 +89,7 @@ __all__ = [
     "__version__",
     "as_target",
     "check_gradient",
+    "check_noise",
     "choose_sampler",
     "diagnostics",
     "get_include",

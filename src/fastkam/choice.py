@@ -63,6 +63,8 @@ def choose_sampler(target: Any, x0: ArrayLike, *, vectorized: bool = False) -> C
 
     points = np.atleast_2d(real_array("x0", x0))
     made = as_target(target, points.shape[1], vectorized=vectorized)
+    if made.is_estimate:
+        return Choice(RobustAdaptiveMetropolis(), "the density is estimated")
     if has_gradient(made, points):
         return Choice(NUTS(), "the density has a gradient")
     return Choice(RobustAdaptiveMetropolis(), "the density has no gradient")

@@ -121,6 +121,10 @@ def differ(gradient: Any, numerical: Any, error: Any, size: Any) -> Any:
 
 def needs_gradient(target: Target, who: str) -> None:
     """Refuse a target without a gradient."""
+    if target.is_estimate:
+        raise ValueError(
+            f"{who} needs the gradient of a known density, and target {target!r} is an estimate, "
+            'which has none: take a sampler without gradients, such as "ram"')
     if not {"logp_grad", "batch"} & set(target.abilities) or getattr(target, "gradient", None) is (
             False):
         raise ValueError(

@@ -94,7 +94,7 @@ class Result:
 
     @property
     def evaluations(self) -> int:
-        """Evaluations of the density, the search for a start apart."""
+        """Evaluations of the density, the search for a start and those of a surrogate apart."""
         return sum(int(state["n_evaluations"]) for state in self.states)
 
     @property
@@ -127,8 +127,8 @@ class Result:
         """
         from fastkam.run import snapshot_steps
 
-        names = self.sampler.kernel_class().LEARNT if self.states else ()
-        fields = {name: np.array([state[f"adaptation.{name}"] for state in self.states])
+        names = [name for name in (self.states or [{}])[0] if name.startswith("adaptation.")]
+        fields = {name.removeprefix("adaptation."): np.array([state[name] for state in self.states])
                   for name in names}
         return {"step": snapshot_steps(self)} | fields
 

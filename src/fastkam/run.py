@@ -250,9 +250,12 @@ def warn_of_stuck_chains(result):
     rates = result.acceptance
     if rates.min() < LEAST_ACCEPTANCE:
         worst = int(rates.argmin())
+        advice = "begin with narrower ones, or tune for longer"
+        if result.target.is_estimate:
+            advice += ", or make estimates less noisy (see fastkam.check_noise)"
         warnings.warn(
             f"chain {worst} accepts {100 * rates[worst]:.2g} % of the proposals of "
-            f"{type(result.sampler).__name__}: begin with narrower ones, or tune for longer",
+            f"{type(result.sampler).__name__}: {advice}",
             SamplingWarning,
             stacklevel=6,
         )
@@ -319,7 +322,8 @@ class Members:
         self.chains = []
         for k in indices:
             kernel = result.sampler.build(result.x0[k])
-            chain = ChainState(kernel, result.generator(k), result.x0[k])
+            chain = ChainState(kernel, result.generator(k), result.x0[k],
+                               n_aux=run.target.n_aux)
             chain.keep_history(len(run.snapshots))
             if result.states:
                 chain.restore(result.states[k])

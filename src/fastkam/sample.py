@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastkam._core.estimator import SurrogateTarget
 from fastkam._core.target import Target
 from fastkam.choice import choose_sampler, log
 from fastkam.errors import check_array, check_integer, check_number, real_array
@@ -23,7 +24,7 @@ from fastkam.progress import Progress
 from fastkam.recipe import TargetRecipe
 from fastkam.result import Result, check_bit_generator, load
 from fastkam.run import Run
-from fastkam.samplers import Sampler, as_sampler
+from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.stop import StopRule, as_stop
 from fastkam.trace import Trace
@@ -111,6 +112,7 @@ def sample(
     checkpoint_interval: float = 60.0,
     executor: Executor | None = None,
     check_gradient: bool = True,
+    surrogate: Any = None,
     bit_generator: str = "PCG64",
 ) -> Result:
     """Draw from a density.
@@ -119,7 +121,8 @@ def sample(
     ----------
     target : callable, pointer, Target or TargetRecipe
         The log density, up to a constant, in any form that `as_target` takes. -inf or NaN means
-        that the point is impossible: it is rejected and counted.
+        that the point is impossible: it is rejected and counted. `Target.from_estimator` makes one
+        of a density that can only be estimated.
     x0 : array (d,) or (chains, d)
         Where the chains start: all at one point, or each at its own. Where the density is not
         finite there, points around it are tried.
@@ -166,6 +169,10 @@ def sample(
     check_gradient : bool
         For samplers that use the gradient: compare it first with finite differences near the first
         starting point, and warn where it is wrong (see `fastkam.check_gradient`).
+    surrogate : callable, pointer, Target or TargetRecipe, optional
+        A cheap log density near the other, up to a constant, in any form that `as_target` takes.
+        Proposals must pass it before `target` is asked, which corrects for it (delayed acceptance):
+        the draws are of `target`. For samplers without gradient and of one evaluation a step.
     bit_generator : str
         A bit generator of numpy.random: PCG64, PCG64DXSM, Philox, SFC64 or MT19937.
 
@@ -200,6 +207,11 @@ def sample(
         sampler = choice.sampler
     chosen, plan, stop = as_sampler(sampler), as_schedule(schedule), as_stop(stop)
     target = target_of(chosen, target, d, vectorized)
+    if surrogate is not None:
+        chosen = DelayedAcceptance(sampler=chosen)
+        target = with_surrogate(target, surrogate)
+        check_surrogate(target.surrogate, points)
+    check_stages(chosen, target)
     chosen.check_run(plan, tune)
     plan.compiled(chosen, d, tune)
     chosen.build(points[0])  # refuses parameters that do not fit the dimension
@@ -244,6 +256,7 @@ def resume(
     draws: int | None = None,
     *,
     target: Any = None,
+    surrogate: Any = None,
     vectorized: bool = False,
     threads: int | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
@@ -262,6 +275,8 @@ def resume(
         How many draws a chain more. Absent: those that are missing from what was asked for.
     target : optional
         The density, as in `sample`; needed where the result comes from a file.
+    surrogate : optional
+        As in `sample`; needed where the result comes from a file and had one.
     vectorized, threads, progress, stop, checkpoint, checkpoint_interval, executor
         As in `sample`.
 
@@ -284,7 +299,13 @@ def resume(
         target = result.target
     if target is None:
         raise ValueError("target must be given: a result from a file does not hold the density")
+    if surrogate is None and result.target is not None:
+        surrogate = result.target.surrogate
     target = target_of(result.sampler, target, result.d, vectorized)
+    if surrogate is not None:
+        target = with_surrogate(target, surrogate)
+    check_stages(result.sampler, target)
+    check_noise_of(result, target)
     return finish(result, target, rows, number_of_threads(threads, target), progress,
                   stop, checkpoint, checkpoint_interval, executor)
 
@@ -299,6 +320,45 @@ def target_of(sampler, target, d, vectorized):
     if gradient:
         needs_gradient(made, type(sampler).__name__)
     return made
+
+
+def with_surrogate(target, surrogate):
+    """The target behind a surrogate, in place of the one that it may have had."""
+    if target.surrogate is not None:
+        target = target.owner
+    try:
+        cheap = as_target(surrogate, target.dim)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"surrogate: {error}") from None
+    if cheap.is_estimate:
+        raise ValueError(f"surrogate must be a known density, not the estimate {cheap!r}")
+    return SurrogateTarget(target, cheap)
+
+
+def check_surrogate(surrogate, points):
+    """Refuse a surrogate by which a chain could not move."""
+    for x in points:
+        value = surrogate.logp(x)
+        if not np.isfinite(value):
+            raise ValueError(f"surrogate must be finite where a chain starts, not {value} at x = "
+                             f"{np.array2string(x, threshold=8)}")
+
+
+def check_stages(sampler, target):
+    """Refuse two stages without a surrogate, and a surrogate without them."""
+    delayed = isinstance(sampler, DelayedAcceptance)
+    if delayed != (target.surrogate is not None):
+        raise ValueError(f"surrogate must {'' if delayed else 'not '}be given for a run of "
+                         f"{type(sampler).__name__}")
+
+
+def check_noise_of(result, target):
+    """Refuse a target with other noise than that of the run."""
+    for state in result.states:
+        k = state["u"].shape[1] if "u" in state else 0
+        if k != target.n_aux:
+            raise ValueError(f"target takes {target.n_aux} numbers of noise, but that of the run "
+                             f"took {k}")
 
 
 def starting_points(x0, chains):

@@ -47,6 +47,7 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
     sampler : str or Sampler
     target : Target
     points : array (n, d)
+        Where the density is estimated, (n, d + n_aux): each point, then its noise.
     steps : int
     seed : int
     state : dict, optional
@@ -58,28 +59,35 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
 
     Returns
     -------
-    ndarray, shape (n, d)
+    ndarray, of the shape of points
     """
     sampler = as_sampler(sampler)
-    kernel = sampler.build(points[0])
+    d = target.dim
+    kernel = sampler.build(points[0, :d])
     first = kernel.state() if state is None else state
-    chain = ChainState(kernel, np.random.PCG64(seed), points[0], beta)
+    chain = ChainState(kernel, np.random.PCG64(seed), points[0, :d], beta, n_aux=target.n_aux)
     frozen = (1.0, 0.0, 0.0, 1.0, 0, 0, 0.0)
-    plan = frozen if schedule is None else schedule.compiled(sampler, points.shape[1], 0)
+    plan = frozen if schedule is None else schedule.compiled(sampler, d, 0)
     group = Group(target.bind(), [chain], plan)
     moved = np.empty_like(points)
     for i, point in enumerate(points):
         kernel.restore(first)
-        chain.place(point)
+        if target.is_estimate:
+            noise = point[d:]
+            chain.place(point[:d], noise, target.estimate(point[:d], noise))
+        else:
+            chain.place(point)
         group.start()
         group.run(steps)
-        moved[i] = chain.position
+        moved[i, :d] = chain.position
+        if target.is_estimate:
+            moved[i, d:] = chain.noise_at_x
     return moved
 
 
 def learnt_state(sampler, target, tune, *, seed):
     """The fields of a kernel after `tune` steps of adaptation from the target's mean."""
-    start = target.sample(1, seed)[0]
+    start = target.sample(1, seed)[0, :target.dim]
     result = sample(target, start, sampler=sampler, draws=1, tune=tune, chains=1, seed=seed,
                     keep_warmup=False, progress=False)
     return {name.removeprefix("kernel."): value for name, value in result.states[0].items()
@@ -145,7 +153,8 @@ def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1
     sampler : str or Sampler
         Learns for `tune` steps; that state is then used for every replicate.
     target : Target
-        With exact draws by ``target.sample(n, seed)``.
+        With exact draws by ``target.sample(n, seed)``; where it is estimated, of points and noise
+        together, (n, d + n_aux).
     steps, replicates, tune, seed : int
     reversible : bool
         Whether the kernel is reversible over `steps` steps; single Metropolis steps are.

@@ -73,12 +73,14 @@ SAMPLE = [
     ("checkpoint_interval", None, "None"),
     ("checkpoint_interval", float("nan"), "nan"),
     ("executor", 4, "4"),
+    ("surrogate", 5, "5"),
+    ("surrogate", "text", "'text'"),
     ("bit_generator", "default_rng", "'default_rng'"),
     ("bit_generator", None, "None"),
     ("bit_generator", ["PCG64"], "['PCG64']"),
 ]
 RESUME = ["target", "draws", "threads", "progress", "stop", "checkpoint", "checkpoint_interval",
-          "executor"]
+          "executor", "surrogate"]
 
 
 def refuses(name, says):

@@ -148,7 +148,7 @@ def test_the_same_seed_gives_the_same_chain_whatever_the_form(
         ({"abi": 7}, TypeError, "abi 7; this version of fastkam knows abi 1"),
         ({"dim": 3}, ValueError, "target has dimension 3, but x0 has 2 coordinates"),
         ({"dim": 0}, ValueError, "dimension 0"),
-        ({"logp": False}, ValueError, "none of logp, logp_grad and batch"),
+        ({"logp": False}, ValueError, "none of logp, logp_grad, batch and noisy"),
     ],
 )
 def test_capsules_that_are_refused(library, options, error, says):

@@ -3,7 +3,7 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.target cimport Target
+from fastkam._core.target cimport Refresh, Target
 
 cdef enum:
     N_KEPT = 5              # offending points kept of each kind
@@ -49,6 +49,10 @@ cdef class ChainState:
     cdef bint frozen
     cdef signed char[::1] status            # (width,) of the last evaluation, see REJECTED
     cdef signed char[::1] wanted
+    cdef double[:, ::1] u                   # (width, n_aux) noise of an estimated density
+    cdef double[:, ::1] v
+    cdef signed char[::1] noise
+    cdef Refresh refresh
     cdef double[::1] logps
     cdef int64_t n_adapted
     cdef int64_t next_adaptation
@@ -57,6 +61,7 @@ cdef class ChainState:
     cdef int64_t[::1] n_rejected            # by kind
     cdef double[:, :, ::1] offending        # (kind, N_KEPT, d)
     cdef int begin(self, const Schedule *schedule) except -1 nogil
+    cdef int draw_noise(self) except -1 nogil
     cdef int judge(self, int row, int rc, double logp) noexcept nogil
     cdef int consider(self) except -1 nogil
     cdef void publish(self) noexcept nogil
@@ -81,6 +86,7 @@ cdef class Group:
     cdef double[::1] some_values
     cdef bint considers                     # what the kernels ask for
     cdef bint gradient
+    cdef bint noisy
     cdef int K
     cdef int width
     cdef int failed                         # the chain at fault, and its row of y

@@ -11,10 +11,13 @@ from libc.math cimport INFINITY, ceil, exp, isfinite, isnan, log, pow
 from libc.limits cimport INT_MIN
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
-from fastkam._core.kernel cimport AGAIN, DECIDED, FATAL, Chain, Kernel
+from fastkam._core.kernel cimport (
+    AGAIN, DECIDED, FATAL, FRESH, FURTHER, HELD, MOVED, SAME, SPENT, Chain, Kernel,
+)
 from fastkam._core.linalg cimport all_finite, copy
+from fastkam._core.noise cimport refresh_noise
 from fastkam._core.rng cimport bitgen_t, normals, random_standard_exponential
 from fastkam._core.target cimport Target
 from fastkam.target cimport fk_target
@@ -46,7 +49,7 @@ class Fault(Exception):
 
 cdef class ChainState:
     """Everything one chain needs to go on: position, kernel, generator, counters."""
-    def __init__(self, Kernel kernel, bit_generator, x0, double beta=1.0):
+    def __init__(self, Kernel kernel, bit_generator, x0, double beta=1.0, *, Py_ssize_t n_aux=0):
         cdef Py_ssize_t d = kernel.d
         self.kernel = kernel
         self.bit_generator = bit_generator
@@ -54,6 +57,7 @@ cdef class ChainState:
         self.y = zeros(kernel.width * d)
         self.status = np.zeros(kernel.width, np.int8)
         self.wanted = np.ones(kernel.width, np.int8)
+        self.noise = np.zeros(kernel.width, np.int8)
         self.logps = np.zeros(kernel.width)
         np.asarray(self.x)[:] = x0
         self.n_rejected = np.zeros(len(REJECTED), np.int64)
@@ -71,6 +75,10 @@ cdef class ChainState:
             self.c.grad_y = &self.grad_y[0]
         self.c.logps = &self.logps[0] if kernel.width > 1 else &self.c.logp_y
         self.c.wanted = &self.wanted[0]
+        self.c.noise = &self.noise[0]
+        if n_aux:
+            self.u, self.v = zeros((kernel.width, n_aux)), zeros((kernel.width, n_aux))
+            self.c.u, self.c.v, self.c.n_aux = &self.u[0, 0], &self.v[0, 0], n_aux
         self.c.logp_x = np.nan
         self.c.keep = 1
 
@@ -78,6 +86,11 @@ cdef class ChainState:
     def position(self):
         """A copy of x."""
         return np.array(self.x)
+
+    @property
+    def noise_at_x(self):
+        """A copy of the noise (n_aux,) of the estimate at x."""
+        return np.array(self.u[0])
 
     @property
     def t(self):
@@ -150,10 +163,16 @@ cdef class ChainState:
         for name, array in self.history.items():
             array[i] = getattr(self.kernel, name)
 
-    def place(self, x):
-        """Stand at x (d,) as a new chain does, with the kernel as it is."""
+    def place(self, x, noise=None, double logp=np.nan):
+        """Stand at x (d,) as a new chain does, with the kernel as it is.
+
+        Where the density is estimated: with the noise (n_aux,), or that of each of the kernel's
+        states (width, n_aux), and the estimate made with it.
+        """
         np.asarray(self.x)[:] = x
-        self.c.logp_x = np.nan
+        if noise is not None:
+            np.asarray(self.u)[:] = noise
+        self.c.logp_x = logp
         self.c.t = self.c.accepted = 0
         self.pending = self.frozen = False
         self.kernel.displaced()
@@ -171,6 +190,8 @@ cdef class ChainState:
             "n_adapted": self.n_adapted, "next_adaptation": self.next_adaptation,
             "n_accepted": self.n_accepted, "n_evaluations": self.n_evaluations,
         }
+        if self.c.n_aux:
+            state |= {"u": np.array(self.u), "v": np.array(self.v), "noise": np.array(self.noise)}
         if self.kernel.gradient:
             state |= {"grad_x": np.array(self.grad_x), "grad_y": np.array(self.grad_y)}
         state |= {f"kernel.{name}": value for name, value in self.kernel.state().items()}
@@ -191,6 +212,9 @@ cdef class ChainState:
         self.c.t, self.c.adapting = state["t"], state["adapting"]
         self.pending, self.answer = state["pending"], state["answer"]
         self.frozen = state["frozen"]
+        if self.c.n_aux:
+            np.asarray(self.u)[:], np.asarray(self.v)[:] = state["u"], state["v"]
+            np.asarray(self.noise)[:] = state["noise"]
         if self.kernel.gradient:
             np.asarray(self.grad_x)[:] = state["grad_x"]
             np.asarray(self.grad_y)[:] = state["grad_y"]
@@ -214,9 +238,34 @@ cdef class ChainState:
             self.answer = AGAIN
             self.c.adapting = schedule.start <= self.c.t < schedule.stop and (
                 schedule.rarity <= 0 or self.c.t >= self.next_adaptation)
+            if self.c.n_aux:
+                memset(self.c.noise, MOVED, self.kernel.width)
             self.kernel.propose(&self.c)
             self.c.E = random_standard_exponential(self.c.rng)
+            if self.c.n_aux:
+                self.draw_noise()
             self.pending = True
+        return 0
+
+    cdef int draw_noise(self) except -1 nogil:
+        """Make the noise of the evaluations to come."""
+        cdef Chain *c = &self.c
+        cdef Py_ssize_t k = c.n_aux, row
+        for row in range(self.kernel.width):
+            if not c.wanted[row]:
+                continue
+            if c.noise[row] == MOVED:
+                refresh_noise(&self.refresh, c.rng, k, c.u + row * k, c.v + row * k)
+            elif c.noise[row] == FURTHER:
+                refresh_noise(&self.refresh, c.rng, k, c.v + row * k, c.v + row * k)
+            elif c.noise[row] == FRESH:
+                normals(c.rng, k, c.v + row * k)
+            elif c.noise[row] == SPENT:
+                with gil:
+                    raise TypeError(f"{type(self.kernel).__name__} makes several evaluations a "
+                                    "step and does not say which noise each takes")
+            if c.noise[row] != HELD:
+                c.noise[row] = SPENT
         return 0
 
     cdef int judge(self, int row, int rc, double logp) noexcept nogil:
@@ -247,6 +296,8 @@ cdef class ChainState:
             if answer == FATAL:     # the same evaluation is made again when the run goes on
                 return self.c.code
             self.answer = answer
+            if answer == AGAIN and self.c.n_aux:
+                self.draw_noise()
         return 0
 
     cdef void publish(self) noexcept nogil:
@@ -272,6 +323,7 @@ cdef class ChainState:
             self.adapt(schedule)
         if c.accepted:
             copy(c.d, c.y, c.x)
+            copy(c.n_aux, c.v, c.u)
             c.logp_x = c.logp_y
             if c.grad_x != NULL:
                 copy(c.d, c.grad_y, c.grad_x)
@@ -360,8 +412,9 @@ cdef class Group:
         if self.pointers == NULL:
             raise MemoryError
         self.considers = chains[0].kernel.considers
+        self.noisy = target.is_estimate
         self.gradient = chains[0].kernel.gradient or (
-            target.c.logp == NULL and target.c.batch == NULL)
+            target.c.logp == NULL and target.c.batch == NULL and not self.noisy)
         self.gradients = zeros((rows, target.c.dim))
         if self.considers or self.width > 1:
             self.some_points = zeros((rows, target.c.dim))
@@ -371,6 +424,11 @@ cdef class Group:
             s = chains[i]
             self.pointers[i] = <void *>s
             s.c.target = &target.c
+            s.c.surrogate = NULL if target.surrogate is None else &target.surrogate.c
+            s.refresh = target.refresh
+            if s.c.n_aux != target.n_aux:
+                raise ValueError(f"the chain has room for {s.c.n_aux} numbers of noise, and "
+                                 f"{target!r} takes {target.n_aux}")
             # proposals stand together, for the batch call
             mine = slice(i * self.width, (i + 1) * self.width)
             ours = np.asarray(self.points)[mine].reshape(-1)
@@ -428,6 +486,9 @@ cdef class Group:
                     else:
                         np.asarray(s.y)[:d] = s.x
                     s.answer = AGAIN
+                    if self.noisy:
+                        normals(s.c.rng, s.c.n_aux, s.c.v)
+                        s.c.noise[0] = SAME
                     np.asarray(s.wanted)[:] = [1] + [0] * (self.width - 1)
             if not todo:
                 return
@@ -443,6 +504,7 @@ cdef class Group:
                 if not isfinite(s.c.logp_x) and s.status[0] == GOOD:
                     s.c.logp_x = s.c.logps[0]
                     np.asarray(s.x)[:] = np.asarray(s.y)[:d]
+                    copy(s.c.n_aux, s.c.v, s.c.u)
                     if s.kernel.gradient:
                         np.asarray(s.grad_x)[:] = np.asarray(s.grad_y)[:d]
         for k, s in enumerate(self.chains):
@@ -511,8 +573,9 @@ cdef class Group:
     cdef int evaluate(self) noexcept nogil:
         """log pi at the points that chains wait for; 1 where the run must stop."""
         cdef const fk_target *target = &self.target.c
+        cdef Chain *c
         cdef int k, row, i, rc = 0
-        cdef bint batched = target.logp == NULL and target.batch != NULL
+        cdef bint batched = target.logp == NULL and target.batch != NULL and not self.noisy
         if batched:
             rc = self.evaluate_batch()
         for k in range(self.K):
@@ -524,6 +587,12 @@ cdef class Group:
                 i = k * self.width + row
                 if batched:
                     pass
+                elif self.noisy:
+                    c = &(<ChainState>self.pointers[k]).c
+                    rc = target.noisy(
+                        target.dim, &self.points[i, 0], target.n_aux,
+                        (c.u if c.noise[row] == HELD else c.v) + row * c.n_aux,
+                        &self.values[i], target.data)
                 elif self.gradient:
                     rc = target.logp_grad(target.dim, &self.points[i, 0], &self.gradients[i, 0],
                                           &self.values[i], target.data)
@@ -552,6 +621,8 @@ cdef class Group:
         cdef int i, rc, rows = self.K * self.width
         for i in range(rows):
             m += self.waits(i)
+        if m == 0:
+            return 0
         if m == <size_t>rows:
             return target.batch(m, d, &self.points[0, 0],
                                 &self.gradients[0, 0] if self.gradient else NULL,

@@ -6,7 +6,8 @@ from libc.stdint cimport uintptr_t
 
 from fastkam._core.target cimport Target
 from fastkam.target cimport (
-    FK_SERIAL, FK_TARGET_ABI, FK_TARGET_CAPSULE, fk_logp_fn, fk_logp_grad_fn, fk_target,
+    FK_SERIAL, FK_TARGET_ABI, FK_TARGET_CAPSULE, fk_logp_fn, fk_logp_grad_fn, fk_noisy_fn,
+    fk_target,
 )
 
 import ctypes
@@ -16,6 +17,9 @@ SIGNATURES = (
     "int (size_t n, const double *x, double *logp, void *data)",
     "int (size_t n, const double *x, double *grad, double *logp, void *data)",
 )
+ESTIMATOR = ("int (size_t n, const double *x, size_t n_aux, const double *u, double *logp, "
+             "void *data)")
+ESTIMATOR_TYPES = ["double*", "double*", "double*", "void*"]     # besides the two sizes
 # how ctypes, cffi and numba spell size_t; ctypes knows only the type that it is an alias of
 SIZE_T = {"size_t", "uintptr_t", ctypes.c_size_t.__name__.removeprefix("c_"),
           {4: "uint32_t", 8: "uint64_t"}[sizeof(size_t)],
@@ -44,7 +48,7 @@ cdef class CFunctionTarget(Target):
     """A pointer to a C function, of SciPy's signature or of `fastkam/target.h`."""
     cdef Foreign foreign
 
-    def __init__(self, function, size_t dim, user_data, thread_safe):
+    def __init__(self, function, size_t dim, user_data, thread_safe, size_t n_aux=0):
         callback = low_level(function, user_data)
         capsule = tuple.__getitem__(callback, 0)
         cdef const char *name = PyCapsule_GetName(capsule)
@@ -59,7 +63,14 @@ cdef class CFunctionTarget(Target):
         form = signature.replace(" const", "").replace("const ", "").replace(" ", "")
         result, _, arguments = form.rstrip(")").partition("(")
         first, _, others = arguments.partition(",")
-        if form == "double(int,double*,void*)":
+        if n_aux:
+            types = arguments.split(",")
+            sizes = {types.pop(0), types.pop(1)} if len(types) > 2 else set()
+            if result != "int" or not sizes <= SIZE_T or types != ESTIMATOR_TYPES:
+                raise TypeError(f"the C function is a {signature!r}; it must be {ESTIMATOR!r}")
+            self.c.noisy = <fk_noisy_fn>self.foreign.function
+            self.c.data, self.c.n_aux = self.foreign.user_data, n_aux
+        elif form == "double(int,double*,void*)":
             self.c.logp = call_scipy
         elif form == "double(int,double*)":
             self.c.logp = call_plain
@@ -105,21 +116,25 @@ cdef class AddressTarget(Target):
     Parameters
     ----------
     dim : int
-    logp, logp_grad : int
-        Addresses of an fk_logp_fn and an fk_logp_grad_fn; 0 where the ability is absent.
+    logp, logp_grad, noisy : int
+        Addresses of an fk_logp_fn, an fk_logp_grad_fn and an fk_noisy_fn; 0 where the ability is
+        absent.
     data : int
         What they receive as `data`.
     owner : object
         Kept alive with the target: whatever the addresses point into.
+    n_aux : int
+        How many standard normals `noisy` takes.
     """
 
     def __init__(self, size_t dim, uintptr_t logp, uintptr_t logp_grad=0, uintptr_t data=0,
-                 owner=None):
+                 owner=None, uintptr_t noisy=0, size_t n_aux=0):
         self.kind = "compiled function"
         self.owner = owner
         self.c.dim = dim
         self.c.logp = <fk_logp_fn><void *>logp
         self.c.logp_grad = <fk_logp_grad_fn><void *>logp_grad
+        self.c.noisy, self.c.n_aux = <fk_noisy_fn><void *>noisy, n_aux
         self.c.data = <void *>data
 
 
@@ -140,8 +155,10 @@ cdef class CapsuleTarget(Target):
                             f"this version of fastkam knows abi {FK_TARGET_ABI}")
         if other.dim < 1:
             raise ValueError(f"the target of {provider!r} has dimension 0")
-        if other.logp == NULL and other.logp_grad == NULL and other.batch == NULL:
-            raise ValueError(f"the target of {provider!r} has none of logp, logp_grad and batch")
+        if other.logp == NULL and other.logp_grad == NULL and other.batch == NULL and (
+                other.noisy == NULL or other.n_aux == 0):
+            raise ValueError(
+                f"the target of {provider!r} has none of logp, logp_grad, batch and noisy")
         self.c = other[0]
         self.owner = (provider, capsule)
         self.kind = "capsule"

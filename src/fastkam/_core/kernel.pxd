@@ -8,6 +8,7 @@ cdef struct Chain:              # all that a kernel may touch
     Py_ssize_t d
     bitgen_t *rng
     const fk_target *target
+    const fk_target *surrogate  # a cheap density that stands in for it; NULL for most
     double beta                 # inverse temperature: the law sampled is pi^beta
     double *x                   # (d,) current point
     double *y                   # (d,) proposed point, the first of `width` rows
@@ -15,6 +16,10 @@ cdef struct Chain:              # all that a kernel may touch
     double *grad_y              # (d,) there, the first of `width` rows
     double *logps               # (width,) log pi at each row of y; logp_y is the first of them
     signed char *wanted         # (width,) which rows are to be evaluated
+    Py_ssize_t n_aux            # numbers of noise that an estimate takes; 0 for a known density
+    double *u                   # (width, n_aux) noise at x, the first row; others are the kernel's
+    double *v                   # (width, n_aux) noise at each row of y
+    signed char *noise          # (width,) which noise the evaluation of each row takes
     double logp_x
     double logp_y               # -inf where y has no density (or no gradient): grad_y is then void
     double log_q                # log q(x|y) - log q(y|x)
@@ -32,6 +37,14 @@ cdef enum:                      # what consider answers
     AGAIN = 1                   # y is another point now: evaluate it, and consider again
     DECIDED = 2                 # accepted, alpha and, if accepted, y, logp_y, grad_y are set
     FATAL = 3                   # the target answered `code` < 0 to the kernel itself
+
+cdef enum:                      # the noise of an evaluation
+    MOVED = 0                   # v from u, in the target's way: what propose gets
+    FURTHER = 1                 # v from v, in that way
+    FRESH = 2                   # v ~ N(0, I)
+    SAME = 3                    # v as it is
+    HELD = 4                    # u in place of v
+    SPENT = 5                   # v has been used: at AGAIN the kernel says which comes next
 
 cdef class Kernel:
     cdef readonly Py_ssize_t d

@@ -16,8 +16,15 @@ group are evaluated together at each AGAIN, so that a density of many points at 
 of many evaluations too; and a run may end at any evaluation, so whatever `consider` keeps from one
 call to the next is a field.
 
+A density that is estimated is a known function of (x, u), u its noise, N(0, I) beforehand. The
+chain is one in (x, u): a step moves u to v by a kernel that is reversible for N(0, I), and that is
+right for any sampler of one evaluation a step. One of several says at each AGAIN which `noise` the
+next evaluation takes, so that the step as a whole is right: tries one after another move the noise
+on (FURTHER); one that must see a smooth density holds it (HELD), and moves it in a step of its own.
+
 The draws of a step come from the chain's generator in this order: those of propose, one
-exponential variate for the decision, those of consider, those of adapt.
+exponential variate for the decision, those of noise, those of consider, those of noise again where
+it asks for another evaluation, those of adapt.
 """
 import numpy as np
 

@@ -35,6 +35,7 @@ cdef class Target:
     def __cinit__(self):
         memset(&self.c, 0, sizeof(fk_target))
         self.c.abi = FK_TARGET_ABI
+        self.refresh.blocks = 1
         self.kind = "abstract"
 
     # ---- the forms a density comes in ----------------------------------------------------------
@@ -136,6 +137,49 @@ cdef class Target:
         from fastkam._core.foreign import CapsuleTarget
         return CapsuleTarget(provider)
 
+    @staticmethod
+    def from_estimator(f, dim, n_aux=None, *, correlation=0.0, blocks=1, user_data=None,
+                       thread_safe=True):
+        """A density that can only be estimated: pseudo-marginal MCMC.
+
+        Parameters
+        ----------
+        f : callable, pointer or object
+            Gives the log of an estimate of the density at x that is never negative and has the
+            density, up to a constant, as its mean; -inf for an estimate of 0. As Python functions,
+            ``f(x, u) -> float`` for x (dim,) and noise u (n_aux,) of independent standard normals,
+            of which it is a known function; or, without `n_aux`, ``f(x, rng) -> float``, which may
+            draw what it likes from rng, a numpy Generator that is good for this call. As a pointer
+            (see `from_c`), ``int (size_t n, const double *x, size_t n_aux, const double *u,
+            double *logp, void *data)``. Or an object with ``__fk_target__`` that has ``noisy``.
+        dim : int
+            The dimension of the point.
+        n_aux : int, optional
+            How many standard normals an estimate takes.
+        correlation : float
+            rho: a step proposes the noise rho u + sqrt(1 - rho^2) xi, so that two estimates have
+            much of their noise in common (correlated pseudo-marginal). 0 draws all of it anew.
+        blocks : int
+            A step draws one block of the noise anew, of so many blocks of neighbours in u, and
+            keeps the others (block pseudo-marginal). 1 draws all of it anew.
+        user_data, thread_safe
+            For a pointer, as in `from_c`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For another signature, or a bad argument.
+
+        References
+        ----------
+        Andrieu, C. and Roberts, G. O. (2009). The pseudo-marginal approach for efficient Monte
+        Carlo computations. Annals of Statistics 37, 697-725. For `correlation` Deligiannidis, G.,
+        Doucet, A. and Pitt, M. K. (2018), JRSS B 80, 839-870; for `blocks` Tran, M.-N., Kohn, R.,
+        Quiroz, M. and Villani, M. (2016), arXiv:1603.02485.
+        """
+        from fastkam.noise import estimator
+        return estimator(f, check_dim(dim), n_aux, correlation, blocks, user_data, thread_safe)
+
     # ---- evaluation from Python ----------------------------------------------------------------
 
     @property
@@ -159,6 +203,27 @@ cdef class Target:
         return self.c.logp == NULL and self.c.batch != NULL
 
     @property
+    def is_estimate(self):
+        """Whether the density is estimated, and not known."""
+        return (self.c.noisy != NULL and self.c.logp == NULL and self.c.logp_grad == NULL
+                and self.c.batch == NULL)
+
+    @property
+    def n_aux(self):
+        """How many standard normals an estimate takes; 0 for a density that is known."""
+        return self.c.n_aux if self.is_estimate else 0
+
+    @property
+    def correlation(self):
+        """rho of the noise of an estimate, see `from_estimator`."""
+        return self.refresh.correlation
+
+    @property
+    def blocks(self):
+        """Blocks of the noise of an estimate, see `from_estimator`."""
+        return self.refresh.blocks
+
+    @property
     def abilities(self):
         """Which functions the target has, a tuple of names."""
         return tuple(name for name, there in (
@@ -180,7 +245,7 @@ cdef class Target:
                     if rc:
                         self.complain(rc, X[i])
             elif self.c.batch == NULL and self.c.logp_grad == NULL:
-                raise TypeError(f"{self!r} has no density")
+                raise TypeError(f"{self!r} has no density, only estimates: call estimate(x, u)")
             elif self.c.batch == NULL:
                 grad = np.empty(self.c.dim)
                 for i in range(X.shape[0]):
@@ -194,6 +259,20 @@ cdef class Target:
         return out[0] if np.ndim(x) < 2 else np.asarray(out)
 
     __call__ = logp
+
+    def estimate(self, x, u):
+        """The log of the estimate of the density at x (dim,) with the noise u (n_aux,)."""
+        cdef const double[:, ::1] X = self.point(x)
+        cdef const double[::1] U = np.array(u, dtype=float, order="C", ndmin=1)
+        cdef double logp = 0
+        if self.c.noisy == NULL:
+            raise TypeError(f"{self!r} has no estimate")
+        if U.shape[0] != <Py_ssize_t>self.c.n_aux:
+            raise ValueError(f"u must have shape ({self.c.n_aux},), not {np.shape(u)}")
+        cdef int rc = self.c.noisy(self.c.dim, &X[0, 0], self.c.n_aux, &U[0], &logp, self.c.data)
+        if rc:
+            self.complain(rc, X[0])
+        return logp
 
     def logp_grad(self, x):
         """The log density at x (dim,) and its gradient (dim,)."""

@@ -17,6 +17,7 @@ except ImportError as error:
 RAISED, WRONG_SIZE = -100, -101
 POINTER = types.CPointer(types.float64)
 LOGP = types.intc(types.uintp, POINTER, POINTER, types.voidptr)
+NOISY = types.intc(types.uintp, POINTER, types.uintp, POINTER, POINTER, types.voidptr)
 LOGP_GRAD = types.intc(types.uintp, POINTER, POINTER, POINTER, types.voidptr)
 
 
@@ -34,9 +35,7 @@ class NumbaTarget(AddressTarget):
         if not hasattr(f, "py_func"):
             raise TypeError(f"f must be a numba njit function, not {f!r}")
         self.f, self.args = f, tuple(args)
-        options = {key: value for key, value in f.targetoptions.items()
-                   if key not in ("nopython", "nogil", "cache", "error_model")}
-        inner = numba.njit(error_model="numpy", **options)(f.py_func)
+        inner = with_ieee_division(f)
         pair = returns_pair(inner, self.args)
         logp = wrap_logp(inner, self.args, pair)
         grad = wrap_logp_grad(inner, self.args) if pair else None
@@ -58,6 +57,34 @@ class NumbaTarget(AddressTarget):
 
     def __reduce__(self):
         return NumbaTarget, (self.f, self.dim, self.args)
+
+
+class NumbaEstimator(AddressTarget):
+    """A numba estimator ``f(x, u)``; made by `Target.from_estimator`, which describes it."""
+
+    def __new__(cls, f, dim, n_aux):
+        return super().__new__(cls)
+
+    def __init__(self, f, dim, n_aux):
+        self.f = f
+        inner = with_ieee_division(f)
+        if returns_pair(inner, (np.zeros(n_aux),)):
+            raise TypeError(f"f must return a number, not a pair: {f!r}")
+        noisy = wrap_noisy(inner)
+        super().__init__(dim, 0, owner=noisy, noisy=noisy.address, n_aux=n_aux)
+
+    def fault(self, rc, x):
+        return RuntimeError(f"the numba estimator {self.f!r} raised") if rc == RAISED else None
+
+    def __reduce__(self):
+        return NumbaEstimator, (self.f, self.dim, self.n_aux)
+
+
+def with_ieee_division(f):
+    """The numba function f compiled anew, so that 1/0 is inf."""
+    options = {key: value for key, value in f.targetoptions.items()
+               if key not in ("nopython", "nogil", "cache", "error_model")}
+    return numba.njit(error_model="numpy", **options)(f.py_func)
 
 
 def returns_pair(inner, args):
@@ -98,6 +125,19 @@ def wrap_logp(inner, args, pair):
         return rc
 
     return logp
+
+
+def wrap_noisy(inner):
+    @numba.cfunc(NOISY, error_model="numpy")
+    def noisy(n, x, k, u, out, data):
+        rc = 0
+        try:
+            out[0] = inner(numba.carray(x, n), numba.carray(u, k))
+        except Exception:
+            rc = RAISED
+        return rc
+
+    return noisy
 
 
 def wrap_logp_grad(inner, args):

@@ -2,6 +2,7 @@
 
 from fastkam.samplers.autostep import AutoMALA, AutoStepRandomWalk
 from fastkam.samplers.barker import BarkerProposal
+from fastkam.samplers.delayed import DelayedAcceptance
 from fastkam.samplers.divergence import DivergenceMinimization
 from fastkam.samplers.exchange import ParallelTempering, Scout
 from fastkam.samplers.gradient_adaptive import (
@@ -64,4 +65,5 @@ def as_sampler(sampler: Sampler | str) -> Sampler:
     raise ValueError(f"sampler must be a Sampler or one of {names}, not {sampler!r}")
 
 
-__all__ = ["SAMPLERS", "Sampler", "as_sampler", *(cls.__name__ for cls in SAMPLERS.values())]
+__all__ = ["SAMPLERS", "DelayedAcceptance", "Sampler", "as_sampler",
+           *(cls.__name__ for cls in SAMPLERS.values())]

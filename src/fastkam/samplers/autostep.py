@@ -104,6 +104,7 @@ class AutoStepRandomWalk(AutoStep):
     """
 
     KERNEL: ClassVar[str] = "autorwm.AutoStepRandomWalk"
+    ONE_EVALUATION: ClassVar[bool] = False
 
     def first_step_size(self, d: int) -> float:
         return float(2.38 * d**-0.5)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam.errors import check_array, check_covariance, check_integer, check_number
+from fastkam.samplers.delayed import DelayedAcceptance
 from fastkam.samplers.metropolis import RandomWalk
 from fastkam.samplers.sampler import Sampler
 from fastkam.schedules import Power, Schedule
@@ -24,6 +25,7 @@ class Coupled(Sampler):
     """What couplings of several samplers have in common."""
 
     KERNEL: ClassVar[str] = "exchange.Exchange"
+    ONE_EVALUATION: ClassVar[bool] = False
 
     def parts(self) -> list[Sampler]:
         """The sampler of each rung, the coldest first."""
@@ -58,8 +60,8 @@ def check_part(name: str, value: Any) -> Sampler:
         part = as_sampler(value)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
-    if isinstance(part, Coupled):
-        raise ValueError(f"{name} must be a sampler that is not coupled itself, not {part!r}")
+    if isinstance(part, (Coupled, DelayedAcceptance)):
+        raise ValueError(f"{name} must be a sampler of one chain and one stage, not {part!r}")
     return part
 
 

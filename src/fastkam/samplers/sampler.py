@@ -22,6 +22,7 @@ class Sampler:
 
     KERNEL: ClassVar[str] = ""  # module.Class below fastkam._core.samplers
     NEEDS: ClassVar[tuple[str, ...]] = ()  # abilities of the target besides logp
+    ONE_EVALUATION: ClassVar[bool] = True  # a step asks for the density once
 
     @classmethod
     def kernel_class(cls) -> Any:

@@ -14,6 +14,7 @@ cdef class AutoStep(Kernel):
     cdef public double low
     cdef public double high
     cdef public double chosen
+    cdef public int64_t refreshing
     cdef public int64_t k
     cdef public int64_t j
     cdef public int64_t direction
@@ -30,6 +31,7 @@ cdef class AutoStep(Kernel):
     cdef void shoot(self, Chain *c, const double *x, const double *grad) noexcept nogil
     cdef double log_ratio(self, Chain *c, double logp_x) noexcept nogil
     cdef double eps(self, int64_t k) noexcept nogil
+    cdef int move_noise(self, Chain *c) except -1 nogil
     cdef int look(self, Chain *c, int64_t k) noexcept nogil
     cdef double size(self, Chain *c) noexcept nogil
     cdef void keep(self, Chain *c) noexcept nogil

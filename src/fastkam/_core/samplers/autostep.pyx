@@ -9,6 +9,8 @@ At k = j the search ends. The same search from (y, -q) must end there too, or th
 then a move and its reverse use the same T_eps, and the ratio is exp(r). As |r| is the same from
 both ends at k = j, the searches agree if they find the same at each other k that the first one
 looked at. They are looked at beginning with the longest step, which is the likeliest to differ.
+Noise in the density would not become less with eps, and the search not end: where it is estimated,
+a step begins with the noise, v for u in a Metropolis step of its own, and then holds it.
 
     log eps_0 <- log eps_0 + g j log 2
     mu, s^2    the mean and the variances of the chain, as in adaptive Metropolis, same gain
@@ -21,10 +23,10 @@ adaptive involutive MCMC. arXiv:2410.18929.
 from libc.math cimport INFINITY, exp, fabs, ldexp, log
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport AGAIN, DECIDE, Chain, Kernel
+from fastkam._core.kernel cimport AGAIN, DECIDE, HELD, Chain, Kernel
 from fastkam._core.linalg cimport copy
 from fastkam._core.moments cimport learn_scales
-from fastkam._core.rng cimport normals, random_standard_uniform
+from fastkam._core.rng cimport normals, random_standard_exponential, random_standard_uniform
 
 import numpy as np
 
@@ -45,6 +47,7 @@ cdef class AutoStep(Kernel):
         "low": ((), "-log b"),
         "high": ((), "-log a"),
         "chosen": ((), "the step size chosen"),
+        "refreshing": ((), "whether the noise is being moved", "i8"),
         "k": ((), "step size looked at, in doublings of eps_0", "i8"),
         "j": ((), "step size chosen, likewise", "i8"),
         "direction": ((), "of the search: 1 doubles, -1 halves, 0 has found eps_0 good", "i8"),
@@ -88,12 +91,26 @@ cdef class AutoStep(Kernel):
         self.low, self.high = -log(max(u, v)), -log(min(u, v))
         self.j = self.direction = 0
         self.backwards = self.agreed = False
-        self.look(c, 0)
+        self.refreshing = c.n_aux > 0
+        if self.refreshing:
+            copy(c.d, c.x, c.y)
+        else:
+            self.look(c, 0)
         return 0
+
+    cdef int move_noise(self, Chain *c) except -1 nogil:
+        """Accept v for u at x, or not; then the search begins."""
+        if random_standard_exponential(c.rng) > -c.beta * (c.logp_y - c.logp_x):
+            copy(c.n_aux, c.v, c.u)
+            c.logp_x = c.logp_y
+        copy(c.n_aux, c.u, c.v)         # the noise of the candidate, which becomes that of x
+        self.refreshing = False
+        return self.look(c, 0)
 
     cdef int look(self, Chain *c, int64_t k) noexcept nogil:
         """Ask for the density where 2^k eps_0 leads, from x or back from the candidate."""
         self.k = k
+        c.noise[0] = HELD
         if self.backwards:
             self.shoot(c, &self.y[0], &self.grad_y[0] if self.gradient else NULL)
         else:
@@ -117,6 +134,8 @@ cdef class AutoStep(Kernel):
         self.change = self.r
 
     cdef int consider(self, Chain *c) except -1 nogil:
+        if self.refreshing:
+            return self.move_noise(c)
         return self.search_back(c) if self.backwards else self.search(c)
 
     cdef int search(self, Chain *c) noexcept nogil:

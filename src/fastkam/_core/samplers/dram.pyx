@@ -8,6 +8,8 @@
     mu, Sigma  as in adaptive Metropolis
 
 with q1 the density of the first proposal: |L^-1 (y1 - y2)|^2 / lambda = |e - sqrt(shrink) f|^2.
+The noise of an estimated density goes u, v1, v2, each from the one before: a way with the same law
+back from v2, so that nothing of it enters the ratio.
 
 Haario, H., Laine, M., Mira, A. and Saksman, E. (2006). DRAM: efficient adaptive MCMC. Statistics
 and Computing 16, 339-354. Delayed rejection: Tierney, L. and Mira, A. (1999). Some adaptive Monte
@@ -15,7 +17,7 @@ Carlo methods for Bayesian inference. Statistics in Medicine 18, 2507-2515.
 """
 from libc.math cimport INFINITY, expm1, log, sqrt
 
-from fastkam._core.kernel cimport AGAIN, DECIDE, Chain, Kernel
+from fastkam._core.kernel cimport AGAIN, DECIDE, FURTHER, Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
 from fastkam._core.rng cimport jittered, normals, random_standard_exponential
@@ -71,6 +73,7 @@ cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
         c.E = random_standard_exponential(c.rng)
         copy(c.d, c.x, c.y)
         add_Lz(c.d, sqrt(self.shrink) * self.step, &self.L[0, 0], &self.f[0], c.y)
+        c.noise[0] = FURTHER
         return AGAIN
 
     cdef double log_second_ratio(self, Chain *c) noexcept nogil:

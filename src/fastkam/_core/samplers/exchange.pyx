@@ -8,7 +8,9 @@ log pi). The fitted covariance is multiplied by 1 + 2/sqrt(d): where the tails o
 those of q, W is large, and a state there would swap with none. At beta = 0 the rung is drawn from q
 afresh. The scheme "even-odd" tries the pairs (0, 1), (2, 3), ... and (1, 2), (3, 4), ... by turns;
 "random" one pair of any two rungs. Rungs are moved by kernels of any kind, each with its own
-adaptation; the state of rung 0 is the chain's.
+adaptation; the state of rung 0 is the chain's. Where pi is estimated, all this holds of (x, u), u
+the noise, and a swap exchanges both. A rung's x alone then has another law than pi_r, except at
+beta = 1, which is the one asked for, and at 0.
 
 The ladder is tuned in rounds, each as long as all before it, so that all neighbours swap equally
 often: the rejection rates add up to the barrier Lambda(beta), and new rungs are put at equal
@@ -31,7 +33,7 @@ from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from fastkam._core.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, Chain, Kernel
+from fastkam._core.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, FRESH, Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, cholesky, copy, log_det_L, solve_L, square
 from fastkam._core.rng cimport integer, normals, random_standard_exponential
 
@@ -211,6 +213,7 @@ cdef class Exchange(Kernel):
                 normals(c.rng, c.d, &self.u[0])
                 copy(c.d, &self.mean[0], p.y)
                 add_Lz(c.d, 1.0, &self.L[0, 0], &self.u[0], p.y)
+                p.noise[0] = FRESH
             else:
                 (<Kernel>self.pointers[r]).propose(p)
             self.E[r] = random_standard_exponential(c.rng)
@@ -228,6 +231,9 @@ cdef class Exchange(Kernel):
         p.x, p.y = &self.x[r, 0], c.y + first * c.d
         p.grad_x, p.grad_y = &self.slope[r, 0], &self.slope_y[first, 0]
         p.logps, p.wanted = &self.level_y[first], c.wanted + first
+        p.n_aux, p.noise = c.n_aux, c.noise + first
+        if c.n_aux:
+            p.u, p.v = c.u + first * c.n_aux, c.v + first * c.n_aux
         p.logp_x, p.logp_y, p.log_q, p.E = (
             self.level[r], self.level_y[first], self.log_q[r], self.E[r])
         p.alpha, p.accepted = self.alpha[r], self.accepted[r]
@@ -241,6 +247,7 @@ cdef class Exchange(Kernel):
             copy(c.d, c.x, &self.x[r, 0])
             self.logp[r] = c.logp_x
             self.log_ref[r] = self.log_reference(c.x, NULL)
+            copy(c.n_aux, c.u, c.u + self.first[r] * c.n_aux)
             if self.gradient:
                 copy(c.d, c.grad_x, &self.grad[r, 0])
         self.begun = True
@@ -253,6 +260,8 @@ cdef class Exchange(Kernel):
                 continue
             self.logp[r], self.log_ref[r] = self.logp_y[r], self.log_ref_y[r]
             copy(c.d, c.y + self.first[r] * c.d, &self.x[r, 0])
+            if r > 0:
+                copy(c.n_aux, c.v + self.first[r] * c.n_aux, c.u + self.first[r] * c.n_aux)
             if self.gradient:
                 copy(c.d, c.grad_y + self.first[r] * c.d, &self.grad[r, 0])
 
@@ -296,8 +305,11 @@ cdef class Exchange(Kernel):
 
     cdef void swap(self, Chain *c, int a, int b) noexcept nogil:
         cdef Py_ssize_t i
+        cdef double *u = c.u + self.first[a] * c.n_aux
+        cdef double *w = c.u + self.first[b] * c.n_aux
         if self.scheme == COPY:
             copy(c.d, &self.x[b, 0], &self.x[a, 0])
+            copy(c.n_aux, w, u)
             self.logp[a], self.log_ref[a] = self.logp[b], self.log_ref[b]
             if self.gradient:
                 copy(c.d, &self.grad[b, 0], &self.grad[a, 0])
@@ -305,6 +317,8 @@ cdef class Exchange(Kernel):
             for i in range(c.d):
                 self.x[a, i], self.x[b, i] = self.x[b, i], self.x[a, i]
                 self.grad[a, i], self.grad[b, i] = self.grad[b, i], self.grad[a, i]
+            for i in range(c.n_aux):
+                u[i], w[i] = w[i], u[i]
             self.logp[a], self.logp[b] = self.logp[b], self.logp[a]
             self.log_ref[a], self.log_ref[b] = self.log_ref[b], self.log_ref[a]
             self.replica[a], self.replica[b] = self.replica[b], self.replica[a]
@@ -332,6 +346,10 @@ cdef class Exchange(Kernel):
             if (<Kernel>self.pointers[r]).considers and not self.is_reference(r):
                 answer = (<Kernel>self.pointers[r]).consider(p)
             self.E[r], self.log_q[r] = p.E, p.log_q
+            if c.n_aux and p.logp_x != self.level[r]:   # the kernel has moved the noise at x
+                self.level[r], self.logp[r] = p.logp_x, self.logp_y[r]
+                if r == 0:
+                    c.logp_x = self.logp[0]
             if answer == FATAL:
                 c.code = p.code
                 return FATAL

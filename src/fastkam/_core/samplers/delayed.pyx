@@ -1,0 +1,128 @@
+"""Delayed acceptance: any sampler of one evaluation a step, behind a surrogate s of the density.
+
+    y ~ q(. | x), as the sampler proposes it
+    alpha_1 = min(1, s(y) q(x|y) / (s(x) q(y|x)))           else rejected, pi(y) not asked for
+    alpha_2 = min(1, pi(y) s(x) / (pi(x) s(y)))             accepted with both
+
+The sampler learns from alpha_2 where y has come so far, and from 0 where it has not: the mean of
+that is alpha_1 alpha_2, the probability of acceptance, which is not known where y is rejected by s.
+pi may be an estimate, whose noise is drawn for the second stage only.
+
+Christen, J. A. and Fox, C. (2005). Markov chain Monte Carlo using an approximation. Journal of
+Computational and Graphical Statistics 14, 795-810.
+"""
+from libc.math cimport INFINITY, NAN, exp, isnan
+
+from fastkam._core.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, Chain, Kernel
+from fastkam._core.rng cimport random_standard_exponential
+from fastkam._core.target cimport NO_SURROGATE
+
+import numpy as np
+
+
+cdef class DelayedAcceptance(Kernel):
+    """The two stages round a kernel; its fields stand beside these as if they were its own."""
+    FIELDS = {
+        "log_s_x": ((), "log s(x); NaN where it is not known"),
+        "log_s_y": ((), "log s(y)"),
+        "passed": ((), "whether y has come to the second stage", "i8"),
+    }
+    STATS = {"passed": "whether the surrogate let the proposal pass"}
+
+    def __init__(self, Kernel inner):
+        self.inner = inner
+        self.allocate(d=inner.d)
+        self.slope = np.zeros(self.d)
+        self.n_stats = len(inner.STATS)
+        self.log_s_x = NAN
+        self.considers = True
+
+    @property
+    def LEARNT(self):
+        return self.inner.LEARNT
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def state(self):
+        return super().state() | self.inner.state()
+
+    def restore(self, state):
+        super().restore(state)
+        self.inner.restore(state)
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        self.passed = False
+        c.wanted[0] = 0
+        return self.inner.propose(c)
+
+    cdef int consider(self, Chain *c) except -1 nogil:
+        cdef double log_ratio
+        if not self.passed:
+            return self.first_stage(c)
+        log_ratio = c.beta * ((c.logp_y - c.logp_x) - (self.log_s_y - self.log_s_x))
+        return self.decide(c, log_ratio)
+
+    cdef int first_stage(self, Chain *c) except -1 nogil:
+        cdef double log_ratio
+        if c.surrogate == NULL:
+            with gil:
+                raise ValueError("the target of DelayedAcceptance must have a surrogate")
+        if isnan(self.log_s_x) and (self.ask(c, c.x, &self.log_s_x) or self.log_s_x == -INFINITY):
+            self.log_s_x = NAN
+            c.code = c.code or NO_SURROGATE
+            return FATAL
+        if self.ask(c, c.y, &self.log_s_y):
+            return FATAL
+        c.logp_y, c.log_q = self.log_s_y, 0     # for the inner kernel
+        if self.inner.considers and self.inner.consider(c) != DECIDE:
+            with gil:
+                raise TypeError(f"{type(self.inner).__name__} makes several evaluations a step, "
+                                "which a surrogate cannot stand before")
+        log_ratio = c.beta * (self.log_s_y - self.log_s_x) + c.log_q
+        if not c.E > -log_ratio:
+            c.logp_y = -INFINITY
+            return self.decide(c, -INFINITY)
+        self.passed, c.wanted[0] = True, 1
+        c.E = random_standard_exponential(c.rng)
+        return AGAIN
+
+    cdef int decide(self, Chain *c, double log_ratio) noexcept nogil:
+        c.accepted = c.E > -log_ratio
+        c.alpha = 0.0 if isnan(log_ratio) else exp(min(0.0, log_ratio))
+        if c.accepted:
+            self.log_s_x = self.log_s_y
+        return DECIDED
+
+    cdef int ask(self, Chain *c, const double *x, double *log_s) noexcept nogil:
+        """log s(x), -inf where it has none; 0, or the fatal code, which c.code has too."""
+        cdef size_t d = c.d
+        cdef int rc
+        c.code = 0
+        if c.surrogate.logp != NULL:
+            rc = c.surrogate.logp(d, x, log_s, c.surrogate.data)
+        elif c.surrogate.logp_grad != NULL:
+            rc = c.surrogate.logp_grad(d, x, &self.slope[0], log_s, c.surrogate.data)
+        else:
+            rc = c.surrogate.batch(1, d, x, NULL, log_s, c.surrogate.data)
+        if rc > 0 or isnan(log_s[0]):
+            log_s[0] = -INFINITY
+        if rc < 0:
+            c.code = NO_SURROGATE + max(rc, NO_SURROGATE + 1)
+        elif log_s[0] == INFINITY:
+            c.code = NO_SURROGATE
+        return c.code
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        return self.inner.adapt(c, gain)
+
+    cdef int freeze(self, Chain *c) except -1 nogil:
+        return self.inner.freeze(c)
+
+    cdef void displaced(self) noexcept nogil:
+        self.log_s_x = NAN
+        self.inner.displaced()
+
+    cdef void record(self, Chain *c, double *row) noexcept nogil:
+        self.inner.record(c, row)
+        row[self.n_stats] = self.passed

@@ -1,0 +1,204 @@
+"""Densities that are estimated: how a target is made of an estimator, and how noisy it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam._core.estimator import ForeignEstimator, PythonEstimator
+from fastkam._core.foreign import CFunctionTarget
+from fastkam._core.target import Target
+from fastkam.errors import check_array, check_integer, check_number
+from fastkam.recipe import TargetRecipe
+
+# standard deviations of the log of an estimate with which a chain is most efficient for its work
+USEFUL = 0.92, 1.5
+
+
+def estimator(f, dim, n_aux, correlation, blocks, user_data, thread_safe):
+    """The target of `Target.from_estimator`, which describes the arguments."""
+    from fastkam.sample import is_numba_dispatcher, is_pointer
+
+    correlation = check_number("correlation", correlation, least=0, below=1)
+    blocks = check_integer("blocks", blocks, least=1)
+    if correlation > 0 and blocks > 1:
+        raise ValueError(f"correlation and blocks exclude each other, not {correlation!r} and "
+                         f"{blocks!r}")
+    if n_aux is not None:
+        n_aux = check_integer("n_aux", n_aux, least=1)
+    if isinstance(f, TargetRecipe):
+        raise TypeError(f"f must be an estimator, and a recipe make the whole target, not {f!r}")
+    if hasattr(f, "__fk_target__"):
+        made = f if isinstance(f, Target) else Target.from_capsule(f)
+        check_foreign(made, f, dim, n_aux)
+        check_blocks(blocks, made.n_aux)
+        return ForeignEstimator(made, correlation=correlation, blocks=blocks)
+    if is_numba_dispatcher(f) or is_pointer(f):
+        if n_aux is None:
+            raise ValueError(f"n_aux must be given for a compiled estimator: {f!r}")
+        check_blocks(blocks, n_aux)
+        if is_numba_dispatcher(f):
+            from fastkam.interop.numba import NumbaEstimator
+
+            made = NumbaEstimator(f, dim, n_aux)
+        else:
+            made = CFunctionTarget(f, dim, user_data, thread_safe, n_aux)
+        return ForeignEstimator(made, correlation=correlation, blocks=blocks)
+    if not callable(f):
+        raise TypeError(f"f must be a function or a pointer, not {f!r}")
+    if user_data is not None:
+        raise TypeError(f"user_data is for pointers, not for {f!r}")
+    if n_aux is None and (correlation > 0 or blocks > 1):
+        raise ValueError(f"correlation={correlation!r}, blocks={blocks!r} need n_aux: what f(x, "
+                         "rng) draws cannot be drawn in part")
+    if n_aux is not None:
+        check_blocks(blocks, n_aux)
+    return PythonEstimator(f, dim, n_aux, correlation=correlation, blocks=blocks)
+
+
+def check_foreign(made, f, dim, n_aux):
+    """Refuse a struct without estimates, or of other sizes."""
+    if "noisy" not in made.abilities:
+        raise ValueError(f"f must have the ability noisy, and {f!r} has only {made.abilities}")
+    if made.dim != dim:
+        raise ValueError(f"dim is {dim}, but {f!r} has dimension {made.dim}")
+    if n_aux is not None and n_aux != made.n_aux:
+        raise ValueError(f"n_aux is {n_aux}, but {f!r} takes {made.n_aux} numbers")
+
+
+def check_blocks(blocks, n_aux):
+    if blocks > n_aux:
+        raise ValueError(f"blocks must be at most n_aux = {n_aux}, not {blocks!r}")
+
+
+@dataclass(frozen=True)
+class NoiseCheck:
+    """How noisy an estimated density is at a point.
+
+    Attributes
+    ----------
+    x : ndarray, shape (d,)
+    what : str
+        "estimate": the log of one estimate, where its noise is drawn anew at each step; or
+        "difference": that of two whose noise is correlated as in a step.
+    n : int
+        How many were taken.
+    variance, variance_error : float
+        Of the log estimate or difference, and its standard error; NaN if any estimate was 0.
+    zeros : int
+        Estimates of 0, or of none.
+    useful : (float, float)
+        Between which standard deviations a chain is most efficient for its work.
+    """
+
+    x: NDArray[np.float64]
+    what: str
+    n: int
+    variance: float
+    variance_error: float
+    zeros: int
+    useful: tuple[float, float]
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation."""
+        return float(np.sqrt(self.variance))
+
+    @property
+    def verdict(self) -> str:
+        """"low", "useful" or "high", up to two standard errors; "zeros" where there are any."""
+        if self.zeros:
+            return "zeros"
+        slack = 2 * self.variance_error
+        if self.variance + slack < self.useful[0] ** 2:
+            return "low"
+        return "high" if self.variance - slack > self.useful[1] ** 2 else "useful"
+
+    def __str__(self) -> str:
+        what = "log estimate" if self.what == "estimate" else "difference of two log estimates"
+        if self.zeros:
+            return f"{self.zeros} of {self.n} estimates are 0: the {what} has no variance"
+        low, high = self.useful
+        advice = {
+            "low": "fewer terms in an estimate would do as well, for less work",
+            "useful": "this is where a chain is most efficient for its work",
+            "high": "chains will stick: more terms in an estimate are needed, or correlated noise",
+        }[self.verdict]
+        return (f"the variance of the {what} is {self.variance:.3g} +- {self.variance_error:.2g}, "
+                f"its standard deviation {self.sd:.3g}; {low:.2f} to {high:.2f} is useful: "
+                f"{advice}")
+
+
+def check_noise(target: Target, x: ArrayLike, n: int = 1000, *, seed: Any = None) -> NoiseCheck:
+    """How noisy an estimated density is, and whether it is as noisy as it should be.
+
+    The work of an estimate and its variance are traded against each other. Where all noise is drawn
+    anew at each step, a standard deviation of the log estimate of 0.92 (Pitt et al.) to 1.5 (Doucet
+    et al.) is best, at a point where the density is high. Where a part of it is kept, what counts
+    is the difference of two estimates: its standard deviation should be sqrt(2) times as large,
+    which is that of the difference in the first case.
+
+    Parameters
+    ----------
+    target : Target
+        Of an estimator.
+    x : array (d,)
+        Where; best near the mode.
+    n : int
+        How many estimates, or differences, are taken.
+    seed : int, SeedSequence or Generator, optional
+
+    Returns
+    -------
+    NoiseCheck
+        Prints as a sentence.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the target is not estimated, or x is no point.
+
+    References
+    ----------
+    Pitt, M. K., Silva, R. S., Giordani, P. and Kohn, R. (2012). On some properties of Markov chain
+    Monte Carlo simulation methods based on the particle filter. Journal of Econometrics 171,
+    134-151. Doucet, A., Pitt, M. K., Deligiannidis, G. and Kohn, R. (2015). Efficient
+    implementation of Markov chain Monte Carlo when using an unbiased likelihood estimator.
+    Biometrika 102, 295-313.
+    """
+    if not (isinstance(target, Target) and target.is_estimate):
+        raise TypeError(f"target must be made by Target.from_estimator, not {target!r}")
+    point = check_array("x", x, shape=(target.dim,))
+    n = check_integer("n", n, least=10)
+    rng = np.random.default_rng(seed)
+    correlated = target.correlation > 0 or target.blocks > 1
+    values = np.empty(n)
+    for i in range(n):
+        u = rng.standard_normal(target.n_aux)
+        values[i] = target.estimate(point, u)
+        if correlated:
+            with np.errstate(invalid="ignore"):
+                values[i] = target.estimate(point, refreshed(target, u, rng)) - values[i]
+    zeros = int((~np.isfinite(values)).sum())
+    variance, error = np.nan, np.nan
+    if zeros == 0:
+        variance = values.var(ddof=1)
+        fourth = ((values - values.mean()) ** 4).mean()
+        error = np.sqrt(max(fourth - variance**2 * (n - 3) / (n - 1), 0) / n)
+    low, high = np.array(USEFUL) * (np.sqrt(2) if correlated else 1)
+    return NoiseCheck(point, "difference" if correlated else "estimate", n, float(variance),
+                      float(error), zeros, (float(low), float(high)))
+
+
+def refreshed(target: Target, u: NDArray[np.float64], rng: Any) -> NDArray[np.float64]:
+    """The noise (n_aux,) that a step from the noise u would propose."""
+    rho, k, G = target.correlation, len(u), target.blocks
+    if rho > 0:
+        return np.asarray(rho * u + np.sqrt(1 - rho**2) * rng.standard_normal(k))
+    b = int(rng.integers(G))
+    v = u.copy()
+    v[b * k // G : (b + 1) * k // G] = rng.standard_normal((b + 1) * k // G - b * k // G)
+    return v

@@ -1,0 +1,63 @@
+"""Delayed acceptance: a sampler behind a cheap surrogate of the density."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fastkam.samplers.sampler import Sampler
+from fastkam.schedules import Power, Schedule
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fastkam._core.kernel import Kernel
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DelayedAcceptance(Sampler):
+    """Delayed acceptance: what `fastkam.sample` makes of a sampler where there is a surrogate.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        It needs no gradient, and makes one evaluation a step.
+
+    References
+    ----------
+    Christen, J. A. and Fox, C. (2005). Markov chain Monte Carlo using an approximation. Journal of
+    Computational and Graphical Statistics 14, 795-810.
+    """
+
+    sampler: Sampler
+    KERNEL: ClassVar[str] = "delayed.DelayedAcceptance"
+    ONE_EVALUATION: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        name = type(self.sampler).__name__
+        if not isinstance(self.sampler, Sampler):
+            raise TypeError(f"sampler must be a Sampler, not {self.sampler!r}")
+        if "logp_grad" in self.sampler.NEEDS:
+            raise ValueError(f"a surrogate stands in for the density, not for the gradient that "
+                             f"{name} needs: take a sampler without gradients")
+        if not self.sampler.ONE_EVALUATION:
+            raise ValueError(f"a surrogate can stand before one evaluation a step, and {name} "
+                             "makes several: take another sampler, such as \"ram\"")
+
+    @property
+    def stat_names(self) -> tuple[str, ...]:
+        return (*self.sampler.stat_names, *self.kernel_class().STATS)
+
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
+        kernel: Kernel = self.kernel_class()(self.sampler.build(x0))
+        return kernel
+
+    def default_gain(self, d: int) -> Power:
+        return self.sampler.default_gain(d)
+
+    def check_gain(self, gain: Power) -> None:
+        self.sampler.check_gain(gain)
+
+    def check_run(self, schedule: Schedule, tune: int) -> None:
+        self.sampler.check_run(schedule, tune)

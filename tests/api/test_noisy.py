@@ -1,0 +1,417 @@
+"""Estimated densities and surrogates: forms, errors, threads, resuming, what is reported."""
+
+import ctypes
+import math
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import densities
+import numpy as np
+import pytest
+from densities import DOUBLES, D, assert_same
+
+import fastkam as fk
+from fastkam.samplers import SAMPLERS, DelayedAcceptance
+
+K = 4
+OPTIONS = {"tune": 40, "chains": 2, "seed": 3}
+PLAIN = [name for name, cls in SAMPLERS.items() if "logp_grad" not in cls().NEEDS]
+GRADIENTS = sorted(set(SAMPLERS) - set(PLAIN))
+TINY = {"ckam": {"cycle": 20}, "kpca": {"subsample": 12}}
+
+
+def estimate(x, u):
+    """N(0, I) and a factor of mean 1, of three of the four numbers: only + and * of floats."""
+    z = 0.5 * (float(u[0]) + float(u[1]) + float(u[2]))
+    return -0.5 * (float(x[0]) * float(x[0]) + float(x[1]) * float(x[1])) + z - 0.375
+
+
+def draw(x, rng):
+    return -0.5 * float(x @ x) + rng.normal() - 0.5
+
+
+def noisy(**refresh):
+    return fk.Target.from_estimator(estimate, D, K, **refresh)
+
+
+FORMS = {
+    "fresh": noisy,
+    "correlated": lambda: noisy(correlation=0.9),
+    "block": lambda: noisy(blocks=2),
+    "generator": lambda: fk.Target.from_estimator(draw, D),
+}
+
+
+def small(name):
+    return SAMPLERS[name](**TINY.get(name, {}))
+
+
+# ---- the draws are the same however they are made ----
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", PLAIN)
+def test_resume_and_threads(tmp_path, name, form):
+    whole = fk.sample(FORMS[form](), np.ones(D), sampler=small(name), draws=60, **OPTIONS)
+    part = fk.sample(FORMS[form](), np.ones(D), sampler=small(name), draws=23, threads=2, **OPTIONS)
+    part.replaced(requested=60).save(tmp_path / "run.fk")
+    assert_same(fk.resume(tmp_path / "run.fk", target=FORMS[form](), threads=2), whole)
+    assert len(np.unique(whole.draws[0, :, 0])) > 5
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("name", ["ram", "dram", "autorwm", "pt"])
+@pytest.mark.parametrize("form", ["correlated", "generator"])
+def test_an_estimate_that_failed_is_made_again_with_the_same_noise(name, form):
+    f, n_aux = (draw, None) if form == "generator" else (estimate, K)
+    refresh = {} if form == "generator" else {"correlation": 0.9}
+    calls = [0]
+
+    def failing(x, noise):
+        calls[0] += 1
+        if calls[0] in (1, 97):
+            noise = f(x, noise)     # the generator's numbers are used up
+            raise Stop
+        return f(x, noise)
+
+    whole = fk.sample(fk.Target.from_estimator(f, D, n_aux, **refresh), np.ones(D), sampler=name,
+                      draws=60, **OPTIONS)
+    target = fk.Target.from_estimator(failing, D, n_aux, **refresh)
+    with pytest.raises(fk.SamplingError) as first:
+        fk.sample(target, np.ones(D), sampler=name, draws=60, **OPTIONS)
+    with pytest.raises(fk.SamplingError) as caught:
+        first.value.result.resume()
+    assert_same(caught.value.result.resume(), whole)
+
+
+def test_executors_and_pickle():
+    whole = fk.sample(noisy(blocks=2), np.ones(D), draws=60, **OPTIONS)
+    with ThreadPoolExecutor(2) as pool:
+        assert_same(fk.sample(noisy(blocks=2), np.ones(D), draws=60, executor=pool, **OPTIONS),
+                    whole)
+    other = pickle.loads(pickle.dumps(noisy(blocks=2)))
+    assert (other.dim, other.n_aux, other.blocks, other.correlation) == (D, K, 2, 0.0)
+    assert_same(fk.sample(other, np.ones(D), draws=60, **OPTIONS), whole)
+
+
+# ---- forms ----
+
+
+def c_estimator():
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_size_t, DOUBLES, ctypes.c_size_t, DOUBLES,
+                                 DOUBLES, ctypes.c_void_p)
+
+    @prototype
+    def function(n, x, k, u, out, data):
+        out[0] = estimate(x, u)
+        return 0
+
+    return function
+
+
+def test_a_c_function():
+    function = c_estimator()
+    for refresh in ({}, {"correlation": 0.5}, {"blocks": 4}):
+        target = fk.Target.from_estimator(function, D, K, thread_safe=False, **refresh)
+        assert target.is_estimate
+        assert (target.n_aux, target.serial, target.abilities) == (K, True, ("noisy",))
+        assert_same(fk.sample(target, np.ones(D), draws=60, **OPTIONS),
+                    fk.sample(noisy(**refresh), np.ones(D), draws=60, **OPTIONS))
+    with pytest.raises(TypeError, match="cannot be sent to another process"):
+        pickle.dumps(target)
+
+
+def test_a_capsule():
+    """A struct of another package, with fresh noise, or refreshed in another way."""
+    c = c_estimator()
+    struct = densities.Struct(abi=1, dim=D, n_aux=K, noisy=ctypes.cast(c, ctypes.c_void_p).value)
+
+    class Provider:
+        def __fk_target__(self):
+            make = ctypes.pythonapi.PyCapsule_New
+            make.restype = ctypes.py_object
+            make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+            return make(ctypes.addressof(struct), b"fk_target_v1", None)
+
+    assert_same(fk.sample(Provider(), np.ones(D), draws=60, **OPTIONS),
+                fk.sample(noisy(), np.ones(D), draws=60, **OPTIONS))
+    target = fk.Target.from_estimator(Provider(), D, blocks=2)
+    assert_same(fk.sample(target, np.ones(D), draws=60, **OPTIONS),
+                fk.sample(noisy(blocks=2), np.ones(D), draws=60, **OPTIONS))
+    struct.n_aux = 0
+    with pytest.raises(ValueError, match="none of logp, logp_grad, batch and noisy"):
+        fk.as_target(Provider(), D)
+
+
+def test_numba():
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def function(x, u):
+        z = 0.5 * (u[0] + u[1] + u[2])
+        return -0.5 * (x[0] * x[0] + x[1] * x[1]) + z - 0.375
+
+    target = fk.Target.from_estimator(function, D, K, correlation=0.9)
+    assert not target.needs_gil
+    whole = fk.sample(target, np.ones(D), draws=60, **OPTIONS)
+    assert_same(whole, fk.sample(noisy(correlation=0.9), np.ones(D), draws=60, **OPTIONS))
+
+    @numba.njit
+    def raising(x, u):
+        if x[0] > 1.5:
+            raise ValueError
+        return 0.0
+
+    with pytest.raises(fk.SamplingError, match=r"the numba estimator .* raised"):
+        fk.sample(fk.Target.from_estimator(raising, D, 1), np.ones(D), draws=200, **OPTIONS)
+
+
+def test_noise_of_python():
+    """An array of one's own, and a generator that begins anew at each call."""
+    seen = []
+
+    def f(x, u):
+        seen.append(u)
+        u[0] = 0
+        return estimate(x, u)
+
+    fk.sample(fk.Target.from_estimator(f, D, K), np.ones(D), draws=20, chains=1, tune=5, seed=1)
+    assert all(u.shape == (K,) for u in seen)
+    assert len({float(u[1]) for u in seen}) == len(seen)
+
+    target = fk.Target.from_estimator(lambda x, rng: rng.normal(size=3)[2] + rng.random(), 1)
+    u, w = np.random.default_rng(1).standard_normal((2, target.n_aux))
+    one = target.estimate([0.0], u)
+    assert one != target.estimate([0.0], w)
+    assert one == target.estimate([0.0], u)
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(("arguments", "options", "says"), [
+    ((estimate, 0, 3), {}, "dim must be a positive integer, not 0"),
+    ((estimate, D, 0), {}, "n_aux must be at least 1, not 0"),
+    ((estimate, D, 2.0), {}, "n_aux must be an integer, not 2.0"),
+    ((3, D, K), {}, "f must be a function or a pointer, not 3"),
+    ((estimate, D, K), {"correlation": 1}, "correlation must be below 1, not 1"),
+    ((estimate, D, K), {"correlation": -0.1}, "correlation must be at least 0, not -0.1"),
+    ((estimate, D, K), {"blocks": 0}, "blocks must be at least 1, not 0"),
+    ((estimate, D, K), {"blocks": 5}, "blocks must be at most n_aux = 4, not 5"),
+    ((estimate, D, K), {"blocks": 2, "correlation": 0.5}, "exclude each other"),
+    ((draw, D), {"blocks": 2}, "blocks=2 need n_aux"),
+    ((draw, D), {"correlation": 0.5}, "correlation=0.5, blocks=1 need n_aux"),
+    ((estimate, D, K), {"user_data": 1}, "user_data is for pointers"),
+    ((c_estimator(), D), {}, "n_aux must be given"),
+    ((ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int)(abs), D, K), {}, "it must be 'int "),
+])
+def test_bad_arguments(arguments, options, says):
+    with pytest.raises((TypeError, ValueError), match=says):
+        fk.Target.from_estimator(*arguments, **options)
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_samplers_of_gradients_refuse_an_estimate(name):
+    with pytest.raises(ValueError, match=r"needs the gradient of a known density, and .* estimate"):
+        fk.sample(noisy(), np.ones(D), sampler=small(name), draws=5, tune=5)
+
+
+def test_what_else_an_estimate_cannot_do():
+    target = noisy()
+    with pytest.raises(TypeError, match=r"no density, only estimates: call estimate\(x, u\)"):
+        target.logp(np.ones(D))
+    with pytest.raises(ValueError, match=r"u must have shape \(4,\), not \(3,\)"):
+        target.estimate(np.ones(D), np.ones(3))
+    with pytest.raises(TypeError, match="a recipe make the whole target"):
+        fk.Target.from_estimator(fk.TargetRecipe("a:b"), D)
+    with pytest.raises(TypeError, match="has no estimate"):
+        fk.as_target(densities.python, D).estimate(np.ones(D), np.ones(3))
+    assert isinstance(fk.choose_sampler(target, np.ones(D)).sampler, SAMPLERS["ram"])
+
+
+class SecondEstimate(fk.RandomWalk):
+    KERNEL = "broken_noisy.SecondEstimate"
+
+
+def test_a_sampler_of_several_evaluations_must_say_which_noise_they_take():
+    with pytest.raises(fk.SamplingError, match=r"SecondEstimate .* does not say which noise"):
+        fk.sample(noisy(), np.ones(D), sampler=SecondEstimate())
+    with pytest.raises(fk.SamplingError, match="SecondEstimate makes several evaluations a step"):
+        fk.sample(densities.python, np.ones(D), sampler=SecondEstimate(), surrogate=cheap)
+
+
+def test_a_chain_that_noise_holds_is_warned_of():
+    target = fk.Target.from_estimator(lambda x, u: 100 * u[0], 1, 1)
+    with pytest.warns(fk.SamplingWarning, match=r"less noisy \(see fastkam\.check_noise\)"):
+        fk.sample(target, [0.0], draws=500, **OPTIONS)
+
+
+def test_resuming_with_another_kind_of_target():
+    part = fk.sample(noisy(), np.ones(D), draws=10, **OPTIONS)
+    with pytest.raises(ValueError, match=r"target takes 0 numbers of noise, but .* took 4"):
+        part.resume(5, target=densities.python)
+    with pytest.raises(ValueError, match=r"target takes 3 numbers of noise, but .* took 4"):
+        part.resume(5, target=fk.Target.from_estimator(estimate, D, 3))
+    part = fk.sample(densities.python, np.ones(D), draws=10, **OPTIONS)
+    with pytest.raises(ValueError, match=r"target takes 4 numbers of noise, but .* took 0"):
+        part.resume(5, target=noisy())
+
+
+def test_the_search_for_a_start():
+    """Estimates of 0 are no start, and count as points without a density after it."""
+    def rarely(x, u):
+        return -math.inf if float(u[0]) < 1 else estimate(x, u)
+
+    result = fk.sample(fk.Target.from_estimator(rarely, D, K), np.ones(D), draws=500, **OPTIONS)
+    assert (result.rejected["outside"] > 300).all()
+    assert np.isfinite(result.stats["lp"]).all()
+
+
+# ---- check_noise ----
+
+
+def test_check_noise():
+    """Of exp(s z): variance s^2; of a difference with correlation rho, 2 s^2 (1 - rho)."""
+    def f(x, u):
+        return x[0] * u.mean() * math.sqrt(K)
+
+    for refresh, factor in (({}, 1.0), ({"correlation": 0.75}, 0.5), ({"blocks": 4}, 0.5)):
+        target = fk.Target.from_estimator(f, 1, K, **refresh)
+        for s, verdict in ((0.5, "low"), (1.2, "useful"), (3.0, "high")):
+            s = s / math.sqrt(factor) * (math.sqrt(2) if refresh else 1)
+            check = fk.check_noise(target, [s], 4000, seed=1)
+            assert abs(check.variance - s * s * factor) < 4 * check.variance_error
+            assert check.verdict == verdict, check
+            assert check.what == ("difference" if refresh else "estimate")
+            assert f"{check.variance:.3g} +- " in str(check)
+    zero = fk.Target.from_estimator(lambda x, u: -math.inf if u[0] > 1 else 0.0, 1, 1)
+    check = fk.check_noise(zero, [0.0], 100, seed=1)
+    assert check.verdict == "zeros"
+    assert f"{check.zeros} of 100 estimates are 0" in str(check)
+
+
+def test_what_check_noise_refuses():
+    with pytest.raises(TypeError, match=r"target must be made by Target\.from_estimator"):
+        fk.check_noise(densities.python, np.ones(D))
+    with pytest.raises(ValueError, match=r"x must have shape \(2,\)"):
+        fk.check_noise(noisy(), np.ones(3))
+    with pytest.raises(ValueError, match="n must be at least 10, not 1"):
+        fk.check_noise(noisy(), np.ones(D), 1)
+
+
+# ---- surrogates ----
+
+
+def cheap(x):
+    return -0.4 * float(x @ x)
+
+
+BEHIND = [name for name in PLAIN if SAMPLERS[name].ONE_EVALUATION]
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_a_surrogate_resumes(tmp_path, name):
+    options = OPTIONS | {"surrogate": cheap, "sampler": small(name)}
+    for target in (densities.python, noisy(correlation=0.9)):
+        whole = fk.sample(target, np.ones(D), draws=60, **options)
+        part = fk.sample(target, np.ones(D), draws=23, threads=2, **options)
+        assert_same(part.resume(20).resume(17), whole)
+        part.replaced(requested=60).save(tmp_path / "run.fk")
+        with pytest.raises(ValueError, match="surrogate must be given for a run of Delayed"):
+            fk.resume(tmp_path / "run.fk", target=target)
+        assert_same(fk.resume(tmp_path / "run.fk", target=target, surrogate=cheap), whole)
+        learnt = type(small(name)).kernel_class().LEARNT
+        assert set(whole.adaptation) == {"step", *learnt}
+
+
+def test_the_density_is_asked_only_for_what_has_passed():
+    calls = [0]
+
+    def costly(x):
+        calls[0] += 1
+        return densities.python(x)
+
+    result = fk.sample(costly, np.ones(D), draws=500, tune=0, chains=1, seed=1, surrogate=cheap)
+    assert result.evaluations == calls[0] - 1 == result.stats["passed"].sum() < 450
+    assert isinstance(result.sampler, DelayedAcceptance)
+    assert (result.stats["accepted"] <= result.stats["passed"]).all()
+    assert (result.stats["acceptance_rate"][result.stats["passed"] == 0] == 0).all()
+
+
+def test_a_perfect_surrogate_leaves_nothing_to_reject():
+    result = fk.sample(densities.python, np.ones(D), draws=300, seed=1, surrogate=densities.python)
+    np.testing.assert_array_equal(result.stats["accepted"], result.stats["passed"])
+
+
+def test_a_surrogate_in_every_form(library):
+    function = densities.ctypes_function(library, "plain_form")
+    whole = fk.sample(cheap, np.ones(D), draws=60, surrogate=densities.python, **OPTIONS)
+    pair = fk.Target.from_python(densities.python_pair, D, gradient=True)
+    many = fk.Target.from_python(densities.vectorized, D, vectorized=True)
+    for surrogate in (function, pair, many, densities.ctypes_function(library, "own_grad")):
+        assert_same(fk.sample(cheap, np.ones(D), draws=60, surrogate=surrogate, **OPTIONS), whole)
+    assert_same(fk.sample(lambda X: np.array([cheap(x) for x in X]), np.ones(D), draws=60,
+                          surrogate=function, vectorized=True, **OPTIONS), whole)
+    with ThreadPoolExecutor(2) as pool:
+        assert_same(fk.sample(cheap, np.ones(D), draws=60, surrogate=function, executor=pool,
+                              **OPTIONS), whole)
+
+
+@pytest.mark.parametrize(("name", "says"), [
+    ("nuts", "not for the gradient that NUTS needs"),
+    ("dram", "DelayedRejectionAdaptiveMetropolis makes several"),
+    ("autorwm", "AutoStepRandomWalk makes several"),
+    ("pt", "ParallelTempering makes several"),
+    ("scout", "Scout makes several"),
+])
+def test_samplers_that_refuse_a_surrogate(name, says):
+    with pytest.raises(ValueError, match=says):
+        fk.sample(densities.python_pair, np.ones(D), sampler=name, surrogate=cheap)
+
+
+def test_surrogates_that_are_refused():
+    with pytest.raises(ValueError, match="surrogate must be a known density, not the estimate"):
+        fk.sample(densities.python, np.ones(D), surrogate=noisy())
+    with pytest.raises(ValueError, match=r"surrogate must be finite .* -inf at x = \[1. 1.\]"):
+        fk.sample(densities.python, np.ones(D), surrogate=lambda x: -np.inf)
+    with pytest.raises(TypeError, match="surrogate: target must be a function"):
+        fk.sample(densities.python, np.ones(D), surrogate=3)
+    part = fk.sample(densities.python, np.ones(D), draws=5, **OPTIONS)
+    with pytest.raises(ValueError, match="surrogate must not be given for a run of Robust"):
+        part.resume(5, surrogate=cheap)
+    delayed = DelayedAcceptance(sampler=SAMPLERS["ram"]())
+    with pytest.raises(ValueError, match="surrogate must be given for a run of DelayedAcceptance"):
+        fk.sample(densities.python, np.ones(D), sampler=delayed)
+    for coupling in (fk.ParallelTempering, DelayedAcceptance):
+        with pytest.raises(ValueError, match="DelayedAcceptance"):
+            coupling(sampler=delayed)
+
+
+@pytest.mark.parametrize("value", ["raises", np.inf])
+def test_a_surrogate_that_fails(value):
+    calls = [0]
+
+    def fails(x):
+        calls[0] += 1
+        if calls[0] == 80:
+            if value == "raises":
+                raise Stop
+            return value
+        return cheap(x)
+
+    whole = fk.sample(densities.python, np.ones(D), draws=60, surrogate=cheap, **OPTIONS)
+    with pytest.raises(fk.SamplingError, match=r"Stop|the log density of the surrogate") as caught:
+        fk.sample(densities.python, np.ones(D), draws=60, surrogate=fails, **OPTIONS)
+    assert_same(caught.value.result.resume(), whole)
+
+
+def test_a_surrogate_may_be_narrower_than_the_density():
+    """Where it is -inf or NaN no proposal passes."""
+    def half(x):
+        return cheap(x) if x[0] > 0 else (np.nan if x[1] > 0 else -np.inf)
+
+    result = fk.sample(densities.python, np.ones(D), draws=300, seed=1, surrogate=half)
+    assert (result.draws[..., 0] > 0).all()

@@ -1,0 +1,278 @@
+"""Estimated densities and surrogates leave the law of point and noise invariant; mistakes do not.
+
+The false-alarm rate of each test is at most 1e-4 over the seeds (Bonferroni over features); the
+seeds are fixed, so that a run either always passes or always fails.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam._core.engine import ChainState, Group
+from fastkam._core.estimator import PythonEstimator, SurrogateTarget
+from fastkam.samplers import (
+    SAMPLERS,
+    AutoStepRandomWalk,
+    DelayedAcceptance,
+    DelayedRejectionAdaptiveMetropolis,
+    RandomWalk,
+)
+from fastkam.samplers.exchange import Coupled
+from fastkam.schedules import Power
+from fastkam.testing import compare, invariance
+
+FALSE_ALARM = 1e-4
+D, K = 2, 3
+SMALL = {
+    "kam": {"subsample": 30, "history": 200},
+    "kpca": {"subsample": 30, "history": 200},
+    "ckam": {"cycle": 10, "subsample": 8, "noise": Power(c=2.0, k=0.25, offset=0.0)},
+}
+PLAIN = [name for name, cls in SAMPLERS.items()
+         if not issubclass(cls, Coupled) and "logp_grad" not in cls.NEEDS]
+REFRESH = {"fresh": {}, "correlated": {"correlation": 0.7}, "block": {"blocks": 3}}
+
+
+def spread(x):
+    """s(x) = 1 + tanh(x_0) / 2"""
+    return 1.0 + 0.5 * np.tanh(x)
+
+
+def estimate(x, u):
+    """log of N(x_0; 0, 1) N(x_1; x_0^2 / 2, 1) exp(s z - s^2 / 2), z = (u_0 + u_1 + u_2) / 3^(1/2).
+
+    The last factor has mean 1. Under the law of (x, u), u ~ N(s (1, 1, 1) / 3^(1/2), I) given x.
+    """
+    a, b = float(x[0]), float(x[1])
+    s = 1.0 + 0.5 * math.tanh(a)
+    z = (float(u[0]) + float(u[1]) + float(u[2])) / math.sqrt(3)
+    return -0.5 * (a * a + (b - 0.5 * a * a) ** 2) + s * z - 0.5 * s * s
+
+
+def exact(n, seed):
+    """Points and noise (n, D + K) from their law."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, D))
+    x[:, 1] += 0.5 * x[:, 0] ** 2
+    u = rng.standard_normal((n, K)) + spread(x[:, :1]) / math.sqrt(3)
+    return np.hstack([x, u])
+
+
+class Banana(PythonEstimator):
+    """The estimator, with exact draws."""
+
+    def __init__(self, correlation=0.0, blocks=1):
+        super().__init__(estimate, D, K, correlation=correlation, blocks=blocks)
+
+    def sample(self, n, seed):
+        return exact(n, seed)
+
+
+class KnownBanana(fk._core.target.PythonTarget):
+    """The density itself."""
+
+    def __init__(self):
+        super().__init__(lambda x: -0.5 * (x[0] ** 2 + (x[1] - 0.5 * x[0] ** 2) ** 2), D,
+                         vectorized=False, gradient=False)
+
+    def sample(self, n, seed):
+        return exact(n, seed)[:, :D]
+
+
+class Surrogated(SurrogateTarget):
+    """A target behind N(0, diag(2, 3)), which is another law."""
+
+    def __init__(self, made):
+        super().__init__(made, fk.as_target(lambda x: -0.25 * x[0] * x[0] - x[1] * x[1] / 6, D))
+        self.sample = made.sample
+
+
+def small(name):
+    return SAMPLERS[name](**SMALL.get(name, {}))
+
+
+def check(sampler, target, steps=2, replicates=5_000, seed=1):
+    cycle = getattr(getattr(sampler, "sampler", sampler), "cycle", 1)
+    return invariance(sampler, target, steps=max(steps, cycle), replicates=replicates, tune=1000,
+                      seed=seed)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_fresh_noise(name):
+    found = check(small(name), Banana())
+    assert found.p_value > FALSE_ALARM, found
+    assert found.moved > 0.1
+
+
+@pytest.mark.parametrize("refresh", ["correlated", "block"])
+@pytest.mark.parametrize("name", ["ram", "kam", "dram", "autorwm"])
+def test_other_noise(name, refresh):
+    found = check(small(name), Banana(**REFRESH[refresh]), seed=2)
+    assert found.p_value > FALSE_ALARM, found
+
+
+@pytest.mark.parametrize("refresh", REFRESH)
+def test_a_single_step_is_reversible(refresh):
+    for name in ("rwm", "dram"):
+        found = invariance(name, Banana(**REFRESH[refresh]), steps=1, replicates=10_000, seed=3,
+                           reversible=True)
+        assert found.p_value > FALSE_ALARM, found
+
+
+class EstimateRepeated(RandomWalk):
+    KERNEL = "broken_noisy.EstimateRepeated"
+
+
+class RootForgotten(RandomWalk):
+    KERNEL = "broken_noisy.RootForgotten"
+
+
+class OneNoiseForTwoTries(DelayedRejectionAdaptiveMetropolis):
+    KERNEL = "broken_noisy.OneNoiseForTwoTries"
+
+
+class NoiseAlwaysTaken(AutoStepRandomWalk):
+    KERNEL = "broken_noisy.NoiseAlwaysTaken"
+
+
+class WithoutCorrection(DelayedAcceptance):
+    KERNEL = "broken_noisy.WithoutCorrection"
+
+
+@pytest.mark.parametrize(
+    "sampler", [EstimateRepeated(), RootForgotten(), NoiseAlwaysTaken()],
+    ids=lambda sampler: type(sampler).__name__)
+def test_a_mistake_with_the_noise_is_caught(sampler):
+    found = check(sampler, Banana(), seed=4)
+    assert found.p_value < FALSE_ALARM, found
+
+
+@pytest.mark.parametrize("sampler", [DelayedRejectionAdaptiveMetropolis(), OneNoiseForTwoTries()],
+                         ids=["right", "wrong"])
+def test_the_noise_of_a_second_try(sampler):
+    """A small mistake, which takes more to be seen."""
+    found = check(sampler, Banana(blocks=3), steps=8, replicates=20_000, seed=4)
+    assert (found.p_value < FALSE_ALARM) == isinstance(sampler, OneNoiseForTwoTries), found
+
+
+# ---- a model with a known posterior ----
+
+Y = np.random.default_rng(10).normal(0.5, math.sqrt(2.0), 10)
+N = 6
+
+
+def random_effects(x, u):
+    """y_i ~ N(theta + b_i, 1), b_i ~ N(0, 1), theta ~ N(0, 10), with N points for each integral."""
+    residual = Y[:, None] - x[0] - u.reshape(len(Y), N)
+    return np.log(np.exp(-0.5 * residual**2).mean(axis=1)).sum() - x[0] ** 2 / 20
+
+
+def deviations(sampler, target, draws, seed):
+    """Of the posterior's mean and variance from the truth, in standard errors."""
+    result = fk.sample(target, [0.0], sampler=sampler, draws=draws, tune=500, seed=seed)
+    precision = len(Y) / 2 + 1 / 10
+    x = result.draws[:, :, :1] - Y.sum() / 2 / precision
+    table = fk.diagnostics.summary(np.concatenate([x, x**2], axis=2), ["mean", "variance"])
+    return (table["mean"] - [0, 1 / precision]) / table["mcse_mean"]
+
+
+FORMS = {
+    **{name: lambda options=options: fk.Target.from_estimator(
+        random_effects, 1, len(Y) * N, **options)
+       for name, options in {"fresh": {}, "correlated": {"correlation": 0.9},
+                             "block": {"blocks": len(Y)}}.items()},
+    "generator": lambda: fk.Target.from_estimator(
+        lambda x, rng: random_effects(x, rng.standard_normal(len(Y) * N)), 1),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_random_effects(form):
+    """2 numbers within 4.1 errors each: a false alarm in 1e-4."""
+    assert (np.abs(deviations("ram", FORMS[form](), 4000, seed=11)) < 4.1).all()
+
+
+def test_estimates_made_again_spoil_the_posterior():
+    sampler = EstimateRepeated(cov=2.0)
+    assert (np.abs(deviations(sampler, FORMS["fresh"](), 4000, seed=12)) > 4.1).any()
+
+
+# ---- couplings ----
+
+COUPLINGS = [
+    fk.ParallelTempering(reference="flat", rungs=3, ladder=[1.0, 0.5, 0.2]),
+    fk.ParallelTempering(reference="flat", scheme="random", rungs=3, ladder=[1.0, 0.5, 0.2],
+                         sampler="autorwm"),
+    fk.ParallelTempering(reference=([0.5], 9.0), rungs=3, ladder=[1.0, 0.3, 0.0], sampler="dram"),
+    fk.Scout(tau=0.3, every=1),
+]
+
+
+def coupled(sampler, replicates, seed, reference=None, **refresh):
+    """Whether the law of the coldest rung's (x, u) changes, from exact states of all rungs.
+
+    pi = N(0, 1), estimated with exp(u - 1 / 2): at beta, u ~ N(beta, 1) independently of x.
+    """
+    target = fk.Target.from_estimator(
+        lambda x, u: -0.5 * float(x[0]) ** 2 + float(u[0]) - 0.5, 1, 1, **refresh)
+    kernel = sampler.build(np.zeros(1))
+    beta, rng = np.asarray(kernel.ladder), np.random.default_rng(seed)
+    mean, variance = reference or (0.0, np.inf)
+    precision = beta + (1 - beta) / variance
+    shape = (replicates, len(beta))
+    xs = rng.normal((1 - beta) * mean / variance / precision, 1 / np.sqrt(precision), shape)
+    us = rng.normal(beta, 1.0, shape)
+    chain = ChainState(kernel, np.random.PCG64(seed), np.zeros(1), n_aux=1)
+    group = Group(target.bind(), [chain], (1.0, 0.0, 0.0, 1.0, 0, 0, 0.0))
+    first, after = kernel.state(), np.empty((replicates, 2))
+    for i, (x, u) in enumerate(zip(xs, us, strict=True)):
+        logp = -0.5 * x * x + u - 0.5
+        kernel.restore(first | {"x": x[:, None], "logp": logp, "begun": np.array(1),
+                                "accepted": np.zeros(len(x), int)})
+        chain.place(x[:1], u[:, None], logp[0])
+        group.start()
+        group.run(3 + i % 2)     # so that both halves of the even-odd scheme come first
+        after[i] = chain.position[0], chain.noise_at_x[0]
+    return compare(np.column_stack([xs[:, 0], us[:, 0]]), after, seed=seed)
+
+
+@pytest.mark.parametrize("refresh", [{}, {"correlation": 0.7}], ids=["fresh", "correlated"])
+@pytest.mark.parametrize("sampler", COUPLINGS, ids=["flat", "random", "reference", "scout"])
+def test_couplings(sampler, refresh):
+    reference = (0.5, 9.0) if isinstance(getattr(sampler, "reference", ""), tuple) else None
+    found = coupled(sampler, 4_000, seed=5, reference=reference, **refresh)
+    assert found.p_value > FALSE_ALARM, found
+
+
+def test_a_swap_that_copies_is_caught():
+    sampler = fk.ParallelTempering(reference="flat", rungs=3, ladder=[1.0, 0.5, 0.2],
+                                   scheme="copy", sampler=fk.RandomWalk(cov=0.01))
+    found = coupled(sampler, 15_000, seed=6)
+    assert found.p_value < FALSE_ALARM, found
+
+
+# ---- surrogates ----
+
+BEHIND = [name for name in PLAIN if SAMPLERS[name].ONE_EVALUATION]
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_a_surrogate(name):
+    found = check(DelayedAcceptance(sampler=small(name)), Surrogated(KnownBanana()), seed=7)
+    assert found.p_value > FALSE_ALARM, found
+    assert found.moved > 0.1
+
+
+@pytest.mark.parametrize("refresh", REFRESH)
+def test_a_surrogate_before_an_estimate(refresh):
+    sampler = DelayedAcceptance(sampler=RandomWalk())
+    found = check(sampler, Surrogated(Banana(**REFRESH[refresh])), seed=8)
+    assert found.p_value > FALSE_ALARM, found
+
+
+def test_a_second_stage_without_correction_is_caught():
+    sampler = WithoutCorrection(sampler=RandomWalk())
+    found = check(sampler, Surrogated(KnownBanana()), seed=9)
+    assert found.p_value < FALSE_ALARM, found
