@@ -203,13 +203,13 @@ cdef int fit(const Model *p, Work *w, double *log_q) noexcept nogil:
 
     A step is halved until log p(y | f) - a'f/2, which is concave, does not descend.
     """
-    cdef int n = p.n, one = 1, rc, step
+    cdef int n = p.n, one = 1, rc
     cdef double length, zero = 0, plus = 1, squared_step, rise, value
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, _
     memset(w.f, 0, n * sizeof(double))
     memset(w.a, 0, n * sizeof(double))
     value = -sum_softplus(n, -1, p.y, w.f)
-    for step in range(MOST_STEPS):
+    for _ in range(MOST_STEPS):
         logistic_curvature(n, p.y, w.f, w.g, w.s)
         scale_and_add_one(n, w.s, w.K, w.A)
         dpotrf(b"L", &n, w.A, &n, &rc)
