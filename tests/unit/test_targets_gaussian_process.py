@@ -238,7 +238,7 @@ def test_a_copy_by_pickle_is_the_same(form):
     t = GaussianProcessClassification(*problem(9, 2), 3, 0.1, 4.0, form)
     copy = pickle.loads(pickle.dumps(t))
     u = np.random.default_rng(8).standard_normal((3, 9))
-    assert copy.estimate([1, 2], u) == t.estimate([1, 2], u)
+    assert copy.estimate([1, 2], u) == t.estimate([1, 2], u) == t.estimate([1, 2], u.ravel())
     assert pickle.loads(pickle.dumps(t.laplace)).logp([1, 2]) == copy.laplace([1, 2])
     assert t.abilities == ("noisy",)
     assert t.laplace.abilities == ("logp",)
@@ -250,7 +250,7 @@ def test_bad_points_and_draws_are_named():
     t = GaussianProcessClassification(*problem(9, 2), n_importance=3)
     for theta, u, message in (
             ([1], np.zeros((3, 9)), r"theta must have shape \(2,\), not \(1,\)"),
-            ([1, 2], np.zeros((9, 3)), r"u must have shape \(3, 9\), not \(9, 3\)")):
+            ([1, 2], np.zeros((9, 3)), r"u must have shape \(3, 9\), .* not \(9, 3\)")):
         with pytest.raises(ValueError, match=message):
             t.estimate(theta, u)
     with pytest.raises(TypeError, match="u must be an array of numbers"):

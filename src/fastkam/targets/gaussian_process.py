@@ -73,8 +73,12 @@ class GaussianProcessClassification(GaussianProcess):
 
     Notes
     -----
-    A call costs O(n^3) and needs no allocation; calls may overlap. The draws' bits are those of the
-    BLAS that scipy has, which may differ between machines and numbers of BLAS threads.
+    A call is O(n^3 + n^2 n_importance), 1.5 ms for 214 points and 100 draws, nearly all of it BLAS.
+    Memory is kept between calls, and calls may overlap. Bits are the same in every run with the
+    same BLAS and number of BLAS threads, which is one within `fastkam.sample`.
+
+    On the data set glass the estimate's logarithm has, in the posterior, a standard deviation of
+    0.5 with one draw, 0.17 with 10 and 0.06 with 100.
 
     References
     ----------
@@ -97,8 +101,8 @@ class GaussianProcessClassification(GaussianProcess):
         Parameters
         ----------
         theta : array (d,)
-        u : array (n_importance, n)
-            Standard normals: the estimate is a function of theta and u.
+        u : array (n_importance, n) or (n_importance * n,)
+            Standard normals, a row for each draw of f.
 
         Returns
         -------
@@ -113,9 +117,10 @@ class GaussianProcessClassification(GaussianProcess):
         """
         theta, u = real_array("theta", theta), real_array("u", u)
         shape = (self.n_importance, len(self.labels))
-        for name, array, expected in (("theta", theta, (self.dim,)), ("u", u, shape)):
-            if array.shape != expected:
-                raise ValueError(f"{name} must have shape {expected}, not {array.shape}")
+        if theta.shape != (self.dim,):
+            raise ValueError(f"theta must have shape {(self.dim,)}, not {theta.shape}")
+        if u.shape not in (shape, (shape[0] * shape[1],)):
+            raise ValueError(f"u must have shape {shape}, or be the same in one row, not {u.shape}")
         return self.estimate_logp(theta, np.ravel(u))
 
     @cached_property
