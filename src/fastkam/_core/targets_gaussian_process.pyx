@@ -50,7 +50,7 @@ cdef extern from "workspace.h" nogil:
 cdef enum:
     SINGULAR = 1                # K + r I or S + r I: the point is rejected
     NO_MEMORY = -1
-    MOST_STEPS = 100            # of Newton's method, which makes five to ten
+    MOST_STEPS = 100            # of Newton's method, which makes five to seven
 
 cdef double CONVERGED = 1e-20   # the squared length of a step, in the metric of the Hessian
 cdef double LEVEL = 1e-8        # below it, rounding decides whether a step ascends
@@ -123,7 +123,7 @@ cdef class GaussianProcessDensity(Target):
         cdef double *memory = enter(&self.model.workspace, &place)
         leave(&self.model.workspace, place, memory)
         if memory == NULL:
-            raise MemoryError(f"{8 * self.model.workspace.size} bytes for {n} points")
+            raise self.fault(NO_MEMORY, None)
         self.kind = "built-in"
         self.c.dim = d
         self.c.data = &self.model
@@ -148,7 +148,8 @@ cdef class GaussianProcessDensity(Target):
 
     def fault(self, rc, x):
         if rc == NO_MEMORY:
-            return MemoryError(f"{8 * self.model.workspace.size} bytes of work memory")
+            return MemoryError(f"X has {self.model.n} points, which need "
+                               f"{8 * self.model.workspace.size} bytes of work memory")
         return ArithmeticError(f"the covariance of f is numerically singular at theta = {x}")
 
 
@@ -251,10 +252,10 @@ cdef inline double objective(const Model *p, const Work *w) noexcept nogil:
 cdef int estimate(const Model *p, const double *u, Work *w, double *log_p) noexcept nogil:
     """log p_hat(y) from u (N, n), after `fit`.
 
-    S + r I is made from B^-1 as s^-1 (I - B^-1) s^-1 + r I: that costs a third of the usual
-    K - K s B^-1 s K and no memory, and loses few digits, since at the mode m_i^2 <= m'K^-1 m =
-    sum_i |m_i| sigma(-|m_i|) <= 0.28 n keeps s from zero. What it loses is no bias: the proposal's
-    density is that of the factor C as it is.
+    S is made as s^-1 (I - B^-1) s^-1: that takes a third of the operations of K - K s B^-1 s K, and
+    no memory. It loses few digits, since at the mode m_i^2 <= m'K^-1 m = sum_i y_i m_i
+    sigma(-y_i m_i) <= 0.28 n keeps s from zero; and what it loses is no bias, because the density
+    of the draws is that of the factor C as it is.
     """
     cdef int n = p.n, N = p.N, rc
     cdef double plus = 1, top = -INFINITY, total = 0
