@@ -6,6 +6,7 @@ import pytest
 from fastkam import targets
 
 X, Y = np.eye(3), [0, 1, 1]
+GP = targets.GaussianProcessClassification
 
 
 @pytest.mark.parametrize(("make", "error", "message"), [
@@ -48,6 +49,15 @@ X, Y = np.eye(3), [0, 1, 1]
     (lambda: targets.LogisticRegression(X, [0, 1, -1]), ValueError, r"y must be .*not \[-1"),
     (lambda: targets.LogisticRegression(X * np.nan, Y), ValueError, r"X must be finite, not nan"),
     (lambda: targets.LogisticRegression(X, Y, 0), ValueError, r"prior_variance must be above 0"),
+    (lambda: GP([1, 2], [0, 1]), ValueError, r"X must have shape \(n, d\)"),
+    (lambda: GP(X, [0, 1]), ValueError, r"y must have shape \(3,\)"),
+    (lambda: GP(X, [0, 1, 2]), ValueError, r"y must be .*not 2"),
+    (lambda: GP(X, Y, n_importance=0), ValueError, r"n_importance must be at least 1, not 0"),
+    (lambda: GP(X, Y, ridge=-1), ValueError, r"ridge must be at least 0, not -1"),
+    (lambda: GP(X, Y, prior_variance=0), ValueError, r"prior_variance must be above 0, not 0"),
+    (lambda: GP(X, Y, parametrization="log"), ValueError, r"parametrization .*'log_w.*not 'log'"),
+    (lambda: GP(X, Y).logp([1, 2, 3]), TypeError, r"has no density"),
+    (lambda: GP(X, Y).laplace([1, 2]), ValueError, r"x must have 3 coordinates"),
     (lambda: targets.standardize(np.c_[X, np.ones(3)]), ValueError, r"column 3 is always 1"),
     (lambda: targets.standardize([[1.0]]), ValueError, r"X must have shape"),
     (lambda: targets.two_mode().sample(-1), ValueError, r"n must be at least 0, not -1"),

@@ -12,6 +12,7 @@ FLAGS = ["-O3", "-std=c11", "-fopenmp-simd", "-ffp-contract=off", "-fno-math-err
          "-fno-trapping-math"]
 
 PROGRAM = r"""
+#include "gaussian_process.h"
 #include "lattice.h"
 #include "rows.h"
 #include <stdio.h>
@@ -50,6 +51,11 @@ int main(void)
         add(fk_lower_grad(d, rows, rows, w, v, 0.3, g));
         add(fk_weighted_square(d, v, v, w));
         for (int j = 0; j < d; j++) add(g[j]);
+        fk_squared_exponential(d, 2, X, rows);
+        fk_logistic_curvature(d, w, v, g, w);
+        fk_scale_and_add_one(d, w, rows, X);
+        fk_posterior_covariance(d, 0.1, w, X);
+        for (int j = 0; j < d; j++) add(g[j]), add(w[j]), add(rows[j]), add(X[j]);
     }
     printf("%016llx\n", (unsigned long long)hash);
     return 0;

@@ -8,6 +8,8 @@ pickled. `TARGETS` holds those that need no argument by their short names.
     target.logp(x), target.logp_grad(x), target.mean, target.cov, target.sample(1000, seed=1)
 """
 
+from typing import TYPE_CHECKING
+
 from fastkam.targets.bananas import (
     Banana,
     BananaMixture,
@@ -39,6 +41,15 @@ from fastkam.targets.mixture import (
     two_mode,
     two_mode_as_released,
 )
+
+if TYPE_CHECKING:
+    from fastkam.targets.gaussian_process import (
+        GaussianProcessClassification,
+        GaussianProcessLaplace,
+        glass_classification,
+    )
+
+LATE = ("GaussianProcessClassification", "GaussianProcessLaplace", "glass_classification")
 
 TARGETS = {
     "banana": banana,
@@ -73,6 +84,8 @@ __all__ = [
     "Funnel",
     "Gaussian",
     "GaussianMixture",
+    "GaussianProcessClassification",
+    "GaussianProcessLaplace",
     "HorseshoeRegression",
     "LatticeMixture",
     "LogisticRegression",
@@ -84,6 +97,7 @@ __all__ = [
     "double_banana",
     "five_component",
     "five_component_as_released",
+    "glass_classification",
     "gp_gaussian",
     "hard_banana",
     "horseshoe",
@@ -96,3 +110,12 @@ __all__ = [
     "two_mode",
     "two_mode_as_released",
 ]
+
+
+def __getattr__(name):
+    """What needs scipy.linalg, whose import takes as long as that of all the rest."""
+    if name in LATE:
+        from fastkam.targets import gaussian_process
+
+        return getattr(gaussian_process, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -106,6 +106,16 @@ def check_points(target, x):
     return x
 
 
+def check_labels(y, n):
+    """Labels y (n,), 0 and 1 or -1 and 1: as they are, and as -1 and 1."""
+    y = check_array("y", y, shape=(n,))
+    if not (np.isin(y, (0, 1)).all() or np.isin(y, (-1, 1)).all()):
+        wrong = y[~np.isin(y, (-1, 0, 1))]
+        raise ValueError(
+            f"y must be 0 and 1, or -1 and 1, not {wrong[0] if len(wrong) else np.unique(y)}")
+    return y, np.where(y > 0, 1.0, -1.0)
+
+
 def check_vector(name, value):
     """`value` as a finite vector of at least one number."""
     return check_array(name, value, shape=(max(1, np.size(value)),))

@@ -6,7 +6,7 @@ import numpy as np
 
 from fastkam._core.targets_logistic import LogisticDensity
 from fastkam.errors import check_array, check_number
-from fastkam.targets.builtin import BuiltIn
+from fastkam.targets.builtin import BuiltIn, check_labels
 from fastkam.targets.datasets import load_dataset
 
 
@@ -38,12 +38,7 @@ class LogisticRegression(BuiltIn, LogisticDensity):
         if len(shape) != 2 or 0 in shape:
             raise ValueError(f"X must have shape (n, d), not {shape}")
         self.X = check_array("X", X, shape=shape)
-        y = check_array("y", y, shape=shape[:1])
-        if not (np.isin(y, (0, 1)).all() or np.isin(y, (-1, 1)).all()):
-            wrong = y[~np.isin(y, (-1, 0, 1))]
-            raise ValueError(
-                f"y must be 0 and 1, or -1 and 1, not {wrong[0] if len(wrong) else np.unique(y)}")
-        self.labels = np.where(y > 0, 1.0, -1.0)
+        y, self.labels = check_labels(y, shape[0])
         self.prior_variance = check_number("prior_variance", prior_variance, above=0)
         self.parameters = {"X": self.X, "y": y, "prior_variance": self.prior_variance}
         self.set_up(self.X, self.labels, self.prior_variance)
