@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam.errors import check_array, check_covariance, check_integer, check_number
 from fastkam.samplers.metropolis import RandomWalk
-from fastkam.samplers.sampler import Sampler
-from fastkam.schedules import Power, Schedule
+from fastkam.samplers.sampler import Composite, Sampler, check_part
 
 if TYPE_CHECKING:
     from fastkam._core.kernel import Kernel
@@ -20,47 +19,14 @@ MOST_RUNGS = 64
 SCHEMES = ("even-odd", "random", "copy")
 
 
-class Coupled(Sampler):
+class Coupled(Composite):
     """What couplings of several samplers have in common."""
 
     KERNEL: ClassVar[str] = "exchange.Exchange"
 
-    def parts(self) -> list[Sampler]:
-        """The sampler of each rung, the coldest first."""
-        raise NotImplementedError
-
-    @property
-    def NEEDS(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What any of its parts needs."""
-        return tuple({need: 0 for part in self.parts() for need in part.NEEDS})
-
     @property
     def stat_names(self) -> tuple[str, ...]:
         return self.parts()[0].stat_names
-
-    def default_gain(self, d: int) -> Power:
-        return self.parts()[0].default_gain(d)
-
-    def check_gain(self, gain: Power) -> None:
-        for part in self.parts():
-            part.check_gain(gain)
-
-    def check_run(self, schedule: Schedule, tune: int) -> None:
-        for part in self.parts():
-            part.check_run(schedule, tune)
-
-
-def check_part(name: str, value: Any) -> Sampler:
-    """A sampler to couple, from itself or its short name."""
-    from fastkam.samplers import as_sampler
-
-    try:
-        part = as_sampler(value)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-    if isinstance(part, Coupled):
-        raise ValueError(f"{name} must be a sampler that is not coupled itself, not {part!r}")
-    return part
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
