@@ -72,6 +72,13 @@ BAD = {  # values that are bad wherever the parameter occurs
     "every": NOT_A_COUNT,
     "tau": NOT_A_FRACTION,
     "reference": ["wide", 1.0, None, [[0.0], 1.0], [[0.0, 0.0], -1.0]],
+    "moves": ["leap", (), ("hop", "hop"), ("hop", "leap"), None, 1],
+    "chance": NOT_A_FRACTION,
+    "means": [1.0, [1.0], "x", [[1.0]], [[1.0, np.nan]], np.empty((0, 2)), [[1.0], [1.0, 2.0]]],
+    "covs": [1.0, [1.0, 2.0], "x"],      # without means
+    "weights": [1.0, [1.0, 2.0], "x"],
+    "fit": ["no", None, 1],
+    "states": [19, *NOT_A_COUNT],
     "metric": ["full", None, 1],
     "learn_from": ["both", None],
     "rank": NOT_A_COUNT,

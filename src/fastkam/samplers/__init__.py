@@ -9,6 +9,7 @@ from fastkam.samplers.gradient_adaptive import (
     GradientAdaptiveRandomWalk,
 )
 from fastkam.samplers.hamiltonian import HMC, NUTS
+from fastkam.samplers.jumps import ModeJumping
 from fastkam.samplers.kernel_adaptive import (
     CyclicalKernelAdaptiveMetropolis,
     KernelAdaptiveMetropolis,
@@ -51,6 +52,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "dm": DivergenceMinimization,
     "pt": ParallelTempering,
     "scout": Scout,
+    "jumps": ModeJumping,
 }
 
 
