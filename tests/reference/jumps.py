@@ -52,8 +52,8 @@ class ModeJumping(Reference):
         if self.stop < inf:
             inner.stop = ceil((1 - self.s.chance) * self.stop)
         inner.logp, inner.grad, inner.look = self.logp, self.grad, self.look
-        inner.given = self.given and {name: {inner.t: values[self.t]}
-                                      for name, values in self.given.items()}
+        if "step_size" in (self.given or {}):
+            inner.given = {"step_size": {inner.t: self.given["step_size"][self.t]}}
         self.inner_steps += 1
         found = inner.step(x, lp, rng)
         self.keep = inner.keep
