@@ -69,10 +69,10 @@ def fit(
 
 def spread(points: Array, k: int, rng: np.random.Generator) -> Array:
     """k of the points (n, d), each drawn by its squared distance from those drawn before."""
-    chosen = [rng.integers(len(points))]
+    chosen = [int(rng.integers(len(points)))]
     for _ in range(k - 1):
         away = ((points[:, None] - points[chosen]) ** 2).sum(axis=2).min(axis=1)
-        chosen.append(rng.choice(len(points), p=away / away.sum()) if away.sum() > 0 else 0)
+        chosen.append(int(rng.choice(len(points), p=away / away.sum())) if away.sum() > 0 else 0)
     return points[chosen]
 
 

@@ -39,7 +39,7 @@ class ModeJumping(Reference):
             return 0
         kind = KINDS.index(kinds[int(len(kinds) * u / self.s.chance)])
         modes = 0 if self.mixture is None else len(self.mixture[0]) - 1
-        return 0 if kind == 2 and modes == 0 or kind == 3 and modes < 2 else kind
+        return 0 if modes < (0, 0, 1, 2)[kind] else kind
 
     # ---- the moves ----
 

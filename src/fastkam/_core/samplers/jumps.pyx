@@ -4,18 +4,18 @@ With probability 1 - p a step of the other sampler; with probability p one of th
 chances:
 
     jump           y ~ N(x, cov)
-    independent    y ~ q = sum_k>=0 w_k N(m_k, C_k),     ratio  q(x) / q(y)
-    hop            a ~ w_a N(x; m_a, C_a) / s(x),        s = sum_k>0 w_k N(m_k, C_k),
+    independent    y ~ q = sum_k>=0 w_k N(m_k, C_k),   ratio  q(x) / q(y)
+    hop            a ~ w_a N(x; m_a, C_a) / s(x),   s = sum_k>0 w_k N(m_k, C_k),
                    b uniform among the others,
-                   y = m_b + L_b L_a^-1 (x - m_a),       ratio  w_b s(x) / (w_a s(y)),   C = L L'
+                   y = m_b + L_b L_a^-1 (x - m_a),   ratio  w_b s(x) / (w_a s(y)),   C = L L'
 
-Component 0 is wide and keeps the ratio q(x) / q(y) bounded; 1, 2, ... are modes. The way back of a
-hop chooses b at y, then a, so that the ratio is r_b(y) |L_b| / (r_a(x) |L_a|), r being the chances
-of the first choice; N(y; m_b, C_b) |L_b| = N(x; m_a, C_a) |L_a| leaves what stands above. The kind
-of a move does not depend on x: where each kind leaves pi invariant, so does their mixture.
+Component 0 is wide, so that q is not too small anywhere near the modes, which are 1, 2, ... The
+way back of a hop chooses b at y, then a, so that the ratio is r_b(y) |L_b| / (r_a(x) |L_a|), with r
+the chances of the first choice; N(y; m_b, C_b) |L_b| = N(x; m_a, C_a) |L_a| leaves what stands
+above. The kind of a move does not depend on x: each leaves pi invariant, and so does their mixture.
 
 q is given, or fitted to the states of warm-up: after 256, 512, 1024, ... of them and at the end. A
-fit draws one uniform variate, the seed of its restarts. As long as there is no q, or one mode alone,
+fit draws one uniform variate, the seed of its restarts. As long as there is no q, or a single mode,
 the other sampler makes the step.
 
 Tjelmeland, H. and Hegstad, B. K. (2001). Mode jumping proposals in MCMC. Scandinavian Journal of
