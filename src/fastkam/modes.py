@@ -19,7 +19,7 @@ RIDGE = 1e-6  # added to covariances in units of the states' variances
 def fit(
     states: Array, seed: int, *, most: int, means: Array | None = None, covs: Array | None = None
 ) -> Mixture | None:
-    """A mixture fitted to states, with a wide component; None where they do not spread.
+    """A mixture fitted to states, with a wide component; None where they do not spread enough.
 
     Parameters
     ----------
@@ -43,14 +43,24 @@ def fit(
         Lower-triangular factors of the covariances.
     """
     n, d = states.shape
-    scale = states.std(axis=0) if n else np.zeros(d)
-    if n <= d + 1 or not (scale > 0).all():
-        return None
-    if means is not None:
-        found, _ = em(states, nearest(states / scale, means / scale), means, covs)
-        return with_wide(*found)
-    rng = np.random.default_rng(seed)
-    best, least, worse = None, np.inf, 0
+    with np.errstate(all="ignore"):  # scales may be anything: what is not finite is refused
+        scale = states.std(axis=0) if n else np.zeros(d)
+        if n <= d + 1 or not ((scale > 0) & np.isfinite(scale**2)).all():
+            return None
+        try:
+            if means is None:
+                found = chosen_by_bic(states, scale, most, np.random.default_rng(seed))
+            else:
+                found, _ = em(states, nearest(states / scale, means / scale), means, covs)
+            return with_wide(*found)
+        except np.linalg.LinAlgError:
+            return None
+
+
+def chosen_by_bic(states: Array, scale: Array, most: int, rng: np.random.Generator) -> Mixture:
+    """The best mixture; the search ends where two more components in turn make it worse."""
+    n, d = states.shape
+    least, worse = np.inf, 0
     for k in range(1, min(most, n // (d + 1)) + 1):
         starts = [
             nearest(states / scale, spread(states / scale, k, rng))
@@ -58,13 +68,13 @@ def fit(
         ]
         found, log_likelihood = max((em(states, start) for start in starts), key=lambda f: f[1])
         bic = k * (1 + d + d * (d + 1) / 2) * np.log(n) - 2 * log_likelihood
-        if bic < least:
+        if k == 1 or bic < least:
             best, least, worse = found, bic, 0
         else:
             worse += 1
         if worse == 2:
             break
-    return None if best is None else with_wide(*best)
+    return best
 
 
 def spread(points: Array, k: int, rng: np.random.Generator) -> Array:

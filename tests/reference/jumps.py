@@ -98,7 +98,7 @@ class ModeJumping(Reference):
     def adapt(self, x, y, alpha, accepted, gain, rng):
         if self.move == 0:
             self.inner.adapt(x, y, alpha, accepted, gain, rng)
-        if not self.s.fit:
+        if not self.s.fit or self.s.kinds() == ("jump",):
             return
         self.states.append(y if accepted else x)
         n = len(self.states)

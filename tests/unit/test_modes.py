@@ -59,14 +59,15 @@ def test_the_wide_component_covers_the_others():
 
 
 @pytest.mark.parametrize("states", [
-    np.empty((0, 2)), np.ones((3, 2)), np.ones((100, 2)), np.c_[np.arange(100), np.ones(100)]])
+    np.empty((0, 2)), np.ones((3, 2)), np.ones((100, 2)), np.c_[np.arange(100), np.ones(100)],
+    1e200 * np.c_[np.arange(100), np.arange(100)]])
 def test_states_that_do_not_spread_give_none(states):
     assert modes.fit(states, 1, most=8) is None
 
 
-def test_states_on_a_line_and_many_the_same_are_borne():
+def test_states_on_a_line_of_any_scale_and_many_the_same_are_borne():
     x = np.repeat(np.random.default_rng(1).standard_normal(20), 10)
-    for states in (np.c_[x, x], np.c_[x, -x, x]):
+    for states in (np.c_[x, x], np.c_[x, -x, x], 1e120 * np.c_[x, x**2], 1e-120 * np.c_[x, x**2]):
         weights, means, factors = modes.fit(states, 1, most=8)
         assert all(np.isfinite(found).all() for found in (weights, means, factors))
         assert (np.diagonal(factors, axis1=1, axis2=2) > 0).all()

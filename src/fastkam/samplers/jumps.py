@@ -92,7 +92,7 @@ class ModeJumping(Composite):
             for name in ("covs", "weights"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"{name} must come with means, not {getattr(self, name)!r}")
-            if not self.fit and set(kinds) != {"jump"}:
+            if not self.fit and kinds != ("jump",):
                 raise ValueError(f"fit must be True where no means are given, not {self.fit!r}")
 
     def kinds(self) -> tuple[str, ...]:
@@ -136,6 +136,7 @@ class ModeJumping(Composite):
             covs=None if mixture is None or self.covs is None else mixture[2],
         )
         components = self.components if mixture is None else len(mixture[0])
+        fits = self.fit and self.kinds() != ("jump",)
         return self.kernel_class()(
             self.parts()[0].build(x0),
             chance=self.chance,
@@ -143,6 +144,6 @@ class ModeJumping(Composite):
             jump_factor=full_factor("cov", self.cov, d),
             mixture=None if mixture is None else modes.with_wide(*mixture),
             components=components + 1,
-            states=self.states + self.states % 2 if self.fit else 0,
+            states=self.states + self.states % 2 if fits else 0,
             estimate=estimate,
         )
