@@ -132,7 +132,7 @@ class Exchange(Reference):
             X = np.array(self.states)
             C = np.cov(X.T, bias=True).reshape(self.d, self.d)
             if np.linalg.eigvalsh(C)[0] > 0:
-                self.normal = X.mean(axis=0), C
+                self.normal = X.mean(axis=0), C * (1 + 2 / np.sqrt(self.d))
         if self.tunes:
             with np.errstate(invalid="ignore"):
                 rejected = np.where(self.tried > 0, 1 - self.swapped / self.tried, 0.5)[:-1]

@@ -21,6 +21,8 @@ cdef class Exchange(Kernel):
     cdef public double[:, ::1] grad
     cdef public double[::1] logp
     cdef public double[::1] logp_y
+    cdef public double[::1] log_ref
+    cdef public double[::1] log_ref_y
     cdef public double[:, ::1] slope
     cdef public double[:, ::1] slope_y
     cdef public double[::1] level_y
@@ -50,10 +52,12 @@ cdef class Exchange(Kernel):
     cdef public double[:, ::1] sums
     cdef public double[:, ::1] squares
     cdef double[::1] u
-    cdef double log_norm(self) noexcept nogil
+    cdef double log_norm
+    cdef void find_norm(self) noexcept nogil
     cdef double log_reference(self, const double *x, double *slope) noexcept nogil
-    cdef double effective(self, Chain *c, int r, const double *x, double logp, const double *grad,
-                          double *slope) noexcept nogil
+    cdef double level_of(self, Chain *c, int r, double logp, double log_ref) noexcept nogil
+    cdef void slope_of(self, Chain *c, int r, const double *x, const double *grad,
+                       double *slope) noexcept nogil
     cdef double excess(self, Chain *c, int r) noexcept nogil
     cdef bint is_reference(self, int r) noexcept nogil
     cdef Chain *connect(self, Chain *c, int r) noexcept nogil

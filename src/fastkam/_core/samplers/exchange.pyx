@@ -4,9 +4,11 @@
     alpha(a, b) = min(1, exp((beta_a - beta_b) (W(x_b) - W(x_a)))),   W = log pi - log q
 
 q, the reference, is a Gaussian, fitted to the states of all rungs during adaptation, or flat (W =
-log pi). At beta = 0 the rung is drawn from q afresh. The scheme "even-odd" tries the pairs (0, 1),
-(2, 3), ... and (1, 2), (3, 4), ... by turns; "random" one pair of any two rungs. Rungs are moved
-by kernels of any kind, each with its own adaptation; the state of rung 0 is the chain's.
+log pi). The fitted covariance is multiplied by 1 + 2/sqrt(d): where the tails of pi are longer than
+those of q, W is large, and a state there would swap with none. At beta = 0 the rung is drawn from q
+afresh. The scheme "even-odd" tries the pairs (0, 1), (2, 3), ... and (1, 2), (3, 4), ... by turns;
+"random" one pair of any two rungs. Rungs are moved by kernels of any kind, each with its own
+adaptation; the state of rung 0 is the chain's.
 
 The ladder is tuned in rounds, each as long as all before it, so that all neighbours swap equally
 often: the rejection rates add up to the barrier Lambda(beta), and new rungs are put at equal
@@ -24,7 +26,7 @@ with a variational reference. Advances in Neural Information Processing Systems 
 (2011). Improving marginal likelihood estimation for Bayesian phylogenetic model selection.
 Systematic Biology 60, 150-160: stepping stones.
 """
-from libc.math cimport INFINITY, exp, isnan, log
+from libc.math cimport INFINITY, exp, isnan, log, sqrt
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -53,6 +55,8 @@ cdef class Exchange(Kernel):
         "grad": (("rungs", "d"), "gradients of log pi there"),
         "logp": (("rungs",), "log pi there"),
         "logp_y": (("rungs",), "log pi at the proposals"),
+        "log_ref": (("rungs",), "log q at the states"),
+        "log_ref_y": (("rungs",), "log q at the proposals"),
         "slope": (("rungs", "d"), "gradients of log pi_r at the states"),
         "slope_y": (("rows", "d"), "gradients of log pi_r at all points of the step"),
         "level_y": (("rows",), "log pi_r there"),
@@ -107,6 +111,7 @@ cdef class Exchange(Kernel):
         if self.proper:
             np.asarray(self.mean)[...] = reference[0]
             np.asarray(self.L)[...] = reference[1]
+            self.find_norm()
         self.gradient = any(kernel.gradient for kernel in kernels)
         self.considers = True
         self.pointers = <void **>calloc(R, sizeof(void *))
@@ -120,11 +125,15 @@ cdef class Exchange(Kernel):
     def parts(self):
         return {f"rung{r}": kernel for r, kernel in enumerate(self.kernels)}
 
+    def restore(self, state):
+        super().restore(state)
+        self.find_norm()
+
     # ---- the law of a rung ----
 
-    cdef double log_norm(self) noexcept nogil:
+    cdef void find_norm(self) noexcept nogil:
         """log of the reference's density where it is highest."""
-        return -0.9189385332046727 * <double>self.d - log_det_L(self.d, &self.L[0, 0])
+        self.log_norm = -0.9189385332046727 * <double>self.d - log_det_L(self.d, &self.L[0, 0])
 
     cdef double log_reference(self, const double *x, double *slope) noexcept nogil:
         """log q(x), and its gradient where wanted; 0 where it is flat."""
@@ -138,7 +147,7 @@ cdef class Exchange(Kernel):
         for i in range(self.d):
             u[i] = x[i] - self.mean[i]
         solve_L(self.d, &self.L[0, 0], u)
-        value = self.log_norm() - 0.5 * square(self.d, u)
+        value = self.log_norm - 0.5 * square(self.d, u)
         if slope != NULL:       # -L'^-1 u
             for j in range(self.d - 1, -1, -1):
                 s = -u[j]
@@ -147,24 +156,25 @@ cdef class Exchange(Kernel):
                 slope[j] = s / self.L[j, j]
         return value
 
-    cdef double effective(self, Chain *c, int r, const double *x, double logp, const double *grad,
-                          double *slope) noexcept nogil:
-        """log pi_r(x) and its gradient, from log pi(x) and its gradient."""
-        cdef Py_ssize_t i
-        cdef double b = self.ladder[r], q = 0.0
-        if self.gradient:
-            q = self.log_reference(x, slope)
-            for i in range(self.d):
-                slope[i] = b * c.beta * grad[i] + (1 - b) * slope[i]
-        elif self.proper:
-            q = self.log_reference(x, NULL)
+    cdef double level_of(self, Chain *c, int r, double logp, double log_ref) noexcept nogil:
+        """log pi_r, from log pi and log q."""
+        cdef double b = self.ladder[r]
         if logp == -INFINITY:
-            return q if b == 0 else -INFINITY
-        return b * c.beta * logp + (1 - b) * q
+            return log_ref if b == 0 else -INFINITY
+        return b * c.beta * logp + (1 - b) * log_ref
+
+    cdef void slope_of(self, Chain *c, int r, const double *x, const double *grad,
+                       double *slope) noexcept nogil:
+        """The gradient of log pi_r, from that of log pi."""
+        cdef Py_ssize_t i
+        cdef double b = self.ladder[r]
+        self.log_reference(x, slope)
+        for i in range(self.d):
+            slope[i] = b * c.beta * grad[i] + (1 - b) * slope[i]
 
     cdef double excess(self, Chain *c, int r) noexcept nogil:
         """W at the state of a rung."""
-        return c.beta * self.logp[r] - self.log_reference(&self.x[r, 0], NULL)
+        return c.beta * self.logp[r] - self.log_ref[r]
 
     cdef bint is_reference(self, int r) noexcept nogil:
         return self.proper and self.ladder[r] == 0
@@ -187,8 +197,9 @@ cdef class Exchange(Kernel):
             p.keep, p.log_q, self.waits[r] = 1, 0.0, True
             for row in range(self.first[r + 1] - self.first[r]):
                 p.wanted[row] = row == 0
-            p.logp_x = self.level[r] = self.effective(
-                c, r, p.x, self.logp[r], &self.grad[r, 0], p.grad_x)
+            p.logp_x = self.level[r] = self.level_of(c, r, self.logp[r], self.log_ref[r])
+            if self.gradient:
+                self.slope_of(c, r, p.x, &self.grad[r, 0], p.grad_x)
             if self.is_reference(r):
                 normals(c.rng, c.d, &self.u[0])
                 copy(c.d, &self.mean[0], p.y)
@@ -222,6 +233,7 @@ cdef class Exchange(Kernel):
         for r in range(self.rungs):
             copy(c.d, c.x, &self.x[r, 0])
             self.logp[r] = c.logp_x
+            self.log_ref[r] = self.log_reference(c.x, NULL)
             if self.gradient:
                 copy(c.d, c.grad_x, &self.grad[r, 0])
         self.begun = True
@@ -229,16 +241,13 @@ cdef class Exchange(Kernel):
     cdef void move(self, Chain *c) noexcept nogil:
         """Take the last step's decisions; the engine has moved the chain itself."""
         cdef int r
-        for r in range(1, self.rungs):
-            if self.accepted[r]:
-                copy(c.d, c.y + self.first[r] * c.d, &self.x[r, 0])
-                self.logp[r] = self.logp_y[r]
-                if self.gradient:
-                    copy(c.d, c.grad_y + self.first[r] * c.d, &self.grad[r, 0])
-        copy(c.d, c.x, &self.x[0, 0])
-        self.logp[0] = c.logp_x
-        if self.gradient:
-            copy(c.d, c.grad_x, &self.grad[0, 0])
+        for r in range(self.rungs):
+            if not self.accepted[r]:
+                continue
+            self.logp[r], self.log_ref[r] = self.logp_y[r], self.log_ref_y[r]
+            copy(c.d, c.y + self.first[r] * c.d, &self.x[r, 0])
+            if self.gradient:
+                copy(c.d, c.grad_y + self.first[r] * c.d, &self.grad[r, 0])
 
     cdef void give_back(self, Chain *c) noexcept nogil:
         """The chain stands where rung 0 does."""
@@ -282,7 +291,7 @@ cdef class Exchange(Kernel):
         cdef Py_ssize_t i
         if self.scheme == COPY:
             copy(c.d, &self.x[b, 0], &self.x[a, 0])
-            self.logp[a] = self.logp[b]
+            self.logp[a], self.log_ref[a] = self.logp[b], self.log_ref[b]
             if self.gradient:
                 copy(c.d, &self.grad[b, 0], &self.grad[a, 0])
         else:
@@ -290,6 +299,7 @@ cdef class Exchange(Kernel):
                 self.x[a, i], self.x[b, i] = self.x[b, i], self.x[a, i]
                 self.grad[a, i], self.grad[b, i] = self.grad[b, i], self.grad[a, i]
             self.logp[a], self.logp[b] = self.logp[b], self.logp[a]
+            self.log_ref[a], self.log_ref[b] = self.log_ref[b], self.log_ref[a]
             self.replica[a], self.replica[b] = self.replica[b], self.replica[a]
         (<Kernel>self.pointers[a]).displaced()
         (<Kernel>self.pointers[b]).displaced()
@@ -328,15 +338,19 @@ cdef class Exchange(Kernel):
         return DECIDED
 
     cdef void look(self, Chain *c, int r) noexcept nogil:
-        """log pi_r and its gradients at the points that a rung waited for."""
-        cdef int64_t row
-        for row in range(self.first[r], self.first[r + 1]):
+        """log pi_r and its gradients at the points that a rung waited for; the proposal's last."""
+        cdef int64_t row = self.first[r + 1]
+        cdef double *y
+        while row > self.first[r]:
+            row -= 1
             if c.wanted[row]:
-                self.level_y[row] = self.effective(
-                    c, r, c.y + row * c.d, c.logps[row],
-                    c.grad_y + row * c.d if self.gradient else NULL, &self.slope_y[row, 0])
-        self.inner[r].logp_y = self.level_y[self.first[r]]
-        self.logp_y[r] = c.logps[self.first[r]]
+                y = c.y + row * c.d
+                self.log_ref_y[r] = self.log_reference(y, NULL)
+                self.level_y[row] = self.level_of(c, r, c.logps[row], self.log_ref_y[r])
+                if self.gradient:
+                    self.slope_of(c, r, y, c.grad_y + row * c.d, &self.slope_y[row, 0])
+        self.inner[r].logp_y = self.level_y[row]
+        self.logp_y[r] = c.logps[row]
 
     cdef int settle(self, Chain *c, int r, int answer) noexcept nogil:
         """The decision of a rung."""
@@ -367,13 +381,14 @@ cdef class Exchange(Kernel):
         """
         cdef Py_ssize_t i
         cdef Chain *p = &self.inner[r]
-        cdef double b = self.ladder[r] * c.beta, q
-        cdef double *grad = c.grad_y + self.first[r] * c.d if self.gradient else NULL
-        if p.logp_y == self.effective(c, r, p.y, self.logp_y[r], grad, &self.slope[r, 0]):
+        cdef double b = self.ladder[r] * c.beta
+        cdef double *grad
+        if p.logp_y == self.level_of(c, r, self.logp_y[r], self.log_ref_y[r]):
             return
-        q = self.log_reference(p.y, &self.slope[r, 0])
-        self.logp_y[r] = (p.logp_y - (1 - self.ladder[r]) * q) / b
+        self.log_ref_y[r] = self.log_reference(p.y, &self.slope[r, 0])
+        self.logp_y[r] = (p.logp_y - (1 - self.ladder[r]) * self.log_ref_y[r]) / b
         if self.gradient:
+            grad = c.grad_y + self.first[r] * c.d
             for i in range(c.d):
                 grad[i] = (p.grad_y[i] - (1 - self.ladder[r]) * self.slope[r, i]) / b
 
@@ -387,7 +402,7 @@ cdef class Exchange(Kernel):
             if not self.is_reference(r):
                 # the slope at x was used up by `recover`
                 if self.gradient:
-                    self.effective(c, r, p.x, self.logp[r], &self.grad[r, 0], p.grad_x)
+                    self.slope_of(c, r, p.x, &self.grad[r, 0], p.grad_x)
                 (<Kernel>self.pointers[r]).adapt(p, gain)
         if self.fits:
             self.learn_reference(c)
@@ -417,14 +432,19 @@ cdef class Exchange(Kernel):
     cdef int end_round(self, Chain *c) except -1 nogil:
         """After 1/32, 1/16, ... 1/2 of warm-up: a new reference, a new ladder."""
         cdef Py_ssize_t i, j
+        cdef int r
         self.rounds += 1
         if self.fits and self.n_x > 2 * self.d:
             for j in range(self.d):
                 for i in range(j, self.d):
-                    self.sum_xx[i, j] /= self.n_x
+                    self.sum_xx[i, j] *= (1 + 2 / sqrt(<double>self.d)) / self.n_x
             if cholesky(self.d, &self.sum_xx[0, 0]) == 0:
                 copy(self.d, &self.sum_x[0], &self.mean[0])
                 copy(self.d * self.d, &self.sum_xx[0, 0], &self.L[0, 0])
+                self.find_norm()
+                for r in range(self.rungs):
+                    self.log_ref[r] = self.log_reference(&self.x[r, 0], NULL)
+                    self.log_ref_y[r] = self.log_reference(c.y + self.first[r] * c.d, NULL)
         if self.tunes:
             self.tune_ladder()
         self.clear()

@@ -1,0 +1,1 @@
+"""Sampling by divergence minimization: the tables of Dharamshi, Ngo and Rosenthal (2023)."""

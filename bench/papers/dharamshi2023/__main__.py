@@ -1,0 +1,177 @@
+"""Tables 1 to 4: three targets of several modes and a sparse regression, beside the paper's rows.
+
+    python -m bench.papers.dharamshi2023 [--only double_banana] [--quick]
+
+20 chains of each sampler, from uniform starts on (-5, 5)^d (of the regression: near the least
+squares, with scales around 1), as many steps as in the paper. The rows
+"as released" have the faults of the authors' code: a swap that copies one state over the other, and
+a finite form whose reverse factor is that of the current point. The finite rows are of the draws
+after adaptation alone; the paper's are of both phases. The last rows are not in the paper.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+import fastkam as fk
+from bench.papers.dharamshi2023.published import PUBLISHED
+from bench.papers.record import heading, table, write
+from fastkam.schedules import Finite, Perpetual, constant
+
+CHAINS = 20
+RUNS = {  # kept, burn-in; of the finite forms: draws, adaptation, bank
+    "double_banana": (50_000, 1000, 20_000, 30_000, 1000),
+    "basis_vectors": (40_000, 2000, 20_000, 20_000, 1000),
+    "banana_bunch": (100_000, 1000, 50_000, 50_000, 5000),
+    "horseshoe": (45_000, 5000, 45_000, 45_000, 1000),
+}
+COLUMNS = ["sampler", "acceptance", "distance of the mean", "of the second moment", "ESJD",
+           "occupancy error", "min ESS", "evaluations", "CPU seconds", "paper: acceptance",
+           "distances", "ESJD"]
+
+
+class AsReleased(fk.DivergenceMinimization):
+    """The finite form with the reverse factor of the current point: not exact."""
+
+    KERNEL = "broken_dm.IndexOfCurrentPoint"
+
+
+def tempering(rungs, scheme, variance):
+    return fk.ParallelTempering(
+        sampler=fk.RandomWalk(cov=variance), rungs=rungs, ladder=np.linspace(1, 0.1, rungs),
+        scheme=scheme, tune_ladder=False, reference="flat")
+
+
+def samplers(name):
+    """Name -> (sampler, schedule, whether it is run as the paper's finite forms)."""
+    sparse = name == "horseshoe"
+    variance, bold, many = (0.03**2, 0.1**2, 10) if sparse else (1.0, 9.0, 5)
+    factor = {"cov": variance, "shrink": 0.5} if sparse else {}
+    bank = RUNS[name][4]
+    dm = fk.DivergenceMinimization(**factor)
+    banked = fk.DivergenceMinimization(bank=bank, **factor)
+    scout = fk.RandomWalk(cov=bold)
+    forever, ending = Perpetual(), Finite()
+    follow = Perpetual(gain=constant(2e-6)) if sparse else forever     # of scales of some 0.03
+    found = {
+        "RWM": (fk.RandomWalk(cov=variance), ending, False),
+        "aRWM": (fk.AdaptiveRandomWalk(), forever, False),
+        "PT (2), as released": (tempering(2, "copy", variance), ending, False),
+        f"PT ({many}), as released": (tempering(many, "copy", variance), ending, False),
+        "MALA": (fk.MALA(), ending, False),
+        "DM": (dm, follow, False),
+        "DM finite, as released": (AsReleased(bank=bank, **factor), ending, True),
+        "DM finite": (banked, ending, True),
+        "Scout": (fk.Scout(main=dm, scout=scout), follow, False),
+        "Scout finite": (fk.Scout(main=banked, scout=scout), ending, True),
+        "PT (2)": (tempering(2, "random", variance), ending, False),
+        f"PT ({many})": (tempering(many, "random", variance), ending, False),
+        f"PT ({many}), even-odd": (tempering(many, "even-odd", variance), ending, False),
+        "pt, as it comes": (fk.ParallelTempering(), ending, False),
+        "pt of NUTS, 4 rungs": (fk.ParallelTempering(sampler=fk.NUTS(), rungs=4), ending, False),
+        "RAM": (fk.RobustAdaptiveMetropolis(), ending, False),
+        "NUTS": (fk.NUTS(), ending, False),
+    }
+    if sparse:
+        for label in ("DM finite, as released", "Scout finite", "DM finite", "pt of NUTS, 4 rungs"):
+            del found[label]
+    return found
+
+
+def parts(name, x):
+    """Which of several sets of equal probability each point is in; their number."""
+    if name == "double_banana":     # symmetric about x_2 = -25
+        return (x[..., 1] > -25).astype(int), 2
+    if name == "horseshoe":
+        return np.zeros(x.shape[:-1], int), 1
+    axis = np.abs(x).argmax(-1)
+    sign = np.take_along_axis(x, axis[..., None], -1)[..., 0] > 0
+    return 2 * axis + sign, 2 * x.shape[-1]
+
+
+def errors(name, target, x):
+    """Distances of the mean and of the second moment, (chains,) each; the occupancy's error."""
+    if name == "horseshoe":
+        p = len(target.coefficients)
+        off = np.linalg.norm(x[..., :p].mean(1) - target.coefficients, axis=1)
+        return off, np.full(len(x), np.nan), np.full(len(x), np.nan)
+    where, n = parts(name, x)
+    occupancy = np.stack([(where == k).mean(1) for k in range(n)])
+    return (np.linalg.norm(x.mean(1) - target.mean, axis=1),
+            np.linalg.norm((x**2).mean(1) - target.second_moment, axis=1),
+            np.abs(n * occupancy - 1).max(0))
+
+
+def measure(name, target, sampler, schedule, finite, *, quick, seed):
+    """One row: means over the chains, with standard deviations for the errors."""
+    kept, burn, draws, tune, _ = RUNS[name]
+    if not finite:
+        learns = isinstance(schedule, Finite) and not isinstance(sampler, fk.RandomWalk)
+        draws, tune = (kept - tune, burn + tune) if learns and kept > tune else (kept, burn)
+    if quick:
+        draws, tune = draws // 10, tune // 10
+    rng = np.random.default_rng(seed)
+    x0 = rng.uniform(-5, 5, (CHAINS, target.dim))
+    if name == "horseshoe":     # whose start the paper does not state
+        x0 *= 0.01
+        x0[:, :20] += np.linalg.lstsq(target.X, target.y)[0]
+    begun = time.process_time()
+    result = fk.sample(target, x0, sampler=sampler, schedule=schedule, draws=draws, tune=tune,
+                       chains=CHAINS, seed=seed, keep_warmup=False, progress=False, threads=1)
+    seconds = time.process_time() - begun
+    x = result.draws
+    mean, second, occupancy = errors(name, target, x)
+    jumps = (np.diff(x, axis=1) ** 2).sum(-1).mean(1)
+    ess = np.median([fk.diagnostics.ess_bulk(chain[None]).min() for chain in x])
+    return [f"{result.acceptance.mean():.3f}", spread(mean), spread(second), f"{jumps.mean():.3g}",
+            spread(occupancy), f"{ess:,.0f}", f"{result.evaluations / CHAINS:,.0f}",
+            f"{seconds / CHAINS:.3g}"]
+
+
+def spread(values):
+    return "" if np.isnan(values).all() else f"{values.mean():.3g} ({values.std(ddof=1):.2g})"
+
+
+def published(row):
+    if row is None:
+        return ["", "", ""]
+    acceptance, mean, second, jump = row
+    return [f"{acceptance:.3f}", f"{mean:g}" if second is None else f"{mean:g}, {second:g}",
+            f"{jump:g}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the steps")
+    parser.add_argument("--only", choices=RUNS, help="one target")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    for number, name in enumerate(RUNS, 1):
+        if options.only not in (None, name):
+            continue
+        target, rows = fk.targets.TARGETS[name](), []
+        for label, (sampler, schedule, finite) in samplers(name).items():
+            row = [label, *measure(name, target, sampler, schedule, finite, quick=options.quick,
+                                   seed=options.seed)]
+            rows.append(row + published(PUBLISHED[name].get(label)))
+            print(name, *row, sep=" | ", flush=True)
+        kept, burn, draws, tune, bank = RUNS[name]
+        text = heading(f"Table {number}: {name}",
+                       f"python -m bench.papers.dharamshi2023 --only {name}") + (
+            f"\nMeans over {CHAINS} chains, in brackets standard deviations between chains; "
+            f"{burn:,} + {kept:,} steps, of the finite forms {tune:,} of adaptation and {draws:,} "
+            f"draws, a bank of {bank:,}. Samplers that learn under the finite schedule share the "
+            "same total between adaptation and draws. Occupancy error: the largest relative error "
+            "of the share of a part (halves, or the axis and sign of the largest coordinate). Min "
+            "ESS: bulk, of one chain, the median. Evaluations and CPU seconds: of one chain, "
+            "all steps.\n\n") + table(COLUMNS, rows)
+        if options.quick:
+            print(text)
+        else:
+            write(Path(__file__).parent / "results" / f"{name}.md", text)
+
+
+if __name__ == "__main__":
+    main()
