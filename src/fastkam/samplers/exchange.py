@@ -54,8 +54,8 @@ class ParallelTempering(Coupled):
         Steps between swaps.
     reference : str or (mean, cov)
         What the hottest rungs tend to: "fitted" to the states of all rungs during warm-up (with
-        1 + 2/sqrt(d) times their covariance), and N(x0, 100 (1 + |x0|)^2) before; "flat"; or a Gaussian, by its mean (d,) and its covariance,
-        a number, (d,) or (d, d).
+        1 + 2/sqrt(d) times their covariance), and N(x0, 100 (1 + |x0|)^2) before; "flat"; or a
+        Gaussian, by its mean (d,) and its covariance, a number, (d,) or (d, d).
 
     References
     ----------
