@@ -61,13 +61,14 @@ def settled(target, draws):
     return wrong[-1] + 2 if len(wrong) else 1
 
 
-def row(name, label, target, sampler, a_step, before, budget, seed):
+def row(label, target, setting, budget, seed):
     """One line of the table."""
+    sampler, a_step, before = setting
     steps = budget // a_step
     tune = steps // 20
     thin = max(1, (steps - tune) * target.dim // NUMBERS)
     draws = (steps - tune) // thin
-    start = np.zeros(target.dim) if name == "mixture_32d" else target.modes[0]
+    start = target.modes[0] if target.modes.ndim == 2 else np.zeros(target.dim)
     result = fk.sample(target, start, sampler=sampler, tune=tune, draws=draws, thin=thin,
                        chains=CHAINS, seed=seed, keep_warmup=False, progress=False)
     at = np.array([settled(target, chain) for chain in result.draws])
@@ -81,7 +82,7 @@ def row(name, label, target, sampler, a_step, before, budget, seed):
     figures = [f"{value:,.0f}" if np.isfinite(value) else "not reached"
                for value in np.quantile(evaluations, [0.5, 0, 1], method="higher")]
     found = [label, f"{np.isfinite(evaluations).sum()} of {CHAINS}", *figures, moves]
-    print(name, *found, sep=" | ", flush=True)
+    print(*found, sep=" | ", flush=True)
     return found
 
 
@@ -97,7 +98,7 @@ def main():
     for name, budget in EVALUATIONS.items():
         target = fk.targets.TARGETS[name]()
         budget = budget // 10 if options.quick else budget
-        rows = [row(name, label, target, *setting, budget, options.seed)
+        rows = [row(label, target, setting, budget, options.seed)
                 for label, setting in samplers(name, target, options.seed).items()]
         text += f"\n## {name}, d = {target.dim}, {budget:,} evaluations a chain\n\n"
         text += table(COLUMNS, rows)
