@@ -12,7 +12,7 @@ WIDE_WEIGHT = 0.1
 WIDENING = 4.0  # of the covariance of the wide component
 RESTARTS = 3
 MOST_ITERATIONS = 50
-LEAST_GAIN = 0.1  # of the log likelihood in an iteration: less does not change a choice by BIC
+LEAST_GAIN = 0.01  # of the log likelihood in an iteration, for each parameter of a component
 RIDGE = 1e-6  # added to covariances in units of the states' variances
 
 
@@ -67,7 +67,7 @@ def chosen_by_bic(states: Array, scale: Array, most: int, rng: np.random.Generat
             for _ in range(RESTARTS if k > 1 else 1)
         ]
         found, log_likelihood = max((em(states, start) for start in starts), key=lambda f: f[1])
-        bic = k * (1 + d + d * (d + 1) / 2) * np.log(n) - 2 * log_likelihood
+        bic = k * parameters(d) * np.log(n) - 2 * log_likelihood
         if k == 1 or bic < least:
             best, least, worse = found, bic, 0
         else:
@@ -75,6 +75,11 @@ def chosen_by_bic(states: Array, scale: Array, most: int, rng: np.random.Generat
         if worse == 2:
             break
     return best
+
+
+def parameters(d: int) -> float:
+    """Of a component in d dimensions: weight, mean and covariance."""
+    return 1 + d + d * (d + 1) / 2
 
 
 def spread(points: Array, k: int, rng: np.random.Generator) -> Array:
@@ -96,7 +101,7 @@ def em(
     states: Array, r: Array, guesses: Array | None = None, covs: Array | None = None
 ) -> tuple[Mixture, float]:
     """(mixture, log likelihood) from responsibilities r (K, n), by expectation-maximisation."""
-    before = -np.inf
+    before, least_gain = -np.inf, LEAST_GAIN * parameters(states.shape[1])
     for _ in range(MOST_ITERATIONS):
         mixture = maximised(states, r, guesses, covs)
         logs = log_terms(states, *mixture)
@@ -105,7 +110,7 @@ def em(
         total = r.sum(axis=0)
         r /= total
         log_likelihood = float((high + np.log(total)).sum())
-        if log_likelihood - before < LEAST_GAIN:
+        if log_likelihood - before < least_gain:
             break
         before = log_likelihood
     return mixture, log_likelihood
