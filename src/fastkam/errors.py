@@ -134,6 +134,22 @@ def check_covariance(name: str, value: Any, d: int) -> NDArray[Any]:
     return np.asarray(np.sqrt(array), dtype=float)
 
 
+def check_covariances(name: str, value: Any, K: int, d: int) -> NDArray[np.float64]:
+    """Standard deviations (K, d) or lower factors (K, d, d) of K covariances.
+
+    `value` is one variance for all, a variance each (K,), variances (K, d) or matrices (K, d, d).
+    """
+    array = real_array(name, value)
+    shape = array.shape
+    if len(shape) > 3 or (shape and shape[0] != K):
+        raise ValueError(
+            f"{name} must be a number, (K,), (K, d) or (K, d, d) with K = {K}, not {shape}"
+        )
+    covs = array if shape else [value] * K
+    factors = [check_covariance(f"{name}[{k}]", cov, d) for k, cov in enumerate(covs)]
+    return np.array([np.full(d, f) if f.ndim == 0 else f for f in factors])
+
+
 def check_symmetric(name: str, matrix: NDArray[np.float64]) -> None:
     """Refuse a matrix that is not symmetric, up to 1e-8 of the scales on its diagonal."""
     scale = np.sqrt(np.abs(np.diag(matrix)))

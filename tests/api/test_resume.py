@@ -90,6 +90,20 @@ def test_resume_in_a_new_process(library, tmp_path, name):
         assert_same(whole, other)
 
 
+@pytest.mark.parametrize("within", ["nuts", "dm", "dram", "kam"])
+def test_resume_where_moves_alternate(library, within):
+    """Mode jumping around samplers of several evaluations, several points, and a memory of x."""
+    target = with_gradient("python", library)
+    sampler = fk.ModeJumping(sampler=within, chance=0.5, means=[[0.0, 0.0], [1.0, 1.0]])
+    options = {"sampler": sampler, "tune": 40, "draws": 60, "chains": 2, "seed": 9,
+               "check_gradient": False}
+    whole = fk.sample(target, np.ones(D), **options)
+    for evaluation in (20, 21, 90, 160):
+        with pytest.raises(fk.SamplingError) as caught:
+            fk.sample(stopped_at(target, evaluation), np.ones(D), **options)
+        assert_same(caught.value.result.resume(target=target), whole)
+
+
 @pytest.mark.parametrize("schedule", ["finite", "diminishing", "rare", "perpetual"])
 def test_resume_under_every_schedule(schedule):
     options = {"tune": 40, "chains": 2, "seed": 9, "schedule": schedule}

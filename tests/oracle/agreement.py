@@ -144,15 +144,18 @@ def differ(ours, theirs):
 
 def field(name, state):
     """A field of the compiled kernel, in the form in which the reference has it."""
-    value = state[f"kernel.{name}"]
+    *within, name = name.split(".")      # of a kernel within the kernel
+    state = {field.removeprefix(".".join(["kernel", *within, ""])): value
+             for field, value in state.items()}
+    value = state[name]
     if name == "z":
-        return points(value, state["kernel.n"])
+        return points(value, state["n"])
     if name in ("history", "order"):
-        return value[: state["kernel.kept"]]
+        return value[: state["kept"]]
     if name.startswith("bank_"):
-        value = value[: min(state["kernel.banked"], len(value))]
+        value = value[: min(state["banked"], len(value))]
         if name == "bank_z":
-            return [points(*b) for b in zip(value, state["kernel.bank_n"], strict=False)]
+            return [points(*b) for b in zip(value, state["bank_n"], strict=False)]
         return value.transpose(0, 2, 1) if name in ("bank_F", "bank_C") else value
     return value
 

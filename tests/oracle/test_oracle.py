@@ -17,6 +17,8 @@ from reference.kernels import kernel
 
 KAM, PCA, CYCLES = (SAMPLERS[name] for name in ("kam", "kpca", "ckam"))
 
+MEANS = [[-1.0, 0.0], [1.0, 1.0], [0.0, -1.0]]      # of mode jumping
+
 DEFAULT = {  # what each sampler is run with besides its defaults, to keep the references quick
     "kam": {"subsample": 40},
     "kpca": {"subsample": 30, "components": 4},
@@ -110,6 +112,13 @@ def test_schedules(name, schedule):
     ("pt", {"rungs": 3, "sampler": SAMPLERS["dm"](points=3, bank=30)}),
     ("scout", {"main": SAMPLERS["dm"](points=4), "every": 3}),
     ("scout", {"main": "gam", "scout": "arwm", "tau": 0.5, "every": 2}),
+    ("jumps", {"chance": 0.7, "cov": [0.5, 2.0], "components": 3, "states": 99}),
+    ("jumps", {"moves": "hop", "chance": 0.5, "means": MEANS, "sampler": "kam"}),
+    ("jumps", {"moves": ["independent", "hop"], "means": MEANS, "covs": [0.5, 1.0, 2.0],
+               "weights": [1.0, 2.0, 3.0], "fit": False, "sampler": "dram"}),
+    ("jumps", {"means": MEANS, "covs": 0.3, "sampler": SAMPLERS["dm"](points=3, bank=30)}),
+    ("jumps", {"moves": "jump", "cov": [[2.0, 0.7], [0.7, 0.5]], "sampler": "nuts"}),
+    ("jumps", {"sampler": CYCLES(subsample=20, cycle=150)}),
     ("nuts", {"metric": "fixed", "cov": [[2.0, 0.7], [0.7, 0.5]], "max_depth": 3}),
     ("nuts", {"metric": "dense", "step_size": 5.0}),
     ("nuts", {"metric": "dense", "learn_from": "draws"}),

@@ -20,6 +20,7 @@ from reference.divergence import DivergenceMinimization
 from reference.exchange import ParallelTempering, Scout
 from reference.gad import GradientAdaptiveMALA, GradientAdaptiveRandomWalk
 from reference.hamiltonian import HMC, NUTS
+from reference.jumps import ModeJumping
 from reference.kernel_adaptive import KernelAdaptiveMetropolis
 from reference.kernel_pca import KernelPCAMetropolis
 from reference.langevin import MALA, FisherAdaptiveMALA
@@ -49,4 +50,5 @@ REFERENCES = {
     "dm": DivergenceMinimization,
     "pt": ParallelTempering,
     "scout": Scout,
+    "jumps": ModeJumping,
 }

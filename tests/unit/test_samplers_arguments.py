@@ -72,6 +72,13 @@ BAD = {  # values that are bad wherever the parameter occurs
     "every": NOT_A_COUNT,
     "tau": NOT_A_FRACTION,
     "reference": ["wide", 1.0, None, [[0.0], 1.0], [[0.0, 0.0], -1.0]],
+    "moves": ["leap", (), ("hop", "hop"), ("hop", "leap"), None, 1],
+    "chance": NOT_A_FRACTION,
+    "means": [1.0, [1.0], "x", [[1.0]], [[1.0, np.nan]], np.empty((0, 2)), [[1.0], [1.0, 2.0]]],
+    "covs": [1.0, [1.0, 2.0], "x"],      # without means
+    "weights": [1.0, [1.0, 2.0], "x"],
+    "fit": ["no", None, 1],
+    "states": [19, *NOT_A_COUNT],
     "metric": ["full", None, 1],
     "learn_from": ["both", None],
     "rank": NOT_A_COUNT,
@@ -91,7 +98,8 @@ CASES = [(name, field.name, value) for name, cls in SAMPLERS.items()
 def test_bad_value(name, parameter, value):
     with pytest.raises((TypeError, ValueError), match=rf"\b{parameter}\b") as caught:
         SAMPLERS[name](**{parameter: value}).build(np.zeros(2))
-    if not isinstance(value, (list, np.ndarray)) and parameter != "mean":   # arrays show a part
+    if not isinstance(value, (list, np.ndarray)) and parameter not in ("mean", "means"):
+        # arrays show a part
         assert repr(value) in str(caught.value)
 
 

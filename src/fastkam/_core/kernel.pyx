@@ -63,12 +63,23 @@ cdef class Kernel:
                 order = "F" if shape[0] == "d" and len(shape) == 2 else "C"
                 setattr(self, name, zeros([sizes[s] for s in shape], *dtype, order=order))
 
+    def parts(self):
+        """Kernels within this one, {name: kernel}; their fields are "name.field" in the state."""
+        return {}
+
     def state(self):
         """A copy of every field, {name: array}."""
-        return {name: np.array(getattr(self, name)) for name in self.FIELDS}
+        state = {name: np.array(getattr(self, name)) for name in self.FIELDS}
+        for name, part in self.parts().items():
+            state |= {f"{name}.{field}": value for field, value in part.state().items()}
+        return state
 
     def restore(self, state):
         """Set every field from the answer of `state`."""
+        for name, part in self.parts().items():
+            start = f"{name}."
+            part.restore({field.removeprefix(start): value for field, value in state.items()
+                          if field.startswith(start)})
         for name, (shape, *_) in self.FIELDS.items():
             if shape:
                 np.asarray(getattr(self, name))[...] = state[name]

@@ -10,6 +10,7 @@ from fastkam.samplers.gradient_adaptive import (
     GradientAdaptiveRandomWalk,
 )
 from fastkam.samplers.hamiltonian import HMC, NUTS
+from fastkam.samplers.jumps import ModeJumping
 from fastkam.samplers.kernel_adaptive import (
     CyclicalKernelAdaptiveMetropolis,
     KernelAdaptiveMetropolis,
@@ -52,6 +53,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "dm": DivergenceMinimization,
     "pt": ParallelTempering,
     "scout": Scout,
+    "jumps": ModeJumping,
 }
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fastkam.samplers.sampler import Sampler
-from fastkam.schedules import Power, Schedule
+from fastkam.samplers.sampler import Composite, Sampler
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DelayedAcceptance(Sampler):
+class DelayedAcceptance(Composite):
     """Delayed acceptance: what `fastkam.sample` makes of a sampler where there is a surrogate.
 
     Parameters
@@ -45,6 +44,9 @@ class DelayedAcceptance(Sampler):
             raise ValueError(f"a surrogate can stand before one evaluation a step, and {name} "
                              "makes several: take another sampler, such as \"ram\"")
 
+    def parts(self) -> list[Sampler]:
+        return [self.sampler]
+
     @property
     def stat_names(self) -> tuple[str, ...]:
         return (*self.sampler.stat_names, *self.kernel_class().STATS)
@@ -52,12 +54,3 @@ class DelayedAcceptance(Sampler):
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         kernel: Kernel = self.kernel_class()(self.sampler.build(x0))
         return kernel
-
-    def default_gain(self, d: int) -> Power:
-        return self.sampler.default_gain(d)
-
-    def check_gain(self, gain: Power) -> None:
-        self.sampler.check_gain(gain)
-
-    def check_run(self, schedule: Schedule, tune: int) -> None:
-        self.sampler.check_run(schedule, tune)

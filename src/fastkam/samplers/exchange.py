@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam.errors import check_array, check_covariance, check_integer, check_number
-from fastkam.samplers.delayed import DelayedAcceptance
 from fastkam.samplers.metropolis import RandomWalk
-from fastkam.samplers.sampler import Sampler
-from fastkam.schedules import Power, Schedule
+from fastkam.samplers.sampler import Composite, Sampler, check_part
 
 if TYPE_CHECKING:
     from fastkam._core.kernel import Kernel
@@ -21,48 +19,15 @@ MOST_RUNGS = 64
 SCHEMES = ("even-odd", "random", "copy")
 
 
-class Coupled(Sampler):
+class Coupled(Composite):
     """What couplings of several samplers have in common."""
 
     KERNEL: ClassVar[str] = "exchange.Exchange"
     ONE_EVALUATION: ClassVar[bool] = False
 
-    def parts(self) -> list[Sampler]:
-        """The sampler of each rung, the coldest first."""
-        raise NotImplementedError
-
-    @property
-    def NEEDS(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What any of its parts needs."""
-        return tuple({need: 0 for part in self.parts() for need in part.NEEDS})
-
     @property
     def stat_names(self) -> tuple[str, ...]:
         return self.parts()[0].stat_names
-
-    def default_gain(self, d: int) -> Power:
-        return self.parts()[0].default_gain(d)
-
-    def check_gain(self, gain: Power) -> None:
-        for part in self.parts():
-            part.check_gain(gain)
-
-    def check_run(self, schedule: Schedule, tune: int) -> None:
-        for part in self.parts():
-            part.check_run(schedule, tune)
-
-
-def check_part(name: str, value: Any) -> Sampler:
-    """A sampler to couple, from itself or its short name."""
-    from fastkam.samplers import as_sampler
-
-    try:
-        part = as_sampler(value)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-    if isinstance(part, (Coupled, DelayedAcceptance)):
-        raise ValueError(f"{name} must be a sampler of one chain and one stage, not {part!r}")
-    return part
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,8 +55,8 @@ class ParallelTempering(Coupled):
         Steps between swaps.
     reference : str or (mean, cov)
         What the hottest rungs tend to: "fitted" to the states of all rungs during warm-up (with
-        1 + 2/sqrt(d) times their covariance), and N(x0, 100 (1 + |x0|)^2) before; "flat"; or a Gaussian, by its mean (d,) and its covariance,
-        a number, (d,) or (d, d).
+        1 + 2/sqrt(d) times their covariance), and N(x0, 100 (1 + |x0|)^2) before; "flat"; or a
+        Gaussian, by its mean (d,) and its covariance, a number, (d,) or (d, d).
 
     References
     ----------

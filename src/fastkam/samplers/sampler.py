@@ -50,6 +50,43 @@ class Sampler:
         """Refuse a run that cannot work."""
 
 
+class Composite(Sampler):
+    """What samplers made of other samplers have in common."""
+
+    def parts(self) -> list[Sampler]:
+        """The samplers that it is made of; its gain is that of the first."""
+        raise NotImplementedError
+
+    @property
+    def NEEDS(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What any of its parts needs."""
+        return tuple({need: 0 for part in self.parts() for need in part.NEEDS})
+
+    def default_gain(self, d: int) -> Power:
+        return self.parts()[0].default_gain(d)
+
+    def check_gain(self, gain: Power) -> None:
+        for part in self.parts():
+            part.check_gain(gain)
+
+    def check_run(self, schedule: Schedule, tune: int) -> None:
+        for part in self.parts():
+            part.check_run(schedule, tune)
+
+
+def check_part(name: str, value: Any) -> Sampler:
+    """A sampler to be part of another, from itself or its short name."""
+    from fastkam.samplers import as_sampler
+
+    try:
+        part = as_sampler(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    if isinstance(part, Composite):
+        raise ValueError(f"{name} must be a sampler that is not made of others, not {part!r}")
+    return part
+
+
 def check_below_one(gain: Power) -> None:
     """For updates (1 - g) Sigma + g D D', which must stay positive definite."""
     if not gain(1) < 1:

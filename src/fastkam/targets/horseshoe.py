@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastkam._core.targets_horseshoe import HorseshoeDensity
 from fastkam.errors import check_array, check_integer
@@ -36,6 +37,8 @@ class HorseshoeRegression(BuiltIn, HorseshoeDensity):
     Carvalho, C. M., Polson, N. G. and Scott, J. G. (2009). Handling sparsity via the horseshoe.
     Artificial Intelligence and Statistics 5, 73-80: there the scale of tau is sigma.
     """
+
+    coefficients: NDArray[np.float64] | None = None  # the true ones, where they are known
 
     def __init__(self, X, y):
         shape = np.shape(X)

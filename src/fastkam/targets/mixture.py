@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from fastkam._core.targets_mixture import GaussianMixtureDensity, LatticeMixtureDensity
-from fastkam.errors import check_array, check_covariance, check_integer, check_number
+from fastkam.errors import check_array, check_covariances, check_integer, check_number
 from fastkam.targets.builtin import Exact, check_points, full_matrix, mixture_moments
 from fastkam.targets.gaussian import mahalanobis
 
@@ -53,7 +53,7 @@ class GaussianMixture(Exact, GaussianMixtureDensity):
         if not (weights > 0).all():
             raise ValueError(f"weights must be positive, not {weights.min()}")
         self.weights = weights / weights.sum()
-        self.factors = check_factors(covs, K, d)
+        self.factors = check_covariances("covs", covs, K, d)
         self.parameters = {"means": means, "covs": covs, "weights": weights}
         self.modes, self.mode_weights = means, self.weights
         self.mean, self.cov = mixture_moments(self.weights, means, self.covs)
@@ -93,18 +93,6 @@ class GaussianMixture(Exact, GaussianMixtureDensity):
                 np.log(np.diag(middle)).sum() - sum(log_det) / 4)
             total += np.sqrt(self.weights[j] * self.weights[k]) * np.exp(-distance)
         return float(total)
-
-
-def check_factors(covs, K, d):
-    """Standard deviations (K, d) or lower factors (K, d, d)."""
-    ndim = np.ndim(covs)
-    if ndim not in (0, 1, 2, 3) or (ndim and len(covs) != K):
-        raise ValueError(
-            f"covs must be a number, (K,), (K, d) or (K, d, d) with K = {K}, not {np.shape(covs)}")
-    if ndim == 0:
-        covs = [covs] * K
-    factors = [check_covariance(f"covs[{k}]", cov, d) for k, cov in enumerate(covs)]
-    return np.array([np.full(d, f) if f.ndim == 0 else f for f in factors])
 
 
 class LatticeMixture(Exact, LatticeMixtureDensity):

@@ -53,8 +53,9 @@ cdef class DelayedAcceptance(Kernel):
 
     cdef int propose(self, Chain *c) except -1 nogil:
         self.passed = False
+        self.inner.propose(c)
         c.wanted[0] = 0
-        return self.inner.propose(c)
+        return 0
 
     cdef int consider(self, Chain *c) except -1 nogil:
         cdef double log_ratio

@@ -124,19 +124,12 @@ cdef class Exchange(Kernel):
             self.pointers[r] = <void *>kernels[r]
         self.clear()
 
-    def state(self):
-        state = super().state()
-        for r, kernel in enumerate(self.kernels):
-            state |= {f"rung{r}.{name}": value for name, value in kernel.state().items()}
-        return state
+    def parts(self):
+        return {f"rung{r}": kernel for r, kernel in enumerate(self.kernels)}
 
     def restore(self, state):
         super().restore(state)
         self.find_norm()
-        for r, kernel in enumerate(self.kernels):
-            start = f"rung{r}."
-            kernel.restore({name[len(start):]: value for name, value in state.items()
-                            if name.startswith(start)})
 
     # ---- the law of a rung ----
 

@@ -1,0 +1,154 @@
+"""Moves between separated modes, mixed into the steps of any sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam import modes
+from fastkam.errors import (
+    check_array,
+    check_covariances,
+    check_integer,
+    check_number,
+    real_array,
+)
+from fastkam.samplers.sampler import Composite, Sampler, check_part, full_factor
+
+if TYPE_CHECKING:
+    from fastkam._core.kernel import Kernel
+
+MOVES = ("jump", "independent", "hop")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModeJumping(Composite):
+    """Any sampler and, now and then, a move that may end in another mode.
+
+    The moves: a "jump" is a random walk with long steps; "independent" draws from a mixture of
+    Gaussians q, whatever the state; a "hop" takes the state's place in one component of q to the
+    same place in another. q is given, or fitted to the states of warm-up, or both.
+
+    Parameters
+    ----------
+    sampler : str or Sampler
+        What makes all other steps.
+    moves : str or sequence of str
+        Which of "jump", "independent" and "hop", at equal chances.
+    chance : float
+        The probability that a step is one of these moves.
+    cov : float, array (d,) or array (d, d)
+        Covariance of a jump: its scale should be that of the distances between modes.
+    means : array (K, d), optional
+        Where modes are, or may be: the means of q's components.
+    covs : float, array (K,), (K, d) or (K, d, d), optional
+        Covariances of the components; by default 1 until q is fitted, and in a fit what the states
+        say, of other components where a component has none.
+    weights : array (K,), optional
+        Weights of the components, until q is fitted; equal by default.
+    fit : bool
+        Fit q to the states of warm-up. Modes in `means` that were not visited are kept.
+    components : int
+        The most components to be fitted where `means` does not say how many; BIC chooses.
+    states : int
+        How many states of warm-up to fit to, at equal distances in time.
+
+    References
+    ----------
+    Tjelmeland, H. and Hegstad, B. K. (2001). Mode jumping proposals in MCMC. Scandinavian Journal
+    of Statistics 28, 205-223: hops. Giordani, P. and Kohn, R. (2010). Adaptive independent
+    Metropolis-Hastings by fast estimation of mixtures of normals. Journal of Computational and
+    Graphical Statistics 19, 243-259.
+    """
+
+    sampler: Sampler | str = "ram"
+    moves: str | Sequence[str] = MOVES
+    chance: float = 0.2
+    cov: ArrayLike = 100.0
+    means: ArrayLike | None = None
+    covs: ArrayLike | None = None
+    weights: ArrayLike | None = None
+    fit: bool = True
+    components: int = 8
+    states: int = 1000
+    KERNEL: ClassVar[str] = "jumps.ModeJumping"
+
+    def __post_init__(self) -> None:
+        self.parts()
+        kinds = self.kinds()
+        if not kinds or len(set(kinds)) < len(kinds) or not set(kinds) <= set(MOVES):
+            raise ValueError(f"moves must be some of {MOVES}, each once, not {self.moves!r}")
+        check_number("chance", self.chance, above=0, below=1)
+        if not isinstance(self.fit, (bool, np.bool_)):
+            raise TypeError(f"fit must be True or False, not {self.fit!r}")
+        check_integer("components", self.components, least=1)
+        check_integer("states", self.states, least=20)
+        if self.means is None:
+            for name in ("covs", "weights"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} must come with means, not {getattr(self, name)!r}")
+            if not self.fit and kinds != ("jump",):
+                raise ValueError(f"fit must be True where no means are given, not {self.fit!r}")
+
+    def kinds(self) -> tuple[str, ...]:
+        """The moves, as a tuple."""
+        if isinstance(self.moves, str):
+            return (self.moves,)
+        return tuple(self.moves) if isinstance(self.moves, (list, tuple)) else ()
+
+    @property
+    def ONE_EVALUATION(self) -> bool:  # type: ignore[override]
+        """As the sampler within: a move makes one."""
+        return self.parts()[0].ONE_EVALUATION
+
+    def parts(self) -> list[Sampler]:
+        return [check_part("sampler", self.sampler)]
+
+    @property
+    def stat_names(self) -> tuple[str, ...]:
+        return ("move", *self.parts()[0].stat_names)
+
+    def given(self, d: int) -> modes.Mixture | None:
+        """(weights, means, covariances) of the given components."""
+        if self.means is None:
+            return None
+        shape = real_array("means", self.means).shape
+        if len(shape) != 2 or 0 in shape:
+            raise ValueError(f"means must have shape (K, {d}), not {shape}")
+        K = shape[0]
+        means = check_array("means", self.means, shape=(K, d))
+        factors = check_covariances("covs", 1.0 if self.covs is None else self.covs, K, d)
+        if factors.ndim == 2:
+            factors = factors[:, :, None] * np.eye(d)
+        weights = check_array(
+            "weights", np.ones(K) if self.weights is None else self.weights, shape=(K,)
+        )
+        if not (weights > 0).all():
+            raise ValueError(f"weights must be positive, not {weights.min()}")
+        return weights, means, factors @ factors.transpose(0, 2, 1)
+
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
+        d, mixture = len(x0), self.given(len(x0))
+        estimate = partial(
+            modes.fit,
+            most=self.components,
+            means=None if mixture is None else mixture[1],
+            covs=None if mixture is None or self.covs is None else mixture[2],
+        )
+        components = self.components if mixture is None else len(mixture[0])
+        fits = self.fit and self.kinds() != ("jump",)
+        return self.kernel_class()(
+            self.parts()[0].build(x0),
+            chance=self.chance,
+            moves=self.kinds(),
+            jump_factor=full_factor("cov", self.cov, d),
+            mixture=None if mixture is None else modes.with_wide(*mixture),
+            components=components + 1,
+            states=self.states + self.states % 2 if fits else 0,
+            estimate=estimate,
+        )

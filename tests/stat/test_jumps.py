@@ -1,0 +1,71 @@
+"""Each move of mode jumping leaves the target invariant, around any sampler; broken ones do not.
+
+Each test has a false-alarm rate of at most 1e-4 over the seeds, which are fixed.
+"""
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam.testing import invariance
+
+FALSE_ALARM = 1e-4
+MODES = fk.targets.GaussianMixture([[-3.0, 0.0], [3.0, 0.0]], covs=[0.2, 1.5])
+THREE = {  # that do not fit the target, so that every ratio counts
+    "means": [[-3.0, 0.5], [3.0, 0.0], [0.0, 1.0]], "covs": [0.3, 1.0, 2.0],
+    "weights": [1.0, 2.0, 1.0], "fit": False,
+}
+DM = fk.DivergenceMinimization(bank=50, points=3)
+KAM = fk.KernelAdaptiveMetropolis(subsample=30, history=200)
+
+
+@pytest.mark.parametrize("options", [
+    {"moves": "jump", "cov": 16.0},
+    {"moves": "independent"} | THREE,
+    {"moves": "hop"} | THREE,
+    {"moves": "hop"},
+    {"sampler": DM} | THREE,
+    {"sampler": KAM},
+    {"sampler": "nuts", "moves": ("independent", "hop"), "chance": 0.5} | THREE,
+], ids=["jump", "independent", "hop", "fitted", "dm", "kam", "nuts"])
+def test_moves_are_invariant(options):
+    sampler = fk.ModeJumping(**{"chance": 0.7} | options)
+    found = invariance(sampler, MODES, replicates=20_000, seed=1)
+    assert found.p_value > FALSE_ALARM, found
+    assert found.moved > 0.1
+
+
+@pytest.mark.parametrize("move", ["jump", "independent", "hop"])
+def test_a_move_is_reversible(move):
+    options = THREE if move != "jump" else {"cov": 16.0}
+    found = invariance(fk.ModeJumping(moves=move, chance=0.9, **options), MODES, steps=1,
+                       replicates=20_000, seed=2, reversible=True)
+    assert found.p_value > FALSE_ALARM, found
+
+
+class WithoutRatio(fk.ModeJumping):
+    KERNEL = "broken_jumps.WithoutRatio"
+
+
+class Unannounced(fk.ModeJumping):
+    KERNEL = "broken_jumps.Unannounced"
+
+
+@pytest.mark.parametrize(("sampler", "steps"), [
+    (WithoutRatio(moves="hop", chance=0.7, **THREE), 6),
+    (WithoutRatio(moves="independent", chance=0.7, **THREE), 6),
+    (Unannounced(moves="hop", chance=0.5, sampler=KAM, **THREE), 40),
+], ids=["hop", "independent", "unannounced"])
+def test_a_mistake_is_caught(sampler, steps):
+    found = invariance(sampler, MODES, steps=steps, replicates=30_000, seed=3)
+    assert found.p_value < FALSE_ALARM, found
+
+
+def test_modes_never_visited_are_reached_by_hops():
+    """Each of four modes is drawn as often as it should be, |z| < 5 by batch means."""
+    target = fk.targets.basis_vectors(2)
+    result = fk.sample(target, target.modes[0], draws=20_000, tune=4000, chains=4, seed=4,
+                       sampler=fk.ModeJumping(moves="hop", means=1.1 * target.modes))
+    for k in range(4):
+        batches = (target.mode_of(result.draws) == k).reshape(80, -1).mean(axis=1)
+        assert abs(batches.mean() - 0.25) < 5 * batches.std(ddof=1) / np.sqrt(80)
