@@ -96,8 +96,8 @@ def main():
                  *(f"{np.median(r[np.isfinite(r)]):.1f}" if np.isfinite(r).any() else "-"
                    for r in ratios.values())])
     text = heading("Samplers without a gradient", "python -m bench.gradient_free", chosen) + (
-        "\nThousands of evaluations (four chains, warm-up among them) and CPU milliseconds until bulk "
-        f"and tail ESS of every coordinate are 400; median of {len(seeds)} seeds; - where "
+        "\nThousands of evaluations (four chains, warm-up among them) and CPU milliseconds until "
+        f"bulk and tail ESS of every coordinate are 400; median of {len(seeds)} seeds; - where "
         f"{2 ** longest}000 draws were not enough.\n\n") + table(["", *samplers], rows)
     write(Path(__file__).parent / chosen.folder.name / "gradient_free.md", text)
 

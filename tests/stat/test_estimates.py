@@ -31,7 +31,7 @@ SMALL = {
     "ckam": {"cycle": 10, "subsample": 8, "noise": Power(c=2.0, k=0.25, offset=0.0)},
 }
 PLAIN = [name for name, cls in SAMPLERS.items()
-         if not issubclass(cls, Coupled) and "logp_grad" not in cls.NEEDS]
+         if not issubclass(cls, Coupled) and "logp_grad" not in cls().NEEDS]
 REFRESH = {"fresh": {}, "correlated": {"correlation": 0.7}, "block": {"blocks": 3}}
 
 

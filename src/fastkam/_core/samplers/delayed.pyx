@@ -52,7 +52,7 @@ cdef class DelayedAcceptance(Kernel):
         self.inner.restore(state)
 
     cdef int propose(self, Chain *c) except -1 nogil:
-        self.passed = False
+        self.passed, c.log_q = False, 0
         self.inner.propose(c)
         c.wanted[0] = 0
         return 0
@@ -75,7 +75,7 @@ cdef class DelayedAcceptance(Kernel):
             return FATAL
         if self.ask(c, c.y, &self.log_s_y):
             return FATAL
-        c.logp_y, c.log_q = self.log_s_y, 0     # for the inner kernel
+        c.logp_y = self.log_s_y     # for the inner kernel
         if self.inner.considers and self.inner.consider(c) != DECIDE:
             with gil:
                 raise TypeError(f"{type(self.inner).__name__} makes several evaluations a step, "
