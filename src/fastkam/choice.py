@@ -35,7 +35,9 @@ class Choice:
         return f"{type(self.sampler).__name__}, because {self.reason}"
 
 
-def choose_sampler(target: Any, x0: ArrayLike, *, vectorized: bool = False) -> Choice:
+def choose_sampler(
+    target: Any, x0: ArrayLike, *, vectorized: bool = False, surrogate: bool = False
+) -> Choice:
     """The sampler that ``sampler="auto"`` takes for a density.
 
     Parameters
@@ -46,6 +48,8 @@ def choose_sampler(target: Any, x0: ArrayLike, *, vectorized: bool = False) -> C
     x0 : array (d,) or (chains, d)
     vectorized : bool
         The Python function takes points (k, d).
+    surrogate : bool
+        The density is to stand behind a surrogate, which has no use for a gradient.
 
     Returns
     -------
@@ -61,6 +65,8 @@ def choose_sampler(target: Any, x0: ArrayLike, *, vectorized: bool = False) -> C
     """
     from fastkam.sample import as_target
 
+    if surrogate:
+        return Choice(RobustAdaptiveMetropolis(), "a surrogate stands in for the density alone")
     points = np.atleast_2d(real_array("x0", x0))
     made = as_target(target, points.shape[1], vectorized=vectorized)
     if made.is_estimate:

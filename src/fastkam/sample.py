@@ -202,7 +202,8 @@ def sample(
     points = starting_points(x0, chains)
     d = points.shape[1]
     if isinstance(sampler, str) and sampler == "auto":
-        choice = choose_sampler(target, points, vectorized=vectorized)
+        choice = choose_sampler(target, points, vectorized=vectorized,
+                                surrogate=surrogate is not None)
         log.info("auto: %s", choice)
         sampler = choice.sampler
     chosen, plan, stop = as_sampler(sampler), as_schedule(schedule), as_stop(stop)

@@ -309,6 +309,13 @@ def cheap(x):
     return -0.4 * float(x @ x)
 
 
+def test_auto_takes_no_gradient_where_there_is_a_surrogate():
+    target = fk.targets.Gaussian(np.zeros(D), 1.0)
+    result = fk.sample(target, np.ones(D), sampler="auto", surrogate=target, draws=50, tune=50,
+                       chains=1, seed=1)
+    assert isinstance(result.sampler.sampler, SAMPLERS["ram"])
+
+
 BEHIND = [name for name in PLAIN if SAMPLERS[name].ONE_EVALUATION]
 
 
