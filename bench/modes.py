@@ -1,28 +1,32 @@
-"""Evaluations until every mode has its share: mode jumping beside tempering and a wide random walk.
+"""Evaluations until every mode has its share: tempering, mode jumping, Scout, cKAM, a random walk.
 
-    python -m bench.modes [--quick]
+    python -m bench.modes [--quick] [--only two_mode]
 
 Each chain starts in one mode. Its occupancy of each mode, over its draws so far, is right from the
 evaluation on after which it stays within 10 % of the truth to the end; warm-up counts, and so does
 the search for modes where there is one. On the lattice of 5^32 modes the share is that of each
-centre in each coordinate.
+centre in each coordinate; of the bunch of bananas that of each axis and sign of the largest
+coordinate. Tempering in its classic scheme, random pairs of a geometric ladder, stands beside the
+even-odd scheme on the same ladder, on a ladder tuned in warm-up, and with the fitted reference. Its
+log Z is that of all chains together, whose truth is 0.
 """
 
-import argparse
-from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
 
 import fastkam as fk
-from bench.papers.record import heading, table, write
+from bench.papers.record import heading, options, table, write
 
 CHAINS, TOLERANCE = 20, 0.1
 NUMBERS = 1_200_000  # kept of a chain; more draws are thinned
-EVALUATIONS = {"two_mode": 400_000, "basis_vectors": 1_200_000, "mixture_32d": 400_000}
-WIDE = {"two_mode": 60.0, "basis_vectors": 50.0, "mixture_32d": 4.0}  # variance of the random walk
+WARMUP = {"two_mode": 20_000, "basis_vectors": 60_000, "banana_bunch": 60_000,
+          "mixture_32d": 400_000}
+EVALUATIONS = {"two_mode": 600_000, "basis_vectors": 4_000_000, "banana_bunch": 4_000_000,
+               "mixture_32d": 16_000_000}
+WIDE = {"two_mode": 60.0, "basis_vectors": 50.0, "banana_bunch": 300.0, "mixture_32d": 4.0}
 COLUMNS = ["sampler", "right within the run", "median evaluations", "least", "most",
-           "acceptance of the moves"]
+           "acceptance of the moves, or log Z"]
 
 
 def find_modes(target, starts, seed):
@@ -40,35 +44,55 @@ def samplers(name, target, seed):
     """Label -> (sampler, evaluations a step, evaluations before the run)."""
     means, before = find_modes(target, 40, seed)
     search = f"from {len(means)} modes of 40 ascents"
+    rungs = 16 if target.dim > 10 else 8
+
+    def flat(**how):
+        return fk.ParallelTempering(rungs=rungs, reference="flat", least=0.02, **how)
+
     return {
         f"rwm, steps of variance {WIDE[name]:g}": (fk.RandomWalk(cov=WIDE[name]), 1, 0),
+        "ckam": (fk.CyclicalKernelAdaptiveMetropolis(keep_exploration=True), 1, 0),
         "scout": (fk.Scout(), 2, 0),
-        "pt": (fk.ParallelTempering(), 8, 0),
+        f"pt, classic, {rungs} rungs": (flat(scheme="random", tune_ladder=False), rungs, 0),
+        "pt, even-odd": (flat(tune_ladder=False), rungs, 0),
+        "pt, even-odd, tuned": (flat(), rungs, 0),
+        "pt": (fk.ParallelTempering(rungs=rungs), rungs, 0),
         "jumps": (fk.ModeJumping(), 1, 0),
         f"jumps, {search}": (fk.ModeJumping(means=means), 1, before),
         f"jumps, hops alone, {search}": (fk.ModeJumping(means=means, moves="hop"), 1, before),
     }
 
 
+def shares(target, draws):
+    """(the mode of each draw (n, ..), the modes' weights)."""
+    if hasattr(target, "mode_of"):
+        return target.mode_of(draws).reshape(len(draws), -1), target.mode_weights
+    axis = np.abs(draws).argmax(1)
+    sign = np.take_along_axis(draws, axis[:, None], 1)[:, 0] > 0
+    return (2 * axis + sign)[:, None], np.full(2 * target.dim, 1 / (2 * target.dim))
+
+
 def settled(target, draws):
     """The number of draws (n, d) after which each share stays right; n + 1 if it does not."""
-    modes, n = target.mode_of(draws).reshape(len(draws), -1), len(draws)
+    (modes, weights), n = shares(target, draws), len(draws)
     right = np.ones(n, bool)
-    for k, weight in enumerate(target.mode_weights):
+    for k, weight in enumerate(weights):
         share = np.cumsum(modes == k, axis=0) / np.arange(1, n + 1)[:, None]
         right &= (np.abs(share / weight - 1) < TOLERANCE).all(axis=1)
     wrong = np.flatnonzero(~right)
     return wrong[-1] + 2 if len(wrong) else 1
 
 
-def row(label, target, setting, budget, seed):
+def row(label, target, setting, budget, warmup, seed):
     """One line of the table."""
     sampler, a_step, before = setting
     steps = budget // a_step
-    tune = steps // 20
+    cycle = getattr(sampler, "cycle", 1)
+    tune = max(1, min(warmup, budget // 4) // a_step // cycle) * cycle
     thin = max(1, (steps - tune) * target.dim // NUMBERS)
     draws = (steps - tune) // thin
-    start = target.modes[0] if target.modes.ndim == 2 else np.zeros(target.dim)
+    modes = getattr(target, "modes", np.zeros(target.dim))
+    start = modes[0] if modes.ndim == 2 else np.zeros(target.dim)
     result = fk.sample(target, start, sampler=sampler, tune=tune, draws=draws, thin=thin,
                        chains=CHAINS, seed=seed, keep_warmup=False, progress=False)
     at = np.array([settled(target, chain) for chain in result.draws])
@@ -79,6 +103,9 @@ def row(label, target, setting, budget, seed):
         moves = ", ".join(f"{kind} {alpha[kinds == i].mean():.2g}"
                           for i, kind in enumerate(("jump", "independent", "hop"), 1)
                           if (kinds == i).any())
+    if isinstance(sampler, fk.ParallelTempering) and sampler.reference != "flat":
+        report = fk.tempering(result)
+        moves = f"{report.log_z:.4f} ± {report.log_z_error:.4f}"
     figures = [f"{value:,.0f}" if np.isfinite(value) else "not reached"
                for value in np.quantile(evaluations, [0.5, 0, 1], method="higher")]
     found = [label, f"{np.isfinite(evaluations).sum()} of {CHAINS}", *figures, moves]
@@ -87,25 +114,22 @@ def row(label, target, setting, budget, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the evaluations")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    text = heading("Separated modes", "python -m bench.modes") + (
-        f"\n{CHAINS} chains from one mode, a twentieth of each run warm-up. Evaluations until the "
+    chosen = options(__file__, __doc__, quick="a tenth of the evaluations", only=EVALUATIONS)
+    text = heading("Separated modes", "python -m bench.modes", chosen) + (
+        f"\n{CHAINS} chains from one mode. Evaluations until the "
         f"occupancy of each mode stays within {100 * TOLERANCE:g} % of the truth, the median, "
         "least and most over chains, warm-up and search included.\n")
     for name, budget in EVALUATIONS.items():
+        if chosen.only not in (None, name):
+            continue
         target = fk.targets.TARGETS[name]()
-        budget = budget // 10 if options.quick else budget
-        rows = [row(label, target, setting, budget, options.seed)
-                for label, setting in samplers(name, target, options.seed).items()]
-        text += f"\n## {name}, d = {target.dim}, {budget:,} evaluations a chain\n\n"
+        budget = budget // 10 if chosen.quick else budget
+        rows = [row(label, target, setting, budget, WARMUP[name], chosen.seed)
+                for label, setting in samplers(name, target, chosen.seed).items()]
+        text += (f"\n## {name}, d = {target.dim}, {budget:,} evaluations a chain, of which warm-up "
+                 f"{min(WARMUP[name], budget // 4):,}\n\n")
         text += table(COLUMNS, rows)
-    if options.quick:
-        print(text)
-    else:
-        write(Path(__file__).parent / "results" / "modes.md", text)
+    write(chosen.folder / (f"modes-{chosen.only}.md" if chosen.only else "modes.md"), text)
 
 
 if __name__ == "__main__":
