@@ -4,10 +4,10 @@
 
 Three targets of two dimensions that lie along a curve: the banana B(0.03, 100), the flower
 F(10, 6, 6, 1) and a ring. The subsample is 1000 exact draws, nu what one chain learns, the kernel
-lengths are those of the authors' programs. At points of the curve: the proposal's ellipse of 95 %,
-and the angle between its long axis and the curve, beside that of the target's covariance, which is
-all that AM knows. On top two draws of g(x) = sum_i beta_i (k(x, z_i) - mean_j k(x, z_j)), whose
-steepest directions shape the proposal.
+lengths are those of the authors' programs, and a shorter one for the flower. At points of the
+curve: the proposal's ellipse of 95 %, and the angle between its long axis and the curve, beside
+that of the target's covariance, which is all that AM knows. On top a draw of g(x) =
+sum_i beta_i (k(x, z_i) - mean_j k(x, z_j)), whose gradients shape the proposal.
 """
 
 import numpy as np
@@ -39,10 +39,12 @@ def petals(r0, A, w):
 
 
 # target, kernel length, curve, parameters of its points
-ROUND = 2 * np.pi * np.arange(24) / 24
+FLOWER = fk.targets.Flower(r0=10.0, A=6.0, w=6, s2=1.0, d=2)
+ROUND = 2 * np.pi * np.arange(20) / 20
 TARGETS = {
     "banana": (fk.targets.banana(b=B, V=V, d=2), 5.0, bend, np.linspace(-16, 16, 9)),
-    "flower": (fk.targets.Flower(r0=10.0, A=6.0, w=6, s2=1.0, d=2), 5.0, petals(10, 6, 6), ROUND),
+    "flower": (FLOWER, 5.0, petals(10, 6, 6), ROUND),
+    "flower, short length": (FLOWER, 1.5, petals(10, 6, 6), ROUND),
     "ring": (fk.targets.ring(), 1.0, petals(3.5, 0, 1), ROUND[::2]),
 }
 
@@ -74,13 +76,13 @@ def middle(values):
 
 
 def plot(path, shown):
-    """Above g for the banana and the ring, below the ellipses on the targets."""
+    """Above a draw of g, below the ellipses of every other point on the targets."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, len(shown), figsize=(11, 7), layout="constrained")
+    figure, axes = plt.subplots(2, len(shown), figsize=(14, 7), layout="constrained")
     turn = np.linspace(0, 2 * np.pi, 100)
     circle = np.sqrt(CHI2) * np.c_[np.cos(turn), np.sin(turn)]
     for k, (name, (length, z, points, covariances)) in enumerate(shown.items()):
@@ -91,12 +93,12 @@ def plot(path, shown):
         axes[0, k].quiver(*(x[::5, ::5] for x in grid),
                           *(x[::5, ::5] for x in np.gradient(g)[::-1]), color="C3")
         axes[0, k].set(title=f"{name}: a draw of g", xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-        axes[1, k].scatter(*z.T, s=1, alpha=0.5)
-        for y, R in zip(points, covariances, strict=True):
+        axes[1, k].scatter(*z.T, s=1)
+        for y, R in zip(points[::2], covariances[::2], strict=True):
             axes[1, k].plot(*(y[:, None] + np.linalg.cholesky(R) @ circle.T), "C3", lw=1)
         axes[1, k].set(title=f"{name}: proposals, 95 %", aspect="equal")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=75)
+    figure.savefig(path, dpi=60)
     print(f"written to {path}")
 
 
