@@ -1,3 +1,3 @@
 
 PARTS = ()
-MODULES = ("figure5",)
+MODULES = ("figure5", "glass", "contours")

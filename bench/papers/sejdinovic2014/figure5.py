@@ -36,22 +36,21 @@ TARGETS = {
 }
 
 
-def samplers(length, first, history):
-    """{name: (sampler, schedule)}, as in the paper."""
-    variances = np.ones(D)
-    variances[0] = first
-    learn = {"cov": variances, "mean": np.zeros(D), "scale": 2.38**2 / D}
+def samplers(length, variances, history, start=START):
+    """{name: (sampler, schedule)}, as in the paper; `variances` are AM's first."""
+    d = len(variances)
+    learn = {"cov": variances, "mean": np.zeros(d), "scale": 2.38**2 / d}
     power = fk.schedules.Power
-    am = fk.schedules.Finite(gain=power(c=1 / 20, k=0.5), start=START)
+    am = fk.schedules.Finite(gain=power(c=1 / 20, k=0.5), start=start)
     kam = fk.KernelAdaptiveMetropolis(
         kernel=fk.kernels.Gaussian(length), subsample=1000, step_size=np.sqrt(0.1), noise=0.2,
         renewal=1.0, history=history,
     )
     return {
-        "SM": (fk.RandomWalk(cov=2.38**2 / D), "finite"),
+        "SM": (fk.RandomWalk(cov=2.38**2 / d), "finite"),
         "AM": (fk.AdaptiveMetropolis(**learn), am),
         "AM-LS": (fk.GlobalAdaptiveMetropolis(**learn), am),
-        "KAM": (kam, fk.schedules.Finite(gain=power(c=0.5, k=0.5), start=START)),
+        "KAM": (kam, fk.schedules.Finite(gain=power(c=0.5, k=0.5), start=start)),
     }
 
 
@@ -76,8 +75,9 @@ def section(name, chosen):
     target, length, steps, burn_in, first = TARGETS[name]
     if chosen.quick:
         steps, burn_in = steps // 10, burn_in // 10
+    variances = np.r_[first, np.ones(D - 1)]
     rows, means = [], {}
-    for label, (sampler, schedule) in samplers(length, first, max(2000, burn_in)).items():
+    for label, (sampler, schedule) in samplers(length, variances, max(2000, burn_in)).items():
         acceptance, error, deviation, seconds = measure(
             target, sampler, schedule, steps, burn_in, chosen.seed)
         means[label] = deviation.mean(axis=1)
