@@ -31,6 +31,8 @@ def heading(title, command, chosen):
     """The first lines of a results file, as Markdown."""
     if chosen.quick:
         command += " --quick"
+    if chosen.seed != 1:
+        command += f" --seed {chosen.seed}"
     return (
         f"# {title}\n\n"
         f"`{command}`, fastkam {fastkam.__version__} at {commit() or 'no commit'}, "
