@@ -88,7 +88,7 @@ def row(label, target, setting, budget, warmup, seed):
     sampler, a_step, before = setting
     steps = budget // a_step
     cycle = getattr(sampler, "cycle", 1)
-    tune = max(1, min(warmup, budget // 4) // a_step // cycle) * cycle
+    tune = max(1, warmup // a_step // cycle) * cycle
     thin = max(1, (steps - tune) * target.dim // NUMBERS)
     draws = (steps - tune) // thin
     modes = getattr(target, "modes", np.zeros(target.dim))
@@ -115,21 +115,21 @@ def row(label, target, setting, budget, warmup, seed):
 
 def main():
     chosen = options(__file__, __doc__, quick="a tenth of the evaluations", only=EVALUATIONS)
-    text = heading("Separated modes", "python -m bench.modes", chosen) + (
-        f"\n{CHAINS} chains from one mode. Evaluations until the "
-        f"occupancy of each mode stays within {100 * TOLERANCE:g} % of the truth, the median, "
-        "least and most over chains, warm-up and search included.\n")
     for name, budget in EVALUATIONS.items():
         if chosen.only not in (None, name):
             continue
         target = fk.targets.TARGETS[name]()
         budget = budget // 10 if chosen.quick else budget
-        rows = [row(label, target, setting, budget, WARMUP[name], chosen.seed)
+        warmup = min(WARMUP[name], budget // 4)
+        rows = [row(label, target, setting, budget, warmup, chosen.seed)
                 for label, setting in samplers(name, target, chosen.seed).items()]
-        text += (f"\n## {name}, d = {target.dim}, {budget:,} evaluations a chain, of which warm-up "
-                 f"{min(WARMUP[name], budget // 4):,}\n\n")
-        text += table(COLUMNS, rows)
-    write(chosen.folder / (f"modes-{chosen.only}.md" if chosen.only else "modes.md"), text)
+        text = heading(f"Separated modes: {name}, d = {target.dim}",
+                       f"python -m bench.modes --only {name}", chosen) + (
+            f"\n{CHAINS} chains of {budget:,} evaluations, {warmup:,} of warm-up among them, from "
+            "one mode. Evaluations until the occupancy of each mode stays within "
+            f"{100 * TOLERANCE:g} % of the truth, the median, least and most over chains, warm-up "
+            "and search included.\n\n")
+        write(chosen.folder / f"modes-{name}.md", text + table(COLUMNS, rows))
 
 
 if __name__ == "__main__":
