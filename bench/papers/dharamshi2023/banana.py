@@ -23,7 +23,7 @@ SAFE = 0.05                                 # the weight of the covariance that 
 PLACES = [[-5.0, -24.0], [-2.5, -5.0], [0.0, 1.0], [2.5, -5.0], [5.0, -24.0]]
 BOUNDS = [[-12, 12], [-110, 12]]
 COLUMNS = ["sampler", "acceptance", "ESJD", "left half, %", "mean of x_1", "of x_2",
-           "beyond |x_1| = 6, %", "min ESS", "evaluations", "CPU seconds", "paper: acceptance",
+           "x_1 outside (-6, 6), %", "min ESS", "evaluations", "CPU seconds", "paper: acceptance",
            "ESJD", "left half, %", "mean"]
 PUBLISHED = {
     "aRWM, as released": ["0.0895", "7.3", "", ""],

@@ -80,15 +80,15 @@ def measure(target, spec, shorter, repeats, seed):
                      ess[0] / seconds])
     rows = np.array(rows)
     off = rows[:, -1].std(ddof=1) if repeats > 1 else 0.0
-    return rows.mean(axis=0), off, scales(result.states[0])
+    return rows.mean(axis=0), off, scales(result)
 
 
-def scales(state):
-    """The diagonal of the learnt factor L, or None."""
-    if "kernel.L" not in state:
+def scales(result):
+    """The diagonal of the learnt factor L, which may be all that is kept of it; or None."""
+    if not isinstance(result.sampler, fk.GradientAdaptiveMALA):
         return None
-    L = np.asarray(state["kernel.L"])
-    return np.diag(L) if L.shape[1] > 1 else L[:, 0]
+    L = np.asarray(result.states[0]["kernel.L"])
+    return L[:, 0] if result.sampler.diagonal else np.diag(L)
 
 
 def plot(path, learnt, side):
