@@ -1,23 +1,29 @@
-"""Gaussian mixtures fitted to the states of a chain: EM, with restarts, and their number by BIC."""
+"""Gaussian mixtures fitted to the states of a chain: EM, and the number of components by AIC3."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Mixture = tuple[Array, Array, Array]  # weights (K,), means (K, d), covariances (K, d, d)
+from fastkam._core.mixture import expect
 
-WIDE_WEIGHT = 0.1
-WIDENING = 4.0  # of the covariance of the wide component
-RESTARTS = 3
-MOST_ITERATIONS = 50
-LEAST_GAIN = 0.01  # of the log likelihood in an iteration, for each parameter of a component
+Array = NDArray[np.float64]
+Mixture = tuple[Array, Array, Array]  # weights (K,), means (K, d), factors (K, d, d)
+
+WIDE_WEIGHT = 0.05
+MOST_ITERATIONS = 40
+LEAST_GAIN = 0.03  # of the log likelihood in an iteration, for each parameter of a component
 RIDGE = 1e-6  # added to covariances in units of the states' variances
 
 
 def fit(
-    states: Array, seed: int, *, most: int, means: Array | None = None, covs: Array | None = None
+    states: Array,
+    seed: int,
+    near: int = 1,
+    *,
+    most: int,
+    means: Array | None = None,
+    covs: Array | None = None,
 ) -> Mixture | None:
     """A mixture fitted to states, with a wide component; None where they do not spread enough.
 
@@ -25,9 +31,11 @@ def fit(
     ----------
     states : array (n, d)
     seed : int
-        Of the restarts.
+        Of the choice of first means.
+    near : int
+        How many components an earlier fit had, for a quicker search.
     most : int
-        Components at most, besides the wide one; without `means` BIC chooses how many.
+        Components at most, besides the wide one; without `means` AIC3 chooses how many.
     means : array (K, d), optional
         Guesses of the modes: there are as many components, and each guess counts as one state.
     covs : array (K, d, d), optional
@@ -41,39 +49,47 @@ def fit(
     means : ndarray, shape (K + 1, d)
     factors : ndarray, shape (K + 1, d, d)
         Lower-triangular factors of the covariances.
+
+    References
+    ----------
+    Bozdogan, H. (1994). Mixture-model cluster analysis using model selection criteria and a new
+    informational measure of complexity. In: Proceedings of the first US/Japan conference on the
+    frontiers of statistical modeling, volume 2, 69-113: a penalty of 3 for each parameter.
     """
     n, d = states.shape
     with np.errstate(all="ignore"):  # scales may be anything: what is not finite is refused
         scale = states.std(axis=0) if n else np.zeros(d)
         if n <= d + 1 or not ((scale > 0) & np.isfinite(scale**2)).all():
             return None
+        centre = states.mean(axis=0)
+        z = (states - centre) / scale
         try:
             if means is None:
-                found = chosen_by_bic(states, scale, most, np.random.default_rng(seed))
+                weights, at, factors = chosen(z, most, near, np.random.default_rng(seed))
             else:
-                found, _ = em(states, nearest(states / scale, means / scale), means, covs)
-            return with_wide(*found)
+                if covs is not None:
+                    covs = covs / np.outer(scale, scale)
+                weights, at, factors = around((means - centre) / scale, covs, z)
+            return with_wide(weights, centre + scale * at, scale[:, None] * factors)
         except np.linalg.LinAlgError:
             return None
 
 
-def chosen_by_bic(states: Array, scale: Array, most: int, rng: np.random.Generator) -> Mixture:
-    """The best mixture; the search ends where two more components in turn make it worse."""
-    n, d = states.shape
-    least, worse = np.inf, 0
-    for k in range(1, min(most, n // (d + 1)) + 1):
-        starts = [
-            nearest(states / scale, spread(states / scale, k, rng))
-            for _ in range(RESTARTS if k > 1 else 1)
-        ]
-        found, log_likelihood = max((em(states, start) for start in starts), key=lambda f: f[1])
-        bic = k * parameters(d) * np.log(n) - 2 * log_likelihood
-        if k == 1 or bic < least:
-            best, least, worse = found, bic, 0
+def chosen(z: Array, most: int, near: int, rng: np.random.Generator) -> Mixture:
+    """The mixture of z (n, d), of mean 0 and variances 1, with the least AIC3.
+
+    Sizes grow from half of `near`, by a factor of about 1.4, until two in turn have been worse.
+    """
+    n, d = z.shape
+    least, worse, k = np.inf, 0, max(1, near // 2)
+    while worse < 2 and k <= max(1, min(most, n // parameters(d))):
+        found, log_likelihood = em(z, *first(z, k, rng))
+        criterion = 3 * len(found[0]) * parameters(d) - 2 * log_likelihood
+        if criterion < least:
+            best, least, worse = found, criterion, 0
         else:
             worse += 1
-        if worse == 2:
-            break
+        k = max(k + 1, round(1.4 * k))
     return best
 
 
@@ -82,75 +98,80 @@ def parameters(d: int) -> float:
     return 1 + d + d * (d + 1) / 2
 
 
-def spread(points: Array, k: int, rng: np.random.Generator) -> Array:
-    """k of the points (n, d), each drawn by its squared distance from those drawn before."""
-    chosen = [int(rng.integers(len(points)))]
+def first(z: Array, k: int, rng: np.random.Generator) -> Mixture:
+    """k of the points, each drawn by its squared distance from those before, as round components.
+
+    Their variance is the mean squared distance, per coordinate, to the nearest of them.
+    """
+    chosen = [int(rng.integers(len(z)))]
+    away = ((z - z[chosen[0]]) ** 2).sum(axis=1)
     for _ in range(k - 1):
-        away = ((points[:, None] - points[chosen]) ** 2).sum(axis=2).min(axis=1)
-        chosen.append(int(rng.choice(len(points), p=away / away.sum())) if away.sum() > 0 else 0)
-    return points[chosen]
+        if away.sum() == 0:
+            break
+        chosen.append(int(rng.choice(len(z), p=away / away.sum())))
+        away = np.minimum(away, ((z - z[chosen[-1]]) ** 2).sum(axis=1))
+    d, K = z.shape[1], len(chosen)
+    factor = np.sqrt(away.mean() / d + RIDGE) * np.eye(d)
+    return np.full(K, 1 / K), z[chosen], np.repeat(factor[None], K, axis=0)
 
 
-def nearest(points: Array, centres: Array) -> Array:
-    """Responsibilities (K, n): 1 for the nearest centre, 0 for others."""
-    distance = ((points - centres[:, None]) ** 2).sum(axis=2)
-    return np.eye(len(centres))[distance.argmin(axis=0)].T
+def around(guesses: Array, covs: Array | None, z: Array) -> Mixture:
+    """A mixture with a component at each guess."""
+    K, d = guesses.shape
+    away = ((z - guesses[:, None]) ** 2).sum(axis=2).min(axis=0)
+    start = np.repeat((away.mean() / d + RIDGE) * np.eye(d)[None], K, axis=0)
+    factors = np.linalg.cholesky(start if covs is None else covs)
+    return em(z, np.full(K, 1 / K), guesses, factors, guesses, covs)[0]
 
 
 def em(
-    states: Array, r: Array, guesses: Array | None = None, covs: Array | None = None
+    z: Array, weights: Array, means: Array, factors: Array,
+    guesses: Array | None = None, covs: Array | None = None,
 ) -> tuple[Mixture, float]:
-    """(mixture, log likelihood) from responsibilities r (K, n), by expectation-maximisation."""
-    before, least_gain = -np.inf, LEAST_GAIN * parameters(states.shape[1])
+    """(mixture, log likelihood) from a first mixture, by expectation-maximisation.
+
+    Components without states vanish, unless they are guesses.
+    """
+    n, d = z.shape
+    before, least_gain = -np.inf, LEAST_GAIN * parameters(d)
     for _ in range(MOST_ITERATIONS):
-        mixture = maximised(states, r, guesses, covs)
-        logs = log_terms(states, *mixture)
-        high = logs.max(axis=0)
-        r = np.exp(logs - high)
-        total = r.sum(axis=0)
-        r /= total
-        log_likelihood = float((high + np.log(total)).sum())
+        n_k, sums, squares, log_likelihood = expect(z, weights, means, factors)
         if log_likelihood - before < least_gain:
             break
         before = log_likelihood
-    return mixture, log_likelihood
+        if guesses is None and (n_k < 1).any():
+            stay = n_k >= 1
+            n_k, sums, squares = n_k[stay], sums[stay], squares[stay]
+        weights, means, factors = maximised(n, n_k, sums, squares, guesses, covs)
+    return (weights, means, factors), log_likelihood
 
 
-def maximised(states: Array, r: Array, guesses: Array | None, covs: Array | None) -> Mixture:
+def maximised(
+    n: int, n_k: Array, sums: Array, squares: Array, guesses: Array | None, covs: Array | None
+) -> Mixture:
     """The mixture for given responsibilities; weights as if each component had a state more."""
-    n, d = states.shape
-    n_k = r.sum(axis=1)
-    weights = (n_k + 1) / (n + len(r))
-    if guesses is None:
-        means = r @ states / np.maximum(n_k, 1e-300)[:, None]
-    else:
-        means = (r @ states + guesses) / (n_k + 1)[:, None]
-    away = states - means[:, None]
-    scatter = (away * r[:, :, None]).transpose(0, 2, 1) @ away
+    K, d = sums.shape
+    weights = (n_k + 1) / (n_k + 1).sum()
+    means = sums / n_k[:, None] if guesses is None else (sums + guesses) / (n_k + 1)[:, None]
+    cross = sums[:, :, None] * means[:, None]
+    products = means[:, :, None] * means[:, None]
+    scatter = squares - cross - cross.transpose(0, 2, 1) + n_k[:, None, None] * products
     if covs is None:
         covs = scatter.sum(axis=0) / n
-    ridge = RIDGE * np.diag(states.var(axis=0))
-    return weights, means, (scatter + (d + 1) * covs) / (n_k + d + 1)[:, None, None] + ridge
+    shrunk = (scatter + (d + 1) * covs) / (n_k + d + 1)[:, None, None]
+    return weights, means, np.linalg.cholesky(shrunk + RIDGE * np.eye(d))
 
 
-def log_terms(x: Array, weights: Array, means: Array, covs: Array) -> Array:
-    """log(w_k N(x; m_k, C_k)) at each point x (n, d), (K, n)."""
-    L = np.linalg.cholesky(covs)
-    z = (x - means[:, None]) @ np.linalg.inv(L).transpose(0, 2, 1)
-    log_det = np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1)
-    constants = np.log(weights) - log_det - 0.5 * x.shape[1] * np.log(2 * np.pi)
-    return np.asarray(constants[:, None] - 0.5 * (z**2).sum(axis=2))
-
-
-def with_wide(weights: Array, means: Array, covs: Array) -> Mixture:
+def with_wide(weights: Array, means: Array, factors: Array) -> Mixture:
     """(weights, means, factors) with a wide component in front.
 
-    It has the mean of the others, taken as equal, and `WIDENING` times their covariance.
+    It has the mean and the covariance of the others, taken as equal.
     """
     away = means - means.mean(axis=0)
-    wide = WIDENING * (covs.mean(axis=0) + away.T @ away / len(means))
+    covs = factors @ factors.transpose(0, 2, 1)
+    wide = covs.mean(axis=0) + away.T @ away / len(means)
     return (
         np.r_[WIDE_WEIGHT, (1 - WIDE_WEIGHT) * weights / weights.sum()],
         np.vstack([means.mean(axis=0), means]),
-        np.linalg.cholesky(np.concatenate([wide[None], covs])),
+        np.concatenate([np.linalg.cholesky(wide)[None], factors]),
     )

@@ -52,7 +52,7 @@ class DivergenceMinimization(Reference):
         if self.t >= start:
             n = min(self.s.bank, self.stop - start)
             t = self.t - start
-            if (t + 1) * n // (self.stop - start) > t * n // (self.stop - start):
+            if len(self.bank) < n and (t + 1) * n // (self.stop - start) > t * n // (self.stop - start):
                 self.bank.append((y if accepted else x, self.C))
 
     def freeze(self):

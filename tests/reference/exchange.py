@@ -132,7 +132,7 @@ class Exchange(Reference):
             X = np.array(self.states)
             C = np.cov(X.T, bias=True).reshape(self.d, self.d)
             if np.linalg.eigvalsh(C)[0] > 0:
-                self.normal = X.mean(axis=0), C * (1 + 2 / np.sqrt(self.d))
+                self.normal = X.mean(axis=0), C * self.widening
         if self.tunes:
             with np.errstate(invalid="ignore"):
                 rejected = np.where(self.tried > 0, 1 - self.swapped / self.tried, 0.5)[:-1]
@@ -154,6 +154,7 @@ class ParallelTempering(Exchange):
     def __init__(self, s, x0):
         super().__init__(s, x0, s.first_ladder())
         self.every, self.scheme = s.every, s.scheme
+        self.widening = s.widening or 1 + 2 / np.sqrt(self.d)
         self.tunes = s.tune_ladder and s.ladder is None
         if not isinstance(s.reference, str):
             self.normal = np.array(s.reference[0]), covariance(s.reference[1], self.d)

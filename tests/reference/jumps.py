@@ -1,6 +1,6 @@
 """Mode jumping around other references: jumps, independent draws and hops, from their densities."""
 
-from math import ceil, inf
+from math import ceil, inf, lgamma
 
 import numpy as np
 
@@ -24,33 +24,43 @@ class ModeJumping(Reference):
         (part,) = s.parts()
         self.inner = REFERENCES[names[type(part)]](part, x0)
         self.inner_steps, self.states, self.mixture, self.guess = 0, [], None, {}
+        self.tempered, self.warmer = hasattr(self.inner, "swapped"), []
+        self.chances = np.zeros(3)
+        self.used = [KINDS.index(kind) - 1 for kind in s.kinds()]
+        self.chances[self.used] = (s.chance or 0.2) / len(self.used)
+        self.tried, self.taken = np.zeros(3), np.zeros(3)
         if s.means is not None:
-            weights, means, covs = s.given(self.d)
-            self.guess = {"means": means, "covs": None if s.covs is None else covs}
-            self.learn(modes.with_wide(weights, means, covs))
+            weights, means, factors = s.given(self.d)
+            covs = None if s.covs is None else np.array([L @ L.T for L in factors])
+            self.guess = {"means": means, "covs": covs}
+            self.learn(modes.with_wide(weights, means, factors))
 
     def learn(self, found):
         weights, means, factors = found
         self.mixture = weights, means, [L @ L.T for L in factors]
 
     def choose(self, rng):
-        u, kinds = rng.random(), self.s.kinds()
-        if u >= self.s.chance:
-            return 0
-        kind = KINDS.index(kinds[int(len(kinds) * u / self.s.chance)])
+        kind = 1 + int(np.searchsorted(np.cumsum(self.chances), rng.random(), side="right"))
         modes = 0 if self.mixture is None else len(self.mixture[0]) - 1
-        return 0 if modes < (0, 0, 1, 2)[kind] else kind
+        return 0 if kind > 3 or modes < (0, 0, 1, 2)[kind] else kind
 
     # ---- the moves ----
 
+    def displace(self, x, lp, rng):
+        self.move, inner = self.choose(rng), self.inner
+        if self.move:
+            return x, lp
+        inner.t, inner.gain, inner.stop = self.inner_steps, self.gain, self.stop
+        if self.stop < inf:
+            inner.stop = ceil((1 - (self.s.chance or 0.8)) * self.stop)
+        if self.tempered and inner.xs is not None:
+            inner.xs[0], inner.lps[0] = x, lp
+        return inner.displace(x, lp, rng)
+
     def step(self, x, lp, rng):
-        self.move = self.choose(rng)
         if self.move:
             return super().step(x, lp, rng)
         inner = self.inner
-        inner.t, inner.gain, inner.stop = self.inner_steps, self.gain, self.stop
-        if self.stop < inf:
-            inner.stop = ceil((1 - self.s.chance) * self.stop)
         inner.logp, inner.grad, inner.look = self.logp, self.grad, self.look
         if "step_size" in (self.given or {}):
             inner.given = {"step_size": {inner.t: self.given["step_size"][self.t]}}
@@ -66,8 +76,12 @@ class ModeJumping(Reference):
         weights, means, covs = self.mixture
         if self.move == 2:
             k = np.searchsorted(np.cumsum(weights), rng.random(), side="right")
-            return means[k] + np.linalg.cholesky(covs[k]) @ rng.standard_normal(self.d)
-        self.a = 1 + np.searchsorted(np.cumsum(self.chances(x)), rng.random(), side="right")
+            if k == 0:
+                scale = np.sqrt(3 / (rng.standard_normal(3) ** 2).sum())
+            else:
+                scale = 2.0 if rng.random() < 0.1 else 1.0
+            return means[k] + scale * np.linalg.cholesky(covs[k]) @ rng.standard_normal(self.d)
+        self.a = 1 + np.searchsorted(np.cumsum(self.shares(x)), rng.random(), side="right")
         self.b = 1 + int((len(weights) - 2) * rng.random())
         self.b += self.b >= self.a
         L_a, L_b = (np.linalg.cholesky(covs[k]) for k in (self.a, self.b))
@@ -77,7 +91,19 @@ class ModeJumping(Reference):
         return np.array([np.log(w) + log_normal(x, m, C)
                          for w, m, C in zip(*self.mixture, strict=True)])
 
-    def chances(self, x):
+    def log_density(self, x):
+        """log q(x), with the tails of Student's law and of other normals."""
+        weights, means, covs = self.mixture
+        D = x - means[0]
+        student = (lgamma((3 + self.d) / 2) - lgamma(1.5)
+                   - (3 + self.d) / 2 * np.log1p(D @ np.linalg.solve(covs[0], D) / 3)
+                   - np.linalg.slogdet(3 * np.pi * covs[0])[1] / 2)
+        terms = [np.log(weights[0]) + student]
+        for w, m, C in zip(weights[1:], means[1:], covs[1:], strict=True):
+            terms += [np.log(0.9 * w) + log_normal(x, m, C), np.log(0.1 * w) + log_normal(x, m, 4 * C)]
+        return np.logaddexp.reduce(terms)
+
+    def shares(self, x):
         """Of each mode to be the one that a hop at x leaves."""
         logs = self.log_terms(x)[1:]
         p = np.exp(logs - logs.max())
@@ -87,7 +113,7 @@ class ModeJumping(Reference):
         if self.move == 1:
             return 0.0
         if self.move == 2:
-            return np.logaddexp.reduce(self.log_terms(x)) - np.logaddexp.reduce(self.log_terms(y))
+            return self.log_density(x) - self.log_density(y)
         half_log_dets = [np.linalg.slogdet(C)[1] / 2 for C in self.mixture[2]]
         log_r = [self.log_terms(z)[k] - np.logaddexp.reduce(self.log_terms(z)[1:])
                  for z, k in ((x, self.a), (y, self.b))]
@@ -98,25 +124,45 @@ class ModeJumping(Reference):
     def adapt(self, x, y, alpha, accepted, gain, rng):
         if self.move == 0:
             self.inner.adapt(x, y, alpha, accepted, gain, rng)
+        else:
+            self.tried[self.move - 1] += 1
+            self.taken[self.move - 1] += accepted
+        self.states.append(y if accepted else x)
+        if self.tempered:
+            begun = self.inner.xs is not None
+            self.warmer.append(self.inner.before[0][1] if begun else self.states[-1])
+        n = len(self.states)
+        if n not in (2**k for k in range(8, 40)) and self.t + 1 != self.stop:
+            return
+        if self.s.chance is None:
+            a = (self.taken[self.used] + 1) / (self.tried[self.used] + 4)
+            p = min(0.8, 2 * a.max()) * a**2 / (a**2).sum()
+            self.chances[self.used] = np.clip(p, 0.01, np.array([0.1, 0.7, 0.2])[self.used])
+            self.tried[:], self.taken[:] = 0, 0
         if not self.s.fit or self.s.kinds() == ("jump",):
             return
-        self.states.append(y if accepted else x)
-        n = len(self.states)
-        if n in (2**k for k in range(8, 40)) or self.t + 1 == self.stop:
-            X = self.states
-            while len(X) > self.s.states + self.s.states % 2:
-                X = X[::2]
-            X = np.array(X[len(X) // 4:])
-            found = modes.fit(X, int(rng.random() * 2**53), most=self.s.components, **self.guess)
-            if found is not None:
-                self.learn(found)
+        X = np.array(self.states)[self.kept(n)]
+        if self.tempered:
+            X = np.vstack([X, np.array(self.warmer)[self.kept(n)][::3]])
+        near = 1 if self.mixture is None else len(self.mixture[0]) - 1
+        found = modes.fit(X, int(rng.random() * 2**53), near, most=self.s.components, **self.guess)
+        if found is not None:
+            self.learn(found)
+
+    def kept(self, n):
+        """Which of n states are fitted to."""
+        rows = np.arange(n)
+        while len(rows) > self.s.states + self.s.states % 2:
+            rows = rows[::2]
+        return rows[len(rows) // 4:]
 
     def freeze(self):
         self.inner.t = self.inner_steps
         self.inner.freeze()
 
     def fields(self):
-        return {"t": self.inner_steps, "move": self.move, "seen": len(self.states)} | {
+        return {"t": self.inner_steps, "move": self.move, "seen": len(self.states),
+                "chances": self.chances, "taken": self.taken} | {
             f"inner.{name}": value for name, value in self.inner.fields().items()}
 
     def stats(self):

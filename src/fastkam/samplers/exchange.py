@@ -54,9 +54,12 @@ class ParallelTempering(Coupled):
     every : int
         Steps between swaps.
     reference : str or (mean, cov)
-        What the hottest rungs tend to: "fitted" to the states of all rungs during warm-up (with
-        1 + 2/sqrt(d) times their covariance), and N(x0, 100 (1 + |x0|)^2) before; "flat"; or a
-        Gaussian, by its mean (d,) and its covariance, a number, (d,) or (d, d).
+        What the hottest rungs tend to: "fitted" to the states of all rungs during warm-up, and
+        N(x0, 100 (1 + |x0|)^2) before; "flat"; or a Gaussian, by its mean (d,) and its covariance,
+        a number, (d,) or (d, d).
+    widening : float, optional
+        What the covariance of the fitted reference is multiplied by; 1 + 2/sqrt(d) by default. A
+        curved density has ends that no Gaussian of its own covariance covers: there 10 to 100.
 
     References
     ----------
@@ -73,6 +76,7 @@ class ParallelTempering(Coupled):
     scheme: str = "even-odd"
     every: int = 1
     reference: Any = "fitted"
+    widening: float | None = None
 
     def __post_init__(self) -> None:
         check_part("sampler", self.sampler)
@@ -84,6 +88,8 @@ class ParallelTempering(Coupled):
             check_number("least", self.least, least=0, below=1)
             if flat and self.least == 0:
                 raise ValueError("least must be above 0 with a flat reference, not 0")
+        if self.widening is not None:
+            check_number("widening", self.widening, least=1)
         if self.ladder is not None:
             self.check_ladder(flat)
         if not isinstance(self.tune_ladder, (bool, np.bool_)):
@@ -133,6 +139,7 @@ class ParallelTempering(Coupled):
             scheme=self.scheme,
             every=self.every,
             reference=first,
+            widening=1 + 2 / np.sqrt(d) if self.widening is None else self.widening,
             fits=isinstance(reference, str) and reference == "fitted",
             tunes=bool(self.tune_ladder) and self.ladder is None,
         )
@@ -177,5 +184,5 @@ class Scout(Coupled):
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         return self.kernel_class()(
             [part.build(x0) for part in self.parts()], [1.0, self.tau], scheme="even-odd",
-            every=self.every, reference=None, fits=False, tunes=False,
+            every=self.every, reference=None, widening=1, fits=False, tunes=False,
         )

@@ -18,12 +18,15 @@ from fastkam.errors import (
     check_number,
     real_array,
 )
+from fastkam.samplers.exchange import Coupled, ParallelTempering
+from fastkam.samplers.metropolis import RobustAdaptiveMetropolis
 from fastkam.samplers.sampler import Composite, Sampler, check_part, full_factor
 
 if TYPE_CHECKING:
     from fastkam._core.kernel import Kernel
 
 MOVES = ("jump", "independent", "hop")
+TEMPERING = ParallelTempering(sampler=RobustAdaptiveMetropolis(), rungs=5, widening=25.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,11 +40,13 @@ class ModeJumping(Composite):
     Parameters
     ----------
     sampler : str or Sampler
-        What makes all other steps.
+        What makes all other steps. By default parallel tempering of 5 rungs with a wide reference,
+        which finds modes and tails; above some 20 dimensions "ram" is better.
     moves : str or sequence of str
-        Which of "jump", "independent" and "hop", at equal chances.
-    chance : float
-        The probability that a step is one of these moves.
+        Which of "jump", "independent" and "hop".
+    chance : float, optional
+        The probability that a step is one of these moves, at equal chances. By default 0.2 at
+        first, and then learnt in warm-up, for each kind, from how many of its moves are accepted.
     cov : float, array (d,) or array (d, d)
         Covariance of a jump: its scale should be that of the distances between modes.
     means : array (K, d), optional
@@ -66,16 +71,16 @@ class ModeJumping(Composite):
     Graphical Statistics 19, 243-259.
     """
 
-    sampler: Sampler | str = "ram"
+    sampler: Sampler | str = TEMPERING
     moves: str | Sequence[str] = MOVES
-    chance: float = 0.2
+    chance: float | None = None
     cov: ArrayLike = 100.0
     means: ArrayLike | None = None
     covs: ArrayLike | None = None
     weights: ArrayLike | None = None
     fit: bool = True
-    components: int = 8
-    states: int = 1000
+    components: int = 32
+    states: int = 4000
     KERNEL: ClassVar[str] = "jumps.ModeJumping"
 
     def __post_init__(self) -> None:
@@ -83,7 +88,8 @@ class ModeJumping(Composite):
         kinds = self.kinds()
         if not kinds or len(set(kinds)) < len(kinds) or not set(kinds) <= set(MOVES):
             raise ValueError(f"moves must be some of {MOVES}, each once, not {self.moves!r}")
-        check_number("chance", self.chance, above=0, below=1)
+        if self.chance is not None:
+            check_number("chance", self.chance, above=0, below=1)
         if not isinstance(self.fit, (bool, np.bool_)):
             raise TypeError(f"fit must be True or False, not {self.fit!r}")
         check_integer("components", self.components, least=1)
@@ -107,14 +113,14 @@ class ModeJumping(Composite):
         return self.parts()[0].ONE_EVALUATION
 
     def parts(self) -> list[Sampler]:
-        return [check_part("sampler", self.sampler)]
+        return [check_part("sampler", self.sampler, allowed=Coupled)]
 
     @property
     def stat_names(self) -> tuple[str, ...]:
         return ("move", *self.parts()[0].stat_names)
 
     def given(self, d: int) -> modes.Mixture | None:
-        """(weights, means, covariances) of the given components."""
+        """(weights, means, factors of the covariances) of the given components."""
         if self.means is None:
             return None
         shape = real_array("means", self.means).shape
@@ -130,17 +136,16 @@ class ModeJumping(Composite):
         )
         if not (weights > 0).all():
             raise ValueError(f"weights must be positive, not {weights.min()}")
-        return weights, means, factors @ factors.transpose(0, 2, 1)
+        return weights, means, factors
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d, mixture = len(x0), self.given(len(x0))
-        estimate = partial(
-            modes.fit,
-            most=self.components,
-            means=None if mixture is None else mixture[1],
-            covs=None if mixture is None or self.covs is None else mixture[2],
-        )
-        components = self.components if mixture is None else len(mixture[0])
+        means = covs = None
+        if mixture is not None:
+            _, means, factors = mixture
+            covs = None if self.covs is None else factors @ factors.transpose(0, 2, 1)
+        estimate = partial(modes.fit, most=self.components, means=means, covs=covs)
+        components = self.components if means is None else len(means)
         fits = self.fit and self.kinds() != ("jump",)
         return self.kernel_class()(
             self.parts()[0].build(x0),

@@ -14,6 +14,7 @@ cdef class Exchange(Kernel):
     cdef int scheme
     cdef int64_t every
     cdef bint proper
+    cdef double widening
     cdef bint fits
     cdef bint tunes
     cdef public double[::1] ladder
@@ -33,6 +34,7 @@ cdef class Exchange(Kernel):
     cdef public double[::1] log_q
     cdef public int64_t[::1] accepted
     cdef public int64_t begun
+    cdef public int64_t moved
     cdef public int64_t frozen
     cdef public int64_t rounds
     cdef public int64_t[::1] replica

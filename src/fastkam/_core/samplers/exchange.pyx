@@ -4,8 +4,8 @@
     alpha(a, b) = min(1, exp((beta_a - beta_b) (W(x_b) - W(x_a)))),   W = log pi - log q
 
 q, the reference, is a Gaussian, fitted to the states of all rungs during adaptation, or flat (W =
-log pi). The fitted covariance is multiplied by 1 + 2/sqrt(d): where the tails of pi are longer than
-those of q, W is large, and a state there would swap with none. At beta = 0 the rung is drawn from q
+log pi). The fitted covariance is widened, by 1 + 2/sqrt(d) if not told otherwise: where the tails of
+pi are longer than those of q, W is large, and a state there would swap with none. At beta = 0 the rung is drawn from q
 afresh. The scheme "even-odd" tries the pairs (0, 1), (2, 3), ... and (1, 2), (3, 4), ... by turns;
 "random" one pair of any two rungs. Rungs are moved by kernels of any kind, each with its own
 adaptation; the state of rung 0 is the chain's. Where pi is estimated, all this holds of (x, u), u
@@ -28,7 +28,7 @@ with a variational reference. Advances in Neural Information Processing Systems 
 (2011). Improving marginal likelihood estimation for Bayesian phylogenetic model selection.
 Systematic Biology 60, 150-160: stepping stones.
 """
-from libc.math cimport INFINITY, exp, isnan, log, sqrt
+from libc.math cimport INFINITY, exp, isnan, log
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -69,6 +69,7 @@ cdef class Exchange(Kernel):
         "log_q": (("rungs",), "log ratios of the proposal densities"),
         "accepted": (("rungs",), "decisions", "i8"),
         "begun": ((), "whether the rungs have states", "i8"),
+        "moved": ((), "whether the chain has been displaced since", "i8"),
         "frozen": ((), "whether adaptation has ended", "i8"),
         "rounds": ((), "rounds of tuning made", "i8"),
         "replica": (("rungs",), "which of the replicas is at each rung", "i8"),
@@ -97,7 +98,8 @@ cdef class Exchange(Kernel):
         free(self.pointers)
         free(self.inner)
 
-    def __init__(self, kernels, ladder, *, scheme, int64_t every, reference, fits, tunes):
+    def __init__(self, kernels, ladder, *, scheme, int64_t every, reference, double widening, fits,
+                 tunes):
         cdef int r, R = len(kernels)
         d = kernels[0].d
         self.kernels = kernels
@@ -110,6 +112,7 @@ cdef class Exchange(Kernel):
         self.u = np.zeros(d)
         self.scheme, self.every = SCHEMES[scheme], every
         self.proper, self.fits, self.tunes = reference is not None, fits, tunes
+        self.widening = widening
         if self.proper:
             np.asarray(self.mean)[...] = reference[0]
             np.asarray(self.L)[...] = reference[1]
@@ -246,17 +249,29 @@ cdef class Exchange(Kernel):
         self.begun = True
 
     cdef void move(self, Chain *c) noexcept nogil:
-        """Take the last step's decisions; the engine has moved the chain itself."""
+        """Take the last step's decisions; the chain itself has been moved."""
         cdef int r
-        for r in range(self.rungs):
+        copy(c.d, c.x, &self.x[0, 0])
+        self.logp[0] = c.logp_x
+        if self.gradient:
+            copy(c.d, c.grad_x, &self.grad[0, 0])
+        if self.moved:
+            self.log_ref[0] = self.log_reference(c.x, NULL)
+            (<Kernel>self.pointers[0]).displaced()
+            self.moved = False
+        elif self.accepted[0]:
+            self.log_ref[0] = self.log_ref_y[0]
+        for r in range(1, self.rungs):
             if not self.accepted[r]:
                 continue
             self.logp[r], self.log_ref[r] = self.logp_y[r], self.log_ref_y[r]
             copy(c.d, c.y + self.first[r] * c.d, &self.x[r, 0])
-            if r > 0:
-                copy(c.n_aux, c.v + self.first[r] * c.n_aux, c.u + self.first[r] * c.n_aux)
+            copy(c.n_aux, c.v + self.first[r] * c.n_aux, c.u + self.first[r] * c.n_aux)
             if self.gradient:
                 copy(c.d, c.grad_y + self.first[r] * c.d, &self.grad[r, 0])
+
+    cdef void displaced(self) noexcept nogil:
+        self.moved = True
 
     cdef void give_back(self, Chain *c) noexcept nogil:
         """The chain stands where rung 0 does."""
@@ -455,7 +470,7 @@ cdef class Exchange(Kernel):
         if self.fits and self.n_x > 2 * self.d:
             for j in range(self.d):
                 for i in range(j, self.d):
-                    self.sum_xx[i, j] *= (1 + 2 / sqrt(<double>self.d)) / self.n_x
+                    self.sum_xx[i, j] *= self.widening / self.n_x
             if cholesky(self.d, &self.sum_xx[0, 0]) == 0:
                 copy(self.d, &self.sum_x[0], &self.mean[0])
                 copy(self.d * self.d, &self.sum_xx[0, 0], &self.L[0, 0])

@@ -1,22 +1,29 @@
 """Mode jumping: any sampler and, now and then, a move between separated modes.
 
-With probability 1 - p a step of the other sampler; with probability p one of these, at equal
-chances:
+With probability p_k a move of kind k, and otherwise a step of the other sampler:
 
     jump           y ~ N(x, cov)
-    independent    y ~ q = sum_k>=0 w_k N(m_k, C_k),   ratio  q(x) / q(y)
+    independent    y ~ q = w_0 T_3(m_0, C_0) + sum_k>0 w_k [0.9 N(m_k, C_k) + 0.1 N(m_k, 4 C_k)],
+                   ratio  q(x) / q(y)
     hop            a ~ w_a N(x; m_a, C_a) / s(x),   s = sum_k>0 w_k N(m_k, C_k),
                    b uniform among the others,
                    y = m_b + L_b L_a^-1 (x - m_a),   ratio  w_b s(x) / (w_a s(y)),   C = L L'
 
-Component 0 is wide, so that q is not too small anywhere near the modes, which are 1, 2, ... The
-way back of a hop chooses b at y, then a, so that the ratio is r_b(y) |L_b| / (r_a(x) |L_a|), with r
+Component 0 has the mean and the covariance of all and the tails of Student's law with 3 degrees of
+freedom, so that pi/q stays bounded unless those of pi are longer. The modes are 1, 2, ... The way
+back of a hop chooses b at y, then a, so that the ratio is r_b(y) |L_b| / (r_a(x) |L_a|), with r
 the chances of the first choice; N(y; m_b, C_b) |L_b| = N(x; m_a, C_a) |L_a| leaves what stands
 above. The kind of a move does not depend on x: each leaves pi invariant, and so does their mixture.
 
 q is given, or fitted to the states of warm-up: after 256, 512, 1024, ... of them and at the end. A
-fit draws one uniform variate, the seed of its restarts. As long as there is no q, or a single mode,
-the other sampler makes the step.
+fit draws one uniform variate, its seed. As long as there is no q, or a single mode, the other
+sampler makes the step.
+
+The p_k are given, or learnt at the same times from the shares a_k of their moves that were accepted
+since: p_k = min(0.8, 2 max a) a_k^2 / sum a^2, within 0.01 and 0.1, 0.7, 0.2 for the three kinds.
+
+Around replica exchange, states of the next warmer rung are fitted to besides, one to three of the
+chain's: a chain that seldom sees its tails knows them from there.
 
 Tjelmeland, H. and Hegstad, B. K. (2001). Mode jumping proposals in MCMC. Scandinavian Journal of
 Statistics 28, 205-223: hops, with b chosen at y by its own proposal. Guan, Y., Fleissner, R.,
@@ -25,11 +32,13 @@ Computing 16, 193-202: jumps. Giordani, P. and Kohn, R. (2010). Adaptive indepen
 Metropolis-Hastings by fast estimation of mixtures of normals. Journal of Computational and
 Graphical Statistics 19, 243-259.
 """
-from libc.math cimport INFINITY, ceil, exp, log
+from libc.math cimport INFINITY, NAN, ceil, exp, isnan, log, sqrt
 from libc.stdint cimport INT64_MAX, int64_t
 
 from fastkam._core.kernel cimport DECIDE, Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, copy, log_det_L, solve_L, square
+from fastkam._core.linalg cimport add_Lz, copy, solve_L
+from fastkam._core.mixture cimport TAIL, Mixture
+from fastkam._core.samplers.exchange cimport Exchange
 from fastkam._core.rng cimport integer, normals, random_standard_uniform
 
 from fastkam._core.kernel import zeros
@@ -39,6 +48,11 @@ import numpy as np
 cdef enum:
     FIRST_FIT = 256
 
+    WARM = 3        # one warmer state in so many is fitted to
+
+FIRST_CHANCE, LEAST_CHANCE, MOST_CHANCE = 0.2, 0.01, 0.8
+MOST_CHANCES = 0.1, 0.7, 0.2    # of jump, independent and hop
+
 KINDS = {"jump": JUMP, "independent": INDEPENDENT, "hop": HOP}
 
 
@@ -47,11 +61,15 @@ cdef class ModeJumping(Kernel):
         "move": ((), "the last step's: 0 the sampler's, 1 jump, 2 independent, 3 hop", "i8"),
         "t": ((), "steps of the sampler within", "i8"),
         "accepted": ((), "whether the last of them was accepted, x being there still", "i8"),
+        "chances": (("kinds",), "p_k of jump, independent and hop"),
+        "tried": (("kinds",), "how many of each, since the last fit"),
+        "taken": (("kinds",), "how many of them were accepted"),
         "n": ((), "components of q; 0 if there is none", "i8"),
         "weights": (("components",), "their weights, the wide one's first"),
         "means": (("components", "d"), "their means"),
         "factors": (("components", "d", "d"), "factors of their covariances, each transposed"),
         "history": (("states", "d"), "states of warm-up at equal distances in time"),
+        "warmer": (("warmer", "d"), "states of the next rung at the same times, where there is one"),
         "seen": ((), "states of warm-up so far", "i8"),
         "kept": ((), "how many of them are in the history", "i8"),
         "stride": ((), "their distance in time", "i8"),
@@ -59,16 +77,22 @@ cdef class ModeJumping(Kernel):
     LEARNT = ("weights", "means")
     STATS = {"move": "0: the sampler's own, 1: jump, 2: independent, 3: hop"}
 
-    def __init__(self, Kernel inner, *, double chance, moves, jump_factor, mixture, components,
-                 states, estimate):
+    def __init__(self, Kernel inner, *, chance, moves, jump_factor, mixture, components, states,
+                 estimate):
         self.inner = inner
-        self.allocate(d=inner.d, components=components, states=states)
+        self.tempered = inner if isinstance(inner, Exchange) else None
+        self.allocate(d=inner.d, components=components, states=states, kinds=len(KINDS),
+                      warmer=states if self.tempered is not None else 0)
         self.width, self.gradient, self.considers = inner.width, inner.gradient, inner.considers
-        self.chance, self.stride = chance, 1
-        self.kinds = np.array([KINDS[kind] for kind in moves], np.intc)
+        self.learns_chances, self.stride = chance is None, 1
+        self.share = 1 - (MOST_CHANCE if chance is None else chance)
+        self.kinds = np.array([KINDS[kind] - 1 for kind in moves])
+        np.asarray(self.chances)[self.kinds] = (
+            FIRST_CHANCE if chance is None else chance) / len(moves)
         self.jump_factor = np.ascontiguousarray(jump_factor.T)
         self.estimate = estimate
-        self.constants, self.terms = zeros(components), zeros(components)
+        self.q = Mixture(self.d, components)
+        self.log_q_x = self.log_q_y = NAN
         self.v = zeros(self.d)
         if mixture is not None:
             self.set_mixture(*mixture)
@@ -78,7 +102,7 @@ cdef class ModeJumping(Kernel):
 
     def restore(self, state):
         super().restore(state)
-        self.compute_constants()
+        self.pack()
 
     def set_mixture(self, weights, means, factors):
         """q, of components (K,), (K, d), (K, d, d), the wide one first."""
@@ -86,12 +110,13 @@ cdef class ModeJumping(Kernel):
         for field, values in (("weights", weights), ("means", means),
                               ("factors", factors.transpose(0, 2, 1))):
             np.asarray(getattr(self, field))[:n] = values
-        self.compute_constants()
+        self.pack()
 
-    def compute_constants(self):
-        """log w_k - log |L_k|"""
-        for k in range(self.n):
-            self.constants[k] = log(self.weights[k]) - log_det_L(self.d, &self.factors[k, 0, 0])
+    def pack(self):
+        """Ready q for use; what was computed with another one is void."""
+        if self.n:
+            self.q.set(self.n, &self.weights[0], &self.means[0, 0], &self.factors[0, 0, 0])
+        self.log_q_x = self.log_q_y = NAN
 
     # ---- the sampler within, which counts its own steps ----
 
@@ -99,20 +124,26 @@ cdef class ModeJumping(Kernel):
         self.outer_t, self.outer_end = c.t, c.end_of_adaptation
         c.t = t
         if c.end_of_adaptation != INT64_MAX:
-            c.end_of_adaptation = <int64_t>ceil((1 - self.chance) * c.end_of_adaptation)
+            c.end_of_adaptation = <int64_t>ceil(self.share * c.end_of_adaptation)
 
     cdef void leave(self, Chain *c) noexcept nogil:
         c.t, c.end_of_adaptation = self.outer_t, self.outer_end
 
     cdef void look_back(self, Chain *c) noexcept nogil:
         """Tell it of a move that it has not made; keep its own last decision."""
+        if c.accepted:
+            self.log_q_x = self.log_q_y if self.move == INDEPENDENT else NAN
+        elif self.move == INNER and self.tempered is not None:
+            self.log_q_x = NAN          # x may have been swapped
         if self.move == INNER:
             self.accepted = c.accepted
         elif c.accepted:
-            self.displaced()
+            self.accepted = False
+            self.inner.displaced()
 
     cdef void displaced(self) noexcept nogil:
         self.accepted = False
+        self.log_q_x = NAN
         self.inner.displaced()
 
     # ---- propose and consider ----
@@ -140,63 +171,69 @@ cdef class ModeJumping(Kernel):
         return 0
 
     cdef int choose(self, double u) noexcept nogil:
-        cdef int kind, kinds = self.kinds.shape[0]
-        if u >= self.chance:
-            return INNER
-        kind = self.kinds[min(<int>(kinds * (u / self.chance)), kinds - 1)]
-        if kind == INDEPENDENT and self.n == 0 or kind == HOP and self.n < 3:
-            return INNER
-        return kind
+        cdef int kind
+        for kind in range(JUMP, HOP + 1):
+            if u < self.chances[kind - 1]:
+                if kind == INDEPENDENT and self.n == 0 or kind == HOP and self.n < 3:
+                    return INNER
+                return kind
+            u -= self.chances[kind - 1]
+        return INNER
 
-    cdef void put(self, Chain *c, const double *centre, const double *L,
-                  const double *z) noexcept nogil:
-        """y = centre + L z"""
+    cdef void put(self, Chain *c, const double *centre, double scale, const double *L) noexcept nogil:
+        """y = centre + scale L v"""
         copy(c.d, centre, c.y)
-        add_Lz(c.d, 1.0, L, z, c.y)
+        add_Lz(c.d, scale, L, &self.v[0], c.y)
 
     cdef void jump(self, Chain *c) noexcept nogil:
         normals(c.rng, c.d, &self.v[0])
-        self.put(c, c.x, &self.jump_factor[0, 0], &self.v[0])
+        self.put(c, c.x, 1.0, &self.jump_factor[0, 0])
 
     cdef void draw_independently(self, Chain *c) noexcept nogil:
         cdef int k = 0
-        cdef double u = random_standard_uniform(c.rng), total = self.weights[0]
+        cdef double[3] chi
+        cdef double scale, u = random_standard_uniform(c.rng), total = self.weights[0]
         while u >= total and k < self.n - 1:
             k += 1
             total += self.weights[k]
+        if k == 0:
+            normals(c.rng, 3, &chi[0])
+            scale = sqrt(3 / (chi[0]**2 + chi[1]**2 + chi[2]**2))
+        else:
+            scale = 2.0 if random_standard_uniform(c.rng) < TAIL else 1.0
         normals(c.rng, c.d, &self.v[0])
-        self.put(c, &self.means[k, 0], &self.factors[k, 0, 0], &self.v[0])
-        c.log_q = self.log_density(c.x, 0) - self.log_density(c.y, 0)
+        self.put(c, &self.means[k, 0], scale, &self.factors[k, 0, 0])
+        if isnan(self.log_q_x):
+            self.log_q_x = self.q.log_density(c.x)
+        self.log_q_y = self.q.log_density(c.y)
+        c.log_q = self.log_q_x - self.log_q_y
 
     cdef void hop(self, Chain *c) noexcept nogil:
         cdef Py_ssize_t i
         cdef int a = 1, b
-        cdef double u = random_standard_uniform(c.rng), log_s = self.log_density(c.x, 1)
-        cdef double total = exp(self.terms[1] - log_s)
+        cdef double u = random_standard_uniform(c.rng), log_s = self.log_modes(c.x)
+        cdef double total = exp(self.q.q[1] - log_s)
         while u >= total and a < self.n - 1:
             a += 1
-            total += exp(self.terms[a] - log_s)
+            total += exp(self.q.q[a] - log_s)
         b = 1 + integer(c.rng, self.n - 2)
         b += b >= a
         for i in range(c.d):
             self.v[i] = c.x[i] - self.means[a, i]
         solve_L(c.d, &self.factors[a, 0, 0], &self.v[0])
-        self.put(c, &self.means[b, 0], &self.factors[b, 0, 0], &self.v[0])
-        c.log_q = log(self.weights[b] / self.weights[a]) + log_s - self.log_density(c.y, 1)
+        self.put(c, &self.means[b, 0], 1.0, &self.factors[b, 0, 0])
+        c.log_q = log(self.weights[b] / self.weights[a]) + log_s - self.log_modes(c.y)
 
-    cdef double log_density(self, const double *x, int first) noexcept nogil:
-        """log((2 pi)^(d/2) sum_k>=first w_k N(x; m_k, C_k)), the logs of its terms in `terms`."""
-        cdef Py_ssize_t i
-        cdef int k
+    cdef double log_modes(self, const double *x) noexcept nogil:
+        """log((2 pi)^(d/2) s(x)), with the logs of its terms in place of the squares."""
+        cdef Py_ssize_t k
         cdef double high = -INFINITY, total = 0
-        for k in range(first, self.n):
-            for i in range(self.d):
-                self.v[i] = x[i] - self.means[k, i]
-            solve_L(self.d, &self.factors[k, 0, 0], &self.v[0])
-            self.terms[k] = self.constants[k] - 0.5 * square(self.d, &self.v[0])
-            high = max(high, self.terms[k])
-        for k in range(first, self.n):
-            total += exp(self.terms[k] - high)
+        self.q.squares(x)
+        for k in range(1, self.n):
+            self.q.q[k] = self.q.c[k] - 0.5 * self.q.q[k]
+            high = max(high, self.q.q[k])
+        for k in range(1, self.n):
+            total += exp(self.q.q[k] - high)
         return high + log(total)
 
     cdef int consider(self, Chain *c) except -1 nogil:
@@ -211,20 +248,39 @@ cdef class ModeJumping(Kernel):
     # ---- adapt and freeze ----
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
-        cdef double u
         if self.move == INNER:
             self.enter(c, self.t - 1)
             self.inner.adapt(c, gain)
             self.leave(c)
-        if self.history.shape[0] == 0:
-            return 0
-        self.remember(c.y if c.accepted else c.x)
+        else:
+            self.tried[self.move - 1] += 1
+            self.taken[self.move - 1] += c.accepted
+        if self.history.shape[0]:
+            self.remember(c.y if c.accepted else c.x)
+        self.seen += 1
         if c.t + 1 == c.end_of_adaptation or (
                 self.seen >= FIRST_FIT and self.seen & (self.seen - 1) == 0):
+            self.learn(c)
+        return 0
+
+    cdef int learn(self, Chain *c) except -1 nogil:
+        cdef double u = 0
+        if self.history.shape[0]:
             u = random_standard_uniform(c.rng)
-            with gil:
+        with gil:
+            if self.learns_chances:
+                self.learn_chances()
+            if self.history.shape[0]:
                 self.fit(u)
         return 0
+
+    def learn_chances(self):
+        a = (np.asarray(self.taken)[self.kinds] + 1) / (np.asarray(self.tried)[self.kinds] + 4)
+        total = min(MOST_CHANCE, 2 * a.max())
+        np.asarray(self.chances)[self.kinds] = np.clip(
+            total * a**2 / (a**2).sum(), LEAST_CHANCE, np.take(MOST_CHANCES, self.kinds))
+        self.taken[:] = 0
+        self.tried[:] = 0
 
     cdef void remember(self, const double *x) noexcept nogil:
         """Keep every `stride`-th state; where the history is full, every second of those."""
@@ -235,13 +291,22 @@ cdef class ModeJumping(Kernel):
                 self.stride *= 2
                 for i in range(self.kept):
                     copy(self.d, &self.history[2 * i, 0], &self.history[i, 0])
+                    if self.tempered is not None:
+                        copy(self.d, &self.warmer[2 * i, 0], &self.warmer[i, 0])
             copy(self.d, x, &self.history[self.kept, 0])
+            if self.tempered is not None:
+                if self.tempered.begun:
+                    x = &self.tempered.x[1, 0]
+                copy(self.d, x, &self.warmer[self.kept, 0])
             self.kept += 1
-        self.seen += 1
 
     def fit(self, u):
         """Fit q to the history but for its first quarter, in which the chain comes from x0."""
-        found = self.estimate(np.asarray(self.history)[self.kept // 4:self.kept], int(u * 2**53))
+        kept = slice(self.kept // 4, self.kept)
+        states = np.asarray(self.history)[kept]
+        if self.tempered is not None:
+            states = np.concatenate([states, np.asarray(self.warmer)[kept][::WARM]])
+        found = self.estimate(states, int(u * 2**53), max(1, self.n - 1))
         if found is not None:
             self.set_mixture(*found)
 

@@ -1,0 +1,15 @@
+"""A Gaussian mixture, packed so that its density is quick; see mixture.h."""
+cdef double TAIL            # the share of each component that has twice its scale
+
+
+cdef class Mixture:
+    cdef readonly Py_ssize_t d, n           # n components; 0 if there is no mixture
+    cdef double[::1] means, W, c            # eight components a block
+    cdef double[::1] q                      # the last squares
+    cdef double t_scaled                    # t 2^-d
+    cdef double to_student                  # s
+    cdef void set(self, Py_ssize_t n, const double *weights, const double *means,
+                  const double *factors) noexcept nogil
+    cdef void squares(self, const double *x) noexcept nogil
+    cdef double shares(self, const double *x) noexcept nogil
+    cdef double log_density(self, const double *x) noexcept nogil
