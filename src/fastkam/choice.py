@@ -10,12 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastkam.errors import real_array
-from fastkam.samplers import NUTS, RobustAdaptiveMetropolis, Sampler
+from fastkam.samplers import (
+    NUTS,
+    ModeJumping,
+    ParallelTempering,
+    RobustAdaptiveMetropolis,
+    Sampler,
+)
 
 if TYPE_CHECKING:
     from fastkam._core.target import Target
 
 log = logging.getLogger("fastkam")
+
+MOST_TEMPERED = 20  # dimensions to which replicas at other temperatures are worth their evaluations
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ def choose_sampler(
     >>> print(fk.choose_sampler(lambda x: (-0.5 * x @ x, -x), [0.0, 0.0]))
     NUTS, because the density has a gradient
     >>> print(fk.choose_sampler(lambda x: -0.5 * x @ x, [0.0, 0.0]))
-    RobustAdaptiveMetropolis, because the density has no gradient
+    ModeJumping, because the density has no gradient
     """
     from fastkam.sample import as_target
 
@@ -73,7 +81,10 @@ def choose_sampler(
         return Choice(RobustAdaptiveMetropolis(), "the density is estimated")
     if has_gradient(made, points):
         return Choice(NUTS(), "the density has a gradient")
-    return Choice(RobustAdaptiveMetropolis(), "the density has no gradient")
+    if points.shape[1] <= MOST_TEMPERED:
+        tempered = ParallelTempering(rungs=5, widening=25.0)
+        return Choice(ModeJumping(sampler=tempered), "the density has no gradient")
+    return Choice(ModeJumping(), "the density has no gradient, and many dimensions")
 
 
 def has_gradient(target: Target, points: np.ndarray) -> bool:

@@ -150,7 +150,7 @@ def maximised(
     n: int, n_k: Array, sums: Array, squares: Array, guesses: Array | None, covs: Array | None
 ) -> Mixture:
     """The mixture for given responsibilities; weights as if each component had a state more."""
-    K, d = sums.shape
+    d = sums.shape[1]
     weights = (n_k + 1) / (n_k + 1).sum()
     means = sums / n_k[:, None] if guesses is None else (sums + guesses) / (n_k + 1)[:, None]
     cross = sums[:, :, None] * means[:, None]

@@ -156,8 +156,8 @@ def test_all_chains_of_a_vectorized_density_share_each_call(sampler):
 
 
 @pytest.mark.parametrize(("target", "vectorized", "expected"), [
-    (densities.python, False, "ram"), (densities.python_pair, False, "nuts"),
-    (densities.vectorized, True, "ram"), (densities.vectorized_pair, True, "nuts"),
+    (densities.python, False, "jumps"), (densities.python_pair, False, "nuts"),
+    (densities.vectorized, True, "jumps"), (densities.vectorized_pair, True, "nuts"),
     (fk.targets.banana(d=2), False, "nuts"),
 ])
 def test_auto(target, vectorized, expected, caplog):

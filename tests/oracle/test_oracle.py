@@ -119,7 +119,7 @@ def test_schedules(name, schedule):
     ("jumps", {"means": MEANS, "covs": 0.3, "sampler": SAMPLERS["dm"](points=3, bank=30)}),
     ("jumps", {"moves": "jump", "cov": [[2.0, 0.7], [0.7, 0.5]], "sampler": "nuts"}),
     ("jumps", {"sampler": CYCLES(subsample=20, cycle=150)}),
-    ("jumps", {"sampler": "ram"}),
+    ("jumps", {"sampler": SAMPLERS["pt"](rungs=4, widening=25.0)}),
     ("jumps", {"sampler": "scout", "states": 300}),
     ("jumps", {"sampler": SAMPLERS["pt"](rungs=3, sampler="mala", widening=5.0)}),
     ("nuts", {"metric": "fixed", "cov": [[2.0, 0.7], [0.7, 0.5]], "max_depth": 3}),

@@ -50,9 +50,9 @@ class DivergenceMinimization(Reference):
         self.C = self.C + step
         start = self.stop // 2 if self.stop < inf else inf
         if self.t >= start:
-            n = min(self.s.bank, self.stop - start)
-            t = self.t - start
-            if len(self.bank) < n and (t + 1) * n // (self.stop - start) > t * n // (self.stop - start):
+            t, length = self.t - start, self.stop - start
+            n = min(self.s.bank, length)
+            if len(self.bank) < n and (t + 1) * n // length > t * n // length:
                 self.bank.append((y if accepted else x, self.C))
 
     def freeze(self):

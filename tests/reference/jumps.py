@@ -100,7 +100,8 @@ class ModeJumping(Reference):
                    - np.linalg.slogdet(3 * np.pi * covs[0])[1] / 2)
         terms = [np.log(weights[0]) + student]
         for w, m, C in zip(weights[1:], means[1:], covs[1:], strict=True):
-            terms += [np.log(0.9 * w) + log_normal(x, m, C), np.log(0.1 * w) + log_normal(x, m, 4 * C)]
+            terms += [np.log(share * w) + log_normal(x, m, scale**2 * C)
+                      for share, scale in ((0.9, 1), (0.1, 2))]
         return np.logaddexp.reduce(terms)
 
     def shares(self, x):

@@ -30,7 +30,9 @@ def log_q(x, mean, sd):
 def found(sampler, steps, replicates, seed, reference=None):
     """Whether the law of the coldest rung has changed after some steps from exact states."""
     kernel = sampler.build(np.zeros(1))
-    ladder, rng = np.asarray(kernel.ladder), np.random.default_rng(seed)
+    within = "inner." if isinstance(sampler, fk.ModeJumping) else ""
+    exchange = kernel.parts()["inner"] if within else kernel
+    ladder, rng = np.asarray(exchange.ladder), np.random.default_rng(seed)
     logp = MODES.logp(GRID[:, None])
     q = 0 if reference is None else log_q(GRID, *reference)
     points = np.array([exact(b * logp + (1 - b) * q, replicates, rng) for b in ladder]).T
@@ -38,8 +40,10 @@ def found(sampler, steps, replicates, seed, reference=None):
     group = Group(MODES.bind(), [chain], (1.0, 0.0, 0.0, 1.0, 0, 0, 0.0))
     first, after = kernel.state(), np.empty(replicates)
     for i, xs in enumerate(points):
-        kernel.restore(first | {"x": xs[:, None], "logp": MODES.logp(xs[:, None]),
-                                "begun": np.array(1), "accepted": np.zeros(len(xs), int)})
+        exact_rungs = {"x": xs[:, None], "logp": MODES.logp(xs[:, None]), "begun": np.array(1),
+                       "log_ref": 0 * xs if reference is None else log_q(xs, *reference),
+                       "accepted": np.zeros(len(xs), int)}
+        kernel.restore(first | {within + name: value for name, value in exact_rungs.items()})
         chain.place(xs[:1])
         group.start()
         group.run(steps + i % 2)     # so that both halves of the even-odd scheme come first
@@ -54,13 +58,18 @@ SAMPLERS = [
     fk.ParallelTempering(reference=([0.5], 9.0), rungs=3, ladder=[1.0, 0.3, 0.0]),
     fk.Scout(tau=0.3, every=2),
     fk.Scout(main="kam", tau=0.3, every=1),
+    *(fk.ModeJumping(sampler=fk.ParallelTempering(reference=reference, **TEMPERING), chance=0.6,
+                     means=[[-1.5], [1.0]], covs=[0.5, 2.0], fit=False)
+      for reference in ("flat", ([0.5], 9.0))),
 ]
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda s: f"{type(s).__name__}")
 def test_couplings_are_invariant(sampler):
+    coupled = getattr(sampler, "sampler", None)
+    coupled = coupled if isinstance(coupled, fk.ParallelTempering) else sampler
     reference = None
-    if not isinstance(getattr(sampler, "reference", "flat"), str):
+    if not isinstance(getattr(coupled, "reference", "flat"), str):
         reference = 0.5, 3.0
     result = found(sampler, 4, 40_000, seed=1, reference=reference)
     assert result.p_value > FALSE_ALARM, result

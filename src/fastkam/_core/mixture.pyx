@@ -33,7 +33,7 @@ cdef class Mixture:
     cdef void set(self, Py_ssize_t n, const double *weights, const double *means,
                   const double *factors) noexcept nogil:
         """Pack n components: means (n, d), column-major factors (n, d, d) of the covariances."""
-        cdef Py_ssize_t k, i, j, l, d = self.d, size = d * (d + 1) // 2
+        cdef Py_ssize_t k, i, j, m, d = self.d, size = d * (d + 1) // 2
         cdef const double *L
         cdef double *W
         cdef double s
@@ -48,8 +48,8 @@ cdef class Mixture:
                 self.c[k] -= log(L[i * d + i])
                 for j in range(i + 1):      # W = L^-1, row by row
                     s = 1 if i == j else 0
-                    for l in range(j, i):
-                        s -= L[l * d + i] * W[(l * (l + 1) // 2 + j) * LANES]
+                    for m in range(j, i):
+                        s -= L[m * d + i] * W[(m * (m + 1) // 2 + j) * LANES]
                     W[(i * (i + 1) // 2 + j) * LANES] = s / L[i * d + i]
 
     cdef void squares(self, const double *x) noexcept nogil:

@@ -18,15 +18,13 @@ from fastkam.errors import (
     check_number,
     real_array,
 )
-from fastkam.samplers.exchange import Coupled, ParallelTempering
-from fastkam.samplers.metropolis import RobustAdaptiveMetropolis
+from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.sampler import Composite, Sampler, check_part, full_factor
 
 if TYPE_CHECKING:
     from fastkam._core.kernel import Kernel
 
 MOVES = ("jump", "independent", "hop")
-TEMPERING = ParallelTempering(sampler=RobustAdaptiveMetropolis(), rungs=5, widening=25.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,8 +38,8 @@ class ModeJumping(Composite):
     Parameters
     ----------
     sampler : str or Sampler
-        What makes all other steps. By default parallel tempering of 5 rungs with a wide reference,
-        which finds modes and tails; above some 20 dimensions "ram" is better.
+        What makes all other steps. Parallel tempering finds modes and tails that others do not;
+        `choose_sampler` takes one with few rungs and a wide reference.
     moves : str or sequence of str
         Which of "jump", "independent" and "hop".
     chance : float, optional
@@ -71,7 +69,7 @@ class ModeJumping(Composite):
     Graphical Statistics 19, 243-259.
     """
 
-    sampler: Sampler | str = TEMPERING
+    sampler: Sampler | str = "ram"
     moves: str | Sequence[str] = MOVES
     chance: float | None = None
     cov: ArrayLike = 100.0

@@ -79,14 +79,12 @@ def check_part(name: str, value: Any, allowed: type[Sampler] | tuple[()] = ()) -
 
     It must not be made of others itself, unless it is of the class `allowed`.
     """
-    part = value
-    if not isinstance(value, Sampler):
-        from fastkam.samplers import as_sampler
+    from fastkam.samplers import as_sampler
 
-        try:
-            part = as_sampler(value)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
+    try:
+        part = as_sampler(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
     if isinstance(part, Composite) and not isinstance(part, allowed):
         raise ValueError(f"{name} must be a sampler that is not made of others, not {part!r}")
     return part

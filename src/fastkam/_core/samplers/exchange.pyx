@@ -4,9 +4,10 @@
     alpha(a, b) = min(1, exp((beta_a - beta_b) (W(x_b) - W(x_a)))),   W = log pi - log q
 
 q, the reference, is a Gaussian, fitted to the states of all rungs during adaptation, or flat (W =
-log pi). The fitted covariance is widened, by 1 + 2/sqrt(d) if not told otherwise: where the tails of
-pi are longer than those of q, W is large, and a state there would swap with none. At beta = 0 the rung is drawn from q
-afresh. The scheme "even-odd" tries the pairs (0, 1), (2, 3), ... and (1, 2), (3, 4), ... by turns;
+log pi). The fitted covariance is widened, by 1 + 2/sqrt(d) if not told otherwise: where the tails
+of pi are longer than those of q, W is large, and a state there would swap with none. At beta = 0
+the rung is drawn from q afresh. The scheme "even-odd" tries the pairs (0, 1), (2, 3), ... and
+(1, 2), (3, 4), ... by turns;
 "random" one pair of any two rungs. Rungs are moved by kernels of any kind, each with its own
 adaptation; the state of rung 0 is the chain's. Where pi is estimated, all this holds of (x, u), u
 the noise, and a swap exchanges both. A rung's x alone then has another law than pi_r, except at

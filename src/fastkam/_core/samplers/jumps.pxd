@@ -45,7 +45,8 @@ cdef class ModeJumping(Kernel):
     cdef void enter(self, Chain *c, int64_t t) noexcept nogil
     cdef void leave(self, Chain *c) noexcept nogil
     cdef double log_modes(self, const double *x) noexcept nogil
-    cdef void put(self, Chain *c, const double *centre, double scale, const double *L) noexcept nogil
+    cdef void put(self, Chain *c, const double *centre, double scale,
+                  const double *L) noexcept nogil
     cdef void jump(self, Chain *c) noexcept nogil
     cdef void draw_independently(self, Chain *c) noexcept nogil
     cdef void hop(self, Chain *c) noexcept nogil

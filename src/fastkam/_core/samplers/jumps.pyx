@@ -69,7 +69,7 @@ cdef class ModeJumping(Kernel):
         "means": (("components", "d"), "their means"),
         "factors": (("components", "d", "d"), "factors of their covariances, each transposed"),
         "history": (("states", "d"), "states of warm-up at equal distances in time"),
-        "warmer": (("warmer", "d"), "states of the next rung at the same times, where there is one"),
+        "warmer": (("warmer", "d"), "states of the next rung at these times, where there is one"),
         "seen": ((), "states of warm-up so far", "i8"),
         "kept": ((), "how many of them are in the history", "i8"),
         "stride": ((), "their distance in time", "i8"),
@@ -180,7 +180,8 @@ cdef class ModeJumping(Kernel):
             u -= self.chances[kind - 1]
         return INNER
 
-    cdef void put(self, Chain *c, const double *centre, double scale, const double *L) noexcept nogil:
+    cdef void put(self, Chain *c, const double *centre, double scale,
+                  const double *L) noexcept nogil:
         """y = centre + scale L v"""
         copy(c.d, centre, c.y)
         add_Lz(c.d, scale, L, &self.v[0], c.y)
