@@ -1,0 +1,40 @@
+"""fastkam: a run of `fk.sample`. To try another sampler, add its name to the lists at the end."""
+
+import fastkam as fk
+from bench.peers.job import Contestant
+
+NAMES = ["fastkam", "numpy"]
+
+
+def sampling(sampler, vectorized=False):
+    def prepare(density, x0, tune, draws, thin, seed):
+        def go():
+            result = fk.sample(
+                density, x0, sampler=sampler, tune=tune, draws=draws // thin, thin=thin,
+                chains=len(x0), seed=seed, vectorized=vectorized, threads=1, progress=False,
+                keep_warmup=False, check_gradient=False)
+            return result.draws, result.evaluations
+
+        return go
+
+    return prepare
+
+
+def contestant(sampler, kind="python", parts=("banana",), **options):
+    return Contestant(sampling(sampler, vectorized=kind == "many"), kind, parts=parts,
+                      thins=True, **options)
+
+
+SAMPLERS = {
+    "rwm": contestant("rwm", chains=1, parts=("overhead",)),
+    "ram": contestant("ram", chains=1, parts=("overhead",)),
+    "nuts, one chain": contestant("nuts", "gradient", chains=1, parts=("overhead",)),
+    "rwm, 64 chains": contestant("rwm", "many", chains=64, at_once=True, parts=("overhead",)),
+    "ram, 64 chains": contestant("ram", "many", chains=64, at_once=True, parts=("overhead",)),
+    "nuts": contestant("nuts", "gradient"),
+    "nuts, compiled": contestant("nuts", "compiled", parts=("banana", "neal")),
+    "hmc, 5 steps, compiled": contestant(fk.HMC(steps=5), "compiled", parts=("neal",)),
+}
+for name in ("auto", "ram", "pt", "jumps"):
+    SAMPLERS |= {name: SAMPLERS.get(name, contestant(name)),
+                 f"{name}, compiled": contestant(name, "compiled")}
