@@ -34,6 +34,7 @@ class Contestant(NamedTuple):
     kind: str                   # of density: see `densities`
     chains: int = 4
     at_once: bool = False       # the chains' points are evaluated in one call
+    ensemble: bool = False      # its chains are walkers, which depend on each other
     parts: tuple[str, ...] = ("overhead", "banana")
     first: int = 200            # steps of the pilot run
     thins: bool = False         # whether it can leave draws out; else they are left out afterwards
@@ -68,24 +69,30 @@ def density_of(name, kind):
 
 
 def counted(contestant, name, n, seed):
-    """(evaluations a step of n tune and n draws, CPU seconds a step): a first run."""
+    """(evaluations, CPU seconds) of n steps of warm-up and n draws: a first run."""
     f, chains = density_of(name, contestant.kind), contestant.chains
     if contestant.kind in ("python", "many", "gradient"):
         f = Counting(f, contestant.kind)
     x0 = start(DENSITIES[name].d, chains, seed)
     go = contestant.prepare(f, x0, n, n, 1, seed)
     (_, evaluations), seconds = timed(go)
-    return (getattr(f, "n", None) or evaluations), seconds / (2 * n)
+    return (getattr(f, "n", None) or evaluations), seconds
 
 
 def steps_for(contestant, name, budget, seed):
-    """How many steps of warm-up, and of draws, take `budget` seconds; evaluations a step."""
-    n = contestant.first
+    """How many steps of warm-up, and of draws, take `budget` seconds; evaluations a step.
+
+    Of two pilot runs, the second four times as long: what both spend is spent once.
+    """
+    n, before = contestant.first, 0.0
     while True:
-        evaluations, a_step = counted(contestant, name, n, seed)
-        if 2 * n * a_step > PILOT * budget or n > 1e7:
-            return max(n // 2, int(budget / (2 * max(a_step, 1e-9)))), evaluations / (2 * n)
-        n *= 4
+        evaluations, seconds = counted(contestant, name, n, seed)
+        if (before and seconds > PILOT * budget) or n > 1e7:
+            break
+        n, before = 4 * n, seconds
+    a_step = max(seconds - before, seconds / 20) / (1.5 * n)
+    once = max(0.0, seconds - 2 * n * a_step)
+    return max(n // 4, int((budget - once) / (2 * a_step))), evaluations / (2 * n)
 
 
 def overhead(contestant, budget, seed):
@@ -128,7 +135,7 @@ def describe(package):
     return {
         "versions": {name: version(name) for name in package.NAMES},
         "samplers": {name: {"kind": one.kind, "chains": one.chains, "parts": one.parts,
-                            "at_once": one.at_once}
+                            "ensemble": one.ensemble}
                      for name, one in package.SAMPLERS.items()},
     }
 

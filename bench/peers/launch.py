@@ -3,12 +3,13 @@
 import json
 import os
 import subprocess
+import time
 
 from bench.peers.environments import ROOT, python_of
 
-ONE_THREAD = {name: "1" for name in (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
-    "RAYON_NUM_THREADS")} | {
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
     "JAX_PLATFORMS": "cpu", "MPLBACKEND": "Agg"}
 
@@ -41,3 +42,15 @@ def ask(package, job, **arguments):
     said = command(python_of(package), "-m", "bench.peers.job", package, job,
                    json.dumps(arguments))
     return json.loads(said.splitlines()[-1])
+
+
+def cost(package, script):
+    """(wall, CPU) seconds of a fresh process that runs `script`."""
+    begun = time.perf_counter()
+    with subprocess.Popen([python_of(package), "-c", script], env=os.environ | ONE_THREAD,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise PeerError(f"exit code {process.returncode} of {script!r}")
+    return time.perf_counter() - begun, used.ru_utime + used.ru_stime

@@ -4,7 +4,6 @@ import numpy as np
 
 from bench.papers.record import table
 
-TITLE = "Overhead of a Python density"
 FORMS = {"python": "one point", "many": "64 points", "gradient": "with gradient"}
 REFERENCE = {"python": "ram", "many": "ram, 64 chains", "gradient": "nuts, one chain"}
 

@@ -1,5 +1,7 @@
 """Who takes part in what, and their answers, round by round."""
 
+import numpy as np
+
 from bench.peers.environments import REQUIREMENTS
 from bench.peers.launch import PeerError, ask
 
@@ -31,23 +33,29 @@ class Contest:
         return [(package, name, info) for package, samplers in self.samplers.items()
                 for name, info in samplers.items() if part in info["parts"]]
 
-    def rounds(self, part, job, seeds, see=lambda answer: answer, **arguments):
+    def rounds(self, part, job, seeds, see=lambda answer, info: answer, **arguments):
         """{(package, sampler): [an answer a round]}, every one in turn in each round.
 
-        `see` is called on each answer as it comes. Whoever fails once is left out.
+        see(answer, description) may add to each answer as it comes. Whoever fails once is left
+        out.
         """
         answers = {}
         for seed in seeds:
-            for package, name, _ in self.entrants(part):
+            for package, name, info in self.entrants(part):
                 key = f"{package}, {name}"
                 if key in self.problems:
                     continue
                 try:
-                    answer = see(ask(package, job, sampler=name, seed=seed, **arguments))
+                    answer = see(
+                        ask(package, job, sampler=name, seed=seed, **arguments), info)
                 except PeerError as error:
                     self.problems[key] = str(error)
                     answers.pop((package, name), None)
                     continue
-                print(part, seed, key, answer, flush=True)
+                print(part, seed, key, short(answer), sep=" | ", flush=True)
                 answers.setdefault((package, name), []).append(answer)
         return answers
+
+
+def short(answer):
+    return {name: float(f"{value:.3g}") for name, value in answer.items() if np.isscalar(value)}

@@ -23,9 +23,9 @@ def walking(moves=None, vectorize=False):
     return prepare
 
 
-MANY = {"kind": "many", "chains": 64, "at_once": True}
+MANY = {"kind": "many", "chains": 64, "at_once": True, "ensemble": True}
 SAMPLERS = {
-    "stretch": Contestant(walking(), "python", chains=64),
+    "stretch": Contestant(walking(), "python", chains=64, ensemble=True),
     "stretch, vectorised": Contestant(walking(vectorize=True), **MANY),
     "differential evolution, vectorised": Contestant(
         walking(EVOLUTION, vectorize=True), **MANY, parts=("banana",)),

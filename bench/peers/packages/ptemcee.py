@@ -27,5 +27,5 @@ def tempering(density, x0, tune, draws, thin, seed):
 
 
 SAMPLERS = {
-    "4 temperatures, 64 walkers": Contestant(tempering, "python", chains=64),
+    "4 temperatures, 64 walkers": Contestant(tempering, "python", chains=64, ensemble=True),
 }

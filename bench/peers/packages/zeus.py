@@ -22,9 +22,9 @@ def slicing(moves=None, vectorize=False):
     return prepare
 
 
-MANY = {"kind": "many", "chains": 64, "at_once": True, "first": 20}
+MANY = {"kind": "many", "chains": 64, "at_once": True, "ensemble": True, "first": 20}
 SAMPLERS = {
-    "differential": Contestant(slicing(), "python", chains=64, first=20),
+    "differential": Contestant(slicing(), "python", chains=64, ensemble=True, first=20),
     "differential, vectorised": Contestant(slicing(vectorize=True), **MANY),
     "global, vectorised": Contestant(slicing(zeus.moves.GlobalMove, True), **MANY,
                                      parts=("banana",)),
