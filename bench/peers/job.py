@@ -18,9 +18,9 @@ import numpy as np
 
 from bench.peers.densities import DENSITIES
 
-PILOT = 0.1         # share of the time that finds out how many steps to make
+PILOT = 0.15        # share of the time that finds out how many steps to make
 ROUNDS = 7          # of the bare call beside the sampler
-LARGEST = 3e8       # bytes of draws that are handed over
+MOST = 1_500_000    # draws that are handed over, of all chains together
 
 
 class Contestant(NamedTuple):
@@ -122,7 +122,7 @@ def sampling(contestant, name, budget, seed, path):
     """Draws into a file; CPU seconds, steps of each chain, and evaluations."""
     n, rate = steps_for(contestant, name, budget, seed)
     x0 = start(DENSITIES[name].d, contestant.chains, seed)
-    thin = max(1, int(8 * n * x0.size / LARGEST))
+    thin = max(1, n * len(x0) // MOST)
     draws = -(-n // thin) * thin
     f = density_of(name, contestant.kind)
     go = contestant.prepare(f, x0, n, draws, thin if contestant.thins else 1, seed)

@@ -9,7 +9,7 @@ REFERENCE = {"python": "ram", "many": "ram, 64 chains", "gradient": "nuts, one c
 
 
 def measure(contest, options):
-    seeds = range(options.seed, options.seed + (1 if options.quick else 5))
+    seeds = range(options.seed, options.seed + (1 if options.quick else 3))
     answers = contest.rounds("overhead", "overhead", seeds, budget=1 if options.quick else 2)
     rows = []
     for package, name, info in contest.entrants("overhead"):
@@ -27,6 +27,6 @@ def measure(contest, options):
         "everything a step does is in it, proposal and storing too. Evaluations are counted. "
         "Chains or walkers: 64 for ensembles and for densities of 64 points at once. The last "
         f"column divides by fastkam's {', '.join(f'`{name}`' for name in REFERENCE.values())}, in "
-        f"the same round; medians of {len(seeds)} rounds.\n\n"
+        f"the same round. Medians; rounds: {len(seeds)}.\n\n"
     ) + table(["package", "sampler", "the density takes", "ns above the bare call",
                "the bare call", "times fastkam's"], rows)

@@ -155,7 +155,7 @@ def long_chains(here, options):
 
 def start(contest, options):
     """Import and first draws, fresh processes, in turn."""
-    rounds = 3 if options.quick else 21
+    rounds = 3 if options.quick else 11
     bases = dict.fromkeys(contest.samplers, "import numpy")
     if "fastkam" in bases:
         bases["fastkam"] = "import " + command(python_of("fastkam"), "-c", PARTS_OF).strip()
@@ -172,6 +172,8 @@ def start(contest, options):
                     contest.problems[f"{package}, {what}"] = str(error)
     rows = []
     for package in bases:
+        if (package, "import") not in spent:
+            continue
         base, loaded = (np.array(spent[package, what]) for what in ("base", "import"))
         first = spent.get((package, "first"))
         rows.append([
@@ -182,7 +184,7 @@ def start(contest, options):
     return (
         "**Start.** Milliseconds of a fresh process, wall and CPU: interpreter and numpy (for "
         "fastkam the parts of scipy that it imports, too), the package, and the first 1000 draws "
-        "of a Python density after as many steps of warm-up (emcee: ten walkers). Medians of "
-        f"{rounds}.\n\n"
+        "of a Python density after as many steps of warm-up (emcee: ten walkers). Medians (rounds: "
+        f"{rounds}).\n\n"
     ) + table(["package", "numpy, wall", "CPU", "import, wall", "CPU", "ratio of CPU",
                "1000 draws, wall", "CPU"], rows)

@@ -1,4 +1,4 @@
-"""fastkam: a run of `fk.sample`. To try another sampler, add its name to the lists at the end."""
+"""fastkam: a run of `fk.sample`. To compare another sampler, add it to a list at the end."""
 
 import fastkam as fk
 from bench.peers.job import Contestant
@@ -25,16 +25,20 @@ def contestant(sampler, kind="python", parts=("banana",), **options):
                       thins=True, **options)
 
 
-SAMPLERS = {
+OVERHEAD = {
     "rwm": contestant("rwm", chains=1, parts=("overhead",)),
-    "ram": contestant("ram", chains=1, parts=("overhead",)),
     "nuts, one chain": contestant("nuts", "gradient", chains=1, parts=("overhead",)),
-    "rwm, 64 chains": contestant("rwm", "many", chains=64, at_once=True, parts=("overhead",)),
-    "ram, 64 chains": contestant("ram", "many", chains=64, at_once=True, parts=("overhead",)),
+    **{f"{name}, 64 chains": contestant(name, "many", chains=64, at_once=True, parts=("overhead",))
+       for name in ("rwm", "ram")},
+}
+PYTHON = {name: contestant(name) for name in ("auto", "kam", "pt", "jumps")} | {
+    "ram": contestant("ram", parts=("overhead", "banana")),
+    "ram, vectorised": contestant("ram", "many", chains=64, at_once=True),
     "nuts": contestant("nuts", "gradient"),
+}
+COMPILED = {f"{name}, compiled": contestant(name, "compiled")
+            for name in ("auto", "ram", "kam", "pt", "jumps")} | {
     "nuts, compiled": contestant("nuts", "compiled", parts=("banana", "neal")),
     "hmc, 5 steps, compiled": contestant(fk.HMC(steps=5), "compiled", parts=("neal",)),
 }
-for name in ("auto", "ram", "pt", "jumps"):
-    SAMPLERS |= {name: SAMPLERS.get(name, contestant(name)),
-                 f"{name}, compiled": contestant(name, "compiled")}
+SAMPLERS = OVERHEAD | PYTHON | COMPILED
