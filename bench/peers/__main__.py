@@ -1,10 +1,12 @@
 """fastkam beside other packages: `python -m bench.peers`, results in results/peers.md.
 
-`python -m bench.peers.environments` first builds an environment for each package. A run with
---only or --part prints its tables and keeps nothing.
+`python -m bench.peers.environments` first builds an environment for each package. Each part of
+the results is written when it is done, and --part makes some of them anew; a run with --only prints
+its tables and keeps nothing.
 """
 
 import argparse
+import re
 from pathlib import Path
 
 from bench.papers.record import heading, table, write
@@ -27,21 +29,35 @@ def main():
     parser.add_argument("--only", nargs="+", choices=["fastkam", *REQUIREMENTS], default=[])
     parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
     options = parser.parse_args()
+    path = Path(__file__).parent / ("results-quick" if options.quick else "results") / "peers.md"
     contest = Contest(options.only)
-    texts = [f"## {title}\n\n{part(contest, options)}"
-             for name, (title, part) in PARTS.items() if name in options.part]
-    versions = [[package, ", ".join(f"{name} {number}" for name, number in found.items())]
-                for package, found in contest.versions.items()]
-    if contest.problems:
-        texts.append("## What did not run\n\n" + table(
-            ["which", "the error's last line"], [list(one) for one in contest.problems.items()]))
-    text = "\n".join([heading("Beside other packages", "python -m bench.peers", options),
-                      table(["package", "versions"], versions), *texts])
-    if options.only or options.part != list(PARTS):
-        print(text)
-    else:
-        folder = "results-quick" if options.quick else "results"
-        write(Path(__file__).parent / folder / "peers.md", text)
+    for part in options.part:
+        title, measure = PARTS[part]
+        command = f"python -m bench.peers --part {part}"
+        text = "\n".join([heading(title, command, options), f"{versions(contest)}\n",
+                          measure(contest, options)])
+        if problems := contest.problems:
+            text += "\nWhat did not run, and the last line of its error:\n\n" + table(
+                ["which", "error"], [list(one) for one in problems.items()])
+        if options.only:
+            print(text)
+        else:
+            write(path, exchanged(path.read_text() if path.exists() else "", text))
+
+
+def versions(contest):
+    """The packages' and their numpy's."""
+    return "; ".join(", ".join(f"{name} {number}" for name, number in found.items())
+                     for found in contest.versions.values()) + "."
+
+
+def exchanged(page, part):
+    """The page with this part in the place of its former self; parts begin with "# "."""
+    found = {text.partition("\n")[0]: text for text in re.split(r"^(?=# )", page, flags=re.M)}
+    found.pop("", None)
+    found[part.partition("\n")[0]] = part.rstrip("\n") + "\n\n"
+    order = [f"# {title}" for title, _ in PARTS.values()]
+    return "".join(found[title] for title in sorted(found, key=order.index))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from bench.peers.densities import DENSITIES
 
 PILOT = 0.15        # share of the time that finds out how many steps to make
 ROUNDS = 7          # of the bare call beside the sampler
-MOST = 1_500_000    # draws that are handed over, of all chains together
+MOST = 400_000    # draws that are handed over, of all chains together
 
 
 class Contestant(NamedTuple):

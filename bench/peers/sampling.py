@@ -12,7 +12,7 @@ from bench.peers.densities import SCALES, V
 FORMS = {"python": "Python", "many": "Python, vectorised", "gradient": "Python, gradient",
          "jax": "XLA", "compiled": "compiled"}
 SECONDS = {"banana": (4, 2), "neal": (2, 1)}      # CPU seconds a run, (full, quick)
-ROUNDS = 4
+ROUNDS = 3
 COMMON = ["package", "sampler", "density", "chains", "steps of each", "evaluations / s", "R-hat",
           "min ESS / s"]
 

@@ -25,7 +25,8 @@ def walking(moves=None, vectorize=False):
 
 MANY = {"kind": "many", "chains": 64, "at_once": True, "ensemble": True}
 SAMPLERS = {
-    "stretch": Contestant(walking(), "python", chains=64, ensemble=True),
+    "stretch": Contestant(walking(), "python", chains=64, ensemble=True,
+                          parts=("overhead",)),
     "stretch, vectorised": Contestant(walking(vectorize=True), **MANY),
     "differential evolution, vectorised": Contestant(
         walking(EVOLUTION, vectorize=True), **MANY, parts=("banana",)),

@@ -44,7 +44,5 @@ SAMPLERS = {
     "adaptive (Haario-Bardenet)": Contestant(controlled(pints.HaarioBardenetACMC), "python"),
     "DREAM": Contestant(controlled(pints.DreamMCMC), "python"),
     "population": Contestant(controlled(pints.PopulationMCMC), "python"),
-    "slice, stepping out": Contestant(controlled(pints.SliceStepoutMCMC), "python",
-                                      parts=("banana",)),
     "NUTS": Contestant(controlled(pints.NoUTurnMCMC), "gradient"),
 }

@@ -8,12 +8,12 @@ from bench.peers.job import Contestant
 NAMES = ["zeus-mcmc", "numpy"]
 
 
-def slicing(moves=None, vectorize=False):
+def slicing(vectorize=False):
     def prepare(density, x0, tune, draws, thin, seed):
         def go():
             np.random.seed(seed)  # noqa: NPY002  the package draws from it
-            sampler = zeus.EnsembleSampler(*x0.shape, density, moves=moves and moves(),
-                                           vectorize=vectorize, verbose=False)
+            sampler = zeus.EnsembleSampler(*x0.shape, density, vectorize=vectorize,
+                                           verbose=False)
             sampler.run_mcmc(x0, tune + draws, progress=False)
             return sampler.get_chain(discard=tune).swapaxes(0, 1), None
 
@@ -24,8 +24,7 @@ def slicing(moves=None, vectorize=False):
 
 MANY = {"kind": "many", "chains": 64, "at_once": True, "ensemble": True, "first": 20}
 SAMPLERS = {
-    "differential": Contestant(slicing(), "python", chains=64, ensemble=True, first=20),
+    "differential": Contestant(slicing(), "python", chains=64, ensemble=True, first=20,
+                               parts=("overhead",)),
     "differential, vectorised": Contestant(slicing(vectorize=True), **MANY),
-    "global, vectorised": Contestant(slicing(zeus.moves.GlobalMove, True), **MANY,
-                                     parts=("banana",)),
 }
