@@ -46,7 +46,8 @@ class Run:
         self.warmup = result.warmup.grown(max(warmup_rows, result.warmup.rows))
         self.snapshots = snapshot_steps(result)
         chains = range(result.chains)
-        members = [chains] if target.batched else [[k] for k in chains]
+        together = target.batched or result.share
+        members = [chains] if together else [[k] for k in chains]
         self.groups = [Members(self, list(some)) for some in members]
 
     # ---- driving ----
@@ -321,7 +322,8 @@ class Members:
         self.limit = None
         self.chains = []
         for k in indices:
-            kernel = result.sampler.build(result.x0[k])
+            # chains that learn as one begin with the same knowledge
+            kernel = result.sampler.build(result.x0.mean(axis=0) if result.share else result.x0[k])
             chain = ChainState(kernel, result.generator(k), result.x0[k],
                                n_aux=run.target.n_aux)
             chain.keep_history(len(run.snapshots))
@@ -329,7 +331,7 @@ class Members:
                 chain.restore(result.states[k])
             self.chains.append(chain)
         schedule = result.schedule.compiled(result.sampler, result.d, result.tune)
-        self.engine = Group(run.target.bind(), self.chains, schedule)
+        self.engine = Group(run.target.bind(), self.chains, schedule, share=result.share)
 
     @property
     def tuning(self):

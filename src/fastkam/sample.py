@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from fastkam._core.estimator import SurrogateTarget
 from fastkam._core.target import Target
 from fastkam.choice import choose_sampler, log
-from fastkam.errors import check_array, check_integer, check_number, real_array
+from fastkam.errors import check_array, check_flag, check_integer, check_number, real_array
 from fastkam.gradient import check_start, needs_gradient
 from fastkam.progress import Progress
 from fastkam.recipe import TargetRecipe
@@ -100,6 +100,7 @@ def sample(
     chains: int = 4,
     seed: Any = None,
     schedule: str | Schedule = "finite",
+    share: bool = False,
     vectorized: bool = False,
     thin: int = 1,
     threads: int | None = None,
@@ -140,6 +141,10 @@ def sample(
     schedule : str or Schedule
         When the sampler adapts: "finite" (until the end of warm-up), "diminishing", "rare",
         "perpetual", or an object of `fastkam.schedules`.
+    share : bool
+        The chains learn as one: what each has seen shapes the proposals of all (inter-chain
+        adaptation). They step together, and so run in one thread. Not for "ckam", "dm", "pt" and
+        "scout".
     vectorized : bool
         The Python function takes points (k, d) and returns (k,): one call for all chains.
     thin : int
@@ -164,8 +169,8 @@ def sample(
     checkpoint_interval : float
         Seconds.
     executor : concurrent.futures.Executor, optional
-        Run each chain (all of them together, for a vectorized target) as a task of this executor.
-        The target must be picklable, or a `TargetRecipe`.
+        Run each chain (all of them together, for a vectorized target or where they share) as a
+        task of this executor. The target must be picklable, or a `TargetRecipe`.
     check_gradient : bool
         For samplers that use the gradient: compare it first with finite differences near the first
         starting point, and warn where it is wrong (see `fastkam.check_gradient`).
@@ -214,6 +219,8 @@ def sample(
         check_surrogate(target.surrogate, points)
     check_stages(chosen, target)
     chosen.check_run(plan, tune)
+    if check_flag("share", share):
+        chosen.check_share()
     plan.compiled(chosen, d, tune)
     chosen.build(points[0])  # refuses parameters that do not fit the dimension
     if check_gradient and "logp_grad" in chosen.NEEDS:
@@ -227,6 +234,7 @@ def sample(
         tune=tune,
         thin=thin,
         keep_warmup=bool(keep_warmup),
+        share=bool(share),
         requested=draws,
         seed=seed_sequence(seed),
         bit_generator=check_bit_generator(bit_generator),

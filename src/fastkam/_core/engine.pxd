@@ -55,6 +55,7 @@ cdef class ChainState:
     cdef Refresh refresh
     cdef double[::1] logps
     cdef int64_t n_adapted
+    cdef int turn                           # among the chains that share what they learn
     cdef int64_t next_adaptation
     cdef int64_t n_accepted
     cdef int64_t n_evaluations
@@ -87,6 +88,7 @@ cdef class Group:
     cdef bint considers                     # what the kernels ask for
     cdef bint gradient
     cdef bint noisy
+    cdef readonly bint shares               # the chains learn as one
     cdef int K
     cdef int width
     cdef int failed                         # the chain at fault, and its row of y
@@ -95,6 +97,8 @@ cdef class Group:
     cdef int64_t most_evaluations           # a chain
     cdef int64_t done                       # steps made by the last call of run
     cdef int settle(self) except -1 nogil
+    cdef void hand_on(self, int k, int to) noexcept nogil
+    cdef int freeze(self) except -1 nogil
     cdef int evaluate(self) noexcept nogil
     cdef bint waits(self, int i) noexcept nogil
     cdef int evaluate_batch(self) noexcept nogil

@@ -331,13 +331,15 @@ cdef class ChainState:
         c.t += 1
         self.pending = False
         self.record()
-        if c.t == schedule.stop:
-            self.frozen = True
-            self.kernel.freeze(c)
         return 0
 
     cdef int adapt(self, const Schedule *schedule) except -1 nogil:
-        """Let the kernel learn, with the gain of the schedule."""
+        """Let the kernel learn, with the gain of the schedule.
+
+        K chains that share what they learn make one sequence of adaptations, in which the j-th of
+        chain k = 0, ..., K - 1 is the (K (j - 1) + k + 1)-th.
+        """
+        cdef int64_t n
         cdef double gain
         if schedule.rarity > 0:
             self.next_adaptation = schedule.start - 1 + <int64_t>ceil(
@@ -347,7 +349,8 @@ cdef class ChainState:
             self.c.alpha = 1.0 if self.log_ratio >= 0 else exp(self.log_ratio)
         gain = schedule.c
         if schedule.k != 0:
-            gain *= pow(schedule.offset + self.n_adapted, -schedule.k)
+            n = self.kernel.sharers * (self.n_adapted - 1) + self.turn + 1
+            gain *= pow(schedule.offset + n, -schedule.k)
         return self.kernel.adapt(&self.c, min(gain, schedule.cap))
 
     cdef void tally(self) noexcept nogil:
@@ -393,14 +396,18 @@ cdef class Group:
     chains : list of ChainState
     schedule : tuple
         (c, k, offset, cap, start, stop, rarity); a stop of None means never.
+    share : bool
+        The chains learn as one, each in its turn: see `Kernel.join`. Their kernels have the same
+        parameters, and the same state as far as it is shared.
     """
 
-    def __cinit__(self, Target target, list chains, schedule):
+    def __cinit__(self, Target target, list chains, schedule, *, bint share=False):
         cdef ChainState s
         cdef int i
         self.target = target
         self.chains = chains
         self.K = len(chains)
+        self.shares = share and self.K > 1
         (self.schedule.c, self.schedule.k, self.schedule.offset, self.schedule.cap,
          self.schedule.start, stop, self.schedule.rarity) = schedule
         self.schedule.stop = INT64_MAX if stop is None else stop
@@ -441,6 +448,9 @@ cdef class Group:
                 s.grad_y = ours
                 s.c.grad_y = &self.gradients[i * self.width, 0]
             s.c.end_of_adaptation = self.schedule.stop
+            if self.shares:
+                s.kernel.join(chains[0].kernel, self.K)
+                s.turn = i
 
     def __dealloc__(self):
         free(self.pointers)
@@ -464,10 +474,9 @@ cdef class Group:
                 np.asarray(s.x)[:] = x
                 s.c.logp_x = logp
             raise
-        for s in self.chains:
-            if s.c.t == self.schedule.stop and not s.frozen:
-                s.frozen = True
-                s.kernel.freeze(&s.c)
+        s = self.chains[0]
+        if s.c.t == self.schedule.stop and not s.frozen:
+            self.freeze()
 
     def search(self):
         cdef ChainState s
@@ -546,11 +555,31 @@ cdef class Group:
                 return 1
             full = True
             for k in range(self.K):
+                if self.shares and k > 0:
+                    self.hand_on(k - 1, k)
                 (<ChainState>self.pointers[k]).finish(&self.schedule)
                 full = full and (<ChainState>self.pointers[k]).is_full(self.most_evaluations)
+            if self.shares:
+                for k in range(self.K - 1):
+                    self.hand_on(self.K - 1, k)
             self.done += 1
+            if (<ChainState>self.pointers[0]).c.t == self.schedule.stop:
+                self.freeze()
             if full:
                 break
+        return 0
+
+    cdef void hand_on(self, int k, int to) noexcept nogil:
+        """Let chain `to` know what chain k has learnt, the last to learn."""
+        if (<ChainState>self.pointers[k]).c.adapting:
+            (<ChainState>self.pointers[to]).kernel.take((<ChainState>self.pointers[k]).kernel)
+
+    cdef int freeze(self) except -1 nogil:
+        """Adaptation has ended, for every chain."""
+        cdef int k
+        for k in range(self.K):
+            (<ChainState>self.pointers[k]).frozen = True
+            (<ChainState>self.pointers[k]).kernel.freeze(&(<ChainState>self.pointers[k]).c)
         return 0
 
     cdef int settle(self) except -1 nogil:

@@ -57,6 +57,7 @@ cdef class ModeJumping(Kernel):
         "stride": ((), "their distance in time", "i8"),
     }
     LEARNT = ("weights", "means")
+    SHARED = ("n", "weights", "means", "factors", "history", "seen", "kept", "stride")
     STATS = {"move": "0: the sampler's own, 1: jump, 2: independent, 3: hop"}
 
     def __init__(self, Kernel inner, *, double chance, moves, jump_factor, mixture, components,
@@ -79,6 +80,10 @@ cdef class ModeJumping(Kernel):
     def restore(self, state):
         super().restore(state)
         self.compute_constants()
+
+    def join(self, ModeJumping first, int sharers):
+        super().join(first, sharers)
+        self.constants = first.constants
 
     def set_mixture(self, weights, means, factors):
         """q, of components (K,), (K, d), (K, d, d), the wide one first."""
@@ -251,6 +256,13 @@ cdef class ModeJumping(Kernel):
         self.inner.freeze(c)
         self.leave(c)
         return 0
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        self.n = (<ModeJumping>other).n
+        self.seen = (<ModeJumping>other).seen
+        self.kept = (<ModeJumping>other).kept
+        self.stride = (<ModeJumping>other).stride
+        self.inner.take((<ModeJumping>other).inner)
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         row[0] = self.move
