@@ -5,6 +5,11 @@ from libc.stdint cimport int64_t
 from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.target cimport Refresh, Target
 
+cdef extern from "crew.h" nogil:
+    enum: FK_HELPERS
+    ctypedef struct Crew "fk_crew":
+        int helpers
+
 cdef enum:
     N_KEPT = 5              # offending points kept of each kind
 
@@ -96,10 +101,18 @@ cdef class Group:
     cdef int code
     cdef int64_t most_evaluations           # a chain
     cdef int64_t done                       # steps made by the last call of run
+    cdef Crew *crew                         # helpers at the evaluations, where these are slow
+    cdef int untimed                        # calls of evaluate still to be timed
+    cdef double fastest                     # seconds a point of those that were
+    cdef int[::1] errands                   # the points that wait, for the crew
+    cdef int[::1] codes                     # the target's answers at all points
     cdef int settle(self) except -1 nogil
     cdef void hand_on(self, int k, int to) noexcept nogil
     cdef int freeze(self) except -1 nogil
     cdef int evaluate(self) noexcept nogil
+    cdef int evaluate_timed(self) noexcept nogil
+    cdef void evaluate_together(self) noexcept nogil
+    cdef int evaluate_point(self, int i) noexcept nogil
     cdef bint waits(self, int i) noexcept nogil
     cdef int evaluate_batch(self) noexcept nogil
     cdef int advance(self, int64_t n) except -1 nogil
