@@ -4,8 +4,8 @@
 
 Eight chains on a Gaussian, d = 20, correlations 0.9^|i-j|, scales from 0.3 to 3, from exact draws.
 The error is |C - I| / sqrt(d), C the learnt covariance in coordinates in which the target's is I,
-with mean trace 1: 0 is right. ESS is the least over the coordinates, in 1000 evaluations while draws
-are made. Medians over seeds.
+with mean trace 1: 0 is right. ESS is the least over the coordinates, in 1000 evaluations while
+draws are made. Medians over seeds.
 
 And `jumps` on eight modes, d = 4: to how many modes a chain comes.
 """

@@ -143,15 +143,16 @@ def sample(
         "perpetual", or an object of `fastkam.schedules`.
     share : bool
         The chains learn as one: what each has seen shapes the proposals of all (inter-chain
-        adaptation). They step together, and so run in one thread. Not for "ckam", "dm", "pt" and
-        "scout".
+        adaptation). They step together, in one thread, which others help to evaluate a slow
+        compiled density. Not for "ckam", "dm", "pt" and "scout".
     vectorized : bool
         The Python function takes points (k, d) and returns (k,): one call for all chains.
     thin : int
         Keep one step in so many.
     threads : int, optional
         Threads to run chains in; by default one a processor for compiled targets, one for Python
-        functions (more on a free-threaded Python).
+        functions (more on a free-threaded Python). Those beyond the number of chains help to
+        evaluate the replicas of "pt" and the like, where a compiled density is slow.
     names : list of str, optional
         Names of the parameters, in the order in which they stand in x.
     dims : dict of str to tuple of int, optional

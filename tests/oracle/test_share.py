@@ -99,14 +99,18 @@ def hand_on(learnt, one, other):
         setattr(other, name, getattr(one, name))
 
 
-@pytest.mark.parametrize("schedule", [Finite(), Perpetual(), IncreasinglyRare(rarity=0.5)],
-                         ids=lambda schedule: type(schedule).__name__)
 @pytest.mark.parametrize("name", LEARNT)
-def test_chains_learn_in_turn(name, schedule):
+def test_chains_learn_in_turn(name):
+    assert disagreement(name) is None
+
+
+@pytest.mark.parametrize("schedule", [Perpetual(), IncreasinglyRare(rarity=0.5, start=17)], ids=str)
+@pytest.mark.parametrize("name", ["am", "ram", "kam"])
+def test_schedules(name, schedule):
     assert disagreement(name, schedule=schedule) is None
 
 
-@pytest.mark.parametrize("name", LEARNT)
+@pytest.mark.parametrize("name", ["am", "ram", "kam"])
 def test_points_without_a_density(name):
     assert disagreement(name, "holes") is None
 

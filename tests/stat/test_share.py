@@ -18,7 +18,7 @@ FACTORS = {"am": "L", "rbam": "L", "gam": "L", "arwm": "L", "ram": "S"}
 
 
 def errors(name, chains, share, seeds):
-    """How far the learnt shape is from that of the target, a run: |C - I| with C of mean trace 1."""
+    """How far the shape learnt is from the target's, a run: |C - I|, C of mean trace 1."""
     found = []
     for seed in seeds:
         result = fk.sample(TARGET, TARGET.sample(chains, seed), sampler=name, chains=chains,

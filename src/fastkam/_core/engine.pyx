@@ -29,8 +29,8 @@ import numpy as np
 cdef extern from "crew.h" nogil:
     int prepare_crew "fk_prepare_crew" (Crew *crew, int helpers)
     void start_crew "fk_start_crew" (Crew *crew, int helpers)
-    void run_errands "fk_run_errands" (Crew *crew, int m, void (*errand)(int, void *) noexcept nogil,
-                                       void *data)
+    void run_errands "fk_run_errands" (
+        Crew *crew, int m, void (*errand)(int, void *) noexcept nogil, void *data)
     void end_crew "fk_end_crew" (Crew *crew)
     void free_crew "fk_free_crew" (Crew *crew)
     double now "fk_now" ()

@@ -70,7 +70,8 @@ cdef class FisherAdaptiveMALA(Kernel):
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         self.n += 1
-        if self.n > self.plain_steps * self.sharers and c.alpha > 0:       # elsewhere grad_y may be void
+        # elsewhere grad_y may be void
+        if self.n > self.plain_steps * self.sharers and c.alpha > 0:
             self.learn(sqrt(c.alpha), c)
         self.log_s += gain * (c.alpha - self.target_acceptance)
         return 0
