@@ -74,6 +74,7 @@ cdef class ChainState:
     cdef bint is_full(self, int64_t most_evaluations) noexcept nogil
     cdef int finish(self, const Schedule *schedule) except -1 nogil
     cdef int adapt(self, const Schedule *schedule) except -1 nogil
+    cdef int freeze(self, const Schedule *schedule) except -1 nogil
     cdef void tally(self) noexcept nogil
     cdef void record(self) noexcept nogil
 
@@ -108,7 +109,6 @@ cdef class Group:
     cdef int[::1] codes                     # the target's answers at all points
     cdef int settle(self) except -1 nogil
     cdef void hand_on(self, int k, int to) noexcept nogil
-    cdef int freeze(self) except -1 nogil
     cdef int evaluate(self) noexcept nogil
     cdef int evaluate_timed(self) noexcept nogil
     cdef void evaluate_together(self) noexcept nogil

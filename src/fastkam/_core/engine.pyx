@@ -364,6 +364,13 @@ cdef class ChainState:
             gain *= pow(schedule.offset + n, -schedule.k)
         return self.kernel.adapt(&self.c, min(gain, schedule.cap))
 
+    cdef int freeze(self, const Schedule *schedule) except -1 nogil:
+        """Freeze the kernel if adaptation has just ended, for all that it may share with."""
+        if self.c.t == schedule.stop and not self.frozen:
+            self.frozen = True
+            self.kernel.freeze(&self.c)
+        return 0
+
     cdef void tally(self) noexcept nogil:
         """Count evaluations and points without a density, of which the first of a kind are kept."""
         cdef int64_t n
@@ -491,9 +498,8 @@ cdef class Group:
                 np.asarray(s.x)[:] = x
                 s.c.logp_x = logp
             raise
-        s = self.chains[0]
-        if s.c.t == self.schedule.stop and not s.frozen:
-            self.freeze()
+        for s in self.chains:
+            s.freeze(&self.schedule)
 
     def search(self):
         cdef ChainState s
@@ -597,9 +603,9 @@ cdef class Group:
             if self.shares:
                 for k in range(self.K - 1):
                     self.hand_on(self.K - 1, k)
+            for k in range(self.K):
+                (<ChainState>self.pointers[k]).freeze(&self.schedule)
             self.done += 1
-            if (<ChainState>self.pointers[0]).c.t == self.schedule.stop:
-                self.freeze()
             if full:
                 break
         return 0
@@ -608,14 +614,6 @@ cdef class Group:
         """Let chain `to` know what chain k has learnt, the last to learn."""
         if (<ChainState>self.pointers[k]).c.adapting:
             (<ChainState>self.pointers[to]).kernel.take((<ChainState>self.pointers[k]).kernel)
-
-    cdef int freeze(self) except -1 nogil:
-        """Adaptation has ended, for every chain."""
-        cdef int k
-        for k in range(self.K):
-            (<ChainState>self.pointers[k]).frozen = True
-            (<ChainState>self.pointers[k]).kernel.freeze(&(<ChainState>self.pointers[k]).c)
-        return 0
 
     cdef int settle(self) except -1 nogil:
         """Evaluate until every chain can decide; 1 where the run must stop."""
