@@ -149,7 +149,7 @@ def test_no_thread_is_left_between_chunks_nor_after(library):
             threads_of_this_process()), **SHARED | {"draws": 400})
         assert most > 1
     assert len(seen) > 10
-    # a thread that has done its last work may take a moment to vanish
+    # a thread that has been waited for may still be listed for a moment
     assert sorted(seen)[len(seen) // 2] == before
     with pytest.raises(fk.SamplingError):
         fk.sample(faulty(library, "slow_and_faulty", -7, 0.0), np.zeros(D), threads=4, **SHARED)

@@ -2,23 +2,36 @@
  *
  * A helper that has nothing to do looks for the next round for some microseconds, then sleeps. The
  * caller never waits for one that has not begun: it closes the round when every errand is taken, and
- * waits for those inside. Threads and locks are Python's, which every platform has; the threads run
- * no Python. */
+ * waits for those inside. The locks are Python's, which every platform has; the threads are the
+ * system's, since Python's cannot be waited for, and run no Python. */
 #ifndef FASTKAM_CREW_H
 #define FASTKAM_CREW_H
 
 #include <Python.h>
 #include <time.h>
 
+#ifdef _WIN32
+#include <process.h>
+#include <windows.h>
+#define FK_THREAD_BODY static unsigned __stdcall
+typedef HANDLE fk_thread;
+#else
+#include <pthread.h>
+#define FK_THREAD_BODY static void *
+typedef pthread_t fk_thread;
+#endif
+
 #define FK_HELPERS 63    /* at most */
 #define FK_LOOKS 2000    /* before a sleep: some 50 microseconds */
 #define FK_CLOSED (1 << 30)
+#define FK_STACK (8 << 20) /* some systems give half a megabyte, too little for a density of arrays */
 
 typedef void (*fk_errand)(int i, void *data);
 
 typedef struct {
     struct fk_crew *crew;
-    PyThread_type_lock wake, gone; /* held, but for the moment of a signal */
+    fk_thread thread;
+    PyThread_type_lock wake; /* held, but for the moment of a signal */
     int asleep;
 } fk_helper;
 
@@ -78,7 +91,7 @@ static inline void fk_await_round(fk_helper *h, int seen)
     PyThread_acquire_lock(h->wake, WAIT_LOCK);
 }
 
-static void fk_help(void *data)
+FK_THREAD_BODY fk_help(void *data)
 {
     fk_helper *h = (fk_helper *)data;
     fk_crew *c = h->crew;
@@ -91,7 +104,34 @@ static void fk_help(void *data)
         if (__atomic_sub_fetch(&c->gate, 1, __ATOMIC_SEQ_CST) == FK_CLOSED && fk_take(&c->waiting))
             PyThread_release_lock(c->empty);
     }
-    PyThread_release_lock(h->gone);
+    return 0;
+}
+
+/* 0, or else where the system gives no thread */
+static inline int fk_start_thread(fk_helper *h)
+{
+#ifdef _WIN32
+    h->thread = (HANDLE)_beginthreadex(NULL, FK_STACK, fk_help, h, 0, NULL);
+    return h->thread == 0;
+#else
+    pthread_attr_t attributes;
+    int missing;
+    if (pthread_attr_init(&attributes)) return 1;
+    pthread_attr_setstacksize(&attributes, FK_STACK);
+    missing = pthread_create(&h->thread, &attributes, fk_help, h);
+    pthread_attr_destroy(&attributes);
+    return missing;
+#endif
+}
+
+static inline void fk_wait_for_thread(fk_helper *h)
+{
+#ifdef _WIN32
+    WaitForSingleObject(h->thread, INFINITE);
+    CloseHandle(h->thread);
+#else
+    pthread_join(h->thread, NULL);
+#endif
 }
 
 static inline void fk_call_round(fk_crew *c)
@@ -113,14 +153,15 @@ static inline void fk_run_errands(fk_crew *c, int m, fk_errand errand, void *dat
     fk_store(&c->gate, 0);
     fk_call_round(c);
     fk_share_out(c);
-    if (__atomic_or_fetch(&c->gate, FK_CLOSED, __ATOMIC_SEQ_CST) == FK_CLOSED) return;
-    for (int look = 0; look < FK_LOOKS; look++) {
-        if (fk_load(&c->gate) == FK_CLOSED) return;
+    __atomic_or_fetch(&c->gate, FK_CLOSED, __ATOMIC_SEQ_CST);
+    for (int look = 0; fk_load(&c->gate) != FK_CLOSED; look++) {
         fk_relax();
+        if (look < FK_LOOKS) continue;
+        fk_store(&c->waiting, 1);
+        if (fk_load(&c->gate) == FK_CLOSED && fk_take(&c->waiting)) return;
+        /* the signal may be a late one, of a helper that has left the round before: look again */
+        PyThread_acquire_lock(c->empty, WAIT_LOCK);
     }
-    fk_store(&c->waiting, 1);
-    if (fk_load(&c->gate) == FK_CLOSED && fk_take(&c->waiting)) return;
-    PyThread_acquire_lock(c->empty, WAIT_LOCK);
 }
 
 static inline PyThread_type_lock fk_held_lock(void)
@@ -138,7 +179,7 @@ static inline int fk_prepare_crew(fk_crew *c, int helpers)
     for (int j = 0; j < helpers; j++) {
         fk_helper *h = &c->helper[j];
         h->crew = c;
-        missing |= !(h->wake = fk_held_lock()) | !(h->gone = fk_held_lock());
+        missing |= !(h->wake = fk_held_lock());
     }
     return -missing;
 }
@@ -147,27 +188,24 @@ static inline int fk_prepare_crew(fk_crew *c, int helpers)
 static inline void fk_start_crew(fk_crew *c, int helpers)
 {
     c->round = c->leaving = 0;
-    for (c->helpers = 0; c->helpers < helpers; c->helpers++)
-        if (PyThread_start_new_thread(fk_help, &c->helper[c->helpers]) == PYTHREAD_INVALID_THREAD_ID)
-            break;
+    c->helpers = 0;
+    while (c->helpers < helpers && !fk_start_thread(&c->helper[c->helpers])) c->helpers++;
 }
 
-/* End all helpers; none touches the crew after this. */
+/* End all helpers, and wait until they are gone. */
 static inline void fk_end_crew(fk_crew *c)
 {
     fk_store(&c->leaving, 1);
     fk_call_round(c);
-    for (int j = 0; j < c->helpers; j++) PyThread_acquire_lock(c->helper[j].gone, WAIT_LOCK);
+    for (int j = 0; j < c->helpers; j++) fk_wait_for_thread(&c->helper[j]);
     c->helpers = 0;
 }
 
 static inline void fk_free_crew(fk_crew *c)
 {
     if (c->empty) PyThread_free_lock(c->empty);
-    for (int j = 0; j < FK_HELPERS; j++) {
+    for (int j = 0; j < FK_HELPERS; j++)
         if (c->helper[j].wake) PyThread_free_lock(c->helper[j].wake);
-        if (c->helper[j].gone) PyThread_free_lock(c->helper[j].gone);
-    }
 }
 
 /* Seconds on some clock. */
