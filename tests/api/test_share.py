@@ -123,6 +123,17 @@ def test_one_chain_has_nobody_to_share_with(name):
                 fk.sample(target, sampler=sampler_of(name), **options | {"share": False}))
 
 
+@pytest.mark.parametrize("metric", ["diagonal", "dense"])
+def test_a_metric_is_learnt_to_the_end(metric):
+    """Also where the chains fill the memory of draws sooner than a window has its steps."""
+    result = fk.sample(with_gradient("python", None), STARTS[0], sampler=fk.NUTS(metric=metric),
+                       chains=8, tune=700, draws=1, seed=1, share=True, check_gradient=False)
+    learnt, field = result.adaptation, "L" if metric == "dense" else "s"
+    (middle,) = np.flatnonzero(learnt["step"] == 350)
+    assert (learnt[field][:, middle] != learnt[field][:, -1]).any()
+    np.testing.assert_array_equal(learnt[field][0], learnt[field][-1])
+
+
 def test_estimates_and_surrogates():
     def estimate(x, u):
         return densities.python(x) + 0.3 * u[0] - 0.045
@@ -147,8 +158,3 @@ def test_samplers_that_learn_for_one_chain(name):
         within = fk.ModeJumping(sampler=short(name))
         with pytest.raises(ValueError, match=r"share must be False for \w+, not True: \w+"):
             fk.sample(with_gradient("python", None), sampler=within, **OPTIONS)
-
-
-def test_share_is_true_or_false():
-    with pytest.raises(TypeError, match="share must be True or False, not 'yes'"):
-        fk.sample(densities.python, **OPTIONS | {"share": "yes"})

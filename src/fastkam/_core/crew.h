@@ -171,17 +171,19 @@ static inline PyThread_type_lock fk_held_lock(void)
     return lock;
 }
 
-/* Locks for so many helpers; 0, or -1 where there is no memory. */
+/* Locks for so many helpers of a crew of zeros, or those that it lacks; 0, or -1 where there is no
+ * memory. */
 static inline int fk_prepare_crew(fk_crew *c, int helpers)
 {
-    int missing = !(c->empty = fk_held_lock());
+    if (!c->empty) c->empty = fk_held_lock();
     c->gate = FK_CLOSED;
     for (int j = 0; j < helpers; j++) {
         fk_helper *h = &c->helper[j];
         h->crew = c;
-        missing |= !(h->wake = fk_held_lock());
+        if (!h->wake) h->wake = fk_held_lock();
+        if (!h->wake) return -1;
     }
-    return -missing;
+    return c->empty ? 0 : -1;
 }
 
 /* Start up to so many helpers, of those prepared; fewer where the system gives no more threads. */

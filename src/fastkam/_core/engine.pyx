@@ -577,8 +577,8 @@ cdef class Group:
         elif self.untimed == 0 and self.fastest > SLOW:
             if self.crew == NULL:
                 self.crew = <Crew *>calloc(1, sizeof(Crew))
-                if self.crew == NULL or prepare_crew(self.crew, min(rows - 1, FK_HELPERS)):
-                    raise MemoryError
+            if self.crew == NULL or prepare_crew(self.crew, helpers):
+                raise MemoryError
             start_crew(self.crew, helpers)
 
     def error(self):

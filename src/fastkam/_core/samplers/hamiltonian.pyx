@@ -263,7 +263,7 @@ cdef class Hamiltonian(Kernel):
             return 0
         self.remember(c)
         young = self.counts[YOUNG]
-        if young >= self.window * self.sharers:
+        if young >= self.full_window():
             self.window = <int64_t>(GROWTH * <double>self.window)
             self.forget(self.counts[OLD] - young)
             self.counts[YOUNG] = 0
@@ -273,6 +273,11 @@ cdef class Hamiltonian(Kernel):
         if self.kind == DIAGONAL and self.counts[OLD] >= LEAST * self.sharers:
             self.learn_diagonal()
         return 0
+
+    cdef int64_t full_window(self) noexcept nogil:
+        """Draws that fill the young window; of several sharers no more than can be kept."""
+        cdef int64_t n = self.window * self.sharers
+        return n if self.kind == DIAGONAL else min(n, max(self.window, self.draws.shape[0]))
 
     cdef void remember(self, Chain *c) noexcept nogil:
         """Put the state and beta times its gradient into both windows."""
