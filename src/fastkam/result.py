@@ -203,8 +203,8 @@ class Result:
     def select(self, chains, *, draws_from=0, warmup_from=0):
         """These chains, a list of numbers, as a result that goes on as they would have.
 
-        Their draws begin with the row `draws_from`, those of warm-up with `warmup_from`. Chains that
-        share what they learn go on as they would have only all together.
+        Their draws begin with the row `draws_from`, those of warm-up with `warmup_from`. Of chains
+        that share what they learn it must be all.
         """
         return self.replaced(
             x0=self.x0[chains],
