@@ -8,6 +8,7 @@ median and range. For a machine of two processors with nothing else to do.
 """
 
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ def seconds_a_point(target):
 
 
 def main():
+    warnings.simplefilter("ignore", fk.SamplingWarning)     # runs too short to move are timed too
     chosen = options(__file__, __doc__, quick="three repeats in place of eleven")
     found = []
     for rows in (10, 1000, 5000, 20_000, 100_000):
