@@ -44,7 +44,12 @@ class Choice:
 
 
 def choose_sampler(
-    target: Any, x0: ArrayLike, *, vectorized: bool = False, surrogate: bool = False
+    target: Any,
+    x0: ArrayLike,
+    *,
+    vectorized: bool = False,
+    surrogate: bool = False,
+    share: bool = False,
 ) -> Choice:
     """The sampler that ``sampler="auto"`` takes for a density.
 
@@ -58,6 +63,8 @@ def choose_sampler(
         The Python function takes points (k, d).
     surrogate : bool
         The density is to stand behind a surrogate, which has no use for a gradient.
+    share : bool
+        The chains are to learn as one, which replicas at other temperatures do not.
 
     Returns
     -------
@@ -81,8 +88,10 @@ def choose_sampler(
         return Choice(RobustAdaptiveMetropolis(), "the density is estimated")
     if has_gradient(made, points):
         return Choice(NUTS(), "the density has a gradient")
+    if share:
+        return Choice(ModeJumping(), "the density has no gradient, and chains share")
     if points.shape[1] <= MOST_TEMPERED:
-        tempered = ParallelTempering(rungs=5, widening=25.0)
+        tempered = ParallelTempering(rungs=5, least=0.02, widening=100.0)
         return Choice(ModeJumping(sampler=tempered), "the density has no gradient")
     return Choice(ModeJumping(), "the density has no gradient, and many dimensions")
 

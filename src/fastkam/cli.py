@@ -101,6 +101,7 @@ def add_sample(commands):
     one.add_argument("--tune", type=int, default=1000,
                      help="steps of warm-up (default: %(default)s)")
     one.add_argument("--chains", type=int, default=4, help="default: %(default)s")
+    one.add_argument("--share", action="store_true", help="let the chains learn as one")
     one.add_argument("--thin", type=int, default=1, help="keep one step in so many")
     one.add_argument("--seed", type=int, help="the same seed gives the same draws")
     one.add_argument("--names", metavar="a,b", help="names of the coordinates")
@@ -178,7 +179,8 @@ def sample(options):
     x0 = read_init(options.init) if options.dim is None else zeros(options.dim)
     sampler = read_sampler(options.sampler, options.set)
     if sampler == "auto":
-        choice = choose_sampler(target, x0, vectorized=options.vectorized)
+        choice = choose_sampler(
+            target, x0, vectorized=options.vectorized, share=options.share)
         print(f"Sampler: {choice}.")
         sampler = choice.sampler
     return finish(options, options.target, out, lambda: run(
@@ -189,6 +191,7 @@ def sample(options):
         draws=options.draws,
         tune=options.tune,
         chains=options.chains,
+        share=options.share,
         thin=options.thin,
         seed=options.seed,
         names=options.names.split(",") if options.names else None,

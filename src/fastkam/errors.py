@@ -65,6 +65,13 @@ def check_integer(name: str, value: Any, *, least: int) -> int:
     return int(value)
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """`value` as a bool; otherwise an error that names the argument."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
 def check_number(
     name: str,
     value: Any,

@@ -42,7 +42,7 @@ class Dispatch(Run):
         self.groups = []  # the workers have them
         # one thread at a time may call a serial target; a process has a target of its own
         local = type(executor) is ThreadPoolExecutor
-        one_task = target.batched or (local and target.serial)
+        one_task = target.batched or result.share or (local and target.serial)
         chains = range(result.chains)
         self.parts = [list(chains)] if one_task else [[k] for k in chains]
         self.tasks = LocalTasks(executor, target) if local else RemoteTasks(executor, target)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from fastkam.summary import Summary
 
-FIELDS = ("sampler", "schedule", "tune", "thin", "keep_warmup", "requested", "bit_generator",
-          "names", "dims", "seconds", "status")
+FIELDS = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested",
+          "bit_generator", "names", "dims", "seconds", "status")
 SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
 
 
@@ -42,6 +42,8 @@ class Result:
     sampler : Sampler
     schedule : Schedule
         ``schedule.guarantee`` says how far the draws may be trusted.
+    share : bool
+        Whether the chains have learnt as one.
     names : list of str
     dims : dict of str to tuple of int
         Shape of each named parameter.
@@ -55,9 +57,9 @@ class Result:
     """
 
     def __init__(self, *, sampler, schedule, x0, tune, thin, keep_warmup, requested, seed,
-                 bit_generator, trace, warmup, names=None, dims=None, target=None, states=(),
-                 generators=(), seconds=0.0, status="new"):
-        self.sampler, self.schedule = sampler, schedule
+                 bit_generator, trace, warmup, share=False, names=None, dims=None, target=None,
+                 states=(), generators=(), seconds=0.0, status="new"):
+        self.sampler, self.schedule, self.share = sampler, schedule, share
         self.x0, self.tune, self.thin, self.keep_warmup = x0, tune, thin, keep_warmup
         self.requested, self.seed, self.bit_generator = requested, seed, bit_generator
         self.trace, self.warmup = trace, warmup
@@ -201,7 +203,8 @@ class Result:
     def select(self, chains, *, draws_from=0, warmup_from=0):
         """These chains, a list of numbers, as a result that goes on as they would have.
 
-        Their draws begin with the row `draws_from`, those of warm-up with `warmup_from`.
+        Their draws begin with the row `draws_from`, those of warm-up with `warmup_from`. Of chains
+        that share what they learn it must be all.
         """
         return self.replaced(
             x0=self.x0[chains],

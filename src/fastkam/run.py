@@ -46,7 +46,8 @@ class Run:
         self.warmup = result.warmup.grown(max(warmup_rows, result.warmup.rows))
         self.snapshots = snapshot_steps(result)
         chains = range(result.chains)
-        members = [chains] if target.batched else [[k] for k in chains]
+        together = target.batched or result.share
+        members = [chains] if together else [[k] for k in chains]
         self.groups = [Members(self, list(some)) for some in members]
 
     # ---- driving ----
@@ -130,26 +131,27 @@ class Run:
         """Bring every chain to `rows` draws; True where `between` asked to stop."""
         waiting = [group for group in self.groups if not group.reached(rows)]
         if threads == 1 or len(waiting) < 2:
-            return self.advance_here(waiting, rows, between)
+            return self.advance_here(waiting, rows, threads, between)
         return self.advance_threads(waiting, rows, threads, between)
 
-    def advance_here(self, waiting, rows, between):
-        """One thread, this one: a chunk of each group in turn."""
+    def advance_here(self, waiting, rows, threads, between):
+        """This thread: a chunk of each group in turn, whose evaluations the others help with."""
         while waiting:
             for group in waiting:
-                group.chunk(rows)
+                group.chunk(rows, threads)
                 if between():
                     return True
             waiting = [group for group in waiting if not group.reached(rows)]
         return False
 
     def advance_threads(self, waiting, rows, threads, between):
-        """Worker threads run the chains, this thread watches."""
+        """Worker threads run the chains, this thread watches; each group has its share of them."""
         self.halt.clear()
+        share = max(1, threads // len(waiting))
 
         def work(group):
             while not (self.halt.is_set() or group.reached(rows)):
-                group.chunk(rows)
+                group.chunk(rows, share)
 
         with ThreadPoolExecutor(threads, thread_name_prefix="fastkam") as pool:
             try:
@@ -321,7 +323,8 @@ class Members:
         self.limit = None
         self.chains = []
         for k in indices:
-            kernel = result.sampler.build(result.x0[k])
+            # chains that learn as one begin with the same knowledge
+            kernel = result.sampler.build(result.x0.mean(axis=0) if result.share else result.x0[k])
             chain = ChainState(kernel, result.generator(k), result.x0[k],
                                n_aux=run.target.n_aux)
             chain.keep_history(len(run.snapshots))
@@ -329,7 +332,7 @@ class Members:
                 chain.restore(result.states[k])
             self.chains.append(chain)
         schedule = result.schedule.compiled(result.sampler, result.d, result.tune)
-        self.engine = Group(run.target.bind(), self.chains, schedule)
+        self.engine = Group(run.target.bind(), self.chains, schedule, share=result.share)
 
     @property
     def tuning(self):
@@ -351,7 +354,7 @@ class Members:
             chain.attach(trace.chain(k), capacity, self.run.past.thin)
         self.limit = limit
 
-    def chunk(self, rows):
+    def chunk(self, rows, threads):
         """Run a chunk of steps, no further than the end of warm-up or `rows` draws."""
         with self.door:  # held by whoever waits for the state: chunks in a row would starve him
             pass
@@ -367,7 +370,7 @@ class Members:
                 if not self.started:
                     self.engine.start()
                     self.started = True
-                self.engine.run(n, self.run.most_evaluations)
+                self.engine.run(n, self.run.most_evaluations, threads)
             except Fault as fault:
                 fault.chain = self.indices[fault.chain]
                 raise

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from fastkam._core.estimator import SurrogateTarget
 from fastkam._core.target import Target
 from fastkam.choice import choose_sampler, log
-from fastkam.errors import check_array, check_integer, check_number, real_array
+from fastkam.errors import check_array, check_flag, check_integer, check_number, real_array
 from fastkam.gradient import check_start, needs_gradient
 from fastkam.progress import Progress
 from fastkam.recipe import TargetRecipe
@@ -100,6 +100,7 @@ def sample(
     chains: int = 4,
     seed: Any = None,
     schedule: str | Schedule = "finite",
+    share: bool = False,
     vectorized: bool = False,
     thin: int = 1,
     threads: int | None = None,
@@ -140,13 +141,18 @@ def sample(
     schedule : str or Schedule
         When the sampler adapts: "finite" (until the end of warm-up), "diminishing", "rare",
         "perpetual", or an object of `fastkam.schedules`.
+    share : bool
+        The chains learn as one: what each has seen shapes the proposals of all (inter-chain
+        adaptation). They step together, in one thread, which others help to evaluate a slow
+        compiled density. Not for "ckam", "dm", "pt" and "scout".
     vectorized : bool
         The Python function takes points (k, d) and returns (k,): one call for all chains.
     thin : int
         Keep one step in so many.
     threads : int, optional
         Threads to run chains in; by default one a processor for compiled targets, one for Python
-        functions (more on a free-threaded Python).
+        functions (more on a free-threaded Python). Those beyond the number of chains help to
+        evaluate the replicas of "pt" and the like, where a compiled density is slow.
     names : list of str, optional
         Names of the parameters, in the order in which they stand in x.
     dims : dict of str to tuple of int, optional
@@ -164,8 +170,8 @@ def sample(
     checkpoint_interval : float
         Seconds.
     executor : concurrent.futures.Executor, optional
-        Run each chain (all of them together, for a vectorized target) as a task of this executor.
-        The target must be picklable, or a `TargetRecipe`.
+        Run each chain (all of them together, for a vectorized target or where they share) as a
+        task of this executor. The target must be picklable, or a `TargetRecipe`.
     check_gradient : bool
         For samplers that use the gradient: compare it first with finite differences near the first
         starting point, and warn where it is wrong (see `fastkam.check_gradient`).
@@ -203,7 +209,7 @@ def sample(
     d = points.shape[1]
     if isinstance(sampler, str) and sampler == "auto":
         choice = choose_sampler(target, points, vectorized=vectorized,
-                                surrogate=surrogate is not None)
+                                surrogate=surrogate is not None, share=share)
         log.info("auto: %s", choice)
         sampler = choice.sampler
     chosen, plan, stop = as_sampler(sampler), as_schedule(schedule), as_stop(stop)
@@ -214,6 +220,8 @@ def sample(
         check_surrogate(target.surrogate, points)
     check_stages(chosen, target)
     chosen.check_run(plan, tune)
+    if check_flag("share", share):
+        chosen.check_share()
     plan.compiled(chosen, d, tune)
     chosen.build(points[0])  # refuses parameters that do not fit the dimension
     if check_gradient and "logp_grad" in chosen.NEEDS:
@@ -227,6 +235,7 @@ def sample(
         tune=tune,
         thin=thin,
         keep_warmup=bool(keep_warmup),
+        share=bool(share),
         requested=draws,
         seed=seed_sequence(seed),
         bit_generator=check_bit_generator(bit_generator),

@@ -62,6 +62,50 @@ double slow(int n, double *x)
     return value(x);
 }
 
+/* slow, for a time that depends on x; how many calls there have been at once */
+static int inside, most;
+
+static void linger(const double *x)
+{
+    int now = __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+    if (now > most) most = now;
+    usleep(50 + (int)(1e4 * fabs(x[0])) % 100);
+    __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+}
+
+int most_at_once(void)
+{
+    int answer = most;
+    most = 0;
+    return answer;
+}
+
+double counted(int n, double *x)
+{
+    linger(x);
+    return value(x);
+}
+
+int counted_grad(size_t n, const double *x, double *grad, double *logp, void *data)
+{
+    linger(x);
+    return own_grad(n, x, grad, logp, data);
+}
+
+int counted_estimate(size_t n, const double *x, size_t k, const double *u, double *logp, void *data)
+{
+    linger(x);
+    *logp = value(x) + 0.3 * u[0] - 0.045;
+    return 0;
+}
+
+/* as faulty, in some 100 microseconds */
+int slow_and_faulty(size_t n, const double *x, double *logp, void *data)
+{
+    linger(x);
+    return faulty(n, x, logp, data);
+}
+
 double nowhere(int n, double *x)
 {
     usleep(20000);
@@ -114,6 +158,13 @@ def ctypes_function(path, name):
         "plain_form": (ctypes.c_double, [ctypes.c_int, DOUBLES]),
         "slow": (ctypes.c_double, [ctypes.c_int, DOUBLES]),
         "nowhere": (ctypes.c_double, [ctypes.c_int, DOUBLES]),
+        "counted": (ctypes.c_double, [ctypes.c_int, DOUBLES]),
+        "most_at_once": (ctypes.c_int, []),
+        "counted_grad": (ctypes.c_int,
+                         [ctypes.c_size_t, DOUBLES, DOUBLES, DOUBLES, ctypes.c_void_p]),
+        "counted_estimate": (ctypes.c_int, [ctypes.c_size_t, DOUBLES, ctypes.c_size_t, DOUBLES,
+                                            DOUBLES, ctypes.c_void_p]),
+        "slow_and_faulty": (ctypes.c_int, [ctypes.c_size_t, DOUBLES, DOUBLES, ctypes.c_void_p]),
         "own_form": (ctypes.c_int, [ctypes.c_size_t, DOUBLES, DOUBLES, ctypes.c_void_p]),
         "own_grad": (ctypes.c_int, [ctypes.c_size_t, DOUBLES, DOUBLES, DOUBLES, ctypes.c_void_p]),
         "faulty": (ctypes.c_int, [ctypes.c_size_t, DOUBLES, DOUBLES, ctypes.c_void_p]),

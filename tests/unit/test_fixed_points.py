@@ -156,25 +156,30 @@ RIGHT = {
 }
 
 
-def updates(name, options, state, measure, *, seed=1):
-    """(REPLICATES, elements): what one step of the compiled sampler changes, over the gain."""
+def updates(name, options, state, measure, *, seed=1, chains=1):
+    """(replicates, elements): what one step of the compiled sampler changes, over the gain.
+
+    With several chains, which learn as one: what their steps together change, in fewer replicates.
+    """
     sampler = SAMPLERS[name](**options)
     isotropic = "subsample" in options
     density = logp_isotropic if isotropic else logp
-    kernel = sampler.build(MEAN)
-    before = kernel.state() | state
-    chain = ChainState(kernel, np.random.PCG64(seed), MEAN)
+    group = [ChainState(sampler.build(MEAN), np.random.PCG64(seed + k), MEAN)
+             for k in range(chains)]
+    before = group[0].kernel.state() | state
     gain = 1.0 if name == "ckam" else GAIN      # that of ckam is its step_gain
     target = as_target(lambda x: (density(x), grad(x)), 3, gradient=True)
-    group = Group(target.bind(), [chain], (gain, 0.0, 0.0, 1.0, 0, None, 0.0))
-    start = chain.state() | {f"kernel.{field}": value for field, value in before.items()}
-    rows = []
-    for e in np.random.default_rng(seed + 1).standard_normal((REPLICATES, 3)):
-        x = MEAN + (e if isotropic else FACTOR @ e)
-        chain.restore(start | {"x": x, "logp_x": np.array(density(x)), "grad_x": grad(x),
-                               "t": np.array(10 ** 4)})
-        group.run(1)
-        rows.append(measure(before, kernel.state()) / GAIN)
+    engine = Group(target.bind(), group, (gain, 0.0, 0.0, 1.0, 0, None, 0.0), share=True)
+    start = group[0].state() | {f"kernel.{field}": value for field, value in before.items()}
+    rows, rng = [], np.random.default_rng(seed + 1)
+    for _ in range(REPLICATES if chains == 1 else REPLICATES // (2 * chains)):
+        for chain in group:
+            e = rng.standard_normal(3)
+            x = MEAN + (e if isotropic else FACTOR @ e)
+            chain.restore(start | {"x": x, "logp_x": np.array(density(x)), "grad_x": grad(x),
+                                   "t": np.array(10 ** 4)})
+        engine.run(1)
+        rows.append(measure(before, group[0].kernel.state()) / GAIN)
     return np.array(rows)
 
 
@@ -204,6 +209,23 @@ def test_every_learning_sampler_is_tested():
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_answer_is_a_fixed_point(name):
     assert is_zero_in_mean(updates(name, *RIGHT[name]))
+
+
+SHARING = [name for name in RIGHT if SAMPLERS[name].kernel_class().SHARED]
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_it_is_one_for_chains_that_learn_as_one(name):
+    options, state, measure = RIGHT[name]
+    assert is_zero_in_mean(updates(name, options, state, measure, chains=4))
+
+
+@pytest.mark.parametrize(("name", "wrong"), [
+    ("am", {"cov": 1.1 * COV}), ("mala", {"step_size": 1.0}), ("ram", {"cov": 1.2 * SCALE * COV}),
+])
+def test_a_wrong_answer_is_none_for_them_either(name, wrong):
+    options, state, measure = RIGHT[name]
+    assert not is_zero_in_mean(updates(name, options | wrong, state, measure, chains=4))
 
 
 @pytest.mark.parametrize("mask", ["factor", "product"])

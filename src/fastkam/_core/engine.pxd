@@ -5,6 +5,11 @@ from libc.stdint cimport int64_t
 from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.target cimport Refresh, Target
 
+cdef extern from "crew.h" nogil:
+    enum: FK_HELPERS
+    ctypedef struct Crew "fk_crew":
+        int helpers
+
 cdef enum:
     N_KEPT = 5              # offending points kept of each kind
 
@@ -55,6 +60,7 @@ cdef class ChainState:
     cdef Refresh refresh
     cdef double[::1] logps
     cdef int64_t n_adapted
+    cdef int turn                           # among the chains that share what they learn
     cdef int64_t next_adaptation
     cdef int64_t n_accepted
     cdef int64_t n_evaluations
@@ -68,6 +74,7 @@ cdef class ChainState:
     cdef bint is_full(self, int64_t most_evaluations) noexcept nogil
     cdef int finish(self, const Schedule *schedule) except -1 nogil
     cdef int adapt(self, const Schedule *schedule) except -1 nogil
+    cdef int freeze(self, const Schedule *schedule) except -1 nogil
     cdef void tally(self) noexcept nogil
     cdef void record(self) noexcept nogil
 
@@ -87,6 +94,7 @@ cdef class Group:
     cdef bint considers                     # what the kernels ask for
     cdef bint gradient
     cdef bint noisy
+    cdef readonly bint shares               # the chains learn as one
     cdef int K
     cdef int width
     cdef int failed                         # the chain at fault, and its row of y
@@ -94,8 +102,17 @@ cdef class Group:
     cdef int code
     cdef int64_t most_evaluations           # a chain
     cdef int64_t done                       # steps made by the last call of run
+    cdef Crew *crew                         # helpers at the evaluations, where these are slow
+    cdef int untimed                        # calls of evaluate still to be timed
+    cdef double fastest                     # seconds a point of those that were
+    cdef int[::1] errands                   # the points that wait, for the crew
+    cdef int[::1] codes                     # the target's answers at all points
     cdef int settle(self) except -1 nogil
+    cdef void hand_on(self, int k, int to) noexcept nogil
     cdef int evaluate(self) noexcept nogil
+    cdef int evaluate_timed(self) noexcept nogil
+    cdef void evaluate_together(self) noexcept nogil
+    cdef int evaluate_point(self, int i) noexcept nogil
     cdef bint waits(self, int i) noexcept nogil
     cdef int evaluate_batch(self) noexcept nogil
     cdef int advance(self, int64_t n) except -1 nogil

@@ -26,9 +26,20 @@ from fastkam._core.kernel import zeros
 
 import numpy as np
 
+cdef extern from "crew.h" nogil:
+    int prepare_crew "fk_prepare_crew" (Crew *crew, int helpers)
+    void start_crew "fk_start_crew" (Crew *crew, int helpers)
+    void run_errands "fk_run_errands" (
+        Crew *crew, int m, void (*errand)(int, void *) noexcept nogil, void *data)
+    void end_crew "fk_end_crew" (Crew *crew)
+    void free_crew "fk_free_crew" (Crew *crew)
+    double now "fk_now" ()
+
 # log density NaN, -inf; target's code > 0; an element of the gradient that is not finite
 REJECTED = ("nan", "outside", "failed", "gradient")
 N_SEARCH = 100                              # points tried where x0 has no finite density
+N_TIMED = 8                                 # evaluations that tell whether helpers are worth it
+cdef double SLOW = 20e-6                    # seconds a point, from which on they are
 
 INFINITE = INT_MIN                          # the code of a log density of +inf
 
@@ -331,13 +342,15 @@ cdef class ChainState:
         c.t += 1
         self.pending = False
         self.record()
-        if c.t == schedule.stop:
-            self.frozen = True
-            self.kernel.freeze(c)
         return 0
 
     cdef int adapt(self, const Schedule *schedule) except -1 nogil:
-        """Let the kernel learn, with the gain of the schedule."""
+        """Let the kernel learn, with the gain of the schedule.
+
+        K chains that share what they learn make one sequence of adaptations, in which the j-th of
+        chain k = 0, ..., K - 1 is the (K (j - 1) + k + 1)-th.
+        """
+        cdef int64_t n
         cdef double gain
         if schedule.rarity > 0:
             self.next_adaptation = schedule.start - 1 + <int64_t>ceil(
@@ -347,8 +360,16 @@ cdef class ChainState:
             self.c.alpha = 1.0 if self.log_ratio >= 0 else exp(self.log_ratio)
         gain = schedule.c
         if schedule.k != 0:
-            gain *= pow(schedule.offset + self.n_adapted, -schedule.k)
+            n = self.kernel.sharers * (self.n_adapted - 1) + self.turn + 1
+            gain *= pow(schedule.offset + n, -schedule.k)
         return self.kernel.adapt(&self.c, min(gain, schedule.cap))
+
+    cdef int freeze(self, const Schedule *schedule) except -1 nogil:
+        """Freeze the kernel if adaptation has just ended, for all that it may share with."""
+        if self.c.t == schedule.stop and not self.frozen:
+            self.frozen = True
+            self.kernel.freeze(&self.c)
+        return 0
 
     cdef void tally(self) noexcept nogil:
         """Count evaluations and points without a density, of which the first of a kind are kept."""
@@ -393,14 +414,18 @@ cdef class Group:
     chains : list of ChainState
     schedule : tuple
         (c, k, offset, cap, start, stop, rarity); a stop of None means never.
+    share : bool
+        The chains learn as one, each in its turn: see `Kernel.join`. Their kernels have the same
+        parameters, and the same state as far as it is shared.
     """
 
-    def __cinit__(self, Target target, list chains, schedule):
+    def __cinit__(self, Target target, list chains, schedule, *, bint share=False):
         cdef ChainState s
         cdef int i
         self.target = target
         self.chains = chains
         self.K = len(chains)
+        self.shares = share and self.K > 1
         (self.schedule.c, self.schedule.k, self.schedule.offset, self.schedule.cap,
          self.schedule.start, stop, self.schedule.rarity) = schedule
         self.schedule.stop = INT64_MAX if stop is None else stop
@@ -411,6 +436,9 @@ cdef class Group:
         self.pointers = <void **>calloc(self.K, sizeof(void *))
         if self.pointers == NULL:
             raise MemoryError
+        self.errands = np.zeros(rows, np.intc)
+        self.codes = np.zeros(rows, np.intc)
+        self.untimed, self.fastest = N_TIMED, INFINITY
         self.considers = chains[0].kernel.considers
         self.noisy = target.is_estimate
         self.gradient = chains[0].kernel.gradient or (
@@ -441,9 +469,15 @@ cdef class Group:
                 s.grad_y = ours
                 s.c.grad_y = &self.gradients[i * self.width, 0]
             s.c.end_of_adaptation = self.schedule.stop
+            if self.shares:
+                s.kernel.join(chains[0].kernel, self.K)
+                s.turn = i
 
     def __dealloc__(self):
         free(self.pointers)
+        if self.crew != NULL:
+            free_crew(self.crew)
+            free(self.crew)
 
     def start(self):
         """Evaluate the starting points; where one has no finite density, search around it.
@@ -465,9 +499,7 @@ cdef class Group:
                 s.c.logp_x = logp
             raise
         for s in self.chains:
-            if s.c.t == self.schedule.stop and not s.frozen:
-                s.frozen = True
-                s.kernel.freeze(&s.c)
+            s.freeze(&self.schedule)
 
     def search(self):
         cdef ChainState s
@@ -511,13 +543,16 @@ cdef class Group:
             if not isfinite(s.c.logp_x):
                 raise Fault(k, origins[k], 0)
 
-    def run(self, int64_t n, int64_t most_evaluations=INT64_MAX):
+    def run(self, int64_t n, int64_t most_evaluations=INT64_MAX, int threads=1):
         """At most n steps; the number made. Raises Fault.
 
-        Fewer where every chain's trace is full or its evaluations, in all, are so many.
+        Fewer where every chain's trace is full or its evaluations, in all, are so many. With more
+        than one thread others help to evaluate the points that wait, if a point takes long enough;
+        none of them is there before or after.
         """
         cdef int fault, k
         self.most_evaluations = most_evaluations
+        self.call_helpers(threads)
         try:
             if self.target.needs_gil:
                 fault = self.advance(n)
@@ -525,11 +560,26 @@ cdef class Group:
                 with nogil:
                     fault = self.advance(n)
         finally:            # compiled: no signal comes between a step and its count
+            if self.crew != NULL:
+                end_crew(self.crew)
             for k in range(self.K):
                 (<ChainState>self.pointers[k]).publish()
         if fault:
             raise self.error()
         return self.done
+
+    def call_helpers(self, int threads):
+        """Start the threads that help in this run; time the first evaluations, without them."""
+        cdef int rows = self.K * self.width
+        cdef int helpers = min(threads, rows, FK_HELPERS + 1) - 1
+        if helpers < 1 or self.target.needs_gil or self.target.serial or self.target.batched:
+            self.untimed = 0
+        elif self.untimed == 0 and self.fastest > SLOW:
+            if self.crew == NULL:
+                self.crew = <Crew *>calloc(1, sizeof(Crew))
+            if self.crew == NULL or prepare_crew(self.crew, helpers):
+                raise MemoryError
+            start_crew(self.crew, helpers)
 
     def error(self):
         x = np.asarray(self.points)[self.failed * self.width + self.failed_row].copy()
@@ -546,12 +596,24 @@ cdef class Group:
                 return 1
             full = True
             for k in range(self.K):
+                if self.shares and k > 0:
+                    self.hand_on(k - 1, k)
                 (<ChainState>self.pointers[k]).finish(&self.schedule)
                 full = full and (<ChainState>self.pointers[k]).is_full(self.most_evaluations)
+            if self.shares:
+                for k in range(self.K - 1):
+                    self.hand_on(self.K - 1, k)
+            for k in range(self.K):
+                (<ChainState>self.pointers[k]).freeze(&self.schedule)
             self.done += 1
             if full:
                 break
         return 0
+
+    cdef void hand_on(self, int k, int to) noexcept nogil:
+        """Let chain `to` know what chain k has learnt, the last to learn."""
+        if (<ChainState>self.pointers[k]).c.adapting:
+            (<ChainState>self.pointers[to]).kernel.take((<ChainState>self.pointers[k]).kernel)
 
     cdef int settle(self) except -1 nogil:
         """Evaluate until every chain can decide; 1 where the run must stop."""
@@ -573,11 +635,15 @@ cdef class Group:
     cdef int evaluate(self) noexcept nogil:
         """log pi at the points that chains wait for; 1 where the run must stop."""
         cdef const fk_target *target = &self.target.c
-        cdef Chain *c
         cdef int k, row, i, rc = 0
         cdef bint batched = target.logp == NULL and target.batch != NULL and not self.noisy
+        cdef bint together = self.crew != NULL and self.crew.helpers > 0
+        if self.untimed:
+            return self.evaluate_timed()
         if batched:
             rc = self.evaluate_batch()
+        elif together:
+            self.evaluate_together()
         for k in range(self.K):
             if (<ChainState>self.pointers[k]).answer != AGAIN:
                 continue
@@ -585,19 +651,10 @@ cdef class Group:
                 if not (<ChainState>self.pointers[k]).c.wanted[row]:
                     continue
                 i = k * self.width + row
-                if batched:
-                    pass
-                elif self.noisy:
-                    c = &(<ChainState>self.pointers[k]).c
-                    rc = target.noisy(
-                        target.dim, &self.points[i, 0], target.n_aux,
-                        (c.u if c.noise[row] == HELD else c.v) + row * c.n_aux,
-                        &self.values[i], target.data)
-                elif self.gradient:
-                    rc = target.logp_grad(target.dim, &self.points[i, 0], &self.gradients[i, 0],
-                                          &self.values[i], target.data)
-                else:
-                    rc = target.logp(target.dim, &self.points[i, 0], &self.values[i], target.data)
+                if together:
+                    rc = self.codes[i]
+                elif not batched:
+                    rc = self.evaluate_point(i)
                 self.code = (<ChainState>self.pointers[k]).judge(row, rc, self.values[i])
                 if self.code:
                     self.failed, self.failed_row = k, row
@@ -607,6 +664,43 @@ cdef class Group:
         for k in range(self.K):
             (<ChainState>self.pointers[k]).tally()
         return 0
+
+    cdef int evaluate_point(self, int i) noexcept nogil:
+        """The density, its estimate or its gradient too, at the i-th of all points; its code."""
+        cdef const fk_target *target = &self.target.c
+        cdef const Chain *c
+        cdef int row
+        if self.noisy:
+            c, row = &(<ChainState>self.pointers[i // self.width]).c, i % self.width
+            return target.noisy(target.dim, &self.points[i, 0], target.n_aux,
+                                (c.u if c.noise[row] == HELD else c.v) + row * c.n_aux,
+                                &self.values[i], target.data)
+        if self.gradient:
+            return target.logp_grad(target.dim, &self.points[i, 0], &self.gradients[i, 0],
+                                    &self.values[i], target.data)
+        return target.logp(target.dim, &self.points[i, 0], &self.values[i], target.data)
+
+    cdef void evaluate_together(self) noexcept nogil:
+        """All points that wait, with the helpers."""
+        cdef int i, m = 0
+        for i in range(self.K * self.width):
+            if self.waits(i):
+                self.errands[m] = i
+                m += 1
+        run_errands(self.crew, m, run_errand, <void *>self)
+
+    cdef int evaluate_timed(self) noexcept nogil:
+        cdef int i, answer, untimed = self.untimed, m = 0
+        cdef double begun
+        for i in range(self.K * self.width):
+            m += self.waits(i)
+        self.untimed = 0
+        begun = now()
+        answer = self.evaluate()
+        if m > 0:
+            self.fastest = min(self.fastest, (now() - begun) / m)
+        self.untimed = untimed - 1
+        return answer
 
     cdef bint waits(self, int i) noexcept nogil:
         """Whether the i-th of all points is to be evaluated."""
@@ -642,3 +736,9 @@ cdef class Group:
                 self.values[i] = self.some_values[m]
                 m += 1
         return rc
+
+
+cdef void run_errand(int i, void *group) noexcept nogil:
+    """One evaluation, in any thread."""
+    cdef int row = (<Group>group).errands[i]
+    (<Group>group).codes[row] = (<Group>group).evaluate_point(row)

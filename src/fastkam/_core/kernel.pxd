@@ -51,9 +51,11 @@ cdef class Kernel:
     cdef readonly bint considers            # consider is called
     cdef readonly bint gradient             # grad_x and grad_y are wanted
     cdef readonly int width                 # points evaluated at once; 1 for most
+    cdef readonly int sharers               # kernels that learn as one; 1 for most
     cdef int propose(self, Chain *c) except -1 nogil
     cdef int consider(self, Chain *c) except -1 nogil
     cdef int adapt(self, Chain *c, double gain) except -1 nogil
     cdef int freeze(self, Chain *c) except -1 nogil
     cdef void displaced(self) noexcept nogil
+    cdef void take(self, Kernel other) noexcept nogil
     cdef void record(self, Chain *c, double *row) noexcept nogil

@@ -46,14 +46,18 @@ cdef class Kernel:
     attributes and documentation are derived from it. A field of shape ("d", something) is a
     matrix and column-major; any other is row-major.
     LEARNT names the fields whose course through warm-up the result keeps.
+    SHARED names those that chains may have in common: what is learnt of pi, as against what belongs
+    to one chain's step. Arrays among them become one memory by `join`, numbers are handed on by
+    `take`. Where it is empty, each chain learns for itself.
     STATS declares what `record` writes for each draw, {name: meaning}.
     """
     FIELDS = {}
     LEARNT = ()
+    SHARED = ()
     STATS = {}
 
     def __cinit__(self, *args, **options):
-        self.width = 1
+        self.width = self.sharers = 1
 
     def allocate(self, **sizes):
         """Make every field, zero."""
@@ -86,6 +90,19 @@ cdef class Kernel:
             else:
                 setattr(self, name, state[name].item())
 
+    def join(self, first, int sharers):
+        """Learn as one with `first`, a kernel of the same parameters, and others: `sharers` in all.
+
+        From now on the arrays of SHARED are those of `first`.
+        """
+        self.sharers = sharers
+        for name in self.SHARED:
+            if self.FIELDS[name][0]:
+                setattr(self, name, getattr(first, name))
+        theirs = first.parts()
+        for name, part in self.parts().items():
+            part.join(theirs[name], sharers)
+
     cdef int propose(self, Chain *c) except -1 nogil:
         with gil:
             raise TypeError(f"{type(self).__name__} has no propose")
@@ -102,6 +119,13 @@ cdef class Kernel:
 
     cdef void displaced(self) noexcept nogil:
         """x has been exchanged for another state: whatever was computed there is void."""
+        pass
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        """Another kernel that was joined with this one has learnt: take over its numbers of SHARED.
+
+        Its arrays are here already: whatever was computed from them may be void.
+        """
         pass
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:

@@ -60,6 +60,7 @@ class DivergenceMinimization(Sampler):
     bank: int = 1000
     ignore_below: float | None = None
     KERNEL: ClassVar[str] = "dm.DivergenceMinimization"
+    ALONE: ClassVar[str] = "its factor follows the place where its own chain is"
     NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
 
     def __post_init__(self) -> None:

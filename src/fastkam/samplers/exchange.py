@@ -24,6 +24,7 @@ class Coupled(Composite):
 
     KERNEL: ClassVar[str] = "exchange.Exchange"
     ONE_EVALUATION: ClassVar[bool] = False
+    ALONE: ClassVar[str] = "its replicas learn for the temperatures of their own chain"
 
     @property
     def stat_names(self) -> tuple[str, ...]:

@@ -166,6 +166,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     bank: int = 100
     history: int = field(init=False, default=0)
     KERNEL: ClassVar[str] = "ckam.CyclicalKernelAdaptiveMetropolis"
+    ALONE: ClassVar[str] = "a cycle learns from the states of its own chain"
 
     @classmethod
     def as_released(

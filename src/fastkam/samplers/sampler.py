@@ -23,6 +23,7 @@ class Sampler:
     KERNEL: ClassVar[str] = ""  # module.Class below fastkam._core.samplers
     NEEDS: ClassVar[tuple[str, ...]] = ()  # abilities of the target besides logp
     ONE_EVALUATION: ClassVar[bool] = True  # a step asks for the density once
+    ALONE: ClassVar[str] = "what it learns belongs to one chain"  # where its kernel shares nothing
 
     @classmethod
     def kernel_class(cls) -> Any:
@@ -49,6 +50,12 @@ class Sampler:
     def check_run(self, schedule: Schedule, tune: int) -> None:
         """Refuse a run that cannot work."""
 
+    def check_share(self) -> None:
+        """Refuse chains that learn as one."""
+        if not self.kernel_class().SHARED:
+            raise ValueError(f"share must be False for {type(self).__name__}, not True: "
+                             f"{self.ALONE}")
+
 
 class Composite(Sampler):
     """What samplers made of other samplers have in common."""
@@ -72,6 +79,11 @@ class Composite(Sampler):
     def check_run(self, schedule: Schedule, tune: int) -> None:
         for part in self.parts():
             part.check_run(schedule, tune)
+
+    def check_share(self) -> None:
+        super().check_share()
+        for part in self.parts():
+            part.check_share()
 
 
 def check_part(name: str, value: Any, allowed: type[Sampler] | tuple[()] = ()) -> Sampler:

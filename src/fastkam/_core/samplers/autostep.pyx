@@ -58,7 +58,7 @@ cdef class AutoStep(Kernel):
         "logp_y": ((), "its log density"),
         "change": ((), "log of its ratio, r"),
     }
-    LEARNT = ("log_eps", "mu", "s")
+    SHARED = LEARNT = ("log_eps", "mu", "s")
     STATS = {
         "step_size": "step size chosen",
         "reversible": "whether the search backwards chose the same one",
@@ -196,6 +196,9 @@ cdef class AutoStep(Kernel):
         if self.learns:
             learn_scales(c.d, gain, c.y if c.accepted else c.x, &self.mu[0], &self.s[0])
         return 0
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        self.log_eps = (<AutoStep>other).log_eps
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         row[0] = self.chosen

@@ -39,7 +39,7 @@ cdef class BarkerProposal(Kernel):
         "w": (("d",), "the last step, F^-1 (y - x)"),
         "log_forward": ((), "-log of the probability of its signs"),
     }
-    LEARNT = ("log_s", "mu", "F")
+    SHARED = LEARNT = ("log_s", "mu", "F")
     STATS = {"log_step_size": "log s, after the step"}
 
     def __init__(self, mean, factor, *, double step_size, double target_acceptance, double jitter,
@@ -98,6 +98,9 @@ cdef class BarkerProposal(Kernel):
         elif self.learns:
             learn_scales(c.d, gain, x, &self.mu[0], &self.F[0])
         return 0
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        self.log_s = (<BarkerProposal>other).log_s
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         row[0] = self.log_s

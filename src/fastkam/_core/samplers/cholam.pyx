@@ -30,7 +30,7 @@ cdef class CholeskyAdaptiveMetropolis(Kernel):
         "L": (("d", "d"), "lower-triangular factor of the proposal"),
         "delta": ((), "global scale"),
     }
-    LEARNT = ("mu", "L", "delta")
+    SHARED = LEARNT = ("mu", "L", "delta")
     STATS = {"delta": "global scale, after the step"}
     cdef public double[::1] mu
     cdef public double[::1, :] L
@@ -82,6 +82,9 @@ cdef class CholeskyAdaptiveMetropolis(Kernel):
             column[j] = max(column[j], self.floor)
         self.delta += self.scale_gain * (c.accepted / self.target_acceptance - 1) * self.delta
         return 0
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        self.delta = (<CholeskyAdaptiveMetropolis>other).delta
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         row[0] = self.delta

@@ -44,6 +44,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         "bank_length": (("bank",), "lengths of the kernel"),
         "bank_F": (("bank", "d", "d"), "factors of R, each transposed"),
     }
+    SHARED = ()     # a cycle learns from its own states alone
     STATS = {
         "log_step_size": "log nu_i, of the step",
         "exploring": "1 in Exploration, 0 in Sampling",

@@ -41,8 +41,16 @@ cdef class DelayedAcceptance(Kernel):
     def LEARNT(self):
         return self.inner.LEARNT
 
+    @property
+    def SHARED(self):
+        return self.inner.SHARED
+
     def __getattr__(self, name):
         return getattr(self.inner, name)
+
+    def join(self, DelayedAcceptance first, int sharers):
+        self.sharers = sharers
+        self.inner.join(first.inner, sharers)
 
     def state(self):
         return super().state() | self.inner.state()
@@ -123,6 +131,9 @@ cdef class DelayedAcceptance(Kernel):
     cdef void displaced(self) noexcept nogil:
         self.log_s_x = NAN
         self.inner.displaced()
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        self.inner.take((<DelayedAcceptance>other).inner)
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         self.inner.record(c, row)

@@ -42,7 +42,7 @@ cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
         "logp_first": ((), "log density of the first try"),
         "stage": ((), "which try was decided on, 1 or 2", "i8"),
     }
-    LEARNT = ("mu", "L")
+    SHARED = LEARNT = ("mu", "L")
     STATS = {"stage": "which try was decided on, 1 or 2"}
 
     def __init__(self, mean, factor, double scale, double shrink, *, double jitter):

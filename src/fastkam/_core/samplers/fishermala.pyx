@@ -42,6 +42,7 @@ cdef class FisherAdaptiveMALA(Kernel):
         "h": (("d",), "the last move, F^-1 (y - x) / s"),
     }
     LEARNT = ("log_s", "R")
+    SHARED = ("log_s", "R", "trace", "n")
     STATS = {"log_step_size": "log s, after the step"}
 
     def __init__(self, Py_ssize_t d, *, double step_size, double target_acceptance, double damping,
@@ -69,7 +70,8 @@ cdef class FisherAdaptiveMALA(Kernel):
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         self.n += 1
-        if self.n > self.plain_steps and c.alpha > 0:       # elsewhere grad_y may be void
+        # elsewhere grad_y may be void
+        if self.n > self.plain_steps * self.sharers and c.alpha > 0:
             self.learn(sqrt(c.alpha), c)
         self.log_s += gain * (c.alpha - self.target_acceptance)
         return 0
@@ -97,6 +99,11 @@ cdef class FisherAdaptiveMALA(Kernel):
             for i in range(d):
                 column[i] -= phi[j] * v[i]
             self.trace += square(d, column)
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        self.log_s = (<FisherAdaptiveMALA>other).log_s
+        self.trace = (<FisherAdaptiveMALA>other).trace
+        self.n = (<FisherAdaptiveMALA>other).n
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         row[0] = self.log_s

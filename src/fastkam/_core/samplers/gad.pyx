@@ -57,6 +57,7 @@ cdef class GradientAdaptive(Kernel):
         "age": ((), "adaptations made", "i8"),
     }
     LEARNT = ("L", "beta")
+    SHARED = ("L", "G", "M", "beta", "age")
     STATS = {"beta": "weight of the entropy, after the step"}
 
     def __init__(self, factor, *, optimizer, double beta, double decay, double decay_mean,
@@ -101,6 +102,10 @@ cdef class GradientAdaptive(Kernel):
     cdef void follow_acceptance(self, bint accepted) noexcept nogil:
         self.beta *= 1 + self.beta_gain * (accepted - self.target_acceptance)
         self.beta = min(max(self.beta, self.beta_floor), self.beta_cap)
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        self.beta = (<GradientAdaptive>other).beta
+        self.age = (<GradientAdaptive>other).age
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         row[0] = self.beta

@@ -25,7 +25,7 @@ cdef class GlobalAdaptiveMetropolis(Kernel):
         "L": (("d", "d"), "lower-triangular factor of the learnt covariance"),
         "log_scale": ((), "log lambda"),
     }
-    LEARNT = ("mu", "L", "log_scale")
+    SHARED = LEARNT = ("mu", "L", "log_scale")
     STATS = {"log_scale": "log lambda, after the step"}
     cdef public double[::1] mu
     cdef public double[::1, :] L
@@ -55,6 +55,9 @@ cdef class GlobalAdaptiveMetropolis(Kernel):
         learn_moments(c.d, gain, c.y if c.accepted else c.x, &self.mu[0], &self.L[0, 0],
                       &self.work[0])
         return 0
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        self.log_scale = (<GlobalAdaptiveMetropolis>other).log_scale
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         row[0] = self.log_scale

@@ -73,7 +73,7 @@ cdef class Hamiltonian(Kernel):
         "n_eps": ((), "steps since dual averaging began", "i8"),
         "searching": ((), "search for a step size: -1 wanted, 0 none, > 0 under way", "i8"),
         "age": ((), "adaptations made", "i8"),
-        "window": ((), "length at which the young window takes the old one's place", "i8"),
+        "window": ((), "steps after which the young window takes the old one's place", "i8"),
         "counts": (("windows",), "draws in each window", "i8"),
         "moments": (("windows", "statistics", "d"),
                     "running mean and sum of squares of draws and of gradients"),
@@ -83,6 +83,8 @@ cdef class Hamiltonian(Kernel):
         "H0": ((), "H where the trajectory begins"),
         "eps": ((), "step size of the trajectory"),
     }
+    SHARED = ("s", "L", "U", "w", "rank", "log_eps", "log_eps_mean", "mu", "H_mean", "n_eps", "age",
+              "window", "counts", "moments", "draws", "gradients")
 
     def __init__(self, Py_ssize_t d, *, kind, factor, estimate, rows, ranks, double step_size,
                  double target_acceptance, learns_metric, from_gradients, **sizes):
@@ -209,12 +211,13 @@ cdef class Hamiltonian(Kernel):
         self.n_eps = 0
 
     cdef void learn_step_size(self, double alpha) noexcept nogil:
-        cdef double t
+        cdef double n
         self.n_eps += 1
-        t = <double>self.n_eps
-        self.H_mean += (self.target_acceptance - alpha - self.H_mean) / (t + T0)
-        self.log_eps = self.mu - sqrt(t) / SHRINKAGE * self.H_mean
-        self.log_eps_mean += pow(t, -KAPPA) * (self.log_eps - self.log_eps_mean)
+        n = <double>self.n_eps
+        # a step of all sharers is one of the sequence: it would overshoot if each were
+        self.H_mean += (self.target_acceptance - alpha - self.H_mean) / (n + self.sharers * T0)
+        self.log_eps = self.mu - sqrt(n / self.sharers) / SHRINKAGE * self.H_mean
+        self.log_eps_mean += pow(n, -KAPPA) * (self.log_eps - self.log_eps_mean)
 
     # ---- adaptation ----
 
@@ -229,6 +232,16 @@ cdef class Hamiltonian(Kernel):
         if self.n_eps > 0:
             self.log_eps = self.log_eps_mean
         return 0
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        self.rank = (<Hamiltonian>other).rank
+        self.log_eps = (<Hamiltonian>other).log_eps
+        self.log_eps_mean = (<Hamiltonian>other).log_eps_mean
+        self.mu = (<Hamiltonian>other).mu
+        self.H_mean = (<Hamiltonian>other).H_mean
+        self.n_eps = (<Hamiltonian>other).n_eps
+        self.age = (<Hamiltonian>other).age
+        self.window = (<Hamiltonian>other).window
 
     cdef void first_metric(self, Chain *c) noexcept nogil:
         """s_i^2 = 1 / |beta grad_i|, until there are draws."""
@@ -250,16 +263,21 @@ cdef class Hamiltonian(Kernel):
             return 0
         self.remember(c)
         young = self.counts[YOUNG]
-        if young >= self.window:
+        if young >= self.full_window():
             self.window = <int64_t>(GROWTH * <double>self.window)
             self.forget(self.counts[OLD] - young)
             self.counts[YOUNG] = 0
             if self.kind != DIAGONAL:
                 with gil:
                     self.learn_shape()
-        if self.kind == DIAGONAL and self.counts[OLD] >= LEAST:
+        if self.kind == DIAGONAL and self.counts[OLD] >= LEAST * self.sharers:
             self.learn_diagonal()
         return 0
+
+    cdef int64_t full_window(self) noexcept nogil:
+        """Draws that fill the young window; of several sharers no more than can be kept."""
+        cdef int64_t n = self.window * self.sharers
+        return n if self.kind == DIAGONAL else min(n, max(self.window, self.draws.shape[0]))
 
     cdef void remember(self, Chain *c) noexcept nogil:
         """Put the state and beta times its gradient into both windows."""

@@ -75,6 +75,8 @@ cdef class ModeJumping(Kernel):
         "stride": ((), "their distance in time", "i8"),
     }
     LEARNT = ("weights", "means")
+    SHARED = ("chances", "tried", "taken", "n", "weights", "means", "factors", "history", "seen",
+              "kept", "stride")
     STATS = {"move": "0: the sampler's own, 1: jump, 2: independent, 3: hop"}
 
     def __init__(self, Kernel inner, *, chance, moves, jump_factor, mixture, components, states,
@@ -103,6 +105,10 @@ cdef class ModeJumping(Kernel):
     def restore(self, state):
         super().restore(state)
         self.pack()
+
+    def join(self, ModeJumping first, int sharers):
+        super().join(first, sharers)
+        self.q = first.q
 
     def set_mixture(self, weights, means, factors):
         """q, of components (K,), (K, d), (K, d, d), the wide one first."""
@@ -317,6 +323,14 @@ cdef class ModeJumping(Kernel):
         self.inner.freeze(c)
         self.leave(c)
         return 0
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        self.n = (<ModeJumping>other).n
+        self.seen = (<ModeJumping>other).seen
+        self.kept = (<ModeJumping>other).kept
+        self.stride = (<ModeJumping>other).stride
+        self.log_q_x = self.log_q_y = NAN
+        self.inner.take((<ModeJumping>other).inner)
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         row[0] = self.move

@@ -43,6 +43,7 @@ cdef class KernelAdaptiveMetropolis(Kernel):
     cdef double[:, ::1] buffers         # what the passes point into
     cdef Pass at_x
     cdef Pass at_y
+    cdef int64_t renewals               # of z and the length, by any sharer
     cdef double gamma(self) noexcept nogil
     cdef int factor(self, const double *point, Pass *p) noexcept nogil
     cdef int move(self, Chain *c) noexcept nogil

@@ -66,6 +66,7 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         "e": (("d",), "the last standard normal draw"),
     }
     LEARNT = ("log_nu", "length")
+    SHARED = ("z", "n", "length", "log_nu", "age", "history", "order", "kept", "stride", "passed")
     STATS = {"log_step_size": "log nu, after the step"}
 
     def __init__(self, Py_ssize_t d, KernelFunction function, *, length, Py_ssize_t subsample,
@@ -173,6 +174,7 @@ cdef class KernelAdaptiveMetropolis(Kernel):
             self.learn_length()
         else:
             return 0
+        self.renewals += 1
         self.forget()
         return 0
 
@@ -214,6 +216,20 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         cdef Py_ssize_t j
         for j in range(self.d):
             self.z[i // 8, j, i % 8] = x[j]
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        cdef int64_t renewals = (<KernelAdaptiveMetropolis>other).renewals
+        self.n = (<KernelAdaptiveMetropolis>other).n
+        self.length = (<KernelAdaptiveMetropolis>other).length
+        self.log_nu = (<KernelAdaptiveMetropolis>other).log_nu
+        self.age = (<KernelAdaptiveMetropolis>other).age
+        self.kept = (<KernelAdaptiveMetropolis>other).kept
+        self.stride = (<KernelAdaptiveMetropolis>other).stride
+        self.passed = (<KernelAdaptiveMetropolis>other).passed
+        self.at_x.factored = self.at_y.factored = False
+        if self.renewals != renewals:
+            self.renewals = renewals
+            self.forget()
 
     cdef void displaced(self) noexcept nogil:
         self.forget()

@@ -20,7 +20,7 @@ from libc.math cimport INFINITY, exp, log, log1p
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from fastkam._core.kernel cimport Chain
+from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.kernel_gradient cimport gradients
 from fastkam._core.rng cimport normals, random_standard_uniform
 from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
@@ -39,6 +39,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         "a": (("subsample", "components"), "H a_c, the directions in feature space, as columns"),
         "p": (("components",), "the weights of the mixture"),
     }
+    SHARED = (*kam.KernelAdaptiveMetropolis.SHARED, "used", "a", "p")
 
     def __init__(self, d, function, *, kernel, components, subsample, **options):
         self.kernel, self.components, self.subsample = kernel, components, subsample
@@ -117,6 +118,10 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         # the densities are even in D
         return (self.log_mixture(&self.V_y[0, 0], &self.e[0])
                 - self.log_mixture(&self.V_x[0, 0], &self.e[0]))
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        KernelAdaptiveMetropolis.take(self, other)
+        self.used = (<KernelPCAMetropolis>other).used
 
     cdef void learn_length(self) noexcept nogil:
         """The length, then the directions: called whenever z has been renewed."""

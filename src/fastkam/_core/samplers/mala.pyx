@@ -28,7 +28,7 @@ cdef class MALA(Kernel):
         "e": (("d",), "the last standard normal draw"),
         "h": (("d",), "the last move, L^-1 (y - x) / s"),
     }
-    LEARNT = ("log_s",)
+    SHARED = LEARNT = ("log_s",)
     STATS = {"log_step_size": "log s, after the step"}
 
     def __init__(self, Py_ssize_t d, factor, *, double step_size, double target_acceptance,
@@ -55,6 +55,9 @@ cdef class MALA(Kernel):
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         self.log_s += gain * (c.alpha - self.target_acceptance)
         return 0
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        self.log_s = (<MALA>other).log_s
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         row[0] = self.log_s

@@ -22,7 +22,7 @@ cdef class RobustAdaptiveMetropolis(Kernel):
         "S": (("d", "d"), "lower-triangular factor of the proposal covariance"),
         "u": (("d",), "the last standard normal draw"),
     }
-    LEARNT = ("S",)
+    SHARED = LEARNT = ("S",)
     cdef public double[::1, :] S
     cdef public double[::1] u
     cdef double[::1] v

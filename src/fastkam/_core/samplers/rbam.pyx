@@ -27,7 +27,7 @@ cdef class RaoBlackwellisedAdaptiveMetropolis(Kernel):
         "mu": (("d",), "learnt mean"),
         "L": (("d", "d"), "lower-triangular factor of the learnt covariance"),
     }
-    LEARNT = ("mu", "L")
+    SHARED = LEARNT = ("mu", "L")
     cdef public double[::1] mu
     cdef public double[::1, :] L
     cdef double[::1] D

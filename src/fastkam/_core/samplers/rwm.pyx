@@ -30,7 +30,7 @@ cdef class RandomWalk(Kernel):
     jitter : float
     """
     FIELDS = {"s": ((), "scale of the walk")}
-    LEARNT = ("s",)
+    SHARED = LEARNT = ("s",)
 
     def __init__(self, d, factor, *, double target_acceptance, double jitter):
         self.allocate(d=d)
@@ -56,3 +56,6 @@ cdef class RandomWalk(Kernel):
         if self.target_acceptance > 0:
             self.s *= exp(gain * (c.alpha - self.target_acceptance))
         return 0
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        self.s = (<RandomWalk>other).s

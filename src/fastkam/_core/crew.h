@@ -1,0 +1,221 @@
+/* Helpers, a few threads: with the caller they share out errand(0), ..., errand(m - 1).
+ *
+ * A helper that has nothing to do looks for the next round for some microseconds, then sleeps. The
+ * caller never waits for one that has not begun: it closes the round when every errand is taken, and
+ * waits for those inside. The locks are Python's, which every platform has; the threads are the
+ * system's, since Python's cannot be waited for, and run no Python. */
+#ifndef FASTKAM_CREW_H
+#define FASTKAM_CREW_H
+
+#include <Python.h>
+#include <time.h>
+
+#ifdef _WIN32
+#include <process.h>
+#include <windows.h>
+#define FK_THREAD_BODY static unsigned __stdcall
+typedef HANDLE fk_thread;
+#else
+#include <pthread.h>
+#define FK_THREAD_BODY static void *
+typedef pthread_t fk_thread;
+#endif
+
+#define FK_HELPERS 63    /* at most */
+#define FK_LOOKS 2000    /* before a sleep: some 50 microseconds */
+#define FK_CLOSED (1 << 30)
+#define FK_STACK (8 << 20) /* some systems give half a megabyte, too little for a density of arrays */
+
+typedef void (*fk_errand)(int i, void *data);
+
+typedef struct {
+    struct fk_crew *crew;
+    fk_thread thread;
+    PyThread_type_lock wake; /* held, but for the moment of a signal */
+    int asleep;
+} fk_helper;
+
+typedef struct fk_crew {
+    fk_errand errand;
+    void *data;
+    int m, next;  /* errands, and the next to be taken */
+    int gate;     /* helpers inside the round, and FK_CLOSED once it is */
+    int round;    /* how many there have been */
+    int leaving;  /* the helpers are to end */
+    int waiting;  /* the caller sleeps until the last helper has left the round */
+    int helpers;
+    PyThread_type_lock empty;
+    fk_helper helper[FK_HELPERS];
+} fk_crew;
+
+static inline void fk_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static inline int fk_load(int *a) { return __atomic_load_n(a, __ATOMIC_SEQ_CST); }
+static inline void fk_store(int *a, int value) { __atomic_store_n(a, value, __ATOMIC_SEQ_CST); }
+static inline int fk_take(int *a) { return __atomic_exchange_n(a, 0, __ATOMIC_SEQ_CST); }
+
+static inline void fk_share_out(fk_crew *c)
+{
+    for (int i; (i = __atomic_fetch_add(&c->next, 1, __ATOMIC_SEQ_CST)) < c->m;)
+        c->errand(i, c->data);
+}
+
+static inline int fk_enter_round(fk_crew *c)
+{
+    int inside = fk_load(&c->gate);
+    while (!(inside & FK_CLOSED))
+        if (__atomic_compare_exchange_n(&c->gate, &inside, inside + 1, 0, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST))
+            return 1;
+    return 0;
+}
+
+/* Return when there is another round than `seen`, or when the helpers are to end. Whoever takes
+ * `asleep` back decides: a caller that has will release `wake`, which must then be acquired. */
+static inline void fk_await_round(fk_helper *h, int seen)
+{
+    fk_crew *c = h->crew;
+    for (int look = 0; look < FK_LOOKS; look++) {
+        if (fk_load(&c->round) != seen) return;
+        fk_relax();
+    }
+    fk_store(&h->asleep, 1);
+    if (fk_load(&c->round) != seen && fk_take(&h->asleep)) return;
+    PyThread_acquire_lock(h->wake, WAIT_LOCK);
+}
+
+FK_THREAD_BODY fk_help(void *data)
+{
+    fk_helper *h = (fk_helper *)data;
+    fk_crew *c = h->crew;
+    for (int seen = 0;;) {
+        fk_await_round(h, seen);
+        seen = fk_load(&c->round);
+        if (fk_load(&c->leaving)) break;
+        if (!fk_enter_round(c)) continue;
+        fk_share_out(c);
+        if (__atomic_sub_fetch(&c->gate, 1, __ATOMIC_SEQ_CST) == FK_CLOSED && fk_take(&c->waiting))
+            PyThread_release_lock(c->empty);
+    }
+    return 0;
+}
+
+/* 0, or else where the system gives no thread */
+static inline int fk_start_thread(fk_helper *h)
+{
+#ifdef _WIN32
+    h->thread = (HANDLE)_beginthreadex(NULL, FK_STACK, fk_help, h, 0, NULL);
+    return h->thread == 0;
+#else
+    pthread_attr_t attributes;
+    int missing;
+    if (pthread_attr_init(&attributes)) return 1;
+    pthread_attr_setstacksize(&attributes, FK_STACK);
+    missing = pthread_create(&h->thread, &attributes, fk_help, h);
+    pthread_attr_destroy(&attributes);
+    return missing;
+#endif
+}
+
+static inline void fk_wait_for_thread(fk_helper *h)
+{
+#ifdef _WIN32
+    WaitForSingleObject(h->thread, INFINITE);
+    CloseHandle(h->thread);
+#else
+    pthread_join(h->thread, NULL);
+#endif
+}
+
+static inline void fk_call_round(fk_crew *c)
+{
+    __atomic_add_fetch(&c->round, 1, __ATOMIC_SEQ_CST);
+    for (int j = 0; j < c->helpers; j++)
+        if (fk_take(&c->helper[j].asleep)) PyThread_release_lock(c->helper[j].wake);
+}
+
+/* All errands, done when this returns. */
+static inline void fk_run_errands(fk_crew *c, int m, fk_errand errand, void *data)
+{
+    if (m < 2) {
+        if (m) errand(0, data);
+        return;
+    }
+    c->errand = errand, c->data = data, c->m = m;
+    fk_store(&c->next, 0);
+    fk_store(&c->gate, 0);
+    fk_call_round(c);
+    fk_share_out(c);
+    __atomic_or_fetch(&c->gate, FK_CLOSED, __ATOMIC_SEQ_CST);
+    for (int look = 0; fk_load(&c->gate) != FK_CLOSED; look++) {
+        fk_relax();
+        if (look < FK_LOOKS) continue;
+        fk_store(&c->waiting, 1);
+        if (fk_load(&c->gate) == FK_CLOSED && fk_take(&c->waiting)) return;
+        /* the signal may be a late one, of a helper that has left the round before: look again */
+        PyThread_acquire_lock(c->empty, WAIT_LOCK);
+    }
+}
+
+static inline PyThread_type_lock fk_held_lock(void)
+{
+    PyThread_type_lock lock = PyThread_allocate_lock();
+    if (lock) PyThread_acquire_lock(lock, WAIT_LOCK);
+    return lock;
+}
+
+/* Locks for so many helpers of a crew of zeros, or those that it lacks; 0, or -1 where there is no
+ * memory. */
+static inline int fk_prepare_crew(fk_crew *c, int helpers)
+{
+    if (!c->empty) c->empty = fk_held_lock();
+    c->gate = FK_CLOSED;
+    for (int j = 0; j < helpers; j++) {
+        fk_helper *h = &c->helper[j];
+        h->crew = c;
+        if (!h->wake) h->wake = fk_held_lock();
+        if (!h->wake) return -1;
+    }
+    return c->empty ? 0 : -1;
+}
+
+/* Start up to so many helpers, of those prepared; fewer where the system gives no more threads. */
+static inline void fk_start_crew(fk_crew *c, int helpers)
+{
+    c->round = c->leaving = 0;
+    c->helpers = 0;
+    while (c->helpers < helpers && !fk_start_thread(&c->helper[c->helpers])) c->helpers++;
+}
+
+/* End all helpers, and wait until they are gone. */
+static inline void fk_end_crew(fk_crew *c)
+{
+    fk_store(&c->leaving, 1);
+    fk_call_round(c);
+    for (int j = 0; j < c->helpers; j++) fk_wait_for_thread(&c->helper[j]);
+    c->helpers = 0;
+}
+
+static inline void fk_free_crew(fk_crew *c)
+{
+    if (c->empty) PyThread_free_lock(c->empty);
+    for (int j = 0; j < FK_HELPERS; j++)
+        if (c->helper[j].wake) PyThread_free_lock(c->helper[j].wake);
+}
+
+/* Seconds on some clock. */
+static inline double fk_now(void)
+{
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,160 @@
+"""share=True: chains that learn as one, through every way of running and of going on."""
+
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import densities
+import numpy as np
+import pytest
+from densities import D, assert_same, short, with_gradient
+
+import fastkam as fk
+from fastkam.samplers import SAMPLERS
+
+STARTS = np.random.default_rng(3).uniform(-1, 1, (3, D))
+OPTIONS = {"x0": STARTS, "tune": 60, "draws": 50, "chains": 3, "seed": 4, "share": True,
+           "check_gradient": False}
+ALONE = {"ckam", "dm", "pt", "scout"}
+SHARING = [name for name in SAMPLERS if name not in ALONE]
+LEARNING = {"rwm": {"target_acceptance": 0.3}, "fishermala": {"plain_steps": 10},
+            "jumps": {"sampler": "kam"}}
+
+
+def sampler_of(name):
+    return SAMPLERS[name](**LEARNING[name]) if name in LEARNING else short(name)
+
+
+def shared_fields(sampler):
+    """The names in a chain's state of all that is shared, parts included."""
+    names = [f"kernel.{name}" for name in sampler.kernel_class().SHARED]
+    for part in sampler.parts() if hasattr(sampler, "parts") else []:
+        names += [f"kernel.inner.{name}" for name in part.kernel_class().SHARED]
+    return names
+
+
+@pytest.mark.parametrize("schedule", ["finite", "perpetual"])
+@pytest.mark.parametrize("name", SHARING)
+def test_what_is_shared_is_the_same_in_every_chain(name, schedule):
+    sampler = sampler_of(name)
+    one, two = (fk.sample(with_gradient("python", None), sampler=sampler, schedule=schedule,
+                          **OPTIONS | {"tune": tune}) for tune in (60, 61))
+    assert shared_fields(sampler)
+    moved = False
+    for field in shared_fields(sampler):
+        values = [state[field] for state in one.states]
+        for value in values[1:]:
+            np.testing.assert_array_equal(value, values[0], err_msg=field)
+        moved = moved or not np.array_equal(values[0], two.states[0][field])
+    assert moved
+    assert len({chain.tobytes() for chain in one.draws}) == 3
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_it_is_fixed_while_draws_are_made(name):
+    sampler = sampler_of(name)
+    some, more = (fk.sample(with_gradient("python", None), sampler=sampler,
+                            **OPTIONS | {"draws": draws}) for draws in (1, 40))
+    for field in shared_fields(sampler):
+        np.testing.assert_array_equal(some.states[0][field], more.states[0][field], err_msg=field)
+
+
+class Stop(Exception):
+    pass
+
+
+def stopped_at(evaluation):
+    """The density, but for one evaluation, at which it raises."""
+    calls = 0
+
+    def density(x):
+        nonlocal calls
+        calls += 1
+        if calls == evaluation:
+            raise Stop
+        return densities.python_pair(x)
+
+    return fk.Target.from_python(density, D, gradient=True)
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_resuming(tmp_path, name):
+    """From a file; after a failure at any chain's evaluation, in warm-up and in the draws."""
+    target, path = with_gradient("python", None), tmp_path / "run.fk"
+    whole = fk.sample(target, sampler=sampler_of(name), **OPTIONS)
+    assert whole.share
+    fk.sample(target, sampler=sampler_of(name), **OPTIONS | {"draws": 20}).save(path)
+    assert_same(fk.resume(path, 30, target=target), whole)
+    for evaluation in (50, 51, 52, 250):
+        with pytest.raises(fk.SamplingError) as caught:
+            fk.sample(stopped_at(evaluation), sampler=sampler_of(name), **OPTIONS)
+        caught.value.result.save(path)
+        assert_same(fk.resume(path, target=target), whole)
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_every_form_threads_and_executors(library, name):
+    expected = fk.sample(with_gradient("python", None), sampler=sampler_of(name), **OPTIONS)
+    for kind in ("vectorized", "c"):
+        for threads in (1, 3):
+            target = with_gradient(kind, library)
+            assert_same(fk.sample(target, sampler=sampler_of(name), threads=threads, **OPTIONS),
+                        expected)
+    with ThreadPoolExecutor(2) as pool:
+        assert_same(fk.sample(with_gradient("python", None), sampler=sampler_of(name),
+                              executor=pool, **OPTIONS), expected)
+
+
+def test_processes_and_milestones():
+    expected = fk.sample(densities.python, **OPTIONS | {"draws": 300})
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        result = fk.sample(densities.python, executor=pool, **OPTIONS | {"draws": 300})
+        part = fk.sample(densities.python, executor=pool, stop=fk.stop.Evaluations(500),
+                         **OPTIONS | {"draws": 300})
+    assert_same(result, expected)
+    assert part.trace.rows < 300
+    assert_same(part.resume(300 - part.trace.rows), expected)
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_one_chain_has_nobody_to_share_with(name):
+    target = with_gradient("python", None)
+    options = OPTIONS | {"x0": STARTS[0], "chains": 1}
+    assert_same(fk.sample(target, sampler=sampler_of(name), **options),
+                fk.sample(target, sampler=sampler_of(name), **options | {"share": False}))
+
+
+@pytest.mark.parametrize("metric", ["diagonal", "dense"])
+def test_a_metric_is_learnt_to_the_end(metric):
+    """Also where the chains fill the memory of draws sooner than a window has its steps."""
+    result = fk.sample(with_gradient("python", None), STARTS[0], sampler=fk.NUTS(metric=metric),
+                       chains=8, tune=700, draws=1, seed=1, share=True, check_gradient=False)
+    learnt, field = result.adaptation, "L" if metric == "dense" else "s"
+    (middle,) = np.flatnonzero(learnt["step"] == 350)
+    assert (learnt[field][:, middle] != learnt[field][:, -1]).any()
+    np.testing.assert_array_equal(learnt[field][0], learnt[field][-1])
+
+
+def test_estimates_and_surrogates():
+    def estimate(x, u):
+        return densities.python(x) + 0.3 * u[0] - 0.045
+
+    noisy = fk.Target.from_estimator(estimate, D, 1)
+    for target, more in ((noisy, {}), (densities.python, {"surrogate": lambda x: -0.3 * x @ x})):
+        whole = fk.sample(target, sampler="gam", **OPTIONS | more)
+        part = fk.sample(target, sampler="gam", **OPTIONS | more | {"draws": 20})
+        assert_same(part.resume(30), whole)
+        scales = {float(state["kernel.log_scale"]) for state in whole.states}
+        assert len(scales) == 1
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_samplers_that_learn_for_one_chain(name):
+    with pytest.raises(ValueError, match=r"share must be False for \w+, not True: \w+"):
+        fk.sample(with_gradient("python", None), sampler=short(name), **OPTIONS)
+    if name in ("ckam", "dm"):
+        within = fk.ModeJumping(sampler=short(name))
+        with pytest.raises(ValueError, match=r"share must be False for \w+, not True: \w+"):
+            fk.sample(with_gradient("python", None), sampler=within, **OPTIONS)
