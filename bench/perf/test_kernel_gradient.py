@@ -13,7 +13,7 @@ from bench.perf import floor
 from bench.perf.measure import Case, repeated, same
 from bench.perf.test_overhead import report  # noqa: F401
 from fastkam._core.kernel_gradient import blocked
-from fastkam.kernels import matern_table
+from fastkam.kernels import matern_polynomial, matern_table
 
 TITLE = "KAM's covariance: Q and s of M (d, n)"
 KERNELS = {"linear": (0, 1.0), "Gaussian": (1, 1.0), "Matern 1.5": (2, 1.5), "Matern 2.3": (3, 2.3)}
@@ -36,16 +36,18 @@ def case(name, d, n):
     # whole blocks for the floor, which knows no padding
     y, z = rng.standard_normal(d), rng.standard_normal((-(-n // 8) * 8, d))
     blocks, table, origin = blocked(z), np.zeros((1, 1)), 0.0
-    if kind > 1:
+    if kind == 2:
+        table = matern_polynomial(order)
+    elif kind == 3:
         table, origin, _, _ = matern_table(order)
     Q, s, M = np.zeros((d, d)), np.zeros(d), np.empty((n, d))
     work = np.empty(8 * (272 * (d + 8) + 17 * (d + 4) ** 2))
     ours = floor.arguments(
-        floor.chosen("fastkam._core.kernel_gradient", "kernel_pass"), min(kind, 2), length, order,
+        floor.chosen("fastkam._core.kernel_gradient", "kernel_pass"),
+        (0, 1, 3, 2)[kind], length, order,
         table.shape[1] - 1, table, origin, n, d, blocks, y, work, Q, s)
     v = np.sqrt(2 * order) / length
-    a, c = (1.0, 1.0) if kind == 0 else (-0.5 / length**2, 2 / length**2) if kind == 1 else (
-        v, 4 * order / length**2 * (1.0 if kind == 3 else origin))
+    a, c = (-0.5 / length**2, 2 / length**2) if kind == 1 else (v, 4 * order / length**2)
     bare = floor.arguments(d, kind, float(a), float(c), table, len(z), blocks, y, Q, s)
     beside = {"answer": lambda: np.concatenate([np.tril(Q.T), [s]])}
     if name == "Gaussian":

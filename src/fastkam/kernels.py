@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import factorial, gamma, pi, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,8 +109,10 @@ class Matern(Kernel):
     def compiled(self) -> KernelFunction:
         from fastkam._core.kernel_gradient import KernelFunction
 
-        table = matern_table(float(self.order))
-        return KernelFunction("matern", self.first_length, self.order, *table)
+        v = float(self.order)
+        if v - 0.5 in range(1, 10):
+            return KernelFunction("matern half", self.first_length, v, matern_polynomial(v))
+        return KernelFunction("matern", self.first_length, v, *matern_table(v))
 
     def matrix(self, z: NDArray[np.float64], length: float) -> NDArray[np.float64]:
         from scipy.special import gammaln, kv
@@ -123,6 +126,19 @@ class Matern(Kernel):
 def distances(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """|z_i - z_j|, (n, n)."""
     return np.sqrt(((z[:, None] - z) ** 2).sum(axis=2))
+
+
+def matern_polynomial(v: float) -> NDArray[np.float64]:
+    """The coefficients (1, k + 1) of ``e^u c_v u^m K_m(u)``, m = v - 1 = k + 1/2, in u.
+
+    They are c_v sqrt(pi / 2) (2k - i)! / (i! (k - i)!) 2^(i - k), i = 0 .. k.
+    """
+    k = round(v - 1.5)
+    c = 2 ** (1 - v) / gamma(v) * sqrt(pi / 2)
+    return np.array([[
+        c * factorial(2 * k - i) / (factorial(i) * factorial(k - i)) * 2.0 ** (i - k)
+        for i in range(k + 1)
+    ]])
 
 
 @lru_cache

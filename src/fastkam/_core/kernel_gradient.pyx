@@ -29,7 +29,7 @@ cdef class KernelFunction:
     Parameters
     ----------
     kind : str
-        "linear", "gaussian" or "matern".
+        "linear", "gaussian", "matern" or "matern half" (v = 3/2, 5/2, ...).
     length, order : float
         l, and v for Matern.
     table, origin, a, b :
@@ -37,7 +37,8 @@ cdef class KernelFunction:
     """
 
     def __init__(self, kind, length=1.0, order=1.0, table=None, origin=0.0, a=0.0, b=0.0):
-        self.k.kind = {"linear": FK_LINEAR, "gaussian": FK_GAUSSIAN, "matern": FK_MATERN}[kind]
+        self.k.kind = {"linear": FK_LINEAR, "gaussian": FK_GAUSSIAN, "matern": FK_MATERN,
+                       "matern half": FK_MATERN_HALF}[kind]
         self.k.length, self.k.order = length, order
         self.k.origin, self.k.a, self.k.b = origin, a, b
         if table is not None:
