@@ -26,8 +26,9 @@ def case(d):
     def keep(value):
         values[0] = value
 
-    ours = floor.arguments(d, A, mean, x, L, v)
-    lapack = [*ours, floor.function("scipy.linalg.cython_lapack", "dpotrf"),
+    given = floor.arguments(d, A, mean, x, L, v)
+    ours = [*given, floor.chosen("fastkam._core.linalg", "cholesky")]
+    lapack = [*given, floor.function("scipy.linalg.cython_lapack", "dpotrf"),
               floor.function("scipy.linalg.cython_blas", "dtrsv")]
     bare = floor.arguments(d, A, mean, x)
 

@@ -1,21 +1,14 @@
 """The kernels of KAM, the fused kernel-gradient pass, and the covariance that comes of it."""
-import os
-
 from fastkam._core.linalg cimport cholesky
+
+from fastkam._core.linalg import named_level
 
 import numpy as np
 
 LANES = 8
 CELLS, FIRST_OCTAVE, OCTAVES = FK_CELLS, FK_FIRST_OCTAVE, FK_OCTAVES
 
-cdef fk_kernel_pass_fn pass_for(level):
-    cdef bytes name = b"" if level is None else level.encode()
-    cdef fk_kernel_pass_fn found = fk_kernel_pass_for(name)
-    if found == NULL:
-        raise ValueError(f"FASTKAM_LEVEL={level!r} is not an instruction set of this processor")
-    return found
-
-kernel_pass = pass_for(os.environ.get("FASTKAM_LEVEL"))     # "base", "avx2", "avx512"
+kernel_pass = fk_kernel_pass_for(<bytes>named_level())
 
 
 cdef Py_ssize_t pass_work(Py_ssize_t d) noexcept nogil:
@@ -81,7 +74,7 @@ cdef int proposal_factor(
         for i in range(j, d):
             L[i + j * d] = c * (Q[i + j * d] - s[i] * s[j] / n) if n > 0 else 0.0
         L[j + j * d] += gamma * gamma
-    return cholesky(d, L)
+    return cholesky(d, L, NULL)
 
 
 cdef void gradients(

@@ -117,25 +117,6 @@ static inline double fk_log_det_L(ptrdiff_t d, const double *L)
     return s;
 }
 
-/* A <- L with L L' = A, from the lower triangle of A; 0, or 1 where A is not positive definite
- * (a NaN pivot counts as not positive) */
-static inline int fk_cholesky(ptrdiff_t d, double *restrict A)
-{
-    for (ptrdiff_t j = 0; j < d; j++) {
-        double *restrict a = A + j * d;
-        if (!(a[j] > 0) || !(a[j] < HUGE_VAL)) return 1;
-        const double r = sqrt(a[j]), inverse = 1 / r;
-        a[j] = r;
-        for (ptrdiff_t i = j + 1; i < d; i++) a[i] *= inverse;
-        for (ptrdiff_t k = j + 1; k < d; k++) {
-            double *restrict b = A + k * d;
-            const double s = a[k];
-            for (ptrdiff_t i = k; i < d; i++) b[i] -= s * a[i];
-        }
-    }
-    return 0;
-}
-
 /* L L' <- a L L' + s v v' in one pass from left to right. With v_0 = v, t_0 = a and
 
        w_j = v_j,j / L_jj,   v_j+1 = v_j - w_j L_:j,   t_j+1 = t_j + s w_j^2,

@@ -1,12 +1,26 @@
-"""Small dense factors, for Python: what fastkam.linalg has checked goes straight to linalg.h."""
+"""Small dense factors, for Python: what fastkam.linalg has checked goes straight to C."""
+import os
+
 from libc.math cimport M_PI, log
 
 import numpy as np
 
 
+def named_level():
+    """The instruction set that FASTKAM_LEVEL asks for: "base", "avx2", "avx512"; else b""."""
+    cdef bytes name = os.environ.get("FASTKAM_LEVEL", "").encode()
+    if fk_factor_for(name) == NULL:
+        raise ValueError(
+            f"FASTKAM_LEVEL={name.decode()!r} is not an instruction set of this processor")
+    return name
+
+
+cholesky = fk_factor_for(<bytes>named_level()).cholesky
+
+
 def factorise(double[::1, :] A):
     """A <- L with L L' = A, in the lower triangle; False where A is not positive definite."""
-    return cholesky(A.shape[0], &A[0, 0]) == 0
+    return cholesky(A.shape[0], &A[0, 0], NULL) == 0
 
 
 def update(double[::1, :] L, double[::1] v, double a, double s):

@@ -13,6 +13,7 @@
 #define FK_INLINE static inline __attribute__((always_inline))
 
 #if defined(__AVX512F__)
+#include <immintrin.h>
 #define FK_WIDTH 8
 #elif defined(__AVX__)
 #define FK_WIDTH 4
@@ -32,6 +33,29 @@ static inline fk_vec fk_splat(double a) { return a - (fk_vec){0}; }
 static inline fk_vec fk_load(const double *p) { return *(const fk_vec *)p; }
 
 static inline void fk_store(double *p, fk_vec v) { *(fk_vec *)p = v; }
+
+/* the first n lanes of p, 0 elsewhere; n < FK_WIDTH */
+static inline fk_vec fk_load_n(const double *p, ptrdiff_t n)
+{
+#if FK_WIDTH == 8
+    return (fk_vec)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p);
+#else
+    fk_vec v = {0};
+    for (ptrdiff_t l = 0; l < n; l++) v[l] = p[l];
+    return v;
+#endif
+}
+
+/* lanes begin to end of v to their places in p */
+static inline void fk_store_between(double *p, fk_vec v, ptrdiff_t begin, ptrdiff_t end)
+{
+#if FK_WIDTH == 8
+    _mm512_mask_storeu_pd(p, (__mmask8)((1u << end) - (1u << (begin < end ? begin : end))),
+                          (__m512d)v);
+#else
+    for (ptrdiff_t l = begin; l < end; l++) p[l] = v[l];
+#endif
+}
 
 /* mask ? a : 0, from an all-ones or all-zeros mask a lane */
 static inline fk_vec fk_where(fk_ivec mask, fk_vec a) { return (fk_vec)(mask & (fk_ivec)a); }

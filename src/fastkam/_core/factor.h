@@ -1,0 +1,21 @@
+/* The factorisations that are compiled for each instruction set. All matrices are column-major,
+ * L is lower triangular; what stands above its diagonal is neither used nor written. The bits do
+ * not depend on the instruction set. */
+#ifndef FASTKAM_FACTOR_H
+#define FASTKAM_FACTOR_H
+
+#include <stddef.h>
+
+/* A <- L with L L' = A (d, d), from its lower triangle, and v <- L^-1 v where v is given; 0, or 1
+ * where A is not positive definite (a NaN pivot counts as not positive): A and v are then void */
+typedef int (*fk_cholesky_fn)(ptrdiff_t d, double *A, double *v);
+
+typedef struct {
+    fk_cholesky_fn cholesky;
+} fk_factor;
+
+/* the functions for this processor, or for the level named as in kernel_pass.h; NULL where it has
+ * not got it */
+const fk_factor *fk_factor_for(const char *level);
+
+#endif
