@@ -19,8 +19,17 @@
 /* the 4 x 4 block of a panel: M unit lower triangular, M D M', and r = D^-1/2 */
 typedef struct { double m10, m20, m30, m21, m31, m32, r[4]; } pivots;
 
+/* r = D^-1/2 from the inverse of D; 1 where a root is not positive and finite */
+FK_INLINE int roots(const int n, const double *inverse, double *r)
+{
+    int bad = 0;
+    for (int c = 0; c < n; c++) r[c] = sqrt(inverse[c]);
+    for (int c = 0; c < n; c++) bad |= !(r[c] > 0) | !(r[c] < HUGE_VAL);
+    return bad;
+}
+
 /* D, M and r from the lower triangle of a (column, row); 1 where D is not positive */
-static int factor_block(const double a[4][8], pivots *p)
+FK_INLINE int factor_block(const double a[4][8], pivots *p)
 {
     const double d0 = a[0][0], i0 = 1 / d0;
     p->m10 = a[0][1] * i0, p->m20 = a[0][2] * i0, p->m30 = a[0][3] * i0;
@@ -32,9 +41,7 @@ static int factor_block(const double a[4][8], pivots *p)
     p->m32 = u32 * i2;
     const double d3 = a[3][3] - a[0][3] * p->m30 - u31 * p->m31 - u32 * p->m32, i3 = 1 / d3;
     const double inverse[4] = {i0, i1, i2, i3};
-    for (int c = 0; c < 4; c++) p->r[c] = sqrt(inverse[c]);
-    return !(d0 > 0 && d0 < HUGE_VAL && d1 > 0 && d1 < HUGE_VAL && d2 > 0 && d2 < HUGE_VAL && d3 > 0
-             && d3 < HUGE_VAL);
+    return roots(4, inverse, p->r);
 }
 
 /* t -= P q' over k columns; P has R vectors to a column, q the 4 elements of a row to each */
@@ -129,8 +136,8 @@ static int factor_rest(ptrdiff_t d, ptrdiff_t j, double *A, ptrdiff_t ld, double
             double t = A[i + j * ld];
             for (ptrdiff_t k = 0; k < j; k++) t -= S[i + k * LD] * S[j + k * LD];
             if (i == j) {
-                if (!(t > 0) || !(t < HUGE_VAL)) return 1;
-                inverse = sqrt(1 / t);
+                const double one = 1 / t;
+                if (roots(1, &one, &inverse)) return 1;
             }
             A[i + j * ld] = S[i + j * LD] = t * inverse;
         }
@@ -218,8 +225,7 @@ static void reduce(ptrdiff_t d, double *A, ptrdiff_t ld, const double *S, pivots
 /* few dimensions, in scalars */
 FK_INLINE int small(const int d, double *restrict A, double *restrict v)
 {
-    double u[8][8], m[8][8], y[8], inverse[8];
-    int bad = 0;
+    double u[8][8], m[8][8], y[8], inverse[8], r[8];
 #pragma GCC unroll 8
     for (int j = 0; j < d; j++) {
 #pragma GCC unroll 8
@@ -228,29 +234,29 @@ FK_INLINE int small(const int d, double *restrict A, double *restrict v)
 #pragma GCC unroll 8
             for (int k = 0; k < j; k++) t -= u[i][k] * m[j][k];
             u[i][j] = t;
-            if (i == j) {
-                bad |= !(t > 0) | !(t < HUGE_VAL);
-                inverse[j] = 1 / t;
-            }
+            if (i == j) inverse[j] = 1 / t;
             m[i][j] = t * inverse[j];
         }
     }
+    if (v) {
 #pragma GCC unroll 8
-    for (int j = 0; j < d; j++) {
-        const double r = sqrt(inverse[j]);
-#pragma GCC unroll 8
-        for (int i = j; i < d; i++) A[i + d * j] = u[i][j] * r;
-        if (v) {
+        for (int j = 0; j < d; j++) {
             y[j] = v[j];
 #pragma GCC unroll 8
             for (int k = 0; k < j; k++) y[j] -= y[k] * m[j][k];
-            v[j] = y[j] * r;
         }
     }
-    return bad;
+    if (roots(d, inverse, r)) return 1;
+#pragma GCC unroll 8
+    for (int j = 0; j < d; j++)
+#pragma GCC unroll 8
+        for (int i = j; i < d; i++) A[i + d * j] = u[i][j] * r[j];
+    if (v)
+        for (int j = 0; j < d; j++) v[j] = y[j] * r[j];
+    return 0;
 }
 
-static int large(ptrdiff_t d, double *A, double *v)
+static __attribute__((noinline)) int large(ptrdiff_t d, double *A, double *v)
 {
     double S[LD * BLOCK] __attribute__((aligned(64))), residual[LD];
     pivots p[BLOCK / 4];

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 /* y <- x; a point of few dimensions is copied without a call */
@@ -93,28 +94,39 @@ static inline int fk_all_finite(ptrdiff_t d, const double *v)
     return !found;
 }
 
-/* sum_j log |L_jj| */
+/* the mantissa of |x| in 1..2, and its exponent added; of a number that is 0, subnormal, infinite or
+ * NaN, 1, and its logarithm added */
+static inline double fk_mantissa(double x, int64_t *exponent, double *rest)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const int64_t e = (int64_t)(bits >> 52 & 0x7ff);
+    if (e == 0 || e == 0x7ff) {
+        *rest += log(fabs(x));
+        return 1;
+    }
+    *exponent += e - 1023;
+    bits = (bits & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1023) << 52;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* sum_j log |L_jj|: one logarithm for 512 pivots, the product of whose mantissas is finite */
 static inline double fk_log_det_L(ptrdiff_t d, const double *L)
 {
-    /* one logarithm of a product of up to 8 pivots; singly where one of them leaves 1e-38..1e38, so
-     * that no product overflows or is rounded as a subnormal number */
     double s = 0;
+    int64_t e = 0;
     for (ptrdiff_t j = 0; j < d;) {
-        const ptrdiff_t stop = j + 8 < d ? j + 8 : d;
-        double p = 1;
-        int moderate = 1;
-        for (ptrdiff_t i = j; i < stop; i++) {
-            const double pivot = fabs(L[i * (d + 1)]);
-            p *= pivot;
-            moderate &= pivot > 1e-38 && pivot < 1e38;
+        const ptrdiff_t stop = d - j < 512 ? d : j + 512;
+        double p = 1, q = 1;
+        for (; j + 2 <= stop; j += 2) {
+            p *= fk_mantissa(L[j * (d + 1)], &e, &s);
+            q *= fk_mantissa(L[(j + 1) * (d + 1)], &e, &s);
         }
-        if (moderate)
-            s += log(p);
-        else
-            for (ptrdiff_t i = j; i < stop; i++) s += log(fabs(L[i * (d + 1)]));
-        j = stop;
+        if (j < stop) p *= fk_mantissa(L[j * (d + 1)], &e, &s), j++;
+        s += log(p * q);
     }
-    return s;
+    return s + (double)e * 0.6931471805599453;
 }
 
 /* L L' <- a L L' + s v v' in one pass from left to right. With v_0 = v, t_0 = a and
