@@ -1,7 +1,7 @@
 """The update of a Cholesky factor, beside its floor, LAPACK and numpy.
 
-`pytest bench/perf/test_rank_one.py -q` prints nanoseconds of one update and of one downdate:
-L L' <- 0.99 L L' + 0.01 v v', and L L' <- 1.01 L L' - 0.01 v v'.
+`pytest bench/perf/test_rank_one.py -q` prints nanoseconds of one: updates by v v' / 2 and downdates
+by the same follow each other, so that the factor stays what it is.
 """
 
 import numpy as np
@@ -16,15 +16,16 @@ TITLE = "Rank-one update and downdate of a factor"
 SIZES = [2, 8, 32, 128, 512]
 
 
-def case(d, s):
-    """The vector is short enough for a million downdates."""
+def case(d):
     rng = np.random.default_rng(d)
-    a, v, w = 1.0 - s, rng.standard_normal(d) / d, np.empty(d + 8)
+    a, s, v, w = 1.0, 0.5, rng.standard_normal(d), np.empty(d + 8)
     u = np.zeros(d + 8)
     u[:d] = v
     L, ld = np.zeros((d, d)), d + (d > 2) * (10 - d % 2)
     padded, A = np.zeros((d * ld + 16)), np.eye(d)
     work, kept = np.empty((d, d)), [L]
+
+    rank_one = floor.chosen("fastkam._core.linalg", "rank_one")
 
     def start():
         """Both sides begin at the identity, the floor in columns of ld numbers."""
@@ -34,7 +35,7 @@ def case(d, s):
 
     def ours(times):
         kept[0] = L
-        floor.repeat().repeat_update(*floor.arguments(times, d, L, a, s, v, w))
+        floor.repeat().repeat_update(*floor.arguments(times, d, L, a, s, v, w), rank_one)
 
     def bare(times):
         kept[0] = padded[:d * ld].reshape(d, ld)[:, :d]
@@ -44,7 +45,7 @@ def case(d, s):
     lapack += [floor.function("scipy.linalg.cython_lapack", "dpotrf"),
                floor.function("scipy.linalg.cython_blas", "dsyr")]
     start()
-    return Case(f"{'update' if s > 0 else 'downdate'}, d {d}", ours, bare,
+    return Case(f"d {d}", ours, bare,
                 lambda times: floor.repeat().lapack_update(*floor.arguments(times), *lapack),
                 repeated(lambda: np.linalg.cholesky(a * A + s * np.outer(v, v))),
                 lambda: np.tril(kept[0].T))
@@ -52,20 +53,17 @@ def case(d, s):
 
 def cases():
     for d in SIZES:
-        for s in (0.01, -0.01):
-            yield case(d, s)
+        yield case(d)
 
 
-@pytest.mark.parametrize("s", [0.01, -0.01])
 @pytest.mark.parametrize("d", SIZES)
-def test_the_floor_does_the_same_work(d, s):
-    same(case(d, s), rtol=1e-10, atol=1e-14)
+def test_the_floor_does_the_same_work(d):
+    same(case(d), rtol=1e-10, atol=1e-14)
 
 
-@pytest.mark.parametrize("s", [0.01, -0.01])
 @pytest.mark.parametrize("d", SIZES)
-def test_update(d, s, report, benchmark):  # noqa: F811
-    measured = case(d, s)
+def test_update(d, report, benchmark):  # noqa: F811
+    measured = case(d)
     with threadpool_limits(1, user_api="blas"):
         report(" | ".join(measured.row()))
         benchmark(measured.fastkam, 10)

@@ -54,19 +54,19 @@ static void update_2(double *restrict L, double a, double s, double *restrict v)
     const double w0 = v[0] / L[0], t0 = a + s * (w0 * w0), v1 = v[1] - w0 * L[1];
     const double w1 = v1 / L[3], t1 = t0 + s * (w1 * w1), h = sqrt(t0);
     L[0] *= h;
-    L[1] = h * L[1] + a * s * w0 / h * v1;
+    L[1] = h * L[1] + s * w0 / h * v1;
     L[3] *= sqrt(a * t1 / t0);
 }
 
-/* v is made anew each time: v = u */
+/* updates and downdates in turn; v is made anew each time: v = u */
 void floor_update(ptrdiff_t times, ptrdiff_t d, ptrdiff_t ld, double *L, double a, double s,
                   const double *u, double *v)
 {
     for (ptrdiff_t i = 0; i < times; i++) {
         memcpy(v, u, (size_t)d * sizeof(double));
         if (d == 2)
-            update_2(L, a, s, v);
+            update_2(L, a, i & 1 ? -s : s, v);
         else
-            update(d, ld, L, a, s, v);
+            update(d, ld, L, a, i & 1 ? -s : s, v);
     }
 }

@@ -1,6 +1,7 @@
 /* fastkam's kernels and LAPACK's, called again and again from C, as the inside of a chain does. */
 #include <stdint.h>
 
+#include "factor.h"
 #include "kernel_pass.h"
 #include "linalg.h"
 #include "numpy/random/bitgen.h"
@@ -19,7 +20,7 @@ void repeat_pass(ptrdiff_t times, fk_kernel_pass_fn pass, ptrdiff_t kind, double
 
 /* log N(x; mean, A), up to its constant */
 double repeat_density(ptrdiff_t times, ptrdiff_t d, const double *A, const double *mean, double *x,
-                      double *L, double *v, int (*cholesky)(ptrdiff_t, double *, double *))
+                      double *L, double *v, fk_cholesky_fn cholesky)
 {
     double total = 0;
     for (ptrdiff_t i = 0; i < times; i++) {
@@ -34,12 +35,13 @@ double repeat_density(ptrdiff_t times, ptrdiff_t d, const double *A, const doubl
     return total / times;
 }
 
+/* updates and downdates in turn */
 void repeat_update(ptrdiff_t times, ptrdiff_t d, double *L, double a, double s, const double *u,
-                   double *v)
+                   double *v, fk_rank_one_fn rank_one)
 {
     for (ptrdiff_t i = 0; i < times; i++) {
         fk_copy(d, u, v);
-        fk_rank_one(d, L, a, s, v);
+        rank_one(d, L, a, i & 1 ? -s : s, v);
     }
 }
 

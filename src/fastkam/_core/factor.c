@@ -289,4 +289,6 @@ static int cholesky(ptrdiff_t d, double *A, double *v)
     }
 }
 
-const fk_factor FK_LEVEL(fk_factor) = {cholesky};
+int FK_LEVEL(fk_rank_one)(ptrdiff_t d, double *L, double a, double s, double *v);
+
+const fk_factor FK_LEVEL(fk_factor) = {cholesky, FK_LEVEL(fk_rank_one)};

@@ -10,8 +10,13 @@
  * where A is not positive definite (a NaN pivot counts as not positive): A and v are then void */
 typedef int (*fk_cholesky_fn)(ptrdiff_t d, double *A, double *v);
 
+/* L L' <- a L L' + s v v', a > 0; s may be negative (a downdate). v is destroyed. 0, or 1 where the
+ * result would not be positive definite: L is then void */
+typedef int (*fk_rank_one_fn)(ptrdiff_t d, double *L, double a, double s, double *v);
+
 typedef struct {
     fk_cholesky_fn cholesky;
+    fk_rank_one_fn rank_one;
 } fk_factor;
 
 /* the functions for this processor, or for the level named as in kernel_pass.h; NULL where it has

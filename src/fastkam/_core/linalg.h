@@ -1,6 +1,7 @@
-/* Small dense factors: L is lower triangular, column-major, d x d, leading dimension d; what
- * stands above its diagonal is neither read nor written; R is square. All loops run down columns, so that they
- * vectorise without reordering a sum: the bits do not depend on the instruction set. */
+/* What is done with small dense factors: L is lower triangular, column-major, d x d, leading dimension
+ * d; what stands above its diagonal is neither read nor written; R is square. All loops run down
+ * columns, so that they vectorise without reordering a sum: the bits do not depend on the instruction
+ * set. Factors are made in factor.c and rank_one.c. */
 #ifndef FASTKAM_LINALG_H
 #define FASTKAM_LINALG_H
 
@@ -127,34 +128,6 @@ static inline double fk_log_det_L(ptrdiff_t d, const double *L)
         s += log(p * q);
     }
     return s + (double)e * 0.6931471805599453;
-}
-
-/* L L' <- a L L' + s v v' in one pass from left to right. With v_0 = v, t_0 = a and
-
-       w_j = v_j,j / L_jj,   v_j+1 = v_j - w_j L_:j,   t_j+1 = t_j + s w_j^2,
-       L_:j <- sqrt(a t_j+1 / t_j) L_:j + sqrt(a / (t_j t_j+1)) s w_j v_j+1
-
- * s may be negative (a downdate). v is destroyed. Answers 0, or 1 where the result would not be
- * positive definite; L is then unusable from the column at fault on. */
-static inline int fk_rank_one(ptrdiff_t d, double *restrict L, double a, double s,
-                              double *restrict v)
-{
-    double t = a;
-    for (ptrdiff_t j = 0; j < d; j++) {
-        double *restrict l = L + j * d;
-        const double w = v[j] / l[j];
-        const double t1 = t + s * w * w;
-        if (!(t1 > 0) || !(t1 < HUGE_VAL)) return 1;
-        const double p = sqrt(a * t1 / t), q = sqrt(a / (t * t1)) * s * w;
-        l[j] *= p;
-        for (ptrdiff_t i = j + 1; i < d; i++) {
-            const double r = v[i] - w * l[i];
-            l[i] = p * l[i] + q * r;
-            v[i] = r;
-        }
-        t = t1;
-    }
-    return 0;
 }
 
 #endif

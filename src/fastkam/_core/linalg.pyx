@@ -16,6 +16,7 @@ def named_level():
 
 
 cholesky = fk_factor_for(<bytes>named_level()).cholesky
+rank_one = fk_factor_for(<bytes>named_level()).rank_one
 
 
 def factorise(double[::1, :] A):
