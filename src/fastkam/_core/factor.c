@@ -290,5 +290,6 @@ static int cholesky(ptrdiff_t d, double *A, double *v)
 }
 
 int FK_LEVEL(fk_rank_one)(ptrdiff_t d, double *L, double a, double s, double *v);
+void FK_LEVEL(fk_solve)(ptrdiff_t d, const double *L, double *v);
 
-const fk_factor FK_LEVEL(fk_factor) = {cholesky, FK_LEVEL(fk_rank_one)};
+const fk_factor FK_LEVEL(fk_factor) = {cholesky, FK_LEVEL(fk_rank_one), FK_LEVEL(fk_solve)};

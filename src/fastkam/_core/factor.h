@@ -14,9 +14,13 @@ typedef int (*fk_cholesky_fn)(ptrdiff_t d, double *A, double *v);
  * result would not be positive definite: L is then void */
 typedef int (*fk_rank_one_fn)(ptrdiff_t d, double *L, double a, double s, double *v);
 
+/* v <- L^-1 v */
+typedef void (*fk_solve_fn)(ptrdiff_t d, const double *L, double *v);
+
 typedef struct {
     fk_cholesky_fn cholesky;
     fk_rank_one_fn rank_one;
+    fk_solve_fn solve_L;
 } fk_factor;
 
 /* the functions for this processor, or for the level named as in kernel_pass.h; NULL where it has

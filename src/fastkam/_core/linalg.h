@@ -1,7 +1,7 @@
 /* What is done with small dense factors: L is lower triangular, column-major, d x d, leading dimension
  * d; what stands above its diagonal is neither read nor written; R is square. All loops run down
  * columns, so that they vectorise without reordering a sum: the bits do not depend on the instruction
- * set. Factors are made in factor.c and rank_one.c. */
+ * set. Factors are made and used in factor.h. */
 #ifndef FASTKAM_LINALG_H
 #define FASTKAM_LINALG_H
 
@@ -74,17 +74,6 @@ static inline void fk_times_Rt(ptrdiff_t d, double a, const double *restrict R,
                                const double *restrict g, double *restrict u)
 {
     for (ptrdiff_t j = 0; j < d; j++) u[j] = a * fk_dot(d, R + j * d, g);
-}
-
-/* v <- L^-1 v */
-static inline void fk_solve_L(ptrdiff_t d, const double *restrict L, double *restrict v)
-{
-    for (ptrdiff_t j = 0; j < d; j++) {
-        const double *restrict l = L + j * d;
-        const double w = v[j] / l[j];
-        v[j] = w;
-        for (ptrdiff_t i = j + 1; i < d; i++) v[i] -= w * l[i];
-    }
 }
 
 /* whether no element is infinite or NaN: v - v is 0 or NaN */

@@ -15,8 +15,8 @@ def named_level():
     return name
 
 
-cholesky = fk_factor_for(<bytes>named_level()).cholesky
-rank_one = fk_factor_for(<bytes>named_level()).rank_one
+cdef const fk_factor *chosen = fk_factor_for(<bytes>named_level())
+cholesky, rank_one, solve_L = chosen.cholesky, chosen.rank_one, chosen.solve_L
 
 
 def factorise(double[::1, :] A):
