@@ -1,4 +1,4 @@
-"""The kernels at every size, in one table: `python -m bench.perf` writes bench/results/kernels.md."""
+"""The kernels at every size: `python -m bench.perf` writes bench/results/kernels.md."""
 
 import argparse
 from pathlib import Path
@@ -17,10 +17,10 @@ from bench.perf.measure import COLUMNS
 PARTS = (test_kernel_gradient, test_normal_density, test_rank_one, test_random)
 NOTE = """
 CPU nanoseconds of one call from C (for random numbers, of one number), one thread; medians of 21
-rounds in which the sides take turns; a ratio is the median of the rounds' ratios. *floor*: the loops
-of `bench/perf/floor`, compiled for this machine alone, with fused multiply-add, and without checks.
-*BLAS, LAPACK*: scipy's, called from C. *numpy, scipy*: the same written in Python. *times fastkam*:
-how many times longer the column before takes.
+rounds in which the sides take turns; a ratio is the median of the rounds' ratios. *floor*: the
+loops of `bench/perf/floor`, compiled for this machine alone, with fused multiply-add, and without
+checks. *BLAS, LAPACK*: scipy's, called from C. *numpy, scipy*: the same written in Python. *times
+fastkam*: how many times longer the column before takes.
 """
 
 

@@ -21,8 +21,10 @@ class Case:
     answer: object = None       # what the last call of fastkam or of the floor has computed
 
     def measured(self, rounds=ROUNDS):
-        """{name: nanoseconds a call}, {name: its time over fastkam's}; medians of alternating rounds,
-        and of the ratios within a round."""
+        """{name: nanoseconds a call} and {name: its time over fastkam's}.
+
+        Medians over rounds in which all take turns, and of the ratios within a round.
+        """
         named = {name: f for name in ("fastkam", "floor", "lapack", "scipy")
                  if (f := getattr(self, name))}
         times = {name: calls(f) for name, f in named.items()}

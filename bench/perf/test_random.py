@@ -38,8 +38,8 @@ def case(kind, n):
         lambda times: floor.repeat().repeat_random(
             *floor.arguments(KINDS.index(kind), times, n), bits, *floor.arguments(out), normals),
         lambda times: floor.kernels().floor_random(
-            *floor.arguments(KINDS.index(kind), max(1, times * n // len(blocks)), len(blocks), state,
-                             blocks)),
+            *floor.arguments(KINDS.index(kind), max(1, times * n // len(blocks)), len(blocks),
+                             state, blocks)),
         scipy=repeated(lambda: draw(out=out)), answer=lambda: blocks)
     found.n = n
     return found

@@ -22,7 +22,7 @@ def case(d):
     u = np.zeros(d + 8)
     u[:d] = v
     L, ld = np.zeros((d, d)), d + (d > 2) * (10 - d % 2)
-    padded, A = np.zeros((d * ld + 16)), np.eye(d)
+    padded, A = np.zeros(d * ld + 16), np.eye(d)
     work, kept = np.empty((d, d)), [L]
 
     rank_one = floor.chosen("fastkam._core.linalg", "rank_one")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.errors import check_array, check_number
+from fastkam.errors import check_array, check_integer, check_number, check_out
+from fastkam.pieces import in_pieces
 
 if TYPE_CHECKING:
     from fastkam._core.kernel_gradient import KernelFunction
@@ -188,6 +189,8 @@ def proposal_covariance(
     *,
     step_size: float = 1.0,
     noise: float = 0.2,
+    out: NDArray[np.float64] | None = None,
+    threads: int = 1,
 ) -> NDArray[np.float64]:
     """The covariance of KAM's proposal at a point, R = noise^2 I + step_size^2 M H M'.
 
@@ -196,25 +199,48 @@ def proposal_covariance(
 
     Parameters
     ----------
-    y : array (d,)
+    y : array (d,) or (m, d)
+        A point, or one a row. Contiguous float64 is not copied.
     z : array (n, d)
         The subsample.
     kernel : Kernel
         With a length given as a number.
     step_size, noise : float
         nu and gamma.
+    out : ndarray of float64 (d, d) or (m, d, d), optional
+        Where the covariances go; contiguous.
+    threads : int
+        Threads to work in, without the GIL. The bits do not depend on it.
 
     Returns
     -------
-    ndarray, shape (d, d)
+    ndarray, shape (d, d) or (m, d, d)
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a shape is wrong, a number is not finite, or the kernel's length is "median".
     """
-    y = check_array("y", y, shape=np.shape(y))
-    z = check_array("z", z, shape=(np.shape(z)[:1] + y.shape))
+    shape = np.shape(y)
+    if len(shape) not in (1, 2) or shape[-1] == 0:
+        raise ValueError(f"y must have shape (d,) or (m, d), not {shape}")
+    points = check_array("y", y, shape=shape, copy=False)
+    d = shape[-1]
+    z = check_array("z", z, shape=(*np.shape(z)[:1], d), copy=False)
     kernel = as_kernel(kernel)
     step_size = check_number("step_size", step_size, least=0)
     noise = check_number("noise", noise, least=0)
+    threads = check_integer("threads", threads, least=1)
     if kernel.adapts_length:
         raise ValueError("kernel must have a length given as a number, not 'median'")
-    Q, s = kernel.compiled().moments(y, z)
-    centred = Q - np.outer(s, s) / len(z) if len(z) else Q
-    return noise**2 * np.eye(len(y)) + step_size**2 * centred
+    found = check_out(out, (*shape, d))
+    from fastkam._core.kernel_gradient import blocked
+
+    function, blocks = kernel.compiled(), blocked(z)
+    rows, R = points.reshape(-1, d), found.reshape(-1, d, d)
+
+    def work(begin: int, end: int) -> None:
+        function.covariances(rows, blocks, len(z), step_size, noise, R, begin, end)
+
+    in_pieces(work, len(rows), threads)
+    return found

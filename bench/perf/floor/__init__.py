@@ -66,7 +66,7 @@ def repeat():
 
 
 def arguments(*values):
-    """Arguments as C takes them: arrays as pointers that keep them, int as ptrdiff_t, float as double."""
+    """What C takes: arrays as pointers that keep them, int as ptrdiff_t, float as double."""
     return [
         v.ctypes.data_as(ctypes.c_void_p) if isinstance(v, np.ndarray)
         else ctypes.c_double(v) if isinstance(v, float)

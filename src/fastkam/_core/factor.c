@@ -291,5 +291,7 @@ static int cholesky(ptrdiff_t d, double *A, double *v)
 
 int FK_LEVEL(fk_rank_one)(ptrdiff_t d, double *L, double a, double s, double *v);
 void FK_LEVEL(fk_solve)(ptrdiff_t d, const double *L, double *v);
+void FK_LEVEL(fk_squares)(ptrdiff_t d, const double *L, double *V, double *out);
 
-const fk_factor FK_LEVEL(fk_factor) = {cholesky, FK_LEVEL(fk_rank_one), FK_LEVEL(fk_solve)};
+const fk_factor FK_LEVEL(fk_factor) = {cholesky, FK_LEVEL(fk_rank_one), FK_LEVEL(fk_solve),
+                                        FK_LEVEL(fk_squares)};

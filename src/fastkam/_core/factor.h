@@ -17,10 +17,14 @@ typedef int (*fk_rank_one_fn)(ptrdiff_t d, double *L, double a, double s, double
 /* v <- L^-1 v */
 typedef void (*fk_solve_fn)(ptrdiff_t d, const double *L, double *v);
 
+/* out (8,) <- |L^-1 v|^2 of the columns v of V (d, 8), which is destroyed */
+typedef void (*fk_squares_fn)(ptrdiff_t d, const double *L, double *V, double *out);
+
 typedef struct {
     fk_cholesky_fn cholesky;
     fk_rank_one_fn rank_one;
     fk_solve_fn solve_L;
+    fk_squares_fn squares;
 } fk_factor;
 
 /* the functions for this processor, or for the level named as in kernel_pass.h; NULL where it has

@@ -53,6 +53,27 @@ cdef class KernelFunction:
         lower = np.asarray(Q)
         return lower + np.tril(lower, -1).T, np.asarray(s)
 
+    def covariances(
+            self, const double[:, ::1] y, const double[:, :, ::1] blocks, Py_ssize_t n,
+            double step_size, double noise, double[:, :, ::1] out, Py_ssize_t begin,
+            Py_ssize_t end):
+        """out_i = noise^2 I + step_size^2 (Q - s s' / n) at y_i, for begin <= i < end."""
+        cdef Py_ssize_t i, j, k, d = y.shape[1]
+        cdef double[::1] s = np.zeros(d)
+        cdef double[::1] work = np.empty(fk_kernel_pass_work(d))
+        cdef double[:, ::1] Q = np.zeros((d, d))
+        cdef double r
+        with nogil:
+            for i in range(begin, end):
+                if n > 0:
+                    kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &y[i, 0], &work[0], &Q[0, 0],
+                                &s[0])
+                for j in range(d):
+                    for k in range(j, d):
+                        r = step_size**2 * (Q[j, k] - s[k] * s[j] / n) if n > 0 else 0.0
+                        out[i, j, k] = out[i, k, j] = r
+                    out[i, j, j] += noise**2
+
 
 def blocked(z):
     """The points z (n, d) in blocks (ceil(n / 8), d, 8), padded with zeros."""

@@ -17,10 +17,13 @@ cdef extern from "factor.h" nogil:
     ctypedef int (*fk_rank_one_fn)(Py_ssize_t d, double *L, double a, double s,
                                    double *v) noexcept nogil
     ctypedef void (*fk_solve_fn)(Py_ssize_t d, const double *L, double *v) noexcept nogil
+    ctypedef void (*fk_squares_fn)(Py_ssize_t d, const double *L, double *V,
+                                   double *out) noexcept nogil
     ctypedef struct fk_factor:
         fk_cholesky_fn cholesky
         fk_rank_one_fn rank_one
         fk_solve_fn solve_L
+        fk_squares_fn squares
     const fk_factor *fk_factor_for(const char *level)
 
 cdef fk_cholesky_fn cholesky            # for this processor, see factor.h

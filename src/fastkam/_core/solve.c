@@ -1,5 +1,6 @@
 /* v <- L^-1 v, compiled once for each instruction set: four columns at a time, first their own rows in
- * scalars, then the rows below in one sweep. */
+ * scalars, then the rows below in one sweep; and |L^-1 v|^2 of 8 vectors at once, in lanes, with the
+ * same bits. */
 #include "factor.h"
 #include "simd.h"
 
@@ -40,5 +41,42 @@ void FK_LEVEL(fk_solve)(ptrdiff_t d, const double *L, double *v)
     case 2: corner(2, L + j * (d + 1), d, v + j); break;
     case 3: corner(3, L + j * (d + 1), d, v + j); break;
     case 4: corner(4, L + j * (d + 1), d, v + j); break;
+    }
+}
+
+/* out (8,) <- |L^-1 v|^2 of the columns of V (d, 8), which is destroyed */
+void FK_LEVEL(fk_squares)(ptrdiff_t d, const double *L, double *V, double *out)
+{
+    for (int l = 0; l < FK_LANES; l += FK_WIDTH) {
+        double *v = V + l;
+        ptrdiff_t j = 0;
+        for (; j + 4 <= d; j += 4) {
+            const double *a = L + j * d;
+            fk_vec w[4];
+#pragma GCC unroll 4
+            for (int c = 0; c < 4; c++) {
+                w[c] = fk_load(v + 8 * (j + c));
+#pragma GCC unroll 4
+                for (int k = 0; k < c; k++) w[c] -= w[k] * a[k * d + j + c];
+                w[c] *= 1 / a[c * d + j + c];
+                fk_store(v + 8 * (j + c), w[c]);
+            }
+            for (ptrdiff_t i = j + 4; i < d; i++) {
+                fk_vec r = fk_load(v + 8 * i);
+#pragma GCC unroll 4
+                for (int c = 0; c < 4; c++) r -= w[c] * a[c * d + i];
+                fk_store(v + 8 * i, r);
+            }
+        }
+        for (; j < d; j++) {
+            const fk_vec w = fk_load(v + 8 * j) * (1 / L[j * (d + 1)]);
+            fk_store(v + 8 * j, w);
+            for (ptrdiff_t i = j + 1; i < d; i++)
+                fk_store(v + 8 * i, fk_load(v + 8 * i) - w * L[j * d + i]);
+        }
+        fk_vec s[8]; /* the order of fk_square */
+        for (int k = 0; k < 8; k++) s[k] = fk_splat(0);
+        for (j = 0; j < d; j++) s[j & 7] += fk_load(v + 8 * j) * fk_load(v + 8 * j);
+        fk_store(out + l, ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])));
     }
 }
