@@ -59,9 +59,9 @@ FK_INLINE void take_products(const int R, ptrdiff_t k, const double *P, ptrdiff_
         }
 }
 
-/* A panel's rows [first, last) of a group of R vectors that begins at row 0, of A (ld): products
- * taken, divided, written to A and to P (ldp), and taken from the residuals v. Where the panel's own
- * block is in the group, at row `top`, it is factored first. */
+/* A panel's rows 0 to last, R vectors of A (ld): products taken, divided, written to A and to P
+ * (ldp), and taken from the residuals v. Where the panel's own block is among them, at row `top`,
+ * it is factored first. */
 FK_INLINE int group(const int R, ptrdiff_t top, ptrdiff_t last, ptrdiff_t k, double *A,
                     ptrdiff_t ld, double *P, ptrdiff_t ldp, const double *q, pivots *p, double *v,
                     double *w)

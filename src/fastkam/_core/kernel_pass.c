@@ -257,7 +257,8 @@ void FK_LEVEL(fk_kernel_pass)(const fk_kernel *k, ptrdiff_t n, ptrdiff_t d, cons
     double *M = work, *w = M + 8 * chunk * dp, *sums = w + 8 * chunk, *products = sums + 8 * dp;
     memset(sums, 0, sizeof(double) * (size_t)(8 * dp));
     if (d == 2) memset(products, 0, sizeof(double) * 8 * 3);
-    if (dp > d && d != 2) memset(M + 8 * chunk * (dp - 4), 0, sizeof(double) * (size_t)(32 * chunk));
+    if (dp > d && d != 2) /* the last group has rows of padding */
+        memset(M + 8 * chunk * (dp - 4), 0, sizeof(double) * (size_t)(32 * chunk));
     for (ptrdiff_t begin = 0; begin < blocks; begin += chunk) {
         const ptrdiff_t size = blocks - begin < chunk ? blocks - begin : chunk;
         const double *zb = z + 8 * d * begin;

@@ -18,8 +18,8 @@
 enum { FK_LINEAR, FK_GAUSSIAN, FK_MATERN, FK_MATERN_HALF };
 
 /* e^u c_v u^(v-1) K_(v-1)(u) as polynomials, FK_CELLS to an octave of u; below the first octave the
- * limit at 0, with its correction a u^b. For v = 3/2, 5/2, ... (FK_MATERN_HALF) it is one polynomial
- * in u. */
+ * limit at 0, with its correction a u^b. For v = 3/2, 5/2, ... (FK_MATERN_HALF) it is one
+ * polynomial in u. */
 enum { FK_CELLS = 8, FK_FIRST_OCTAVE = -24, FK_OCTAVES = 34 };
 
 typedef struct {

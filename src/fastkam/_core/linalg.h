@@ -1,7 +1,7 @@
-/* What is done with small dense factors: L is lower triangular, column-major, d x d, leading dimension
- * d; what stands above its diagonal is neither read nor written; R is square. All loops run down
- * columns, so that they vectorise without reordering a sum: the bits do not depend on the instruction
- * set. Factors are made and used in factor.h. */
+/* What is done with small dense factors: L is lower triangular, column-major, d x d, leading
+ * dimension d; what stands above its diagonal is neither read nor written; R is square. All loops
+ * run down columns, so that they vectorise without reordering a sum: the bits do not depend on the
+ * instruction set. Factors are made and used in factor.h. */
 #ifndef FASTKAM_LINALG_H
 #define FASTKAM_LINALG_H
 
@@ -84,8 +84,8 @@ static inline int fk_all_finite(ptrdiff_t d, const double *v)
     return !found;
 }
 
-/* the mantissa of |x| in 1..2, and its exponent added; of a number that is 0, subnormal, infinite or
- * NaN, 1, and its logarithm added */
+/* the mantissa of |x| in 1..2, and its exponent added; of a number that is 0, subnormal,
+ * infinite or NaN, 1, and its logarithm added */
 static inline double fk_mantissa(double x, int64_t *exponent, double *rest)
 {
     uint64_t bits;

@@ -5,8 +5,8 @@
  *     w_j = v_j,j / L_jj,   v_j+1 = v_j - w_j L_:j,   t_j+1 = t_j + s w_j^2,
  *     L_:j <- p_j L_:j + q_j v_j+1,   p_j = sqrt(a t_j+1 / t_j),   q_j = p_j s w_j / t_j+1
  *
- * Four columns at a time: first their own rows, in scalars, of which only the products with w wait for
- * each other; then the rows below, in one sweep. */
+ * Four columns at a time: first their own rows, in scalars, of which only the products with w wait
+ * for each other; then the rows below, in one sweep. */
 #include "factor.h"
 #include "simd.h"
 

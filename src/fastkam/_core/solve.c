@@ -1,6 +1,6 @@
-/* v <- L^-1 v, compiled once for each instruction set: four columns at a time, first their own rows in
- * scalars, then the rows below in one sweep; and |L^-1 v|^2 of 8 vectors at once, in lanes, with the
- * same bits. */
+/* v <- L^-1 v, compiled once for each instruction set: four columns at a time, first their own
+ * rows in scalars, then the rows below in one sweep; and |L^-1 v|^2 of 8 vectors at once, in lanes,
+ * with the same bits. */
 #include "factor.h"
 #include "simd.h"
 
