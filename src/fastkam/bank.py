@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.nearest import NearestIndex
-from fastkam.errors import check_array
+from fastkam.errors import check_array, check_integer, check_out
 from fastkam.linalg import cholesky
+from fastkam.pieces import in_pieces
 
 
 class CholeskyBank:
@@ -70,16 +71,18 @@ class CholeskyBank:
         return f"<CholeskyBank of {len(self)} factors, d = {self.points.shape[1]}>"
 
     def lookup(
-        self, x: ArrayLike, *, out: NDArray[np.int64] | None = None
+        self, x: ArrayLike, *, out: NDArray[np.int64] | None = None, threads: int = 1
     ) -> int | NDArray[np.int64]:
         """The index of the nearest point; of equally near ones the lowest.
 
         Parameters
         ----------
         x : array (d,) or (n, d)
-            A place, or one a row.
+            A place, or one a row. Contiguous float64 is not copied.
         out : ndarray of int64 (n,), optional
-            Where the indices of many places go.
+            Where the indices of many places go; contiguous.
+        threads : int
+            Threads to work in, without the GIL. The answers do not depend on it.
 
         Returns
         -------
@@ -94,11 +97,12 @@ class CholeskyBank:
         shape = np.shape(x)
         if shape != (d,) and (len(shape) != 2 or shape[1] != d):
             raise ValueError(f"x must have shape ({d},) or (n, {d}), not {shape}")
-        x = self._in_metric(check_array("x", x, shape=shape).reshape(-1, d))
-        if out is None:
-            out = np.empty(len(x), np.int64)
-        elif not (isinstance(out, np.ndarray) and out.shape == (len(x),)
-                  and out.dtype == np.int64 and out.flags.writeable):
-            raise TypeError(f"out must be a writable int64 array of shape ({len(x)},), not {out!r}")
-        self._index.find_all(x, out)
-        return int(out[0]) if len(shape) == 1 else out
+        threads = check_integer("threads", threads, least=1)
+        rows = self._in_metric(check_array("x", x, shape=shape, copy=False).reshape(-1, d))
+        found = check_out(out, (len(rows),), np.int64)
+
+        def work(begin: int, end: int) -> None:
+            self._index.find_all(rows[begin:end], found[begin:end])
+
+        in_pieces(work, len(rows), threads)
+        return int(found[0]) if len(shape) == 1 else found

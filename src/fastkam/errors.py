@@ -100,26 +100,42 @@ def check_number(
     return number
 
 
-def real_array(name: str, value: Any) -> NDArray[np.float64]:
-    """`value` as a new float array; a text is no number, and no imaginary part is dropped."""
+def real_array(name: str, value: Any, *, copy: bool = True) -> NDArray[np.float64]:
+    """`value` as a float array, new where `copy` is true, else only if it must be, and contiguous.
+
+    A text is no number, and no imaginary part is dropped.
+    """
     try:
         array = np.asarray(value)
         if array.dtype.kind in "fiubO" and not isinstance(value, (str, bytes)):
-            return array.astype(float)
+            return array.astype(float) if copy else np.asarray(array, dtype=float, order="C")
     except (TypeError, ValueError):
         pass
     raise TypeError(f"{name} must be an array of numbers, not {value!r}")
 
 
-def check_array(name: str, value: Any, *, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def check_array(
+    name: str, value: Any, *, shape: tuple[int, ...], copy: bool = True
+) -> NDArray[np.float64]:
     """`value` as a finite float array of that shape; otherwise an error that names the argument."""
-    array = real_array(name, value)
+    array = real_array(name, value, copy=copy)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, not {array.shape}")
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite, not {array[where]} at index {where}")
     return array
+
+
+def check_out(out: Any, shape: tuple[int, ...], dtype: type = np.float64) -> NDArray[Any]:
+    """A contiguous array for results: `out` where it is given and is one, else a new one."""
+    if out is None:
+        return np.empty(shape, dtype)
+    if (isinstance(out, np.ndarray) and out.shape == shape and out.dtype == dtype
+            and out.flags.writeable and out.flags.c_contiguous):
+        return out
+    raise TypeError(f"out must be a writable, contiguous {np.dtype(dtype)} array of shape {shape}, "
+                    f"not {out!r}")
 
 
 def check_covariance(name: str, value: Any, d: int) -> NDArray[Any]:

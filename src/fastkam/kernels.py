@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import factorial, gamma, pi, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.errors import check_array, check_number
+from fastkam.errors import check_array, check_integer, check_number, check_out
+from fastkam.pieces import in_pieces
 
 if TYPE_CHECKING:
     from fastkam._core.kernel_gradient import KernelFunction
@@ -108,8 +110,10 @@ class Matern(Kernel):
     def compiled(self) -> KernelFunction:
         from fastkam._core.kernel_gradient import KernelFunction
 
-        table = matern_table(float(self.order))
-        return KernelFunction("matern", self.first_length, self.order, *table)
+        v = float(self.order)
+        if v - 0.5 in range(1, 10):
+            return KernelFunction("matern half", self.first_length, v, matern_polynomial(v))
+        return KernelFunction("matern", self.first_length, v, *matern_table(v))
 
     def matrix(self, z: NDArray[np.float64], length: float) -> NDArray[np.float64]:
         from scipy.special import gammaln, kv
@@ -123,6 +127,19 @@ class Matern(Kernel):
 def distances(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """|z_i - z_j|, (n, n)."""
     return np.sqrt(((z[:, None] - z) ** 2).sum(axis=2))
+
+
+def matern_polynomial(v: float) -> NDArray[np.float64]:
+    """The coefficients (1, k + 1) of ``e^u c_v u^m K_m(u)``, m = v - 1 = k + 1/2, in u.
+
+    They are c_v sqrt(pi / 2) (2k - i)! / (i! (k - i)!) 2^(i - k), i = 0 .. k.
+    """
+    k = round(v - 1.5)
+    c = 2 ** (1 - v) / gamma(v) * sqrt(pi / 2)
+    return np.array([[
+        c * factorial(2 * k - i) / (factorial(i) * factorial(k - i)) * 2.0 ** (i - k)
+        for i in range(k + 1)
+    ]])
 
 
 @lru_cache
@@ -172,6 +189,8 @@ def proposal_covariance(
     *,
     step_size: float = 1.0,
     noise: float = 0.2,
+    out: NDArray[np.float64] | None = None,
+    threads: int = 1,
 ) -> NDArray[np.float64]:
     """The covariance of KAM's proposal at a point, R = noise^2 I + step_size^2 M H M'.
 
@@ -180,25 +199,48 @@ def proposal_covariance(
 
     Parameters
     ----------
-    y : array (d,)
+    y : array (d,) or (m, d)
+        A point, or one a row. Contiguous float64 is not copied.
     z : array (n, d)
         The subsample.
     kernel : Kernel
         With a length given as a number.
     step_size, noise : float
         nu and gamma.
+    out : ndarray of float64 (d, d) or (m, d, d), optional
+        Where the covariances go; contiguous.
+    threads : int
+        Threads to work in, without the GIL. The bits do not depend on it.
 
     Returns
     -------
-    ndarray, shape (d, d)
+    ndarray, shape (d, d) or (m, d, d)
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a shape is wrong, a number is not finite, or the kernel's length is "median".
     """
-    y = check_array("y", y, shape=np.shape(y))
-    z = check_array("z", z, shape=(np.shape(z)[:1] + y.shape))
+    shape = np.shape(y)
+    if len(shape) not in (1, 2) or shape[-1] == 0:
+        raise ValueError(f"y must have shape (d,) or (m, d), not {shape}")
+    points = check_array("y", y, shape=shape, copy=False)
+    d = shape[-1]
+    z = check_array("z", z, shape=(*np.shape(z)[:1], d), copy=False)
     kernel = as_kernel(kernel)
     step_size = check_number("step_size", step_size, least=0)
     noise = check_number("noise", noise, least=0)
+    threads = check_integer("threads", threads, least=1)
     if kernel.adapts_length:
         raise ValueError("kernel must have a length given as a number, not 'median'")
-    Q, s = kernel.compiled().moments(y, z)
-    centred = Q - np.outer(s, s) / len(z) if len(z) else Q
-    return noise**2 * np.eye(len(y)) + step_size**2 * centred
+    found = check_out(out, (*shape, d))
+    from fastkam._core.kernel_gradient import blocked
+
+    function, blocks = kernel.compiled(), blocked(z)
+    rows, R = points.reshape(-1, d), found.reshape(-1, d, d)
+
+    def work(begin: int, end: int) -> None:
+        function.covariances(rows, blocks, len(z), step_size, noise, R, begin, end)
+
+    in_pieces(work, len(rows), threads)
+    return found

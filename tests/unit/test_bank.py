@@ -124,7 +124,7 @@ def test_what_is_refused(change, error, message):
 @pytest.mark.parametrize(("x", "out", "error", "message"), [
     ([0.0], None, ValueError, r"x must have shape \(2,\) or \(n, 2\), not \(1,\)"),
     ([0.0, np.inf], None, ValueError, "x must be finite, not inf"),
-    ([[0.0, 0.0]], np.empty(1), TypeError, "out must be a writable int64 array of shape"),
+    ([[0.0, 0.0]], np.empty(1), TypeError, "out must be a writable, contiguous int64 array of sh"),
 ])
 def test_places_that_are_refused(x, out, error, message):
     with pytest.raises(error, match=message):

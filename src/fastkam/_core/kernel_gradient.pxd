@@ -4,6 +4,7 @@ cdef extern from "kernel_pass.h" nogil:
         FK_LINEAR
         FK_GAUSSIAN
         FK_MATERN
+        FK_MATERN_HALF
         FK_CELLS
         FK_FIRST_OCTAVE
         FK_OCTAVES

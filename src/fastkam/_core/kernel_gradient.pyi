@@ -20,5 +20,16 @@ class KernelFunction:
     def moments(
         self, y: ArrayLike, z: ArrayLike
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def covariances(
+        self,
+        y: NDArray[np.float64],
+        blocks: NDArray[np.float64],
+        n: int,
+        step_size: float,
+        noise: float,
+        out: NDArray[np.float64],
+        begin: int,
+        end: int,
+    ) -> None: ...
 
 def blocked(z: ArrayLike) -> NDArray[np.float64]: ...

@@ -1,21 +1,14 @@
 """The kernels of KAM, the fused kernel-gradient pass, and the covariance that comes of it."""
-import os
-
 from fastkam._core.linalg cimport cholesky
+
+from fastkam._core.linalg import named_level
 
 import numpy as np
 
 LANES = 8
 CELLS, FIRST_OCTAVE, OCTAVES = FK_CELLS, FK_FIRST_OCTAVE, FK_OCTAVES
 
-cdef fk_kernel_pass_fn pass_for(level):
-    cdef bytes name = b"" if level is None else level.encode()
-    cdef fk_kernel_pass_fn found = fk_kernel_pass_for(name)
-    if found == NULL:
-        raise ValueError(f"FASTKAM_LEVEL={level!r} is not an instruction set of this processor")
-    return found
-
-kernel_pass = pass_for(os.environ.get("FASTKAM_LEVEL"))     # "base", "avx2", "avx512"
+kernel_pass = fk_kernel_pass_for(<bytes>named_level())
 
 
 cdef Py_ssize_t pass_work(Py_ssize_t d) noexcept nogil:
@@ -29,7 +22,7 @@ cdef class KernelFunction:
     Parameters
     ----------
     kind : str
-        "linear", "gaussian" or "matern".
+        "linear", "gaussian", "matern" or "matern half" (v = 3/2, 5/2, ...).
     length, order : float
         l, and v for Matern.
     table, origin, a, b :
@@ -37,7 +30,8 @@ cdef class KernelFunction:
     """
 
     def __init__(self, kind, length=1.0, order=1.0, table=None, origin=0.0, a=0.0, b=0.0):
-        self.k.kind = {"linear": FK_LINEAR, "gaussian": FK_GAUSSIAN, "matern": FK_MATERN}[kind]
+        self.k.kind = {"linear": FK_LINEAR, "gaussian": FK_GAUSSIAN, "matern": FK_MATERN,
+                       "matern half": FK_MATERN_HALF}[kind]
         self.k.length, self.k.order = length, order
         self.k.origin, self.k.a, self.k.b = origin, a, b
         if table is not None:
@@ -58,6 +52,27 @@ cdef class KernelFunction:
             kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &point[0], &work[0], &Q[0, 0], &s[0])
         lower = np.asarray(Q)
         return lower + np.tril(lower, -1).T, np.asarray(s)
+
+    def covariances(
+            self, const double[:, ::1] y, const double[:, :, ::1] blocks, Py_ssize_t n,
+            double step_size, double noise, double[:, :, ::1] out, Py_ssize_t begin,
+            Py_ssize_t end):
+        """out_i = noise^2 I + step_size^2 (Q - s s' / n) at y_i, for begin <= i < end."""
+        cdef Py_ssize_t i, j, k, d = y.shape[1]
+        cdef double[::1] s = np.zeros(d)
+        cdef double[::1] work = np.empty(fk_kernel_pass_work(d))
+        cdef double[:, ::1] Q = np.zeros((d, d))
+        cdef double r
+        with nogil:
+            for i in range(begin, end):
+                if n > 0:
+                    kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &y[i, 0], &work[0], &Q[0, 0],
+                                &s[0])
+                for j in range(d):
+                    for k in range(j, d):
+                        r = step_size**2 * (Q[j, k] - s[k] * s[j] / n) if n > 0 else 0.0
+                        out[i, j, k] = out[i, k, j] = r
+                    out[i, j, j] += noise**2
 
 
 def blocked(z):
@@ -80,7 +95,7 @@ cdef int proposal_factor(
         for i in range(j, d):
             L[i + j * d] = c * (Q[i + j * d] - s[i] * s[j] / n) if n > 0 else 0.0
         L[j + j * d] += gamma * gamma
-    return cholesky(d, L)
+    return cholesky(d, L, NULL)
 
 
 cdef void gradients(

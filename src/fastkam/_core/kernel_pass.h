@@ -15,10 +15,11 @@
 
 #include <stddef.h>
 
-enum { FK_LINEAR, FK_GAUSSIAN, FK_MATERN };
+enum { FK_LINEAR, FK_GAUSSIAN, FK_MATERN, FK_MATERN_HALF };
 
 /* e^u c_v u^(v-1) K_(v-1)(u) as polynomials, FK_CELLS to an octave of u; below the first octave the
- * limit at 0, with its correction a u^b */
+ * limit at 0, with its correction a u^b. For v = 3/2, 5/2, ... (FK_MATERN_HALF) it is one
+ * polynomial in u. */
 enum { FK_CELLS = 8, FK_FIRST_OCTAVE = -24, FK_OCTAVES = 34 };
 
 typedef struct {
@@ -26,12 +27,12 @@ typedef struct {
     double length;       /* l */
     double order;        /* v */
     int degree;
-    const double *table; /* (FK_OCTAVES FK_CELLS, degree + 1) */
+    const double *table; /* (FK_OCTAVES FK_CELLS or 1, degree + 1) */
     double origin;       /* the limit at u = 0 */
     double a, b;         /* near 0: origin (1 - a u^b) */
 } fk_kernel;
 
-/* z: ceil(n / 8) blocks of (d, 8); y (d,); work: fk_kernel_pass_work(d) doubles.
+/* n >= 1; z: ceil(n / 8) blocks of (d, 8); y (d,); work: fk_kernel_pass_work(d) doubles.
  * Out: Q (d, d) column-major, its lower triangle; s (d,). */
 typedef void (*fk_kernel_pass_fn)(const fk_kernel *k, ptrdiff_t n, ptrdiff_t d, const double *z,
                                   const double *y, double *work, double *Q, double *s);

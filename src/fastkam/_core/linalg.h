@@ -1,11 +1,13 @@
-/* Small dense factors: L is lower triangular, column-major, d x d, leading dimension d; what
- * stands above its diagonal is neither read nor written; R is square. All loops run down columns, so that they
- * vectorise without reordering a sum: the bits do not depend on the instruction set. */
+/* What is done with small dense factors: L is lower triangular, column-major, d x d, leading
+ * dimension d; what stands above its diagonal is neither read nor written; R is square. All loops
+ * run down columns, so that they vectorise without reordering a sum: the bits do not depend on the
+ * instruction set. Factors are made and used in factor.h. */
 #ifndef FASTKAM_LINALG_H
 #define FASTKAM_LINALG_H
 
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 /* y <- x; a point of few dimensions is copied without a call */
@@ -74,17 +76,6 @@ static inline void fk_times_Rt(ptrdiff_t d, double a, const double *restrict R,
     for (ptrdiff_t j = 0; j < d; j++) u[j] = a * fk_dot(d, R + j * d, g);
 }
 
-/* v <- L^-1 v */
-static inline void fk_solve_L(ptrdiff_t d, const double *restrict L, double *restrict v)
-{
-    for (ptrdiff_t j = 0; j < d; j++) {
-        const double *restrict l = L + j * d;
-        const double w = v[j] / l[j];
-        v[j] = w;
-        for (ptrdiff_t i = j + 1; i < d; i++) v[i] -= w * l[i];
-    }
-}
-
 /* whether no element is infinite or NaN: v - v is 0 or NaN */
 static inline int fk_all_finite(ptrdiff_t d, const double *v)
 {
@@ -93,75 +84,39 @@ static inline int fk_all_finite(ptrdiff_t d, const double *v)
     return !found;
 }
 
-/* sum_j log |L_jj| */
+/* the mantissa of |x| in 1..2, and its exponent added; of a number that is 0, subnormal,
+ * infinite or NaN, 1, and its logarithm added */
+static inline double fk_mantissa(double x, int64_t *exponent, double *rest)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const int64_t e = (int64_t)(bits >> 52 & 0x7ff);
+    if (e == 0 || e == 0x7ff) {
+        *rest += log(fabs(x));
+        return 1;
+    }
+    *exponent += e - 1023;
+    bits = (bits & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1023) << 52;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* sum_j log |L_jj|: one logarithm for 512 pivots, the product of whose mantissas is finite */
 static inline double fk_log_det_L(ptrdiff_t d, const double *L)
 {
-    /* one logarithm of a product of up to 8 pivots; singly where one of them leaves 1e-38..1e38, so
-     * that no product overflows or is rounded as a subnormal number */
     double s = 0;
+    int64_t e = 0;
     for (ptrdiff_t j = 0; j < d;) {
-        const ptrdiff_t stop = j + 8 < d ? j + 8 : d;
-        double p = 1;
-        int moderate = 1;
-        for (ptrdiff_t i = j; i < stop; i++) {
-            const double pivot = fabs(L[i * (d + 1)]);
-            p *= pivot;
-            moderate &= pivot > 1e-38 && pivot < 1e38;
+        const ptrdiff_t stop = d - j < 512 ? d : j + 512;
+        double p = 1, q = 1;
+        for (; j + 2 <= stop; j += 2) {
+            p *= fk_mantissa(L[j * (d + 1)], &e, &s);
+            q *= fk_mantissa(L[(j + 1) * (d + 1)], &e, &s);
         }
-        if (moderate)
-            s += log(p);
-        else
-            for (ptrdiff_t i = j; i < stop; i++) s += log(fabs(L[i * (d + 1)]));
-        j = stop;
+        if (j < stop) p *= fk_mantissa(L[j * (d + 1)], &e, &s), j++;
+        s += log(p * q);
     }
-    return s;
-}
-
-/* A <- L with L L' = A, from the lower triangle of A; 0, or 1 where A is not positive definite
- * (a NaN pivot counts as not positive) */
-static inline int fk_cholesky(ptrdiff_t d, double *restrict A)
-{
-    for (ptrdiff_t j = 0; j < d; j++) {
-        double *restrict a = A + j * d;
-        if (!(a[j] > 0) || !(a[j] < HUGE_VAL)) return 1;
-        const double r = sqrt(a[j]), inverse = 1 / r;
-        a[j] = r;
-        for (ptrdiff_t i = j + 1; i < d; i++) a[i] *= inverse;
-        for (ptrdiff_t k = j + 1; k < d; k++) {
-            double *restrict b = A + k * d;
-            const double s = a[k];
-            for (ptrdiff_t i = k; i < d; i++) b[i] -= s * a[i];
-        }
-    }
-    return 0;
-}
-
-/* L L' <- a L L' + s v v' in one pass from left to right. With v_0 = v, t_0 = a and
-
-       w_j = v_j,j / L_jj,   v_j+1 = v_j - w_j L_:j,   t_j+1 = t_j + s w_j^2,
-       L_:j <- sqrt(a t_j+1 / t_j) L_:j + sqrt(a / (t_j t_j+1)) s w_j v_j+1
-
- * s may be negative (a downdate). v is destroyed. Answers 0, or 1 where the result would not be
- * positive definite; L is then unusable from the column at fault on. */
-static inline int fk_rank_one(ptrdiff_t d, double *restrict L, double a, double s,
-                              double *restrict v)
-{
-    double t = a;
-    for (ptrdiff_t j = 0; j < d; j++) {
-        double *restrict l = L + j * d;
-        const double w = v[j] / l[j];
-        const double t1 = t + s * w * w;
-        if (!(t1 > 0) || !(t1 < HUGE_VAL)) return 1;
-        const double p = sqrt(a * t1 / t), q = sqrt(a / (t * t1)) * s * w;
-        l[j] *= p;
-        for (ptrdiff_t i = j + 1; i < d; i++) {
-            const double r = v[i] - w * l[i];
-            l[i] = p * l[i] + q * r;
-            v[i] = r;
-        }
-        t = t1;
-    }
-    return 0;
+    return s + (double)e * 0.6931471805599453;
 }
 
 #endif

@@ -7,10 +7,25 @@ cdef extern from "linalg.h" nogil:
     void add_Rz "fk_add_Rz" (Py_ssize_t d, double a, const double *R, const double *z, double *y)
     void times_Rt "fk_times_Rt" (Py_ssize_t d, double a, const double *R, const double *g,
                                  double *u)
-    void solve_L "fk_solve_L" (Py_ssize_t d, const double *L, double *v)
     double dot "fk_dot" (Py_ssize_t d, const double *v, const double *w)
     double square "fk_square" (Py_ssize_t d, const double *v)
     double log_det_L "fk_log_det_L" (Py_ssize_t d, const double *L)
-    int cholesky "fk_cholesky" (Py_ssize_t d, double *A)
-    int rank_one "fk_rank_one" (Py_ssize_t d, double *L, double a, double s, double *v)
     bint all_finite "fk_all_finite" (Py_ssize_t d, const double *v)
+
+cdef extern from "factor.h" nogil:
+    ctypedef int (*fk_cholesky_fn)(Py_ssize_t d, double *A, double *v) noexcept nogil
+    ctypedef int (*fk_rank_one_fn)(Py_ssize_t d, double *L, double a, double s,
+                                   double *v) noexcept nogil
+    ctypedef void (*fk_solve_fn)(Py_ssize_t d, const double *L, double *v) noexcept nogil
+    ctypedef void (*fk_squares_fn)(Py_ssize_t d, const double *L, double *V,
+                                   double *out) noexcept nogil
+    ctypedef struct fk_factor:
+        fk_cholesky_fn cholesky
+        fk_rank_one_fn rank_one
+        fk_solve_fn solve_L
+        fk_squares_fn squares
+    const fk_factor *fk_factor_for(const char *level)
+
+cdef fk_cholesky_fn cholesky            # for this processor, see factor.h
+cdef fk_rank_one_fn rank_one
+cdef fk_solve_fn solve_L

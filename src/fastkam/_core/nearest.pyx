@@ -50,8 +50,13 @@ cdef class NearestIndex:
         return bool(self.c.is_tree)
 
     def find_all(self, const double[:, ::1] x, int64_t[::1] out):
-        """Fill `out` (n,) with the indices of the points nearest to each of `x` (n, d)."""
+        """Fill `out` (n,) with the indices of the points nearest to each of `x` (n, d).
+
+        It has its own work memory, so that several threads may call it.
+        """
         cdef Py_ssize_t i
+        cdef float[::1] work = np.empty(0 if self.c.is_tree else self.work.shape[0], np.float32)
         with nogil:
             for i in range(x.shape[0]):
-                out[i] = self.find(&x[i, 0])
+                out[i] = fk_nearest_find(&self.c, &x[i, 0],
+                                         NULL if self.c.is_tree else &work[0])

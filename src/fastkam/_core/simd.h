@@ -10,8 +10,10 @@
 #include <stdint.h>
 
 #define FK_LANES 8
+#define FK_INLINE static inline __attribute__((always_inline))
 
 #if defined(__AVX512F__)
+#include <immintrin.h>
 #define FK_WIDTH 8
 #elif defined(__AVX__)
 #define FK_WIDTH 4
@@ -32,6 +34,29 @@ static inline fk_vec fk_load(const double *p) { return *(const fk_vec *)p; }
 
 static inline void fk_store(double *p, fk_vec v) { *(fk_vec *)p = v; }
 
+/* the first n lanes of p, 0 elsewhere; n < FK_WIDTH */
+static inline fk_vec fk_load_n(const double *p, ptrdiff_t n)
+{
+#if FK_WIDTH == 8
+    return (fk_vec)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p);
+#else
+    fk_vec v = {0};
+    for (ptrdiff_t l = 0; l < n; l++) v[l] = p[l];
+    return v;
+#endif
+}
+
+/* lanes begin to end of v to their places in p */
+static inline void fk_store_between(double *p, fk_vec v, ptrdiff_t begin, ptrdiff_t end)
+{
+#if FK_WIDTH == 8
+    _mm512_mask_storeu_pd(p, (__mmask8)((1u << end) - (1u << (begin < end ? begin : end))),
+                          (__m512d)v);
+#else
+    for (ptrdiff_t l = begin; l < end; l++) p[l] = v[l];
+#endif
+}
+
 /* mask ? a : 0, from an all-ones or all-zeros mask a lane */
 static inline fk_vec fk_where(fk_ivec mask, fk_vec a) { return (fk_vec)(mask & (fk_ivec)a); }
 
@@ -41,28 +66,33 @@ static inline double fk_sum_lanes(const double *p)
     return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
 }
 
+/* the same of two times 8 lanes; out of 2 */
+static inline void fk_sum_two(const double *p, const double *q, double *out)
+{
+    typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
+    const pair *a = (const pair *)p, *b = (const pair *)q;
+    const pair x = (a[0] + a[2]) + (a[1] + a[3]), y = (b[0] + b[2]) + (b[1] + b[3]);
+    *(pair *)out = (pair){x[0], y[0]} + (pair){x[1], y[1]};
+}
+
 /* exp(x) for x <= 0, below 1 ulp; 0 below -708. x = k log 2 + r, |r| <= log(2) / 2; a polynomial
  * of degree 11 in r (Chebyshev interpolation, 1.6e-17); 2^k is added to the exponent's bits. */
 static inline fk_vec fk_exp(fk_vec x)
 {
-    const fk_ivec tiny = x < fk_splat(-708.0);
-    x = (fk_vec)((tiny & (fk_ivec)fk_splat(-708.0)) | (~tiny & (fk_ivec)x));
+    const fk_ivec tiny = x < fk_splat(-708.0); /* whatever comes of these is replaced at the end */
     const fk_vec shift = fk_splat(6755399441055744.0); /* 1.5 2^52: rounds to an integer */
     fk_vec k = x * 1.4426950408889634074 + shift;
     const fk_ivec bits = (fk_ivec)k;
     k -= shift;
     const fk_vec r = (x - k * 0x1.62e42fefa3800p-1) - k * 0x1.ef35793c76730p-45;
-    fk_vec p = r * 2.5110049204818658e-08 + 2.763265472252779e-07;
-    p = p * r + 2.755724088722987e-06;
-    p = p * r + 2.4801485441561313e-05;
-    p = p * r + 0.00019841269890076403;
-    p = p * r + 0.0013888888952352863;
-    p = p * r + 0.008333333333319589;
-    p = p * r + 0.04166666666648795;
-    p = p * r + 0.1666666666666668;
-    p = p * r + 0.5000000000000019;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
+    /* in pairs: a chain of half the length */
+    const fk_vec r2 = r * r, r4 = r2 * r2;
+    const fk_vec a = (r * 0.1666666666666668 + 0.5000000000000019)
+                     + (r * 0.008333333333319589 + 0.04166666666648795) * r2;
+    const fk_vec b = (r * 0.00019841269890076403 + 0.0013888888952352863)
+                     + (r * 2.755724088722987e-06 + 2.4801485441561313e-05) * r2;
+    const fk_vec c = r * 2.5110049204818658e-08 + 2.763265472252779e-07;
+    const fk_vec p = (r + r2 * (a + r4 * (b + r4 * c))) + 1.0;
     return fk_where(~tiny, (fk_vec)((fk_ivec)p + (bits << 52)));
 }
 

@@ -1,0 +1,64 @@
+"""Many densities, covariances and look-ups in one call from Python, beside scipy's ways.
+
+`pytest bench/perf/test_batches.py -q` prints nanoseconds of one of N, from Python, one thread.
+"""
+
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+from scipy.stats import multivariate_normal
+from threadpoolctl import threadpool_limits
+
+import fastkam as fk
+from bench.perf.measure import calls, elapsed
+from bench.perf.test_overhead import report  # noqa: F401
+
+N = 2000
+
+
+def nanoseconds(*functions, rounds=11):
+    """Of one of N, medians of alternating rounds."""
+    runs = [lambda times, f=f: [f() for _ in range(times)] for f in functions]
+    times = [calls(run) for run in runs]
+    return 1e9 / N * np.median(
+        [[elapsed(run, n) for run, n in zip(runs, times, strict=True)] for _ in range(rounds)],
+        axis=0)
+
+
+@pytest.mark.parametrize("d", [2, 8, 32, 128])
+def test_one_covariance(d, report):  # noqa: F811
+    rng = np.random.default_rng(1)
+    A, mean, x = rng.standard_normal((d, 2 * d)), np.zeros(d), rng.standard_normal((N, d))
+    cov, out = A @ A.T, np.empty(N)
+    law = multivariate_normal(mean, cov)
+    with threadpool_limits(1, user_api="blas"):
+        ours, theirs = nanoseconds(lambda: fk.linalg.mvn_logpdf(x, mean, cov, out=out),
+                                   lambda: law.logpdf(x))
+    report(f"d {d}: mvn_logpdf {ours:.1f}, multivariate_normal {theirs:.1f}: {theirs / ours:.1f} x")
+
+
+@pytest.mark.parametrize("d", [2, 8, 32])
+def test_a_covariance_each(d, report):  # noqa: F811
+    rng = np.random.default_rng(1)
+    A, mean, x = rng.standard_normal((N, d, 2 * d)), np.zeros(d), rng.standard_normal((N, d))
+    cov, out = A @ A.swapaxes(1, 2), np.empty(N)
+
+    def in_numpy():
+        L = np.linalg.cholesky(cov)
+        u = np.linalg.solve(L, (x - mean)[..., None])[..., 0]
+        logs = np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1)
+        return -0.5 * (d * np.log(2 * np.pi) + (u * u).sum(axis=1)) - logs
+
+    with threadpool_limits(1, user_api="blas"):
+        ours, theirs = nanoseconds(lambda: fk.linalg.mvn_logpdf(x, mean, cov, out=out), in_numpy)
+    report(f"d {d}: a covariance each {ours:.0f}, numpy {theirs:.0f}: {theirs / ours:.1f} x")
+
+
+@pytest.mark.parametrize(("s", "d"), [(2500, 2), (2500, 8), (2500, 42)])
+def test_look_up(s, d, report):  # noqa: F811
+    rng = np.random.default_rng(1)
+    points, x, out = rng.standard_normal((s, d)), rng.standard_normal((N, d)), np.empty(N, np.int64)
+    bank = fk.CholeskyBank(points, np.broadcast_to(np.eye(d), (s, d, d)))
+    tree = cKDTree(points)
+    ours, theirs = nanoseconds(lambda: bank.lookup(x, out=out), lambda: tree.query(x))
+    report(f"s {s}, d {d}: lookup {ours:.0f}, cKDTree.query {theirs:.0f}: {theirs / ours:.1f} x")

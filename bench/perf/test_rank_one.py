@@ -1,0 +1,69 @@
+"""The update of a Cholesky factor, beside its floor, LAPACK and numpy.
+
+`pytest bench/perf/test_rank_one.py -q` prints nanoseconds of one: updates by v v' / 2 and downdates
+by the same follow each other, so that the factor stays what it is.
+"""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from bench.perf import floor
+from bench.perf.measure import Case, repeated, same
+from bench.perf.test_overhead import report  # noqa: F401
+
+TITLE = "Rank-one update and downdate of a factor"
+SIZES = [2, 8, 32, 128, 512]
+
+
+def case(d):
+    rng = np.random.default_rng(d)
+    a, s, v, w = 1.0, 0.5, rng.standard_normal(d), np.empty(d + 8)
+    u = np.zeros(d + 8)
+    u[:d] = v
+    L, ld = np.zeros((d, d)), d + (d > 2) * (10 - d % 2)
+    padded, A = np.zeros(d * ld + 16), np.eye(d)
+    work, kept = np.empty((d, d)), [L]
+
+    rank_one = floor.chosen("fastkam._core.linalg", "rank_one")
+
+    def start():
+        """Both sides begin at the identity, the floor in columns of ld numbers."""
+        L[...] = np.eye(d)
+        padded[:] = 0
+        padded[:d * ld:ld + 1] = 1
+
+    def ours(times):
+        kept[0] = L
+        floor.repeat().repeat_update(*floor.arguments(times, d, L, a, s, v, w), rank_one)
+
+    def bare(times):
+        kept[0] = padded[:d * ld].reshape(d, ld)[:, :d]
+        floor.kernels().floor_update(*floor.arguments(times, d, ld, padded, a, s, u, w))
+
+    lapack = floor.arguments(d, A, work, s, v)
+    lapack += [floor.function("scipy.linalg.cython_lapack", "dpotrf"),
+               floor.function("scipy.linalg.cython_blas", "dsyr")]
+    start()
+    return Case(f"d {d}", ours, bare,
+                lambda times: floor.repeat().lapack_update(*floor.arguments(times), *lapack),
+                repeated(lambda: np.linalg.cholesky(a * A + s * np.outer(v, v))),
+                lambda: np.tril(kept[0].T))
+
+
+def cases():
+    for d in SIZES:
+        yield case(d)
+
+
+@pytest.mark.parametrize("d", SIZES)
+def test_the_floor_does_the_same_work(d):
+    same(case(d), rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("d", SIZES)
+def test_update(d, report, benchmark):  # noqa: F811
+    measured = case(d)
+    with threadpool_limits(1, user_api="blas"):
+        report(" | ".join(measured.row()))
+        benchmark(measured.fastkam, 10)
