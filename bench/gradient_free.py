@@ -5,11 +5,12 @@
 Four chains from N(0, I), as many steps of warm-up as draws, default parameters; "auto" is what
 `sampler="auto"` takes where there is no gradient. A run is doubled, from 1000 draws, until bulk and
 tail ESS of every coordinate are 400, R-hat at most 1.02, and the mean, where it is known, within 5
-standard errors; as long as it has 512 000 draws a chain and 30 CPU seconds at most. The median of
+standard errors; to 512 000 draws a chain, or the first run that takes 4 CPU seconds. The median of
 three seeds.
 """
 
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,7 @@ def effort(target, sampler, seed, longest):
         seconds = time.process_time() - begun
         if is_enough(target, result):
             return result.evaluations, seconds
-        if seconds > 15:
+        if seconds > 4:
             break
     return np.inf, np.inf
 
@@ -82,6 +83,7 @@ def main():
     chosen = options(__file__, __doc__, quick="one seed, at most 2^5 times as long")
     seeds, longest = ([1], 5) if chosen.quick else ([1, 2, 3], LONGEST)
     samplers = contenders()
+    warnings.simplefilter("ignore", fk.SamplingWarning)     # of chains that hardly move
     rows, all_efforts = [], {name: [] for name in samplers}
     for label, make in TARGETS.items():
         target, row = make(), [label]
@@ -102,7 +104,7 @@ def main():
     text = heading("Samplers without a gradient", "python -m bench.gradient_free", chosen) + (
         "\nThousands of evaluations (four chains, warm-up among them) and CPU milliseconds until "
         f"bulk and tail ESS of every coordinate are 400; median of {len(seeds)} seeds; - where "
-        f"{2 ** longest}000 draws were not enough.\n\n") + table(["", *samplers], rows)
+        f"{2 ** longest}000 draws, or 4 CPU seconds, were not enough.\n\n") + table(["", *samplers], rows)
     write(Path(__file__).parent / chosen.folder.name / "gradient_free.md", text)
 
 

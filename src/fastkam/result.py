@@ -101,8 +101,8 @@ class Result:
 
     @property
     def acceptance(self) -> NDArray[np.float64]:
-        """Mean acceptance probability over the draws, (chains,)."""
-        return self.stats["acceptance_rate"].mean(axis=1)
+        """Mean acceptance probability over the draws, (chains,); NaN where it was not kept."""
+        return self.trace.acceptance
 
     @property
     def rejected(self) -> dict[str, NDArray[np.int64]]:

@@ -265,7 +265,7 @@ def warn_of_stuck_chains(result):
 
 def warn_of_divergences(result):
     """Say so where trajectories diverged: the draws may leave out a part of the target."""
-    n = int(result.stats.get("diverging", np.zeros(1)).sum())
+    n = result.trace.n_diverging
     if n and result.trace.rows >= 100:
         warnings.warn(
             f"{n} of {result.trace.counts.sum()} trajectories diverged: the draws may leave out "

@@ -108,6 +108,7 @@ def sample(
     dims: Mapping[str, int | tuple[int, ...]] | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
     keep_warmup: bool = True,
+    keep_stats: bool = True,
     stop: StopRule | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_interval: float = 60.0,
@@ -162,6 +163,9 @@ def sample(
         bar where standard error is a terminal or in a notebook.
     keep_warmup : bool
         Whether the warm-up's states are kept (in ``result.warmup``).
+    keep_stats : bool
+        Whether statistics are kept with each draw (in ``result.stats``): 17 bytes a draw, and 8 for
+        each of the sampler's own.
     stop : StopRule, optional
         Stop before `draws` where this is met: see `fastkam.stop`.
     checkpoint : path, optional
@@ -227,7 +231,7 @@ def sample(
     if check_gradient and "logp_grad" in chosen.NEEDS:
         check_start(target, points[0])
     threads = number_of_threads(threads, target)
-    stat_names = chosen.stat_names
+    stat_names = chosen.stat_names if check_flag("keep_stats", keep_stats) else None
     empty = Result(
         sampler=chosen,
         schedule=plan,

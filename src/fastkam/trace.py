@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 # of the statistics that are no floating-point numbers
 TYPES = {"diverging": np.bool_, "tree_depth": np.int64, "n_steps": np.int64}
+BLOCK = 65_536  # rows that are looked at together
 COLUMNS = ("x", "logp", "log_ratio", "accepted", "extra")
 
 
@@ -23,20 +24,22 @@ class Trace:
         Log density, and logarithm of the acceptance ratio of the step that led there.
     accepted : ndarray of int8, shape (chains, rows)
     extra : ndarray, shape (chains, rows, n_stats)
-        What the sampler declares, one column a name of `stat_names`.
+        What the sampler declares, one column a name of `stat_names`. Where that is None, no
+        statistics are kept: there are no rows but of x.
     counts : ndarray of int64, shape (chains,)
         Rows that are filled, a chain.
     """
 
     def __init__(
-        self, chains: int, rows: int, d: int, stat_names: Sequence[str] = ()
+        self, chains: int, rows: int, d: int, stat_names: Sequence[str] | None = ()
     ) -> None:
-        self.stat_names = tuple(stat_names)
+        self.stat_names = None if stat_names is None else tuple(stat_names)
         self.x = np.empty((chains, rows, d))
+        rows = 0 if stat_names is None else rows
         self.logp = np.empty((chains, rows))
         self.log_ratio = np.empty((chains, rows))
         self.accepted = np.empty((chains, rows), np.int8)
-        self.extra = np.empty((chains, rows, len(self.stat_names)))
+        self.extra = np.empty((chains, rows, len(self.stat_names or ())))
         self.counts = np.zeros(chains, np.int64)
 
     @property
@@ -51,7 +54,9 @@ class Trace:
 
     @property
     def stats(self) -> dict[str, NDArray[Any]]:
-        """Statistics a state, {name: (chains, draws)}."""
+        """Statistics a state, {name: (chains, draws)}; none where they were not kept."""
+        if self.stat_names is None:
+            return {}
         rows = self.rows
         named: dict[str, NDArray[Any]] = {
             "lp": self.logp[:, :rows],
@@ -62,6 +67,24 @@ class Trace:
             column = self.extra[:, :rows, i]
             named[name] = column.astype(TYPES[name]) if name in TYPES else column
         return named
+
+    @property
+    def acceptance(self) -> NDArray[np.float64]:
+        """Mean acceptance probability over the rows, (chains,), block by block; NaN if not kept."""
+        rows, total = self.rows, np.zeros(len(self.x))
+        if self.stat_names is None or rows == 0:
+            return np.full(len(self.x), np.nan)
+        for start in range(0, rows, BLOCK):
+            part = self.log_ratio[:, start : min(start + BLOCK, rows)]
+            total += np.exp(np.minimum(part, 0.0)).sum(axis=1)
+        return total / rows
+
+    @property
+    def n_diverging(self) -> int:
+        """How many trajectories diverged, where the sampler says."""
+        if self.stat_names is None or "diverging" not in self.stat_names:
+            return 0
+        return int(self.extra[:, : self.rows, self.stat_names.index("diverging")].sum())
 
     def chain(self, k: int) -> dict[str, NDArray[Any]]:
         """The arrays of chain `k` and its count, as views."""
@@ -107,7 +130,9 @@ class Trace:
         return {name: getattr(self, name)[:, :filled] for name in COLUMNS} | {"counts": self.counts}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], stat_names: Sequence[str]) -> Trace:
+    def from_arrays(
+        cls, arrays: dict[str, NDArray[Any]], stat_names: Sequence[str] | None
+    ) -> Trace:
         """The answer of `arrays`, taken back."""
         chains, _, d = arrays["x"].shape
         self = cls(chains, 0, d, stat_names)

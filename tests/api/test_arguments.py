@@ -49,6 +49,7 @@ SAMPLE = [
     ("schedule", "never", "'never'"),
     ("schedule", None, "None"),
     ("schedule", schedules.Finite, "Finite"),
+    ("keep_stats", "yes", "'yes'"),
     ("share", "yes", "'yes'"),
     ("share", 1, "1"),
     ("share", None, "None"),

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import densities
@@ -141,6 +142,26 @@ def test_a_file_keeps_everything(tmp_path):
     with pytest.raises(ValueError, match="target must be given"):
         other.resume(10)
     assert_same(other.resume(10, target=densities.python), result.resume(10))
+
+
+def test_states_alone(tmp_path):
+    """Without statistics the draws are the same, also through a file and in processes."""
+    run = {"draws": 60, "tune": 40, "chains": 2, "seed": 3, "sampler": "nuts"}
+    target = fk.targets.banana(d=2)
+    full = fk.sample(target, np.zeros(2), **run)
+    bare = fk.sample(target, np.zeros(2), keep_stats=False, **run | {"draws": 25})
+    assert bare.stats == bare.warmup.stats == {}
+    assert np.isnan(bare.acceptance).all()
+    bare.save(tmp_path / "bare.fk")
+    bare = fk.resume(tmp_path / "bare.fk", 35, target=target)
+    np.testing.assert_array_equal(bare.draws, full.draws)
+    assert bare.trace.arrays()["logp"].size == 0
+    with ProcessPoolExecutor(1) as pool:
+        there = fk.sample(target, np.zeros(2), keep_stats=False, executor=pool, **run)
+    np.testing.assert_array_equal(there.draws, full.draws)
+    assert there.stats == {}
+    bare.summary()
+    bare.to_datatree()
 
 
 def test_a_result_from_a_file_may_be_resumed_before_any_step(tmp_path):

@@ -14,7 +14,7 @@ from fastkam.samplers import SAMPLERS
 STARTS = np.random.default_rng(3).uniform(-1, 1, (3, D))
 OPTIONS = {"x0": STARTS, "tune": 60, "draws": 50, "chains": 3, "seed": 4, "share": True,
            "check_gradient": False}
-ALONE = {"ckam", "dm", "pt", "scout"}
+ALONE = ("ckam", "dm", "pt", "scout")
 SHARING = [name for name in SAMPLERS if name not in ALONE]
 LEARNING = {"rwm": {"target_acceptance": 0.3}, "fishermala": {"plain_steps": 10},
             "jumps": {"sampler": "kam"}}

@@ -25,7 +25,7 @@ cdef struct Schedule:
 
 cdef struct Trace:          # where draws go; rows [count, capacity) are still to come
     double *x               # (capacity, d)
-    double *logp            # (capacity,)
+    double *logp            # (capacity,); NULL where states alone are kept
     double *log_ratio       # (capacity,)
     signed char *accepted   # (capacity,)
     double *extra           # (capacity, n_extra), the sampler's own statistics

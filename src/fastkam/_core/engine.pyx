@@ -137,6 +137,7 @@ cdef class ChainState:
     def attach(self, arrays, int64_t capacity=0, int64_t thin=1):
         """Record into x, logp, log_ratio, accepted, extra from row counts[0] to `capacity`.
 
+        Where logp is empty, into x alone.
         `publish` writes the number of rows filled back to counts[0].
         """
         cdef double[:, ::1] x
@@ -156,9 +157,11 @@ cdef class ChainState:
         logp, log_ratio = arrays["logp"], arrays["log_ratio"]
         accepted = arrays["accepted"]
         self.trace.x = &x[0, 0]
-        self.trace.logp = &logp[0]
-        self.trace.log_ratio = &log_ratio[0]
-        self.trace.accepted = &accepted[0]
+        self.trace.logp = NULL
+        if logp.shape[0]:
+            self.trace.logp = &logp[0]
+            self.trace.log_ratio = &log_ratio[0]
+            self.trace.accepted = &accepted[0]
         self.trace.n_extra = extra.shape[1]
         self.trace.extra = &extra[0, 0] if extra.shape[1] else NULL
         self.trace.capacity = min(capacity, x.shape[0])
@@ -396,9 +399,10 @@ cdef class ChainState:
         if not c.keep or row >= trace.capacity or (trace.thin > 1 and c.t % trace.thin):
             return
         copy(c.d, c.x, trace.x + row * c.d)
-        trace.logp[row] = c.logp_x
-        trace.log_ratio[row] = self.log_ratio
-        trace.accepted[row] = c.accepted
+        if trace.logp != NULL:
+            trace.logp[row] = c.logp_x
+            trace.log_ratio[row] = self.log_ratio
+            trace.accepted[row] = c.accepted
         if trace.n_extra:
             self.kernel.record(c, trace.extra + row * trace.n_extra)
         trace.count = row + 1

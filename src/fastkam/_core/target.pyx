@@ -432,8 +432,13 @@ cdef int call_gradient(
         if type(answer) is not tuple or len(answer) != 2:
             raise MissingGradient(answer)
         value, gradient = answer
-        logp[0] = as_float(value)
-        g = as_array(gradient, (n,), "gradient")
+        logp[0] = value if isinstance(value, float) else as_float(value)
+        try:
+            g = gradient        # most are arrays of just this kind
+        except (TypeError, ValueError):
+            g = as_array(gradient, (n,), "gradient")
+        if g.shape[0] != <Py_ssize_t>n:
+            as_array(gradient, (n,), "gradient")
         memcpy(grad, &g[0], n * sizeof(double))
         return 0
     except BaseException as error:
