@@ -43,8 +43,9 @@ def library():
     """The floors of this folder."""
     lib = compiled((*NATIVE[:1], "-ffp-contract=off"), "walk.c")
     lib.walk.restype = None
-    lib.two_mode_density.restype = ctypes.c_double
-    lib.two_mode_density.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_double), ctypes.c_void_p]
+    for density in (lib.two_mode_density, lib.normal_density):
+        density.restype = ctypes.c_double
+        density.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_double), ctypes.c_void_p]
     return lib
 
 

@@ -41,3 +41,11 @@ void walk(void *bitgen, int64_t n, double scale, double *x0, double *draws)
 
 /* the same density in SciPy's signature, for a target given as a C pointer */
 double two_mode_density(int n, double *x, void *user_data) { return two_mode(x[0], x[1]); }
+
+/* a standard normal, the same way */
+double normal_density(int n, double *x, void *user_data)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += x[i] * x[i];
+    return -0.5 * sum;
+}
