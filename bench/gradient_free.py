@@ -104,7 +104,8 @@ def main():
     text = heading("Samplers without a gradient", "python -m bench.gradient_free", chosen) + (
         "\nThousands of evaluations (four chains, warm-up among them) and CPU milliseconds until "
         f"bulk and tail ESS of every coordinate are 400; median of {len(seeds)} seeds; - where "
-        f"{2 ** longest}000 draws, or 4 CPU seconds, were not enough.\n\n") + table(["", *samplers], rows)
+        f"{2 ** longest}000 draws, or 4 CPU seconds, were not enough.\n\n")
+    text += table(["", *samplers], rows)
     write(Path(__file__).parent / chosen.folder.name / "gradient_free.md", text)
 
 

@@ -23,9 +23,8 @@ SECONDS, ROUNDS = 0.02, 7       # of a round, about
 FROZEN = (1.0, 0.0, 0.0, 1.0, 0, 0, 0.0)
 NOTE = f"""
 CPU nanoseconds of a step of one chain, draws stored, one thread, default parameters; medians of
-{ROUNDS} rounds. *learning*: while it adapts; *learnt*: frozen, after {TUNE} steps of warm-up. A step
-of `nuts`, `hmc`, `automala`, `autorwm`, `pt`, `scout`, `dm`, `dram` and `jumps` is several
-evaluations, in brackets.
+{ROUNDS} rounds. *learning*: while it adapts; *learnt*: frozen, after {TUNE} steps of warm-up. In
+brackets, how many evaluations a step makes, where it is more than one.
 """
 
 
