@@ -7,8 +7,9 @@ evaluation on after which it stays within 10 % of the truth to the end; warm-up 
 the search for modes where there is one. On the lattice of 5^32 modes the share is that of each
 centre in each coordinate; of the bunch of bananas that of each axis and sign of the largest
 coordinate. Tempering in its classic scheme, random pairs of a geometric ladder, stands beside the
-even-odd scheme on the same ladder, on a ladder tuned in warm-up, and with the fitted reference. Its
-log Z is that of all chains together, whose truth is 0.
+even-odd scheme on the same ladder, on a ladder tuned in warm-up, and with the fitted reference.
+"auto" is what `sampler="auto"` takes where there is no gradient: mode jumping around tempering. The
+log Z of tempering is that of all chains together, whose truth is 0.
 """
 
 
@@ -41,7 +42,7 @@ def find_modes(target, starts, seed):
 
 
 def samplers(name, target, seed):
-    """Label -> (sampler, evaluations a step, evaluations before the run)."""
+    """Label -> (sampler, evaluations a step, about, evaluations before the run)."""
     means, before = find_modes(target, 40, seed)
     search = f"from {len(means)} modes of 40 ascents"
     rungs = 16 if target.dim > 10 else 8
@@ -57,6 +58,7 @@ def samplers(name, target, seed):
         "pt, even-odd": (flat(tune_ladder=False), rungs, 0),
         "pt, even-odd, tuned": (flat(), rungs, 0),
         "pt": (fk.ParallelTempering(rungs=rungs), rungs, 0),
+        "auto": (fk.choose_sampler(lambda x: 0.0, np.zeros(target.dim)).sampler, 2.5, 0),
         "jumps": (fk.ModeJumping(), 1, 0),
         f"jumps, {search}": (fk.ModeJumping(means=means), 1, before),
         f"jumps, hops alone, {search}": (fk.ModeJumping(means=means, moves="hop"), 1, before),
@@ -86,9 +88,9 @@ def settled(target, draws):
 def row(label, target, setting, budget, warmup, seed):
     """One line of the table."""
     sampler, a_step, before = setting
-    steps = budget // a_step
+    steps = int(budget / a_step)
     cycle = getattr(sampler, "cycle", 1)
-    tune = max(1, warmup // a_step // cycle) * cycle
+    tune = max(1, int(warmup / a_step) // cycle) * cycle
     thin = max(1, (steps - tune) * target.dim // NUMBERS)
     draws = (steps - tune) // thin
     modes = getattr(target, "modes", np.zeros(target.dim))
@@ -96,6 +98,7 @@ def row(label, target, setting, budget, warmup, seed):
     result = fk.sample(target, start, sampler=sampler, tune=tune, draws=draws, thin=thin,
                        chains=CHAINS, seed=seed, keep_warmup=False, progress=False)
     at = np.array([settled(target, chain) for chain in result.draws])
+    a_step = result.evaluations / CHAINS / (tune + draws * thin)
     evaluations = np.where(at <= draws, before + a_step * (tune + at * thin), np.inf)
     moves = ""
     if "move" in result.stats:
