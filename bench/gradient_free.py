@@ -5,7 +5,7 @@
 Four chains from N(0, I), as many steps of warm-up as draws, default parameters; "auto" is what
 `sampler="auto"` takes where there is no gradient. A run is doubled, from 1000 draws, until bulk and
 tail ESS of every coordinate are 400, R-hat at most 1.02, and the mean, where it is known, within 5
-standard errors; to 512 000 draws a chain, or the first run that takes 4 CPU seconds. The median of
+standard errors; to 256 000 draws a chain, or the first run that takes 4 CPU seconds. The median of
 three seeds.
 """
 
@@ -19,7 +19,7 @@ import fastkam as fk
 from bench.papers.record import heading, options, table, write
 from fastkam.samplers import SAMPLERS
 
-LONGEST = 9
+LONGEST = 8
 TARGETS = {
     "Gaussian, d = 2": lambda: fk.targets.Gaussian(np.zeros(2), [[1.0, 0.9], [0.9, 1.0]]),
     "Gaussian, scales 0.1 to 10, d = 10": lambda: fk.targets.Gaussian(
@@ -46,15 +46,17 @@ def contenders():
 
 def is_enough(target, result):
     x = result.draws
-    if np.ptp(x, axis=1).min() == 0 or fk.diagnostics.r_hat(x).max() > 1.02:
+    if np.ptp(x, axis=1).min() == 0:
         return False
-    ess = fk.diagnostics.ess_bulk(x)
-    if min(ess.min(), fk.diagnostics.ess_tail(x).min()) < 400:
-        return False
-    if target.mean is None:
-        return True
-    error = np.abs(x.mean((0, 1)) - target.mean) / (x.std((0, 1)) / np.sqrt(ess))
-    return error.max() < 5
+    for j in np.argsort(-x.std((0, 1))):        # of wide coordinates, where most fail, first
+        one = x[:, :, j:j + 1]
+        ess = fk.diagnostics.ess_bulk(one)[0]
+        if ess < 400 or fk.diagnostics.ess_tail(one)[0] < 400 or fk.diagnostics.r_hat(one)[0] > 1.02:
+            return False
+        off = 0 if target.mean is None else np.abs(one.mean() - target.mean[j])
+        if off > 5 * one.std() / np.sqrt(ess):
+            return False
+    return True
 
 
 def effort(target, sampler, seed, longest):
