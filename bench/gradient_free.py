@@ -51,7 +51,7 @@ def is_enough(target, result):
     for j in np.argsort(-x.std((0, 1))):        # of wide coordinates, where most fail, first
         one = x[:, :, j:j + 1]
         ess = fk.diagnostics.ess_bulk(one)[0]
-        if ess < 400 or fk.diagnostics.ess_tail(one)[0] < 400 or fk.diagnostics.r_hat(one)[0] > 1.02:
+        if min(ess, fk.diagnostics.ess_tail(one)[0]) < 400 or fk.diagnostics.r_hat(one)[0] > 1.02:
             return False
         off = 0 if target.mean is None else np.abs(one.mean() - target.mean[j])
         if off > 5 * one.std() / np.sqrt(ess):
