@@ -81,8 +81,11 @@ def chosen(z: Array, most: int, near: int, rng: np.random.Generator) -> Mixture:
     Sizes grow from half of `near`, by a factor of about 1.4, until two in turn have been worse.
     """
     n, d = z.shape
-    least, worse, k = np.inf, 0, max(1, near // 2)
-    while worse < 2 and k <= max(1, min(most, n // parameters(d))):
+    most = max(1, min(most, int(n / parameters(d))))
+    if most == 1:
+        return maximised(n, np.array([float(n)]), z.sum(axis=0)[None], (z.T @ z)[None], None, None)
+    least, worse, k = np.inf, 0, min(max(1, near // 2), most)
+    while worse < 2 and k <= most:
         found, log_likelihood = em(z, *first(z, k, rng))
         criterion = 3 * len(found[0]) * parameters(d) - 2 * log_likelihood
         if criterion < least:

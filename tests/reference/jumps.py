@@ -28,7 +28,7 @@ class ModeJumping(Reference):
         self.chances = np.zeros(3)
         self.used = [KINDS.index(kind) - 1 for kind in s.kinds()]
         self.chances[self.used] = (s.chance or 0.2) / len(self.used)
-        self.tried, self.taken = np.zeros(3), np.zeros(3)
+        self.tried, self.taken, self.fitted = np.zeros(3), np.zeros(3), 0
         if s.means is not None:
             weights, means, factors = s.given(self.d)
             covs = None if s.covs is None else np.array([L @ L.T for L in factors])
@@ -52,7 +52,7 @@ class ModeJumping(Reference):
             return x, lp
         inner.t, inner.gain, inner.stop = self.inner_steps, self.gain, self.stop
         if self.stop < inf:
-            inner.stop = ceil((1 - (self.s.chance or 0.8)) * self.stop)
+            inner.stop = ceil((1 - (self.s.chance or 0.5)) * self.stop)
         if self.tempered and inner.xs is not None:
             inner.xs[0], inner.lps[0] = x, lp
         return inner.displace(x, lp, rng)
@@ -133,13 +133,15 @@ class ModeJumping(Reference):
             begun = self.inner.xs is not None
             self.warmer.append(self.inner.before[0][1] if begun else self.states[-1])
         n = len(self.states)
-        if n not in (2**k for k in range(8, 40)) and self.t + 1 != self.stop:
+        last = self.t + 1 == self.stop and n >= self.fitted + 32
+        if n not in (2**k for k in range(8, 40)) and not last:
             return
-        if self.s.chance is None:
-            a = (self.taken[self.used] + 1) / (self.tried[self.used] + 4)
-            p = min(0.8, 2 * a.max()) * a**2 / (a**2).sum()
-            self.chances[self.used] = np.clip(p, 0.01, np.array([0.1, 0.7, 0.2])[self.used])
-            self.tried[:], self.taken[:] = 0, 0
+        self.fitted = n
+        if self.s.chance is None and self.tried.sum() >= 50:
+            a = np.where(self.tried > 0, (self.taken + 1) / (self.tried + 4), 0)
+            p = np.clip(min(0.8, 2 * a.max()) * a**2 / (a**2).sum(), 0.01, [0.1, 0.7, 0.2])
+            self.chances[self.used] = p[self.used]
+            self.tried, self.taken = self.tried / 2, self.taken / 2
         if not self.s.fit or self.s.kinds() == ("jump",):
             return
         X = np.array(self.states)[self.kept(n)]
@@ -167,4 +169,7 @@ class ModeJumping(Reference):
             f"inner.{name}": value for name, value in self.inner.fields().items()}
 
     def stats(self):
-        return {"move": self.move} | self.inner.stats()
+        counts = ("diverging", "n_steps", "tree_depth")
+        return {"move": self.move} | {
+            name: 0 if self.move and name in counts else value
+            for name, value in self.inner.stats().items()}

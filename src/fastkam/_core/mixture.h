@@ -33,21 +33,23 @@ static void fk_mixture_squares(ptrdiff_t blocks, ptrdiff_t d, const double *rest
     }
 }
 
-/* log q(x) from the squares, which are lost; t_scaled = t 2^-d */
+/* log q(x) from the squares, which are lost; with log (1 - t) and log t 2^-d */
 FK_CLONES
 static double fk_mixture_log(ptrdiff_t K, ptrdiff_t d, const double *restrict c, double s,
-                             double t, double t_scaled, double *restrict q)
+                             double log_core, double log_tail, double *restrict q)
 {
     const double student = c[0] + s - 0.5 * (3.0 + (double)d) * log1p(q[0] / 3);
     double high = student, total = 0;
     q[0] = INFINITY;
     for (ptrdiff_t k = 0; k < K; k++) {
-        const double log_term = c[k] - 0.125 * q[k];
-        high = log_term > high ? log_term : high;
+        const double core = c[k] - 0.5 * q[k] + log_core, tail = c[k] - 0.125 * q[k] + log_tail;
+        const double larger = core > tail ? core : tail;
+        high = larger > high ? larger : high;
     }
     #pragma omp simd
     for (ptrdiff_t k = 0; k < K; k++)
-        q[k] = fk_exp(c[k] - 0.125 * q[k] - high) * (t_scaled + (1 - t) * fk_exp(-0.375 * q[k]));
+        q[k] = fk_exp(c[k] - 0.5 * q[k] + log_core - high)
+            + fk_exp(c[k] - 0.125 * q[k] + log_tail - high);
     for (ptrdiff_t k = 1; k < K; k++) total += q[k];
     return high + log(total + exp(student - high));
 }

@@ -6,7 +6,7 @@ cdef class Mixture:
     cdef readonly Py_ssize_t d, n           # n components; 0 if there is no mixture
     cdef double[::1] means, W, c            # eight components a block
     cdef double[::1] q                      # the last squares
-    cdef double t_scaled                    # t 2^-d
+    cdef double log_tail                    # log t 2^-d
     cdef double to_student                  # s
     cdef void set(self, Py_ssize_t n, const double *weights, const double *means,
                   const double *factors) noexcept nogil

@@ -12,8 +12,8 @@ cdef extern from "mixture.h" nogil:
                             const double *x, double *q)
     double fk_mixture_shares(Py_ssize_t K, const double *c, double *q)
     void fk_mixture_add(Py_ssize_t d, double share, const double *x, double *sum, double *squares)
-    double fk_mixture_log(Py_ssize_t K, Py_ssize_t d, const double *c, double s, double t,
-                          double t_scaled, double *q)
+    double fk_mixture_log(Py_ssize_t K, Py_ssize_t d, const double *c, double s,
+                          double log_core, double log_tail, double *q)
 
 cdef double TAIL = 0.1              # the share of each component that has twice its scale
 cdef double NEGLIGIBLE = 1e-4       # a state's share in a component
@@ -27,7 +27,7 @@ cdef class Mixture:
         self.d = d
         self.means, self.W = zeros(padded * d), zeros(padded * d * (d + 1) // 2)
         self.c, self.q = zeros(padded), zeros(padded)
-        self.t_scaled = TAIL * 0.5**d
+        self.log_tail = log(TAIL) - d * log(2.0)
         self.to_student = lgamma(0.5 * (3 + d)) - lgamma(1.5) - 0.5 * d * log(1.5)
 
     cdef void set(self, Py_ssize_t n, const double *weights, const double *means,
@@ -61,7 +61,7 @@ cdef class Mixture:
         """log((2 pi)^(d/2) q(x)), with all tails."""
         self.squares(x)
         return fk_mixture_log((self.n + LANES - 1) // LANES * LANES, self.d, &self.c[0],
-                              self.to_student, TAIL, self.t_scaled, &self.q[0])
+                              self.to_student, log(1 - TAIL), self.log_tail, &self.q[0])
 
     cdef double shares(self, const double *x) noexcept nogil:
         """log((2 pi)^(d/2) q(x)) without tails; each component's share of it takes q's place."""

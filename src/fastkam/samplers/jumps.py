@@ -57,7 +57,8 @@ class ModeJumping(Composite):
     fit : bool
         Fit q to the states of warm-up. Modes in `means` that were not visited are kept.
     components : int
-        The most components to be fitted where `means` does not say how many; BIC chooses.
+        The most components to be fitted where `means` does not say how many; AIC3 chooses. They
+        follow the density's shape: several may share a mode.
     states : int
         How many states of warm-up to fit to, at equal distances in time.
 
@@ -143,7 +144,8 @@ class ModeJumping(Composite):
             _, means, factors = mixture
             covs = None if self.covs is None else factors @ factors.transpose(0, 2, 1)
         estimate = partial(modes.fit, most=self.components, means=means, covs=covs)
-        components = self.components if means is None else len(means)
+        components = len(means) if means is not None else max(
+            1, min(self.components, int(self.states / modes.parameters(d))))
         fits = self.fit and self.kinds() != ("jump",)
         return self.kernel_class()(
             self.parts()[0].build(x0),

@@ -15,9 +15,10 @@ cdef class ModeJumping(Kernel):
     cdef readonly Kernel inner
     cdef Exchange tempered                  # the same, where it is one; else None
     cdef object estimate
-    cdef object kinds                       # indices of those in use
+    cdef bint[3] used                       # which kinds
+    cdef int[::1] counts                    # columns of the inner sampler's that count its steps
     cdef bint learns_chances
-    cdef double share                       # of the steps that the inner one makes, at least
+    cdef double planned                     # what share of warm-up the inner sampler plans for
     cdef const double[:, ::1] jump_factor   # transposed
     cdef public int64_t move
     cdef public int64_t t
@@ -32,6 +33,7 @@ cdef class ModeJumping(Kernel):
     cdef public double[:, ::1] history
     cdef public double[:, ::1] warmer
     cdef public int64_t seen
+    cdef public int64_t fitted
     cdef public int64_t kept
     cdef public int64_t stride
     cdef Mixture q
@@ -51,4 +53,5 @@ cdef class ModeJumping(Kernel):
     cdef void draw_independently(self, Chain *c) noexcept nogil
     cdef void hop(self, Chain *c) noexcept nogil
     cdef int learn(self, Chain *c) except -1 nogil
+    cdef void learn_chances(self) noexcept nogil
     cdef void remember(self, const double *x) noexcept nogil

@@ -19,8 +19,9 @@ q is given, or fitted to the states of warm-up: after 256, 512, 1024, ... of the
 fit draws one uniform variate, its seed. As long as there is no q, or a single mode, the other
 sampler makes the step.
 
-The p_k are given, or learnt at the same times from the shares a_k of their moves that were accepted
-since: p_k = min(0.8, 2 max a) a_k^2 / sum a^2, within 0.01 and 0.1, 0.7, 0.2 for the three kinds.
+The p_k are given, or learnt at the same times from the shares a_k of their moves that were
+accepted, older ones counting less: p_k = min(0.8, 2 max a) a_k^2 / sum a^2, within 0.01 and 0.1,
+0.7, 0.2 for the three kinds.
 
 Around replica exchange, states of the next warmer rung are fitted to besides, one to three of the
 chain's: a chain that seldom sees its tails knows them from there.
@@ -32,6 +33,7 @@ Computing 16, 193-202: jumps. Giordani, P. and Kohn, R. (2010). Adaptive indepen
 Metropolis-Hastings by fast estimation of mixtures of normals. Journal of Computational and
 Graphical Statistics 19, 243-259.
 """
+from cpython.exc cimport PyErr_SetInterrupt
 from libc.math cimport INFINITY, NAN, ceil, exp, isnan, log, sqrt
 from libc.stdint cimport INT64_MAX, int64_t
 
@@ -47,11 +49,17 @@ import numpy as np
 
 cdef enum:
     FIRST_FIT = 256
+    SOON = 32       # states too few for another fit
+    FEW_MOVES = 50
 
     WARM = 3        # one warmer state in so many is fitted to
 
-FIRST_CHANCE, LEAST_CHANCE, MOST_CHANCE = 0.2, 0.01, 0.8
-MOST_CHANCES = 0.1, 0.7, 0.2    # of jump, independent and hop
+cdef double FIRST_CHANCE = 0.2
+cdef double LEAST_CHANCE = 0.01
+cdef double MOST_CHANCE = 0.8
+cdef double[3] MOST_CHANCES = [0.1, 0.7, 0.2]   # of jump, independent and hop
+LEARNT_SHARE = 0.5      # what the inner sampler's plan takes for its share of warm-up
+COUNTS = {"diverging", "n_steps", "tree_depth"}     # statistics of the inner sampler's own steps
 
 KINDS = {"jump": JUMP, "independent": INDEPENDENT, "hop": HOP}
 
@@ -62,7 +70,7 @@ cdef class ModeJumping(Kernel):
         "t": ((), "steps of the sampler within", "i8"),
         "accepted": ((), "whether the last of them was accepted, x being there still", "i8"),
         "chances": (("kinds",), "p_k of jump, independent and hop"),
-        "tried": (("kinds",), "how many of each, since the last fit"),
+        "tried": (("kinds",), "how many of each, older ones for less"),
         "taken": (("kinds",), "how many of them were accepted"),
         "n": ((), "components of q; 0 if there is none", "i8"),
         "weights": (("components",), "their weights, the wide one's first"),
@@ -71,26 +79,30 @@ cdef class ModeJumping(Kernel):
         "history": (("states", "d"), "states of warm-up at equal distances in time"),
         "warmer": (("warmer", "d"), "states of the next rung at these times, where there is one"),
         "seen": ((), "states of warm-up so far", "i8"),
+        "fitted": ((), "states at the last fit", "i8"),
         "kept": ((), "how many of them are in the history", "i8"),
         "stride": ((), "their distance in time", "i8"),
     }
     LEARNT = ("weights", "means")
     SHARED = ("chances", "tried", "taken", "n", "weights", "means", "factors", "history", "seen",
-              "kept", "stride")
+              "fitted", "kept", "stride")
     STATS = {"move": "0: the sampler's own, 1: jump, 2: independent, 3: hop"}
 
     def __init__(self, Kernel inner, *, chance, moves, jump_factor, mixture, components, states,
                  estimate):
+        cdef int k
         self.inner = inner
         self.tempered = inner if isinstance(inner, Exchange) else None
         self.allocate(d=inner.d, components=components, states=states, kinds=len(KINDS),
                       warmer=states if self.tempered is not None else 0)
         self.width, self.gradient, self.considers = inner.width, inner.gradient, inner.considers
         self.learns_chances, self.stride = chance is None, 1
-        self.share = 1 - (MOST_CHANCE if chance is None else chance)
-        self.kinds = np.array([KINDS[kind] - 1 for kind in moves])
-        np.asarray(self.chances)[self.kinds] = (
-            FIRST_CHANCE if chance is None else chance) / len(moves)
+        self.planned = LEARNT_SHARE if chance is None else 1 - chance
+        for kind in moves:
+            k = KINDS[kind] - 1
+            self.used[k] = True
+            self.chances[k] = (FIRST_CHANCE if chance is None else chance) / len(moves)
+        self.counts = np.array([i for i, name in enumerate(inner.STATS) if name in COUNTS], np.intc)
         self.jump_factor = np.ascontiguousarray(jump_factor.T)
         self.estimate = estimate
         self.q = Mixture(self.d, components)
@@ -130,7 +142,7 @@ cdef class ModeJumping(Kernel):
         self.outer_t, self.outer_end = c.t, c.end_of_adaptation
         c.t = t
         if c.end_of_adaptation != INT64_MAX:
-            c.end_of_adaptation = <int64_t>ceil(self.share * c.end_of_adaptation)
+            c.end_of_adaptation = <int64_t>ceil(self.planned * c.end_of_adaptation)
 
     cdef void leave(self, Chain *c) noexcept nogil:
         c.t, c.end_of_adaptation = self.outer_t, self.outer_end
@@ -265,29 +277,41 @@ cdef class ModeJumping(Kernel):
         if self.history.shape[0]:
             self.remember(c.y if c.accepted else c.x)
         self.seen += 1
-        if c.t + 1 == c.end_of_adaptation or (
-                self.seen >= FIRST_FIT and self.seen & (self.seen - 1) == 0):
+        if (c.t + 1 == c.end_of_adaptation and self.seen >= self.fitted + SOON
+                or self.seen >= FIRST_FIT and self.seen & (self.seen - 1) == 0):
             self.learn(c)
         return 0
 
     cdef int learn(self, Chain *c) except -1 nogil:
-        cdef double u = 0
+        cdef double u
+        self.fitted = self.seen
+        if self.learns_chances:
+            self.learn_chances()
         if self.history.shape[0]:
             u = random_standard_uniform(c.rng)
-        with gil:
-            if self.learns_chances:
-                self.learn_chances()
-            if self.history.shape[0]:
-                self.fit(u)
+            with gil:
+                try:
+                    self.fit(u)
+                except KeyboardInterrupt:   # not in mid-step: once more, and then
+                    self.fit(u)
+                    PyErr_SetInterrupt()
         return 0
 
-    def learn_chances(self):
-        a = (np.asarray(self.taken)[self.kinds] + 1) / (np.asarray(self.tried)[self.kinds] + 4)
-        total = min(MOST_CHANCE, 2 * a.max())
-        np.asarray(self.chances)[self.kinds] = np.clip(
-            total * a**2 / (a**2).sum(), LEAST_CHANCE, np.take(MOST_CHANCES, self.kinds))
-        self.taken[:] = 0
-        self.tried[:] = 0
+    cdef void learn_chances(self) noexcept nogil:
+        cdef int k
+        cdef double most = 0, squares = 0, tried = 0
+        cdef double[3] a
+        for k in range(3):
+            a[k] = (self.taken[k] + 1) / (self.tried[k] + 4) if self.tried[k] > 0 else 0
+            most, squares, tried = max(most, a[k]), squares + a[k]**2, tried + self.tried[k]
+        if tried < FEW_MOVES:
+            return
+        for k in range(3):
+            if self.used[k]:
+                self.chances[k] = min(MOST_CHANCES[k], max(
+                    LEAST_CHANCE, min(MOST_CHANCE, 2 * most) * a[k]**2 / squares))
+            self.tried[k] *= 0.5
+            self.taken[k] *= 0.5
 
     cdef void remember(self, const double *x) noexcept nogil:
         """Keep every `stride`-th state; where the history is full, every second of those."""
@@ -327,13 +351,18 @@ cdef class ModeJumping(Kernel):
     cdef void take(self, Kernel other) noexcept nogil:
         self.n = (<ModeJumping>other).n
         self.seen = (<ModeJumping>other).seen
+        self.fitted = (<ModeJumping>other).fitted
         self.kept = (<ModeJumping>other).kept
         self.stride = (<ModeJumping>other).stride
         self.log_q_x = self.log_q_y = NAN
         self.inner.take((<ModeJumping>other).inner)
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
+        cdef Py_ssize_t i
         row[0] = self.move
         self.enter(c, self.t)
         self.inner.record(c, row + 1)
         self.leave(c)
+        if self.move != INNER:
+            for i in range(self.counts.shape[0]):
+                row[1 + self.counts[i]] = 0
