@@ -99,7 +99,8 @@ def main():
     best = np.min(list(all_efforts.values()), axis=0)
     with np.errstate(invalid="ignore"):
         ratios = {name: np.array(values) / best for name, values in all_efforts.items()}
-    rows.append(["never got there", *(f"{np.isinf(r).sum()} of {len(r)}" for r in ratios.values())])
+    rows.append(["never got there", *(f"{np.isinf(values).sum()} of {len(values)}"
+                                      for values in all_efforts.values())])
     rows.append(["evaluations against the best, median where it got there",
                  *(f"{np.median(r[np.isfinite(r)]):.1f}" if np.isfinite(r).any() else "-"
                    for r in ratios.values())])

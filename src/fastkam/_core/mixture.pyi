@@ -1,8 +1,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
 class Mixture:
     def __init__(self, d: int, most: int) -> None: ...
     @property
@@ -11,5 +9,8 @@ class Mixture:
     def n(self) -> int: ...
 
 def expect(
-    states: Array, weights: Array, means: Array, factors: Array
-) -> tuple[Array, Array, Array, float]: ...
+    states: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    means: NDArray[np.float64],
+    factors: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]: ...
