@@ -38,6 +38,8 @@ PYTHON = {name: contestant(name) for name in ("auto", "kam", "pt", "jumps")} | {
 }
 COMPILED = {f"{name}, compiled": contestant(name, "compiled")
             for name in ("auto", "ram", "kam", "pt", "jumps")} | {
+    "auto without gradient, compiled": contestant(
+        fk.choose_sampler(lambda x: 0.0, [0.0] * 8).sampler, "compiled"),
     "nuts, compiled": contestant("nuts", "compiled", parts=("banana", "neal")),
     "hmc, 5 steps, compiled": contestant(fk.HMC(steps=5), "compiled", parts=("neal",)),
 }
