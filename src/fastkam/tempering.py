@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.samplers.exchange import Coupled
+from fastkam.samplers.jumps import ModeJumping
 
 if TYPE_CHECKING:
     from fastkam.result import Result
@@ -73,17 +74,20 @@ def tempering(result: Result) -> Tempering:
     Parameters
     ----------
     result : Result
-        Of `ParallelTempering` or `Scout`.
+        Of `ParallelTempering` or `Scout`, or of `ModeJumping` around one of these.
 
     Raises
     ------
     ValueError
         If its sampler is none of these.
     """
-    if not isinstance(result.sampler, Coupled):
+    coupled, prefix = result.sampler, "kernel."
+    if isinstance(coupled, ModeJumping):
+        (coupled,), prefix = coupled.parts(), "kernel.inner."
+    if not isinstance(coupled, Coupled):
         name = type(result.sampler).__name__
         raise ValueError(f"result must be of ParallelTempering or Scout, not of {name}")
-    states = [Rungs(state) for state in result.states]
+    states = [Rungs(state, prefix) for state in result.states]
     barrier = np.array([np.nansum(1 - state.rates) for state in states])
     stones = [state.log_z(state.stepping_stones) for state in states]
     thermo = [state.log_z(state.thermodynamic) for state in states]
@@ -110,8 +114,8 @@ def mean_of(estimates: list[tuple[float, float]]) -> tuple[float, float]:
 class Rungs:
     """One chain's state of a coupled kernel."""
 
-    def __init__(self, state: dict[str, Any]) -> None:
-        self.state = state
+    def __init__(self, state: dict[str, Any], prefix: str) -> None:
+        self.state, self.prefix = state, prefix
         self.ladder = self["ladder"]
         with np.errstate(invalid="ignore", divide="ignore"):
             self.rates = (self["swapped"] / self["tried"])[:-1]
@@ -119,7 +123,7 @@ class Rungs:
         self.length = int(self["batch_length"])
 
     def __getitem__(self, name: str) -> Any:
-        return self.state[f"kernel.{name}"]
+        return self.state[f"{self.prefix}{name}"]
 
     def log_z(self, estimate: Any) -> tuple[float, float]:
         """(estimate, its standard error), by the jackknife over batches; NaN if there is none."""

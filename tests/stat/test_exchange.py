@@ -109,3 +109,12 @@ def test_swap_rates_of_gaussians():
         expected = np.exp(np.minimum(0, (a - b) * (x_a - x_b) / 2)).mean()
         rates = fk.tempering(result).swap_rates[:, i]
         assert abs(rates.mean() - expected) < 5 * rates.std(ddof=1) / 2 + 0.002
+
+
+def test_the_report_of_tempering_within_mode_jumping():
+    sampler = fk.ModeJumping(sampler=fk.ParallelTempering(rungs=4))
+    result = fk.sample(MODES, [0.0], sampler=sampler, draws=20_000, tune=5000, seed=6)
+    report = fk.tempering(result)
+    assert report.ladder.shape == (4, 4)
+    assert (report.round_trips > 10).all()
+    assert abs(report.log_z) < 4 * report.log_z_error
