@@ -230,3 +230,21 @@ def assert_same(one, other):
             np.testing.assert_array_equal(a[name], b[name], err_msg=name)
     for a, b in zip(one.generators, other.generators, strict=True):
         np.testing.assert_equal(a, b)
+
+
+class Stop(Exception):
+    """What a density raises that stops a run."""
+
+
+def stopped_at(target, evaluation):
+    """A Python twin of the density that raises at one evaluation."""
+    calls = 0
+
+    def density(x):
+        nonlocal calls
+        calls += 1
+        if calls == evaluation:
+            raise Stop
+        return target.function(x)
+
+    return fk.Target.from_python(density, D, vectorized=target.vectorized, gradient=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import densities
 import numpy as np
 import pytest
-from densities import D, assert_same, short, with_gradient
+from densities import D, Stop, assert_same, short, stopped_at, with_gradient
 
 import fastkam as fk
 from fastkam.result import BIT_GENERATORS
@@ -44,24 +44,6 @@ def resumed(files, library):
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     return [fk.load(path) for path, *_ in files]
-
-
-class Stop(Exception):
-    pass
-
-
-def stopped_at(target, evaluation):
-    """A Python twin of the density that raises at one evaluation."""
-    calls = 0
-
-    def density(x):
-        nonlocal calls
-        calls += 1
-        if calls == evaluation:
-            raise Stop
-        return target.function(x)
-
-    return fk.Target.from_python(density, D, vectorized=target.vectorized, gradient=True)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

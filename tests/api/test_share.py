@@ -6,7 +6,7 @@ from multiprocessing import get_context
 import densities
 import numpy as np
 import pytest
-from densities import D, assert_same, short, with_gradient
+from densities import D, assert_same, short, stopped_at, with_gradient
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS
@@ -58,24 +58,6 @@ def test_it_is_fixed_while_draws_are_made(name):
         np.testing.assert_array_equal(some.states[0][field], more.states[0][field], err_msg=field)
 
 
-class Stop(Exception):
-    pass
-
-
-def stopped_at(evaluation):
-    """The density, but for one evaluation, at which it raises."""
-    calls = 0
-
-    def density(x):
-        nonlocal calls
-        calls += 1
-        if calls == evaluation:
-            raise Stop
-        return densities.python_pair(x)
-
-    return fk.Target.from_python(density, D, gradient=True)
-
-
 @pytest.mark.parametrize("name", SHARING)
 def test_resuming(tmp_path, name):
     """From a file; after a failure at any chain's evaluation, in warm-up and in the draws."""
@@ -86,7 +68,7 @@ def test_resuming(tmp_path, name):
     assert_same(fk.resume(path, 30, target=target), whole)
     for evaluation in (50, 51, 52, 250):
         with pytest.raises(fk.SamplingError) as caught:
-            fk.sample(stopped_at(evaluation), sampler=sampler_of(name), **OPTIONS)
+            fk.sample(stopped_at(target, evaluation), sampler=sampler_of(name), **OPTIONS)
         caught.value.result.save(path)
         assert_same(fk.resume(path, target=target), whole)
 

@@ -107,7 +107,7 @@ class ModeJumping(Composite):
         return tuple(self.moves) if isinstance(self.moves, (list, tuple)) else ()
 
     @property
-    def ONE_EVALUATION(self) -> bool:  # type: ignore[override]
+    def ONE_EVALUATION(self) -> bool:  # type: ignore[override]  # elsewhere a constant
         """As the sampler within: a move makes one."""
         return self.parts()[0].ONE_EVALUATION
 

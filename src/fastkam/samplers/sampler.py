@@ -65,7 +65,7 @@ class Composite(Sampler):
         raise NotImplementedError
 
     @property
-    def NEEDS(self) -> tuple[str, ...]:  # type: ignore[override]
+    def NEEDS(self) -> tuple[str, ...]:  # type: ignore[override]  # elsewhere a constant
         """What any of its parts needs."""
         return tuple({need: 0 for part in self.parts() for need in part.NEEDS})
 

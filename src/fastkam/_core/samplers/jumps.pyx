@@ -40,8 +40,8 @@ from libc.stdint cimport INT64_MAX, int64_t
 from fastkam._core.kernel cimport DECIDE, Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy, solve_L
 from fastkam._core.mixture cimport TAIL, Mixture
-from fastkam._core.samplers.exchange cimport Exchange
 from fastkam._core.rng cimport integer, normals, random_standard_uniform
+from fastkam._core.samplers.exchange cimport Exchange
 
 from fastkam._core.kernel import zeros
 
@@ -50,8 +50,7 @@ import numpy as np
 cdef enum:
     FIRST_FIT = 256
     SOON = 32       # states too few for another fit
-    FEW_MOVES = 50
-
+    FEW_MOVES = 50  # too few to learn their chances from
     WARM = 3        # one warmer state in so many is fitted to
 
 cdef double FIRST_CHANCE = 0.2
@@ -284,6 +283,7 @@ cdef class ModeJumping(Kernel):
 
     cdef int learn(self, Chain *c) except -1 nogil:
         cdef double u
+        cdef int64_t near = max(1, self.n - 1)
         self.fitted = self.seen
         if self.learns_chances:
             self.learn_chances()
@@ -291,9 +291,9 @@ cdef class ModeJumping(Kernel):
             u = random_standard_uniform(c.rng)
             with gil:
                 try:
-                    self.fit(u)
+                    self.fit(u, near)
                 except KeyboardInterrupt:   # not in mid-step: once more, and then
-                    self.fit(u)
+                    self.fit(u, near)
                     PyErr_SetInterrupt()
         return 0
 
@@ -331,13 +331,13 @@ cdef class ModeJumping(Kernel):
                 copy(self.d, x, &self.warmer[self.kept, 0])
             self.kept += 1
 
-    def fit(self, u):
+    def fit(self, u, near):
         """Fit q to the history but for its first quarter, in which the chain comes from x0."""
         kept = slice(self.kept // 4, self.kept)
         states = np.asarray(self.history)[kept]
         if self.tempered is not None:
             states = np.concatenate([states, np.asarray(self.warmer)[kept][::WARM]])
-        found = self.estimate(states, int(u * 2**53), max(1, self.n - 1))
+        found = self.estimate(states, int(u * 2**53), near)
         if found is not None:
             self.set_mixture(*found)
 
