@@ -363,9 +363,10 @@ class Members:
             begun = time.perf_counter()
             t = self.chains[0].t
             n = self.size
-            snapshot = np.searchsorted(self.run.snapshots, t, side="right")
+            self.note()  # here too: an interrupt may have come between the step and the note
             if self.tuning:
-                n = min(n, self.run.snapshots[snapshot] - t)
+                snapshots = self.run.snapshots
+                n = min(n, snapshots[np.searchsorted(snapshots, t, side="right")] - t)
             try:
                 if not self.started:
                     self.engine.start()
@@ -374,13 +375,20 @@ class Members:
             except Fault as fault:
                 fault.chain = self.indices[fault.chain]
                 raise
-            if t < self.run.past.tune and self.chains[0].t == self.run.snapshots[snapshot]:
-                for chain in self.chains:
-                    chain.snapshot(snapshot)
+            self.note()
             seconds = time.perf_counter() - begun
             made = self.chains[0].t - t  # fewer than asked for at the end of warm-up
             growth = np.clip(CHUNK_SECONDS / max(seconds, 1e-9), 0.1, 8.0)
             self.size = max(1, int(made * growth))
+
+
+    def note(self):
+        """Keep what has been learnt, where a snapshot of it is due."""
+        snapshots, t = self.run.snapshots, self.chains[0].t
+        i = np.searchsorted(snapshots, t)
+        if i < len(snapshots) and snapshots[i] == t:
+            for chain in self.chains:
+                chain.snapshot(i)
 
 
 def one_blas_thread():

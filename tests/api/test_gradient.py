@@ -167,3 +167,12 @@ def test_auto(target, vectorized, expected, caplog):
     assert type(result.sampler) is fk.samplers.SAMPLERS[expected]
     reason = "a gradient" if expected == "nuts" else "no gradient"
     assert f"because the density has {reason}" in caplog.text
+
+
+@pytest.mark.parametrize(("d", "share", "inner", "reason"), [
+    (20, False, "pt", ""), (21, False, "ram", ", and many dimensions"),
+    (3, True, "ram", ", and chains share")])
+def test_auto_without_a_gradient(d, share, inner, reason):
+    choice = fk.choose_sampler(densities.python, np.ones(d), share=share)
+    assert choice.reason == "the density has no gradient" + reason
+    assert [type(part) for part in choice.sampler.parts()] == [fk.samplers.SAMPLERS[inner]]

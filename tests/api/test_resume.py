@@ -313,3 +313,33 @@ def test_a_full_disk_does_not_hide_the_densitys_error(full_disk, good):
     with pytest.raises(fk.SamplingError, match=r"Stop: for another reason.*No space left") as seen:
         fk.sample(density, np.ones(D), seed=1, checkpoint=good)
     assert isinstance(seen.value.__cause__, Stop)
+
+
+@pytest.mark.parametrize("share", [False, True])
+@pytest.mark.parametrize("nth", [1, 3, 4])
+@pytest.mark.parametrize(("name", "module", "function"), [
+    ("jumps", fk.modes, "fit"), ("nuts", fk.metrics, "low_rank"), ("kpca", np.linalg, "eigh")])
+def test_an_interrupt_within_an_adaptation(monkeypatch, tmp_path, name, module, function, nth,
+                                           share):
+    """It takes effect after the step, or after both where a second one comes in between."""
+    options = {"x0": np.zeros(D), "sampler": SAMPLERS[name](), "draws": 40, "tune": 600,
+               "chains": 2, "seed": 4, "share": share, "threads": 1}
+    target, path, calls = with_gradient("python", None), tmp_path / "run.fk", 0
+    whole = fk.sample(target, **options)
+    undisturbed = getattr(module, function)
+
+    def interrupted(*args, **more):
+        nonlocal calls
+        calls += 1
+        if calls in (nth, nth + 1):
+            raise KeyboardInterrupt
+        return undisturbed(*args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, function, interrupted)
+        with pytest.warns(fk.SamplingWarning, match="interrupted"):
+            part = fk.sample(target, **options)
+    assert calls >= nth + 2
+    assert part.status == "interrupted"
+    part.save(path)
+    assert_same(fk.resume(path, target=target), whole)

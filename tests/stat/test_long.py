@@ -77,3 +77,17 @@ def test_adapting_for_ever_biases_what_is_finite():
     """Diminishing adaptation is right in the limit only: here the second moment lacks 1 to 2 %."""
     schedule = fk.schedules.Diminishing(gain=Power(k=0.7))
     assert moment_p_value("gam", schedule, 8) < FALSE_ALARM
+
+
+def test_independent_moves_in_two_thousand_dimensions():
+    """q is the target but for its tails: the 19/20 x 0.9 of the proposals that are no tails pass.
+
+    Of 100, within 5 standard errors; logarithms of densities are near 3000 there.
+    """
+    d = 2000
+    sampler = fk.ModeJumping(moves="independent", chance=0.9, means=np.zeros((1, d)), fit=False)
+    result = fk.sample(targets.Gaussian(np.zeros(d)), np.random.default_rng(1).standard_normal(d),
+                       sampler=sampler, draws=100, tune=0, chains=1, seed=2)
+    moved = result.stats["move"][0] == 2
+    share = result.stats["accepted"][0][moved].mean()
+    assert abs(share - 0.95 * 0.9) < 5 * np.sqrt(0.95 * 0.9 * 0.1 / moved.sum())

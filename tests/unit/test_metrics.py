@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+import fastkam as fk
 from fastkam import metrics
+from fastkam.samplers import hamiltonian
 
 
 def gaussian(rng, d, n, spread):
@@ -29,6 +31,21 @@ def test_gaussian(form, spread):
     found = covariance(form(x, g))
     np.testing.assert_allclose(found / np.outer(scale, scale), Sigma / np.outer(scale, scale),
                                atol=2e-3)
+
+
+def test_a_metric_is_learnt_to_the_end_of_a_long_warmup(monkeypatch):
+    """At 10, 25, 47 and 80 steps, and then whenever as many draws are new as are kept."""
+    estimate, sizes = metrics.low_rank, []
+
+    def counted(draws, gradients, **options):
+        sizes.append(len(draws))
+        return estimate(draws, gradients, **options)
+
+    monkeypatch.setattr(metrics, "low_rank", counted)
+    monkeypatch.setattr(hamiltonian, "ROWS", 40)
+    fk.sample(fk.targets.banana(d=2), np.zeros(2), sampler="nuts", tune=400, draws=1, chains=1,
+              seed=1)
+    assert sizes == [10, 15, 22, 33] + 6 * [40]
 
 
 @pytest.mark.parametrize("seed", range(20))

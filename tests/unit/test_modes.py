@@ -33,6 +33,17 @@ def test_one_mode_is_one_component(d):
     assert len(modes.fit(states, 1, most=8)[0]) == 2
 
 
+def test_states_too_few_for_more_have_one_component_in_closed_form():
+    """Their mean, and their covariance but for the ridge."""
+    states = np.random.default_rng(1).standard_normal((30, 6)) * [1, 2, 3, 4, 5, 6] + 7
+    weights, means, factors = modes.fit(states, 1, most=8)
+    np.testing.assert_allclose(weights, [modes.WIDE_WEIGHT, 1 - modes.WIDE_WEIGHT])
+    np.testing.assert_allclose(means, [states.mean(axis=0)] * 2)
+    ridge = modes.RIDGE * np.diag(states.var(axis=0))
+    for factor in factors:
+        np.testing.assert_allclose(factor @ factor.T, np.cov(states.T, ddof=0) + ridge, rtol=1e-9)
+
+
 def test_most_is_a_limit():
     assert len(modes.fit(THREE.sample(500, 1), 1, most=2)[0]) == 3
 

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -5,6 +6,7 @@ from numpy.typing import NDArray
 LINE: int
 
 def zeros(shape: Any, dtype: Any = ..., order: str = "C") -> NDArray[Any]: ...
+def uninterrupted(function: Callable[..., None], *args: Any) -> None: ...
 
 class Kernel:
     FIELDS: ClassVar[dict[str, tuple[Any, ...]]]

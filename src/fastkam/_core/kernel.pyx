@@ -26,6 +26,8 @@ The draws of a step come from the chain's generator in this order: those of prop
 exponential variate for the decision, those of noise, those of consider, those of noise again where
 it asks for another evaluation, those of adapt.
 """
+from cpython.exc cimport PyErr_SetInterrupt
+
 import numpy as np
 
 
@@ -36,6 +38,23 @@ def zeros(shape, dtype=float, order="C"):
     """An array of zeros with cache lines of its own, so that threads do not wait for each other."""
     n = int(np.prod(shape))
     return np.zeros(n + 2 * LINE, dtype)[LINE:LINE + n].reshape(shape, order=order)
+
+
+def uninterrupted(function, *args):
+    """Call what gives the same when called anew; an interrupt takes effect after it.
+
+    A run can be taken up between two evaluations, not within an adaptation.
+    """
+    interrupted = False
+    while True:
+        try:
+            function(*args)
+        except KeyboardInterrupt:
+            interrupted = True
+        else:
+            break
+    if interrupted:
+        PyErr_SetInterrupt()
 
 
 cdef class Kernel:

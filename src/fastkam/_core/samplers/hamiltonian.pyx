@@ -29,7 +29,7 @@ from fastkam._core.kernel cimport AGAIN, Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy, dot, square, times_Lt
 from fastkam._core.rng cimport normals
 
-from fastkam._core.kernel import zeros
+from fastkam._core.kernel import uninterrupted, zeros
 
 import numpy as np
 
@@ -264,20 +264,20 @@ cdef class Hamiltonian(Kernel):
         self.remember(c)
         young = self.counts[YOUNG]
         if young >= self.full_window():
-            self.window = <int64_t>(GROWTH * <double>self.window)
+            self.window = <int64_t>(GROWTH * <double>young) // self.sharers
             self.forget(self.counts[OLD] - young)
             self.counts[YOUNG] = 0
             if self.kind != DIAGONAL:
                 with gil:
-                    self.learn_shape()
+                    uninterrupted(self.learn_shape)
         if self.kind == DIAGONAL and self.counts[OLD] >= LEAST * self.sharers:
             self.learn_diagonal()
         return 0
 
     cdef int64_t full_window(self) noexcept nogil:
-        """Draws that fill the young window; of several sharers no more than can be kept."""
+        """Draws that fill the young window; no more than are kept."""
         cdef int64_t n = self.window * self.sharers
-        return n if self.kind == DIAGONAL else min(n, max(self.window, self.draws.shape[0]))
+        return n if self.kind == DIAGONAL else min(n, self.draws.shape[0])
 
     cdef void remember(self, Chain *c) noexcept nogil:
         """Put the state and beta times its gradient into both windows."""

@@ -33,7 +33,6 @@ Computing 16, 193-202: jumps. Giordani, P. and Kohn, R. (2010). Adaptive indepen
 Metropolis-Hastings by fast estimation of mixtures of normals. Journal of Computational and
 Graphical Statistics 19, 243-259.
 """
-from cpython.exc cimport PyErr_SetInterrupt
 from libc.math cimport INFINITY, NAN, ceil, exp, isnan, log, sqrt
 from libc.stdint cimport INT64_MAX, int64_t
 
@@ -43,7 +42,7 @@ from fastkam._core.mixture cimport TAIL, Mixture
 from fastkam._core.rng cimport integer, normals, random_standard_uniform
 from fastkam._core.samplers.exchange cimport Exchange
 
-from fastkam._core.kernel import zeros
+from fastkam._core.kernel import uninterrupted, zeros
 
 import numpy as np
 
@@ -290,11 +289,7 @@ cdef class ModeJumping(Kernel):
         if self.history.shape[0]:
             u = random_standard_uniform(c.rng)
             with gil:
-                try:
-                    self.fit(u, near)
-                except KeyboardInterrupt:   # not in mid-step: once more, and then
-                    self.fit(u, near)
-                    PyErr_SetInterrupt()
+                uninterrupted(self.fit, u, near)
         return 0
 
     cdef void learn_chances(self) noexcept nogil:

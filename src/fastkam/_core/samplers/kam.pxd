@@ -52,5 +52,5 @@ cdef class KernelAdaptiveMetropolis(Kernel):
     cdef void clear_history(self) noexcept nogil
     cdef bint remember(self, const double *x) noexcept nogil
     cdef void set_point(self, int64_t i, const double *x) noexcept nogil
-    cdef int learn_subsample(self, Chain *c) noexcept nogil
-    cdef void learn_length(self) noexcept nogil
+    cdef int learn_subsample(self, Chain *c) except -1 nogil
+    cdef int learn_length(self) except -1 nogil

@@ -154,7 +154,7 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         self.at_x.factored = self.at_y.factored = False
         return 0
 
-    cdef int learn_subsample(self, Chain *c) noexcept nogil:
+    cdef int learn_subsample(self, Chain *c) except -1 nogil:
         """Put x into the history, and renew z from it."""
         cdef int64_t i, j
         if not self.remember(c.x):
@@ -238,7 +238,7 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         """z has changed: both passes are void."""
         self.at_x.seen = self.at_y.seen = False
 
-    cdef void learn_length(self) noexcept nogil:
+    cdef int learn_length(self) except -1 nogil:
         """length = (median of |z_i - z_j| over some 500 pairs with i != j, z_i != z_j) / sqrt 2
 
         j - i runs over max(1, 500 // n) shifts, at most n // 2, spread evenly over half the circle
@@ -248,7 +248,7 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         cdef int64_t shifts = min(max(1, N_DISTANCES // max(self.n, 1)), self.n // 2)
         cdef double r2, D
         if not self.median:
-            return
+            return 0
         for shift in range(shifts):
             for i in range(self.n):
                 j = (i + 1 + (2 * shift + 1) * self.n // (4 * shifts)) % self.n
@@ -261,6 +261,7 @@ cdef class KernelAdaptiveMetropolis(Kernel):
                     pairs += 1
         if pairs > 0:
             self.length = fk_select(pairs, pairs // 2, &self.distances[0]) / sqrt(2.0)
+        return 0
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         row[0] = self.log_nu

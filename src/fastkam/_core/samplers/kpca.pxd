@@ -14,4 +14,3 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
     cdef double[:, ::1] V_y
     cdef void look(self, const double *x, double *V) noexcept nogil
     cdef double log_mixture(self, const double *V, const double *D) noexcept nogil
-    cdef int learn_directions(self) except -1

@@ -27,7 +27,7 @@ from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
 
 from fastkam._core.samplers import kam
 
-from fastkam._core.kernel import zeros
+from fastkam._core.kernel import uninterrupted, zeros
 
 import numpy as np
 
@@ -123,13 +123,14 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         KernelAdaptiveMetropolis.take(self, other)
         self.used = (<KernelPCAMetropolis>other).used
 
-    cdef void learn_length(self) noexcept nogil:
+    cdef int learn_length(self) except -1 nogil:
         """The length, then the directions: called whenever z has been renewed."""
         KernelAdaptiveMetropolis.learn_length(self)
         with gil:
-            self.learn_directions()
+            uninterrupted(self.learn_directions)
+        return 0
 
-    cdef int learn_directions(self) except -1:
+    def learn_directions(self):
         n, k = self.n, min(self.n, self.components)
         z = np.asarray(self.z).transpose(0, 2, 1).reshape(-1, self.d)[:n]
         K = self.kernel.matrix(z, self.length)
@@ -148,4 +149,3 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         np.asarray(self.p)[...] = 0.0
         np.asarray(self.p)[:k] = (largest + 1) / (largest.sum() + k)
         self.used = n
-        return 0

@@ -1,0 +1,52 @@
+"""When mode jumping fits its mixture, and to how many components at most."""
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam import modes
+
+TARGET = fk.targets.GaussianMixture([[-3.0, 0.0], [3.0, 0.0]], covs=[0.2, 1.5])
+OPTIONS = {"x0": np.zeros(2), "draws": 40, "seed": 4, "sampler": "jumps", "progress": False}
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Of each fit: (states, components of the one before, components found)."""
+    calls, fit = [], modes.fit
+
+    def counted(states, seed, near, **options):
+        found = fit(states, seed, near, **options)
+        calls.append((len(states), near, len(found[0]) - 1))
+        return found
+
+    monkeypatch.setattr(modes, "fit", counted)
+    return calls
+
+
+@pytest.mark.parametrize(("tune", "n"), [
+    (40, 1), (256, 1), (280, 1), (288, 2), (1025, 3), (1100, 4)])
+def test_fits_at_powers_of_two_and_at_the_end(fits, tune, n):
+    """The last one only where enough states have come since."""
+    fk.sample(TARGET, tune=tune, chains=1, **OPTIONS)
+    assert len(fits) == n
+
+
+def test_chains_that_share_fit_once_for_all(fits):
+    """At 256, 512, 1024 and, in the last step, 1197 states of the four; a quarter is left out."""
+    fk.sample(TARGET, tune=300, chains=4, share=True, **OPTIONS)
+    assert [n for n, _, _ in fits] == [192, 384, 768, 898]
+
+
+def test_a_fit_knows_how_many_components_there_were(fits):
+    result = fk.sample(TARGET, tune=1100, chains=1, **OPTIONS)
+    _, before, found = zip(*fits, strict=True)
+    assert before == (1, *found[:-1])
+    assert result.states[0]["kernel.n"] == found[-1] + 1
+
+
+@pytest.mark.parametrize(("d", "most"), [(2, 32), (20, 17), (100, 1)])
+def test_there_is_room_for_as_many_components_as_the_states_bear(d, most):
+    """Not for more: in 500 dimensions 32 of them would take 66 MB."""
+    kernel = fk.ModeJumping().build(np.zeros(d))
+    assert np.asarray(kernel.factors).shape == (1 + most, d, d)

@@ -1,0 +1,17 @@
+"""Draws and statistics: what is said of them as a whole."""
+
+import numpy as np
+import pytest
+
+from fastkam import trace
+
+
+@pytest.mark.parametrize("rows", [1, 6, 7, 8, 20])
+def test_acceptance_is_a_mean_over_all_blocks(monkeypatch, rows):
+    """Of the rows that every chain has, whether they end a block or not."""
+    monkeypatch.setattr(trace, "BLOCK", 7)
+    kept = trace.Trace(2, 25, 1)
+    kept.log_ratio[:] = np.random.default_rng(1).normal(size=(2, 25))
+    kept.counts[:] = rows, rows + 2
+    expected = np.minimum(np.exp(kept.log_ratio[:, :rows]), 1).mean(axis=1)
+    np.testing.assert_allclose(kept.acceptance, expected, rtol=1e-14)
