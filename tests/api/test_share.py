@@ -140,3 +140,18 @@ def test_samplers_that_learn_for_one_chain(name):
         within = fk.ModeJumping(sampler=short(name))
         with pytest.raises(ValueError, match=r"share must be False for \w+, not True: \w+"):
             fk.sample(with_gradient("python", None), sampler=within, **OPTIONS)
+
+
+def test_the_step_size_follows_the_acceptances_of_all_in_turn():
+    """Dual averaging as for one chain, but that K of its steps count as one."""
+    K, tune = 3, 80
+    result = fk.sample(with_gradient("python", None), sampler=fk.HMC(metric="fixed"),
+                       **OPTIONS | {"chains": K, "tune": tune, "draws": 1})
+    state, H, mean = result.states[0], 0.0, 0.0
+    for n, alpha in enumerate(result.warmup.stats["acceptance_rate"].T.ravel(), 1):
+        H += (0.8 - alpha - H) / (n + 10 * K)
+        log_eps = state["kernel.mu"] - np.sqrt(n / K) / 0.05 * H
+        mean += n**-0.75 * (log_eps - mean)
+    np.testing.assert_allclose(state["kernel.H_mean"], H, rtol=1e-9)
+    np.testing.assert_allclose(state["kernel.log_eps_mean"], mean, rtol=1e-9)
+    assert n == K * tune == state["kernel.n_eps"]
