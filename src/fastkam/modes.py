@@ -78,16 +78,19 @@ def fit(
 def chosen(z: Array, most: int, near: int, rng: np.random.Generator) -> Mixture:
     """The mixture of z (n, d), of mean 0 and variances 1, with the least AIC3.
 
-    Sizes grow from half of `near`, by a factor of about 1.4, until two in turn have been worse.
+    A state that repeats the one before tells nothing new: the log likelihood counts as that of the
+    `new` ones. Sizes grow from half of `near`, by a factor of about 1.4, until two in turn have
+    been worse.
     """
     n, d = z.shape
-    most = max(1, min(most, int(n / parameters(d))))
+    new = 1 + (z[1:] != z[:-1]).any(axis=1).sum()
+    most = max(1, min(most, int(new / parameters(d))))
     if most == 1:
         return maximised(n, np.array([float(n)]), z.sum(axis=0)[None], (z.T @ z)[None], None, None)
     least, worse, k = np.inf, 0, min(max(1, near // 2), most)
     while worse < 2 and k <= most:
         found, log_likelihood = em(z, *first(z, k, rng))
-        criterion = 3 * len(found[0]) * parameters(d) - 2 * log_likelihood
+        criterion = 3 * len(found[0]) * parameters(d) - 2 * new / n * log_likelihood
         if criterion < least:
             best, least, worse = found, criterion, 0
         else:

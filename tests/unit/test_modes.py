@@ -33,6 +33,12 @@ def test_one_mode_is_one_component(d):
     assert len(modes.fit(states, 1, most=8)[0]) == 2
 
 
+def test_repeated_states_make_no_components():
+    """As of a chain that accepts one proposal in ten."""
+    states = np.random.default_rng(1).standard_normal((200, 2)).repeat(10, axis=0)
+    assert len(modes.fit(states, 1, most=8)[0]) == 2
+
+
 def test_states_too_few_for_more_have_one_component_in_closed_form():
     """Their mean, and their covariance but for the ridge."""
     states = np.random.default_rng(1).standard_normal((30, 6)) * [1, 2, 3, 4, 5, 6] + 7
