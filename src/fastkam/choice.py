@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastkam.errors import real_array
 from fastkam.samplers import (
+    HMC,
     NUTS,
     ModeJumping,
     ParallelTempering,
@@ -40,7 +41,13 @@ class Choice:
     reason: str
 
     def __str__(self) -> str:
-        return f"{type(self.sampler).__name__}, because {self.reason}"
+        return f"{described(self.sampler)}, because {self.reason}"
+
+
+def described(sampler: Sampler) -> str:
+    """The names of a sampler and of those within it, as A(B)."""
+    parts = ", ".join(dict.fromkeys(described(part) for part in getattr(sampler, "parts", list)()))
+    return type(sampler).__name__ + (parts and f"({parts})")
 
 
 def choose_sampler(
@@ -74,9 +81,9 @@ def choose_sampler(
     --------
     >>> import fastkam as fk
     >>> print(fk.choose_sampler(lambda x: (-0.5 * x @ x, -x), [0.0, 0.0]))
-    NUTS, because the density has a gradient
-    >>> print(fk.choose_sampler(lambda x: -0.5 * x @ x, [0.0, 0.0]))
-    ModeJumping, because the density has no gradient
+    ModeJumping(ParallelTempering(HMC)), because the density has a gradient, and few dimensions
+    >>> print(fk.choose_sampler(lambda x: (-0.5 * x @ x, -x), [0.0] * 50))
+    NUTS, because the density has a gradient, and many dimensions
     """
     from fastkam.sample import as_target
 
@@ -86,14 +93,14 @@ def choose_sampler(
     made = as_target(target, points.shape[1], vectorized=vectorized)
     if made.is_estimate:
         return Choice(RobustAdaptiveMetropolis(), "the density is estimated")
-    if has_gradient(made, points):
-        return Choice(NUTS(), "the density has a gradient")
-    if share:
-        return Choice(ModeJumping(), "the density has no gradient, and chains share")
-    if points.shape[1] <= MOST_TEMPERED:
-        tempered = ParallelTempering(rungs=5, least=0.02, widening=100.0)
-        return Choice(ModeJumping(sampler=tempered), "the density has no gradient")
-    return Choice(ModeJumping(), "the density has no gradient, and many dimensions")
+    gradient = has_gradient(made, points)
+    reason = f"the density has {'a' if gradient else 'no'} gradient"
+    if share or points.shape[1] > MOST_TEMPERED:
+        reason += ", and chains share" if share else ", and many dimensions"
+        return Choice(NUTS() if gradient else ModeJumping(), reason)
+    inner = HMC(steps=2) if gradient else RobustAdaptiveMetropolis()
+    tempered = ParallelTempering(sampler=inner, rungs=5, least=0.02, widening=100.0)
+    return Choice(ModeJumping(sampler=tempered), f"{reason}, and few dimensions")
 
 
 def has_gradient(target: Target, points: np.ndarray) -> bool:

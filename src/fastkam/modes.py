@@ -11,8 +11,8 @@ Array = NDArray[np.float64]
 Mixture = tuple[Array, Array, Array]  # weights (K,), means (K, d), factors (K, d, d)
 
 WIDE_WEIGHT = 0.05
-MOST_ITERATIONS = 40
-LEAST_GAIN = 0.03  # of the log likelihood in an iteration, for each parameter of a component
+MOST_ITERATIONS = 20
+LEAST_GAIN = 0.3  # of the log likelihood in an iteration, for each parameter of a component
 RIDGE = 1e-6  # added to covariances in units of the states' variances
 
 

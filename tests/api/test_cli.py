@@ -126,8 +126,7 @@ def test_a_start_from_a_file(folder, name, text, expected):
 def test_auto_says_what_it_chose(folder, capsys):
     assert run("sample", "our_model:logp", "--dim", "2", "--draws", "20", "--tune", "20",
                "--sampler", "auto") == 0
-    assert "Sampler: ModeJumping, because the density has no gradient." in (
-        capsys.readouterr().out)
+    assert "because the density has no gradient, and few dimensions." in capsys.readouterr().out
     assert run("sample", "our_model:logp", "--dim", "2", "--sampler", "auto", "--set", "cov=1") == 2
 
 

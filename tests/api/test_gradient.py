@@ -156,23 +156,31 @@ def test_all_chains_of_a_vectorized_density_share_each_call(sampler):
 
 
 @pytest.mark.parametrize(("target", "vectorized", "expected"), [
-    (densities.python, False, "jumps"), (densities.python_pair, False, "nuts"),
-    (densities.vectorized, True, "jumps"), (densities.vectorized_pair, True, "nuts"),
-    (fk.targets.banana(d=2), False, "nuts"),
+    (densities.python, False, "ram"), (densities.python_pair, False, "hmc"),
+    (densities.vectorized, True, "ram"), (densities.vectorized_pair, True, "hmc"),
+    (fk.targets.banana(d=2), False, "hmc"),
 ])
 def test_auto(target, vectorized, expected, caplog):
     with caplog.at_level(logging.INFO, logger="fastkam"):
         result = fk.sample(target, np.ones(D), sampler="auto", draws=20, tune=20,
                            vectorized=vectorized)
-    assert type(result.sampler) is fk.samplers.SAMPLERS[expected]
-    reason = "a gradient" if expected == "nuts" else "no gradient"
+    assert type(result.sampler) is fk.ModeJumping
+    assert type(result.sampler.sampler.sampler) is fk.samplers.SAMPLERS[expected]
+    reason = "a gradient" if expected == "hmc" else "no gradient"
     assert f"because the density has {reason}" in caplog.text
 
 
-@pytest.mark.parametrize(("d", "share", "inner", "reason"), [
-    (20, False, "pt", ""), (21, False, "ram", ", and many dimensions"),
-    (3, True, "ram", ", and chains share")])
-def test_auto_without_a_gradient(d, share, inner, reason):
-    choice = fk.choose_sampler(densities.python, np.ones(d), share=share)
-    assert choice.reason == "the density has no gradient" + reason
-    assert [type(part) for part in choice.sampler.parts()] == [fk.samplers.SAMPLERS[inner]]
+@pytest.mark.parametrize(("gradient", "d", "share", "expected"), [
+    (False, 20, False, "ModeJumping(ParallelTempering(RobustAdaptiveMetropolis)), because the "
+                       "density has no gradient, and few dimensions"),
+    (True, 20, False, "ModeJumping(ParallelTempering(HMC)), because the density has a "
+                      "gradient, and few dimensions"),
+    (False, 21, False, "ModeJumping(RobustAdaptiveMetropolis), because the density has no "
+                       "gradient, and many dimensions"),
+    (True, 21, False, "NUTS, because the density has a gradient, and many dimensions"),
+    (False, 3, True, "ModeJumping(RobustAdaptiveMetropolis), because the density has no "
+                     "gradient, and chains share"),
+    (True, 3, True, "NUTS, because the density has a gradient, and chains share")])
+def test_auto_by_dimension_and_sharing(gradient, d, share, expected):
+    target = densities.python_pair if gradient else densities.python
+    assert str(fk.choose_sampler(target, np.ones(d), share=share)) == expected

@@ -41,6 +41,7 @@ def found(sampler, steps, replicates, seed, reference=None):
     first, after = kernel.state(), np.empty(replicates)
     for i, xs in enumerate(points):
         exact_rungs = {"x": xs[:, None], "logp": MODES.logp(xs[:, None]), "begun": np.array(1),
+                       "grad": np.array([MODES.logp_grad(x)[1] for x in xs[:, None]]),
                        "log_ref": 0 * xs if reference is None else log_q(xs, *reference),
                        "accepted": np.zeros(len(xs), int)}
         kernel.restore(first | {within + name: value for name, value in exact_rungs.items()})
@@ -61,6 +62,9 @@ SAMPLERS = [
     *(fk.ModeJumping(sampler=fk.ParallelTempering(reference=reference, **TEMPERING), chance=0.6,
                      means=[[-1.5], [1.0]], covs=[0.5, 2.0], fit=False)
       for reference in ("flat", ([0.5], 9.0))),
+    fk.ModeJumping(sampler=fk.ParallelTempering(
+        sampler=fk.HMC(steps=2, metric="fixed", step_size=0.8), reference=([0.5], 9.0),
+        **TEMPERING), chance=0.4, means=[[-1.5], [1.0]], covs=[0.5, 2.0], fit=False),
 ]
 
 

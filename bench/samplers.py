@@ -1,9 +1,9 @@
-"""Which sampler without a gradient: evaluations and CPU seconds until every coordinate has ESS 400.
+"""Which sampler: evaluations and CPU seconds until every coordinate has ESS 400.
 
-    python -m bench.gradient_free [--quick]
+    python -m bench.samplers [--only gradient_free|gradient] [--quick]
 
 Four chains from N(0, I), as many steps of warm-up as draws, default parameters; "auto" is what
-`sampler="auto"` takes where there is no gradient. A run is doubled, from 1000 draws, until bulk and
+`sampler="auto"` takes with or without a gradient. A run is doubled, from 1000 draws, until bulk and
 tail ESS of every coordinate are 400, R-hat at most 1.02, and the mean, where it is known, within 5
 standard errors; to 256 000 draws a chain, or the first run that takes 4 CPU seconds. The median of
 three seeds.
@@ -37,11 +37,25 @@ TARGETS = {
     "eight modes, d = 4": fk.targets.basis_vectors,
 }
 LEFT_OUT = {"cholam", "ckam", "kpca", "scout"}  # no defaults for any scale, or slower than others
+GRADIENT = ("mala", "fishermala", "barker", "automala", "gadmala", "hmc", "nuts")
 
 
-def contenders():
-    return {name: cls() for name, cls in SAMPLERS.items()
-            if not cls().NEEDS and name not in LEFT_OUT} | {"auto": "auto"}
+def contenders(gradient):
+    """Name -> sampler, where there is a gradient or none."""
+    found = {name: SAMPLERS[name]() for name in SAMPLERS
+             if (name in GRADIENT if gradient else not SAMPLERS[name]().NEEDS)
+             and name not in LEFT_OUT}
+    if gradient:
+        found |= {"jumps around nuts": fk.ModeJumping(sampler=fk.NUTS())}
+    return found | {"auto": auto(gradient)}
+
+
+def auto(gradient):
+    """x0 -> what `sampler="auto"` takes."""
+    def density(x):
+        return (0.0, x) if gradient else 0.0
+
+    return lambda x0: fk.choose_sampler(density, x0).sampler
 
 
 def is_enough(target, result):
@@ -62,8 +76,8 @@ def is_enough(target, result):
 def effort(target, sampler, seed, longest):
     """(evaluations, CPU seconds) of the first run that is long enough; infinite where none is."""
     x0 = np.random.default_rng(seed).standard_normal((4, target.dim))
-    if sampler == "auto":
-        sampler = fk.choose_sampler(lambda x: 0.0, x0).sampler
+    if callable(sampler):
+        sampler = sampler(x0)
     for k in range(longest + 1):
         n = 1000 * 2**k
         begun = time.process_time()
@@ -82,10 +96,17 @@ def cell(evaluations, seconds):
 
 
 def main():
-    chosen = options(__file__, __doc__, quick="one seed, at most 2^5 times as long")
-    seeds, longest = ([1], 5) if chosen.quick else ([1, 2, 3], LONGEST)
-    samplers = contenders()
+    chosen = options(__file__, __doc__, quick="one seed, at most 2^5 times as long",
+                     only=("gradient_free", "gradient"))
     warnings.simplefilter("ignore", fk.SamplingWarning)     # of chains that hardly move
+    for kind in [chosen.only] if chosen.only else ("gradient_free", "gradient"):
+        compare(kind, chosen)
+
+
+def compare(kind, chosen):
+    """Write one table."""
+    seeds, longest = ([1], 5) if chosen.quick else ([1, 2, 3], LONGEST)
+    samplers = contenders(kind == "gradient")
     rows, all_efforts = [], {name: [] for name in samplers}
     for label, make in TARGETS.items():
         target, row = make(), [label]
@@ -104,12 +125,15 @@ def main():
     rows.append(["evaluations against the best, median where it got there",
                  *(f"{np.median(r[np.isfinite(r)]):.1f}" if np.isfinite(r).any() else "-"
                    for r in ratios.values())])
-    text = heading("Samplers without a gradient", "python -m bench.gradient_free", chosen) + (
-        "\nThousands of evaluations (four chains, warm-up among them) and CPU milliseconds until "
+    title = "with" if kind == "gradient" else "without"
+    text = heading(f"Samplers {title} a gradient", f"python -m bench.samplers --only {kind}",
+                   chosen) + (
+        "\nThousands of evaluations, with gradients where these are used (four chains, warm-up "
+        "among them), and CPU milliseconds until "
         f"bulk and tail ESS of every coordinate are 400; median of {len(seeds)} seeds; - where "
         f"{2 ** longest}000 draws, or 4 CPU seconds, were not enough.\n\n")
     text += table(["", *samplers], rows)
-    write(Path(__file__).parent / chosen.folder.name / "gradient_free.md", text)
+    write(Path(__file__).parent / chosen.folder.name / f"samplers-{kind}.md", text)
 
 
 if __name__ == "__main__":
