@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from test_linalg import products
 
 import fastkam as fk
 from fastkam.kernels import Gaussian, proposal_covariance
@@ -87,7 +88,7 @@ def test_bad_arguments(call, error, words):
 
 
 def digest():
-    """A hash of the bits of factors, solutions, updates and densities, of matrices of integers."""
+    """A hash of the bits of factors, solutions, updates, densities and products."""
     bits = hashlib.sha256()
     for d in (*range(1, 20), 31, 32, 33, 64, 65, 66, 100, 129, 160):
         rng = np.random.default_rng(d)
@@ -99,6 +100,8 @@ def digest():
         bits.update(fk.linalg.mvn_logpdf(x, v, cov).tobytes())
         for s in (0.7, -0.4 / (1 + v @ v)):
             bits.update(fk.linalg.cholupdate(L, v, s=s).tobytes())
+        for found, _ in products(d):
+            bits.update(found.tobytes())
     return bits.hexdigest()
 
 

@@ -35,6 +35,30 @@ def test_factorise_refuses(bad, place):
     assert compiled.factorise(A.T[None], 0, 1) == 0
 
 
+def products(d):
+    """[(a product, the same by NumPy)] of vectors that begin anywhere."""
+    rng, found = np.random.default_rng(d), []
+    for triangular in (True, False):
+        M = np.asfortranarray(rng.standard_normal((d, d)))
+        square = np.tril(M) if triangular else M.copy()
+        if triangular:
+            M[np.triu_indices(d, 1)] = np.nan       # is not read
+        for shift in range(3):
+            z, y = rng.standard_normal((2, d + 3))[:, shift:shift + d].copy()
+            expected = y + 0.7 * square @ z
+            compiled.add_product(y, 0.7, M, z, triangular)
+            u = np.full(d + 3, np.nan)[shift:shift + d]
+            compiled.transposed_product(u, 0.7, M, z, triangular)
+            found += [(y, expected), (u, 0.7 * square.T @ z)]
+    return found
+
+
+@pytest.mark.parametrize("d", [*range(1, 20), 31, 33, 64, 100])
+def test_products(d):
+    for found, expected in products(d):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * d)
+
+
 @pytest.mark.parametrize("d", SIZES)
 @pytest.mark.parametrize(("a", "s"), [(1.0, 1.0), (0.9, 0.1), (1.0, 0.0), (3.0, 1e-8), (0.1, 1e4)])
 def test_update(d, a, s):

@@ -292,6 +292,11 @@ static int cholesky(ptrdiff_t d, double *A, double *v)
 int FK_LEVEL(fk_rank_one)(ptrdiff_t d, double *L, double a, double s, double *v);
 void FK_LEVEL(fk_solve)(ptrdiff_t d, const double *L, double *v);
 void FK_LEVEL(fk_squares)(ptrdiff_t d, const double *L, double *V, double *out);
+void FK_LEVEL(fk_add_Lz)(ptrdiff_t d, double a, const double *L, const double *z, double *y);
+void FK_LEVEL(fk_times_Lt)(ptrdiff_t d, double a, const double *L, const double *g, double *u);
+void FK_LEVEL(fk_add_Rz)(ptrdiff_t d, double a, const double *R, const double *z, double *y);
+void FK_LEVEL(fk_times_Rt)(ptrdiff_t d, double a, const double *R, const double *g, double *u);
 
-const fk_factor FK_LEVEL(fk_factor) = {cholesky, FK_LEVEL(fk_rank_one), FK_LEVEL(fk_solve),
-                                        FK_LEVEL(fk_squares)};
+const fk_factor FK_LEVEL(fk_factor) = {
+    cholesky, FK_LEVEL(fk_rank_one), FK_LEVEL(fk_solve), FK_LEVEL(fk_squares), FK_LEVEL(fk_add_Lz),
+    FK_LEVEL(fk_times_Lt), FK_LEVEL(fk_add_Rz), FK_LEVEL(fk_times_Rt)};

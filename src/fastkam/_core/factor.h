@@ -1,6 +1,6 @@
-/* The factorisations that are compiled for each instruction set. All matrices are column-major,
- * L is lower triangular; what stands above its diagonal is neither used nor written. The bits do
- * not depend on the instruction set. */
+/* Factorisations and products that are compiled for each instruction set. All matrices are
+ * column-major; L is lower triangular, and what stands above its diagonal is neither used nor
+ * written; R is square. The bits do not depend on the instruction set. */
 #ifndef FASTKAM_FACTOR_H
 #define FASTKAM_FACTOR_H
 
@@ -20,11 +20,15 @@ typedef void (*fk_solve_fn)(ptrdiff_t d, const double *L, double *v);
 /* out (8,) <- |L^-1 v|^2 of the columns v of V (d, 8), which is destroyed */
 typedef void (*fk_squares_fn)(ptrdiff_t d, const double *L, double *V, double *out);
 
+/* y += a M z, and u <- a M' g; y and u apart from z and g */
+typedef void (*fk_product_fn)(ptrdiff_t d, double a, const double *M, const double *z, double *y);
+
 typedef struct {
     fk_cholesky_fn cholesky;
     fk_rank_one_fn rank_one;
     fk_solve_fn solve_L;
     fk_squares_fn squares;
+    fk_product_fn add_Lz, times_Lt, add_Rz, times_Rt;
 } fk_factor;
 
 /* the functions for this processor, or for the level named as in kernel_pass.h; NULL where it has

@@ -1,7 +1,6 @@
-/* What is done with small dense factors: L is lower triangular, column-major, d x d, leading
- * dimension d; what stands above its diagonal is neither read nor written; R is square. All loops
- * run down columns, so that they vectorise without reordering a sum: the bits do not depend on the
- * instruction set. Factors are made and used in factor.h. */
+/* What is done with points and factors in line: L is lower triangular, column-major, d x d, leading
+ * dimension d; what stands above its diagonal is not read. The order of every sum is fixed: the
+ * bits do not depend on the instruction set. Factors are made and used in factor.h. */
 #ifndef FASTKAM_LINALG_H
 #define FASTKAM_LINALG_H
 
@@ -23,17 +22,6 @@ static inline void fk_copy(ptrdiff_t d, const double *restrict x, double *restri
     if (d > 3) y[3] = x[3];
 }
 
-/* y += a L z */
-static inline void fk_add_Lz(ptrdiff_t d, double a, const double *restrict L,
-                             const double *restrict z, double *restrict y)
-{
-    for (ptrdiff_t j = 0; j < d; j++) {
-        const double *restrict l = L + j * d;
-        const double s = a * z[j];
-        for (ptrdiff_t i = j; i < d; i++) y[i] += s * l[i];
-    }
-}
-
 /* v'w, in eight sums that do not wait for each other: an order that vectorises at every level */
 static inline double fk_dot(ptrdiff_t d, const double *v, const double *w)
 {
@@ -47,34 +35,6 @@ static inline double fk_dot(ptrdiff_t d, const double *v, const double *w)
 
 /* |v|^2 */
 static inline double fk_square(ptrdiff_t d, const double *v) { return fk_dot(d, v, v); }
-
-/* u <- a L' g */
-static inline void fk_times_Lt(ptrdiff_t d, double a, const double *restrict L,
-                               const double *restrict g, double *restrict u)
-{
-    for (ptrdiff_t j = 0; j < d; j++) {
-        const double *restrict l = L + j * d;
-        u[j] = a * fk_dot(d - j, l + j, g + j);
-    }
-}
-
-/* y += a R z, R square and column-major */
-static inline void fk_add_Rz(ptrdiff_t d, double a, const double *restrict R,
-                             const double *restrict z, double *restrict y)
-{
-    for (ptrdiff_t j = 0; j < d; j++) {
-        const double *restrict r = R + j * d;
-        const double s = a * z[j];
-        for (ptrdiff_t i = 0; i < d; i++) y[i] += s * r[i];
-    }
-}
-
-/* u <- a R' g */
-static inline void fk_times_Rt(ptrdiff_t d, double a, const double *restrict R,
-                               const double *restrict g, double *restrict u)
-{
-    for (ptrdiff_t j = 0; j < d; j++) u[j] = a * fk_dot(d, R + j * d, g);
-}
 
 /* whether no element is infinite or NaN: v - v is 0 or NaN */
 static inline int fk_all_finite(ptrdiff_t d, const double *v)

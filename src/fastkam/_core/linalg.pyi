@@ -4,6 +4,20 @@ from numpy.typing import NDArray
 def named_level() -> bytes: ...
 def factorise(A: NDArray[np.float64], begin: int, end: int) -> int: ...
 def update(L: NDArray[np.float64], v: NDArray[np.float64], a: float, s: float) -> bool: ...
+def add_product(
+    y: NDArray[np.float64],
+    a: float,
+    M: NDArray[np.float64],
+    z: NDArray[np.float64],
+    triangular: bool,
+) -> None: ...
+def transposed_product(
+    u: NDArray[np.float64],
+    a: float,
+    M: NDArray[np.float64],
+    g: NDArray[np.float64],
+    triangular: bool,
+) -> None: ...
 def log_densities(
     x: NDArray[np.float64],
     mean: NDArray[np.float64],

@@ -18,6 +18,8 @@ def named_level():
 
 cdef const fk_factor *chosen = fk_factor_for(<bytes>named_level())
 cholesky, rank_one, solve_L = chosen.cholesky, chosen.rank_one, chosen.solve_L
+add_Lz, times_Lt = chosen.add_Lz, chosen.times_Lt
+add_Rz, times_Rt = chosen.add_Rz, chosen.times_Rt
 
 
 def factorise(double[:, :, ::1] A, Py_ssize_t begin, Py_ssize_t end):
@@ -33,6 +35,18 @@ def factorise(double[:, :, ::1] A, Py_ssize_t begin, Py_ssize_t end):
         else:
             k = -1
     return k
+
+
+def add_product(double[::1] y, double a, const double[::1, :] M, const double[::1] z,
+                bint triangular):
+    """y += a M z, M lower triangular or square."""
+    (add_Lz if triangular else add_Rz)(y.shape[0], a, &M[0, 0], &z[0], &y[0])
+
+
+def transposed_product(double[::1] u, double a, const double[::1, :] M, const double[::1] g,
+                       bint triangular):
+    """u <- a M' g, M lower triangular or square."""
+    (times_Lt if triangular else times_Rt)(u.shape[0], a, &M[0, 0], &g[0], &u[0])
 
 
 def update(double[::1, :] L, double[::1] v, double a, double s):

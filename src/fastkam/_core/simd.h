@@ -1,8 +1,8 @@
 /* Vectors of doubles in plain C, for sources that are compiled once for each instruction set.
  *
  * Points stand in blocks of FK_LANES = 8, whatever the machine; a vector holds 2, 4 or 8 of the
- * lanes. Every lane is computed alone, without fused multiply-add, and lanes are added in one fixed
- * order: the result has the same bits on every instruction set. */
+ * lanes (FK_NARROW asks for 4 at most). Every lane is computed alone, without fused multiply-add,
+ * and lanes are added in one fixed order: the result has the same bits on every instruction set. */
 #ifndef FASTKAM_SIMD_H
 #define FASTKAM_SIMD_H
 
@@ -12,7 +12,7 @@
 #define FK_LANES 8
 #define FK_INLINE static inline __attribute__((always_inline))
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(FK_NARROW)
 #include <immintrin.h>
 #define FK_WIDTH 8
 #elif defined(__AVX__)

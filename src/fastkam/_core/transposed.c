@@ -1,0 +1,38 @@
+/* u <- a M' g, compiled once for each instruction set: the product with each column is summed as
+ * fk_dot sums. */
+#include "factor.h"
+#include "simd.h"
+
+/* v'w */
+FK_INLINE double dot(ptrdiff_t d, const double *v, const double *w)
+{
+    enum { PARTS = FK_LANES / FK_WIDTH };
+    fk_vec s[PARTS];
+    double lanes[FK_LANES];
+    ptrdiff_t i = 0;
+    for (int p = 0; p < PARTS; p++) s[p] = fk_splat(0);
+    for (; i + FK_LANES <= d; i += FK_LANES)
+#pragma GCC unroll 4
+        for (int p = 0; p < PARTS; p++)
+            s[p] += fk_load(v + i + p * FK_WIDTH) * fk_load(w + i + p * FK_WIDTH);
+#if FK_WIDTH == 8
+    if (i < d) s[0] += fk_load_n(v + i, d - i) * fk_load_n(w + i, d - i);
+#endif
+    for (int p = 0; p < PARTS; p++) fk_store(lanes + p * FK_WIDTH, s[p]);
+#if FK_WIDTH < 8
+    for (int l = 0; i < d; i++, l++) lanes[l] += v[i] * w[i];
+#endif
+    return fk_sum_lanes(lanes);
+}
+
+/* L lower triangular */
+void FK_LEVEL(fk_times_Lt)(ptrdiff_t d, double a, const double *L, const double *g, double *u)
+{
+    for (ptrdiff_t j = 0; j < d; j++) u[j] = a * dot(d - j, L + j * (d + 1), g + j);
+}
+
+/* R square */
+void FK_LEVEL(fk_times_Rt)(ptrdiff_t d, double a, const double *R, const double *g, double *u)
+{
+    for (ptrdiff_t j = 0; j < d; j++) u[j] = a * dot(d, R + j * d, g);
+}
