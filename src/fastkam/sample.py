@@ -130,8 +130,8 @@ def sample(
         finite there, points around it are tried.
     sampler : str or Sampler
         A short name (see `fastkam.samplers.SAMPLERS`), or a sampler with its parameters; or "auto":
-        NUTS where there is a gradient, and mode jumping where there is none (see
-        `choose_sampler`; what it chose is logged).
+        tempered mode jumping to 20 dimensions; above, NUTS where there is a gradient, and mode
+        jumping where there is none (see `choose_sampler`; what it chose is logged).
     draws, tune : int
         Draws kept a chain, and steps of warm-up before them.
     chains : int

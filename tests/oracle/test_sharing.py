@@ -12,7 +12,7 @@ from reference.chain import Calendar
 
 K = 3
 LEARNT = {  # of each reference, what the chains have in common
-    "rwm": ("scale",), "ram": ("Sigma",), "am": ("mu", "Sigma"), "rbam": ("mu", "Sigma"),
+    "rwm": ("scale",), "ram": ("Sigma", "refused"), "am": ("mu", "Sigma"), "rbam": ("mu", "Sigma"),
     "gam": ("mu", "Sigma", "scale"), "arwm": ("mu", "Sigma"), "cholam": ("mu", "L", "delta"),
     "kam": ("z", "length", "log_nu", "age", "history"),
     "kpca": ("z", "length", "log_nu", "age", "history", "Ha", "p", "used"),
@@ -75,7 +75,7 @@ def step_together(others, x0, steps, calendars, stop, learnt, order):
     for t in range(steps):
         moves = []
         for k, other in enumerate(others):
-            other.t = t
+            other.t, other.stop = t, stop
             moves.append(other.step(x[k], lp[k], rngs[k]))
         last = others[order[-1]]
         for k in order:

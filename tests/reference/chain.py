@@ -15,6 +15,7 @@ class Reference:
     keep = True  # whether the state after this step is a draw
     lockstep = False  # whether the points looked at are to be taken over from the sampler
     t = 0  # steps made
+    stop = inf  # steps of warm-up, where it ends
 
     def __init__(self, s, x0):
         self.s, self.d = s, len(x0)

@@ -27,7 +27,9 @@ class RandomWalk(Reference):
 
 
 class RobustAdaptiveMetropolis(RandomWalk):
-    """S S' <- S (I + g (alpha - alpha*) u u' / |u|^2) S'"""
+    """S S' <- S (I + g (alpha - alpha*) u u' / |u|^2) S', halved after ten refusals in a row."""
+
+    refused = 0
 
     def propose(self, x, rng):
         scale = jittered(self.s, rng)
@@ -38,6 +40,10 @@ class RobustAdaptiveMetropolis(RandomWalk):
         S, u = np.linalg.cholesky(self.Sigma), self.u
         shape = np.outer(u, u) / (u @ u)
         self.Sigma = S @ (np.eye(self.d) + gain * (alpha - self.s.target_acceptance) * shape) @ S.T
+        if self.t < self.stop / 4 < np.inf:
+            self.refused = self.refused + 1 if alpha < 0.01 else 0
+            if self.refused == 10:
+                self.refused, self.Sigma = 0, self.Sigma / 4
 
     def fields(self):
-        return {"S": np.linalg.cholesky(self.Sigma), "u": self.u}
+        return {"S": np.linalg.cholesky(self.Sigma), "u": self.u, "refused": self.refused}

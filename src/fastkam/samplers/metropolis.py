@@ -70,6 +70,9 @@ class RandomWalk(Sampler):
 class RobustAdaptiveMetropolis(Sampler):
     """Robust adaptive Metropolis: the shape of the proposal and its acceptance in one update.
 
+    In the first quarter of a finite warm-up it is also halved, whenever ten proposals in a row have
+    been all but impossible (acceptance probability below 0.01).
+
     Parameters
     ----------
     cov : float, array (d,) or array (d, d), optional
@@ -82,7 +85,7 @@ class RobustAdaptiveMetropolis(Sampler):
     References
     ----------
     Vihola, M. (2012). Robust adaptive Metropolis algorithm with coerced acceptance rate. Statistics
-    and Computing 22, 997-1008. Eq. (1); the default gain is min(1, d n^(-2/3)).
+    and Computing 22, 997-1008. Eq. (1); the default gain is min(1, d n^(-2/3)). Halving is ours.
     """
 
     cov: ArrayLike | None = None

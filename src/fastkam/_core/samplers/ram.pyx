@@ -3,9 +3,13 @@
     y     = x + S u,                  u ~ N(0, I)
     S S' <- S (I + g (alpha - alpha*) u u' / |u|^2) S'
 
+and S is halved whenever ten proposals in a row have had alpha < 0.01 in the first quarter of a finite
+warm-up: a first S that is a hundred times too wide would take thousands of steps otherwise.
+
 Vihola, M. (2012). Robust adaptive Metropolis algorithm with coerced acceptance rate. Statistics
 and Computing 22, 997-1008. Eq. (1); the gain is min(1, d n^(-2/3)) there.
 """
+from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memset
 
 from fastkam._core.kernel cimport Chain, Kernel
@@ -17,14 +21,24 @@ from fastkam._core.kernel import zeros
 import numpy as np
 
 
+cdef enum:
+    ROW = 10            # of refused proposals
+    EARLY = 4           # part of warm-up
+
+cdef double REFUSED = 0.01
+
+
 cdef class RobustAdaptiveMetropolis(Kernel):
     FIELDS = {
         "S": (("d", "d"), "lower-triangular factor of the proposal covariance"),
         "u": (("d",), "the last standard normal draw"),
+        "refused": ((), "proposals in a row with alpha < 0.01", "i8"),
     }
-    SHARED = LEARNT = ("S",)
+    LEARNT = ("S",)
+    SHARED = ("S", "refused")
     cdef public double[::1, :] S
     cdef public double[::1] u
+    cdef public int64_t refused
     cdef double[::1] v
     cdef double target_acceptance
     cdef double jitter
@@ -49,4 +63,18 @@ cdef class RobustAdaptiveMetropolis(Kernel):
         # g <= 1 keeps the update above (1 - alpha*) S S': it is always positive definite
         rank_one(c.d, &self.S[0, 0], 1.0,
                  gain * (c.alpha - self.target_acceptance) / square(c.d, &self.u[0]), v)
+        if c.end_of_adaptation != INT64_MAX and EARLY * c.t < c.end_of_adaptation:
+            self.refused = self.refused + 1 if c.alpha < REFUSED else 0
+            if self.refused == ROW:
+                self.refused = 0
+                self.halve()
         return 0
+
+    cdef void halve(self) noexcept nogil:
+        cdef Py_ssize_t i, j
+        for j in range(self.d):
+            for i in range(j, self.d):
+                self.S[i, j] *= 0.5
+
+    cdef void take(self, Kernel other) noexcept nogil:
+        self.refused = (<RobustAdaptiveMetropolis>other).refused
