@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 import fastkam as fk
 from fastkam._core.engine import ChainState, Group
@@ -164,9 +165,12 @@ N = 6
 
 
 def random_effects(x, u):
-    """y_i ~ N(theta + b_i, 1), b_i ~ N(0, 1), theta ~ N(0, 10), with N points for each integral."""
-    residual = Y[:, None] - x[0] - u.reshape(len(Y), N)
-    return np.log(np.exp(-0.5 * residual**2).mean(axis=1)).sum() - x[0] ** 2 / 20
+    """y_i ~ N(theta + b_i, 1), b_i ~ N(0, 1), theta ~ N(0, 10), with N points for each integral.
+
+    Of a point and its noise, or of many; without the constants of the two normal densities.
+    """
+    residual = Y[:, None] - x[..., :1, None] - u.reshape(*u.shape[:-1], len(Y), N)
+    return np.log(np.exp(-0.5 * residual**2).mean(axis=-1)).sum(axis=-1) - x[..., 0] ** 2 / 20
 
 
 def deviations(sampler, target, draws, seed):
@@ -197,6 +201,27 @@ def test_random_effects(form):
 def test_estimates_made_again_spoil_the_posterior():
     sampler = EstimateRepeated(cov=2.0)
     assert (np.abs(deviations(sampler, FORMS["fresh"](), 4000, seed=12)) > 4.1).any()
+
+
+@pytest.mark.parametrize("refresh", [{}, {"correlation": 0.9}], ids=["fresh", "correlated"])
+@pytest.mark.parametrize("bias", [0.0, 0.3], ids=["right", "biased"])
+def test_log_z(refresh, bias):
+    """Y ~ N(0, 2 I + 10 (1 1')): within 4 stated errors, which is a false alarm in 1e-4.
+
+    An estimate whose mean is too large by a factor exp(0.3) is found out, by many errors.
+    """
+    target = fk.Target.from_estimator(lambda X, U: random_effects(X, U) + bias, 1, len(Y) * N,
+                                      vectorized=True, **refresh)
+    result = fk.sample(target, [0.0], sampler=fk.ParallelTempering(), draws=4000, tune=1000,
+                       seed=13)
+    n = len(Y)
+    truth = (multivariate_normal(cov=2 * np.eye(n) + 10).logpdf(Y)
+             + 0.5 * (n + 1) * math.log(2 * math.pi) + 0.5 * math.log(10))
+    report = fk.tempering(result)
+    for log_z, error in ((report.log_z, report.log_z_error),
+                         (report.log_z_thermodynamic, report.log_z_thermodynamic_error)):
+        assert error < 0.05, report
+        assert (abs(log_z - truth) < 4 * error) == (bias == 0), (truth, report)
 
 
 # ---- couplings ----
