@@ -169,6 +169,7 @@ def test_numba():
 
     target = fk.Target.from_estimator(function, D, K, correlation=0.9)
     assert not target.needs_gil
+    assert fk.Target.from_estimator(function, D, K, vectorized=True).batched    # called as Python
     whole = fk.sample(target, np.ones(D), draws=60, **OPTIONS)
     assert_same(whole, fk.sample(noisy(correlation=0.9), np.ones(D), draws=60, **OPTIONS))
 

@@ -170,7 +170,9 @@ def random_effects(x, u):
     Of a point and its noise, or of many; without the constants of the two normal densities.
     """
     residual = Y[:, None] - x[..., :1, None] - u.reshape(*u.shape[:-1], len(Y), N)
-    return np.log(np.exp(-0.5 * residual**2).mean(axis=-1)).sum(axis=-1) - x[..., 0] ** 2 / 20
+    with np.errstate(divide="ignore"):      # far out an estimate is 0
+        log_means = np.log(np.exp(-0.5 * residual**2).mean(axis=-1))
+    return log_means.sum(axis=-1) - x[..., 0] ** 2 / 20
 
 
 def deviations(sampler, target, draws, seed):
@@ -204,11 +206,12 @@ def test_estimates_made_again_spoil_the_posterior():
 
 
 @pytest.mark.parametrize("refresh", [{}, {"correlation": 0.9}], ids=["fresh", "correlated"])
-@pytest.mark.parametrize("bias", [0.0, 0.3], ids=["right", "biased"])
-def test_log_z(refresh, bias):
-    """Y ~ N(0, 2 I + 10 (1 1')): within 4 stated errors, which is a false alarm in 1e-4.
+@pytest.mark.parametrize(("bias", "within"), [(0.0, (-4, 4)), (0.3, (10, 40))],
+                         ids=["right", "biased"])
+def test_log_z(refresh, bias, within):
+    """Y ~ N(0, 2 I + 10 (1 1')); within 4 stated errors: a false alarm in less than 1e-3.
 
-    An estimate whose mean is too large by a factor exp(0.3) is found out, by many errors.
+    Estimates with a mean too large by a factor exp(0.3) give log Z wrong by many errors.
     """
     target = fk.Target.from_estimator(lambda X, U: random_effects(X, U) + bias, 1, len(Y) * N,
                                       vectorized=True, **refresh)
@@ -218,10 +221,8 @@ def test_log_z(refresh, bias):
     truth = (multivariate_normal(cov=2 * np.eye(n) + 10).logpdf(Y)
              + 0.5 * (n + 1) * math.log(2 * math.pi) + 0.5 * math.log(10))
     report = fk.tempering(result)
-    for log_z, error in ((report.log_z, report.log_z_error),
-                         (report.log_z_thermodynamic, report.log_z_thermodynamic_error)):
-        assert error < 0.05, report
-        assert (abs(log_z - truth) < 4 * error) == (bias == 0), (truth, report)
+    assert report.log_z_error < 0.05, report
+    assert within[0] < (report.log_z - truth) / report.log_z_error < within[1], (truth, report)
 
 
 # ---- couplings ----
