@@ -11,17 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from fastkam._core.estimator import ForeignEstimator, PythonEstimator
 from fastkam._core.foreign import CFunctionTarget
 from fastkam._core.target import Target
-from fastkam.errors import check_array, check_integer, check_number
+from fastkam.errors import check_array, check_flag, check_integer, check_number
 from fastkam.recipe import TargetRecipe
 
 # standard deviations of the log of an estimate with which a chain is most efficient for its work
 USEFUL = 0.92, 1.5
 
 
-def estimator(f, dim, n_aux, correlation, blocks, user_data, thread_safe):
+def estimator(f, dim, n_aux, vectorized, correlation, blocks, user_data, thread_safe):
     """The target of `Target.from_estimator`, which describes the arguments."""
     from fastkam.sample import is_numba_dispatcher, is_pointer
 
+    vectorized = check_flag("vectorized", vectorized)
     correlation = check_number("correlation", correlation, least=0, below=1)
     blocks = check_integer("blocks", blocks, least=1)
     if correlation > 0 and blocks > 1:
@@ -31,12 +32,15 @@ def estimator(f, dim, n_aux, correlation, blocks, user_data, thread_safe):
         n_aux = check_integer("n_aux", n_aux, least=1)
     if isinstance(f, TargetRecipe):
         raise TypeError(f"f must be an estimator, and a recipe make the whole target, not {f!r}")
+    compiled = is_pointer(f) or (is_numba_dispatcher(f) and not vectorized)
+    if vectorized and (compiled or hasattr(f, "__fk_target__")):
+        raise TypeError(f"vectorized=True is for Python functions, not for {f!r}")
     if hasattr(f, "__fk_target__"):
         made = f if isinstance(f, Target) else Target.from_capsule(f)
         check_foreign(made, f, dim, n_aux)
         check_blocks(blocks, made.n_aux)
         return ForeignEstimator(made, correlation=correlation, blocks=blocks)
-    if is_numba_dispatcher(f) or is_pointer(f):
+    if compiled:
         if n_aux is None:
             raise ValueError(f"n_aux must be given for a compiled estimator: {f!r}")
         check_blocks(blocks, n_aux)
@@ -54,9 +58,13 @@ def estimator(f, dim, n_aux, correlation, blocks, user_data, thread_safe):
     if n_aux is None and (correlation > 0 or blocks > 1):
         raise ValueError(f"correlation={correlation!r}, blocks={blocks!r} need n_aux: what f(x, "
                          "rng) draws cannot be drawn in part")
+    if n_aux is None and vectorized:
+        raise ValueError("n_aux must be given with vectorized=True, not None: the noise of each "
+                         "row comes from its chain's own generator")
     if n_aux is not None:
         check_blocks(blocks, n_aux)
-    return PythonEstimator(f, dim, n_aux, correlation=correlation, blocks=blocks)
+    return PythonEstimator(f, dim, n_aux, vectorized=vectorized, correlation=correlation,
+                           blocks=blocks)
 
 
 def check_foreign(made, f, dim, n_aux):

@@ -215,6 +215,9 @@ def test_a_density_that_is_a_number_in_some_form(cast):
 def test_vectorized_densities_that_are_no_numbers(answer, says):
     with pytest.raises(fk.SamplingError, match="the log density must be a real array.*" + says):
         fk.sample(answer, np.zeros(D), vectorized=True, chains=4)
+    estimated = fk.Target.from_estimator(lambda X, U: answer(X), D, 3, vectorized=True)
+    with pytest.raises(fk.SamplingError, match="the log density must be a real array.*" + says):
+        fk.sample(estimated, np.zeros(D), chains=4)
 
 
 @pytest.mark.parametrize("gradient", [np.zeros(3), None, np.zeros(2, complex)])

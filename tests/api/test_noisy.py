@@ -11,7 +11,7 @@ import pytest
 from densities import DOUBLES, D, assert_same
 
 import fastkam as fk
-from fastkam.samplers import SAMPLERS, DelayedAcceptance
+from fastkam.samplers import SAMPLERS
 
 K = 4
 OPTIONS = {"tune": 40, "chains": 2, "seed": 3}
@@ -26,12 +26,18 @@ def estimate(x, u):
     return -0.5 * (float(x[0]) * float(x[0]) + float(x[1]) * float(x[1])) + z - 0.375
 
 
+def estimates(X, U):
+    """A row each."""
+    return np.array([estimate(x, u) for x, u in zip(X, U, strict=True)])
+
+
 def draw(x, rng):
     return -0.5 * float(x @ x) + rng.normal() - 0.5
 
 
-def noisy(**refresh):
-    return fk.Target.from_estimator(estimate, D, K, **refresh)
+def noisy(vectorized=False, **refresh):
+    return fk.Target.from_estimator(estimates if vectorized else estimate, D, K,
+                                    vectorized=vectorized, **refresh)
 
 
 FORMS = {
@@ -39,6 +45,9 @@ FORMS = {
     "correlated": lambda: noisy(correlation=0.9),
     "block": lambda: noisy(blocks=2),
     "generator": lambda: fk.Target.from_estimator(draw, D),
+    "vectorized fresh": lambda: noisy(vectorized=True),
+    "vectorized correlated": lambda: noisy(vectorized=True, correlation=0.9),
+    "vectorized block": lambda: noisy(vectorized=True, blocks=2),
 }
 
 
@@ -52,7 +61,8 @@ def small(name):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", PLAIN)
 def test_resume_and_threads(tmp_path, name, form):
-    whole = fk.sample(FORMS[form](), np.ones(D), sampler=small(name), draws=60, **OPTIONS)
+    one_point = FORMS[form.removeprefix("vectorized ")]()
+    whole = fk.sample(one_point, np.ones(D), sampler=small(name), draws=60, **OPTIONS)
     part = fk.sample(FORMS[form](), np.ones(D), sampler=small(name), draws=23, threads=2, **OPTIONS)
     part.replaced(requested=60).save(tmp_path / "run.fk")
     assert_same(fk.resume(tmp_path / "run.fk", target=FORMS[form](), threads=2), whole)
@@ -64,10 +74,11 @@ class Stop(Exception):
 
 
 @pytest.mark.parametrize("name", ["ram", "dram", "autorwm", "pt"])
-@pytest.mark.parametrize("form", ["correlated", "generator"])
+@pytest.mark.parametrize("form", ["correlated", "generator", "vectorized"])
 def test_an_estimate_that_failed_is_made_again_with_the_same_noise(name, form):
-    f, n_aux = (draw, None) if form == "generator" else (estimate, K)
+    f, n_aux = {"generator": (draw, None), "vectorized": (estimates, K)}.get(form, (estimate, K))
     refresh = {} if form == "generator" else {"correlation": 0.9}
+    refresh["vectorized"] = form == "vectorized"
     calls = [0]
 
     def failing(x, noise):
@@ -87,13 +98,15 @@ def test_an_estimate_that_failed_is_made_again_with_the_same_noise(name, form):
     assert_same(caught.value.result.resume(), whole)
 
 
-def test_executors_and_pickle():
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_executors_and_pickle(vectorized):
     whole = fk.sample(noisy(blocks=2), np.ones(D), draws=60, **OPTIONS)
+    target = noisy(vectorized, blocks=2)
     with ThreadPoolExecutor(2) as pool:
-        assert_same(fk.sample(noisy(blocks=2), np.ones(D), draws=60, executor=pool, **OPTIONS),
-                    whole)
-    other = pickle.loads(pickle.dumps(noisy(blocks=2)))
+        assert_same(fk.sample(target, np.ones(D), draws=60, executor=pool, **OPTIONS), whole)
+    other = pickle.loads(pickle.dumps(target))
     assert (other.dim, other.n_aux, other.blocks, other.correlation) == (D, K, 2, 0.0)
+    assert other.batched == vectorized
     assert_same(fk.sample(other, np.ones(D), draws=60, **OPTIONS), whole)
 
 
@@ -156,6 +169,7 @@ def test_numba():
 
     target = fk.Target.from_estimator(function, D, K, correlation=0.9)
     assert not target.needs_gil
+    assert fk.Target.from_estimator(function, D, K, vectorized=True).batched    # called as Python
     whole = fk.sample(target, np.ones(D), draws=60, **OPTIONS)
     assert_same(whole, fk.sample(noisy(correlation=0.9), np.ones(D), draws=60, **OPTIONS))
 
@@ -182,6 +196,17 @@ def test_noise_of_python():
     assert all(u.shape == (K,) for u in seen)
     assert len({float(u[1]) for u in seen}) == len(seen)
 
+    def many(X, U):
+        seen.append(U)
+        U[:] = 0
+        return np.zeros(len(X))
+
+    seen.clear()
+    target = fk.Target.from_estimator(many, D, K, vectorized=True)
+    result = fk.sample(target, np.ones(D), draws=20, chains=3, tune=5, seed=1)
+    assert len({id(U) for U in seen}) == len(seen)
+    assert all((state["u"] != 0).all() for state in result.states)
+
     target = fk.Target.from_estimator(lambda x, rng: rng.normal(size=3)[2] + rng.random(), 1)
     u, w = np.random.default_rng(1).standard_normal((2, target.n_aux))
     one = target.estimate([0.0], u)
@@ -205,6 +230,10 @@ def test_noise_of_python():
     ((draw, D), {"blocks": 2}, "blocks=2 need n_aux"),
     ((draw, D), {"correlation": 0.5}, "correlation=0.5, blocks=1 need n_aux"),
     ((estimate, D, K), {"user_data": 1}, "user_data is for pointers"),
+    ((estimates, D), {"vectorized": True}, "n_aux must be given with vectorized=True, not None"),
+    ((estimates, D, K), {"vectorized": 1}, "vectorized must be True or False, not 1"),
+    ((c_estimator(), D, K), {"vectorized": True}, "vectorized=True is for Python functions, not"),
+    ((noisy(), D), {"vectorized": True}, "is for Python functions, not for <Target"),
     ((c_estimator(), D), {}, "n_aux must be given"),
     ((ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int)(abs), D, K), {}, "it must be 'int "),
 ])
@@ -240,7 +269,8 @@ def test_a_sampler_of_several_evaluations_must_say_which_noise_they_take():
     with pytest.raises(fk.SamplingError, match=r"SecondEstimate .* does not say which noise"):
         fk.sample(noisy(), np.ones(D), sampler=SecondEstimate())
     with pytest.raises(fk.SamplingError, match="SecondEstimate makes several evaluations a step"):
-        fk.sample(densities.python, np.ones(D), sampler=SecondEstimate(), surrogate=cheap)
+        fk.sample(densities.python, np.ones(D), sampler=SecondEstimate(),
+                  surrogate=densities.python)
 
 
 def test_a_chain_that_noise_holds_is_warned_of():
@@ -265,7 +295,12 @@ def test_the_search_for_a_start():
     def rarely(x, u):
         return -math.inf if float(u[0]) < 1 else estimate(x, u)
 
+    def many(X, U):
+        return np.array([rarely(x, u) for x, u in zip(X, U, strict=True)])
+
     result = fk.sample(fk.Target.from_estimator(rarely, D, K), np.ones(D), draws=500, **OPTIONS)
+    assert_same(fk.sample(fk.Target.from_estimator(many, D, K, vectorized=True), np.ones(D),
+                          draws=500, **OPTIONS), result)
     assert (result.rejected["outside"] > 300).all()
     assert np.isfinite(result.stats["lp"]).all()
 
@@ -300,125 +335,3 @@ def test_what_check_noise_refuses():
         fk.check_noise(noisy(), np.ones(3))
     with pytest.raises(ValueError, match="n must be at least 10, not 1"):
         fk.check_noise(noisy(), np.ones(D), 1)
-
-
-# ---- surrogates ----
-
-
-def cheap(x):
-    return -0.4 * float(x @ x)
-
-
-def test_auto_takes_no_gradient_where_there_is_a_surrogate():
-    target = fk.targets.Gaussian(np.zeros(D), 1.0)
-    result = fk.sample(target, np.ones(D), sampler="auto", surrogate=target, draws=50, tune=50,
-                       chains=1, seed=1)
-    assert isinstance(result.sampler.sampler, SAMPLERS["ram"])
-
-
-BEHIND = [name for name in PLAIN if SAMPLERS[name].ONE_EVALUATION]
-
-
-@pytest.mark.parametrize("name", BEHIND)
-def test_a_surrogate_resumes(tmp_path, name):
-    options = OPTIONS | {"surrogate": cheap, "sampler": small(name)}
-    for target in (densities.python, noisy(correlation=0.9)):
-        whole = fk.sample(target, np.ones(D), draws=60, **options)
-        part = fk.sample(target, np.ones(D), draws=23, threads=2, **options)
-        assert_same(part.resume(20).resume(17), whole)
-        part.replaced(requested=60).save(tmp_path / "run.fk")
-        with pytest.raises(ValueError, match="surrogate must be given for a run of Delayed"):
-            fk.resume(tmp_path / "run.fk", target=target)
-        assert_same(fk.resume(tmp_path / "run.fk", target=target, surrogate=cheap), whole)
-        learnt = type(small(name)).kernel_class().LEARNT
-        assert set(whole.adaptation) == {"step", *learnt}
-
-
-def test_the_density_is_asked_only_for_what_has_passed():
-    calls = [0]
-
-    def costly(x):
-        calls[0] += 1
-        return densities.python(x)
-
-    result = fk.sample(costly, np.ones(D), draws=500, tune=0, chains=1, seed=1, surrogate=cheap)
-    assert result.evaluations == calls[0] - 1 == result.stats["passed"].sum() < 450
-    assert isinstance(result.sampler, DelayedAcceptance)
-    assert (result.stats["accepted"] <= result.stats["passed"]).all()
-    assert (result.stats["acceptance_rate"][result.stats["passed"] == 0] == 0).all()
-
-
-def test_a_perfect_surrogate_leaves_nothing_to_reject():
-    result = fk.sample(densities.python, np.ones(D), draws=300, seed=1, surrogate=densities.python)
-    np.testing.assert_array_equal(result.stats["accepted"], result.stats["passed"])
-
-
-def test_a_surrogate_in_every_form(library):
-    function = densities.ctypes_function(library, "plain_form")
-    whole = fk.sample(cheap, np.ones(D), draws=60, surrogate=densities.python, **OPTIONS)
-    pair = fk.Target.from_python(densities.python_pair, D, gradient=True)
-    many = fk.Target.from_python(densities.vectorized, D, vectorized=True)
-    for surrogate in (function, pair, many, densities.ctypes_function(library, "own_grad")):
-        assert_same(fk.sample(cheap, np.ones(D), draws=60, surrogate=surrogate, **OPTIONS), whole)
-    assert_same(fk.sample(lambda X: np.array([cheap(x) for x in X]), np.ones(D), draws=60,
-                          surrogate=function, vectorized=True, **OPTIONS), whole)
-    with ThreadPoolExecutor(2) as pool:
-        assert_same(fk.sample(cheap, np.ones(D), draws=60, surrogate=function, executor=pool,
-                              **OPTIONS), whole)
-
-
-@pytest.mark.parametrize(("name", "says"), [
-    ("nuts", "not for the gradient that NUTS needs"),
-    ("dram", "DelayedRejectionAdaptiveMetropolis makes several"),
-    ("autorwm", "AutoStepRandomWalk makes several"),
-    ("pt", "ParallelTempering makes several"),
-    ("scout", "Scout makes several"),
-])
-def test_samplers_that_refuse_a_surrogate(name, says):
-    with pytest.raises(ValueError, match=says):
-        fk.sample(densities.python_pair, np.ones(D), sampler=name, surrogate=cheap)
-
-
-def test_surrogates_that_are_refused():
-    with pytest.raises(ValueError, match="surrogate must be a known density, not the estimate"):
-        fk.sample(densities.python, np.ones(D), surrogate=noisy())
-    with pytest.raises(ValueError, match=r"surrogate must be finite .* -inf at x = \[1. 1.\]"):
-        fk.sample(densities.python, np.ones(D), surrogate=lambda x: -np.inf)
-    with pytest.raises(TypeError, match="surrogate: target must be a function"):
-        fk.sample(densities.python, np.ones(D), surrogate=3)
-    part = fk.sample(densities.python, np.ones(D), draws=5, **OPTIONS)
-    with pytest.raises(ValueError, match="surrogate must not be given for a run of Robust"):
-        part.resume(5, surrogate=cheap)
-    delayed = DelayedAcceptance(sampler=SAMPLERS["ram"]())
-    with pytest.raises(ValueError, match="surrogate must be given for a run of DelayedAcceptance"):
-        fk.sample(densities.python, np.ones(D), sampler=delayed)
-    for coupling in (fk.ParallelTempering, DelayedAcceptance):
-        with pytest.raises(ValueError, match="DelayedAcceptance"):
-            coupling(sampler=delayed)
-
-
-@pytest.mark.parametrize("value", ["raises", np.inf])
-def test_a_surrogate_that_fails(value):
-    calls = [0]
-
-    def fails(x):
-        calls[0] += 1
-        if calls[0] == 80:
-            if value == "raises":
-                raise Stop
-            return value
-        return cheap(x)
-
-    whole = fk.sample(densities.python, np.ones(D), draws=60, surrogate=cheap, **OPTIONS)
-    with pytest.raises(fk.SamplingError, match=r"Stop|the log density of the surrogate") as caught:
-        fk.sample(densities.python, np.ones(D), draws=60, surrogate=fails, **OPTIONS)
-    assert_same(caught.value.result.resume(), whole)
-
-
-def test_a_surrogate_may_be_narrower_than_the_density():
-    """Where it is -inf or NaN no proposal passes."""
-    def half(x):
-        return cheap(x) if x[0] > 0 else (np.nan if x[1] > 0 else -np.inf)
-
-    result = fk.sample(densities.python, np.ones(D), draws=300, seed=1, surrogate=half)
-    assert (result.draws[..., 0] > 0).all()

@@ -120,6 +120,9 @@ def test_estimates_and_surrogates():
     def estimate(x, u):
         return densities.python(x) + 0.3 * u[0] - 0.045
 
+    def estimates(X, U):
+        return np.array([estimate(x, u) for x, u in zip(X, U, strict=True)])
+
     noisy = fk.Target.from_estimator(estimate, D, 1)
     for target, more in ((noisy, {}), (densities.python, {"surrogate": lambda x: -0.3 * x @ x})):
         whole = fk.sample(target, sampler="gam", **OPTIONS | more)
@@ -127,6 +130,9 @@ def test_estimates_and_surrogates():
         assert_same(part.resume(30), whole)
         scales = {float(state["kernel.log_scale"]) for state in whole.states}
         assert len(scales) == 1
+    vectorized = fk.Target.from_estimator(estimates, D, 1, vectorized=True)
+    assert_same(fk.sample(vectorized, sampler="gam", **OPTIONS),
+                fk.sample(noisy, sampler="gam", **OPTIONS))
 
 
 # ---- what is refused ----

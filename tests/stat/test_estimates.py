@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 import fastkam as fk
 from fastkam._core.engine import ChainState, Group
@@ -164,9 +165,14 @@ N = 6
 
 
 def random_effects(x, u):
-    """y_i ~ N(theta + b_i, 1), b_i ~ N(0, 1), theta ~ N(0, 10), with N points for each integral."""
-    residual = Y[:, None] - x[0] - u.reshape(len(Y), N)
-    return np.log(np.exp(-0.5 * residual**2).mean(axis=1)).sum() - x[0] ** 2 / 20
+    """y_i ~ N(theta + b_i, 1), b_i ~ N(0, 1), theta ~ N(0, 10), with N points for each integral.
+
+    Of a point and its noise, or of many; without the constants of the two normal densities.
+    """
+    residual = Y[:, None] - x[..., :1, None] - u.reshape(*u.shape[:-1], len(Y), N)
+    with np.errstate(divide="ignore"):      # far out an estimate is 0
+        log_means = np.log(np.exp(-0.5 * residual**2).mean(axis=-1))
+    return log_means.sum(axis=-1) - x[..., 0] ** 2 / 20
 
 
 def deviations(sampler, target, draws, seed):
@@ -197,6 +203,26 @@ def test_random_effects(form):
 def test_estimates_made_again_spoil_the_posterior():
     sampler = EstimateRepeated(cov=2.0)
     assert (np.abs(deviations(sampler, FORMS["fresh"](), 4000, seed=12)) > 4.1).any()
+
+
+@pytest.mark.parametrize("refresh", [{}, {"correlation": 0.9}], ids=["fresh", "correlated"])
+@pytest.mark.parametrize(("bias", "within"), [(0.0, (-4, 4)), (0.3, (10, 40))],
+                         ids=["right", "biased"])
+def test_log_z(refresh, bias, within):
+    """Y ~ N(0, 2 I + 10 (1 1')); within 4 stated errors: a false alarm in less than 1e-3.
+
+    Estimates with a mean too large by a factor exp(0.3) give log Z wrong by many errors.
+    """
+    target = fk.Target.from_estimator(lambda X, U: random_effects(X, U) + bias, 1, len(Y) * N,
+                                      vectorized=True, **refresh)
+    result = fk.sample(target, [0.0], sampler=fk.ParallelTempering(), draws=4000, tune=1000,
+                       seed=13)
+    n = len(Y)
+    truth = (multivariate_normal(cov=2 * np.eye(n) + 10).logpdf(Y)
+             + 0.5 * (n + 1) * math.log(2 * math.pi) + 0.5 * math.log(10))
+    report = fk.tempering(result)
+    assert report.log_z_error < 0.05, report
+    assert within[0] < (report.log_z - truth) / report.log_z_error < within[1], (truth, report)
 
 
 # ---- couplings ----

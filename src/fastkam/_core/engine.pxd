@@ -91,9 +91,11 @@ cdef class Group:
     cdef double[:, ::1] some_points         # the same for those chains that wait for an evaluation
     cdef double[:, ::1] some_gradients
     cdef double[::1] some_values
+    cdef double[:, ::1] some_noise          # for estimates in one call
     cdef bint considers                     # what the kernels ask for
     cdef bint gradient
     cdef bint noisy
+    cdef bint batched                       # one call for all points
     cdef readonly bint shares               # the chains learn as one
     cdef int K
     cdef int width
@@ -114,5 +116,8 @@ cdef class Group:
     cdef void evaluate_together(self) noexcept nogil
     cdef int evaluate_point(self, int i) noexcept nogil
     cdef bint waits(self, int i) noexcept nogil
+    cdef const double *noise_of(self, int i) noexcept nogil
     cdef int evaluate_batch(self) noexcept nogil
+    cdef int call_batch(self, size_t m, const double *X, double *gradients,
+                        double *values) noexcept nogil
     cdef int advance(self, int64_t n) except -1 nogil

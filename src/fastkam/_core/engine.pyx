@@ -444,7 +444,7 @@ cdef class Group:
         self.codes = np.zeros(rows, np.intc)
         self.untimed, self.fastest = N_TIMED, INFINITY
         self.considers = chains[0].kernel.considers
-        self.noisy = target.is_estimate
+        self.noisy, self.batched = target.is_estimate, target.batched
         self.gradient = chains[0].kernel.gradient or (
             target.c.logp == NULL and target.c.batch == NULL and not self.noisy)
         self.gradients = zeros((rows, target.c.dim))
@@ -452,6 +452,8 @@ cdef class Group:
             self.some_points = zeros((rows, target.c.dim))
             self.some_gradients = zeros((rows, target.c.dim))
             self.some_values = zeros(rows)
+        if self.noisy and self.batched:
+            self.some_noise = zeros((rows, target.n_aux))
         for i in range(self.K):
             s = chains[i]
             self.pointers[i] = <void *>s
@@ -576,7 +578,7 @@ cdef class Group:
         """Start the threads that help in this run; time the first evaluations, without them."""
         cdef int rows = self.K * self.width
         cdef int helpers = min(threads, rows, FK_HELPERS + 1) - 1
-        if helpers < 1 or self.target.needs_gil or self.target.serial or self.target.batched:
+        if helpers < 1 or self.target.needs_gil or self.target.serial or self.batched:
             self.untimed = 0
         elif self.untimed == 0 and self.fastest > SLOW:
             if self.crew == NULL:
@@ -638,13 +640,11 @@ cdef class Group:
 
     cdef int evaluate(self) noexcept nogil:
         """log pi at the points that chains wait for; 1 where the run must stop."""
-        cdef const fk_target *target = &self.target.c
         cdef int k, row, i, rc = 0
-        cdef bint batched = target.logp == NULL and target.batch != NULL and not self.noisy
         cdef bint together = self.crew != NULL and self.crew.helpers > 0
         if self.untimed:
             return self.evaluate_timed()
-        if batched:
+        if self.batched:
             rc = self.evaluate_batch()
         elif together:
             self.evaluate_together()
@@ -657,7 +657,7 @@ cdef class Group:
                 i = k * self.width + row
                 if together:
                     rc = self.codes[i]
-                elif not batched:
+                elif not self.batched:
                     rc = self.evaluate_point(i)
                 self.code = (<ChainState>self.pointers[k]).judge(row, rc, self.values[i])
                 if self.code:
@@ -672,17 +672,19 @@ cdef class Group:
     cdef int evaluate_point(self, int i) noexcept nogil:
         """The density, its estimate or its gradient too, at the i-th of all points; its code."""
         cdef const fk_target *target = &self.target.c
-        cdef const Chain *c
-        cdef int row
         if self.noisy:
-            c, row = &(<ChainState>self.pointers[i // self.width]).c, i % self.width
-            return target.noisy(target.dim, &self.points[i, 0], target.n_aux,
-                                (c.u if c.noise[row] == HELD else c.v) + row * c.n_aux,
+            return target.noisy(target.dim, &self.points[i, 0], target.n_aux, self.noise_of(i),
                                 &self.values[i], target.data)
         if self.gradient:
             return target.logp_grad(target.dim, &self.points[i, 0], &self.gradients[i, 0],
                                     &self.values[i], target.data)
         return target.logp(target.dim, &self.points[i, 0], &self.values[i], target.data)
+
+    cdef const double *noise_of(self, int i) noexcept nogil:
+        """That of the estimate at the i-th of all points, (n_aux,)."""
+        cdef const Chain *c = &(<ChainState>self.pointers[i // self.width]).c
+        cdef int row = i % self.width
+        return (c.u if c.noise[row] == HELD else c.v) + row * c.n_aux
 
     cdef void evaluate_together(self) noexcept nogil:
         """All points that wait, with the helpers."""
@@ -713,26 +715,25 @@ cdef class Group:
                 and (<ChainState>self.pointers[k]).c.wanted[i % self.width])
 
     cdef int evaluate_batch(self) noexcept nogil:
-        """Values and gradients of all points that wait, in one call."""
-        cdef const fk_target *target = &self.target.c
-        cdef size_t d = target.dim, m = 0
+        """Values, or estimates, and gradients of all points that wait, in one call."""
+        cdef size_t d = self.target.c.dim, m = 0
         cdef int i, rc, rows = self.K * self.width
         for i in range(rows):
-            m += self.waits(i)
+            if self.waits(i):
+                if self.noisy:
+                    copy(self.target.c.n_aux, self.noise_of(i), &self.some_noise[m, 0])
+                m += 1
         if m == 0:
             return 0
         if m == <size_t>rows:
-            return target.batch(m, d, &self.points[0, 0],
-                                &self.gradients[0, 0] if self.gradient else NULL,
-                                &self.values[0], target.data)
+            return self.call_batch(m, &self.points[0, 0], &self.gradients[0, 0], &self.values[0])
         m = 0
         for i in range(rows):
             if self.waits(i):
                 copy(d, &self.points[i, 0], &self.some_points[m, 0])
                 m += 1
-        rc = target.batch(m, d, &self.some_points[0, 0],
-                          &self.some_gradients[0, 0] if self.gradient else NULL,
-                          &self.some_values[0], target.data)
+        rc = self.call_batch(m, &self.some_points[0, 0], &self.some_gradients[0, 0],
+                             &self.some_values[0])
         m = 0
         for i in range(rows):
             if self.waits(i):
@@ -740,6 +741,16 @@ cdef class Group:
                 self.values[i] = self.some_values[m]
                 m += 1
         return rc
+
+    cdef int call_batch(self, size_t m, const double *X, double *gradients,
+                        double *values) noexcept nogil:
+        """One call for m points (m, d): values (m,), and gradients (m, d) where wanted."""
+        cdef const fk_target *target = &self.target.c
+        if self.noisy:
+            return self.target.noisy_batch(m, target.dim, X, target.n_aux, &self.some_noise[0, 0],
+                                           values, target.data)
+        return target.batch(m, target.dim, X, gradients if self.gradient else NULL, values,
+                            target.data)
 
 
 cdef void run_errand(int i, void *group) noexcept nogil:

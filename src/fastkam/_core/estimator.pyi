@@ -12,6 +12,7 @@ class PythonEstimator(PythonTarget):
         dim: int,
         n_aux: int | None,
         *,
+        vectorized: bool = False,
         correlation: float,
         blocks: int,
     ) -> None: ...

@@ -6,7 +6,7 @@ from fastkam.target cimport FK_NEEDS_GIL, FK_SERIAL
 
 from functools import partial
 
-from fastkam._core.target import as_float
+from fastkam._core.target import as_array, as_float
 
 import numpy as np
 
@@ -14,7 +14,7 @@ KEY = 2         # normals whose bits are the key of a generator
 
 
 cdef class PythonEstimator(PythonTarget):
-    """A trampoline to ``f(x, u)``, or ``f(x, rng)`` where n_aux is None.
+    """A trampoline to ``f(x, u)``, vectorized ``f(X, U)``, or ``f(x, rng)`` where n_aux is None.
 
     rng runs on Philox with 128 bits of noise as its key: so this too is a known function of its
     noise, of two normals, which is kept, written to files and replayed like any other.
@@ -24,14 +24,18 @@ cdef class PythonEstimator(PythonTarget):
     cdef object bits
     cdef dict start             # the state of a generator just made
 
-    def __init__(self, f, size_t dim, n_aux, *, double correlation, Py_ssize_t blocks):
-        self.f, self.n = f, n_aux
-        self.kind = "Python estimator"
+    def __init__(self, f, size_t dim, n_aux, *, bint vectorized=False, double correlation,
+                 Py_ssize_t blocks):
+        self.f, self.n, self.vectorized = f, n_aux, vectorized
+        self.kind = "Python estimator" if not vectorized else "vectorized Python estimator"
         self.c.dim = dim
         self.c.n_aux = KEY if n_aux is None else n_aux
         self.c.flags = FK_NEEDS_GIL
         self.c.data = <void *>self
-        self.c.noisy = call_estimator
+        if vectorized:
+            self.c.noisy, self.noisy_batch = call_one_of_many, call_many
+        else:
+            self.c.noisy = call_estimator
         self.refresh.correlation, self.refresh.blocks = correlation, blocks
         if n_aux is None:
             self.bits = np.random.Philox(0)
@@ -42,7 +46,8 @@ cdef class PythonEstimator(PythonTarget):
         return partial(PythonEstimator, **self.options()), (self.f, self.c.dim, self.n)
 
     def options(self):
-        return {"correlation": self.refresh.correlation, "blocks": self.refresh.blocks}
+        return {"vectorized": self.vectorized, "correlation": self.refresh.correlation,
+                "blocks": self.refresh.blocks}
 
     def bind(self):
         return PythonEstimator(self.f, self.c.dim, self.n, **self.options())
@@ -72,11 +77,31 @@ cdef int call_estimator(size_t n, const double *x, size_t k, const double *u, do
         return -100
 
 
+cdef int call_many(size_t k, size_t n, const double *X, size_t n_aux, const double *U,
+                   double *logp, void *data) noexcept with gil:
+    cdef PythonEstimator self = <PythonEstimator>data
+    cdef const double[::1] values
+    try:
+        noise = self.randomness(k * n_aux, U).reshape(k, n_aux)
+        values = as_array(self.f(self.argument((k, n), X), noise), (k,), "log density")
+        memcpy(logp, &values[0], k * sizeof(double))
+        return 0
+    except BaseException as error:
+        self.error = error
+        return -100
+
+
+cdef int call_one_of_many(size_t n, const double *x, size_t n_aux, const double *u, double *logp,
+                          void *data) noexcept nogil:
+    return call_many(1, n, x, n_aux, u, logp, data)
+
+
 cdef class ForeignEstimator(Target):
     """Another target's estimates, with a way of its own to refresh their noise."""
 
     def __init__(self, Target made, *, double correlation, Py_ssize_t blocks):
         self.c, self.owner, self.kind = made.c, made, made.kind
+        self.noisy_batch = made.noisy_batch
         self.c.logp, self.c.logp_grad, self.c.batch, self.c.hvp = NULL, NULL, NULL, NULL
         self.refresh.correlation, self.refresh.blocks = correlation, blocks
 
@@ -95,6 +120,7 @@ cdef class SurrogateTarget(Target):
 
     def __init__(self, Target made, Target surrogate):
         self.c, self.refresh, self.kind = made.c, made.refresh, made.kind
+        self.noisy_batch = made.noisy_batch
         self.owner, self.surrogate = made, surrogate
         self.c.flags |= surrogate.c.flags & FK_SERIAL
 

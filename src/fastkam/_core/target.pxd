@@ -8,8 +8,13 @@ cdef struct Refresh:        # of the noise of an estimated density, see noise.px
     double correlation      # rho; 0 for fresh noise
     Py_ssize_t blocks       # 1 for all of it
 
+# the log of an estimate at each of k points X (k, n), with its row of the noise U (k, n_aux)
+ctypedef int (*noisy_batch_fn)(size_t k, size_t n, const double *X, size_t n_aux, const double *U,
+                               double *logp, void *data) noexcept nogil
+
 cdef class Target:
     cdef fk_target c
+    cdef noisy_batch_fn noisy_batch     # NULL for most
     cdef readonly str kind
     cdef readonly object owner
     cdef Refresh refresh

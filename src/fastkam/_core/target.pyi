@@ -42,6 +42,7 @@ class Target:
         dim: int,
         n_aux: int | None = None,
         *,
+        vectorized: bool = False,
         correlation: float = 0.0,
         blocks: int = 1,
         user_data: object = None,

@@ -138,8 +138,8 @@ cdef class Target:
         return CapsuleTarget(provider)
 
     @staticmethod
-    def from_estimator(f, dim, n_aux=None, *, correlation=0.0, blocks=1, user_data=None,
-                       thread_safe=True):
+    def from_estimator(f, dim, n_aux=None, *, vectorized=False, correlation=0.0, blocks=1,
+                       user_data=None, thread_safe=True):
         """A density that can only be estimated: pseudo-marginal MCMC.
 
         Parameters
@@ -156,6 +156,10 @@ cdef class Target:
             The dimension of the point.
         n_aux : int, optional
             How many standard normals an estimate takes.
+        vectorized : bool
+            The Python function takes points X (k, dim) with their noise U (k, n_aux), a row each,
+            and returns (k,): one call for all chains, and for all replicas of "pt" and "scout".
+            It needs `n_aux`.
         correlation : float
             rho: a step proposes the noise rho u + sqrt(1 - rho^2) xi, so that two estimates have
             much of their noise in common (correlated pseudo-marginal). 0 draws all of it anew.
@@ -178,7 +182,8 @@ cdef class Target:
         Quiroz, M. and Villani, M. (2016), arXiv:1603.02485.
         """
         from fastkam.noise import estimator
-        return estimator(f, check_dim(dim), n_aux, correlation, blocks, user_data, thread_safe)
+        return estimator(f, check_dim(dim), n_aux, vectorized, correlation, blocks, user_data,
+                         thread_safe)
 
     # ---- evaluation from Python ----------------------------------------------------------------
 
@@ -200,7 +205,7 @@ cdef class Target:
     @property
     def batched(self):
         """Whether all chains are evaluated in one call."""
-        return self.c.logp == NULL and self.c.batch != NULL
+        return self.c.logp == NULL and (self.c.batch != NULL or self.noisy_batch != NULL)
 
     @property
     def is_estimate(self):
