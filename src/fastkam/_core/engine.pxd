@@ -115,7 +115,7 @@ cdef class Group:
     cdef int evaluate_timed(self) noexcept nogil
     cdef void evaluate_together(self) noexcept nogil
     cdef int evaluate_point(self, int i) noexcept nogil
-    cdef bint waits(self, int i) noexcept nogil
+    cdef int gather(self) noexcept nogil
     cdef const double *noise_of(self, int i) noexcept nogil
     cdef int evaluate_batch(self) noexcept nogil
     cdef int call_batch(self, size_t m, const double *X, double *gradients,

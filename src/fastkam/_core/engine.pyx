@@ -688,18 +688,11 @@ cdef class Group:
 
     cdef void evaluate_together(self) noexcept nogil:
         """All points that wait, with the helpers."""
-        cdef int i, m = 0
-        for i in range(self.K * self.width):
-            if self.waits(i):
-                self.errands[m] = i
-                m += 1
-        run_errands(self.crew, m, run_errand, <void *>self)
+        run_errands(self.crew, self.gather(), run_errand, <void *>self)
 
     cdef int evaluate_timed(self) noexcept nogil:
-        cdef int i, answer, untimed = self.untimed, m = 0
+        cdef int answer, untimed = self.untimed, m = self.gather()
         cdef double begun
-        for i in range(self.K * self.width):
-            m += self.waits(i)
         self.untimed = 0
         begun = now()
         answer = self.evaluate()
@@ -708,38 +701,35 @@ cdef class Group:
         self.untimed = untimed - 1
         return answer
 
-    cdef bint waits(self, int i) noexcept nogil:
-        """Whether the i-th of all points is to be evaluated."""
-        cdef int k = i // self.width
-        return ((<ChainState>self.pointers[k]).answer == AGAIN
-                and (<ChainState>self.pointers[k]).c.wanted[i % self.width])
+    cdef int gather(self) noexcept nogil:
+        """Which of all points are to be evaluated, as errands; how many."""
+        cdef int k, row, m = 0
+        for k in range(self.K):
+            if (<ChainState>self.pointers[k]).answer == AGAIN:
+                for row in range(self.width):
+                    if (<ChainState>self.pointers[k]).c.wanted[row]:
+                        self.errands[m] = k * self.width + row
+                        m += 1
+        return m
 
     cdef int evaluate_batch(self) noexcept nogil:
         """Values, or estimates, and gradients of all points that wait, in one call."""
-        cdef size_t d = self.target.c.dim, m = 0
-        cdef int i, rc, rows = self.K * self.width
-        for i in range(rows):
-            if self.waits(i):
-                if self.noisy:
-                    copy(self.target.c.n_aux, self.noise_of(i), &self.some_noise[m, 0])
-                m += 1
+        cdef size_t d = self.target.c.dim
+        cdef int i, rc, m = self.gather()
         if m == 0:
             return 0
-        if m == <size_t>rows:
+        if self.noisy:
+            for i in range(m):
+                copy(self.target.c.n_aux, self.noise_of(self.errands[i]), &self.some_noise[i, 0])
+        if m == self.K * self.width:
             return self.call_batch(m, &self.points[0, 0], &self.gradients[0, 0], &self.values[0])
-        m = 0
-        for i in range(rows):
-            if self.waits(i):
-                copy(d, &self.points[i, 0], &self.some_points[m, 0])
-                m += 1
+        for i in range(m):
+            copy(d, &self.points[self.errands[i], 0], &self.some_points[i, 0])
         rc = self.call_batch(m, &self.some_points[0, 0], &self.some_gradients[0, 0],
                              &self.some_values[0])
-        m = 0
-        for i in range(rows):
-            if self.waits(i):
-                copy(d, &self.some_gradients[m, 0], &self.gradients[i, 0])
-                self.values[i] = self.some_values[m]
-                m += 1
+        for i in range(m):
+            copy(d, &self.some_gradients[i, 0], &self.gradients[self.errands[i], 0])
+            self.values[self.errands[i]] = self.some_values[i]
         return rc
 
     cdef int call_batch(self, size_t m, const double *X, double *gradients,
