@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from fastkam._core.engine import INFINITE, ChainState, Fault, Group
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.progress import Progress, reporter
+from fastkam.samplers.sampler import Composite
 from fastkam.stop import NO_LIMIT
 
 CHUNK_SECONDS = 0.05
@@ -264,9 +265,12 @@ def warn_of_stuck_chains(result):
 
 
 def warn_of_divergences(result):
-    """Say so where trajectories diverged: the draws may leave out a part of the target."""
+    """Say so where trajectories diverged: the draws may leave out a part of the target.
+
+    Not of a composite, whose other moves and replicas go where they do not.
+    """
     n = result.trace.n_diverging
-    if n and result.trace.rows >= 100:
+    if n and result.trace.rows >= 100 and not isinstance(result.sampler, Composite):
         warnings.warn(
             f"{n} of {result.trace.counts.sum()} trajectories diverged: the draws may leave out "
             "where the target bends most; raise target_acceptance, or reparametrise",

@@ -77,7 +77,7 @@ def test_sample(folder, capsys, module):
     lines = said.out.splitlines()
     assert lines[0].split()[:2] == ["mean", "sd"]
     assert [line.split()[0] for line in lines[1:3]] == ["a", "b"]
-    assert "steps a second" in said.out
+    assert " a second" in said.out
     assert lines[-1] == "result  logp.fk"
     assert said.err == ""
     saved = fk.load("logp.fk")

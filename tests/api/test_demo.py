@@ -37,7 +37,7 @@ def test_two_modes(demo_parts, tmp_path, capsys):
     assert "in mode 1" in said
     assert "truth" in said
     assert "plain random walk" in said
-    assert "steps a second" in said
+    assert " a second" in said
     assert max(map(len, said.splitlines())) <= 90
     assert fk.load(tmp_path / "two-modes.fk").draws.shape == result.draws.shape
     if "matplotlib" in sys.modules:

@@ -133,6 +133,12 @@ def test_divergences_are_warned_of():
     assert result.stats["n_steps"].dtype == np.int64
 
 
+def test_divergences_among_other_moves_are_only_counted():
+    banana = fk.targets.banana(b=0.1, d=2)
+    result = fk.sample(banana, np.zeros(2), sampler="auto", draws=2000, seed=1)
+    assert result.stats["diverging"].any()
+
+
 @pytest.mark.parametrize("sampler", [
     "mala", "gadrwm", "gadmala", fk.HMC(steps=4, step_size=0.1),
     fk.GradientAdaptiveMALA(exact=True)], ids=str)

@@ -64,11 +64,11 @@ def verdict(summary):
 
 
 def speed(result):
-    """How many steps, in which time, and so how many a second, in words."""
+    """How many evaluations, in which time, and so how many a second, in words."""
     rate = result.evaluations / max(result.seconds, 1e-9)
     return (
-        f"{grouped(result.evaluations)} steps by {result.chains} chains in "
-        f"{result.seconds:.2g} s: {grouped(rate)} steps a second, "
+        f"{grouped(result.evaluations)} evaluations by {result.chains} chains in "
+        f"{result.seconds:.2g} s: {grouped(rate)} a second, "
         f"{grouped(rate / result.chains)} a chain."
     )
 
