@@ -40,7 +40,7 @@ class RobustAdaptiveMetropolis(RandomWalk):
         S, u = np.linalg.cholesky(self.Sigma), self.u
         shape = np.outer(u, u) / (u @ u)
         self.Sigma = S @ (np.eye(self.d) + gain * (alpha - self.s.target_acceptance) * shape) @ S.T
-        if self.t < self.stop / 4 < np.inf:
+        if self.t < self.stop / 2 < np.inf:
             self.refused = self.refused + 1 if alpha < 0.01 else 0
             if self.refused == 10:
                 self.refused, self.Sigma = 0, self.Sigma / 4

@@ -70,7 +70,7 @@ class RandomWalk(Sampler):
 class RobustAdaptiveMetropolis(Sampler):
     """Robust adaptive Metropolis: the shape of the proposal and its acceptance in one update.
 
-    In the first quarter of a finite warm-up it is also halved, whenever ten proposals in a row have
+    In the first half of a finite warm-up it is also halved, whenever ten proposals in a row have
     been all but impossible (acceptance probability below 0.01).
 
     Parameters

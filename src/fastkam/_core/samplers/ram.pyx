@@ -3,8 +3,8 @@
     y     = x + S u,                  u ~ N(0, I)
     S S' <- S (I + g (alpha - alpha*) u u' / |u|^2) S'
 
-and S is halved whenever ten proposals in a row have had alpha < 0.01 in the first quarter of a
-finite warm-up: a first S that is a hundred times too wide would take thousands of steps otherwise.
+and S is halved whenever ten proposals in a row have had alpha < 0.01 in the first half of a finite
+warm-up: a first S that is a hundred times too wide would take thousands of steps otherwise.
 
 Vihola, M. (2012). Robust adaptive Metropolis algorithm with coerced acceptance rate. Statistics
 and Computing 22, 997-1008. Eq. (1); the gain is min(1, d n^(-2/3)) there.
@@ -23,7 +23,7 @@ import numpy as np
 
 cdef enum:
     ROW = 10            # of refused proposals
-    EARLY = 4           # part of warm-up
+    EARLY = 2           # part of warm-up
 
 cdef double REFUSED = 0.01
 
