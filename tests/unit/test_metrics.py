@@ -34,7 +34,7 @@ def test_gaussian(form, spread):
 
 
 def test_a_metric_is_learnt_to_the_end_of_a_long_warmup(monkeypatch):
-    """At 10, 25, 47 and 80 steps, and then whenever as many draws are new as are kept."""
+    """After windows of 10, 15, 22, 33, 49, 73 and 109 steps, from the last 20 to 40 draws."""
     estimate, sizes = metrics.low_rank, []
 
     def counted(draws, gradients, **options):
@@ -45,7 +45,9 @@ def test_a_metric_is_learnt_to_the_end_of_a_long_warmup(monkeypatch):
     monkeypatch.setattr(hamiltonian, "ROWS", 40)
     fk.sample(fk.targets.banana(d=2), np.zeros(2), sampler="nuts", tune=400, draws=1, chains=1,
               seed=1)
-    assert sizes == [10, 15, 22, 33] + 6 * [40]
+    assert sizes[:4] == [10, 15, 22, 33]
+    assert len(sizes) == 7
+    assert all(20 <= size <= 40 for size in sizes[4:])
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -60,7 +60,6 @@ cdef class Hamiltonian(Kernel):
     cdef void restart_step_size(self) noexcept nogil
     cdef void first_metric(self, Chain *c) noexcept nogil
     cdef int learn_metric(self, Chain *c) except -1 nogil
-    cdef int64_t full_window(self) noexcept nogil
     cdef void remember(self, Chain *c) noexcept nogil
     cdef void forget(self, int64_t n) noexcept nogil
     cdef void learn_diagonal(self) noexcept nogil

@@ -74,7 +74,7 @@ cdef class Hamiltonian(Kernel):
         "searching": ((), "search for a step size: -1 wanted, 0 none, > 0 under way", "i8"),
         "age": ((), "adaptations made", "i8"),
         "window": ((), "steps after which the young window takes the old one's place", "i8"),
-        "counts": (("windows",), "draws in each window", "i8"),
+        "counts": (("windows",), "draws in each window, of the young one all that there were", "i8"),
         "moments": (("windows", "statistics", "d"),
                     "running mean and sum of squares of draws and of gradients"),
         "draws": (("rows", "d"), "draws of the old window, which the young one ends"),
@@ -263,9 +263,9 @@ cdef class Hamiltonian(Kernel):
             return 0
         self.remember(c)
         young = self.counts[YOUNG]
-        if young >= self.full_window():
-            self.window = <int64_t>(GROWTH * <double>young) // self.sharers
-            self.forget(self.counts[OLD] - young)
+        if young >= self.window * self.sharers:
+            self.window = <int64_t>(GROWTH * <double>self.window)
+            self.forget(max(0, self.counts[OLD] - young))
             self.counts[YOUNG] = 0
             if self.kind != DIAGONAL:
                 with gil:
@@ -273,11 +273,6 @@ cdef class Hamiltonian(Kernel):
         if self.kind == DIAGONAL and self.counts[OLD] >= LEAST * self.sharers:
             self.learn_diagonal()
         return 0
-
-    cdef int64_t full_window(self) noexcept nogil:
-        """Draws that fill the young window; no more than are kept."""
-        cdef int64_t n = self.window * self.sharers
-        return n if self.kind == DIAGONAL else min(n, self.draws.shape[0])
 
     cdef void remember(self, Chain *c) noexcept nogil:
         """Put the state and beta times its gradient into both windows."""
@@ -297,7 +292,7 @@ cdef class Hamiltonian(Kernel):
         for i in range(self.d):
             self.gradients[self.counts[OLD], i] = c.beta * grad[i]
         self.counts[OLD] += 1
-        self.counts[YOUNG] = min(self.counts[YOUNG] + 1, self.counts[OLD])
+        self.counts[YOUNG] += 1
 
     cdef void forget(self, int64_t n) noexcept nogil:
         """Drop the n oldest draws; of moments, those that are not the young window's."""
@@ -310,7 +305,6 @@ cdef class Hamiltonian(Kernel):
                 self.counts[OLD] * self.d * sizeof(double))
         memmove(&self.gradients[0, 0], &self.gradients[n, 0],
                 self.counts[OLD] * self.d * sizeof(double))
-        self.counts[YOUNG] = min(self.counts[YOUNG], self.counts[OLD])
 
     cdef void learn_diagonal(self) noexcept nogil:
         """s_i^2 = sd(x_i) / sd(grad_i), or var(x_i) with its last value for 5 draws."""
