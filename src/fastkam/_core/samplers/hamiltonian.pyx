@@ -74,7 +74,7 @@ cdef class Hamiltonian(Kernel):
         "searching": ((), "search for a step size: -1 wanted, 0 none, > 0 under way", "i8"),
         "age": ((), "adaptations made", "i8"),
         "window": ((), "steps after which the young window takes the old one's place", "i8"),
-        "counts": (("windows",), "draws in each window, of the young one all that there were", "i8"),
+        "counts": (("windows",), "draws in each window, in the young one forgotten ones too", "i8"),
         "moments": (("windows", "statistics", "d"),
                     "running mean and sum of squares of draws and of gradients"),
         "draws": (("rows", "d"), "draws of the old window, which the young one ends"),
