@@ -1,10 +1,12 @@
-/* The floor of a normal log density from its covariance: A = U D^-1 U' with the residual v as one
- * more row, log pi = -(d log 2 pi + log det D + sum_j u_j^2 / d_j) / 2. Sizes are known to the
- * compiler; no pivot is looked at. A: its lower triangle, column-major. */
+/* The floor of a normal log density from its covariance: A = U D^-1 U' = L L' with the residual v as
+ * one more row, log pi = -(d log 2 pi + log det D + sum_j u_j^2 / d_j) / 2. L is stored too, since
+ * draws are made with it. Sizes are known to the compiler; no pivot is looked at. A: its lower
+ * triangle, column-major. */
 #include "vec.h"
 
 /* in scalars, all loops unrolled */
-INLINE double small(const int d, const double *restrict A, const double *restrict v)
+INLINE double small(const int d, const double *restrict A, const double *restrict v,
+                    double *restrict L)
 {
     double u[9][8], l[9][8], quad = 0, det = 1;
 #pragma GCC unroll 8
@@ -20,16 +22,19 @@ INLINE double small(const int d, const double *restrict A, const double *restric
             l[i][j] = t * inverse;
         }
         quad += u[d][j] * l[d][j];
+        const double root = sqrt(u[j][j]);
+        L[j + d * j] = root;
+#pragma GCC unroll 8
+        for (int i = j + 1; i < d; i++) L[i + d * j] = l[i][j] * root;
     }
     return -0.5 * (log(det) + quad);
 }
 
 /* columns of 4, rows in vectors of 8, leading dimension d + 8: the rows d.. d + 7 hold v. d is a
  * multiple of 8; R vectors of rows at once */
-INLINE double panels(const int d, const double *restrict A, const double *restrict v)
+INLINE double panels(const int d, const double *restrict A, const double *restrict v,
+                     double *restrict L)
 {
-    enum { MOST = 512 };
-    static _Thread_local double L[(MOST + 8) * MOST + 8] __attribute__((aligned(64)));
     const ptrdiff_t ld = d + 8;
     double quad = 0, logs = 0, det = 1;
     for (int j = 0; j < d; j += 4) {
@@ -91,21 +96,23 @@ INLINE double panels(const int d, const double *restrict A, const double *restri
 }
 
 #define SIZE(D, how)                                                                              \
-    static double __attribute__((noinline)) density_##D(const double *A, const double *v)         \
+    static double __attribute__((noinline)) density_##D(const double *A, const double *v,         \
+                                                        double *L)                                \
     {                                                                                             \
-        return how(D, A, v) - D * 0.9189385332046727;                                             \
+        return how(D, A, v, L) - D * 0.9189385332046727;                                             \
     }
 SIZE(2, small) SIZE(4, small) SIZE(8, small) SIZE(16, panels) SIZE(32, panels) SIZE(64, panels)
 SIZE(128, panels) SIZE(512, panels)
 
 double floor_density(ptrdiff_t times, ptrdiff_t d, const double *A, const double *mean, double *x)
 {
-    static _Thread_local double v[512];
+    enum { MOST = 512 };
+    static _Thread_local double v[MOST], L[(MOST + 8) * MOST + 8] __attribute__((aligned(64)));
     double total = 0;
     for (ptrdiff_t i = 0; i < times; i++) {
         x[0] += 1e-12;
         for (ptrdiff_t j = 0; j < d; j++) v[j] = x[j] - mean[j];
-#define CALL(D) case D: total += density_##D(A, v); break;
+#define CALL(D) case D: total += density_##D(A, v, L); break;
         switch (d) {
             CALL(2) CALL(4) CALL(8) CALL(16) CALL(32) CALL(64) CALL(128) CALL(512)
         }

@@ -25,12 +25,11 @@ double repeat_density(ptrdiff_t times, ptrdiff_t d, const double *A, const doubl
     double total = 0;
     for (ptrdiff_t i = 0; i < times; i++) {
         x[0] += 1e-12;
-        for (ptrdiff_t j = 0; j < d; j++) {
-            v[j] = x[j] - mean[j];
-            for (ptrdiff_t k = j; k < d; k++) L[k + j * d] = A[k + j * d];
-        }
-        if (cholesky(d, L, v)) return NAN;
-        total -= 0.5 * fk_square(d, v) + fk_log_det_L(d, L) + d * 0.9189385332046727;
+        for (ptrdiff_t j = 0; j < d; j++) v[j] = x[j] - mean[j];
+        memcpy(L, A, (size_t)(d * d) * sizeof(double));
+        double log_det;
+        if (cholesky(d, L, v, &log_det)) return NAN;
+        total -= 0.5 * fk_square(d, v) + log_det + d * 0.9189385332046727;
     }
     return total / times;
 }

@@ -5,10 +5,8 @@
  * the diagonal. That block is factored as L D L', so that a column waits for a division but not for
  * a root. Every element sees the same operations in the same order, whatever the grouping. */
 #include "factor.h"
+#include "linalg.h"
 #include "simd.h"
-
-#include <math.h>
-#include <string.h>
 
 #define BLOCK 64                              /* columns of a block, whose factor is at hand in S */
 #define LD (BLOCK + 8)                        /* off the multiples of 64, which share cache lines */
@@ -19,29 +17,33 @@
 /* the 4 x 4 block of a panel: M unit lower triangular, M D M', and r = D^-1/2 */
 typedef struct { double m10, m20, m30, m21, m31, m32, r[4]; } pivots;
 
-/* r = D^-1/2 from the inverse of D; 1 where a root is not positive and finite */
-FK_INLINE int roots(const int n, const double *inverse, double *r)
+/* r = D^-1/2; 1 where that is not positive and finite. The root need not wait for the inverse. */
+FK_INLINE int roots(const int n, const double *D, const double *inverse, double *r)
 {
     int bad = 0;
-    for (int c = 0; c < n; c++) r[c] = sqrt(inverse[c]);
+#pragma GCC unroll 8
+    for (int c = 0; c < n; c++) r[c] = sqrt(D[c]) * inverse[c];
+#pragma GCC unroll 8
     for (int c = 0; c < n; c++) bad |= !(r[c] > 0) | !(r[c] < HUGE_VAL);
     return bad;
 }
 
-/* D, M and r from the lower triangle of a (column, row); 1 where D is not positive */
-FK_INLINE int factor_block(const double a[4][8], pivots *p)
+/* D, M and r from the lower triangle of a (column, row), from row `top` on; 1 where D is not
+ * positive */
+FK_INLINE int factor_block(const double a[4][8], ptrdiff_t top, pivots *p)
 {
-    const double d0 = a[0][0], i0 = 1 / d0;
-    p->m10 = a[0][1] * i0, p->m20 = a[0][2] * i0, p->m30 = a[0][3] * i0;
-    const double d1 = a[1][1] - a[0][1] * p->m10, i1 = 1 / d1;
-    const double u21 = a[1][2] - a[0][2] * p->m10, u31 = a[1][3] - a[0][3] * p->m10;
+    const double *a0 = a[0] + top, *a1 = a[1] + top, *a2 = a[2] + top, *a3 = a[3] + top;
+    const double d0 = a0[0], i0 = 1 / d0;
+    p->m10 = a0[1] * i0, p->m20 = a0[2] * i0, p->m30 = a0[3] * i0;
+    const double d1 = a1[1] - a0[1] * p->m10, i1 = 1 / d1;
+    const double u21 = a1[2] - a0[2] * p->m10, u31 = a1[3] - a0[3] * p->m10;
     p->m21 = u21 * i1, p->m31 = u31 * i1;
-    const double d2 = a[2][2] - a[0][2] * p->m20 - u21 * p->m21, i2 = 1 / d2;
-    const double u32 = a[2][3] - a[0][3] * p->m20 - u31 * p->m21;
+    const double d2 = a2[2] - a0[2] * p->m20 - u21 * p->m21, i2 = 1 / d2;
+    const double u32 = a2[3] - a0[3] * p->m20 - u31 * p->m21;
     p->m32 = u32 * i2;
-    const double d3 = a[3][3] - a[0][3] * p->m30 - u31 * p->m31 - u32 * p->m32, i3 = 1 / d3;
-    const double inverse[4] = {i0, i1, i2, i3};
-    return roots(4, inverse, p->r);
+    const double d3 = a3[3] - a0[3] * p->m30 - u31 * p->m31 - u32 * p->m32, i3 = 1 / d3;
+    const double D[4] = {d0, d1, d2, d3}, inverse[4] = {i0, i1, i2, i3};
+    return roots(4, D, inverse, p->r);
 }
 
 /* t -= P q' over k columns; P has R vectors to a column, q the 4 elements of a row to each */
@@ -77,13 +79,11 @@ FK_INLINE int group(const int R, ptrdiff_t top, ptrdiff_t last, ptrdiff_t k, dou
         }
     take_products(R, k, P - k * ldp, ldp, q - k * LD, LD, t);
     if (top >= 0) {
-        double a[4][16];
+        double a[4][8] = {{0}};
         for (int c = 0; c < 4; c++)
             for (int r = 0; r < (FK_WIDTH == 2 && R > 1 ? 2 : 1); r++)
                 fk_store(a[c] + r * FK_WIDTH, t[c][r]);
-        double b[4][8];
-        for (int c = 0; c < 4; c++) memcpy(b[c], a[c] + top, 4 * sizeof(double));
-        if (factor_block((const double(*)[8])b, p)) return 1;
+        if (factor_block((const double(*)[8])a, top, p)) return 1;
         const double y0 = w[0], y1 = w[1] - y0 * p->m10, y2 = w[2] - y0 * p->m20 - y1 * p->m21;
         const double y3 = w[3] - y0 * p->m30 - y1 * p->m31 - y2 * p->m32;
         w[0] = y0 * p->r[0], w[1] = y1 * p->r[1], w[2] = y2 * p->r[2], w[3] = y3 * p->r[3];
@@ -128,7 +128,7 @@ static int any_group(ptrdiff_t top, ptrdiff_t rows, ptrdiff_t k, double *A, ptrd
 
 /* the last columns, fewer than 4: one by one, S as far as it is known */
 static int factor_rest(ptrdiff_t d, ptrdiff_t j, double *A, ptrdiff_t ld, double *S, double *v,
-                       double *w)
+                       double *w, fk_log_product *det)
 {
     for (; j < d; j++) {
         double inverse = 0;
@@ -137,7 +137,8 @@ static int factor_rest(ptrdiff_t d, ptrdiff_t j, double *A, ptrdiff_t ld, double
             for (ptrdiff_t k = 0; k < j; k++) t -= S[i + k * LD] * S[j + k * LD];
             if (i == j) {
                 const double one = 1 / t;
-                if (roots(1, &one, &inverse)) return 1;
+                if (roots(1, &t, &one, &inverse)) return 1;
+                fk_multiply(det, inverse);
             }
             A[i + j * ld] = S[i + j * LD] = t * inverse;
         }
@@ -147,9 +148,10 @@ static int factor_rest(ptrdiff_t d, ptrdiff_t j, double *A, ptrdiff_t ld, double
     return 0;
 }
 
-/* a block on the diagonal, d <= BLOCK; S <- its factor, (LD, d); v its residuals, w <- L^-1 v */
+/* a block on the diagonal, d <= BLOCK; S <- its factor, (LD, d); v its residuals, w <- L^-1 v;
+ * det is multiplied by the diagonal's inverses */
 static int factor_square(ptrdiff_t d, double *A, ptrdiff_t ld, double *S, pivots *p, double *v,
-                         double *w)
+                         double *w, fk_log_product *det)
 {
     ptrdiff_t j = 0;
     for (; j + 4 <= d; j += 4, p++) {
@@ -161,8 +163,9 @@ static int factor_square(ptrdiff_t d, double *A, ptrdiff_t ld, double *S, pivots
             if (any_group(i == begin ? j - i : -8, d - i, j, A + i + j * ld, ld, S + i + j * LD, LD,
                           S + j + j * LD, p, v + i, w + j))
                 return 1;
+        for (int c = 0; c < 4; c++) fk_multiply(det, p->r[c]);
     }
-    return factor_rest(d, j, A, ld, S, v, w);
+    return factor_rest(d, j, A, ld, S, v, w, det);
 }
 
 /* P (TILE, BLOCK) <- rows of A (ld) */
@@ -223,9 +226,9 @@ static void reduce(ptrdiff_t d, double *A, ptrdiff_t ld, const double *S, pivots
 }
 
 /* few dimensions, in scalars */
-FK_INLINE int small(const int d, double *restrict A, double *restrict v)
+FK_INLINE int small(const int d, double *restrict A, double *restrict v, double *log_det)
 {
-    double u[8][8], m[8][8], y[8], inverse[8], r[8];
+    double u[8][8], m[8][8], y[8], pivot[8], inverse[8], r[8];
 #pragma GCC unroll 8
     for (int j = 0; j < d; j++) {
 #pragma GCC unroll 8
@@ -234,7 +237,7 @@ FK_INLINE int small(const int d, double *restrict A, double *restrict v)
 #pragma GCC unroll 8
             for (int k = 0; k < j; k++) t -= u[i][k] * m[j][k];
             u[i][j] = t;
-            if (i == j) inverse[j] = 1 / t;
+            if (i == j) pivot[j] = t, inverse[j] = 1 / t;
             m[i][j] = t * inverse[j];
         }
     }
@@ -246,18 +249,26 @@ FK_INLINE int small(const int d, double *restrict A, double *restrict v)
             for (int k = 0; k < j; k++) y[j] -= y[k] * m[j][k];
         }
     }
-    if (roots(d, inverse, r)) return 1;
+    if (roots(d, pivot, inverse, r)) return 1;
 #pragma GCC unroll 8
     for (int j = 0; j < d; j++)
 #pragma GCC unroll 8
         for (int i = j; i < d; i++) A[i + d * j] = u[i][j] * r[j];
     if (v)
+#pragma GCC unroll 8
         for (int j = 0; j < d; j++) v[j] = y[j] * r[j];
+    if (log_det) {
+        fk_log_product det = {1, 0};
+#pragma GCC unroll 8
+        for (int j = 0; j < d; j++) fk_multiply(&det, r[j]);
+        *log_det = -fk_log(&det);
+    }
     return 0;
 }
 
-static __attribute__((noinline)) int large(ptrdiff_t d, double *A, double *v)
+static __attribute__((noinline)) int large(ptrdiff_t d, double *A, double *v, double *log_det)
 {
+    fk_log_product det = {1, 0};
     double S[LD * BLOCK] __attribute__((aligned(64))), residual[LD];
     pivots p[BLOCK / 4];
     double w[BLOCK];
@@ -266,26 +277,26 @@ static __attribute__((noinline)) int large(ptrdiff_t d, double *A, double *v)
         double *at = A + j * (d + 1);
         memset(residual, 0, sizeof residual);
         if (v) memcpy(residual, v + j, (size_t)n * sizeof(double));
-        if (factor_square(n, at, d, S, p, residual, w)) return 1;
+        if (factor_square(n, at, d, S, p, residual, w, &det)) return 1;
         if (v) memcpy(v + j, w, (size_t)n * sizeof(double));
         if (j + n < d) reduce(d - j, at, d, S, p, v ? v + j : NULL, w);
     }
+    if (log_det) *log_det = -fk_log(&det);
     return 0;
 }
 
-static int cholesky(ptrdiff_t d, double *A, double *v)
+static int cholesky(ptrdiff_t d, double *A, double *v, double *log_det)
 {
     switch (d) {
-    case 0: return 0;
-    case 1: return small(1, A, v);
-    case 2: return small(2, A, v);
-    case 3: return small(3, A, v);
-    case 4: return small(4, A, v);
-    case 5: return small(5, A, v);
-    case 6: return small(6, A, v);
-    case 7: return small(7, A, v);
-    case 8: return small(8, A, v);
-    default: return large(d, A, v);
+    case 1: return small(1, A, v, log_det);
+    case 2: return small(2, A, v, log_det);
+    case 3: return small(3, A, v, log_det);
+    case 4: return small(4, A, v, log_det);
+    case 5: return small(5, A, v, log_det);
+    case 6: return small(6, A, v, log_det);
+    case 7: return small(7, A, v, log_det);
+    case 8: return small(8, A, v, log_det);
+    default: return large(d, A, v, log_det);
     }
 }
 

@@ -6,9 +6,10 @@
 
 #include <stddef.h>
 
-/* A <- L with L L' = A (d, d), from its lower triangle, and v <- L^-1 v where v is given; 0, or 1
- * where A is not positive definite (a NaN pivot counts as not positive): A and v are then void */
-typedef int (*fk_cholesky_fn)(ptrdiff_t d, double *A, double *v);
+/* A <- L with L L' = A (d, d), from its lower triangle; v <- L^-1 v and log_det <- log det L where
+ * these are given. 0, or 1 where A is not positive definite (a NaN pivot counts as not positive):
+ * A and v are then void */
+typedef int (*fk_cholesky_fn)(ptrdiff_t d, double *A, double *v, double *log_det);
 
 /* L L' <- a L L' + s v v', a > 0; s may be negative (a downdate). v is destroyed. 0, or 1 where the
  * result would not be positive definite: L is then void */

@@ -34,7 +34,7 @@ cdef class KernelFunction:              # fk_kernel and its table
 
 cdef int proposal_factor(
     Py_ssize_t d, Py_ssize_t n, double gamma, double nu, const double *Q, const double *s,
-    double *L) noexcept nogil
+    double *L, double *v, double *log_det) noexcept nogil
 
 cdef void gradients(
     const fk_kernel *k, Py_ssize_t n, Py_ssize_t d, const double *z, const double *y,

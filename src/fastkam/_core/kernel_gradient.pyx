@@ -87,15 +87,18 @@ def blocked(z):
 
 cdef int proposal_factor(
         Py_ssize_t d, Py_ssize_t n, double gamma, double nu, const double *Q, const double *s,
-        double *L) noexcept nogil:
-    """L L' = gamma^2 I + nu^2 (Q - s s' / n); 1 where that overflows, else 0."""
+        double *L, double *v, double *log_det) noexcept nogil:
+    """L L' = gamma^2 I + nu^2 (Q - s s' / n), v <- L^-1 v unless it is NULL, log_det = log det L.
+
+    1 where L overflows, else 0.
+    """
     cdef Py_ssize_t i, j
     cdef double c = nu * nu
     for j in range(d):
         for i in range(j, d):
             L[i + j * d] = c * (Q[i + j * d] - s[i] * s[j] / n) if n > 0 else 0.0
         L[j + j * d] += gamma * gamma
-    return cholesky(d, L, NULL)
+    return cholesky(d, L, v, log_det)
 
 
 cdef void gradients(

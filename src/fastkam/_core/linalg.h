@@ -22,15 +22,26 @@ static inline void fk_copy(ptrdiff_t d, const double *restrict x, double *restri
     if (d > 3) y[3] = x[3];
 }
 
-/* v'w, in eight sums that do not wait for each other: an order that vectorises at every level */
+/* v'w, in eight sums that do not wait for each other: an order that vectorises at every level; the
+ * last elements, fewer than 8, in scalars */
 static inline double fk_dot(ptrdiff_t d, const double *v, const double *w)
 {
-    double s[8] = {0};
-    ptrdiff_t i = 0;
-    for (; i + 8 <= d; i += 8)
-        for (int k = 0; k < 8; k++) s[k] += v[i + k] * w[i + k];
-    for (int k = 0; i < d; i++, k++) s[k] += v[i] * w[i];
-    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    double total = 0;
+    if (d >= 8) {
+        double s[8] = {0};
+        for (; d >= 8; d -= 8, v += 8, w += 8)
+            for (int k = 0; k < 8; k++) s[k] += v[k] * w[k];
+        total = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    }
+    if (d & 4) {
+        total += (v[0] * w[0] + v[1] * w[1]) + (v[2] * w[2] + v[3] * w[3]);
+        v += 4, w += 4;
+    }
+    if (d & 2) {
+        total += v[0] * w[0] + v[1] * w[1];
+        v += 2, w += 2;
+    }
+    return d & 1 ? total + v[0] * w[0] : total;
 }
 
 /* |v|^2 */
@@ -44,39 +55,29 @@ static inline int fk_all_finite(ptrdiff_t d, const double *v)
     return !found;
 }
 
-/* the mantissa of |x| in 1..2, and its exponent added; of a number that is 0, subnormal,
- * infinite or NaN, 1, and its logarithm added */
-static inline double fk_mantissa(double x, int64_t *exponent, double *rest)
+/* the logarithm of a product: log |x_1 x_2 ...| = rest + log product, where the product is kept
+ * from overflow. It begins as {1, 0}. */
+typedef struct { double product, rest; } fk_log_product;
+
+static inline void fk_multiply(fk_log_product *s, double x)
 {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    const int64_t e = (int64_t)(bits >> 52 & 0x7ff);
-    if (e == 0 || e == 0x7ff) {
-        *rest += log(fabs(x));
-        return 1;
+    const double product = s->product * fabs(x);
+    if (product > 1e-290 && product < 1e290) {
+        s->product = product;
+        return;
     }
-    *exponent += e - 1023;
-    bits = (bits & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1023) << 52;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    s->rest += log(s->product);
+    s->product = fabs(x);
 }
 
-/* sum_j log |L_jj|: one logarithm for 512 pivots, the product of whose mantissas is finite */
+static inline double fk_log(const fk_log_product *s) { return s->rest + log(s->product); }
+
+/* sum_j log |L_jj| */
 static inline double fk_log_det_L(ptrdiff_t d, const double *L)
 {
-    double s = 0;
-    int64_t e = 0;
-    for (ptrdiff_t j = 0; j < d;) {
-        const ptrdiff_t stop = d - j < 512 ? d : j + 512;
-        double p = 1, q = 1;
-        for (; j + 2 <= stop; j += 2) {
-            p *= fk_mantissa(L[j * (d + 1)], &e, &s);
-            q *= fk_mantissa(L[(j + 1) * (d + 1)], &e, &s);
-        }
-        if (j < stop) p *= fk_mantissa(L[j * (d + 1)], &e, &s), j++;
-        s += log(p * q);
-    }
-    return s + (double)e * 0.6931471805599453;
+    fk_log_product s = {1, 0};
+    for (ptrdiff_t j = 0; j < d; j++) fk_multiply(&s, L[j * (d + 1)]);
+    return fk_log(&s);
 }
 
 #endif

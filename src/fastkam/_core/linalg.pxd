@@ -7,7 +7,8 @@ cdef extern from "linalg.h" nogil:
     bint all_finite "fk_all_finite" (Py_ssize_t d, const double *v)
 
 cdef extern from "factor.h" nogil:
-    ctypedef int (*fk_cholesky_fn)(Py_ssize_t d, double *A, double *v) noexcept nogil
+    ctypedef int (*fk_cholesky_fn)(Py_ssize_t d, double *A, double *v,
+                                  double *log_det) noexcept nogil
     ctypedef int (*fk_rank_one_fn)(Py_ssize_t d, double *L, double a, double s,
                                    double *v) noexcept nogil
     ctypedef void (*fk_solve_fn)(Py_ssize_t d, const double *L, double *v) noexcept nogil

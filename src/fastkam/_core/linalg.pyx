@@ -30,7 +30,7 @@ def factorise(double[:, :, ::1] A, Py_ssize_t begin, Py_ssize_t end):
     cdef Py_ssize_t k, d = A.shape[1]
     with nogil:
         for k in range(begin, end):
-            if cholesky(d, &A[k, 0, 0], NULL):
+            if cholesky(d, &A[k, 0, 0], NULL, NULL):
                 break
         else:
             k = -1

@@ -44,6 +44,13 @@ void FK_LEVEL(fk_solve)(ptrdiff_t d, const double *L, double *v)
     }
 }
 
+/* row j of V (d, 8), squared */
+FK_INLINE fk_vec squared(const double *V, ptrdiff_t j)
+{
+    const fk_vec v = fk_load(V + 8 * j);
+    return v * v;
+}
+
 /* out (8,) <- |L^-1 v|^2 of the columns of V (d, 8), which is destroyed */
 void FK_LEVEL(fk_squares)(ptrdiff_t d, const double *L, double *V, double *out)
 {
@@ -74,9 +81,21 @@ void FK_LEVEL(fk_squares)(ptrdiff_t d, const double *L, double *V, double *out)
             for (ptrdiff_t i = j + 1; i < d; i++)
                 fk_store(v + 8 * i, fk_load(v + 8 * i) - w * L[j * d + i]);
         }
-        fk_vec s[8]; /* the order of fk_square */
+        /* the order of fk_square */
+        fk_vec s[8], total = fk_splat(0);
         for (int k = 0; k < 8; k++) s[k] = fk_splat(0);
-        for (j = 0; j < d; j++) s[j & 7] += fk_load(v + 8 * j) * fk_load(v + 8 * j);
-        fk_store(out + l, ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])));
+        for (j = 0; j + 8 <= d; j += 8)
+            for (int k = 0; k < 8; k++) s[k] += squared(v, j + k);
+        if (d >= 8) total = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+        if (d & 4) {
+            total += (squared(v, j) + squared(v, j + 1)) + (squared(v, j + 2) + squared(v, j + 3));
+            j += 4;
+        }
+        if (d & 2) {
+            total += squared(v, j) + squared(v, j + 1);
+            j += 2;
+        }
+        if (d & 1) total += squared(v, j);
+        fk_store(out + l, total);
     }
 }

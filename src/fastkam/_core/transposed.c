@@ -1,5 +1,5 @@
-/* u <- a M' g, compiled once for each instruction set: the product with each column is summed as
- * fk_dot sums. */
+/* u <- a M' g, compiled once for each instruction set: the product with each column is summed
+ * in 8 lanes. */
 #include "factor.h"
 #include "simd.h"
 

@@ -472,7 +472,7 @@ cdef class Exchange(Kernel):
             for j in range(self.d):
                 for i in range(j, self.d):
                     self.sum_xx[i, j] *= self.widening / self.n_x
-            if cholesky(self.d, &self.sum_xx[0, 0], NULL) == 0:
+            if cholesky(self.d, &self.sum_xx[0, 0], NULL, NULL) == 0:
                 copy(self.d, &self.sum_x[0], &self.mean[0])
                 copy(self.d * self.d, &self.sum_xx[0, 0], &self.L[0, 0])
                 self.find_norm()

@@ -29,7 +29,7 @@ from fastkam._core.kernel cimport DECIDE, Chain, Kernel
 from fastkam._core.kernel_gradient cimport (
     KernelFunction, kernel_pass, pass_work, proposal_factor,
 )
-from fastkam._core.linalg cimport add_Lz, copy, log_det_L, solve_L, square
+from fastkam._core.linalg cimport add_Lz, copy, solve_L, square
 from fastkam._core.rng cimport integer, normals, random_standard_uniform
 
 from fastkam._core.kernel import zeros
@@ -121,9 +121,9 @@ cdef class KernelAdaptiveMetropolis(Kernel):
                             &self.work[0], p.Q, p.s)
             p.seen, p.factored = True, False
         if not p.factored:
-            if proposal_factor(self.d, self.n, self.gamma(), exp(self.log_nu), p.Q, p.s, p.L):
+            if proposal_factor(self.d, self.n, self.gamma(), exp(self.log_nu), p.Q, p.s, p.L,
+                               NULL, &p.log_det):
                 return 1
-            p.log_det = log_det_L(self.d, p.L)
             p.factored = True
         return 0
 
