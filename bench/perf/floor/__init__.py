@@ -18,7 +18,7 @@ import numpy as np
 HERE = Path(__file__).parent
 CORE = HERE.parents[2] / "src" / "fastkam" / "_core"
 NATIVE = ("-march=native", "-mprefer-vector-width=512", "-ffp-contract=fast")
-AS_BUILT = ("-ffp-contract=off", "-fno-trapping-math", f"-I{CORE}")
+AS_BUILT = ("-ffp-contract=off", "-fno-trapping-math", "-fno-tree-slp-vectorize", f"-I{CORE}")
 
 
 def compiled(flags, *sources):

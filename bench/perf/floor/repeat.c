@@ -26,7 +26,10 @@ double repeat_density(ptrdiff_t times, ptrdiff_t d, const double *A, const doubl
     for (ptrdiff_t i = 0; i < times; i++) {
         x[0] += 1e-12;
         for (ptrdiff_t j = 0; j < d; j++) v[j] = x[j] - mean[j];
-        memcpy(L, A, (size_t)(d * d) * sizeof(double));
+        if (d > 8)
+            memcpy(L, A, (size_t)(d * d) * sizeof(double));
+        else
+            for (ptrdiff_t j = 0; j < d * d; j++) L[j] = A[j];
         double log_det;
         if (cholesky(d, L, v, &log_det)) return NAN;
         total -= 0.5 * fk_square(d, v) + log_det + d * 0.9189385332046727;

@@ -15,7 +15,7 @@
 #define ROWS (HEIGHT * FK_WIDTH)
 
 /* the 4 x 4 block of a panel: M unit lower triangular, M D M', and r = D^-1/2 */
-typedef struct { double m10, m20, m30, m21, m31, m32, r[4]; } pivots;
+typedef struct { double m10, m20, m30, m21, m31, m32, D[4], r[4]; } pivots;
 
 /* r = D^-1/2; 1 where that is not positive and finite. The root need not wait for the inverse. */
 FK_INLINE int roots(const int n, const double *D, const double *inverse, double *r)
@@ -42,8 +42,9 @@ FK_INLINE int factor_block(const double a[4][8], ptrdiff_t top, pivots *p)
     const double u32 = a2[3] - a0[3] * p->m20 - u31 * p->m21;
     p->m32 = u32 * i2;
     const double d3 = a3[3] - a0[3] * p->m30 - u31 * p->m31 - u32 * p->m32, i3 = 1 / d3;
-    const double D[4] = {d0, d1, d2, d3}, inverse[4] = {i0, i1, i2, i3};
-    return roots(4, D, inverse, p->r);
+    const double inverse[4] = {i0, i1, i2, i3};
+    p->D[0] = d0, p->D[1] = d1, p->D[2] = d2, p->D[3] = d3;
+    return roots(4, p->D, inverse, p->r);
 }
 
 /* t -= P q' over k columns; P has R vectors to a column, q the 4 elements of a row to each */
@@ -138,7 +139,7 @@ static int factor_rest(ptrdiff_t d, ptrdiff_t j, double *A, ptrdiff_t ld, double
             if (i == j) {
                 const double one = 1 / t;
                 if (roots(1, &t, &one, &inverse)) return 1;
-                fk_multiply(det, inverse);
+                fk_multiply(det, t);
             }
             A[i + j * ld] = S[i + j * LD] = t * inverse;
         }
@@ -149,7 +150,7 @@ static int factor_rest(ptrdiff_t d, ptrdiff_t j, double *A, ptrdiff_t ld, double
 }
 
 /* a block on the diagonal, d <= BLOCK; S <- its factor, (LD, d); v its residuals, w <- L^-1 v;
- * det is multiplied by the diagonal's inverses */
+ * det is multiplied by the pivots */
 static int factor_square(ptrdiff_t d, double *A, ptrdiff_t ld, double *S, pivots *p, double *v,
                          double *w, fk_log_product *det)
 {
@@ -163,7 +164,7 @@ static int factor_square(ptrdiff_t d, double *A, ptrdiff_t ld, double *S, pivots
             if (any_group(i == begin ? j - i : -8, d - i, j, A + i + j * ld, ld, S + i + j * LD, LD,
                           S + j + j * LD, p, v + i, w + j))
                 return 1;
-        for (int c = 0; c < 4; c++) fk_multiply(det, p->r[c]);
+        for (int c = 0; c < 4; c++) fk_multiply(det, p->D[c]);
     }
     return factor_rest(d, j, A, ld, S, v, w, det);
 }
@@ -260,8 +261,8 @@ FK_INLINE int small(const int d, double *restrict A, double *restrict v, double 
     if (log_det) {
         fk_log_product det = {1, 0};
 #pragma GCC unroll 8
-        for (int j = 0; j < d; j++) fk_multiply(&det, r[j]);
-        *log_det = -fk_log(&det);
+        for (int j = 0; j < d; j++) fk_multiply(&det, pivot[j]);
+        *log_det = 0.5 * fk_log(&det);
     }
     return 0;
 }
@@ -281,7 +282,7 @@ static __attribute__((noinline)) int large(ptrdiff_t d, double *A, double *v, do
         if (v) memcpy(v + j, w, (size_t)n * sizeof(double));
         if (j + n < d) reduce(d - j, at, d, S, p, v ? v + j : NULL, w);
     }
-    if (log_det) *log_det = -fk_log(&det);
+    if (log_det) *log_det = 0.5 * fk_log(&det);
     return 0;
 }
 
