@@ -23,7 +23,8 @@ static inline void fk_copy(ptrdiff_t d, const double *restrict x, double *restri
 }
 
 /* v'w, in eight sums that do not wait for each other: an order that vectorises at every level; the
- * last elements, fewer than 8, in scalars */
+ * last elements, fewer than 8, one by one: they may have been stored so just now, and a vector load
+ * would wait for the stores */
 static inline double fk_dot(ptrdiff_t d, const double *v, const double *w)
 {
     double total = 0;
@@ -33,15 +34,16 @@ static inline double fk_dot(ptrdiff_t d, const double *v, const double *w)
             for (int k = 0; k < 8; k++) s[k] += v[k] * w[k];
         total = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
     }
-    if (d & 4) {
-        total += (v[0] * w[0] + v[1] * w[1]) + (v[2] * w[2] + v[3] * w[3]);
-        v += 4, w += 4;
+    switch (d) {
+    case 7: total += v[6] * w[6]; /* fall through */
+    case 6: total += v[5] * w[5]; /* fall through */
+    case 5: total += v[4] * w[4]; /* fall through */
+    case 4: total += v[3] * w[3]; /* fall through */
+    case 3: total += v[2] * w[2]; /* fall through */
+    case 2: total += v[1] * w[1]; /* fall through */
+    case 1: total += v[0] * w[0];
     }
-    if (d & 2) {
-        total += v[0] * w[0] + v[1] * w[1];
-        v += 2, w += 2;
-    }
-    return d & 1 ? total + v[0] * w[0] : total;
+    return total;
 }
 
 /* |v|^2 */

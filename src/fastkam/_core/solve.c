@@ -87,15 +87,7 @@ void FK_LEVEL(fk_squares)(ptrdiff_t d, const double *L, double *V, double *out)
         for (j = 0; j + 8 <= d; j += 8)
             for (int k = 0; k < 8; k++) s[k] += squared(v, j + k);
         if (d >= 8) total = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
-        if (d & 4) {
-            total += (squared(v, j) + squared(v, j + 1)) + (squared(v, j + 2) + squared(v, j + 3));
-            j += 4;
-        }
-        if (d & 2) {
-            total += squared(v, j) + squared(v, j + 1);
-            j += 2;
-        }
-        if (d & 1) total += squared(v, j);
+        for (ptrdiff_t i = d - 1; i >= j; i--) total += squared(v, i);
         fk_store(out + l, total);
     }
 }
