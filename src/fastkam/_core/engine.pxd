@@ -96,6 +96,7 @@ cdef class Group:
     cdef bint gradient
     cdef bint noisy
     cdef bint batched                       # one call for all points
+    cdef bint alone                         # one point of one chain
     cdef readonly bint shares               # the chains learn as one
     cdef int K
     cdef int width
@@ -112,6 +113,7 @@ cdef class Group:
     cdef int settle(self) except -1 nogil
     cdef void hand_on(self, int k, int to) noexcept nogil
     cdef int evaluate(self) noexcept nogil
+    cdef int evaluate_alone(self) noexcept nogil
     cdef int evaluate_timed(self) noexcept nogil
     cdef void evaluate_together(self) noexcept nogil
     cdef int evaluate_point(self, int i) noexcept nogil

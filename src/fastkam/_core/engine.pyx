@@ -445,6 +445,7 @@ cdef class Group:
         self.untimed, self.fastest = N_TIMED, INFINITY
         self.considers = chains[0].kernel.considers
         self.noisy, self.batched = target.is_estimate, target.batched
+        self.alone = rows == 1 and not self.batched
         self.gradient = chains[0].kernel.gradient or (
             target.c.logp == NULL and target.c.batch == NULL and not self.noisy)
         self.gradients = zeros((rows, target.c.dim))
@@ -644,6 +645,8 @@ cdef class Group:
         cdef bint together = self.crew != NULL and self.crew.helpers > 0
         if self.untimed:
             return self.evaluate_timed()
+        if self.alone:
+            return self.evaluate_alone()
         if self.batched:
             rc = self.evaluate_batch()
         elif together:
@@ -667,6 +670,19 @@ cdef class Group:
                 (<ChainState>self.pointers[k]).c.logp_y = (<ChainState>self.pointers[k]).c.logps[0]
         for k in range(self.K):
             (<ChainState>self.pointers[k]).tally()
+        return 0
+
+    cdef int evaluate_alone(self) noexcept nogil:
+        """The same where there is one point of one chain."""
+        if (<ChainState>self.pointers[0]).answer != AGAIN:
+            return 0
+        if (<ChainState>self.pointers[0]).c.wanted[0]:
+            self.code = (<ChainState>self.pointers[0]).judge(
+                0, self.evaluate_point(0), self.values[0])
+            if self.code:
+                self.failed = self.failed_row = 0
+                return 1
+        (<ChainState>self.pointers[0]).tally()
         return 0
 
     cdef int evaluate_point(self, int i) noexcept nogil:

@@ -14,8 +14,10 @@
 #include "numpy/random/bitgen.h"
 #include "numpy/random/distributions.h"
 
-static double fk_normal_w[256];
-static uint64_t fk_normal_k[256]; /* 0 until the tables are made: all draws go the slow way */
+typedef struct {
+    double w[256];
+    uint64_t k[256]; /* 0 until the tables are made: all draws go the slow way */
+} fk_ziggurat;
 
 /* a generator that answers `first`, and then what another one does */
 typedef struct {
@@ -47,12 +49,12 @@ static double fk_normal_from(bitgen_t *rest, uint64_t r, int *calls)
     return x;
 }
 
-static inline double fk_normal(bitgen_t *rng)
+static inline double fk_normal(const fk_ziggurat *table, bitgen_t *rng)
 {
     const uint64_t r = rng->next_uint64(rng->state);
     const uint64_t i = r & 0xff, m = (r >> 9) & UINT64_C(0xfffffffffffff);
-    if (m < fk_normal_k[i]) {
-        double x = (double)(int64_t)m * fk_normal_w[i];
+    if (m < table->k[i]) {
+        double x = (double)(int64_t)m * table->w[i];
         uint64_t bits;
         memcpy(&bits, &x, sizeof x);
         bits ^= (r & 0x100) << 55;
@@ -64,12 +66,12 @@ static inline double fk_normal(bitgen_t *rng)
 }
 
 /* w_i = the answer at m = 1, k_i = the first m that is not quick, by bisection */
-static void fk_make_normal_tables(bitgen_t *some)
+static void fk_make_ziggurat(fk_ziggurat *table, bitgen_t *some)
 {
     for (uint64_t i = 0; i < 256; i++) {
         uint64_t low = 0, high = UINT64_C(1) << 52; /* quick below low, not at high */
         int calls;
-        fk_normal_w[i] = fk_normal_from(some, i | 1 << 9, &calls);
+        table->w[i] = fk_normal_from(some, i | 1 << 9, &calls);
         while (low < high) {
             const uint64_t m = low + (high - low) / 2;
             fk_normal_from(some, i | m << 9, &calls);
@@ -78,7 +80,7 @@ static void fk_make_normal_tables(bitgen_t *some)
             else
                 high = m;
         }
-        fk_normal_k[i] = low;
+        table->k[i] = low;
     }
 }
 

@@ -4,8 +4,19 @@ from libc.stdint cimport int64_t
 from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_standard_exponential, random_standard_uniform
 
-cdef double normal(bitgen_t *rng) noexcept nogil
+cdef extern from "normal.h" nogil:
+    ctypedef struct Ziggurat "fk_ziggurat":
+        pass
+    double fk_normal(const Ziggurat *table, bitgen_t *rng)
+
+cdef Ziggurat ziggurat
+
 cdef void normals(bitgen_t *rng, Py_ssize_t n, double *out) noexcept nogil
+
+
+cdef inline double normal(bitgen_t *rng) noexcept nogil:
+    """N(0, 1); Generator.standard_normal()."""
+    return fk_normal(&ziggurat, rng)
 
 
 cdef inline int64_t integer(bitgen_t *rng, int64_t n) noexcept nogil:

@@ -5,20 +5,14 @@ from numpy.random cimport bitgen_t
 import numpy as np
 
 cdef extern from "normal.h" nogil:
-    double fk_normal(bitgen_t *rng)
-    void fk_make_normal_tables(bitgen_t *some)
-
-
-cdef double normal(bitgen_t *rng) noexcept nogil:
-    """N(0, 1); Generator.standard_normal()."""
-    return fk_normal(rng)
+    void make_ziggurat "fk_make_ziggurat" (Ziggurat *table, bitgen_t *some)
 
 
 cdef void normals(bitgen_t *rng, Py_ssize_t n, double *out) noexcept nogil:
     """out ~ N(0, I_n); Generator.standard_normal(n)."""
     cdef Py_ssize_t i
     for i in range(n):
-        out[i] = fk_normal(rng)
+        out[i] = normal(rng)
 
 
 cdef bitgen_t *bits_of(bit_generator):
@@ -33,4 +27,4 @@ def standard_normal(bit_generator, Py_ssize_t n):
 
 
 probe = np.random.SFC64(0)      # only the way the tables are read off depends on it
-fk_make_normal_tables(bits_of(probe))
+make_ziggurat(&ziggurat, bits_of(probe))

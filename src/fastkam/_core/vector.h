@@ -103,25 +103,24 @@ FK_INLINE double fk_lanes_product(const double *s)
     return ((s[0] * s[4]) * (s[2] * s[6])) * ((s[1] * s[5]) * (s[3] * s[7]));
 }
 
-/* sum_j h_j (x_j - m_j)^2, h and m of d; in 4 lanes */
+/* sum_j h_j (x_j - m_j)^2, h and m of d; in 4 lanes, the last coordinates one by one: x may have been
+ * stored so just now, and a vector load of it would wait for the stores (some 15 ns) */
 static inline double fk_weighted_square(ptrdiff_t d, const double *restrict h,
                                         const double *restrict m, const double *restrict x)
 {
     double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    ptrdiff_t j = 0;
-    for (; j + 4 <= d; j += 4) {
-        const double a = x[j] - m[j], b = x[j + 1] - m[j + 1];
-        const double c = x[j + 2] - m[j + 2], e = x[j + 3] - m[j + 3];
-        s0 += h[j] * (a * a);
-        s1 += h[j + 1] * (b * b);
-        s2 += h[j + 2] * (c * c);
-        s3 += h[j + 3] * (e * e);
+    for (; d >= 4; d -= 4, h += 4, m += 4, x += 4) {
+        const double a = x[0] - m[0], b = x[1] - m[1], c = x[2] - m[2], e = x[3] - m[3];
+        s0 += h[0] * (a * a);
+        s1 += h[1] * (b * b);
+        s2 += h[2] * (c * c);
+        s3 += h[3] * (e * e);
     }
-    /* not a loop, which would be vectorised: x may have been stored element by element just now,
-     * and a vector load of it would wait for the stores (some 15 ns) */
-    if (j < d) s0 += h[j] * ((x[j] - m[j]) * (x[j] - m[j])), j++;
-    if (j < d) s0 += h[j] * ((x[j] - m[j]) * (x[j] - m[j])), j++;
-    if (j < d) s0 += h[j] * ((x[j] - m[j]) * (x[j] - m[j]));
+    switch (d) {
+    case 3: s0 += h[2] * ((x[2] - m[2]) * (x[2] - m[2])); /* fall through */
+    case 2: s0 += h[1] * ((x[1] - m[1]) * (x[1] - m[1])); /* fall through */
+    case 1: s0 += h[0] * ((x[0] - m[0]) * (x[0] - m[0]));
+    }
     return (s0 + s1) + (s2 + s3);
 }
 
