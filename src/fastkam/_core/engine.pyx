@@ -674,11 +674,12 @@ cdef class Group:
 
     cdef int evaluate_alone(self) noexcept nogil:
         """The same where there is one point of one chain."""
+        cdef int rc
         if (<ChainState>self.pointers[0]).answer != AGAIN:
             return 0
         if (<ChainState>self.pointers[0]).c.wanted[0]:
-            self.code = (<ChainState>self.pointers[0]).judge(
-                0, self.evaluate_point(0), self.values[0])
+            rc = self.evaluate_point(0)
+            self.code = (<ChainState>self.pointers[0]).judge(0, rc, self.values[0])
             if self.code:
                 self.failed = self.failed_row = 0
                 return 1
