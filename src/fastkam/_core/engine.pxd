@@ -66,6 +66,8 @@ cdef class ChainState:
     cdef int64_t n_evaluations
     cdef int64_t[::1] n_rejected            # by kind
     cdef double[:, :, ::1] offending        # (kind, N_KEPT, d)
+    cdef int64_t advance(self, int64_t n, const Schedule *schedule, int64_t most_evaluations,
+                         double *gradient, int *code) except -1 nogil
     cdef int begin(self, const Schedule *schedule) except -1 nogil
     cdef int draw_noise(self) except -1 nogil
     cdef int judge(self, int row, int rc, double logp) noexcept nogil
@@ -96,7 +98,7 @@ cdef class Group:
     cdef bint gradient
     cdef bint noisy
     cdef bint batched                       # one call for all points
-    cdef bint alone                         # one point of one chain
+    cdef bint alone                         # one chain, one known density a step
     cdef readonly bint shares               # the chains learn as one
     cdef int K
     cdef int width
@@ -113,7 +115,6 @@ cdef class Group:
     cdef int settle(self) except -1 nogil
     cdef void hand_on(self, int k, int to) noexcept nogil
     cdef int evaluate(self) noexcept nogil
-    cdef int evaluate_alone(self) noexcept nogil
     cdef int evaluate_timed(self) noexcept nogil
     cdef void evaluate_together(self) noexcept nogil
     cdef int evaluate_point(self, int i) noexcept nogil

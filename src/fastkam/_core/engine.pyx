@@ -239,6 +239,33 @@ cdef class ChainState:
         self.kernel.restore({name[len("kernel."):]: value for name, value in state.items()
                              if name.startswith("kernel.")})
 
+    cdef int64_t advance(self, int64_t n, const Schedule *schedule, int64_t most_evaluations,
+                         double *gradient, int *code) except -1 nogil:
+        """At most n steps of a chain for itself, one evaluation each; the number made.
+
+        Fewer where the trace is full, the evaluations are used up, or one failed: then with its
+        code. The gradient (d,) is evaluated too where there is room for it.
+        """
+        cdef const fk_target *target = self.c.target
+        cdef int64_t done
+        cdef double logp = 0
+        cdef int rc
+        for done in range(n):
+            self.begin(schedule)
+            if gradient != NULL:
+                rc = target.logp_grad(target.dim, self.c.y, gradient, &logp, target.data)
+            else:
+                rc = target.logp(target.dim, self.c.y, &logp, target.data)
+            code[0] = self.judge(0, rc, logp)
+            if code[0]:
+                return done
+            self.tally()
+            self.finish(schedule)
+            self.freeze(schedule)
+            if self.is_full(most_evaluations):
+                return done + 1
+        return n
+
     # ---- the parts of a step ----
 
     cdef int begin(self, const Schedule *schedule) except -1 nogil:
@@ -445,7 +472,7 @@ cdef class Group:
         self.untimed, self.fastest = N_TIMED, INFINITY
         self.considers = chains[0].kernel.considers
         self.noisy, self.batched = target.is_estimate, target.batched
-        self.alone = rows == 1 and not self.batched
+        self.alone = rows == 1 and not (self.batched or self.noisy or self.considers)
         self.gradient = chains[0].kernel.gradient or (
             target.c.logp == NULL and target.c.batch == NULL and not self.noisy)
         self.gradients = zeros((rows, target.c.dim))
@@ -595,6 +622,12 @@ cdef class Group:
     cdef int advance(self, int64_t n) except -1 nogil:
         cdef int k
         cdef bint full
+        if self.alone and not self.untimed:
+            self.done = (<ChainState>self.pointers[0]).advance(
+                n, &self.schedule, self.most_evaluations,
+                &self.gradients[0, 0] if self.gradient else NULL, &self.code)
+            self.failed = self.failed_row = 0
+            return self.code != 0
         self.done = 0
         while self.done < n:
             for k in range(self.K):
@@ -645,8 +678,6 @@ cdef class Group:
         cdef bint together = self.crew != NULL and self.crew.helpers > 0
         if self.untimed:
             return self.evaluate_timed()
-        if self.alone:
-            return self.evaluate_alone()
         if self.batched:
             rc = self.evaluate_batch()
         elif together:
@@ -670,20 +701,6 @@ cdef class Group:
                 (<ChainState>self.pointers[k]).c.logp_y = (<ChainState>self.pointers[k]).c.logps[0]
         for k in range(self.K):
             (<ChainState>self.pointers[k]).tally()
-        return 0
-
-    cdef int evaluate_alone(self) noexcept nogil:
-        """The same where there is one point of one chain."""
-        cdef int rc
-        if (<ChainState>self.pointers[0]).answer != AGAIN:
-            return 0
-        if (<ChainState>self.pointers[0]).c.wanted[0]:
-            rc = self.evaluate_point(0)
-            self.code = (<ChainState>self.pointers[0]).judge(0, rc, self.values[0])
-            if self.code:
-                self.failed = self.failed_row = 0
-                return 1
-        (<ChainState>self.pointers[0]).tally()
         return 0
 
     cdef int evaluate_point(self, int i) noexcept nogil:

@@ -51,10 +51,12 @@ cdef class GaussianMixtureDensity(Target):
 cdef int mixture_logp(size_t n, const double *x, double *logp, void *data) noexcept nogil:
     """log sum_k e^t_k = m + log S in one pass: m the largest term yet, S the sum relative to it."""
     cdef Mixture *mixture = <Mixture *>data
+    cdef const Form *form = mixture.form
+    cdef const double *constant = mixture.constant
     cdef double m = -INFINITY, S = 0, t
     cdef Py_ssize_t k
     for k in range(mixture.K):
-        t = mixture.constant[k] - 0.5 * form_value(&mixture.form[k], x)
+        t = constant[k] - 0.5 * form_value(&form[k], x)
         if t <= m:
             if t - m > NEGLIGIBLE:
                 S += exp(t - m)

@@ -108,20 +108,19 @@ FK_INLINE double fk_lanes_product(const double *s)
 static inline double fk_weighted_square(ptrdiff_t d, const double *restrict h,
                                         const double *restrict m, const double *restrict x)
 {
-    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    for (; d >= 4; d -= 4, h += 4, m += 4, x += 4) {
-        const double a = x[0] - m[0], b = x[1] - m[1], c = x[2] - m[2], e = x[3] - m[3];
-        s0 += h[0] * (a * a);
-        s1 += h[1] * (b * b);
-        s2 += h[2] * (c * c);
-        s3 += h[3] * (e * e);
+    double total = 0;
+    if (d >= 4) {
+        double s[4] = {0};
+        for (; d >= 4; d -= 4, h += 4, m += 4, x += 4)
+            for (int l = 0; l < 4; l++) s[l] += h[l] * ((x[l] - m[l]) * (x[l] - m[l]));
+        total = (s[0] + s[1]) + (s[2] + s[3]);
     }
     switch (d) {
-    case 3: s0 += h[2] * ((x[2] - m[2]) * (x[2] - m[2])); /* fall through */
-    case 2: s0 += h[1] * ((x[1] - m[1]) * (x[1] - m[1])); /* fall through */
-    case 1: s0 += h[0] * ((x[0] - m[0]) * (x[0] - m[0]));
+    case 3: total += h[2] * ((x[2] - m[2]) * (x[2] - m[2])); /* fall through */
+    case 2: total += h[1] * ((x[1] - m[1]) * (x[1] - m[1])); /* fall through */
+    case 1: total += h[0] * ((x[0] - m[0]) * (x[0] - m[0]));
     }
-    return (s0 + s1) + (s2 + s3);
+    return total;
 }
 
 #endif
