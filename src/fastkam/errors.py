@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numbers
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +83,10 @@ def check_number(
     most: float | None = None,
 ) -> float:
     """`value` as a finite float within the bounds; otherwise an error that names the argument."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    # float first: to ask for an abstract class takes half a microsecond
+    if isinstance(value, bool) or not isinstance(value, (float, numbers.Real)):
         raise TypeError(f"{name} must be a number, not {value!r}")
     try:
         number = float(value)
@@ -93,22 +97,35 @@ def check_number(
         (least is None or number >= least, f"at least {least}"),
         (below is None or number < below, f"below {below}"),
         (most is None or number <= most, f"at most {most}"),
-        (bool(np.isfinite(number)), "finite"),
+        (isfinite(number), "finite"),
     ):
         if not holds:
             raise ValueError(f"{name} must be {bound}, not {value!r}")
     return number
 
 
-def real_array(name: str, value: Any, *, copy: bool = True) -> NDArray[np.float64]:
-    """`value` as a float array, new where `copy` is true, else only if it must be, and contiguous.
+def check_numbers(name: str, value: Any, *, above: float | None = None) -> NDArray[np.float64]:
+    """`value`, a number or an array of them, as finite floats above the bound."""
+    if np.ndim(value) == 0:
+        return np.asarray(check_number(name, value, above=above))
+    array = check_array(name, value, shape=np.shape(value), copy=False)
+    if above is not None and not (array > above).all():
+        where = tuple(int(i) for i in np.argwhere(~(array > above))[0])
+        raise ValueError(f"{name} must be above {above}, not {array[where]} at index {where}")
+    return array
+
+
+def real_array(
+    name: str, value: Any, *, copy: bool = True, order: Literal["C", "K"] = "C"
+) -> NDArray[np.float64]:
+    """`value` as a float array, new where `copy` is true, else only if it must be, in that order.
 
     A text is no number, and no imaginary part is dropped.
     """
     try:
         array = np.asarray(value)
         if array.dtype.kind in "fiubO" and not isinstance(value, (str, bytes)):
-            return array.astype(float) if copy else np.asarray(array, dtype=float, order="C")
+            return array.astype(float) if copy else np.asarray(array, dtype=float, order=order)
     except (TypeError, ValueError):
         pass
     raise TypeError(f"{name} must be an array of numbers, not {value!r}")
