@@ -8,11 +8,13 @@ import numpy as np
 
 from fastkam._core import linalg as compiled
 from fastkam.errors import (
+    apart,
     check_array,
     check_integer,
     check_numbers,
     check_out,
     check_symmetric,
+    coordinates,
     real_array,
 )
 from fastkam.pieces import first_in_pieces, in_pieces
@@ -57,12 +59,8 @@ def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):
     >>> fk.linalg.mvn_logpdf(np.zeros((3, 1, 2)), [0.0, 0.0], covs).shape
     (3, 2)
     """
-    if np.ndim(mean) < 1:
-        raise ValueError(f"mean must have shape (..., d), not {np.shape(mean)}")
-    mean = check_array("mean", mean, shape=np.shape(mean), copy=False)
-    d = mean.shape[-1]
-    if d == 0:
-        raise ValueError("mean must have at least one coordinate")
+    mean = check_array("mean", mean, copy=False)
+    d = coordinates("mean", mean)
     if (cov is None) == (factor is None):
         raise TypeError("one of cov and factor must be given, and not both")
     threads = check_integer("threads", threads, least=1)
@@ -126,10 +124,8 @@ def cholupdate(L, v, a=1.0, s=1.0, out=None, *, threads=1):
     >>> fk.linalg.cholupdate(np.eye(2), [[0.0, 1.0], [1.0, 0.0]], s=[[3.0], [8.0]]).shape
     (2, 2, 2, 2)
     """
-    vectors = check_array("v", v, shape=np.shape(v), copy=False)
-    if vectors.ndim < 1 or vectors.shape[-1] == 0:
-        raise ValueError(f"v must have shape (..., d), d at least 1, not {vectors.shape}")
-    d = vectors.shape[-1]
+    vectors = check_array("v", v, copy=False)
+    d = coordinates("v", vectors)
     threads = check_integer("threads", threads, least=1)
     a, s = check_numbers("a", a, above=0), check_numbers("s", s)
     factors = square_matrices("L", L, d)
@@ -149,8 +145,9 @@ def cholupdate(L, v, a=1.0, s=1.0, out=None, *, threads=1):
     i = first_in_pieces(work, len(which), threads)
     if i >= 0:
         where = f" at index {entry(total, i)}" if total else ""
-        raise ValueError(f"a L L' + s v v' is not positive definite{where} with "
-                         f"a = {a_values[which[i, 2]]!r}, s = {s_values[which[i, 3]]!r}")
+        a_i, s_i = float(a_values[which[i, 2]]), float(s_values[which[i, 3]])
+        raise ValueError(
+            f"a L L' + s v v' is not positive definite{where} with a = {a_i!r}, s = {s_i!r}")
     return found
 
 
@@ -171,11 +168,6 @@ def pair(leading):
             entries = np.arange(prod(part), dtype=np.int64).reshape(part)
             column[:] = np.broadcast_to(entries, total).ravel()
     return total, which
-
-
-def apart(out, array):
-    """`array`, or a copy of it where writing to `out` might change it."""
-    return array.copy() if out is not None and np.may_share_memory(out, array) else array
 
 
 def entry(leading, k):
