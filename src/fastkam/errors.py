@@ -128,16 +128,7 @@ def real_array(
             return array.astype(float) if copy else np.asarray(array, dtype=float, order=order)
     except (TypeError, ValueError):
         pass
-    raise TypeError(f"{name} must be an array of numbers, not {described(value)}")
-
-
-def described(value: Any) -> str:
-    """The kind of an array, in words; anything else as it prints."""
-    if not isinstance(value, np.ndarray):
-        return repr(value)
-    return (f"an array of {value.dtype}, shape {value.shape}"
-            + ("" if value.flags.writeable else ", read-only")
-            + ("" if value.flags.c_contiguous else ", not contiguous"))
+    raise TypeError(f"{name} must be an array of numbers, not {value!r}")
 
 
 def check_array(
@@ -158,6 +149,15 @@ def coordinates(name: str, array: NDArray[Any]) -> int:
     if array.ndim == 0 or array.shape[-1] == 0:
         raise ValueError(f"{name} must have shape (..., d) with d at least 1, not {array.shape}")
     return int(array.shape[-1])
+
+
+def described(value: Any) -> str:
+    """The kind of an array, in words; anything else as it prints."""
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    return (f"an array of {value.dtype}, shape {value.shape}"
+            + ("" if value.flags.writeable else ", read-only")
+            + ("" if value.flags.c_contiguous else ", not contiguous"))
 
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: type = np.float64) -> NDArray[Any]:
