@@ -50,7 +50,7 @@ class CholeskyBank:
     def __init__(
         self, points: ArrayLike, factors: ArrayLike, *, metric: str | ArrayLike = "euclidean"
     ):
-        self.points = check_array("points", points).copy()
+        self.points = check_array("points", points, copy=False).copy()
         if self.points.ndim != 2 or 0 in self.points.shape:
             raise ValueError(f"points must have shape (s, d), not {self.points.shape}")
         s, d = self.points.shape

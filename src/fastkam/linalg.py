@@ -86,7 +86,7 @@ def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):
 def cholupdate(L, v, a=1.0, s=1.0, out=None, *, threads=1):
     """The lower Cholesky factors of ``a L L' + s v v'``, from L in O(d^2).
 
-    The leading dimensions of all four are broadcast as numpy does.
+    The leading dimensions of factors, vectors and both weights are broadcast as numpy does.
 
     Parameters
     ----------
@@ -152,8 +152,10 @@ def cholupdate(L, v, a=1.0, s=1.0, out=None, *, threads=1):
 
 
 def pair(leading):
-    """The shape broadcast from {argument: leading dimensions}, and which entry of each argument
-    belongs to each place of it, (places, arguments)."""
+    """The shape broadcast from {argument: leading dimensions}, and which entries belong to a place.
+
+    The latter is (places, arguments); entries and places are counted through all dimensions.
+    """
     try:
         total = np.broadcast_shapes(*leading.values()) if any(leading.values()) else ()
     except ValueError:

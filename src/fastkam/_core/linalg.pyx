@@ -121,8 +121,7 @@ cdef void store(Py_ssize_t d, const double *columns, bint by_rows, double *out) 
 def update(
         const double[:, :, :] L, const double[:, ::1] v, const double[::1] a, const double[::1] s,
         const int64_t[:, ::1] which, double[:, :, :] out, Py_ssize_t begin, Py_ssize_t end):
-    """L_i L_i' = a_m L_j L_j' + s_n v_k v_k' with j, k, m, n = which_i, L_i = out_i,
-    for begin <= i < end.
+    """out_i out_i' = a_m L_j L_j' + s_n v_k v_k' with j, k, m, n = which_i, for begin <= i < end.
 
     Where that is not positive definite, out_i stays as it is; answers the first such i, or -1.
     """
