@@ -106,9 +106,10 @@ def check_number(
 
 def check_numbers(name: str, value: Any, *, above: float | None = None) -> NDArray[np.float64]:
     """`value`, a number or an array of them, as finite floats above the bound."""
-    array = check_array(name, value, copy=False)
+    array = real_array(name, value, copy=False)
     if array.ndim == 0:
-        check_number(name, value, above=above)
+        return np.asarray(check_number(name, value, above=above))
+    array = check_array(name, array, copy=False)
     if above is not None and not (array > above).all():
         where = tuple(int(i) for i in np.argwhere(~(array > above))[0])
         raise ValueError(f"{name} must be above {above}, not {array[where]} at index {where}")
