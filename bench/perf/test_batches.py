@@ -54,6 +54,26 @@ def test_a_covariance_each(d, report):  # noqa: F811
     report(f"d {d}: a covariance each {ours:.0f}, numpy {theirs:.0f}: {theirs / ours:.1f} x")
 
 
+@pytest.mark.parametrize("order", ["columns", "rows"])
+@pytest.mark.parametrize("d", [2, 8, 32, 128])
+def test_updates(d, order, report):  # noqa: F811
+    rng = np.random.default_rng(1)
+    A, v = rng.standard_normal((d, 2 * d)), rng.standard_normal((N, d))
+    L, out = np.empty((2, N, d, d))
+    L[:] = np.linalg.cholesky(A @ A.T)
+    if order == "columns":
+        L, out = L.swapaxes(1, 2).copy().swapaxes(1, 2), out.swapaxes(1, 2)
+
+    def in_numpy():
+        return np.linalg.cholesky(0.9 * L @ L.swapaxes(1, 2) + 0.1 * v[:, :, None] * v[:, None])
+
+    with threadpool_limits(1, user_api="blas"):
+        ours, theirs = nanoseconds(
+            lambda: fk.linalg.cholupdate(L, v, 0.9, 0.1, out=out), in_numpy,
+            rounds=11 if d < 100 else 3)
+    report(f"d {d}, by {order}: cholupdate {ours:.0f}, numpy {theirs:.0f}: {theirs / ours:.1f} x")
+
+
 @pytest.mark.parametrize(("s", "d"), [(2500, 2), (2500, 8), (2500, 42)])
 def test_look_up(s, d, report):  # noqa: F811
     rng = np.random.default_rng(1)

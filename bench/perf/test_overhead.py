@@ -39,8 +39,8 @@ def report(capsys):
 def stepper(target, sampler, x0, n, *, tune=0, schedule=FROZEN):
     """A function that makes n steps of one chain, draws stored, and goes on at each call."""
     from fastkam._core.engine import ChainState, Group
-    from fastkam.sample import as_target
     from fastkam.samplers import as_sampler
+    from fastkam.sampling import as_target
     from fastkam.trace import Trace
 
     sampler = as_sampler(sampler)

@@ -4,56 +4,49 @@
     print(res.summary())
 """
 
-from pathlib import Path
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from fastkam import diagnostics, kernels, linalg, plots, samplers, schedules, stop, targets
-from fastkam._core.target import Target
 from fastkam._version import __version__
-from fastkam.bank import CholeskyBank
-from fastkam.choice import choose_sampler
-from fastkam.errors import SamplingError, SamplingWarning
-from fastkam.gradient import check_gradient
-from fastkam.noise import NoiseCheck, check_noise
-from fastkam.recipe import TargetRecipe
-from fastkam.result import Result, load
-from fastkam.sample import as_target, resume, sample
-from fastkam.samplers import (
-    HMC,
-    MALA,
-    NUTS,
-    AdaptiveMetropolis,
-    AdaptiveRandomWalk,
-    AutoMALA,
-    AutoStepRandomWalk,
-    BarkerProposal,
-    CholeskyAdaptiveMetropolis,
-    CyclicalKernelAdaptiveMetropolis,
-    DelayedRejectionAdaptiveMetropolis,
-    DivergenceMinimization,
-    FisherAdaptiveMALA,
-    GlobalAdaptiveMetropolis,
-    GradientAdaptiveMALA,
-    GradientAdaptiveRandomWalk,
-    KernelAdaptiveMetropolis,
-    KernelPCAMetropolis,
-    ModeJumping,
-    ParallelTempering,
-    RandomWalk,
-    RaoBlackwellisedAdaptiveMetropolis,
-    RobustAdaptiveMetropolis,
-    Scout,
-)
-from fastkam.tempering import Tempering, tempering
 
-
-def get_include():
-    """The folder with ``fastkam/target.h`` and ``fastkam/target.pxd``, for C and for Cython.
-
-    ``cython -I`` and the C compiler's ``-I`` take the same folder, whichever way fastkam is
-    installed.
-    """
-    return str(Path(__file__).parent / "include")
-
+if TYPE_CHECKING:   # for those who read this file; who runs it gets each name from __getattr__
+    from fastkam import diagnostics, kernels, linalg, plots, samplers, schedules, stop, targets
+    from fastkam._core.target import Target
+    from fastkam.bank import CholeskyBank
+    from fastkam.choice import choose_sampler
+    from fastkam.errors import SamplingError, SamplingWarning
+    from fastkam.gradient import check_gradient
+    from fastkam.noise import NoiseCheck, check_noise
+    from fastkam.recipe import TargetRecipe
+    from fastkam.result import Result, load
+    from fastkam.samplers import (
+        HMC,
+        MALA,
+        NUTS,
+        AdaptiveMetropolis,
+        AdaptiveRandomWalk,
+        AutoMALA,
+        AutoStepRandomWalk,
+        BarkerProposal,
+        CholeskyAdaptiveMetropolis,
+        CyclicalKernelAdaptiveMetropolis,
+        DelayedRejectionAdaptiveMetropolis,
+        DivergenceMinimization,
+        FisherAdaptiveMALA,
+        GlobalAdaptiveMetropolis,
+        GradientAdaptiveMALA,
+        GradientAdaptiveRandomWalk,
+        KernelAdaptiveMetropolis,
+        KernelPCAMetropolis,
+        ModeJumping,
+        ParallelTempering,
+        RandomWalk,
+        RaoBlackwellisedAdaptiveMetropolis,
+        RobustAdaptiveMetropolis,
+        Scout,
+    )
+    from fastkam.sampling import as_target, resume, sample
+    from fastkam.temperatures import Tempering, tempering
 
 __all__ = [
     "HMC",
@@ -107,3 +100,51 @@ __all__ = [
     "targets",
     "tempering",
 ]
+
+MODULES = ("diagnostics", "kernels", "linalg", "plots", "samplers", "schedules", "stop", "targets")
+MODULE_OF = {   # all other names are those of samplers
+    "CholeskyBank": "bank",
+    "NoiseCheck": "noise",
+    "Result": "result",
+    "SamplingError": "errors",
+    "SamplingWarning": "errors",
+    "Target": "_core.target",
+    "TargetRecipe": "recipe",
+    "Tempering": "temperatures",
+    "as_target": "sampling",
+    "check_gradient": "gradient",
+    "check_noise": "noise",
+    "choose_sampler": "choice",
+    "load": "result",
+    "resume": "sampling",
+    "sample": "sampling",
+    "tempering": "temperatures",
+}
+
+
+def get_include() -> str:
+    """The folder with ``fastkam/target.h`` and ``fastkam/target.pxd``, for C and for Cython.
+
+    ``cython -I`` and the C compiler's ``-I`` take the same folder, whichever way fastkam is
+    installed.
+    """
+    from pathlib import Path
+
+    return str(Path(__file__).parent / "include")
+
+
+if not TYPE_CHECKING:   # type checkers would take any name for one that __getattr__ finds
+
+    def __getattr__(name):
+        """A name of __all__, whose module is imported when it is first asked for."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name in MODULES:
+            return import_module(f"fastkam.{name}")
+        module = import_module(f"fastkam.{MODULE_OF.get(name, 'samplers')}")
+        value = globals()[name] = getattr(module, name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

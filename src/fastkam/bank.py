@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.nearest import NearestIndex
-from fastkam.errors import check_array, check_integer, check_out
+from fastkam.errors import apart, check_array, check_integer, check_out, real_array
 from fastkam.linalg import cholesky
 from fastkam.pieces import in_pieces
 
@@ -50,12 +50,14 @@ class CholeskyBank:
     def __init__(
         self, points: ArrayLike, factors: ArrayLike, *, metric: str | ArrayLike = "euclidean"
     ):
-        shape = np.shape(points)
-        if len(shape) != 2 or 0 in shape:
-            raise ValueError(f"points must have shape (s, d), not {shape}")
-        s, d = shape
-        self.points = check_array("points", points, shape=shape).copy()
-        self.factors = np.tril(check_array("factors", factors, shape=(s, d, d)))
+        self.points = check_array("points", points, copy=False).copy()
+        if self.points.ndim != 2 or 0 in self.points.shape:
+            raise ValueError(f"points must have shape (s, d), not {self.points.shape}")
+        s, d = self.points.shape
+        lower = real_array("factors", factors, copy=False)
+        if lower.ndim > 1:
+            lower = np.tril(lower)
+        self.factors = check_array("factors", lower, shape=(s, d, d))
         if isinstance(metric, str) and metric != "euclidean":
             raise ValueError(f'metric must be "euclidean" or a matrix, not {metric!r}')
         self._L = None if isinstance(metric, str) else cholesky("metric", metric, d)
@@ -77,16 +79,16 @@ class CholeskyBank:
 
         Parameters
         ----------
-        x : array (d,) or (n, d)
-            A place, or one a row. Contiguous float64 is not copied.
-        out : ndarray of int64 (n,), optional
-            Where the indices of many places go; contiguous.
+        x : array (..., d)
+            Places. Contiguous float64 is not copied.
+        out : ndarray of int64, optional
+            Where the indices go: contiguous, of shape (...).
         threads : int
             Threads to work in, without the GIL. The answers do not depend on it.
 
         Returns
         -------
-        int, or ndarray of int64 (n,)
+        int or ndarray of int64, shape (...)
 
         Raises
         ------
@@ -94,15 +96,16 @@ class CholeskyBank:
             If a shape is wrong or a number not finite.
         """
         d = self.points.shape[1]
-        shape = np.shape(x)
-        if shape != (d,) and (len(shape) != 2 or shape[1] != d):
-            raise ValueError(f"x must have shape ({d},) or (n, {d}), not {shape}")
+        places = check_array("x", x, copy=False)
+        if places.shape[-1:] != (d,):
+            raise ValueError(f"x must have shape (..., {d}), not {places.shape}")
         threads = check_integer("threads", threads, least=1)
-        rows = self._in_metric(check_array("x", x, shape=shape, copy=False).reshape(-1, d))
-        found = check_out(out, (len(rows),), np.int64)
+        found = check_out(out, places.shape[:-1], np.int64)
+        rows = self._in_metric(apart(out, places).reshape(-1, d))
+        indices = found.reshape(-1)
 
         def work(begin: int, end: int) -> None:
-            self._index.find_all(rows[begin:end], found[begin:end])
+            self._index.find_all(rows[begin:end], indices[begin:end])
 
         in_pieces(work, len(rows), threads)
-        return int(found[0]) if len(shape) == 1 else found
+        return int(found) if out is None and not found.shape else found

@@ -85,7 +85,7 @@ def choose_sampler(
     >>> print(fk.choose_sampler(lambda x: (-0.5 * x @ x, -x), [0.0] * 50))
     NUTS, because the density has a gradient, and many dimensions
     """
-    from fastkam.sample import as_target
+    from fastkam.sampling import as_target
 
     if surrogate:
         return Choice(RobustAdaptiveMetropolis(), "a surrogate stands in for the density alone")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numbers
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +83,10 @@ def check_number(
     most: float | None = None,
 ) -> float:
     """`value` as a finite float within the bounds; otherwise an error that names the argument."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    # float first: to ask for an abstract class takes half a microsecond
+    if isinstance(value, bool) or not isinstance(value, (float, numbers.Real)):
         raise TypeError(f"{name} must be a number, not {value!r}")
     try:
         number = float(value)
@@ -93,38 +97,68 @@ def check_number(
         (least is None or number >= least, f"at least {least}"),
         (below is None or number < below, f"below {below}"),
         (most is None or number <= most, f"at most {most}"),
-        (bool(np.isfinite(number)), "finite"),
+        (isfinite(number), "finite"),
     ):
         if not holds:
             raise ValueError(f"{name} must be {bound}, not {value!r}")
     return number
 
 
-def real_array(name: str, value: Any, *, copy: bool = True) -> NDArray[np.float64]:
-    """`value` as a float array, new where `copy` is true, else only if it must be, and contiguous.
+def check_numbers(name: str, value: Any, *, above: float | None = None) -> NDArray[np.float64]:
+    """`value`, a number or an array of them, as finite floats above the bound."""
+    array = real_array(name, value, copy=False)
+    if array.ndim == 0:
+        return np.asarray(check_number(name, value, above=above))
+    array = check_array(name, array, copy=False)
+    if above is not None and not (array > above).all():
+        where = tuple(int(i) for i in np.argwhere(~(array > above))[0])
+        raise ValueError(f"{name} must be above {above}, not {array[where]} at index {where}")
+    return array
+
+
+def real_array(
+    name: str, value: Any, *, copy: bool = True, order: Literal["C", "K"] = "C"
+) -> NDArray[np.float64]:
+    """`value` as a float array, new where `copy` is true, else only if it must be, in that order.
 
     A text is no number, and no imaginary part is dropped.
     """
     try:
         array = np.asarray(value)
-        if array.dtype.kind in "fiubO" and not isinstance(value, (str, bytes)):
-            return array.astype(float) if copy else np.asarray(array, dtype=float, order="C")
+        if array.dtype.kind in "fiubO" and not isinstance(value, (str, bytes, type(None))):
+            return array.astype(float) if copy else np.asarray(array, dtype=float, order=order)
     except (TypeError, ValueError):
         pass
     raise TypeError(f"{name} must be an array of numbers, not {value!r}")
 
 
 def check_array(
-    name: str, value: Any, *, shape: tuple[int, ...], copy: bool = True
+    name: str, value: Any, *, shape: tuple[int, ...] | None = None, copy: bool = True
 ) -> NDArray[np.float64]:
     """`value` as a finite float array of that shape; otherwise an error that names the argument."""
     array = real_array(name, value, copy=copy)
-    if array.shape != shape:
+    if shape is not None and array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, not {array.shape}")
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} must be finite, not {array[where]} at index {where}")
     return array
+
+
+def coordinates(name: str, array: NDArray[Any]) -> int:
+    """d of points (..., d); an error that names the argument where there is none."""
+    if array.ndim == 0 or array.shape[-1] == 0:
+        raise ValueError(f"{name} must have shape (..., d) with d at least 1, not {array.shape}")
+    return int(array.shape[-1])
+
+
+def described(value: Any) -> str:
+    """The kind of an array, in words; anything else as it prints."""
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    return (f"an array of {value.dtype}, shape {value.shape}"
+            + ("" if value.flags.writeable else ", read-only")
+            + ("" if value.flags.c_contiguous else ", not contiguous"))
 
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: type = np.float64) -> NDArray[Any]:
@@ -135,7 +169,12 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: type = np.float64) -> NDA
             and out.flags.writeable and out.flags.c_contiguous):
         return out
     raise TypeError(f"out must be a writable, contiguous {np.dtype(dtype)} array of shape {shape}, "
-                    f"not {out!r}")
+                    f"not {described(out)}")
+
+
+def apart(out: NDArray[Any] | None, array: NDArray[Any]) -> NDArray[Any]:
+    """`array`, or a copy of it where writing to `out` might change it."""
+    return array.copy() if out is not None and np.may_share_memory(out, array) else array
 
 
 def check_covariance(name: str, value: Any, d: int) -> NDArray[Any]:

@@ -88,7 +88,7 @@ def check_gradient(target: Any, x: ArrayLike, *, vectorized: bool = False) -> Gr
     >>> check.ok, check.wrong
     (False, array([ True,  True]))
     """
-    from fastkam.sample import as_target
+    from fastkam.sampling import as_target
 
     x = real_array("x", x)
     if x.ndim != 1 or not np.isfinite(x).all():

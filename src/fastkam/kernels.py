@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.errors import check_array, check_integer, check_number, check_out
+from fastkam.errors import (
+    apart,
+    check_array,
+    check_integer,
+    check_number,
+    check_out,
+    coordinates,
+)
 from fastkam.pieces import in_pieces
 
 if TYPE_CHECKING:
@@ -192,52 +199,51 @@ def proposal_covariance(
     out: NDArray[np.float64] | None = None,
     threads: int = 1,
 ) -> NDArray[np.float64]:
-    """The covariance of KAM's proposal at a point, R = noise^2 I + step_size^2 M H M'.
+    """The covariance of KAM's proposal at each point, R = noise^2 I + step_size^2 M H M'.
 
     M has the columns ``2 grad_y k(y, z_i)`` and H centres them: Sejdinovic et al. (2014),
     Proposition 2 (there is no 1/n).
 
     Parameters
     ----------
-    y : array (d,) or (m, d)
-        A point, or one a row. Contiguous float64 is not copied.
+    y : array (..., d)
+        Points. Contiguous float64 is not copied.
     z : array (n, d)
         The subsample.
     kernel : Kernel
         With a length given as a number.
     step_size, noise : float
         nu and gamma.
-    out : ndarray of float64 (d, d) or (m, d, d), optional
+    out : ndarray of float64 (..., d, d), optional
         Where the covariances go; contiguous.
     threads : int
         Threads to work in, without the GIL. The bits do not depend on it.
 
     Returns
     -------
-    ndarray, shape (d, d) or (m, d, d)
+    ndarray, shape (..., d, d)
 
     Raises
     ------
     TypeError, ValueError
         If a shape is wrong, a number is not finite, or the kernel's length is "median".
     """
-    shape = np.shape(y)
-    if len(shape) not in (1, 2) or shape[-1] == 0:
-        raise ValueError(f"y must have shape (d,) or (m, d), not {shape}")
-    points = check_array("y", y, shape=shape, copy=False)
-    d = shape[-1]
-    z = check_array("z", z, shape=(*np.shape(z)[:1], d), copy=False)
+    points = check_array("y", y, copy=False)
+    d = coordinates("y", points)
+    z = check_array("z", z, copy=False)
+    if z.ndim != 2 or z.shape[1] != d:
+        raise ValueError(f"z must have shape (n, {d}), not {z.shape}")
     kernel = as_kernel(kernel)
     step_size = check_number("step_size", step_size, least=0)
     noise = check_number("noise", noise, least=0)
     threads = check_integer("threads", threads, least=1)
     if kernel.adapts_length:
         raise ValueError("kernel must have a length given as a number, not 'median'")
-    found = check_out(out, (*shape, d))
+    found = check_out(out, (*points.shape, d))
     from fastkam._core.kernel_gradient import blocked
 
     function, blocks = kernel.compiled(), blocked(z)
-    rows, R = points.reshape(-1, d), found.reshape(-1, d, d)
+    rows, R = apart(out, points).reshape(-1, d), found.reshape(-1, d, d)
 
     def work(begin: int, end: int) -> None:
         function.covariances(rows, blocks, len(z), step_size, noise, R, begin, end)

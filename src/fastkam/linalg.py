@@ -8,14 +8,16 @@ import numpy as np
 
 from fastkam._core import linalg as compiled
 from fastkam.errors import (
+    apart,
     check_array,
     check_integer,
-    check_number,
+    check_numbers,
     check_out,
     check_symmetric,
+    coordinates,
     real_array,
 )
-from fastkam.pieces import in_pieces
+from fastkam.pieces import first_in_pieces, in_pieces
 
 
 def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):
@@ -57,12 +59,8 @@ def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):
     >>> fk.linalg.mvn_logpdf(np.zeros((3, 1, 2)), [0.0, 0.0], covs).shape
     (3, 2)
     """
-    if np.ndim(mean) < 1:
-        raise ValueError(f"mean must have shape (..., d), not {np.shape(mean)}")
-    mean = check_array("mean", mean, shape=np.shape(mean), copy=False)
-    d = mean.shape[-1]
-    if d == 0:
-        raise ValueError("mean must have at least one coordinate")
+    mean = check_array("mean", mean, copy=False)
+    d = coordinates("mean", mean)
     if (cov is None) == (factor is None):
         raise TypeError("one of cov and factor must be given, and not both")
     threads = check_integer("threads", threads, least=1)
@@ -70,24 +68,13 @@ def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):
     if points.ndim < 1 or points.shape[-1] != d:
         raise ValueError(f"x must have shape ({d},) or (..., {d}), not {points.shape}")
     name, given = ("factor", factor) if cov is None else ("cov", cov)
-    shape = np.shape(given)
-    if shape[-2:] != (d, d):
-        raise ValueError(f"{name} must have shape (..., {d}, {d}), not {shape}")
-    leading = (points.shape[:-1], mean.shape[:-1], shape[:-2])
-    try:
-        total = np.broadcast_shapes(*leading)
-    except ValueError:
-        raise ValueError(
-            "the leading dimensions of x, mean and " + name + " must broadcast, not "
-            + ", ".join(str(part) for part in leading)
-        ) from None
+    matrices = square_matrices(name, given, d)
+    total, which = pair(
+        {"x": points.shape[:-1], "mean": mean.shape[:-1], name: matrices.shape[:-2]})
     densities = check_out(out, total)
-    L = columns_of(name, given, threads)
-    which = np.empty((densities.size, 3), np.int64)
-    for column, part in zip(which.T, leading, strict=True):
-        places = np.arange(prod(part), dtype=np.int64).reshape(part)
-        column[:] = np.broadcast_to(places, total).ravel()
-    x_rows, mean_rows, values = points.reshape(-1, d), mean.reshape(-1, d), densities.reshape(-1)
+    L = columns_of(name, apart(out, matrices), threads)
+    x_rows, mean_rows = (apart(out, rows).reshape(-1, d) for rows in (points, mean))
+    values = densities.reshape(-1)
 
     def work(begin, end):
         compiled.log_densities(x_rows, mean_rows, L, which, values, begin, end)
@@ -96,101 +83,156 @@ def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):
     return float(densities) if out is None and not total else densities
 
 
-def cholupdate(L, v, a=1.0, s=1.0, out=None):
-    """The lower Cholesky factor of ``a L L' + s v v'``, from L in O(d^2).
+def cholupdate(L, v, a=1.0, s=1.0, out=None, *, threads=1):
+    """The lower Cholesky factors of ``a L L' + s v v'``, from L in O(d^2).
+
+    The leading dimensions of factors, vectors and both weights are broadcast as numpy does.
 
     Parameters
     ----------
-    L : array (d, d)
-        A lower factor with a positive diagonal; what stands above the diagonal is not read.
-    v : array (d,)
-    a : float
+    L : array (..., d, d)
+        Lower factors with positive diagonals; what stands above the diagonals is not read.
+        float64 that is contiguous, by rows or by columns, is not copied.
+    v : array (..., d)
+    a : float or array (...)
         Positive.
-    s : float
+    s : float or array (...)
         Of either sign: a negative one makes a downdate.
-    out : ndarray (d, d), optional
-        Where the factor goes; it may be L itself. It stays as it was where an error is raised.
+    out : ndarray of float64 (..., d, d), optional
+        Where the factors go: contiguous by rows or, which is faster, by columns. It may be L
+        itself. What is not positive definite is not written; the other factors are.
+    threads : int
+        Threads to work in, without the GIL. The bits do not depend on it.
 
     Returns
     -------
-    ndarray, shape (d, d)
-        Lower triangular, zero above the diagonal; `out` where it is given.
+    ndarray, shape (..., d, d)
+        Lower triangular, zero above the diagonals; `out` where it is given, else contiguous by
+        columns (``L.swapaxes(-1, -2)`` is in C order).
 
     Raises
     ------
     TypeError, ValueError
-        If a shape is wrong, or the result would not be positive definite.
+        If a shape or a number is wrong, before anything is written; or if a result would not be
+        positive definite: the message has the index of the first.
 
     Examples
     --------
     >>> import numpy as np, fastkam as fk
     >>> fk.linalg.cholupdate(np.eye(2), [0.0, 1.0], s=3.0)[1, 1]
     np.float64(2.0)
+    >>> fk.linalg.cholupdate(np.eye(2), [[0.0, 1.0], [1.0, 0.0]], s=[[3.0], [8.0]]).shape
+    (2, 2, 2, 2)
     """
-    v = check_array("v", v, shape=(np.size(v),))
-    d = len(v)
-    if d == 0:
-        raise ValueError("v must have at least one coordinate")
-    factor = lower_factor("L", L, d)
-    a, s = check_number("a", a, above=0), check_number("s", s)
-    if out is not None and not (isinstance(out, np.ndarray) and out.shape == (d, d)
-                                and out.dtype == np.float64 and out.flags.writeable):
-        raise TypeError(f"out must be a writable float64 array of shape {(d, d)}, not {out!r}")
-    if not compiled.update(factor, v, a, s):
-        raise ValueError(f"a L L' + s v v' is not positive definite with a = {a!r}, s = {s!r}")
-    if out is None:
-        return factor
-    out[...] = factor
-    return out
-
-
-def lower_factor(name, value, d):
-    """A copy of a lower factor (d, d), column-major, zero above its diagonal."""
-    factor = check_array(name, np.tril(value) if np.ndim(value) == 2 else value, shape=(d, d))
-    if not (np.diag(factor) > 0).all():
-        raise ValueError(
-            f"{name} must have a positive diagonal, not {float(np.diag(factor).min())!r}"
-        )
-    return np.asfortranarray(factor)
-
-
-def columns_of(name, value, threads=1):
-    """The lower factors of covariances, or of factors, (k, column, row), from (..., d, d)."""
-    array = check_array(name, value, shape=np.shape(value), copy=False)
-    d = array.shape[-1]
-    L = np.array(array.reshape(-1, d, d).swapaxes(1, 2), order="C")
-    labels = [name] if array.ndim == 2 else [f"{name}[{k}]" for k in range(len(L))]
-    if name == "factor":
-        least = np.diagonal(L, axis1=1, axis2=2).min(axis=1)
-        if not (least > 0).all():
-            k = int(np.argmin(least > 0))
-            raise ValueError(
-                f"{labels[k]} must have a positive diagonal, not {float(least[k])!r}")
-        return L
-    check_all_symmetric(labels, L)
-    bad = []
+    vectors = check_array("v", v, copy=False)
+    d = coordinates("v", vectors)
+    threads = check_integer("threads", threads, least=1)
+    a, s = check_numbers("a", a, above=0), check_numbers("s", s)
+    factors = square_matrices("L", L, d)
+    check_factors("L", factors, threads)
+    total, which = pair(
+        {"L": factors.shape[:-2], "v": vectors.shape[:-1], "a": a.shape, "s": s.shape})
+    found = check_columns_out(out, (*total, d, d))
+    if factors is not out:      # a factor is read before it is written
+        factors = apart(out, factors)
+    matrices, results = factors.reshape(-1, d, d), found.reshape(-1, d, d)
+    rows, a_values, s_values = (
+        apart(out, array).reshape(shape) for array, shape in ((vectors, (-1, d)), (a, -1), (s, -1)))
 
     def work(begin, end):
-        k = compiled.factorise(L, begin, end)
-        if k >= 0:
-            bad.append(k)
+        return compiled.update(matrices, rows, a_values, s_values, which, results, begin, end)
 
-    in_pieces(work, len(L), threads)
-    if bad:
-        k = min(bad)
-        least = np.linalg.eigvalsh(array.reshape(-1, d, d)[k])[0]
+    i = first_in_pieces(work, len(which), threads)
+    if i >= 0:
+        where = f" at index {entry(total, i)}" if total else ""
+        a_i, s_i = float(a_values[which[i, 2]]), float(s_values[which[i, 3]])
         raise ValueError(
-            f"{labels[k]} must be positive definite; its least eigenvalue is {least:.3g}")
+            f"a L L' + s v v' is not positive definite{where} with a = {a_i!r}, s = {s_i!r}")
+    return found
+
+
+def pair(leading):
+    """The shape broadcast from {argument: leading dimensions}, and which entries belong to a place.
+
+    The latter is (places, arguments); entries and places are counted through all dimensions.
+    """
+    try:
+        total = np.broadcast_shapes(*leading.values()) if any(leading.values()) else ()
+    except ValueError:
+        *names, last = leading
+        raise ValueError(
+            f"the leading dimensions of {', '.join(names)} and {last} must broadcast, not "
+            + ", ".join(str(part) for part in leading.values())
+        ) from None
+    which = np.zeros((prod(total), len(leading)), np.int64)
+    for column, part in zip(which.T, leading.values(), strict=True):
+        if part:
+            entries = np.arange(prod(part), dtype=np.int64).reshape(part)
+            column[:] = np.broadcast_to(entries, total).ravel()
+    return total, which
+
+
+def entry(leading, k):
+    """The index of entry k of an array of that shape."""
+    return tuple(int(i) for i in np.unravel_index(k, leading))
+
+
+def label(name, leading, k):
+    """What error messages call entry k of an argument with those leading dimensions."""
+    return name + (str(list(entry(leading, k))) if leading else "")
+
+
+def square_matrices(name, value, d):
+    """`value` as floats (..., d, d), contiguous by rows or by columns; copied if it must be."""
+    array = real_array(name, value, copy=False, order="K")
+    if array.shape[-2:] != (d, d):
+        raise ValueError(f"{name} must have shape (..., {d}, {d}), not {array.shape}")
+    return array if array.swapaxes(-1, -2).flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def check_columns_out(out, shape):
+    """As check_out does, for matrices that are contiguous by columns or by rows."""
+    if out is None:
+        return np.empty(shape).swapaxes(-1, -2)
+    if (isinstance(out, np.ndarray) and out.shape == shape
+            and out.swapaxes(-1, -2).flags.c_contiguous):
+        check_out(out.swapaxes(-1, -2), shape)
+        return out
+    return check_out(out, shape)
+
+
+def check_factors(name, factors, threads):
+    """Refuse the first of the factors (..., d, d) that is not finite with a positive diagonal."""
+    *leading, _, d = factors.shape
+    matrices = factors.reshape(-1, d, d)
+    k = first_in_pieces(
+        lambda begin, end: compiled.first_unfit(matrices, begin, end), len(matrices), threads)
+    if k >= 0:
+        which, bad = label(name, leading, k), np.tril(matrices[k])
+        check_array(which, bad, shape=(d, d))
+        raise ValueError(
+            f"{which} must have a positive diagonal, not {float(np.diag(bad).min())!r}")
+
+
+def columns_of(name, matrices, threads=1):
+    """The lower factors of covariances, or of factors, (k, column, row), from (..., d, d)."""
+    *leading, _, d = matrices.shape
+    columns = matrices.reshape(-1, d, d).swapaxes(1, 2)
+    if name == "factor":
+        check_factors(name, matrices, threads)
+        return np.ascontiguousarray(columns)
+    L = np.array(columns, order="C")
+    k = first_in_pieces(
+        lambda begin, end: compiled.first_asymmetric(L, begin, end), len(L), threads)
+    if k >= 0:
+        which = label(name, leading, k)
+        check_symmetric(which, check_array(which, L[k].T, shape=(d, d)))
+    k = first_in_pieces(lambda begin, end: compiled.factorise(L, begin, end), len(L), threads)
+    if k >= 0:
+        least = np.linalg.eigvalsh(columns[k])[0]
+        raise ValueError(f"{label(name, leading, k)} must be positive definite; its least "
+                         f"eigenvalue is {least:.3g}")
     return L
-
-
-def check_all_symmetric(labels, matrices):
-    """Refuse the first of the matrices (k, d, d) that is not symmetric."""
-    root = np.sqrt(np.abs(np.diagonal(matrices, axis1=1, axis2=2)))
-    off = np.abs(matrices - matrices.swapaxes(1, 2)) > 1e-8 * root[:, :, None] * root[:, None]
-    if off.any():
-        k = int(np.argmax(off.any(axis=(1, 2))))
-        check_symmetric(labels[k], matrices[k].T)
 
 
 def cholesky(name, value, d):

@@ -20,7 +20,7 @@ USEFUL = 0.92, 1.5
 
 def estimator(f, dim, n_aux, vectorized, correlation, blocks, user_data, thread_safe):
     """The target of `Target.from_estimator`, which describes the arguments."""
-    from fastkam.sample import is_numba_dispatcher, is_pointer
+    from fastkam.sampling import is_numba_dispatcher, is_pointer
 
     vectorized = check_flag("vectorized", vectorized)
     correlation = check_number("correlation", correlation, least=0, below=1)

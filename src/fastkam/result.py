@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam import checkpoint
 from fastkam._core.engine import REJECTED
 from fastkam.errors import check_integer
 from fastkam.trace import Trace
@@ -170,12 +169,14 @@ class Result:
 
     def resume(self, draws: int | None = None, **options: Any) -> Result:
         """Go on with the run: see `fastkam.resume`, which takes the same arguments."""
-        from fastkam.sample import resume
+        from fastkam.sampling import resume
 
         return resume(self, draws, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the density to the file `path` (a .npz without pickle)."""
+        from fastkam import checkpoint
+
         header = {name: getattr(self, name) for name in FIELDS}
         header["seed"] = {name: getattr(self.seed, name) for name in SEED}
         header["stat_names"] = self.trace.stat_names
@@ -227,6 +228,8 @@ def load(path: str | os.PathLike[str]) -> Result:
     ValueError
         If the file is no such file.
     """
+    from fastkam import checkpoint
+
     header, arrays = checkpoint.read(path)
     try:
         return from_parts(header, arrays)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastkam._core.engine import ChainState, Group
-from fastkam.sample import sample
 from fastkam.samplers import as_sampler
+from fastkam.sampling import sample
 from fastkam.schedules import Perpetual
 
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import fastkam as fk
+from fastkam._core.target import PythonTarget
 from fastkam.samplers import SAMPLERS, RobustAdaptiveMetropolis
 
 
-class TwoModes(fk._core.target.PythonTarget):
+class TwoModes(PythonTarget):
     """1/2 N((-8, 0), I/2) + 1/2 N((8, 0), 2 I)."""
 
     mean = np.zeros(2)

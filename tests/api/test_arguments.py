@@ -15,7 +15,7 @@ SAMPLE = [
     # argument, value, what the error says besides the argument's name
     ("target", None, "None"),
     ("target", 3.5, "3.5"),
-    ("x0", None, "shape"),
+    ("x0", None, "not None"),
     ("x0", "ab", "'ab'"),
     ("x0", ["1", "2"], "['1', '2']"),
     ("x0", 1.0, "()"),

@@ -13,6 +13,7 @@ from scipy.stats import multivariate_normal
 import fastkam as fk
 from fastkam._core.engine import ChainState, Group
 from fastkam._core.estimator import PythonEstimator, SurrogateTarget
+from fastkam._core.target import PythonTarget
 from fastkam.samplers import (
     SAMPLERS,
     AutoStepRandomWalk,
@@ -71,7 +72,7 @@ class Banana(PythonEstimator):
         return exact(n, seed)
 
 
-class KnownBanana(fk._core.target.PythonTarget):
+class KnownBanana(PythonTarget):
     """The density itself."""
 
     def __init__(self):

@@ -103,6 +103,7 @@ def test_lookup():
     assert bank.lookup([[0.9, 0.0], [0.5, 0.0]], out=out) is out
     np.testing.assert_array_equal(out, [1, 0])
     assert bank.lookup(np.empty((0, 2))).shape == (0,)
+    np.testing.assert_array_equal(bank.lookup([[[0.9, 0.0]], [[0.5, 0.0]]]), [[1], [0]])
     assert len(bank) == 3
     assert repr(bank) == "<CholeskyBank of 3 factors, d = 2>"
     np.testing.assert_array_equal(bank.factors[0], [[1, 0], [2, 3]])
@@ -122,7 +123,7 @@ def test_what_is_refused(change, error, message):
 
 
 @pytest.mark.parametrize(("x", "out", "error", "message"), [
-    ([0.0], None, ValueError, r"x must have shape \(2,\) or \(n, 2\), not \(1,\)"),
+    ([0.0], None, ValueError, r"x must have shape \(\.\.\., 2\), not \(1,\)"),
     ([0.0, np.inf], None, ValueError, "x must be finite, not inf"),
     ([[0.0, 0.0]], np.empty(1), TypeError, "out must be a writable, contiguous int64 array of sh"),
 ])

@@ -57,6 +57,8 @@ def test_covariances_at_many_points():
     assert proposal_covariance(y, z, Gaussian(1.5), out=out, threads=2) is out
     for i in range(20):
         np.testing.assert_array_equal(out[i], proposal_covariance(y[i], z, Gaussian(1.5)))
+    by_chain = proposal_covariance(y.reshape(4, 5, 4), z, Gaussian(1.5))
+    np.testing.assert_array_equal(by_chain, out.reshape(4, 5, 4, 4))
 
 
 @pytest.mark.parametrize("d", [2, 20])

@@ -3,7 +3,18 @@ from numpy.typing import NDArray
 
 def named_level() -> bytes: ...
 def factorise(A: NDArray[np.float64], begin: int, end: int) -> int: ...
-def update(L: NDArray[np.float64], v: NDArray[np.float64], a: float, s: float) -> bool: ...
+def first_asymmetric(A: NDArray[np.float64], begin: int, end: int) -> int: ...
+def first_unfit(L: NDArray[np.float64], begin: int, end: int) -> int: ...
+def update(
+    L: NDArray[np.float64],
+    v: NDArray[np.float64],
+    a: NDArray[np.float64],
+    s: NDArray[np.float64],
+    which: NDArray[np.int64],
+    out: NDArray[np.float64],
+    begin: int,
+    end: int,
+) -> int: ...
 def add_product(
     y: NDArray[np.float64],
     a: float,

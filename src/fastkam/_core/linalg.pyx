@@ -1,8 +1,9 @@
 """Small dense factors, for Python: what fastkam.linalg has checked goes straight to C."""
 import os
 
-from libc.math cimport M_PI, log
+from libc.math cimport INFINITY, M_PI, fabs, log, sqrt
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -49,9 +50,93 @@ def transposed_product(double[::1] u, double a, const double[::1, :] M, const do
     (times_Lt if triangular else times_Rt)(u.shape[0], a, &M[0, 0], &g[0], &u[0])
 
 
-def update(double[::1, :] L, double[::1] v, double a, double s):
-    """L L' <- a L L' + s v v'; v is destroyed; False where that is not positive definite."""
-    return rank_one(L.shape[0], &L[0, 0], a, s, &v[0]) == 0
+def first_asymmetric(const double[:, :, ::1] A, Py_ssize_t begin, Py_ssize_t end):
+    """The first k of begin <= k < end whose A_k is not finite and symmetric, or -1.
+
+    Symmetric: up to 1e-8 of the scales on the diagonal.
+    """
+    cdef Py_ssize_t i, j, k, d = A.shape[1]
+    cdef double[::1] scale = np.empty(d)
+    cdef bint fits = True
+    with nogil:
+        for k in range(begin, end):
+            for i in range(d):
+                scale[i] = sqrt(fabs(A[k, i, i]))
+                fits &= scale[i] < INFINITY
+                for j in range(i):
+                    fits &= fabs(A[k, i, j] - A[k, j, i]) <= 1e-8 * (scale[i] * scale[j])
+            if not fits:
+                break
+        else:
+            k = -1
+    return k
+
+
+def first_unfit(const double[:, :, :] L, Py_ssize_t begin, Py_ssize_t end):
+    """The first k of begin <= k < end whose L_k is not finite with a positive diagonal, or -1.
+
+    Rows or columns are contiguous; what stands above the diagonal is not read.
+    """
+    cdef Py_ssize_t j, k, d = L.shape[1]
+    cdef bint by_rows = L.strides[2] == sizeof(double)
+    cdef bint fits = True
+    with nogil:
+        for k in range(begin, end):
+            for j in range(d):
+                fits &= L[k, j, j] > 0
+                fits &= all_finite(j + 1, &L[k, j, 0]) if by_rows else all_finite(
+                    d - j, &L[k, j, j])
+            if not fits:
+                break
+        else:
+            k = -1
+    return k
+
+
+cdef void load_lower(Py_ssize_t d, const double *L, bint by_rows, double *columns) noexcept nogil:
+    """The lower triangle of L (d, d), by rows or by columns, to columns."""
+    cdef Py_ssize_t i, j, k
+    if not by_rows:
+        for j in range(d):
+            memcpy(columns + j * (d + 1), L + j * (d + 1), (d - j) * sizeof(double))
+        return
+    for k in range(0, d, 8):        # a cache line of each row at a time
+        for i in range(k, d):
+            for j in range(k, min(k + 8, i + 1)):
+                columns[j * d + i] = L[i * d + j]
+
+
+cdef void store(Py_ssize_t d, const double *columns, bint by_rows, double *out) noexcept nogil:
+    """Columns (d, d) to rows or to columns."""
+    cdef Py_ssize_t i, j, k
+    if not by_rows:
+        memcpy(out, columns, d * d * sizeof(double))
+        return
+    for k in range(0, d, 8):
+        for i in range(d):
+            for j in range(k, min(k + 8, d)):
+                out[i * d + j] = columns[j * d + i]
+
+
+def update(
+        const double[:, :, :] L, const double[:, ::1] v, const double[::1] a, const double[::1] s,
+        const int64_t[:, ::1] which, double[:, :, :] out, Py_ssize_t begin, Py_ssize_t end):
+    """out_i out_i' = a_m L_j L_j' + s_n v_k v_k' with j, k, m, n = which_i, for begin <= i < end.
+
+    Where that is not positive definite, out_i stays as it is; answers the first such i, or -1.
+    """
+    cdef Py_ssize_t i, d = L.shape[1], first = -1
+    cdef double[:, ::1] columns = np.zeros((d, d))
+    cdef double[::1] w = np.empty(d)
+    with nogil:
+        for i in range(begin, end):
+            load_lower(d, &L[which[i, 0], 0, 0], L.strides[2] == sizeof(double), &columns[0, 0])
+            memcpy(&w[0], &v[which[i, 1], 0], d * sizeof(double))
+            if rank_one(d, &columns[0, 0], a[which[i, 2]], s[which[i, 3]], &w[0]):
+                first = i if first < 0 else first
+                continue
+            store(d, &columns[0, 0], out.strides[2] == sizeof(double), &out[i, 0, 0])
+    return first
 
 
 def log_densities(

@@ -7,10 +7,8 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +26,9 @@ from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.stop import StopRule, as_stop
 from fastkam.trace import Trace
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 def as_target(
@@ -434,6 +435,8 @@ def check_path(checkpoint):
         return
     if not isinstance(checkpoint, (str, os.PathLike)):
         raise TypeError(f"checkpoint must be a path, not {checkpoint!r}")
+    from pathlib import Path
+
     path = Path(checkpoint).absolute()
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"checkpoint must be a file in a folder that exists, not {checkpoint!r}")

@@ -1,0 +1,78 @@
+"""What importing fastkam loads, and that its names are there although they come on demand."""
+
+import importlib.util
+import json
+import pickle
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import fastkam as fk
+
+OPTIONAL = ["arviz", "arviz_base", "arviz_stats", "matplotlib", "numba", "pandas", "scipy",
+            "sklearn", "tqdm", "xarray"]
+
+SAMPLE = "fk.sample(lambda x: -0.5 * x.dot(x), [0.0, 0.0], draws=10, tune=10, progress=False)"
+
+
+def loaded(script):
+    """The modules that a fresh process has loaded after the script."""
+    said = subprocess.run(
+        [sys.executable, "-c", f"{script}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"],
+        capture_output=True, text=True, check=True, timeout=300)
+    return set(json.loads(said.stdout.splitlines()[-1]))
+
+
+def test_import_loads_nothing_else():
+    modules = loaded("import fastkam")
+    ours = {name for name in modules if name.partition(".")[0] == "fastkam"}
+    assert ours == {"fastkam", "fastkam._version"}
+    assert not modules & {"numpy", *OPTIONAL}
+
+
+def test_a_run_loads_what_it_needs():
+    modules = loaded(f"import fastkam as fk\n{SAMPLE}")
+    unused = {"fastkam.diagnostics", "fastkam.plots", "fastkam.targets", "fastkam.checkpoint"}
+    assert not modules & {*OPTIONAL, *unused}
+
+
+def test_every_module_can_be_the_first():
+    """No import depends on another that happens to come before it."""
+    homes = sorted({*fk.MODULES, "samplers", *fk.MODULE_OF.values()})
+    script = f"""
+import os
+for home in {homes}:
+    if os.fork() == 0:
+        __import__("fastkam." + home)
+        os._exit(0)
+    assert os.wait()[1] == 0, home
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
+
+
+@pytest.mark.parametrize("name", fk.__all__)
+def test_every_name_is_there(name):
+    value = getattr(fk, name)
+    assert value is getattr(fk, name)
+    assert name in dir(fk)
+    if isinstance(value, ModuleType):
+        assert value.__name__ == f"fastkam.{name}"
+        return
+    assert value == pickle.loads(pickle.dumps(value))
+    # a module of that name would take its place as soon as it is imported
+    assert importlib.util.find_spec(f"fastkam.{name}") is None
+
+
+def test_star():
+    names = {}
+    exec("from fastkam import *", names)
+    assert set(fk.__all__) <= set(names)
+
+
+def test_an_unknown_name():
+    with pytest.raises(AttributeError, match="module 'fastkam' has no attribute 'summon'"):
+        _ = fk.summon
+    with pytest.raises(ImportError, match="cannot import name 'summon' from 'fastkam'"):
+        exec("from fastkam import summon")
