@@ -156,7 +156,7 @@ def field(name, state):
         value = value[: min(state["banked"], len(value))]
         if name == "bank_z":
             return [points(*b) for b in zip(value, state["bank_n"], strict=False)]
-        return value.transpose(0, 2, 1) if name in ("bank_F", "bank_C") else value
+        return value.transpose(0, 2, 1) if name == "bank_C" else value
     return value
 
 

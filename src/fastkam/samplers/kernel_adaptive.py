@@ -16,6 +16,8 @@ from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
 if TYPE_CHECKING:
     from fastkam._core.kernel import Kernel as CompiledKernel
 
+FEW = 1.0  # points to a dimension, below which n x n matrices are faster than d x d
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelAdaptiveMetropolis(Sampler):
@@ -69,6 +71,10 @@ class KernelAdaptiveMetropolis(Sampler):
         """nu at the start."""
         return 2.38 / np.sqrt(d) if self.step_size is None else self.step_size
 
+    def few_points(self, d: int) -> bool:
+        """Whether d dimensions are so many for the subsample that a step works in n of them."""
+        return self.subsample < FEW * d
+
     def options(self, d: int) -> dict[str, Any]:
         """What the compiled kernel takes by name."""
         kernel = as_kernel(self.kernel)
@@ -80,6 +86,7 @@ class KernelAdaptiveMetropolis(Sampler):
             "noise": self.noise,
             "renewal": self.renewal,
             "capacity": self.history,
+            "few": self.few_points(d),
         }
 
     def build(self, x0: NDArray[np.float64]) -> CompiledKernel:
