@@ -16,9 +16,6 @@ from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
 if TYPE_CHECKING:
     from fastkam._core.kernel import Kernel as CompiledKernel
 
-FEW = 1.0  # points to a dimension, below which n x n matrices are faster than d x d
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelAdaptiveMetropolis(Sampler):
     """Kernel adaptive Metropolis: the proposal follows the local shape of the chain's history.
@@ -72,8 +69,8 @@ class KernelAdaptiveMetropolis(Sampler):
         return 2.38 / np.sqrt(d) if self.step_size is None else self.step_size
 
     def few_points(self, d: int) -> bool:
-        """Whether d dimensions are so many for the subsample that a step works in n of them."""
-        return self.subsample < FEW * d
+        """Whether a step works with n x n matrices, not d x d: where that is faster, as measured."""
+        return self.subsample < 1.4 * d - 4
 
     def options(self, d: int) -> dict[str, Any]:
         """What the compiled kernel takes by name."""
@@ -125,7 +122,8 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         check_integer("subsample", self.subsample, least=self.components)
 
     def options(self, d: int) -> dict[str, Any]:
-        return super().options(d) | {"components": self.components, "kernel": self.kernel}
+        own = {"components": self.components, "kernel": self.kernel, "few": False}
+        return super().options(d) | own
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

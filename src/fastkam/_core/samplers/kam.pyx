@@ -223,6 +223,20 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         solve_L(self.n, p.L, b)
         return square(self.n, b)
 
+    def log_q(self, double[::1] x, double[::1] y):
+        """log q(x|y) - log q(y|x) with the state as it is, for tests."""
+        cdef Py_ssize_t i
+        cdef Chain c
+        c.d, c.x, c.y = self.d, &x[0], &y[0]
+        self.forget()
+        if not (self.few or self.factor(c.x, &self.at_x)):
+            for i in range(self.d):
+                self.e[i] = y[i] - x[i]
+            solve_L(self.d, self.at_x.L, &self.e[0])
+        log_q = self.reverse_log_q(&c)
+        self.forget()
+        return log_q
+
     # ---- adapt ----
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
