@@ -145,7 +145,7 @@ def digest():
     """A hash of the bits of some chains."""
     bits = hashlib.sha256()
     for kernel in (Linear(), Gaussian(), Matern("median", 1.5), Matern(2.0, 23.7)):
-        for d, n in ((4, 1), (9, 8), (20, 11), (33, 25)):
+        for d, n in ((4, 1), (9, 8), (33, 25)):
             sampler = InPoints(kernel=kernel, subsample=n, renewal=0.1)
             result = fk.sample(fk.targets.Gaussian(np.zeros(d), np.ones(d)), np.zeros(d),
                                sampler=sampler, tune=60, draws=60, chains=1, seed=1, progress=False)
