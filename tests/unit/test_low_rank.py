@@ -1,4 +1,4 @@
-"""KAM from fewer points than dimensions: the n x n form against the d x d form and its definition."""
+"""KAM with n x n matrices, for few points: against the d x d form, and the law of its draws."""
 
 import hashlib
 

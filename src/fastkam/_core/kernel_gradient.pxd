@@ -29,13 +29,19 @@ cdef extern from "low_rank.h" nogil:
         void (*distances)(
             Py_ssize_t n, Py_ssize_t d, const double *z, const double *y,
             double *r) noexcept nogil
+        void (*measure)(
+            Py_ssize_t first, Py_ssize_t n, Py_ssize_t d, Py_ssize_t ld, const double *z,
+            double *work, double *T) noexcept nogil
         void (*gram)(
             const fk_kernel *k, Py_ssize_t n, Py_ssize_t ld, const double *T, const double *r,
             double *work, double *w, double *K) noexcept nogil
         void (*shift)(Py_ssize_t n, double a, const double *K, double *B) noexcept nogil
         void (*spread)(
-            Py_ssize_t n, Py_ssize_t d, const double *z, const double *x, const double *u,
-            double *y) noexcept nogil
+            Py_ssize_t n, Py_ssize_t d, const double *z, const double *x, double a,
+            const double *w, const double *f, double *work, double *y) noexcept nogil
+        void (*project)(
+            Py_ssize_t n, const double *w, const double *r, const double *r_there, double v2,
+            double *b) noexcept nogil
     const fk_low_rank *fk_low_rank_for(const char *level)
 
 cdef fk_kernel_pass_fn kernel_pass      # for this processor

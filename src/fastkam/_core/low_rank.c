@@ -4,13 +4,12 @@
 
 #include <string.h>
 
-/* sums that do not wait for each other; with 8, blocks of 8 lanes stay whole on every level */
-#define SUMS 8
-#define PARTS (FK_LANES / FK_WIDTH)
+#define SUMS 8                          /* that do not wait for each other */
+#define PARTS (FK_LANES / FK_WIDTH)     /* vectors of a block */
 
 void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, ptrdiff_t blocks, double *w);
 
-/* r of some blocks, vector s of them in sum s */
+/* r of some blocks, of as many vectors */
 FK_INLINE void few_distances(const int vectors, ptrdiff_t d, const double *restrict z,
                              const double *restrict y, double *restrict r)
 {
@@ -20,7 +19,8 @@ FK_INLINE void few_distances(const int vectors, ptrdiff_t d, const double *restr
     for (ptrdiff_t j = 0; j < d; j++, z += FK_LANES)
 #pragma GCC unroll 8
         for (int s = 0; s < vectors; s++) {
-            const fk_vec D = fk_load(z + FK_LANES * d * (s / PARTS) + FK_WIDTH * (s % PARTS)) - y[j];
+            const double *at = z + FK_LANES * d * (s / PARTS) + FK_WIDTH * (s % PARTS);
+            const fk_vec D = fk_load(at) - y[j];
             sum[s] += D * D;
         }
 #pragma GCC unroll 8
@@ -34,6 +34,17 @@ static void distances(ptrdiff_t n, ptrdiff_t d, const double *z, const double *y
     for (; b + SUMS / PARTS <= blocks; b += SUMS / PARTS)
         few_distances(SUMS, d, z + FK_LANES * d * b, y, r + FK_LANES * b);
     for (; b < blocks; b++) few_distances(PARTS, d, z + FK_LANES * d * b, y, r + FK_LANES * b);
+}
+
+static void measure(ptrdiff_t first, ptrdiff_t n, ptrdiff_t d, ptrdiff_t ld, const double *z,
+                    double *point, double *T)
+{
+    for (ptrdiff_t i = first; i < n; i++) {
+        const double *at = z + FK_LANES * d * (i / FK_LANES) + i % FK_LANES;
+        for (ptrdiff_t j = 0; j < d; j++) point[j] = at[FK_LANES * j];
+        distances(n, d, z, point, T + ld * i);
+        for (ptrdiff_t j = 0; j < i; j++) T[ld * j + i] = T[ld * i + j];
+    }
 }
 
 /* 2 M_i'M_j / w_j for a vector of i */
@@ -64,7 +75,7 @@ static void gram(const fk_kernel *k, ptrdiff_t n, ptrdiff_t ld, const double *T,
         total += mean[j] = 0.5 * w[j] * fk_sum_lanes(lanes) / (double)n;
     }
     total /= (double)n;
-    for (ptrdiff_t j = 0; j < n; j++) { /* what spills above the diagonal is not read */
+    for (ptrdiff_t j = 0; j < n; j++) { /* a column spills into the next, which is made after it */
         const double shift = total - mean[j], half = 0.5 * w[j];
         for (ptrdiff_t i = j & ~(ptrdiff_t)(FK_WIDTH - 1); i < n; i += FK_WIDTH)
             fk_store(K + j * n + i, (product(w + i, r + i, T + j * ld + i, r[j]) * half
@@ -75,9 +86,8 @@ static void gram(const fk_kernel *k, ptrdiff_t n, ptrdiff_t ld, const double *T,
 static void shift(ptrdiff_t n, double a, const double *K, double *B)
 {
     for (ptrdiff_t j = 0; j < n; j++) {
-        ptrdiff_t i = j;
-        for (; i + FK_WIDTH <= n; i += FK_WIDTH) fk_store(B + j * n + i, fk_load(K + j * n + i) * a);
-        for (; i < n; i++) B[j * n + i] = K[j * n + i] * a;
+        for (ptrdiff_t i = j; i < n; i += FK_WIDTH)
+            fk_store(B + j * n + i, fk_load(K + j * n + i) * a);
         B[j * (n + 1)] += 1;
     }
 }
@@ -104,14 +114,34 @@ FK_INLINE void few_dimensions(const int rows, ptrdiff_t d, ptrdiff_t blocks,
     for (int s = 0; s < rows; s++) y[s] += fk_sum_lanes(lanes[s]);
 }
 
-static void spread(ptrdiff_t n, ptrdiff_t d, const double *z, const double *x, const double *u,
-                   double *y)
+/* x <- H x */
+static void centre(ptrdiff_t n, double *x)
+{
+    double mean = 0;
+    for (ptrdiff_t i = 0; i < n; i++) mean += x[i];
+    mean /= (double)n;
+    for (ptrdiff_t i = 0; i < n; i++) x[i] -= mean;
+}
+
+static void spread(ptrdiff_t n, ptrdiff_t d, const double *z, const double *x, double a,
+                   const double *w, const double *f, double *u, double *y)
 {
     const ptrdiff_t blocks = (n + 7) / 8;
     ptrdiff_t j = 0;
+    memcpy(u, f, sizeof(double) * (size_t)n);
+    centre(n, u);
+    for (ptrdiff_t i = 0; i < n; i++) u[i] *= a * w[i];
+    for (ptrdiff_t i = n; i < FK_LANES * blocks; i++) u[i] = 0;
     for (; j + SUMS <= d; j += SUMS)
         few_dimensions(SUMS, d, blocks, z + FK_LANES * j, x + j, u, y + j);
     for (; j < d; j++) few_dimensions(1, d, blocks, z + FK_LANES * j, x + j, u, y + j);
 }
 
-const fk_low_rank FK_LEVEL(fk_low_rank) = {distances, gram, shift, spread};
+static void project(ptrdiff_t n, const double *w, const double *r, const double *r_there,
+                    double v2, double *b)
+{
+    for (ptrdiff_t i = 0; i < n; i++) b[i] = 0.5 * w[i] * (r[i] - r_there[i] + v2);
+    centre(n, b);
+}
+
+const fk_low_rank FK_LEVEL(fk_low_rank) = {distances, measure, gram, shift, spread, project};

@@ -8,8 +8,9 @@
  * of coordinates: a subsample far from the origin loses nothing.
  *
  * z stands in m = ceil(n / 8) blocks of (d, 8), padded with finite numbers; vectors over the points
- * have 8 m elements, of which the last are padding; n >= 1. Matrices are column-major, K and B
- * (n, n) with their lower triangles; the buffer of K has 8 elements more. */
+ * have 8 m elements, of which the last are padding; n >= 1. T has n columns, ld from one to the
+ * next. Of K and B (n, n), column-major, the lower triangles are made; their buffers have 8
+ * elements more. */
 #ifndef FASTKAM_LOW_RANK_H
 #define FASTKAM_LOW_RANK_H
 
@@ -19,16 +20,24 @@ typedef struct {
     /* r from z and y (d,) */
     void (*distances)(ptrdiff_t n, ptrdiff_t d, const double *z, const double *y, double *r);
 
-    /* w, 0 in the padding, and K from r and n columns T, ld from one to the next; work: 8 m */
+    /* T where the points from `first` on have changed: the same bits as all anew; work: d */
+    void (*measure)(ptrdiff_t first, ptrdiff_t n, ptrdiff_t d, ptrdiff_t ld, const double *z,
+                    double *work, double *T);
+
+    /* w, 0 in the padding, and K from r and T; work: 8 m */
     void (*gram)(const fk_kernel *k, ptrdiff_t n, ptrdiff_t ld, const double *T, const double *r,
                  double *work, double *w, double *K);
 
     /* B from K */
     void (*shift)(ptrdiff_t n, double a, const double *K, double *B);
 
-    /* y += sum_i u_i (z_i - x); u is 0 in the padding */
-    void (*spread)(ptrdiff_t n, ptrdiff_t d, const double *z, const double *x, const double *u,
-                   double *y);
+    /* y += a M H f, M at x; work: 8 m */
+    void (*spread)(ptrdiff_t n, ptrdiff_t d, const double *z, const double *x, double a,
+                   const double *w, const double *f, double *work, double *y);
+
+    /* b = H M'v, M at one point, r and w there, v to another, r_there and |v|^2 = v2 */
+    void (*project)(ptrdiff_t n, const double *w, const double *r, const double *r_there,
+                    double v2, double *b);
 } fk_low_rank;
 
 /* the functions for this processor, or for the level named as in kernel_pass.h; NULL where it has

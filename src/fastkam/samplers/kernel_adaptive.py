@@ -69,7 +69,7 @@ class KernelAdaptiveMetropolis(Sampler):
         return 2.38 / np.sqrt(d) if self.step_size is None else self.step_size
 
     def few_points(self, d: int) -> bool:
-        """Whether a step works with n x n matrices, not d x d: where that is faster, as measured."""
+        """Whether a step has n x n matrices, not d x d: where it is faster so, as measured."""
         return self.subsample < 1.4 * d - 4
 
     def options(self, d: int) -> dict[str, Any]:
