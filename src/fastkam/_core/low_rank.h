@@ -5,7 +5,8 @@
  *     K = H M'M H,   B = I + a K,   a = (nu / gamma)^2
  *
  * T belongs to the subsample, so that a point y costs one pass over z, for r. These are differences
- * of coordinates: a subsample far from the origin loses nothing.
+ * of coordinates: a subsample far from the origin loses nothing. Where a square overflows, K and B
+ * are NaN, and B has no factor.
  *
  * z stands in m = ceil(n / 8) blocks of (d, 8), padded with finite numbers; vectors over the points
  * have 8 m elements, of which the last are padding; n >= 1. T has n columns, ld from one to the

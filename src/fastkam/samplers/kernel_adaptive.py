@@ -25,7 +25,8 @@ class KernelAdaptiveMetropolis(Sampler):
     kernel : Kernel or str
         "gaussian", "matern", "linear", or an object of `fastkam.kernels`.
     subsample : int
-        Points n of the history that shape the proposal.
+        Points n of the history that shape the proposal. A step costs O(n d + n^3) where n is below
+        1.4 d - 4, and O(n d^2 + d^3) from there on.
     step_size : float, optional
         nu at the start, 2.38 / sqrt(d) by default; it is learnt.
     noise : float or Power
