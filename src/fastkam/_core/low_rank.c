@@ -76,10 +76,10 @@ static void gram(const fk_kernel *k, ptrdiff_t n, ptrdiff_t ld, const double *T,
     }
     total /= (double)n;
     for (ptrdiff_t j = 0; j < n; j++) { /* a column spills into the next, which is made after it */
-        const double shift = total - mean[j], half = 0.5 * w[j];
+        const double half = 0.5 * w[j], rest = total - mean[j];
         for (ptrdiff_t i = j & ~(ptrdiff_t)(FK_WIDTH - 1); i < n; i += FK_WIDTH)
             fk_store(K + j * n + i, (product(w + i, r + i, T + j * ld + i, r[j]) * half
-                                     - fk_load(mean + i)) + shift);
+                                     - fk_load(mean + i)) + rest);
     }
 }
 

@@ -58,7 +58,7 @@ cdef class LocalNormal(Kernel):
     cdef void draw(self, Chain *c, const double *centre, double scale) noexcept nogil:
         """y ~ N(x, scale^2 R) with R at `centre`, whose pass is at_x"""
         cdef Py_ssize_t i
-        cdef double gamma = scale * self.gamma()
+        cdef double gamma
         normals(c.rng, c.d, &self.e[0])
         copy(c.d, c.x, c.y)
         if not self.few:
@@ -66,6 +66,7 @@ cdef class LocalNormal(Kernel):
             add_Lz(c.d, scale, self.at_x.L, &self.e[0], c.y)
             return
         normals(c.rng, self.n, &self.f[0])
+        gamma = scale * self.gamma()
         for i in range(c.d):
             c.y[i] += gamma * self.e[i]
         if self.n > 0:
@@ -94,10 +95,11 @@ cdef class LocalNormal(Kernel):
 
     cdef int factor(self, const double *point, Pass *p) noexcept nogil:
         """Bring a pass up to date; 1 where R overflows."""
-        cdef double gamma = self.gamma(), nu = exp(self.log_nu)
+        cdef double gamma, nu
         self.see(point, p)
         if p.factored:
             return 0
+        gamma, nu = self.gamma(), exp(self.log_nu)
         if self.few:
             low_rank.shift(self.n, (nu / gamma) ** 2, p.Q, p.L)
             if cholesky(self.n, p.L, NULL):
