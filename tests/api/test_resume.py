@@ -87,6 +87,32 @@ def test_resume_where_moves_alternate(library, within):
         assert_same(caught.value.result.resume(target=target), whole)
 
 
+class InPoints(fk.KernelAdaptiveMetropolis):
+    def few_points(self, d):
+        return True
+
+
+class CyclesInPoints(fk.CyclicalKernelAdaptiveMetropolis):
+    def few_points(self, d):
+        return True
+
+
+@pytest.mark.parametrize(("sampler", "share"), [
+    (InPoints(subsample=9, renewal=0.3), False), (InPoints(subsample=9, renewal=0.3), True),
+    (CyclesInPoints(subsample=9, cycle=20), False),
+    (fk.ParallelTempering(rungs=3, sampler=InPoints(subsample=9)), False),
+], ids=["kam", "shared", "ckam", "pt"])
+def test_resume_with_few_points(library, sampler, share):
+    """What is kept of distances between points is no field: it is the same, made anew."""
+    target = with_gradient("python", library)
+    options = {"sampler": sampler, "tune": 40, "draws": 60, "chains": 2, "seed": 9, "share": share}
+    whole = fk.sample(target, np.ones(D), **options)
+    for evaluation in (*range(5, 40, 3), 75, 90, 161):
+        with pytest.raises(fk.SamplingError) as caught:
+            fk.sample(stopped_at(target, evaluation), np.ones(D), **options)
+        assert_same(caught.value.result.resume(target=target), whole)
+
+
 @pytest.mark.parametrize("schedule", ["finite", "diminishing", "rare", "perpetual"])
 def test_resume_under_every_schedule(schedule):
     options = {"tune": 40, "chains": 2, "seed": 9, "schedule": schedule}

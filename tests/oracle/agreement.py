@@ -15,6 +15,7 @@ from reference.chain import Calendar
 
 TOLERANCE = 1e-10
 FIVE = np.linalg.inv(0.6 ** np.abs(np.subtract.outer(range(5), range(5))) * np.arange(1, 6))
+SCALES = np.linspace(0.5, 2.0, 12)
 
 
 def correlated(x):
@@ -23,6 +24,10 @@ def correlated(x):
 
 def five(x):
     return -0.5 * x @ FIVE @ x
+
+
+def twelve(x):
+    return -0.5 * (x / SCALES) @ (x / SCALES) - 0.1 * x[0] * x[1]
 
 
 def modes(x):
@@ -39,7 +44,7 @@ def holes(x):
 
 
 TARGETS = {"correlated": (correlated, 2), "five": (five, 5), "modes": (modes, 2),
-           "holes": (holes, 2)}
+           "holes": (holes, 2), "twelve": (twelve, 12)}
 
 
 def grad_correlated(x):
@@ -50,6 +55,10 @@ def grad_five(x):
     return -0.5 * (FIVE + FIVE.T) @ x
 
 
+def grad_twelve(x):
+    return -x / SCALES**2 - 0.1 * np.r_[x[1], x[0], np.zeros(10)]
+
+
 def grad_modes(x):
     left, right = x - [-8, 0], x - [8, 0]
     p = np.exp(-left @ left + np.log(2) - modes(x))
@@ -57,7 +66,7 @@ def grad_modes(x):
 
 
 GRADIENTS = {"correlated": grad_correlated, "five": grad_five, "modes": grad_modes,
-             "holes": grad_correlated}
+             "holes": grad_correlated, "twelve": grad_twelve}
 
 
 def compare(name, sampler, target, **options):
@@ -156,7 +165,7 @@ def field(name, state):
         value = value[: min(state["banked"], len(value))]
         if name == "bank_z":
             return [points(*b) for b in zip(value, state["bank_n"], strict=False)]
-        return value.transpose(0, 2, 1) if name in ("bank_F", "bank_C") else value
+        return value.transpose(0, 2, 1) if name == "bank_C" else value
     return value
 
 

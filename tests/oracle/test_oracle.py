@@ -306,11 +306,12 @@ class CovarianceOfTheLastStep(REFERENCES["ckam"]):
 
     def propose(self, x, rng):
         if self.place() == self.T_e - 1:
-            self.before = self.R(x)
+            self.before = x
         return super().propose(x, rng)
 
-    def R(self, y):
-        return self.before if self.place() == self.T_e and not self.frozen else super().R(y)
+    def draw(self, x, centre, scale, rng):
+        sampling = self.place() >= self.T_e and not self.frozen
+        return super().draw(x, self.before if sampling else centre, scale, rng)
 
 
 @pytest.mark.parametrize(("name", "mutant"), [

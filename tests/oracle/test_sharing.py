@@ -29,13 +29,14 @@ def sampler_of(name):
     return SAMPLERS[name](**OPTIONS.get(name, {}))
 
 
-def disagreement(name, target="five", *, reference=None, calendars=None, backwards=False,
-                 schedule=None, tune=300, draws=200):
+def disagreement(name, target="five", *, sampler=None, reference=None, calendars=None,
+                 backwards=False, schedule=None, tune=300, draws=200):
     """The first thing in which the run and its references differ, as text; None if there is none.
 
     `calendars` are those of the chains: one that all turn over, as it should be, or another.
     """
-    (logp, d), sampler, schedule = TARGETS[target], sampler_of(name), schedule or Finite()
+    (logp, d), schedule = TARGETS[target], schedule or Finite()
+    sampler = sampler or sampler_of(name)
     x0 = 0.3 * np.random.default_rng(4).standard_normal((K, d))
     points = []
 

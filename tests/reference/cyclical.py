@@ -14,7 +14,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         self.first = self.log_nu, self.length
         self.T, self.T_e = s.cycle, int(s.beta * s.cycle)
         self.origin, self.frozen, self.bank, self.banked = 0, False, {}, 0
-        self.R_exp = None
+        self.x_e = None
 
     def first_nu(self):
         return 2 * 2.38 / np.sqrt(self.d) if self.s.step_size is None else self.s.step_size
@@ -32,7 +32,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         i = self.place()
         if i == 0 and self.frozen:
             entry = self.bank[int(len(self.bank) * rng.random())]
-            self.z, self.log_nu, self.length, self.R_exp = entry
+            self.z, self.log_nu, self.length, self.x_e = entry
         elif i == 0:
             self.history.clear()
             self.z = np.empty((0, self.d))
@@ -42,12 +42,11 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
             self.age = i
             return super().propose(x, rng)
         if i == self.T_e and not self.frozen:
-            self.R_exp = self.R(x)
-            self.bank[self.banked % self.s.bank] = self.z, self.log_nu, self.length, self.R_exp
+            self.x_e = x
+            self.bank[self.banked % self.s.bank] = self.z, self.log_nu, self.length, self.x_e
             self.banked += 1
-        Sigma = self.R_exp / np.exp(2 * self.log_nu)
-        self.e = rng.standard_normal(self.d)
-        return x + np.linalg.cholesky(self.nu() ** 2 * Sigma) @ self.e
+        # nu^2 Sigma, Sigma = R / nu_exp^2
+        return self.draw(x, self.x_e, self.nu() / np.exp(self.log_nu), rng)
 
     def log_q(self, x, y):
         return super().log_q(x, y) if self.place() < self.T_e else 0.0
@@ -65,10 +64,10 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         bank = [self.bank[b] for b in sorted(self.bank)]
         return super().fields() | {
             "origin": self.origin, "frozen": self.frozen, "banked": self.banked,
-            "F": np.linalg.cholesky(self.R_exp), "bank_n": np.array([len(b[0]) for b in bank]),
+            "x_e": self.x_e, "bank_n": np.array([len(b[0]) for b in bank]),
             "bank_log_nu": np.array([b[1] for b in bank]),
             "bank_length": np.array([b[2] for b in bank]),
-            "bank_F": np.array([np.linalg.cholesky(b[3]) for b in bank]),
+            "bank_x_e": np.array([b[3] for b in bank]),
             "bank_z": [b[0] for b in bank],
         }
 

@@ -8,7 +8,10 @@ from reference.kernels import gradient
 
 
 class KernelAdaptiveMetropolis(Reference):
-    """y ~ N(x, R(x)),  R(x) = gamma^2 I + nu^2 M H M',  M = 2 [grad_x k(x, z_i)]_i."""
+    """y ~ N(x, R(x)),  R(x) = gamma^2 I + nu^2 M H M',  M = 2 [grad_x k(x, z_i)]_i.
+
+    y = x + L e, or with few points for the dimensions y = x + gamma e + nu M H f.
+    """
 
     lockstep = True
 
@@ -29,17 +32,24 @@ class KernelAdaptiveMetropolis(Reference):
     def gradient(self, y):
         return gradient(self.s.kernel, self.length, y, self.z)
 
-    def R(self, y):
+    def MH(self, y):
         n = len(self.z)
-        gamma2 = self.gamma() ** 2 * np.eye(self.d)
-        if n == 0:
-            return gamma2
-        M, H = 2 * self.gradient(y).T, np.eye(n) - np.ones((n, n)) / n
-        return gamma2 + np.exp(2 * self.log_nu) * M @ H @ M.T
+        return 2 * self.gradient(y).T @ (np.eye(n) - np.ones((n, n)) / max(n, 1))
+
+    def R(self, y):
+        A = np.exp(self.log_nu) * self.MH(y)
+        return self.gamma() ** 2 * np.eye(self.d) + A @ A.T
 
     def propose(self, x, rng):
+        return self.draw(x, x, 1.0, rng)
+
+    def draw(self, x, centre, scale, rng):
+        """y ~ N(x, scale^2 R(centre))"""
         self.e = rng.standard_normal(self.d)
-        return x + np.linalg.cholesky(self.R(x)) @ self.e
+        if not self.s.few_points(self.d):
+            return x + scale * np.linalg.cholesky(self.R(centre)) @ self.e
+        f = rng.standard_normal(len(self.z))
+        return x + scale * (self.gamma() * self.e + np.exp(self.log_nu) * self.MH(centre) @ f)
 
     def log_q(self, x, y):
         return log_normal(x, y, self.R(y)) - log_normal(y, x, self.R(x))

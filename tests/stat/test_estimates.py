@@ -19,6 +19,7 @@ from fastkam.samplers import (
     AutoStepRandomWalk,
     DelayedAcceptance,
     DelayedRejectionAdaptiveMetropolis,
+    KernelAdaptiveMetropolis,
     RandomWalk,
 )
 from fastkam.samplers.exchange import Coupled
@@ -112,6 +113,16 @@ def test_fresh_noise(name):
 @pytest.mark.parametrize("name", ["ram", "kam", "dram", "autorwm"])
 def test_other_noise(name, refresh):
     found = check(small(name), Banana(**REFRESH[refresh]), seed=2)
+    assert found.p_value > FALSE_ALARM, found
+
+
+class InPoints(KernelAdaptiveMetropolis):
+    def few_points(self, d):
+        return True
+
+
+def test_kam_in_as_many_dimensions_as_points():
+    found = check(InPoints(**SMALL["kam"]), Banana(**REFRESH["correlated"]), seed=2)
     assert found.p_value > FALSE_ALARM, found
 
 

@@ -98,6 +98,29 @@ def test_kam_is_invariant_with_every_kernel(kernel):
     assert found.p_value > FALSE_ALARM, found
 
 
+class InPoints(KernelAdaptiveMetropolis):
+    """With n x n matrices, whatever n is."""
+
+    def few_points(self, d):
+        return True
+
+
+class CyclesInPoints(CyclicalKernelAdaptiveMetropolis):
+    def few_points(self, d):
+        return True
+
+
+@pytest.mark.parametrize("sampler", [
+    InPoints(**SMALL["kam"]),
+    CyclesInPoints(**SMALL["ckam"]),
+], ids=["kam", "ckam"])
+@pytest.mark.parametrize("target", [BANANA, MODES], ids=["banana", "modes"])
+def test_kam_is_invariant_in_as_many_dimensions_as_points(sampler, target):
+    found = invariance(sampler, target, steps=steps_of(sampler), replicates=40_000, seed=9)
+    assert found.p_value > FALSE_ALARM, found
+    assert found.moved > 0.1
+
+
 class WithoutHastings(KernelAdaptiveMetropolis):
     KERNEL = "broken.WithoutHastings"
 
@@ -108,6 +131,10 @@ class WrongDeterminant(KernelAdaptiveMetropolis):
 
 class StaleReverse(KernelAdaptiveMetropolis):
     KERNEL = "broken.StaleReverse"
+
+
+class WrongDeterminantInPoints(InPoints):
+    KERNEL = "broken.WrongDeterminant"
 
 
 class PCAWithoutHastings(KernelPCAMetropolis):
@@ -162,6 +189,7 @@ class AlwaysTheNewest(NUTS):
         WithoutHastings(**SMALL["kam"]),
         WrongDeterminant(**SMALL["kam"]),
         StaleReverse(**SMALL["kam"]),
+        WrongDeterminantInPoints(**SMALL["kam"]),
         PCAWithoutHastings(**SMALL["kpca"]),
         DriftingWalk(),
         UncorrectedLangevin(),

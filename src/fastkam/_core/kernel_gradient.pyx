@@ -9,6 +9,7 @@ LANES = 8
 CELLS, FIRST_OCTAVE, OCTAVES = FK_CELLS, FK_FIRST_OCTAVE, FK_OCTAVES
 
 kernel_pass = fk_kernel_pass_for(<bytes>named_level())
+low_rank = fk_low_rank_for(<bytes>named_level())
 
 
 cdef Py_ssize_t pass_work(Py_ssize_t d) noexcept nogil:
@@ -117,7 +118,7 @@ cdef void gradients(
             for lane in range(8):
                 D = block[8 * j + lane] - y[j]
                 w[lane] += D * D
-        fk_kernel_weights(k, w)
+        fk_kernel_weights(k, 1, w)
         for lane in range(min(8, n - b)):
             for j in range(d):
                 M[(b + lane) * d + j] = w[lane] * (block[8 * j + lane] - y[j])

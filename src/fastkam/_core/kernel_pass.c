@@ -70,7 +70,10 @@ static void weights(const fk_kernel *k, ptrdiff_t blocks, double *w)
     }
 }
 
-void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, double *w) { weights(k, 1, w); }
+void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, ptrdiff_t blocks, double *w)
+{
+    weights(k, blocks, w);
+}
 
 /* The rows of M stand in groups of 4, (group, block, row, lane): what a tile of Q
  * reads is contiguous. A tile, q (column, row, lane), is added to in each chunk of blocks.

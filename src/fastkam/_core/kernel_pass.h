@@ -39,8 +39,8 @@ typedef void (*fk_kernel_pass_fn)(const fk_kernel *k, ptrdiff_t n, ptrdiff_t d, 
 
 ptrdiff_t fk_kernel_pass_work(ptrdiff_t d);
 
-/* w at 8 points, in place of r2 = |D|^2 */
-void fk_kernel_weights(const fk_kernel *k, double *w);
+/* w at the points of some blocks, in place of r2 = |D|^2 */
+void fk_kernel_weights(const fk_kernel *k, ptrdiff_t blocks, double *w);
 
 /* the pass for this processor, or for the level named ("base", "avx2", "avx512"); NULL where the
  * processor has not got it. An empty name: the best. */

@@ -1,19 +1,24 @@
 /* Chooses among the instruction sets: what the processor has, or what is asked for. */
 #include "factor.h"
 #include "kernel_pass.h"
+#include "low_rank.h"
 
 #include <string.h>
 
 #define FK_DECLARE(level)                                                                         \
     void fk_kernel_pass_##level(const fk_kernel *, ptrdiff_t, ptrdiff_t, const double *,          \
                                 const double *, double *, double *, double *);                  \
-    extern const fk_factor fk_factor_##level;
+    extern const fk_factor fk_factor_##level;                                                      \
+    extern const fk_low_rank fk_low_rank_##level;
 FK_DECLARE(base)
 ptrdiff_t fk_kernel_pass_work_base(ptrdiff_t d);
 
-void fk_kernel_weights_base(const fk_kernel *k, double *w);
+void fk_kernel_weights_base(const fk_kernel *k, ptrdiff_t blocks, double *w);
 
-void fk_kernel_weights(const fk_kernel *k, double *w) { fk_kernel_weights_base(k, w); }
+void fk_kernel_weights(const fk_kernel *k, ptrdiff_t blocks, double *w)
+{
+    fk_kernel_weights_base(k, blocks, w);
+}
 
 ptrdiff_t fk_kernel_pass_work(ptrdiff_t d) { return fk_kernel_pass_work_base(d); }
 
@@ -68,4 +73,11 @@ const fk_factor *fk_factor_for(const char *level)
     const fk_factor *factors[] = FK_CHOOSE_ADDRESS(fk_factor);
     const int i = level_of(level);
     return i < 0 ? NULL : factors[i];
+}
+
+const fk_low_rank *fk_low_rank_for(const char *level)
+{
+    const fk_low_rank *found[] = FK_CHOOSE_ADDRESS(fk_low_rank);
+    const int i = level_of(level);
+    return i < 0 ? NULL : found[i];
 }

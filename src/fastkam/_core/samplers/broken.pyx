@@ -1,5 +1,7 @@
 """Samplers that must fail: each has one classic mistake, and the invariance test has to see it."""
-from fastkam._core.kernel cimport DECIDE, Chain
+from libc.stdint cimport int64_t
+
+from fastkam._core.kernel cimport DECIDE, Chain, Kernel
 from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
 from fastkam._core.samplers.kpca cimport KernelPCAMetropolis
 from fastkam._core.samplers.mala cimport MALA
@@ -43,6 +45,22 @@ cdef class StaleReverse(KernelAdaptiveMetropolis):
         KernelAdaptiveMetropolis.propose(self, c)
         self.at_y.seen = stale
         return 0
+
+
+cdef class StaleDistances(KernelAdaptiveMetropolis):
+    """KAM that keeps the distances of points of the subsample that have been replaced."""
+    cdef void set_point(self, int64_t i, const double *x) noexcept nogil:
+        cdef int64_t measured = self.measured
+        KernelAdaptiveMetropolis.set_point(self, i, x)
+        self.measured = measured
+
+
+cdef class OwnDistances(KernelAdaptiveMetropolis):
+    """KAM that keeps them where another chain has replaced the points."""
+    cdef void take(self, Kernel other) noexcept nogil:
+        cdef int64_t measured = self.measured
+        KernelAdaptiveMetropolis.take(self, other)
+        self.measured = min(measured, self.n)
 
 
 cdef class PCAWithoutHastings(KernelPCAMetropolis):

@@ -4,7 +4,7 @@ Cycles of T steps; within a cycle, i = 0, ..., T - 1, and T_e = floor(beta T):
 
     i < T_e    Exploration: a KAM step with history, nu and gamma that begin anew in each cycle,
                log nu <- log nu + g_i (alpha - alpha*),   g_i = (1 + i)^-eps by default
-    i = T_e    Sigma = R(x) / nu_exp^2,   nu_exp the last nu of Exploration
+    i = T_e    Sigma = R(x_e) / nu_exp^2,   x_e = x,   nu_exp the last nu of Exploration
     i >= T_e   Sampling: y ~ N(x, nu_i^2 Sigma),   nu_i = nu_0 / 2 (cos(pi i / T) + 1),
                nu_0 = 2 nu_exp / (cos(beta pi) + 1)
 
@@ -13,18 +13,19 @@ so that nu_i^2 Sigma = r_i^2 R with r_i = (cos(pi i / T) + 1) / (cos(beta pi) + 
 Li, C. et al., Cyclical kernel adaptive Metropolis. Algorithm 2. As published, Sigma depends on the
 state at which Sampling begins, and z on the states of the same cycle: over whole cycles the target
 is not invariant, and ending adaptation does not mend it. So while it adapts, each cycle leaves its
-(z, nu_exp, length, factor of R) in a bank; once adaptation has ended, each cycle draws an entry of
+(z, nu_exp, length, x_e) in a bank; once adaptation has ended, each cycle draws an entry of
 the bank, independently of the state, and uses it throughout: every step is then a Metropolis step
 with a kernel that is fixed beforehand. A frozen cycle begins with the uniform variate that draws
-its entry; Sigma of a cycle that adapts has gamma of the last step of Exploration.
+its entry; Sigma has gamma of the last step of Exploration. R is made again from x_e in each cycle,
+which is one step in T, so that the bank keeps no matrices.
 """
 from libc.math cimport INFINITY, M_PI, cos, log
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport DECIDE, Chain
-from fastkam._core.linalg cimport add_Lz, copy
-from fastkam._core.rng cimport integer, normals
+from fastkam._core.linalg cimport copy
+from fastkam._core.rng cimport integer
 from fastkam._core.samplers.kam cimport Decay, KernelAdaptiveMetropolis, decay
 
 from fastkam._core.samplers import kam
@@ -35,14 +36,14 @@ import numpy as np
 cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     FIELDS = kam.KernelAdaptiveMetropolis.FIELDS | {
         "origin": ((), "the step at which cycles began to be counted", "i8"),
-        "F": (("d", "d"), "factor of R at the beginning of Sampling"),
+        "x_e": (("d",), "the state at which Sampling began: R is that of this point"),
         "frozen": ((), "whether adaptation has ended", "i8"),
         "banked": ((), "cycles that have left an entry in the bank", "i8"),
         "bank_z": (("bank", "blocks", "d", "lanes"), "subsamples"),
         "bank_n": (("bank",), "their numbers of points", "i8"),
         "bank_log_nu": (("bank",), "log nu_exp"),
         "bank_length": (("bank",), "lengths of the kernel"),
-        "bank_F": (("bank", "d", "d"), "factors of R, each transposed"),
+        "bank_x_e": (("bank", "d"), "states at which Sampling began"),
     }
     SHARED = ()     # a cycle learns from its own states alone
     STATS = {
@@ -50,14 +51,14 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         "exploring": "1 in Exploration, 0 in Sampling",
     }
     cdef public int64_t origin
-    cdef public double[::1, :] F
+    cdef public double[::1] x_e
     cdef public int64_t frozen
     cdef public int64_t banked
     cdef public double[:, :, :, ::1] bank_z
     cdef public int64_t[::1] bank_n
     cdef public double[::1] bank_log_nu
     cdef public double[::1] bank_length
-    cdef public double[:, :, ::1] bank_F
+    cdef public double[:, ::1] bank_x_e
     cdef int64_t T
     cdef int64_t T_e
     cdef double cos_beta
@@ -100,11 +101,9 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
                 self.at_x, self.at_y = self.at_y, self.at_x
             self.at_y.seen = self.at_x.factored = False     # gamma is another at each step
             return self.move(c)
-        if i == self.T_e and not self.frozen:
+        if i == self.T_e:
             self.begin_sampling(c)
-        normals(c.rng, c.d, &self.e[0])
-        copy(c.d, c.x, c.y)
-        add_Lz(c.d, self.ratio(i), &self.F[0, 0], &self.e[0], c.y)
+        self.draw(c, &self.x_e[0], self.ratio(i))
         return 0
 
     cdef void begin_cycle(self, Chain *c) noexcept nogil:
@@ -115,20 +114,20 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
             return
         b = integer(c.rng, min(self.banked, self.bank_n.shape[0]))
         memcpy(&self.z[0, 0, 0], &self.bank_z[b, 0, 0, 0], self.z_bytes())
-        memcpy(&self.F[0, 0], &self.bank_F[b, 0, 0], self.d * self.d * sizeof(double))
+        copy(self.d, &self.bank_x_e[b, 0], &self.x_e[0])
         self.n, self.log_nu, self.length = (
             self.bank_n[b], self.bank_log_nu[b], self.bank_length[b])
-        self.forget()
+        self.forget_points()
 
     cdef void begin_sampling(self, Chain *c) noexcept nogil:
-        """Keep the factor of R at x, with the last gamma, and put this cycle into the bank."""
+        """From here on at_x is the pass at x_e; a cycle that adapts goes into the bank."""
         cdef int64_t b = self.banked % self.bank_n.shape[0]
         self.forget()
-        self.factor(c.x, &self.at_x)
-        memcpy(&self.F[0, 0], self.at_x.L, self.d * self.d * sizeof(double))
-        self.forget()
+        if self.frozen:
+            return
+        copy(self.d, c.x, &self.x_e[0])
         memcpy(&self.bank_z[b, 0, 0, 0], &self.z[0, 0, 0], self.z_bytes())
-        memcpy(&self.bank_F[b, 0, 0], &self.F[0, 0], self.d * self.d * sizeof(double))
+        copy(self.d, c.x, &self.bank_x_e[b, 0])
         self.bank_n[b], self.bank_log_nu[b], self.bank_length[b] = (
             self.n, self.log_nu, self.length)
         self.banked += 1

@@ -18,19 +18,17 @@ shuffle (Fisher and Yates) of a permutation that is kept: n more variates. A med
 of some 500 pairs (`learn_length`), taken when z is renewed or, while z grows, when it has 1, 2, 4,
 8, ... or all of its points.
 
-The kernel pass at x gives Q and s (kernel_pass.h); what was y's is x's after an acceptance, so that
-there is one pass a step, and a new nu costs one small factorisation.
+With few points for the dimensions the same law is drawn as y = x + gamma e + nu M H f, with
+f ~ N(0, I_n) drawn after e: see local_normal.pyx for both forms of the proposal.
 """
-from libc.math cimport INFINITY, exp, pow, sqrt
+from libc.math cimport INFINITY, pow, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from fastkam._core.kernel cimport DECIDE, Chain, Kernel
-from fastkam._core.kernel_gradient cimport (
-    KernelFunction, kernel_pass, pass_work, proposal_factor,
-)
-from fastkam._core.linalg cimport add_Lz, copy, solve_L, square
-from fastkam._core.rng cimport integer, normals, random_standard_uniform
+from fastkam._core.kernel_gradient cimport KernelFunction
+from fastkam._core.rng cimport integer, random_standard_uniform
+from fastkam._core.samplers.local_normal cimport LocalNormal
 
 from fastkam._core.kernel import zeros
 
@@ -51,7 +49,7 @@ cdef double decay(const Decay *p, int64_t n) noexcept nogil:
     return min(p.cap, value)
 
 
-cdef class KernelAdaptiveMetropolis(Kernel):
+cdef class KernelAdaptiveMetropolis(LocalNormal):
     FIELDS = {
         "z": (("blocks", "d", "lanes"), "subsample of the history, in blocks of 8 points"),
         "n": ((), "points of the subsample", "i8"),
@@ -70,10 +68,9 @@ cdef class KernelAdaptiveMetropolis(Kernel):
     STATS = {"log_step_size": "log nu, after the step"}
 
     def __init__(self, Py_ssize_t d, KernelFunction function, *, length, Py_ssize_t subsample,
-                 double step_size, double target_acceptance, noise, renewal, capacity):
-        cdef Py_ssize_t i, size = d * (2 * d + 1)
+                 double step_size, double target_acceptance, noise, renewal, capacity, bint few):
         self.allocate(d=d, blocks=max(1, (subsample + 7) // 8), lanes=8, capacity=capacity)
-        self.function = function
+        super().__init__(d, function, subsample, few)
         self.median = length is None
         self.length = 1.0 if length is None else length
         self.subsample = subsample
@@ -82,16 +79,8 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         self.noise = Decay(noise.c, noise.k, noise.offset, noise.cap)
         self.renewal = Decay(renewal.c, renewal.k, renewal.offset, renewal.cap)
         self.considers = True
-        self.work = zeros(pass_work(d))
         self.distances = zeros(2 * max(N_DISTANCES, subsample))
-        self.buffers = zeros((2, size))
-        for i, p in enumerate("xy"):
-            set_pass(&self.at_x if p == "x" else &self.at_y, d, &self.buffers[i, 0])
         self.clear_history()
-
-    def restore(self, state):
-        super().restore(state)
-        self.forget()
 
     # ---- propose ----
 
@@ -102,48 +91,17 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         return self.move(c)
 
     cdef int move(self, Chain *c) noexcept nogil:
-        """y = x + L e"""
-        normals(c.rng, c.d, &self.e[0])
-        copy(c.d, c.x, c.y)
-        self.factor(c.x, &self.at_x)
-        add_Lz(c.d, 1.0, self.at_x.L, &self.e[0], c.y)
+        self.draw(c, c.x, 1.0)
         return 0
 
     cdef double gamma(self) noexcept nogil:
         return decay(&self.noise, self.age + 1)
-
-    cdef int factor(self, const double *point, Pass *p) noexcept nogil:
-        """Bring a pass up to date; 1 where R overflows."""
-        if not p.seen:
-            self.function.k.length = self.length
-            if self.n > 0:
-                kernel_pass(&self.function.k, self.n, self.d, &self.z[0, 0, 0], point,
-                            &self.work[0], p.Q, p.s)
-            p.seen, p.factored = True, False
-        if not p.factored:
-            if proposal_factor(self.d, self.n, self.gamma(), exp(self.log_nu), p.Q, p.s, p.L,
-                               NULL, &p.log_det):
-                return 1
-            p.factored = True
-        return 0
 
     # ---- consider ----
 
     cdef int consider(self, Chain *c) except -1 nogil:
         c.log_q = self.reverse_log_q(c) if c.logp_y > -INFINITY else 0.0
         return DECIDE
-
-    cdef double reverse_log_q(self, Chain *c) noexcept nogil:
-        """log N(x; y, R(y)) - log N(y; x, R(x))"""
-        cdef Py_ssize_t i
-        cdef double *v = &self.work[0]
-        if self.factor(c.x, &self.at_x) or self.factor(c.y, &self.at_y):
-            return -INFINITY
-        for i in range(c.d):
-            v[i] = c.x[i] - c.y[i]
-        solve_L(c.d, self.at_y.L, v)
-        return (self.at_x.log_det - self.at_y.log_det
-                + 0.5 * (square(c.d, &self.e[0]) - square(c.d, v)))
 
     # ---- adapt ----
 
@@ -211,12 +169,6 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         self.stride = 1
         self.forget()
 
-    cdef void set_point(self, int64_t i, const double *x) noexcept nogil:
-        """z_i = x"""
-        cdef Py_ssize_t j
-        for j in range(self.d):
-            self.z[i // 8, j, i % 8] = x[j]
-
     cdef void take(self, Kernel other) noexcept nogil:
         cdef int64_t renewals = (<KernelAdaptiveMetropolis>other).renewals
         self.n = (<KernelAdaptiveMetropolis>other).n
@@ -229,14 +181,10 @@ cdef class KernelAdaptiveMetropolis(Kernel):
         self.at_x.factored = self.at_y.factored = False
         if self.renewals != renewals:
             self.renewals = renewals
-            self.forget()
+            self.forget_points()
 
     cdef void displaced(self) noexcept nogil:
         self.forget()
-
-    cdef void forget(self) noexcept nogil:
-        """z has changed: both passes are void."""
-        self.at_x.seen = self.at_y.seen = False
 
     cdef int learn_length(self) except -1 nogil:
         """length = (median of |z_i - z_j| over some 500 pairs with i != j, z_i != z_j) / sqrt 2
@@ -265,9 +213,3 @@ cdef class KernelAdaptiveMetropolis(Kernel):
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         row[0] = self.log_nu
-
-
-cdef void set_pass(Pass *p, Py_ssize_t d, double *buffer) noexcept nogil:
-    p.seen = p.factored = False
-    p.Q, p.s, p.L = buffer, buffer + d * d, buffer + d * (d + 1)
-    p.log_det = 0

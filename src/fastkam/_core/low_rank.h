@@ -1,0 +1,48 @@
+/* KAM's proposal from fewer points than dimensions, in n dimensions:
+ *
+ *     r_i = |z_i - y|^2,   T_ij = |z_i - z_j|^2,   w_i and M_i = w_i (z_i - y) as in kernel_pass.h,
+ *     M_i'M_j = w_i w_j (r_i + r_j - T_ij) / 2,
+ *     K = H M'M H,   B = I + a K,   a = (nu / gamma)^2
+ *
+ * T belongs to the subsample, so that a point y costs one pass over z, for r. These are differences
+ * of coordinates: a subsample far from the origin loses nothing. Where a square overflows, K and B
+ * are NaN, and B has no factor.
+ *
+ * z stands in m = ceil(n / 8) blocks of (d, 8), padded with finite numbers; vectors over the points
+ * have 8 m elements, of which the last are padding; n >= 1. T has n columns, ld from one to the
+ * next. Of K and B (n, n), column-major, the lower triangles are made; their buffers have 8
+ * elements more. */
+#ifndef FASTKAM_LOW_RANK_H
+#define FASTKAM_LOW_RANK_H
+
+#include "kernel_pass.h"
+
+typedef struct {
+    /* r from z and y (d,) */
+    void (*distances)(ptrdiff_t n, ptrdiff_t d, const double *z, const double *y, double *r);
+
+    /* T where the points from `first` on have changed: the same bits as all anew; work: d */
+    void (*measure)(ptrdiff_t first, ptrdiff_t n, ptrdiff_t d, ptrdiff_t ld, const double *z,
+                    double *work, double *T);
+
+    /* w, 0 in the padding, and K from r and T; work: 8 m */
+    void (*gram)(const fk_kernel *k, ptrdiff_t n, ptrdiff_t ld, const double *T, const double *r,
+                 double *work, double *w, double *K);
+
+    /* B from K */
+    void (*shift)(ptrdiff_t n, double a, const double *K, double *B);
+
+    /* y += a M H f, M at x; work: 8 m */
+    void (*spread)(ptrdiff_t n, ptrdiff_t d, const double *z, const double *x, double a,
+                   const double *w, const double *f, double *work, double *y);
+
+    /* b = H M'v, M at one point, r and w there, v to another, r_there and |v|^2 = v2 */
+    void (*project)(ptrdiff_t n, const double *w, const double *r, const double *r_there,
+                    double v2, double *b);
+} fk_low_rank;
+
+/* the functions for this processor, or for the level named as in kernel_pass.h; NULL where it has
+ * not got it */
+const fk_low_rank *fk_low_rank_for(const char *level);
+
+#endif

@@ -1,0 +1,181 @@
+"""A normal proposal whose covariance follows a subsample z of the chain's history, in two forms.
+
+    R(x) = gamma^2 I + nu^2 M H M',     M = [M_1, ..., M_n],   M_i = 2 grad_x k(x, z_i)
+
+With d x d matrices: Q and s of kernel_pass.h, and
+
+    y = x + L e,                        e ~ N(0, I_d),   L L' = R(x)
+
+With n x n matrices, where there are few points for the dimensions (low_rank.h):
+
+    y = x + gamma e + nu M H f,         e ~ N(0, I_d), then f ~ N(0, I_n)
+    B = I_n + (nu / gamma)^2 H M'M H = C C',          log det R = 2 d log gamma + 2 log det C
+    v'R^-1 v = (|v|^2 - (nu / gamma)^2 |C^-1 H M'v|^2) / gamma^2
+
+What is the same in both directions leaves the ratio: gamma and |v|. M'v comes from distances that
+are there: (z_i - x)'(y - x) = (|z_i - x|^2 + |y - x|^2 - |z_i - y|^2) / 2.
+
+What was y's is x's after an acceptance, so that there is one pass a step, and a new nu costs one
+small factorisation.
+"""
+from libc.math cimport INFINITY, exp
+from libc.stdint cimport int64_t
+
+from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.kernel_gradient cimport (
+    KernelFunction, kernel_pass, low_rank, pass_work, proposal_factor,
+)
+from fastkam._core.linalg cimport add_Lz, cholesky, copy, solve_L, square
+from fastkam._core.rng cimport normals
+
+from fastkam._core.kernel import zeros
+
+
+cdef class LocalNormal(Kernel):
+    """The proposal alone: gamma, and what is learnt, is for those who derive from it."""
+
+    def __init__(self, Py_ssize_t d, KernelFunction function, Py_ssize_t subsample, bint few):
+        """After `allocate`."""
+        cdef Py_ssize_t m = subsample if few else d, padded = 8 * self.z.shape[0]
+        self.function = function
+        self.few = few
+        self.work = zeros(max(d, padded) if few else pass_work(d))
+        self.v, self.f = zeros(d), zeros(padded)
+        self.T = zeros((subsample if few else 0, padded))
+        self.buffers = zeros((2, 2 * (m * m + 8) + d + 2 * padded))
+        set_pass(&self.at_x, m, d, padded, &self.buffers[0, 0])
+        set_pass(&self.at_y, m, d, padded, &self.buffers[1, 0])
+
+    def restore(self, state):
+        super().restore(state)
+        self.forget_points()
+
+    cdef double gamma(self) noexcept nogil:
+        return 0
+
+    # ---- propose ----
+
+    cdef void draw(self, Chain *c, const double *centre, double scale) noexcept nogil:
+        """y ~ N(x, scale^2 R) with R at `centre`, whose pass is at_x"""
+        cdef Py_ssize_t i
+        cdef double gamma
+        normals(c.rng, c.d, &self.e[0])
+        copy(c.d, c.x, c.y)
+        if not self.few:
+            self.factor(centre, &self.at_x, NULL)
+            add_Lz(c.d, scale, self.at_x.L, &self.e[0], c.y)
+            return
+        normals(c.rng, self.n, &self.f[0])
+        gamma = scale * self.gamma()
+        for i in range(c.d):
+            c.y[i] += gamma * self.e[i]
+        if self.n > 0:
+            self.see(centre, &self.at_x)
+            low_rank.spread(self.n, c.d, &self.z[0, 0, 0], centre, scale * exp(self.log_nu),
+                            self.at_x.w, &self.f[0], &self.work[0], c.y)
+
+    cdef void see(self, const double *point, Pass *p) noexcept nogil:
+        """The kernel pass at a point, where it has not been made."""
+        cdef const double *z = &self.z[0, 0, 0]
+        if p.seen:
+            return
+        p.seen, p.factored = True, False
+        if self.n == 0:
+            return
+        self.function.k.length = self.length
+        if not self.few:
+            kernel_pass(&self.function.k, self.n, self.d, z, point, &self.work[0], p.Q, p.s)
+            return
+        low_rank.measure(self.measured, self.n, self.d, self.T.shape[1], z, &self.work[0],
+                         &self.T[0, 0])
+        self.measured = self.n
+        low_rank.distances(self.n, self.d, z, point, p.r)
+        low_rank.gram(&self.function.k, self.n, self.T.shape[1], &self.T[0, 0], p.r,
+                      &self.work[0], p.w, p.Q)
+
+    cdef int factor(self, const double *point, Pass *p, double *v) noexcept nogil:
+        """Bring a pass up to date, and v <- L^-1 v unless it is NULL; 1 where R overflows."""
+        cdef double gamma, nu
+        self.see(point, p)
+        if p.factored:
+            if v != NULL:
+                solve_L(self.n if self.few else self.d, p.L, v)
+            return 0
+        gamma, nu = self.gamma(), exp(self.log_nu)
+        if self.few:
+            low_rank.shift(self.n, (nu / gamma) ** 2, p.Q, p.L)
+            if cholesky(self.n, p.L, v, &p.log_det):
+                return 1
+        elif proposal_factor(self.d, self.n, gamma, nu, p.Q, p.s, p.L, v, &p.log_det):
+            return 1
+        p.factored = True
+        return 0
+
+    # ---- consider ----
+
+    cdef double reverse_log_q(self, Chain *c) noexcept nogil:
+        """log N(x; y, R(y)) - log N(y; x, R(x))"""
+        cdef Py_ssize_t i
+        cdef double a, v2
+        cdef double *v = &self.v[0]
+        for i in range(c.d):
+            v[i] = c.x[i] - c.y[i]
+        if self.factor(c.x, &self.at_x, NULL) or self.factor(
+                c.y, &self.at_y, NULL if self.few else v):
+            return -INFINITY
+        if self.few:
+            a, v2 = exp(self.log_nu) / self.gamma() ** 2, square(c.d, v)
+            a *= a * (self.along(&self.at_y, &self.at_x, v2)
+                      - self.along(&self.at_x, &self.at_y, v2))
+        else:
+            a = square(c.d, &self.e[0]) - square(c.d, v)
+        return self.at_x.log_det - self.at_y.log_det + 0.5 * a
+
+    cdef double along(self, const Pass *p, const Pass *q, double v2) noexcept nogil:
+        """|C^-1 H M'v|^2 at the point of p, v from there to that of q, |v|^2 = v2"""
+        cdef double *b = &self.work[0]
+        low_rank.project(self.n, p.w, p.r, q.r, v2, b)
+        solve_L(self.n, p.L, b)
+        return square(self.n, b)
+
+    def log_q(self, double[::1] x, double[::1] y):
+        """log q(x|y) - log q(y|x) with the state as it is, for tests."""
+        cdef Py_ssize_t i
+        cdef Chain c
+        c.d, c.x, c.y = self.d, &x[0], &y[0]
+        self.forget()
+        for i in range(self.d):
+            self.e[i] = y[i] - x[i]
+        if not self.few:
+            self.factor(c.x, &self.at_x, &self.e[0])
+        log_q = self.reverse_log_q(&c)
+        self.forget()
+        return log_q
+
+    # ---- the subsample ----
+
+    cdef void set_point(self, int64_t i, const double *x) noexcept nogil:
+        """z_i = x"""
+        cdef Py_ssize_t j
+        for j in range(self.d):
+            self.z[i // 8, j, i % 8] = x[j]
+        self.measured = min(self.measured, i)
+
+    cdef void forget(self) noexcept nogil:
+        """x or z has changed: both passes are void."""
+        self.at_x.seen = self.at_y.seen = False
+
+    cdef void forget_points(self) noexcept nogil:
+        """z has been replaced, not by `set_point`."""
+        self.measured = 0
+        self.forget()
+
+
+cdef void set_pass(
+        Pass *p, Py_ssize_t m, Py_ssize_t d, Py_ssize_t padded, double *buffer) noexcept nogil:
+    """L and Q are (m, m), and 8 elements for low_rank.h."""
+    p.seen = p.factored = False
+    p.L, p.Q = buffer, buffer + m * m + 8
+    p.s = p.Q + m * m + 8
+    p.r, p.w = p.s + d, p.s + d + padded
+    p.log_det = 0

@@ -1,0 +1,102 @@
+"""KAM and its relatives in n dimensions equal the NumPy references, which know no such form.
+
+They have the same draws, first e then f, and the covariances built in full.
+"""
+
+import pytest
+import test_sharing
+from agreement import compare, disagreement
+from test_oracle import KERNELS, StaleReverse, WithoutHastings
+
+from fastkam.kernels import Linear, Matern
+from fastkam.samplers import SAMPLERS
+from fastkam.schedules import Finite, IncreasinglyRare, Perpetual, Power
+from reference import REFERENCES
+
+KAM, CYCLES = SAMPLERS["kam"], SAMPLERS["ckam"]
+N = 11      # in twelve dimensions
+
+
+class InPoints(KAM):
+    """In n dimensions whatever n is."""
+
+    def few_points(self, d):
+        return True
+
+
+def test_twelve_dimensions_are_many():
+    assert KAM(subsample=N).few_points(12)
+    assert not KAM(subsample=N).few_points(10)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_kernels(kernel):
+    compare("kam", KAM(kernel=kernel, subsample=N), "twelve", tune=500, draws=300)
+
+
+@pytest.mark.parametrize("target", ["correlated", "five", "modes", "holes"])
+def test_more_points_than_dimensions(target):
+    compare("kam", InPoints(subsample=25), target, tune=500, draws=300)
+
+
+@pytest.mark.parametrize("options", [
+    {"history": 30}, {"history": 31, "renewal": 0.3}, {"noise": Power(c=2.0, k=0.4)},
+    {"subsample": 0, "history": 50}, {"subsample": 1}, {"subsample": 8},
+    {"step_size": 0.05, "target_acceptance": 0.5},
+], ids=str)
+@pytest.mark.parametrize("schedule", [Finite(), Perpetual()], ids=str)
+def test_memory(options, schedule):
+    compare("kam", KAM(**{"subsample": N} | options), "twelve", tune=500, draws=300,
+            schedule=schedule)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"kernel": Linear()}, {"bank": 3}, {"keep_exploration": True}, {"subsample": 0},
+    {"beta": 0.7, "cycle": 77, "renewal": 0.2},
+], ids=str)
+@pytest.mark.parametrize("schedule", [Finite(), Perpetual()], ids=str)
+def test_cycles(options, schedule):
+    sampler = CYCLES(**{"subsample": N, "cycle": 80, "bank": 8, "noise": 0.5} | options)
+    compare("ckam", sampler, "twelve", tune=730, draws=300, schedule=schedule)
+
+
+@pytest.mark.parametrize(("name", "options"), [
+    ("pt", {"rungs": 3, "sampler": KAM(subsample=N)}),
+    ("jumps", {"moves": "hop", "chance": 0.5, "means": [[1.0] * 12, [-1.0] * 12],
+               "sampler": KAM(subsample=N)}),
+    ("jumps", {"sampler": CYCLES(subsample=N, cycle=80)}),
+], ids=str)
+def test_within_others(name, options):
+    compare(name, SAMPLERS[name](**options), "twelve", tune=500, draws=300)
+
+
+@pytest.mark.parametrize("schedule", [Finite(), Perpetual(), IncreasinglyRare(rarity=0.5)], ids=str)
+def test_chains_that_learn_as_one(schedule):
+    sampler = KAM(subsample=N, history=60, renewal=0.2)
+    found = test_sharing.disagreement("kam", "twelve", sampler=sampler, schedule=schedule)
+    assert found is None, found
+
+
+# ---- with one mistake ----
+
+
+class StaleDistances(KAM):
+    KERNEL = "broken.StaleDistances"
+
+
+class OwnDistances(KAM):
+    KERNEL = "broken.OwnDistances"
+
+
+@pytest.mark.parametrize(("sampler", "reference"), [
+    (KAM, WithoutHastings), (KAM, StaleReverse), (StaleDistances, REFERENCES["kam"]),
+])
+def test_a_mistake_is_seen(sampler, reference):
+    sampler = sampler(kernel=Matern(2.0, 4.0), subsample=N, renewal=0.1)
+    assert disagreement(reference, sampler, "twelve", tune=500, draws=300) is not None
+
+
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")     # it hardly moves
+def test_distances_that_another_chain_has_changed_are_seen():
+    sampler = OwnDistances(subsample=N, history=60, renewal=0.2)
+    assert test_sharing.disagreement("kam", "twelve", sampler=sampler) is not None
