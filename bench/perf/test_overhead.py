@@ -82,6 +82,34 @@ def test_random_walk_against_the_bare_loop(kind, report, benchmark):
     benchmark(go)
 
 
+def adaptive(d, n):
+    """Steps of adaptive Metropolis that go on at each call, with their trace, and the bare loop."""
+    gain = fk.AdaptiveMetropolis().default_gain(d)
+    schedule = (gain.c, gain.k, gain.offset, gain.cap, 0, None, 0.0)
+    target = fk.targets.Gaussian(np.zeros(d), np.ones(d))
+    go, trace = stepper(target, "am", np.zeros(d), n, schedule=schedule)
+    return go, trace, floor.AdaptiveWalk(1, d, gain)
+
+
+@pytest.mark.parametrize("d", [2, 8, 32, 128])
+def test_the_bare_adaptive_loop_makes_the_same_chain(d):
+    go, trace, bare = adaptive(d, 500)
+    go()
+    np.testing.assert_allclose(trace.x[0], bare.draws(500), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("d", [2, 8, 32, 128])
+def test_adaptive_metropolis_against_the_bare_loop(d, report, benchmark):
+    n = 200_000 // d
+    go, _, bare = adaptive(d, n)
+    go()
+    bare.draws(n)
+    ours, alone = medians(go, lambda: bare.draws(n))
+    report(f"adaptive Metropolis, learning, d = {d}: {ours / n * 1e9:.0f} ns a step, bare loop "
+           f"{alone / n * 1e9:.0f}: ratio {ours / alone:.2f}")
+    benchmark(go)
+
+
 def test_python_callback(report, benchmark):
     n = 20_000
 

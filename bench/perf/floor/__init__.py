@@ -95,6 +95,31 @@ def chosen(module, name):
     return ctypes.cast(at, ctypes.POINTER(ctypes.c_void_p)).contents
 
 
+class AdaptiveWalk:
+    """The bare adaptive Metropolis on a standard normal, which goes on at each call."""
+
+    def __init__(self, seed, d, gain):
+        self.generator = np.random.PCG64(seed)
+        self.x, self.mu, self.L = np.zeros(d), np.zeros(d), np.eye(d)
+        self.gain, self.made = gain, 0
+        self.rank_one = chosen("fastkam._core.linalg", "rank_one")
+        self.call = compiled((*NATIVE, f"-I{CORE}"), "adaptive.c").adaptive_walk
+        self.draws(0)       # makes tables with bits of the generator
+        self.generator.state = np.random.PCG64(seed).state
+
+    def draws(self, n):
+        """The next n (n, d)."""
+        d, g = len(self.x), self.gain
+        found = np.empty((n, d))
+        self.call(
+            ctypes.c_void_p(capsule_pointer(self.generator.capsule)), self.rank_one,
+            ctypes.c_ssize_t(d), ctypes.c_int64(n), ctypes.c_int64(self.made),
+            *arguments(2.38 / np.sqrt(d), g.c, g.k, g.offset, g.cap, self.x, self.mu, self.L,
+                       found))
+        self.made += n
+        return found
+
+
 def walk(seed, n, scale, x0):
     """n draws (n, 2) of the bare random walk on the two-mode target."""
     generator = np.random.PCG64(seed)
