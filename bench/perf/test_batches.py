@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_limits
 
 import fastkam as fk
 from bench.perf.measure import calls, elapsed
-from bench.perf.test_overhead import report  # noqa: F401
 
 N = 2000
 
@@ -26,7 +25,7 @@ def nanoseconds(*functions, rounds=11):
 
 
 @pytest.mark.parametrize("d", [2, 8, 32, 128])
-def test_one_covariance(d, report):  # noqa: F811
+def test_one_covariance(d, report):
     rng = np.random.default_rng(1)
     A, mean, x = rng.standard_normal((d, 2 * d)), np.zeros(d), rng.standard_normal((N, d))
     cov, out = A @ A.T, np.empty(N)
@@ -38,7 +37,7 @@ def test_one_covariance(d, report):  # noqa: F811
 
 
 @pytest.mark.parametrize("d", [2, 8, 32])
-def test_a_covariance_each(d, report):  # noqa: F811
+def test_a_covariance_each(d, report):
     rng = np.random.default_rng(1)
     A, mean, x = rng.standard_normal((N, d, 2 * d)), np.zeros(d), rng.standard_normal((N, d))
     cov, out = A @ A.swapaxes(1, 2), np.empty(N)
@@ -56,7 +55,7 @@ def test_a_covariance_each(d, report):  # noqa: F811
 
 @pytest.mark.parametrize("order", ["columns", "rows"])
 @pytest.mark.parametrize("d", [2, 8, 32, 128])
-def test_updates(d, order, report):  # noqa: F811
+def test_updates(d, order, report):
     rng = np.random.default_rng(1)
     A, v = rng.standard_normal((d, 2 * d)), rng.standard_normal((N, d))
     L, out = np.empty((2, N, d, d))
@@ -75,7 +74,7 @@ def test_updates(d, order, report):  # noqa: F811
 
 
 @pytest.mark.parametrize(("s", "d"), [(2500, 2), (2500, 8), (2500, 42)])
-def test_look_up(s, d, report):  # noqa: F811
+def test_look_up(s, d, report):
     rng = np.random.default_rng(1)
     points, x, out = rng.standard_normal((s, d)), rng.standard_normal((N, d)), np.empty(N, np.int64)
     bank = fk.CholeskyBank(points, np.broadcast_to(np.eye(d), (s, d, d)))

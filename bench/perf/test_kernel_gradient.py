@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_limits
 
 from bench.perf import floor
 from bench.perf.measure import Case, repeated, same
-from bench.perf.test_overhead import report  # noqa: F401
 from fastkam._core.kernel_gradient import blocked
 from fastkam.kernels import matern_polynomial, matern_table
 
@@ -76,7 +75,7 @@ def test_the_floor_does_the_same_work(name, d):
 
 @pytest.mark.parametrize(("d", "n"), SIZES)
 @pytest.mark.parametrize("name", KERNELS)
-def test_pass(name, d, n, report, benchmark):  # noqa: F811
+def test_pass(name, d, n, report, benchmark):
     measured = case(name, d, n)
     with threadpool_limits(1, user_api="blas"):
         report(" | ".join(measured.row()))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
-from bench.perf.test_overhead import FROZEN, medians, report, stepper  # noqa: F401
+from bench.perf.test_overhead import FROZEN, medians, stepper
 
 LEARNING = (0.5, 0.5, 1.0, 1.0, 0, None, 0.0)
 SIZES = [(8, 4), (8, 7), (16, 8), (16, 16), (32, 16), (32, 32), (32, 44), (64, 50), (64, 90),
@@ -26,7 +26,7 @@ class InPoints(fk.KernelAdaptiveMetropolis):
 
 @pytest.mark.parametrize("phase", ["learning", "learnt"])
 @pytest.mark.parametrize(("d", "n"), SIZES)
-def test_step(d, n, phase, report, benchmark):  # noqa: F811
+def test_step(d, n, phase, report, benchmark):
     steps = max(20, 400_000 // (d * d))
     target, schedule = fk.targets.Gaussian(np.zeros(d), np.ones(d)), FROZEN
     if phase == "learning":

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from bench.perf.test_overhead import medians, report  # noqa: F401
+from bench.perf.test_overhead import medians
 from fastkam._core.nearest import NearestIndex
 
 QUERIES = 200
@@ -29,7 +29,7 @@ def nanoseconds(s, d):
 
 
 @pytest.mark.parametrize("d", [2, 4, 6, 8, 10, 12, 42])
-def test_nearest(report, d):  # noqa: F811
+def test_nearest(report, d):
     for s in (100, 500, 2500, 10_000):
         tree, filtered, many, single, chosen = nanoseconds(s, d)
         report(f"d {d:2} s {s:6}: tree {tree:7.0f}, filter {filtered:6.0f} ({chosen}); cKDTree "

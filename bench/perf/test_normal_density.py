@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_limits
 
 from bench.perf import floor
 from bench.perf.measure import Case, repeated, same
-from bench.perf.test_overhead import report  # noqa: F401
 
 TITLE = "Normal log density: factor, solve, log determinant"
 SIZES = [2, 4, 8, 16, 32, 64, 128, 512]
@@ -56,7 +55,7 @@ def test_the_floor_does_the_same_work(d):
 
 
 @pytest.mark.parametrize("d", SIZES)
-def test_density(d, report, benchmark):  # noqa: F811
+def test_density(d, report, benchmark):
     measured = case(d)
     with threadpool_limits(1, user_api="blas"):
         report(" | ".join(measured.row()))

@@ -12,7 +12,6 @@ import pytest
 
 from bench.perf import floor
 from bench.perf.measure import Case, repeated
-from bench.perf.test_overhead import report  # noqa: F401
 
 TITLE = "Random numbers, n at once"
 KINDS = ["standard_normal", "random", "standard_exponential"]
@@ -67,7 +66,7 @@ def test_the_floor_draws_from_the_right_law(kind):
 
 @pytest.mark.parametrize("n", [2, 8, 32, 1024])
 @pytest.mark.parametrize("kind", KINDS)
-def test_random(kind, n, report, benchmark):  # noqa: F811
+def test_random(kind, n, report, benchmark):
     measured = case(kind, n)
     report(" | ".join(measured.row()))
     benchmark(measured.fastkam, 10)

@@ -10,7 +10,6 @@ from threadpoolctl import threadpool_limits
 
 from bench.perf import floor
 from bench.perf.measure import Case, repeated, same
-from bench.perf.test_overhead import report  # noqa: F401
 
 TITLE = "Rank-one update and downdate of a factor"
 SIZES = [2, 8, 32, 128, 512]
@@ -62,7 +61,7 @@ def test_the_floor_does_the_same_work(d):
 
 
 @pytest.mark.parametrize("d", SIZES)
-def test_update(d, report, benchmark):  # noqa: F811
+def test_update(d, report, benchmark):
     measured = case(d)
     with threadpool_limits(1, user_api="blas"):
         report(" | ".join(measured.row()))

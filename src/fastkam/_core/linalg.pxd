@@ -8,7 +8,7 @@ cdef extern from "linalg.h" nogil:
 
 cdef extern from "factor.h" nogil:
     ctypedef int (*fk_cholesky_fn)(Py_ssize_t d, double *A, double *v,
-                                  double *log_det) noexcept nogil
+                                   double *log_det) noexcept nogil
     ctypedef int (*fk_rank_one_fn)(Py_ssize_t d, double *L, double a, double s,
                                    double *v) noexcept nogil
     ctypedef void (*fk_solve_fn)(Py_ssize_t d, const double *L, double *v) noexcept nogil

@@ -1,0 +1,13 @@
+"""What the benches share."""
+
+import pytest
+
+
+@pytest.fixture
+def report(capsys):
+    """A function that prints a line at once."""
+    def say(text):
+        with capsys.disabled():
+            print(f"\n{text}", flush=True)
+
+    return say
