@@ -46,7 +46,7 @@ static void weights(const fk_kernel *k, ptrdiff_t blocks, double *w)
     if (k->kind == FK_GAUSSIAN) {
         const double h = -0.5 / l2, c = 2 / l2;
         for (ptrdiff_t i = 0; i < n; i += FK_WIDTH)
-            fk_store(w + i, fk_exp(fk_load(w + i) * h) * c);
+            fk_store(w + i, fk_exp_below_0(fk_load(w + i) * h) * c);
         return;
     }
     const double c = 4 * k->order / l2, scale = sqrt(2 * k->order) / k->length;
@@ -58,7 +58,7 @@ static void weights(const fk_kernel *k, ptrdiff_t blocks, double *w)
             const fk_vec near = fk_where(~(u > far), u); /* beyond, e^-u is 0: p is to be finite */
             fk_vec p = fk_splat(k->table[k->degree]);
             for (int m = k->degree - 1; m >= 0; m--) p = p * near + k->table[m];
-            fk_store(w + i, fk_exp(-u) * p * c);
+            fk_store(w + i, fk_exp_below_0(-u) * p * c);
         }
         return;
     }
@@ -66,7 +66,7 @@ static void weights(const fk_kernel *k, ptrdiff_t blocks, double *w)
         double f[FK_LANES];
         for (int l = 0; l < FK_LANES; l++) f[l] = matern_table(k, w[i + l]);
         for (int l = 0; l < FK_LANES; l += FK_WIDTH)
-            fk_store(w + i + l, fk_exp(-fk_load(w + i + l)) * fk_load(f + l) * c);
+            fk_store(w + i + l, fk_exp_below_0(-fk_load(w + i + l)) * fk_load(f + l) * c);
     }
 }
 

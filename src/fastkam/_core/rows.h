@@ -76,7 +76,7 @@ FK_INLINE double fk_log_sigmoid_sum(ptrdiff_t n, ptrdiff_t d, const double *rest
                 sum[i] += y < 0 ? y : 0;
                 product[i] *= 1 + e[b * FK_LANES + i];
             }
-        total += fk_lanes_sum(sum) - log(fk_lanes_product(product));
+        total += fk_sum_lanes(sum) - log(fk_multiply_lanes(product));
         if (grad) {
             #pragma omp simd
             for (ptrdiff_t i = 0; i < rows; i++) e[i] = (z[i] < 0 ? 1 : e[i]) / (1 + e[i]);

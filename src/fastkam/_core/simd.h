@@ -1,16 +1,15 @@
 /* Vectors of doubles in plain C, for sources that are compiled once for each instruction set.
  *
- * Points stand in blocks of FK_LANES = 8, whatever the machine; a vector holds 2, 4 or 8 of the
- * lanes (FK_NARROW asks for 4 at most). Every lane is computed alone, without fused multiply-add,
- * and lanes are added in one fixed order: the result has the same bits on every instruction set. */
+ * A vector holds 2, 4 or 8 of the 8 lanes (FK_NARROW asks for 4 at most). Every lane is computed
+ * alone, without fused multiply-add, and lanes are added in one fixed order: the result has the
+ * same bits on every instruction set. */
 #ifndef FASTKAM_SIMD_H
 #define FASTKAM_SIMD_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define FK_LANES 8
-#define FK_INLINE static inline __attribute__((always_inline))
+#include "lanes.h"
 
 #if defined(__AVX512F__) && !defined(FK_NARROW)
 #include <immintrin.h>
@@ -60,13 +59,7 @@ static inline void fk_store_between(double *p, fk_vec v, ptrdiff_t begin, ptrdif
 /* mask ? a : 0, from an all-ones or all-zeros mask a lane */
 static inline fk_vec fk_where(fk_ivec mask, fk_vec a) { return (fk_vec)(mask & (fk_ivec)a); }
 
-/* the sum of 8 lanes, in pairs */
-static inline double fk_sum_lanes(const double *p)
-{
-    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
-}
-
-/* the same of two times 8 lanes; out of 2 */
+/* fk_sum_lanes of two times 8 lanes; out of 2 */
 static inline void fk_sum_two(const double *p, const double *q, double *out)
 {
     typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
@@ -77,7 +70,7 @@ static inline void fk_sum_two(const double *p, const double *q, double *out)
 
 /* exp(x) for x <= 0, below 1 ulp; 0 below -708. x = k log 2 + r, |r| <= log(2) / 2; a polynomial
  * of degree 11 in r (Chebyshev interpolation, 1.6e-17); 2^k is added to the exponent's bits. */
-static inline fk_vec fk_exp(fk_vec x)
+static inline fk_vec fk_exp_below_0(fk_vec x)
 {
     const fk_ivec tiny = x < fk_splat(-708.0); /* whatever comes of these is replaced at the end */
     const fk_vec shift = fk_splat(6755399441055744.0); /* 1.5 2^52: rounds to an integer */

@@ -32,7 +32,7 @@ FK_CLONES static double fk_sum_softplus(ptrdiff_t d, double a, const double *res
         for (; i + FK_LANES <= n; i += FK_LANES)
             for (int k = 0; k < FK_LANES; k++) s[k] += over[i + k], p[k] *= factor[i + k];
         for (int k = 0; i < n; i++, k++) s[k] += over[i], p[k] *= factor[i];
-        total += fk_lanes_sum(s) + log(fk_lanes_product(p));
+        total += fk_sum_lanes(s) + log(fk_multiply_lanes(p));
     }
     return total;
 }

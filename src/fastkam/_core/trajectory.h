@@ -4,12 +4,12 @@
 
 #include <stddef.h>
 
-#define FK_LANES 4 /* sums that do not wait for each other */
+#define FK_SUMS 4 /* sums that do not wait for each other */
 
 static inline void fk_turn_products(int n, const double *restrict a_first,
                                     const double *restrict a_last, double *restrict a_rho,
                                     const double *restrict b_first, const double *restrict b_last,
-                                    const double *restrict b_rho, double s[restrict 6][FK_LANES])
+                                    const double *restrict b_rho, double s[restrict 6][FK_SUMS])
 {
     for (int k = 0; k < n; k++) {
         const double rho = a_rho[k] + b_rho[k];
@@ -29,10 +29,10 @@ static inline void fk_turn_products(int n, const double *restrict a_first,
 static inline int fk_turns(ptrdiff_t d, const double *a_first, const double *a_last, double *a_rho,
                            const double *b_first, const double *b_last, const double *b_rho)
 {
-    double s[6][FK_LANES] = {{0}};
+    double s[6][FK_SUMS] = {{0}};
     ptrdiff_t i = 0;
-    for (; i + FK_LANES <= d; i += FK_LANES)
-        fk_turn_products(FK_LANES, a_first + i, a_last + i, a_rho + i, b_first + i, b_last + i,
+    for (; i + FK_SUMS <= d; i += FK_SUMS)
+        fk_turn_products(FK_SUMS, a_first + i, a_last + i, a_rho + i, b_first + i, b_last + i,
                          b_rho + i, s);
     fk_turn_products((int)(d - i), a_first + i, a_last + i, a_rho + i, b_first + i, b_last + i,
                      b_rho + i, s);

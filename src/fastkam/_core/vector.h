@@ -12,9 +12,7 @@
 #include <string.h>
 
 #include "clones.h"
-
-#define FK_LANES 8
-#define FK_INLINE static inline __attribute__((always_inline))
+#include "lanes.h"
 
 /* e^x within 1 ulp for x in [-708, 709], clamped outside; NaN stays NaN.
  *
@@ -56,7 +54,7 @@ typedef double fk_pair __attribute__((vector_size(16)));
 typedef struct { fk_pair a, b, c, d; } fk_lanes;
 #define FK_ZERO {{0}, {0}, {0}, {0}}
 
-FK_INLINE fk_pair fk_load(const double *p)
+FK_INLINE fk_pair fk_load_pair(const double *p)
 {
     fk_pair v;
     memcpy(&v, p, sizeof v);
@@ -66,20 +64,20 @@ FK_INLINE fk_pair fk_load(const double *p)
 /* s + p w, p of 8 */
 FK_INLINE fk_lanes fk_add_scaled(fk_lanes s, const double *p, double w)
 {
-    s.a += fk_load(p) * w;
-    s.b += fk_load(p + 2) * w;
-    s.c += fk_load(p + 4) * w;
-    s.d += fk_load(p + 6) * w;
+    s.a += fk_load_pair(p) * w;
+    s.b += fk_load_pair(p + 2) * w;
+    s.c += fk_load_pair(p + 4) * w;
+    s.d += fk_load_pair(p + 6) * w;
     return s;
 }
 
 /* s + p q, lane by lane */
 FK_INLINE fk_lanes fk_add_products(fk_lanes s, const double *p, const double *q)
 {
-    s.a += fk_load(p) * fk_load(q);
-    s.b += fk_load(p + 2) * fk_load(q + 2);
-    s.c += fk_load(p + 4) * fk_load(q + 4);
-    s.d += fk_load(p + 6) * fk_load(q + 6);
+    s.a += fk_load_pair(p) * fk_load_pair(q);
+    s.b += fk_load_pair(p + 2) * fk_load_pair(q + 2);
+    s.c += fk_load_pair(p + 4) * fk_load_pair(q + 4);
+    s.d += fk_load_pair(p + 6) * fk_load_pair(q + 6);
     return s;
 }
 
@@ -91,14 +89,8 @@ FK_INLINE double fk_total(fk_lanes s)
     return s.a[0] + s.a[1];
 }
 
-/* the sum of 8 lanes */
-FK_INLINE double fk_lanes_sum(const double *s)
-{
-    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
-}
-
 /* the product of 8 lanes */
-FK_INLINE double fk_lanes_product(const double *s)
+FK_INLINE double fk_multiply_lanes(const double *s)
 {
     return ((s[0] * s[4]) * (s[2] * s[6])) * ((s[1] * s[5]) * (s[3] * s[7]));
 }
