@@ -5,6 +5,7 @@
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from fastkam._version import __version__
@@ -102,7 +103,7 @@ __all__ = [
 ]
 
 MODULES = ("diagnostics", "kernels", "linalg", "plots", "samplers", "schedules", "stop", "targets")
-MODULE_OF = {   # all other names are those of samplers
+MODULE_OF = {   # all other names of __all__ are those of samplers
     "CholeskyBank": "bank",
     "NoiseCheck": "noise",
     "Result": "result",
@@ -136,15 +137,16 @@ def get_include() -> str:
 if not TYPE_CHECKING:   # type checkers would take any name for one that __getattr__ finds
 
     def __getattr__(name):
-        """A name of __all__, whose module is imported when it is first asked for."""
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        if name in MODULES:
-            return import_module(f"fastkam.{name}")
-        module = import_module(f"fastkam.{MODULE_OF.get(name, 'samplers')}")
-        value = globals()[name] = getattr(module, name)
-        return value
+        """A name of __all__, or a module of this package, imported when it is first asked for."""
+        if name in __all__ and name not in MODULES:
+            module = import_module(f"fastkam.{MODULE_OF.get(name, 'samplers')}")
+            value = globals()[name] = getattr(module, name)
+            return value
+        path = f"fastkam.{name}"
+        if not name.startswith("__") and find_spec(path):
+            return import_module(path)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -107,7 +107,7 @@ def check_number(
 def check_numbers(name: str, value: Any, *, above: float | None = None) -> NDArray[np.float64]:
     """`value`, a number or an array of them, as finite floats above the bound."""
     array = real_array(name, value, copy=False)
-    if array.ndim == 0:
+    if array.ndim == 0 or np.asarray(value).dtype == bool:
         return np.asarray(check_number(name, value, above=above))
     array = check_array(name, array, copy=False)
     if above is not None and not (array > above).all():
@@ -156,7 +156,8 @@ def described(value: Any) -> str:
     """The kind of an array, in words; anything else as it prints."""
     if not isinstance(value, np.ndarray):
         return repr(value)
-    return (f"an array of {value.dtype}, shape {value.shape}"
+    kind = "an array" if type(value) is np.ndarray else f"a {type(value).__name__}"
+    return (f"{kind} of {value.dtype}, shape {value.shape}"
             + ("" if value.flags.writeable else ", read-only")
             + ("" if value.flags.c_contiguous else ", not contiguous"))
 
@@ -165,7 +166,7 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: type = np.float64) -> NDA
     """A contiguous array for results: `out` where it is given and is one, else a new one."""
     if out is None:
         return np.empty(shape, dtype)
-    if (isinstance(out, np.ndarray) and out.shape == shape and out.dtype == dtype
+    if (type(out) is np.ndarray and out.shape == shape and out.dtype == dtype
             and out.flags.writeable and out.flags.c_contiguous):
         return out
     raise TypeError(f"out must be a writable, contiguous {np.dtype(dtype)} array of shape {shape}, "

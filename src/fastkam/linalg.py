@@ -29,7 +29,8 @@ def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):
     Parameters
     ----------
     x : array (..., d)
-        Points. One with a NaN has the density NaN. Contiguous float64 is not copied.
+        Points. One with a NaN has the density NaN, another that is infinite has -inf.
+        Contiguous float64 is not copied.
     mean : array (..., d)
     cov : array (..., d, d), optional
         The covariances; they are factorised at each call.
@@ -147,7 +148,8 @@ def cholupdate(L, v, a=1.0, s=1.0, out=None, *, threads=1):
         where = f" at index {entry(total, i)}" if total else ""
         a_i, s_i = float(a_values[which[i, 2]]), float(s_values[which[i, 3]])
         raise ValueError(
-            f"a L L' + s v v' is not positive definite{where} with a = {a_i!r}, s = {s_i!r}")
+            f"a L L' + s v v' is not positive definite, or overflows,{where} with a = {a_i!r}, "
+            f"s = {s_i!r}")
     return found
 
 
@@ -194,7 +196,7 @@ def check_columns_out(out, shape):
     """As check_out does, for matrices that are contiguous by columns or by rows."""
     if out is None:
         return np.empty(shape).swapaxes(-1, -2)
-    if (isinstance(out, np.ndarray) and out.shape == shape
+    if (type(out) is np.ndarray and out.shape == shape
             and out.swapaxes(-1, -2).flags.c_contiguous):
         check_out(out.swapaxes(-1, -2), shape)
         return out

@@ -7,8 +7,9 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,9 +27,6 @@ from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.stop import StopRule, as_stop
 from fastkam.trace import Trace
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
 
 
 def as_target(

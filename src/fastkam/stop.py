@@ -74,7 +74,10 @@ class Rhat(StopRule):
 
 @dataclass(frozen=True)
 class Evaluations(StopRule):
-    """All chains together have evaluated the density so often; every chain gets an equal share."""
+    """All chains together have evaluated the density so often; every chain gets an equal share.
+
+    The evaluations at the starting points are not counted.
+    """
 
     count: int
 

@@ -5,6 +5,7 @@ import json
 import pickle
 import subprocess
 import sys
+import typing
 from types import ModuleType
 
 import pytest
@@ -63,6 +64,19 @@ def test_every_name_is_there(name):
     assert value == pickle.loads(pickle.dumps(value))
     # a module of that name would take its place as soon as it is imported
     assert importlib.util.find_spec(f"fastkam.{name}") is None
+
+
+def test_modules_that_are_not_public_are_there():
+    """Whatever has been asked for before."""
+    said = subprocess.run(
+        [sys.executable, "-c", "import fastkam as fk; print(fk.errors.SamplingError, fk.testing)"],
+        capture_output=True, text=True, check=True, timeout=300)
+    assert "SamplingError" in said.stdout
+
+
+def test_hints():
+    for function in (fk.sample, fk.resume):
+        assert "executor" in typing.get_type_hints(function)
 
 
 def test_star():

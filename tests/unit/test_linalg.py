@@ -136,6 +136,14 @@ def test_log_determinant_of_extreme_scales(scales):
     np.testing.assert_allclose(value, expected, rtol=1e-13)
 
 
+def test_log_density_of_infinity():
+    """No matter which coordinate: in the solution 0 meets infinity."""
+    for x in ([np.inf, 0.0], [0.0, np.inf], [-np.inf, np.inf]):
+        assert fk.linalg.mvn_logpdf(x, [0.0, 0.0], np.eye(2)) == -np.inf
+    values = fk.linalg.mvn_logpdf([[np.inf, 0.0]] * 9 + [[np.inf, np.nan]], [0.0, 0.0], np.eye(2))
+    np.testing.assert_array_equal(values, [-np.inf] * 9 + [np.nan])
+
+
 def test_log_density_of_nan():
     values = fk.linalg.mvn_logpdf([[0.0, np.nan], [0.0, 0.0]], [0.0, 0.0], np.eye(2))
     assert np.isnan(values[0])

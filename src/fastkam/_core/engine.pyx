@@ -250,6 +250,7 @@ cdef class ChainState:
         cdef int64_t done
         cdef double logp = 0
         cdef int rc
+        code[0] = 0
         for done in range(n):
             self.begin(schedule)
             if gradient != NULL:
@@ -622,7 +623,7 @@ cdef class Group:
     cdef int advance(self, int64_t n) except -1 nogil:
         cdef int k
         cdef bint full
-        if self.alone and not self.untimed:
+        if self.alone:
             self.done = (<ChainState>self.pointers[0]).advance(
                 n, &self.schedule, self.most_evaluations,
                 &self.gradients[0, 0] if self.gradient else NULL, &self.code)

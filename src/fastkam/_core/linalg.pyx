@@ -1,7 +1,7 @@
 """Small dense factors, for Python: what fastkam.linalg has checked goes straight to C."""
 import os
 
-from libc.math cimport INFINITY, M_PI, fabs, log, sqrt
+from libc.math cimport INFINITY, M_PI, fabs, isnan, log, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
@@ -112,7 +112,7 @@ cdef void store(Py_ssize_t d, const double *columns, bint by_rows, double *out) 
     if not by_rows:
         memcpy(out, columns, d * d * sizeof(double))
         return
-    for k in range(0, d, 8):
+    for k in range(0, d, 8):        # a cache line of each row at a time
         for i in range(d):
             for j in range(k, min(k + 8, d)):
                 out[i * d + j] = columns[j * d + i]
@@ -144,7 +144,8 @@ def log_densities(
         const int64_t[:, ::1] which, double[::1] out, Py_ssize_t begin, Py_ssize_t end):
     """out_i = log N(x_a; mean_b, L_c L_c') with a, b, c = which_i, for begin <= i < end.
 
-    L (c, column, row). Eight densities of one factor are made at once.
+    L (c, column, row). Eight densities of one factor are made at once. It is -inf at a point that
+    is infinite.
     """
     cdef Py_ssize_t i = begin, j, k, d = mean.shape[1], known = -1
     cdef double[::1] V = np.empty(8 * d)
@@ -176,3 +177,11 @@ def log_densities(
             for k in range(8):
                 out[i + k] = constant - 0.5 * squares[k]
             i += 8
+        for i in range(begin, end):
+            if isnan(out[i]):       # infinities have met
+                k = which[i, 0]
+                for j in range(d):
+                    if isnan(x[k, j]):
+                        break
+                else:
+                    out[i] = -INFINITY
