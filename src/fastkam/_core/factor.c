@@ -226,6 +226,15 @@ static void reduce(ptrdiff_t d, double *A, ptrdiff_t ld, const double *S, pivots
     }
 }
 
+/* 1 / e', e' = e - u^2 / d the pivot after d: their determinant d e' need not wait for 1 / d. What
+ * might over- or underflow waits. */
+FK_INLINE double inverse_after(double d, double e, double u, double pivot)
+{
+    const double det = d * e - u * u;
+    if (det > 1e-290 && det < 1e290) return d / det;
+    return 1 / pivot;
+}
+
 /* few dimensions, in scalars */
 FK_INLINE int small(const int d, double *restrict A, double *restrict v, double *log_det)
 {
@@ -234,11 +243,14 @@ FK_INLINE int small(const int d, double *restrict A, double *restrict v, double 
     for (int j = 0; j < d; j++) {
 #pragma GCC unroll 8
         for (int i = j; i < d; i++) {
-            double t = A[i + d * j];
+            double t = A[i + d * j], e = t;
 #pragma GCC unroll 8
-            for (int k = 0; k < j; k++) t -= u[i][k] * m[j][k];
+            for (int k = 0; k < j; k++) e = t, t -= u[i][k] * m[j][k];
             u[i][j] = t;
-            if (i == j) pivot[j] = t, inverse[j] = 1 / t;
+            if (i == j) {
+                pivot[j] = t;
+                inverse[j] = j & 1 ? inverse_after(pivot[j - 1], e, u[j][j - 1], t) : 1 / t;
+            }
             m[i][j] = t * inverse[j];
         }
     }
@@ -276,7 +288,7 @@ static __attribute__((noinline)) int large(ptrdiff_t d, double *A, double *v, do
     for (ptrdiff_t j = 0; j < d; j += BLOCK) {
         const ptrdiff_t n = d - j < BLOCK ? d - j : BLOCK;
         double *at = A + j * (d + 1);
-        memset(residual, 0, sizeof residual);
+        for (ptrdiff_t i = 0; i < LD; i += FK_WIDTH) fk_store(residual + i, fk_splat(0));
         if (v) memcpy(residual, v + j, (size_t)n * sizeof(double));
         if (factor_square(n, at, d, S, p, residual, w, &det)) return 1;
         if (v) memcpy(v + j, w, (size_t)n * sizeof(double));
