@@ -56,7 +56,11 @@ cdef class LocalNormal(Kernel):
     # ---- propose ----
 
     cdef void draw(self, Chain *c, const double *centre, double scale) noexcept nogil:
-        """y ~ N(x, scale^2 R) with R at `centre`, whose pass is at_x"""
+        """y ~ N(x, scale^2 R) with R at `centre`, whose pass is at_x.
+
+        Where R overflows, L is some matrix: `reverse_log_q` refuses y then, and without it the
+        proposal is symmetric still.
+        """
         cdef Py_ssize_t i
         cdef double gamma
         normals(c.rng, c.d, &self.e[0])
