@@ -51,13 +51,13 @@ class Unannounced(fk.ModeJumping):
     KERNEL = "broken_jumps.Unannounced"
 
 
-@pytest.mark.parametrize(("sampler", "steps"), [
-    (WithoutRatio(moves="hop", chance=0.7, **THREE), 6),
-    (WithoutRatio(moves="independent", chance=0.7, **THREE), 6),
-    (Unannounced(moves="hop", chance=0.5, sampler=KAM, **THREE), 40),
+@pytest.mark.parametrize(("sampler", "steps", "replicates"), [
+    (WithoutRatio(moves="hop", chance=0.7, **THREE), 6, 30_000),
+    (WithoutRatio(moves="independent", chance=0.7, **THREE), 6, 30_000),
+    (Unannounced(moves="hop", chance=0.3, sampler=KAM, **THREE), 40, 150_000),
 ], ids=["hop", "independent", "unannounced"])
-def test_a_mistake_is_caught(sampler, steps):
-    found = invariance(sampler, MODES, steps=steps, replicates=30_000, seed=3)
+def test_a_mistake_is_caught(sampler, steps, replicates):
+    found = invariance(sampler, MODES, steps=steps, replicates=replicates, seed=3)
     assert found.p_value < FALSE_ALARM, found
 
 
