@@ -14,6 +14,7 @@ import densities
 import numpy as np
 import pytest
 from densities import D, Stop, assert_same, short, stopped_at, with_gradient
+from forms import CyclesInPoints, InPoints
 
 import fastkam as fk
 from fastkam.result import BIT_GENERATORS
@@ -85,16 +86,6 @@ def test_resume_where_moves_alternate(library, within):
         with pytest.raises(fk.SamplingError) as caught:
             fk.sample(stopped_at(target, evaluation), np.ones(D), **options)
         assert_same(caught.value.result.resume(target=target), whole)
-
-
-class InPoints(fk.KernelAdaptiveMetropolis):
-    def few_points(self, d):
-        return True
-
-
-class CyclesInPoints(fk.CyclicalKernelAdaptiveMetropolis):
-    def few_points(self, d):
-        return True
 
 
 @pytest.mark.parametrize(("sampler", "share"), [

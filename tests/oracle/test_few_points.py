@@ -6,6 +6,7 @@ They have the same draws, first e then f, and the covariances built in full.
 import pytest
 import test_sharing
 from agreement import compare, disagreement
+from forms import InPoints
 from test_oracle import KERNELS, StaleReverse, WithoutHastings
 
 from fastkam.kernels import Linear, Matern
@@ -15,13 +16,6 @@ from reference import REFERENCES
 
 KAM, CYCLES = SAMPLERS["kam"], SAMPLERS["ckam"]
 N = 11      # in twelve dimensions
-
-
-class InPoints(KAM):
-    """In n dimensions whatever n is."""
-
-    def few_points(self, d):
-        return True
 
 
 def test_twelve_dimensions_are_many():

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from forms import InPoints
 from scipy.stats import multivariate_normal
 
 import fastkam as fk
@@ -19,7 +20,6 @@ from fastkam.samplers import (
     AutoStepRandomWalk,
     DelayedAcceptance,
     DelayedRejectionAdaptiveMetropolis,
-    KernelAdaptiveMetropolis,
     RandomWalk,
 )
 from fastkam.samplers.exchange import Coupled
@@ -114,11 +114,6 @@ def test_fresh_noise(name):
 def test_other_noise(name, refresh):
     found = check(small(name), Banana(**REFRESH[refresh]), seed=2)
     assert found.p_value > FALSE_ALARM, found
-
-
-class InPoints(KernelAdaptiveMetropolis):
-    def few_points(self, d):
-        return True
 
 
 def test_kam_in_as_many_dimensions_as_points():

@@ -5,6 +5,7 @@ seeds are fixed, so that a run either always passes or always fails.
 """
 
 import pytest
+from forms import CyclesInPoints, InPoints
 
 from fastkam import kernels, targets
 from fastkam.samplers import (
@@ -96,18 +97,6 @@ def test_kam_is_invariant_with_every_kernel(kernel):
     sampler = KernelAdaptiveMetropolis(kernel=kernel, **SMALL["kam"])
     found = invariance(sampler, BANANA, replicates=40_000, seed=5)
     assert found.p_value > FALSE_ALARM, found
-
-
-class InPoints(KernelAdaptiveMetropolis):
-    """With n x n matrices, whatever n is."""
-
-    def few_points(self, d):
-        return True
-
-
-class CyclesInPoints(CyclicalKernelAdaptiveMetropolis):
-    def few_points(self, d):
-        return True
 
 
 @pytest.mark.parametrize("sampler", [

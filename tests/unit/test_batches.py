@@ -1,12 +1,10 @@
 """Many densities, covariances and look-ups in one call: values, broadcasting, out=, threads=."""
 
 import hashlib
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from levels import digest_at, every_level
 from scipy.stats import multivariate_normal
 from test_linalg import products
 
@@ -107,14 +105,6 @@ def digest():
     return bits.hexdigest()
 
 
-@pytest.mark.parametrize("level", ["base", "avx2", "avx512"])
+@every_level
 def test_the_same_bits_on_every_level(level):
-    here = os.path.dirname(__file__)
-    run = subprocess.run(
-        [sys.executable, "-c", "from test_batches import digest; print(digest())"],
-        capture_output=True, text=True, check=False, timeout=300,
-        env=os.environ | {"FASTKAM_LEVEL": level, "PYTHONPATH": os.pathsep.join(
-            [here, os.path.dirname(here), os.environ.get("PYTHONPATH", "")])})
-    if "is not an instruction set of this processor" in run.stderr:
-        pytest.skip(f"this processor has no {level}")
-    assert run.stdout.strip() == digest(), run.stderr
+    assert digest_at(level, __name__) == digest()

@@ -1,12 +1,10 @@
 """The fused kernel pass against matrices built in full, and the Matern table against SciPy."""
 
 import hashlib
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from levels import at_level, digest_at, every_level
 from scipy.special import gamma, kve
 
 import fastkam as fk
@@ -115,26 +113,15 @@ def digest():
     return bits.hexdigest()
 
 
-@pytest.mark.parametrize("level", ["base", "avx2", "avx512"])
+@every_level
 def test_the_same_bits_on_every_level(level):
-    run = at_level(level, "from test_kernel_gradient import digest; print(digest())")
-    if "is not an instruction set of this processor" in run.stderr:
-        pytest.skip(f"this processor has no {level}")
-    assert run.stdout.strip() == digest(), run.stderr
+    assert digest_at(level, __name__) == digest()
 
 
 def test_unknown_level():
     run = at_level("avx1024", "import fastkam.kernels as k; k.Gaussian(1.0).compiled()")
     assert run.returncode
     assert "FASTKAM_LEVEL='avx1024'" in run.stderr
-
-
-def at_level(level, program):
-    here = os.path.dirname(__file__)
-    path = os.pathsep.join([here, os.path.dirname(here), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                          check=False, timeout=300,
-                          env=os.environ | {"FASTKAM_LEVEL": level, "PYTHONPATH": path})
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)

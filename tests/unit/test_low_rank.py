@@ -4,8 +4,9 @@ import hashlib
 
 import numpy as np
 import pytest
+from forms import InDimensions, InPoints
+from levels import digest_at, every_level
 from scipy.stats import norm
-from test_kernel_gradient import at_level
 
 import fastkam as fk
 from fastkam._core.engine import ChainState, Group
@@ -17,20 +18,6 @@ from fastkam.sampling import as_target
 KERNELS = [Linear(), Gaussian(3.0), Gaussian(0.5), Matern(2.0, 1.5), Matern(3.0, 4.0),
            Matern(2.0, 23.7)]
 SIZES = [(4, 1), (8, 3), (12, 11), (17, 8), (40, 20), (64, 50), (130, 33)]      # d, n
-
-
-class InDimensions(fk.KernelAdaptiveMetropolis):
-    """Always with d x d matrices."""
-
-    def few_points(self, d):
-        return False
-
-
-class InPoints(fk.KernelAdaptiveMetropolis):
-    """Always with n x n matrices."""
-
-    def few_points(self, d):
-        return True
 
 
 def compiled(cls, kernel, z, *, step_size=0.8, noise=0.3):
@@ -154,12 +141,9 @@ def digest():
     return bits.hexdigest()
 
 
-@pytest.mark.parametrize("level", ["base", "avx2", "avx512"])
+@every_level
 def test_the_same_bits_on_every_level(level):
-    run = at_level(level, "from test_low_rank import digest; print(digest())")
-    if "is not an instruction set of this processor" in run.stderr:
-        pytest.skip(f"this processor has no {level}")
-    assert run.stdout.strip() == digest(), run.stderr
+    assert digest_at(level, __name__) == digest()
 
 
 @pytest.mark.parametrize("step_size", [1e200, 1e-300])

@@ -1,0 +1,24 @@
+"""KAM in one of its two forms, whatever the number of points."""
+
+import fastkam as fk
+
+
+class InPoints(fk.KernelAdaptiveMetropolis):
+    """With n x n matrices."""
+
+    def few_points(self, d):
+        return True
+
+
+class InDimensions(fk.KernelAdaptiveMetropolis):
+    """With d x d matrices."""
+
+    def few_points(self, d):
+        return False
+
+
+class CyclesInPoints(fk.CyclicalKernelAdaptiveMetropolis):
+    """With n x n matrices."""
+
+    def few_points(self, d):
+        return True
