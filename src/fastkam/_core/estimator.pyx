@@ -1,12 +1,12 @@
 """Targets of estimated densities, and a target before which a surrogate goes."""
 from libc.string cimport memcpy
 
-from fastkam._core.target cimport NO_SURROGATE, PythonTarget, Target
-from fastkam.target cimport FK_NEEDS_GIL, FK_SERIAL
+from fastkam._core.target cimport NO_SURROGATE, PythonTarget, Target, copy_array, noisy_batch_fn
+from fastkam.target cimport FK_NEEDS_GIL, FK_SERIAL, fk_noisy_fn
 
 from functools import partial
 
-from fastkam._core.target import as_array, as_float
+from fastkam._core.target import as_float
 
 import numpy as np
 
@@ -33,9 +33,10 @@ cdef class PythonEstimator(PythonTarget):
         self.c.flags = FK_NEEDS_GIL
         self.c.data = <void *>self
         if vectorized:
-            self.c.noisy, self.noisy_batch = call_one_of_many, call_many
+            self.c.noisy = <fk_noisy_fn><void *>call_one_of_many
+            self.noisy_batch = <noisy_batch_fn><void *>call_many
         else:
-            self.c.noisy = call_estimator
+            self.c.noisy = <fk_noisy_fn><void *>call_estimator
         self.refresh.correlation, self.refresh.blocks = correlation, blocks
         if n_aux is None:
             self.bits = np.random.Philox(0)
@@ -66,10 +67,10 @@ cdef class PythonEstimator(PythonTarget):
 
 
 cdef int call_estimator(size_t n, const double *x, size_t k, const double *u, double *logp,
-                        void *data) noexcept with gil:
+                        void *data) noexcept:
     cdef PythonEstimator self = <PythonEstimator>data
     try:
-        value = self.f(self.argument((n,), x), self.randomness(k, u))
+        value = self.f(self.argument(1, x), self.randomness(k, u))
         logp[0] = value if isinstance(value, float) else as_float(value)
         return 0
     except BaseException as error:
@@ -78,13 +79,11 @@ cdef int call_estimator(size_t n, const double *x, size_t k, const double *u, do
 
 
 cdef int call_many(size_t k, size_t n, const double *X, size_t n_aux, const double *U,
-                   double *logp, void *data) noexcept with gil:
+                   double *logp, void *data) noexcept:
     cdef PythonEstimator self = <PythonEstimator>data
-    cdef const double[::1] values
     try:
         noise = self.randomness(k * n_aux, U).reshape(k, n_aux)
-        values = as_array(self.f(self.argument((k, n), X), noise), (k,), "log density")
-        memcpy(logp, &values[0], k * sizeof(double))
+        copy_array(self.f(self.argument(k, X), noise), (k,), "log density", logp)
         return 0
     except BaseException as error:
         self.error = error
@@ -92,7 +91,7 @@ cdef int call_many(size_t k, size_t n, const double *X, size_t n_aux, const doub
 
 
 cdef int call_one_of_many(size_t n, const double *x, size_t n_aux, const double *u, double *logp,
-                          void *data) noexcept nogil:
+                          void *data) noexcept:
     return call_many(1, n, x, n_aux, u, logp, data)
 
 

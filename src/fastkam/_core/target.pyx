@@ -1,11 +1,15 @@
 """Target: a log density in any of the forms a user has it in, as one C struct."""
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport PyObject
-from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memset
+from numpy cimport (
+    NPY_DOUBLE, PyArray_CheckExact, PyArray_DATA, PyArray_ISCARRAY_RO, PyArray_NBYTES, PyArray_TYPE,
+    import_array,
+)
 
 from fastkam.target cimport (
-    FK_NEEDS_GIL, FK_SERIAL, FK_TARGET_ABI, FK_TARGET_CAPSULE, fk_target,
+    FK_NEEDS_GIL, FK_SERIAL, FK_TARGET_ABI, FK_TARGET_CAPSULE, fk_batch_fn, fk_hvp_fn,
+    fk_logp_fn, fk_logp_grad_fn, fk_target,
 )
 
 from functools import partial
@@ -14,6 +18,8 @@ import numpy as np
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject *)
+
+import_array()
 
 PYTHON_ERROR = -100     # the code a Python target answers when its function raised
 
@@ -361,7 +367,10 @@ def check_dim(dim):
 # ---- Python functions --------------------------------------------------------------------------
 
 cdef class PythonTarget(Target):
-    """A trampoline that takes the GIL and hands over one read-only array, used again."""
+    """A trampoline that hands over one read-only array, used again.
+
+    It holds the GIL when it is called, as FK_NEEDS_GIL asks for: taking it costs 20 ns.
+    """
 
     def __init__(self, f, size_t dim, *, vectorized, gradient, hvp=None):
         self.f, self.hessian_product = f, hvp
@@ -372,13 +381,13 @@ cdef class PythonTarget(Target):
         self.c.flags = FK_NEEDS_GIL
         self.c.data = <void *>self
         if vectorized:
-            self.c.batch = call_vectorized
+            self.c.batch = <fk_batch_fn><void *>call_vectorized
         else:
-            self.c.logp = call_scalar
+            self.c.logp = <fk_logp_fn><void *>call_scalar
             if gradient:
-                self.c.logp_grad = call_gradient
+                self.c.logp_grad = <fk_logp_grad_fn><void *>call_gradient
         if hvp is not None:
-            self.c.hvp = call_hvp
+            self.c.hvp = <fk_hvp_fn><void *>call_hvp
 
     @property
     def function(self):
@@ -399,26 +408,22 @@ cdef class PythonTarget(Target):
         error, self.error = self.error, None
         return error
 
-    cdef object argument(self, tuple shape, const double *x):
-        """The array to call f with; a new one where f has kept the last."""
-        cdef uintptr_t address
-        if (self.point is None or Py_REFCNT(<PyObject *>self.point) > 1
-                or (self.vectorized and self.point.shape != shape)):
-            self.point = np.empty(shape)
-            address = self.point.ctypes.data
-            self.buffer = <double *>address
+    cdef object argument(self, size_t k, const double *x):
+        """The array to call f with, of k points; a new one where f has kept the last."""
+        if self.point is None or Py_REFCNT(<PyObject *>self.point) > 1 or k != self.k:
+            shape = (k, self.c.dim)
+            self.point = np.empty(shape if self.vectorized else shape[1:])
             self.point.flags.writeable = False
-        cdef size_t size = self.c.dim
-        if self.vectorized:
-            size *= <size_t>shape[0]
-        memcpy(self.buffer, x, size * sizeof(double))
+            self.k = k
+            self.buffer = <double *>PyArray_DATA(self.point)
+        memcpy(self.buffer, x, k * self.c.dim * sizeof(double))
         return self.point
 
 
-cdef int call_scalar(size_t n, const double *x, double *logp, void *data) noexcept with gil:
+cdef int call_scalar(size_t n, const double *x, double *logp, void *data) noexcept:
     cdef PythonTarget self = <PythonTarget>data
     try:
-        value = self.f(self.argument((n,), x))
+        value = self.f(self.argument(1, x))
         if type(value) is tuple and len(value) == 2:    # (log density, gradient)
             value = value[0]
         logp[0] = value if isinstance(value, float) else as_float(value)
@@ -429,22 +434,15 @@ cdef int call_scalar(size_t n, const double *x, double *logp, void *data) noexce
 
 
 cdef int call_gradient(
-        size_t n, const double *x, double *grad, double *logp, void *data) noexcept with gil:
+        size_t n, const double *x, double *grad, double *logp, void *data) noexcept:
     cdef PythonTarget self = <PythonTarget>data
-    cdef const double[::1] g
     try:
-        answer = self.f(self.argument((n,), x))
+        answer = self.f(self.argument(1, x))
         if type(answer) is not tuple or len(answer) != 2:
             raise MissingGradient(answer)
         value, gradient = answer
         logp[0] = value if isinstance(value, float) else as_float(value)
-        try:
-            g = gradient        # most are arrays of just this kind
-        except (TypeError, ValueError):
-            g = as_array(gradient, (n,), "gradient")
-        if g.shape[0] != <Py_ssize_t>n:
-            as_array(gradient, (n,), "gradient")
-        memcpy(grad, &g[0], n * sizeof(double))
+        copy_array(gradient, (n,), "gradient", grad)
         return 0
     except BaseException as error:
         self.error = error
@@ -452,13 +450,11 @@ cdef int call_gradient(
 
 
 cdef int call_hvp(size_t n, const double *x, const double *v, double *Hv,
-                  void *data) noexcept with gil:
+                  void *data) noexcept:
     cdef PythonTarget self = <PythonTarget>data
-    cdef const double[::1] found
     try:
         value = self.hessian_product(np.array(<const double[:n]>x), np.array(<const double[:n]>v))
-        found = as_array(value, (n,), "Hessian-vector product")
-        memcpy(Hv, &found[0], n * sizeof(double))
+        copy_array(value, (n,), "Hessian-vector product", Hv)
         return 0
     except BaseException as error:
         self.error = error
@@ -466,22 +462,18 @@ cdef int call_hvp(size_t n, const double *x, const double *v, double *Hv,
 
 
 cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, double *logp,
-                         void *data) noexcept with gil:
+                         void *data) noexcept:
     cdef PythonTarget self = <PythonTarget>data
-    cdef const double[::1] values
-    cdef const double[:, ::1] g
     gradient = None
     try:
-        value = self.f(self.argument((k, n), X))
+        value = self.f(self.argument(k, X))
         if type(value) is tuple and len(value) == 2 and np.ndim(value[0]) == 1:
             value, gradient = value
         elif grad != NULL:
             raise MissingGradient(value)
         if grad != NULL:
-            g = as_array(gradient, (k, n), "gradient")
-            memcpy(grad, &g[0, 0], k * n * sizeof(double))
-        values = as_array(value, (k,), "log density")
-        memcpy(logp, &values[0], k * sizeof(double))
+            copy_array(gradient, (k, n), "gradient", grad)
+        copy_array(value, (k,), "log density", logp)
         return 0
     except BaseException as error:
         self.error = error
@@ -505,11 +497,16 @@ def as_float(value):
     raise TypeError(f"the log density must be one real number, not {got}")
 
 
-def as_array(value, tuple shape, what):
-    """value as a C-contiguous float64 array of that shape; an error that says what else it was."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiub" or array.shape != shape:
+cdef int copy_array(value, tuple shape, what, double *out) except -1:
+    """An array of that shape, into out; a TypeError that says what else it was."""
+    cdef bint plain = (PyArray_CheckExact(value) and PyArray_ISCARRAY_RO(value)
+                       and PyArray_TYPE(value) == NPY_DOUBLE)
+    array = value if plain else np.asarray(value)
+    if array.shape != shape or not (plain or array.dtype.kind in "fiub"):
         raise TypeError(
             f"the {what} must be a real array of shape {shape}, not a {array.dtype} array "
             f"of shape {array.shape}")
-    return np.ascontiguousarray(array, dtype=float)
+    if not plain:
+        array = np.ascontiguousarray(array, dtype=float)
+    memcpy(out, PyArray_DATA(array), PyArray_NBYTES(array))
+    return 0

@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t
 
 from fastkam._core.kernel cimport Chain, Kernel
+from fastkam.target cimport fk_target
 
 cdef class DelayedAcceptance(Kernel):
     cdef public double log_s_x
@@ -13,3 +14,4 @@ cdef class DelayedAcceptance(Kernel):
     cdef int first_stage(self, Chain *c) except -1 nogil
     cdef int decide(self, Chain *c, double log_ratio) noexcept nogil
     cdef int ask(self, Chain *c, const double *x, double *log_s) noexcept nogil
+    cdef int evaluate(self, const fk_target *s, const double *x, double *log_s) noexcept nogil

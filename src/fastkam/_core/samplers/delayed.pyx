@@ -16,6 +16,7 @@ from libc.math cimport INFINITY, NAN, exp, isnan
 from fastkam._core.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, Chain, Kernel
 from fastkam._core.rng cimport random_standard_exponential
 from fastkam._core.target cimport NO_SURROGATE
+from fastkam.target cimport FK_NEEDS_GIL, fk_target
 
 import numpy as np
 
@@ -105,15 +106,13 @@ cdef class DelayedAcceptance(Kernel):
 
     cdef int ask(self, Chain *c, const double *x, double *log_s) noexcept nogil:
         """log s(x), -inf where it has none; 0, or the fatal code, which c.code has too."""
-        cdef size_t d = c.d
         cdef int rc
         c.code = 0
-        if c.surrogate.logp != NULL:
-            rc = c.surrogate.logp(d, x, log_s, c.surrogate.data)
-        elif c.surrogate.logp_grad != NULL:
-            rc = c.surrogate.logp_grad(d, x, &self.slope[0], log_s, c.surrogate.data)
+        if c.surrogate.flags & FK_NEEDS_GIL:
+            with gil:
+                rc = self.evaluate(c.surrogate, x, log_s)
         else:
-            rc = c.surrogate.batch(1, d, x, NULL, log_s, c.surrogate.data)
+            rc = self.evaluate(c.surrogate, x, log_s)
         if rc > 0 or isnan(log_s[0]):
             log_s[0] = -INFINITY
         if rc < 0:
@@ -121,6 +120,13 @@ cdef class DelayedAcceptance(Kernel):
         elif log_s[0] == INFINITY:
             c.code = NO_SURROGATE
         return c.code
+
+    cdef int evaluate(self, const fk_target *s, const double *x, double *log_s) noexcept nogil:
+        if s.logp != NULL:
+            return s.logp(s.dim, x, log_s, s.data)
+        if s.logp_grad != NULL:
+            return s.logp_grad(s.dim, x, &self.slope[0], log_s, s.data)
+        return s.batch(1, s.dim, x, NULL, log_s, s.data)
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         return self.inner.adapt(c, gain)

@@ -16,7 +16,7 @@
 #define FK_TARGET_ABI 1
 #define FK_TARGET_CAPSULE "fk_target_v1" /* the name of the capsule that __fk_target__() returns */
 
-#define FK_NEEDS_GIL 1u /* the functions run Python code */
+#define FK_NEEDS_GIL 1u /* the functions run Python code: hold the GIL when you call them */
 #define FK_SERIAL 2u    /* the functions are not thread-safe: one thread for all chains */
 
 typedef int (*fk_logp_fn)(size_t n, const double *x, double *logp, void *data);
