@@ -22,6 +22,8 @@ cdef struct Schedule:
     int64_t start
     int64_t stop
     double rarity           # > 0: only at start - 1 + ceil(j^(1 + rarity)), j = 1, 2, ...
+    int64_t n               # of the gain last asked for, and its power: chains ask in turn
+    double power
 
 cdef struct Trace:          # where draws go; rows [count, capacity) are still to come
     double *x               # (capacity, d)
@@ -66,17 +68,17 @@ cdef class ChainState:
     cdef int64_t n_evaluations
     cdef int64_t[::1] n_rejected            # by kind
     cdef double[:, :, ::1] offending        # (kind, N_KEPT, d)
-    cdef int64_t advance(self, int64_t n, const Schedule *schedule, int64_t most_evaluations,
+    cdef int64_t advance(self, int64_t n, Schedule *schedule, int64_t most_evaluations,
                          double *gradient, int *code) except -1 nogil
-    cdef int begin(self, const Schedule *schedule) except -1 nogil
+    cdef int begin(self, Schedule *schedule) except -1 nogil
     cdef int draw_noise(self) except -1 nogil
     cdef int judge(self, int row, int rc, double logp) noexcept nogil
     cdef int consider(self) except -1 nogil
     cdef void publish(self) noexcept nogil
     cdef bint is_full(self, int64_t most_evaluations) noexcept nogil
-    cdef int finish(self, const Schedule *schedule) except -1 nogil
-    cdef int adapt(self, const Schedule *schedule) except -1 nogil
-    cdef int freeze(self, const Schedule *schedule) except -1 nogil
+    cdef int finish(self, Schedule *schedule) except -1 nogil
+    cdef int adapt(self, Schedule *schedule) except -1 nogil
+    cdef int freeze(self, Schedule *schedule) except -1 nogil
     cdef void tally(self) noexcept nogil
     cdef void record(self) noexcept nogil
 

@@ -239,7 +239,7 @@ cdef class ChainState:
         self.kernel.restore({name[len("kernel."):]: value for name, value in state.items()
                              if name.startswith("kernel.")})
 
-    cdef int64_t advance(self, int64_t n, const Schedule *schedule, int64_t most_evaluations,
+    cdef int64_t advance(self, int64_t n, Schedule *schedule, int64_t most_evaluations,
                          double *gradient, int *code) except -1 nogil:
         """At most n steps of a chain for itself, one evaluation each; the number made.
 
@@ -269,7 +269,7 @@ cdef class ChainState:
 
     # ---- the parts of a step ----
 
-    cdef int begin(self, const Schedule *schedule) except -1 nogil:
+    cdef int begin(self, Schedule *schedule) except -1 nogil:
         """Propose, unless a proposal is pending, and draw E = -log U for the decision.
 
         E is drawn whatever the density turns out to be, so that the stream does not depend on it;
@@ -351,7 +351,7 @@ cdef class ChainState:
         return (self.trace.count >= self.trace.capacity > 0
                 or self.n_evaluations >= most_evaluations)
 
-    cdef int finish(self, const Schedule *schedule) except -1 nogil:
+    cdef int finish(self, Schedule *schedule) except -1 nogil:
         """Decide, adapt, move, record."""
         cdef Chain *c = &self.c
         if self.answer == DECIDED:
@@ -375,7 +375,7 @@ cdef class ChainState:
         self.record()
         return 0
 
-    cdef int adapt(self, const Schedule *schedule) except -1 nogil:
+    cdef int adapt(self, Schedule *schedule) except -1 nogil:
         """Let the kernel learn, with the gain of the schedule.
 
         K chains that share what they learn make one sequence of adaptations, in which the j-th of
@@ -392,10 +392,12 @@ cdef class ChainState:
         gain = schedule.c
         if schedule.k != 0:
             n = self.kernel.sharers * (self.n_adapted - 1) + self.turn + 1
-            gain *= pow(schedule.offset + n, -schedule.k)
+            if n != schedule.n:
+                schedule.n, schedule.power = n, pow(schedule.offset + n, -schedule.k)
+            gain *= schedule.power
         return self.kernel.adapt(&self.c, min(gain, schedule.cap))
 
-    cdef int freeze(self, const Schedule *schedule) except -1 nogil:
+    cdef int freeze(self, Schedule *schedule) except -1 nogil:
         """Freeze the kernel if adaptation has just ended, for all that it may share with."""
         if self.c.t == schedule.stop and not self.frozen:
             self.frozen = True

@@ -1,5 +1,5 @@
 /* y += a M z, compiled once for each instruction set: column after column, four at a time, so that y
- * is loaded and stored once for them. */
+ * is loaded and stored once for them. y, M and z are apart. */
 #define FK_NARROW /* with vectors of 8 the diagonal and the end cost more than is won */
 #include "factor.h"
 #include "simd.h"
@@ -44,10 +44,34 @@ FK_INLINE void sweep(const int n, const int triangular, ptrdiff_t j, ptrdiff_t d
         for (int c = 0; c < n && (!triangular || j + c <= i); c++) y[i] += s[c] * m[c * d + i];
 }
 
+/* few dimensions, in scalars, row after row: the sums are the same */
+FK_INLINE void small(const int d, const int triangular, double a, const double *restrict M,
+                     const double *restrict z, double *restrict y)
+{
+#pragma GCC unroll 8
+    for (int i = 0; i < d; i++) {
+        double t = y[i];
+#pragma GCC unroll 8
+        for (int j = 0; j < d; j++)
+            if (!triangular || j <= i) t += a * z[j] * M[i + d * j];
+        y[i] = t;
+    }
+}
+
 FK_INLINE void product(const int triangular, ptrdiff_t d, double a, const double *M,
                        const double *z, double *y)
 {
     ptrdiff_t j = 0;
+    switch (d) {
+    case 1: small(1, triangular, a, M, z, y); return;
+    case 2: small(2, triangular, a, M, z, y); return;
+    case 3: small(3, triangular, a, M, z, y); return;
+    case 4: small(4, triangular, a, M, z, y); return;
+    case 5: small(5, triangular, a, M, z, y); return;
+    case 6: small(6, triangular, a, M, z, y); return;
+    case 7: small(7, triangular, a, M, z, y); return;
+    case 8: small(8, triangular, a, M, z, y); return;
+    }
     for (; j + COLUMNS <= d; j += COLUMNS) sweep(COLUMNS, triangular, j, d, a, M, z, y);
     for (; j < d; j++) sweep(1, triangular, j, d, a, M, z, y);
 }
