@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam._core.target import MissingGradient, Target
+from fastkam._core.python_target import MissingGradient
+from fastkam._core.target import Target
 from fastkam.errors import SamplingWarning, real_array
 
 STEP = 1e-3  # of 1 + |x|: the differences are extrapolated, and forgive noise in the density

@@ -14,7 +14,7 @@ from scipy.stats import multivariate_normal
 import fastkam as fk
 from fastkam._core.engine import ChainState, Group
 from fastkam._core.estimator import PythonEstimator, SurrogateTarget
-from fastkam._core.target import PythonTarget
+from fastkam._core.python_target import PythonTarget
 from fastkam.samplers import (
     SAMPLERS,
     AutoStepRandomWalk,

@@ -1,7 +1,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from fastkam._core.target import PythonTarget, Target
+from fastkam._core.python_target import PythonTarget
+from fastkam._core.target import Target
 
 KEY: int
 

@@ -1,12 +1,13 @@
 """Targets of estimated densities, and a target before which a surrogate goes."""
 from libc.string cimport memcpy
 
-from fastkam._core.target cimport NO_SURROGATE, PythonTarget, Target, copy_array, noisy_batch_fn
+from fastkam._core.python_target cimport RAISED, PythonTarget, copy_array
+from fastkam._core.target cimport NO_SURROGATE, Target, noisy_batch_fn
 from fastkam.target cimport FK_NEEDS_GIL, FK_SERIAL, fk_noisy_fn
 
 from functools import partial
 
-from fastkam._core.target import as_float
+from fastkam._core.python_target import as_float
 
 import numpy as np
 
@@ -75,7 +76,7 @@ cdef int call_estimator(size_t n, const double *x, size_t k, const double *u, do
         return 0
     except BaseException as error:
         self.error = error
-        return -100
+        return RAISED
 
 
 cdef int call_many(size_t k, size_t n, const double *X, size_t n_aux, const double *U,
@@ -87,7 +88,7 @@ cdef int call_many(size_t k, size_t n, const double *X, size_t n_aux, const doub
         return 0
     except BaseException as error:
         self.error = error
-        return -100
+        return RAISED
 
 
 cdef int call_one_of_many(size_t n, const double *x, size_t n_aux, const double *u, double *logp,

@@ -20,16 +20,3 @@ cdef class Target:
     cdef Refresh refresh
     cdef readonly Target surrogate      # None for most
     cdef public object recipe   # a picklable call that makes the target again, where there is one
-
-cdef class PythonTarget(Target):
-    cdef object f
-    cdef object hessian_product
-    cdef object point           # the array handed to f, used again while nobody else holds it
-    cdef size_t k               # its points
-    cdef double *buffer
-    cdef readonly bint vectorized
-    cdef readonly bint gradient
-    cdef object error
-    cdef object argument(self, size_t k, const double *x)
-
-cdef int copy_array(value, tuple shape, what, double *out) except -1
