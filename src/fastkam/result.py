@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.engine import REJECTED
+from fastkam._core.chain import REJECTED
 from fastkam.errors import check_integer
 from fastkam.trace import Trace
 

@@ -6,41 +6,26 @@ evaluation and go on bit for bit as if it had not been. Chains of a group that h
 while another still waits keep their answer.
 """
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport INFINITY, ceil, exp, isfinite, isnan, log, pow
 from libc.limits cimport INT_MIN
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+from fastkam._core.chain cimport N_KEPT, ChainMemory, Trace
+from fastkam._core.evaluation cimport Evaluation
 from fastkam._core.kernel cimport (
-    AGAIN, DECIDED, FATAL, FRESH, FURTHER, HELD, MOVED, SAME, SPENT, Chain, Kernel,
+    AGAIN, DECIDED, FATAL, FRESH, FURTHER, HELD, MOVED, SAME, SPENT, Chain,
 )
 from fastkam._core.linalg cimport all_finite, copy
 from fastkam._core.noise cimport refresh_noise
-from fastkam._core.rng cimport bitgen_t, normals, random_standard_exponential
+from fastkam._core.rng cimport normals, random_standard_exponential
 from fastkam._core.target cimport Target
 from fastkam.target cimport fk_target
 
-from fastkam._core.kernel import zeros
-
 import numpy as np
 
-cdef extern from "crew.h" nogil:
-    int prepare_crew "fk_prepare_crew" (Crew *crew, int helpers)
-    void start_crew "fk_start_crew" (Crew *crew, int helpers)
-    void run_errands "fk_run_errands" (
-        Crew *crew, int m, void (*errand)(int, void *) noexcept nogil, void *data)
-    void end_crew "fk_end_crew" (Crew *crew)
-    void free_crew "fk_free_crew" (Crew *crew)
-    double now "fk_now" ()
-
-# log density NaN, -inf; target's code > 0; an element of the gradient that is not finite
-REJECTED = ("nan", "outside", "failed", "gradient")
 N_SEARCH = 100                              # points tried where x0 has no finite density
-N_TIMED = 8                                 # evaluations that tell whether helpers are worth it
-cdef double SLOW = 20e-6                    # seconds a point, from which on they are
-
 INFINITE = INT_MIN                          # the code of a log density of +inf
 
 cdef enum:
@@ -58,186 +43,8 @@ class Fault(Exception):
         return Fault, (self.chain, self.x, self.code, self.cause)
 
 
-cdef class ChainState:
-    """Everything one chain needs to go on: position, kernel, generator, counters."""
-    def __init__(self, Kernel kernel, bit_generator, x0, double beta=1.0, *, Py_ssize_t n_aux=0):
-        cdef Py_ssize_t d = kernel.d
-        self.kernel = kernel
-        self.bit_generator = bit_generator
-        self.x = zeros(d)
-        self.y = zeros(kernel.width * d)
-        self.status = np.zeros(kernel.width, np.int8)
-        self.wanted = np.ones(kernel.width, np.int8)
-        self.noise = np.zeros(kernel.width, np.int8)
-        self.logps = np.zeros(kernel.width)
-        np.asarray(self.x)[:] = x0
-        self.n_rejected = np.zeros(len(REJECTED), np.int64)
-        self.offending = np.full((len(REJECTED), N_KEPT, d), np.nan)
-        self.history = {}
-        self.c.d = d
-        self.c.rng = <bitgen_t *>PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
-        self.c.beta = beta
-        self.c.x = &self.x[0]
-        self.c.y = &self.y[0]
-        if kernel.gradient:
-            self.grad_x = zeros(d)
-            self.grad_y = zeros(kernel.width * d)
-            self.c.grad_x = &self.grad_x[0]
-            self.c.grad_y = &self.grad_y[0]
-        self.c.logps = &self.logps[0] if kernel.width > 1 else &self.c.logp_y
-        self.c.wanted = &self.wanted[0]
-        self.c.noise = &self.noise[0]
-        if n_aux:
-            self.u, self.v = zeros((kernel.width, n_aux)), zeros((kernel.width, n_aux))
-            self.c.u, self.c.v, self.c.n_aux = &self.u[0, 0], &self.v[0, 0], n_aux
-        self.c.logp_x = np.nan
-        self.c.keep = 1
-
-    @property
-    def position(self):
-        """A copy of x."""
-        return np.array(self.x)
-
-    @property
-    def noise_at_x(self):
-        """A copy of the noise (n_aux,) of the estimate at x."""
-        return np.array(self.u[0])
-
-    @property
-    def t(self):
-        """Steps made."""
-        return self.c.t
-
-    @property
-    def count(self):
-        """Rows of the trace that are filled."""
-        return self.trace.count
-
-    @property
-    def n_accepted(self):
-        return self.n_accepted
-
-    @property
-    def n_evaluations(self):
-        """Evaluations of the density in the steps made."""
-        return self.n_evaluations
-
-    @property
-    def rejected(self):
-        """How many points had no density, by kind."""
-        return dict(zip(REJECTED, np.asarray(self.n_rejected).tolist(), strict=True))
-
-    @property
-    def offenders(self):
-        """The first such points, {kind: (up to 5, d)}."""
-        points = np.array(self.offending)
-        return {kind: points[i, :min(N_KEPT, n)]
-                for i, (kind, n) in enumerate(self.rejected.items())}
-
-    def attach(self, arrays, int64_t capacity=0, int64_t thin=1):
-        """Record into x, logp, log_ratio, accepted, extra from row counts[0] to `capacity`.
-
-        Where logp is empty, into x alone.
-        `publish` writes the number of rows filled back to counts[0].
-        """
-        cdef double[:, ::1] x
-        cdef double[:, ::1] extra
-        cdef double[::1] logp
-        cdef double[::1] log_ratio
-        cdef signed char[::1] accepted
-        cdef int64_t[::1] counts = arrays["counts"]
-        cdef int64_t count = counts[0]
-        self.arrays = arrays
-        self.trace.filled = &counts[0]
-        self.trace.count = count
-        self.trace.capacity = 0
-        if count >= capacity:
-            return
-        x, extra = arrays["x"], arrays["extra"]
-        logp, log_ratio = arrays["logp"], arrays["log_ratio"]
-        accepted = arrays["accepted"]
-        self.trace.x = &x[0, 0]
-        self.trace.logp = NULL
-        if logp.shape[0]:
-            self.trace.logp = &logp[0]
-            self.trace.log_ratio = &log_ratio[0]
-            self.trace.accepted = &accepted[0]
-        self.trace.n_extra = extra.shape[1]
-        self.trace.extra = &extra[0, 0] if extra.shape[1] else NULL
-        self.trace.capacity = min(capacity, x.shape[0])
-        self.trace.thin = thin
-
-    def keep_history(self, int n):
-        """Make room for n snapshots of what the kernel learns."""
-        self.history = {name: np.full((n, *np.shape(getattr(self.kernel, name))), np.nan)
-                        for name in self.kernel.LEARNT}
-
-    def snapshot(self, int i):
-        """Take the i-th of them."""
-        for name, array in self.history.items():
-            array[i] = getattr(self.kernel, name)
-
-    def place(self, x, noise=None, double logp=np.nan):
-        """Stand at x (d,) as a new chain does, with the kernel as it is.
-
-        Where the density is estimated: with the noise (n_aux,), or that of each of the kernel's
-        states (width, n_aux), and the estimate made with it.
-        """
-        np.asarray(self.x)[:] = x
-        if noise is not None:
-            np.asarray(self.u)[:] = noise
-        self.c.logp_x = logp
-        self.c.t = self.c.accepted = 0
-        self.pending = self.frozen = False
-        self.kernel.displaced()
-
-    def state(self):
-        """All of it as plain arrays; the generator's state apart, as numpy gives it."""
-        state = {
-            "x": np.array(self.x), "y": np.array(self.y),
-            "n_rejected": np.array(self.n_rejected), "offending": np.array(self.offending),
-            "wanted": np.array(self.wanted),
-            "logp_x": self.c.logp_x, "logp_y": self.c.logp_y, "log_q": self.c.log_q,
-            "E": self.c.E, "alpha": self.c.alpha, "accepted": self.c.accepted,
-            "keep": self.c.keep, "adapting": self.c.adapting, "t": self.c.t,
-            "pending": self.pending, "answer": self.answer, "frozen": self.frozen,
-            "n_adapted": self.n_adapted, "next_adaptation": self.next_adaptation,
-            "n_accepted": self.n_accepted, "n_evaluations": self.n_evaluations,
-        }
-        if self.c.n_aux:
-            state |= {"u": np.array(self.u), "v": np.array(self.v), "noise": np.array(self.noise)}
-        if self.kernel.gradient:
-            state |= {"grad_x": np.array(self.grad_x), "grad_y": np.array(self.grad_y)}
-        state |= {f"kernel.{name}": value for name, value in self.kernel.state().items()}
-        state |= {f"adaptation.{name}": value.copy() for name, value in self.history.items()}
-        return {name: np.asarray(value) for name, value in state.items()}
-
-    def restore(self, state):
-        """Take up a state of `state`; the generator's is set by its owner."""
-        np.asarray(self.x)[:] = state["x"]
-        np.asarray(self.y)[:] = state["y"]
-        np.asarray(self.n_rejected)[:] = state["n_rejected"]
-        np.asarray(self.offending)[:] = state["offending"]
-        np.asarray(self.wanted)[:] = state["wanted"]
-        self.c.logp_x, self.c.logp_y, self.c.log_q = (
-            state["logp_x"], state["logp_y"], state["log_q"])
-        self.c.E, self.c.alpha = state["E"], state["alpha"]
-        self.c.accepted, self.c.keep = state["accepted"], state["keep"]
-        self.c.t, self.c.adapting = state["t"], state["adapting"]
-        self.pending, self.answer = state["pending"], state["answer"]
-        self.frozen = state["frozen"]
-        if self.c.n_aux:
-            np.asarray(self.u)[:], np.asarray(self.v)[:] = state["u"], state["v"]
-            np.asarray(self.noise)[:] = state["noise"]
-        if self.kernel.gradient:
-            np.asarray(self.grad_x)[:] = state["grad_x"]
-            np.asarray(self.grad_y)[:] = state["grad_y"]
-        self.n_adapted, self.next_adaptation = state["n_adapted"], state["next_adaptation"]
-        self.n_accepted = state["n_accepted"]
-        self.n_evaluations = state["n_evaluations"]
-        self.history = {name: np.array(state[f"adaptation.{name}"]) for name in self.history}
-        self.kernel.restore({name[len("kernel."):]: value for name, value in state.items()
-                             if name.startswith("kernel.")})
+cdef class ChainState(ChainMemory):
+    """A chain that steps."""
 
     cdef int64_t advance(self, int64_t n, Schedule *schedule, int64_t most_evaluations,
                          double *gradient, int *code) except -1 nogil:
@@ -464,27 +271,14 @@ cdef class Group:
          self.schedule.start, stop, self.schedule.rarity) = schedule
         self.schedule.stop = INT64_MAX if stop is None else stop
         self.width = chains[0].kernel.width
-        rows = self.K * self.width
-        self.points = zeros((rows, target.c.dim))
-        self.values = zeros(rows)
+        self.considers = chains[0].kernel.considers
+        self.noisy = target.is_estimate
+        self.evaluation = Evaluation(target, self.K * self.width, chains[0].kernel.gradient)
+        self.alone = self.K * self.width == 1 and not (
+            target.batched or self.noisy or self.considers)
         self.pointers = <void **>calloc(self.K, sizeof(void *))
         if self.pointers == NULL:
             raise MemoryError
-        self.errands = np.zeros(rows, np.intc)
-        self.codes = np.zeros(rows, np.intc)
-        self.untimed, self.fastest = N_TIMED, INFINITY
-        self.considers = chains[0].kernel.considers
-        self.noisy, self.batched = target.is_estimate, target.batched
-        self.alone = rows == 1 and not (self.batched or self.noisy or self.considers)
-        self.gradient = chains[0].kernel.gradient or (
-            target.c.logp == NULL and target.c.batch == NULL and not self.noisy)
-        self.gradients = zeros((rows, target.c.dim))
-        if self.considers or self.width > 1:
-            self.some_points = zeros((rows, target.c.dim))
-            self.some_gradients = zeros((rows, target.c.dim))
-            self.some_values = zeros(rows)
-        if self.noisy and self.batched:
-            self.some_noise = zeros((rows, target.n_aux))
         for i in range(self.K):
             s = chains[i]
             self.pointers[i] = <void *>s
@@ -496,15 +290,15 @@ cdef class Group:
                                  f"{target!r} takes {target.n_aux}")
             # proposals stand together, for the batch call
             mine = slice(i * self.width, (i + 1) * self.width)
-            ours = np.asarray(self.points)[mine].reshape(-1)
+            ours = np.asarray(self.evaluation.points)[mine].reshape(-1)
             ours[:] = s.y
             s.y = ours
-            s.c.y = &self.points[i * self.width, 0]
+            s.c.y = &self.evaluation.points[i * self.width, 0]
             if s.kernel.gradient:
-                ours = np.asarray(self.gradients)[mine].reshape(-1)
+                ours = np.asarray(self.evaluation.gradients)[mine].reshape(-1)
                 ours[:] = s.grad_y
                 s.grad_y = ours
-                s.c.grad_y = &self.gradients[i * self.width, 0]
+                s.c.grad_y = &self.evaluation.gradients[i * self.width, 0]
             s.c.end_of_adaptation = self.schedule.stop
             if self.shares:
                 s.kernel.join(chains[0].kernel, self.K)
@@ -512,9 +306,6 @@ cdef class Group:
 
     def __dealloc__(self):
         free(self.pointers)
-        if self.crew != NULL:
-            free_crew(self.crew)
-            free(self.crew)
 
     def start(self):
         """Evaluate the starting points; where one has no finite density, search around it.
@@ -589,7 +380,7 @@ cdef class Group:
         """
         cdef int fault, k
         self.most_evaluations = most_evaluations
-        self.call_helpers(threads)
+        self.evaluation.call_helpers(threads)
         try:
             if self.target.needs_gil:
                 fault = self.advance(n)
@@ -597,29 +388,15 @@ cdef class Group:
                 with nogil:
                     fault = self.advance(n)
         finally:            # compiled: no signal comes between a step and its count
-            if self.crew != NULL:
-                end_crew(self.crew)
+            self.evaluation.dismiss_helpers()
             for k in range(self.K):
                 (<ChainState>self.pointers[k]).publish()
         if fault:
             raise self.error()
         return self.done
 
-    def call_helpers(self, int threads):
-        """Start the threads that help in this run; time the first evaluations, without them."""
-        cdef int rows = self.K * self.width
-        cdef int helpers = min(threads, rows, FK_HELPERS + 1) - 1
-        if helpers < 1 or self.target.needs_gil or self.target.serial or self.batched:
-            self.untimed = 0
-        elif self.untimed == 0 and self.fastest > SLOW:
-            if self.crew == NULL:
-                self.crew = <Crew *>calloc(1, sizeof(Crew))
-            if self.crew == NULL or prepare_crew(self.crew, helpers):
-                raise MemoryError
-            start_crew(self.crew, helpers)
-
     def error(self):
-        x = np.asarray(self.points)[self.failed * self.width + self.failed_row].copy()
+        x = np.asarray(self.evaluation.points)[self.failed * self.width + self.failed_row].copy()
         return Fault(self.failed, x, self.code, self.target.fault(self.code, x))
 
     cdef int advance(self, int64_t n) except -1 nogil:
@@ -628,7 +405,7 @@ cdef class Group:
         if self.alone:
             self.done = (<ChainState>self.pointers[0]).advance(
                 n, &self.schedule, self.most_evaluations,
-                &self.gradients[0, 0] if self.gradient else NULL, &self.code)
+                &self.evaluation.gradients[0, 0] if self.evaluation.gradient else NULL, &self.code)
             self.failed = self.failed_row = 0
             return self.code != 0
         self.done = 0
@@ -677,14 +454,8 @@ cdef class Group:
 
     cdef int evaluate(self) noexcept nogil:
         """log pi at the points that chains wait for; 1 where the run must stop."""
-        cdef int k, row, i, rc = 0
-        cdef bint together = self.crew != NULL and self.crew.helpers > 0
-        if self.untimed:
-            return self.evaluate_timed()
-        if self.batched:
-            rc = self.evaluate_batch()
-        elif together:
-            self.evaluate_together()
+        cdef int k, row, i
+        self.evaluation.at(self.gather())
         for k in range(self.K):
             if (<ChainState>self.pointers[k]).answer != AGAIN:
                 continue
@@ -692,11 +463,8 @@ cdef class Group:
                 if not (<ChainState>self.pointers[k]).c.wanted[row]:
                     continue
                 i = k * self.width + row
-                if together:
-                    rc = self.codes[i]
-                elif not self.batched:
-                    rc = self.evaluate_point(i)
-                self.code = (<ChainState>self.pointers[k]).judge(row, rc, self.values[i])
+                self.code = (<ChainState>self.pointers[k]).judge(
+                    row, self.evaluation.codes[i], self.evaluation.values[i])
                 if self.code:
                     self.failed, self.failed_row = k, row
                     return 1
@@ -706,81 +474,20 @@ cdef class Group:
             (<ChainState>self.pointers[k]).tally()
         return 0
 
-    cdef int evaluate_point(self, int i) noexcept nogil:
-        """The density, its estimate or its gradient too, at the i-th of all points; its code."""
-        cdef const fk_target *target = &self.target.c
-        if self.noisy:
-            return target.noisy(target.dim, &self.points[i, 0], target.n_aux, self.noise_of(i),
-                                &self.values[i], target.data)
-        if self.gradient:
-            return target.logp_grad(target.dim, &self.points[i, 0], &self.gradients[i, 0],
-                                    &self.values[i], target.data)
-        return target.logp(target.dim, &self.points[i, 0], &self.values[i], target.data)
-
-    cdef const double *noise_of(self, int i) noexcept nogil:
-        """That of the estimate at the i-th of all points, (n_aux,)."""
-        cdef const Chain *c = &(<ChainState>self.pointers[i // self.width]).c
-        cdef int row = i % self.width
-        return (c.u if c.noise[row] == HELD else c.v) + row * c.n_aux
-
-    cdef void evaluate_together(self) noexcept nogil:
-        """All points that wait, with the helpers."""
-        run_errands(self.crew, self.gather(), run_errand, <void *>self)
-
-    cdef int evaluate_timed(self) noexcept nogil:
-        cdef int answer, untimed = self.untimed, m = self.gather()
-        cdef double begun
-        self.untimed = 0
-        begun = now()
-        answer = self.evaluate()
-        if m > 0:
-            self.fastest = min(self.fastest, (now() - begun) / m)
-        self.untimed = untimed - 1
-        return answer
-
     cdef int gather(self) noexcept nogil:
-        """Which of all points are to be evaluated, as errands; how many."""
-        cdef int k, row, m = 0
+        """Tell the evaluation which points are waited for, and with which noise; how many."""
+        cdef const Chain *c
+        cdef int k, row, i, m = 0
         for k in range(self.K):
-            if (<ChainState>self.pointers[k]).answer == AGAIN:
-                for row in range(self.width):
-                    if (<ChainState>self.pointers[k]).c.wanted[row]:
-                        self.errands[m] = k * self.width + row
-                        m += 1
+            if (<ChainState>self.pointers[k]).answer != AGAIN:
+                continue
+            c = &(<ChainState>self.pointers[k]).c
+            for row in range(self.width):
+                if c.wanted[row]:
+                    i = k * self.width + row
+                    self.evaluation.waiting[m] = i
+                    if self.noisy:
+                        self.evaluation.noises[i] = (
+                            c.u if c.noise[row] == HELD else c.v) + row * c.n_aux
+                    m += 1
         return m
-
-    cdef int evaluate_batch(self) noexcept nogil:
-        """Values, or estimates, and gradients of all points that wait, in one call."""
-        cdef size_t d = self.target.c.dim
-        cdef int i, rc, m = self.gather()
-        if m == 0:
-            return 0
-        if self.noisy:
-            for i in range(m):
-                copy(self.target.c.n_aux, self.noise_of(self.errands[i]), &self.some_noise[i, 0])
-        if m == self.K * self.width:
-            return self.call_batch(m, &self.points[0, 0], &self.gradients[0, 0], &self.values[0])
-        for i in range(m):
-            copy(d, &self.points[self.errands[i], 0], &self.some_points[i, 0])
-        rc = self.call_batch(m, &self.some_points[0, 0], &self.some_gradients[0, 0],
-                             &self.some_values[0])
-        for i in range(m):
-            copy(d, &self.some_gradients[i, 0], &self.gradients[self.errands[i], 0])
-            self.values[self.errands[i]] = self.some_values[i]
-        return rc
-
-    cdef int call_batch(self, size_t m, const double *X, double *gradients,
-                        double *values) noexcept nogil:
-        """One call for m points (m, d): values (m,), and gradients (m, d) where wanted."""
-        cdef const fk_target *target = &self.target.c
-        if self.noisy:
-            return self.target.noisy_batch(m, target.dim, X, target.n_aux, &self.some_noise[0, 0],
-                                           values, target.data)
-        return target.batch(m, target.dim, X, gradients if self.gradient else NULL, values,
-                            target.data)
-
-
-cdef void run_errand(int i, void *group) noexcept nogil:
-    """One evaluation, in any thread."""
-    cdef int row = (<Group>group).errands[i]
-    (<Group>group).codes[row] = (<Group>group).evaluate_point(row)

@@ -1,0 +1,51 @@
+"""A chain's memory, and where its draws go."""
+from libc.stdint cimport int64_t
+
+from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.target cimport Refresh
+
+cdef enum:
+    N_KEPT = 5              # offending points kept of each kind
+
+cdef struct Trace:          # where draws go; rows [count, capacity) are still to come
+    double *x               # (capacity, d)
+    double *logp            # (capacity,); NULL where states alone are kept
+    double *log_ratio       # (capacity,)
+    signed char *accepted   # (capacity,)
+    double *extra           # (capacity, n_extra), the sampler's own statistics
+    Py_ssize_t n_extra
+    int64_t count
+    int64_t *filled         # where count is published
+    int64_t capacity
+    int64_t thin
+
+
+cdef class ChainMemory:
+    cdef Chain c
+    cdef Trace trace
+    cdef readonly Kernel kernel
+    cdef readonly object bit_generator
+    cdef object arrays                      # what trace points into
+    cdef dict history                       # snapshots of what the kernel learns, by field
+    cdef double[::1] x
+    cdef double[::1] y                      # (width d,)
+    cdef double[::1] grad_x                 # unallocated where the kernel asks for no gradient
+    cdef double[::1] grad_y
+    cdef double log_ratio                   # of the last decision
+    cdef bint pending                       # y is proposed and not yet decided
+    cdef int answer                         # of the kernel's last consider
+    cdef bint frozen
+    cdef signed char[::1] status            # (width,) of the last evaluation, see REJECTED
+    cdef signed char[::1] wanted
+    cdef double[:, ::1] u                   # (width, n_aux) noise of an estimated density
+    cdef double[:, ::1] v
+    cdef signed char[::1] noise
+    cdef Refresh refresh
+    cdef double[::1] logps
+    cdef int64_t n_adapted
+    cdef int turn                           # among the chains that share what they learn
+    cdef int64_t next_adaptation
+    cdef int64_t n_accepted
+    cdef int64_t n_evaluations
+    cdef int64_t[::1] n_rejected            # by kind
+    cdef double[:, :, ::1] offending        # (kind, N_KEPT, d)

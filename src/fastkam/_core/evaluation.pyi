@@ -1,0 +1,13 @@
+from typing import final
+
+from fastkam._core.target import Target
+
+N_TIMED: int
+
+@final
+class Evaluation:
+    @property
+    def gradient(self) -> bool: ...
+    def __init__(self, target: Target, n: int, gradient: bool) -> None: ...
+    def call_helpers(self, threads: int) -> None: ...
+    def dismiss_helpers(self) -> None: ...
