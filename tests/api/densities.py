@@ -99,6 +99,14 @@ int counted_estimate(size_t n, const double *x, size_t k, const double *u, doubl
     return 0;
 }
 
+/* the Hessian product of `faulty`; beyond x0 > data[0]: the code data[1] */
+int faulty_product(size_t n, const double *x, const double *v, double *product, void *data)
+{
+    const double *d = data;
+    for (size_t i = 0; i < n; i++) product[i] = -v[i];
+    return x[0] > d[0] ? (int)d[1] : 0;
+}
+
 /* as faulty, in some 100 microseconds */
 int slow_and_faulty(size_t n, const double *x, double *logp, void *data)
 {

@@ -90,6 +90,19 @@ def test_negative_codes_stop_the_run(library, code):
     assert caught.value.x[0] > EDGE
 
 
+@pytest.mark.parametrize("code", [-1, -101, -7])
+@pytest.mark.parametrize("chains", [1, 2])
+def test_negative_codes_of_a_hessian_product_stop_the_run(library, code, chains):
+    data = (ctypes.c_double * 3)(EDGE, code, 0.0)
+    provider = densities.Provider(library)
+    provider.struct.hvp = ctypes.cast(provider.library.faulty_product, ctypes.c_void_p).value
+    provider.struct.data = ctypes.addressof(data)
+    with pytest.raises(fk.SamplingError, match=f"the fatal code {code} ") as caught:
+        fk.sample(provider, np.zeros(D), sampler=fk.samplers.GradientAdaptiveMALA(exact=True),
+                  chains=chains, threads=1, seed=1)
+    assert caught.value.x[0] > EDGE
+
+
 class Mistake(Exception):
     pass
 

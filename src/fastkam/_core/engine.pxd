@@ -22,7 +22,8 @@ cdef struct Schedule:
 @cython.final       # methods are plain C calls, which the compiler inlines into the loop
 cdef class ChainState(ChainMemory):
     cdef int64_t advance(self, int64_t n, Schedule *schedule, int64_t most_evaluations,
-                         double *gradient, int *code) except -1 nogil
+                         double *gradient, bint *faulty) except -1 nogil
+    cdef int settle(self, double *gradient) except -1 nogil
     cdef int begin(self, Schedule *schedule) except -1 nogil
     cdef int draw_noise(self) except -1 nogil
     cdef int judge(self, int row, int rc, double logp) noexcept nogil
@@ -33,6 +34,7 @@ cdef class ChainState(ChainMemory):
     cdef int adapt(self, Schedule *schedule) except -1 nogil
     cdef int freeze(self, Schedule *schedule) except -1 nogil
     cdef void tally(self) noexcept nogil
+    cdef void tally_point(self, int row) noexcept nogil
     cdef void record(self) noexcept nogil
 
 
@@ -51,7 +53,6 @@ cdef class Group:
     cdef int width
     cdef int failed                         # the chain at fault, and its row of y
     cdef int failed_row
-    cdef int code
     cdef int64_t most_evaluations           # a chain
     cdef int64_t done                       # steps made by the last call of run
     cdef int settle(self) except -1 nogil

@@ -47,32 +47,43 @@ cdef class ChainState(ChainMemory):
     """A chain that steps."""
 
     cdef int64_t advance(self, int64_t n, Schedule *schedule, int64_t most_evaluations,
-                         double *gradient, int *code) except -1 nogil:
-        """At most n steps of a chain for itself, one evaluation each; the number made.
+                         double *gradient, bint *faulty) except -1 nogil:
+        """At most n steps of a chain for itself; the number made.
 
-        Fewer where the trace is full, the evaluations are used up, or one failed: then with its
-        code. The gradient (d,) is evaluated too where there is room for it.
+        Fewer where the trace is full, the evaluations are used up, or one failed: that is told.
+        The gradient (d,) is evaluated too where there is room for it.
         """
-        cdef const fk_target *target = self.c.target
         cdef int64_t done
-        cdef double logp = 0
-        cdef int rc
-        code[0] = 0
         for done in range(n):
             self.begin(schedule)
-            if gradient != NULL:
-                rc = target.logp_grad(target.dim, self.c.y, gradient, &logp, target.data)
-            else:
-                rc = target.logp(target.dim, self.c.y, &logp, target.data)
-            code[0] = self.judge(0, rc, logp)
-            if code[0]:
+            faulty[0] = self.settle(gradient)
+            if faulty[0]:
                 return done
-            self.tally()
             self.finish(schedule)
             self.freeze(schedule)
             if self.is_full(most_evaluations):
                 return done + 1
         return n
+
+    cdef int settle(self, double *gradient) except -1 nogil:
+        """Evaluate until the chain can decide; 1 where the run must stop."""
+        cdef const fk_target *target = self.c.target
+        cdef double logp = 0
+        cdef int rc
+        while self.answer == AGAIN:
+            if self.c.wanted[0]:
+                if gradient != NULL:
+                    rc = target.logp_grad(target.dim, self.c.y, gradient, &logp, target.data)
+                else:
+                    rc = target.logp(target.dim, self.c.y, &logp, target.data)
+                if self.judge(0, rc, logp):
+                    return 1
+                self.tally_point(0)
+            if not self.kernel.considers:
+                return 0
+            if self.consider():
+                return 1
+        return 0
 
     # ---- the parts of a step ----
 
@@ -118,10 +129,11 @@ cdef class ChainState(ChainMemory):
         return 0
 
     cdef int judge(self, int row, int rc, double logp) noexcept nogil:
-        """Sort the density at a row of y into good and rejected (status); a fatal one's code."""
+        """Sort the density at a row of y into good and rejected (status); 1 if it is fatal."""
         self.c.logps[row] = -INFINITY
         if rc < 0:
-            return rc
+            self.c.code = rc
+            return 1
         if rc > 0:
             self.status[row] = 2
         elif isnan(logp):
@@ -129,7 +141,8 @@ cdef class ChainState(ChainMemory):
         elif logp == -INFINITY:
             self.status[row] = 1
         elif logp == INFINITY:
-            return INT_MIN
+            self.c.code = INT_MIN
+            return 1
         elif self.c.grad_y != NULL and not all_finite(self.c.d, self.c.grad_y + row * self.c.d):
             self.status[row] = 3
         else:
@@ -138,12 +151,12 @@ cdef class ChainState(ChainMemory):
         return 0
 
     cdef int consider(self) except -1 nogil:
-        """Let the kernel see the density at y, if it waits for it; a fatal code, or 0."""
+        """Let the kernel see the density at y, if it waits for it; 1 where that is fatal."""
         cdef int answer
         if self.answer == AGAIN:
             answer = self.kernel.consider(&self.c)
             if answer == FATAL:     # the same evaluation is made again when the run goes on
-                return self.c.code
+                return 1
             self.answer = answer
             if answer == AGAIN and self.c.n_aux:
                 self.draw_noise()
@@ -212,22 +225,25 @@ cdef class ChainState(ChainMemory):
         return 0
 
     cdef void tally(self) noexcept nogil:
-        """Count evaluations and points without a density, of which the first of a kind are kept."""
-        cdef int64_t n
-        cdef int row, status
+        """Count the evaluations just made."""
+        cdef int row
         if not self.pending or self.answer != AGAIN:
             return
         for row in range(self.kernel.width):
-            if not self.c.wanted[row]:
-                continue
-            self.n_evaluations += 1
-            status = self.status[row]
-            if status != GOOD:
-                n = self.n_rejected[status]
-                if n < N_KEPT:
-                    memcpy(&self.offending[status, n, 0], self.c.y + row * self.c.d,
-                           self.c.d * sizeof(double))
-                self.n_rejected[status] += 1
+            if self.c.wanted[row]:
+                self.tally_point(row)
+
+    cdef void tally_point(self, int row) noexcept nogil:
+        """Count an evaluation, and a point without a density: the first of a kind are kept."""
+        cdef int status = self.status[row]
+        cdef int64_t n
+        self.n_evaluations += 1
+        if status != GOOD:
+            n = self.n_rejected[status]
+            if n < N_KEPT:
+                memcpy(&self.offending[status, n, 0], self.c.y + row * self.c.d,
+                       self.c.d * sizeof(double))
+            self.n_rejected[status] += 1
 
     cdef void record(self) noexcept nogil:
         cdef Trace *trace = &self.trace
@@ -274,8 +290,7 @@ cdef class Group:
         self.considers = chains[0].kernel.considers
         self.noisy = target.is_estimate
         self.evaluation = Evaluation(target, self.K * self.width, chains[0].kernel.gradient)
-        self.alone = self.K * self.width == 1 and not (
-            target.batched or self.noisy or self.considers)
+        self.alone = self.K * self.width == 1 and not (target.batched or self.noisy)
         self.pointers = <void **>calloc(self.K, sizeof(void *))
         if self.pointers == NULL:
             raise MemoryError
@@ -397,17 +412,18 @@ cdef class Group:
 
     def error(self):
         x = np.asarray(self.evaluation.points)[self.failed * self.width + self.failed_row].copy()
-        return Fault(self.failed, x, self.code, self.target.fault(self.code, x))
+        cdef int code = (<ChainState>self.pointers[self.failed]).c.code
+        return Fault(self.failed, x, code, self.target.fault(code, x))
 
     cdef int advance(self, int64_t n) except -1 nogil:
         cdef int k
-        cdef bint full
+        cdef bint full, faulty = False
         if self.alone:
             self.done = (<ChainState>self.pointers[0]).advance(
                 n, &self.schedule, self.most_evaluations,
-                &self.evaluation.gradients[0, 0] if self.evaluation.gradient else NULL, &self.code)
+                &self.evaluation.gradients[0, 0] if self.evaluation.gradient else NULL, &faulty)
             self.failed = self.failed_row = 0
-            return self.code != 0
+            return faulty
         self.done = 0
         while self.done < n:
             for k in range(self.K):
@@ -445,8 +461,7 @@ cdef class Group:
                 return 1
             waiting = 0
             for k in range(self.K):
-                self.code = (<ChainState>self.pointers[k]).consider()
-                if self.code:
+                if (<ChainState>self.pointers[k]).consider():
                     self.failed, self.failed_row = k, 0
                     return 1
                 waiting += (<ChainState>self.pointers[k]).answer == AGAIN
@@ -463,9 +478,8 @@ cdef class Group:
                 if not (<ChainState>self.pointers[k]).c.wanted[row]:
                     continue
                 i = k * self.width + row
-                self.code = (<ChainState>self.pointers[k]).judge(
-                    row, self.evaluation.codes[i], self.evaluation.values[i])
-                if self.code:
+                if (<ChainState>self.pointers[k]).judge(
+                        row, self.evaluation.codes[i], self.evaluation.values[i]):
                     self.failed, self.failed_row = k, row
                     return 1
             if self.width > 1:
