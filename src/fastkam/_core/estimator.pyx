@@ -1,7 +1,7 @@
 """Targets of estimated densities, and a target before which a surrogate goes."""
 from libc.string cimport memcpy
 
-from fastkam._core.python_target cimport RAISED, PythonTarget, copy_array
+from fastkam._core.python_target cimport RAISED, PythonTarget, copy_vector
 from fastkam._core.target cimport NO_SURROGATE, Target, noisy_batch_fn
 from fastkam.target cimport FK_NEEDS_GIL, FK_SERIAL, fk_noisy_fn
 
@@ -84,7 +84,7 @@ cdef int call_many(size_t k, size_t n, const double *X, size_t n_aux, const doub
     cdef PythonEstimator self = <PythonEstimator>data
     try:
         noise = self.randomness(k * n_aux, U).reshape(k, n_aux)
-        copy_array(self.f(self.argument(k, X), noise), (k,), "log density", logp)
+        copy_vector(self.f(self.argument(k, X), noise), k, "log density", logp)
         return 0
     except BaseException as error:
         self.error = error

@@ -15,4 +15,4 @@ cdef class PythonTarget(Target):
     cdef object error
     cdef object argument(self, size_t k, const double *x)
 
-cdef int copy_array(value, tuple shape, what, double *out) except -1
+cdef int copy_vector(value, size_t n, what, double *out) except -1

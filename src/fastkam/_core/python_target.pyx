@@ -2,8 +2,8 @@
 from cpython.ref cimport PyObject
 from libc.string cimport memcpy
 from numpy cimport (
-    NPY_DOUBLE, PyArray_CheckExact, PyArray_DATA, PyArray_ISCARRAY_RO, PyArray_NBYTES, PyArray_TYPE,
-    import_array,
+    NPY_DOUBLE, PyArray_CheckExact, PyArray_DATA, PyArray_ISCARRAY_RO, PyArray_NBYTES, PyArray_NDIM,
+    PyArray_SIZE, PyArray_TYPE, import_array,
 )
 
 from fastkam._core.target cimport Target
@@ -103,7 +103,7 @@ cdef int call_gradient(
             raise MissingGradient(answer)
         value, gradient = answer
         logp[0] = value if isinstance(value, float) else as_float(value)
-        copy_array(gradient, (n,), "gradient", grad)
+        copy_vector(gradient, n, "gradient", grad)
         return 0
     except BaseException as error:
         self.error = error
@@ -115,7 +115,7 @@ cdef int call_hvp(size_t n, const double *x, const double *v, double *Hv,
     cdef PythonTarget self = <PythonTarget>data
     try:
         value = self.hessian_product(np.array(<const double[:n]>x), np.array(<const double[:n]>v))
-        copy_array(value, (n,), "Hessian-vector product", Hv)
+        copy_vector(value, n, "Hessian-vector product", Hv)
         return 0
     except BaseException as error:
         self.error = error
@@ -134,7 +134,7 @@ cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, doub
             raise MissingGradient(value)
         if grad != NULL:
             copy_array(gradient, (k, n), "gradient", grad)
-        copy_array(value, (k,), "log density", logp)
+        copy_vector(value, k, "log density", logp)
         return 0
     except BaseException as error:
         self.error = error
@@ -158,16 +158,27 @@ def as_float(value):
     raise TypeError(f"the log density must be one real number, not {got}")
 
 
+cdef bint is_plain(value):
+    """Whether it is an array of doubles that stand together."""
+    return (PyArray_CheckExact(value) and PyArray_ISCARRAY_RO(value)
+            and PyArray_TYPE(value) == NPY_DOUBLE)
+
+
+cdef int copy_vector(value, size_t n, what, double *out) except -1:
+    """`copy_array` of shape (n,), without a tuple: for every step."""
+    if is_plain(value) and PyArray_NDIM(value) == 1 and PyArray_SIZE(value) == <Py_ssize_t>n:
+        memcpy(out, PyArray_DATA(value), n * sizeof(double))
+        return 0
+    return copy_array(value, (n,), what, out)
+
+
 cdef int copy_array(value, tuple shape, what, double *out) except -1:
     """An array of that shape, into out; a TypeError that says what else it was."""
-    cdef bint plain = (PyArray_CheckExact(value) and PyArray_ISCARRAY_RO(value)
-                       and PyArray_TYPE(value) == NPY_DOUBLE)
-    array = value if plain else np.asarray(value)
-    if array.shape != shape or not (plain or array.dtype.kind in "fiub"):
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub" or array.shape != shape:
         raise TypeError(
             f"the {what} must be a real array of shape {shape}, not a {array.dtype} array "
             f"of shape {array.shape}")
-    if not plain:
-        array = np.ascontiguousarray(array, dtype=float)
+    array = np.ascontiguousarray(array, dtype=float)
     memcpy(out, PyArray_DATA(array), PyArray_NBYTES(array))
     return 0
