@@ -87,7 +87,8 @@ cdef class GradientAdaptive(Kernel):
         cdef const double *zero = &self.zero[0]
         self.age += 1
         a.d, a.diagonal = self.d, self.diagonal
-        a.L, a.G, a.M = &self.L[0, 0], &self.G[0, 0], &self.M[0, 0]
+        a.L, a.G = &self.L[0, 0], &self.G[0, 0]
+        a.M = &self.M[0, 0] if self.rule == FK_ADAM else NULL
         a.left[0], a.right[0] = (left0, right0) if left0 != NULL else (zero, zero)
         a.left[1], a.right[1] = (left1, right1) if left1 != NULL else (zero, zero)
         a.left[2], a.right[2] = (left2, right2) if left2 != NULL else (zero, zero)
