@@ -83,6 +83,25 @@ def test_plus_infinity_stops_the_run(library, kind):
     assert caught.value.result.status == "failed"
 
 
+@pytest.mark.parametrize("at", [41, 42])
+def test_the_first_fault_of_a_group_is_told(at):
+    """Two chains are evaluated in turn; from one evaluation on every other raises."""
+    calls = 0
+
+    def density(x):
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            return np.inf
+        if calls > at:
+            raise Mistake
+        return -0.5 * float(x @ x)
+
+    with pytest.raises(fk.SamplingError, match=r"is \+inf, which no density is") as caught:
+        fk.sample(density, np.zeros(D), sampler="ram", share=True, chains=2, seed=1)
+    assert caught.value.chain == (at - 1) % 2
+
+
 @pytest.mark.parametrize("code", [-1, -101, -7])
 def test_negative_codes_stop_the_run(library, code):
     with pytest.raises(fk.SamplingError, match=f"the fatal code {code} ") as caught:
@@ -99,7 +118,7 @@ def test_negative_codes_of_a_hessian_product_stop_the_run(library, code, chains)
     provider.struct.data = ctypes.addressof(data)
     with pytest.raises(fk.SamplingError, match=f"the fatal code {code} ") as caught:
         fk.sample(provider, np.zeros(D), sampler=fk.samplers.GradientAdaptiveMALA(exact=True),
-                  chains=chains, threads=1, seed=1)
+                  chains=chains, share=chains > 1, threads=1, seed=1)
     assert caught.value.x[0] > EDGE
 
 

@@ -15,7 +15,7 @@ cdef struct Schedule:
     int64_t start
     int64_t stop
     double rarity           # > 0: only at start - 1 + ceil(j^(1 + rarity)), j = 1, 2, ...
-    int64_t n               # of the gain last asked for, and its power: chains ask in turn
+    int64_t n               # of the gain last asked for, and its power: chains in step share it
     double power
 
 
@@ -47,7 +47,7 @@ cdef class Group:
     cdef Evaluation evaluation
     cdef bint considers                     # the kernels do
     cdef bint noisy
-    cdef bint alone                         # one chain, one known density a step
+    cdef bint alone                         # one chain, one point of a known density at a time
     cdef readonly bint shares               # the chains learn as one
     cdef int K
     cdef int width

@@ -129,7 +129,7 @@ cdef class ChainState(ChainMemory):
         return 0
 
     cdef int judge(self, int row, int rc, double logp) noexcept nogil:
-        """Sort the density at a row of y into good and rejected (status); 1 if it is fatal."""
+        """Sort the density at a row of y, good or rejected (status); 1 if fatal, for c.code."""
         self.c.logps[row] = -INFINITY
         if rc < 0:
             self.c.code = rc
@@ -151,7 +151,7 @@ cdef class ChainState(ChainMemory):
         return 0
 
     cdef int consider(self) except -1 nogil:
-        """Let the kernel see the density at y, if it waits for it; 1 where that is fatal."""
+        """Let the kernel see the density at y, if it waits for it; 1 if fatal, for c.code."""
         cdef int answer
         if self.answer == AGAIN:
             answer = self.kernel.consider(&self.c)

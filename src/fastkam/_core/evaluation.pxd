@@ -23,7 +23,7 @@ cdef class Evaluation:
     cdef double[::1] some_values
     cdef double[:, ::1] some_noise
     cdef int n
-    cdef readonly bint gradient
+    cdef bint gradient
     cdef bint noisy
     cdef bint batched                       # one call for all points
     cdef Crew *crew                         # helpers, where a point takes long

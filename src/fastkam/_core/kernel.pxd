@@ -28,7 +28,7 @@ cdef struct Chain:              # all that a kernel may touch
     int accepted                # whether the last proposal was accepted
     int keep                    # whether the state after this step is a draw
     int adapting                # whether this step ends with adapt
-    int code                    # of the target, for FATAL
+    int code                    # of the target, where it is fatal
     int64_t t                   # steps made
     int64_t end_of_adaptation   # the t from which on the kernel is frozen
 

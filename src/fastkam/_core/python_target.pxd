@@ -8,7 +8,6 @@ cdef class PythonTarget(Target):
     cdef object f
     cdef object hessian_product
     cdef object point           # the array handed to f, used again while nobody else holds it
-    cdef size_t k               # its points
     cdef double *buffer
     cdef readonly bint vectorized
     cdef readonly bint gradient

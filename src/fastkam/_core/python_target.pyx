@@ -2,8 +2,8 @@
 from cpython.ref cimport PyObject
 from libc.string cimport memcpy
 from numpy cimport (
-    NPY_DOUBLE, PyArray_CheckExact, PyArray_DATA, PyArray_ISCARRAY_RO, PyArray_NBYTES, PyArray_NDIM,
-    PyArray_SIZE, PyArray_TYPE, import_array,
+    NPY_DOUBLE, PyArray_CheckExact, PyArray_DATA, PyArray_DIM, PyArray_ISCARRAY_RO, PyArray_NBYTES,
+    PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, import_array,
 )
 
 from fastkam._core.target cimport Target
@@ -30,7 +30,8 @@ class MissingGradient(TypeError):
 cdef class PythonTarget(Target):
     """A trampoline that hands over one read-only array, used again.
 
-    It holds the GIL when it is called, as FK_NEEDS_GIL asks for: taking it costs 20 ns.
+    Whoever calls it holds the GIL, as FK_NEEDS_GIL asks for: taking it each time would cost 20 ns.
+    So its functions are not compiled for `nogil`, and become pointers to such by a cast.
     """
 
     def __init__(self, f, size_t dim, *, vectorized, gradient, hvp=None):
@@ -67,15 +68,17 @@ cdef class PythonTarget(Target):
 
     def fault(self, rc, x):
         error, self.error = self.error, None
-        return error
+        return error if rc == RAISED else None
 
     cdef object argument(self, size_t k, const double *x):
         """The array to call f with, of k points; a new one where f has kept the last."""
-        if self.point is None or Py_REFCNT(<PyObject *>self.point) > 1 or k != self.k:
+        cdef Py_ssize_t first = k if self.vectorized else self.c.dim
+        if (self.point is None or Py_REFCNT(<PyObject *>self.point) > 1
+                or PyArray_NDIM(self.point) != 1 + self.vectorized
+                or PyArray_DIM(self.point, 0) != first):
             shape = (k, self.c.dim)
             self.point = np.empty(shape if self.vectorized else shape[1:])
             self.point.flags.writeable = False
-            self.k = k
             self.buffer = <double *>PyArray_DATA(self.point)
         memcpy(self.buffer, x, k * self.c.dim * sizeof(double))
         return self.point
