@@ -11,6 +11,7 @@ from scipy.stats import t as student
 import fastkam as fk
 from fastkam import targets
 from fastkam.samplers import SAMPLERS, CyclicalKernelAdaptiveMetropolis
+from fastkam.samplers.exchange import Coupled
 from fastkam.schedules import Power
 from fastkam.testing import invariance, invariance_as_published
 
@@ -22,6 +23,8 @@ SMALL = {
     "kpca": {"subsample": 30, "history": 200},
     "ckam": {"cycle": 20, "subsample": 8, "noise": Power(c=2.0, k=0.25, offset=0.0)},
 }
+SINGLE = [name for name, cls in SAMPLERS.items() if not issubclass(cls, Coupled)]
+# the law of all rungs is tested in test_exchange.py
 TARGETS = {
     "banana": targets.banana(b=0.1, V=4.0, d=2),
     "modes": targets.GaussianMixture([[-3.0, 0.0], [3.0, 0.0]], covs=[0.2, 1.5]),
@@ -32,7 +35,7 @@ TARGETS = {
 
 @pytest.mark.parametrize("seed", [11, 12, 13])
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", SINGLE)
 def test_invariance(name, target, seed):
     sampler = SAMPLERS[name](**SMALL.get(name, {}))
     steps = getattr(sampler, "cycle", 3)
