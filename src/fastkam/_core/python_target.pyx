@@ -117,7 +117,7 @@ cdef int call_hvp(size_t n, const double *x, const double *v, double *Hv,
                   void *data) noexcept:
     cdef PythonTarget self = <PythonTarget>data
     try:
-        value = self.hessian_product(np.array(<const double[:n]>x), np.array(<const double[:n]>v))
+        value = self.hessian_product(array_of(n, x), array_of(n, v))
         copy_vector(value, n, "Hessian-vector product", Hv)
         return 0
     except BaseException as error:
@@ -142,6 +142,13 @@ cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, doub
     except BaseException as error:
         self.error = error
         return RAISED
+
+
+cdef object array_of(size_t n, const double *x):
+    """A copy of x (n,)."""
+    array = np.empty(n)
+    memcpy(PyArray_DATA(array), x, n * sizeof(double))
+    return array
 
 
 def as_float(value):
