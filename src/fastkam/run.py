@@ -219,7 +219,7 @@ class Run:
 def snapshot_steps(result):
     """The steps of warm-up after which the result keeps what has been learnt: at most 50, (n,)."""
     kernel = result.sampler.build(result.x0[0])
-    size = 8 * sum(np.size(getattr(kernel, name)) for name in kernel.LEARNT)
+    size = 8 * sum(value.size for value in kernel.learnt().values())
     n = min(50, result.tune, max(2, HISTORY_BYTES // max(size, 1)))
     return np.ceil(np.arange(1, n + 1) * (result.tune / max(n, 1))).astype(int)
 

@@ -227,7 +227,7 @@ def sample(
         chosen.check_share()
     plan.compiled(chosen, d, tune)
     chosen.build(points[0])  # refuses parameters that do not fit the dimension
-    if check_gradient and "logp_grad" in chosen.NEEDS:
+    if check_gradient and chosen.needs_gradient:
         check_start(target, points[0])
     threads = number_of_threads(threads, target)
     stat_names = chosen.stat_names if check_flag("keep_stats", keep_stats) else None
@@ -328,7 +328,7 @@ def resume(
 
 def target_of(sampler, target, d, vectorized):
     """The target as this sampler needs it."""
-    gradient = "logp_grad" in sampler.NEEDS
+    gradient = sampler.needs_gradient
     made = as_target(target, d, vectorized=vectorized, gradient=gradient)
     if gradient:
         needs_gradient(made, type(sampler).__name__)

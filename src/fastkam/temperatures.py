@@ -96,7 +96,7 @@ def tempering(result: Result) -> Tempering:
         ladder=np.array([state.ladder for state in states]),
         swap_rates=np.array([state.rates for state in states]),
         barrier=barrier,
-        round_trips=np.array([int(state["round_trips"]) for state in states]),
+        round_trips=np.array([int(state["swaps.round_trips"]) for state in states]),
         rungs_suggested=int(np.ceil(2 * barrier.mean())) + 1,
         log_z=mean_of(stones)[0],
         log_z_error=mean_of(stones)[1],
@@ -118,9 +118,9 @@ class Rungs:
         self.state, self.prefix = state, prefix
         self.ladder = self["ladder"]
         with np.errstate(invalid="ignore", divide="ignore"):
-            self.rates = (self["swapped"] / self["tried"])[:-1]
-        self.n = int(self["batch"])
-        self.length = int(self["batch_length"])
+            self.rates = (self["swaps.swapped"] / self["swaps.tried"])[:-1]
+        self.n = int(self["evidence.batch"])
+        self.length = int(self["evidence.batch_length"])
 
     def __getitem__(self, name: str) -> Any:
         return self.state[f"{self.prefix}{name}"]
@@ -136,7 +136,7 @@ class Rungs:
 
     def stepping_stones(self, batches: NDArray[np.int64]) -> float:
         """sum_r log mean exp((beta_r - beta_r+1) W), W at rung r + 1."""
-        logs = self["stones"][batches, 1:]
+        logs = self["evidence.stones"][batches, 1:]
         high = logs.max(axis=0)
         sums = high + np.log(np.exp(logs - high).sum(axis=0))
         return float((sums - np.log(len(batches) * self.length)).sum())
@@ -161,7 +161,7 @@ class Rungs:
 
     def moments(self, batches: NDArray[np.int64] | slice) -> tuple[Array, Array]:
         """Mean and variance of W at each rung."""
-        sums, squares = self["sums"][: self.n][batches], self["squares"][: self.n][batches]
+        sums, squares = self["evidence.sums"][: self.n][batches], self["evidence.squares"][: self.n][batches]
         n = len(sums) * self.length
         mean = sums.sum(axis=0) / n
         return mean, squares.sum(axis=0) / n - mean**2

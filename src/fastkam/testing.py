@@ -39,7 +39,7 @@ class Invariance:
     moved: float
 
 
-def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None, beta=1.0):
+def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None):
     """Move each point by `steps` steps of the sampler, from the same kernel state each time.
 
     Parameters
@@ -54,8 +54,6 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
         The kernel's fields; by default those of a new kernel.
     schedule : Schedule, optional
         Adapts as this says; by default the kernel is frozen.
-    beta : float
-        Inverse temperature.
 
     Returns
     -------
@@ -65,7 +63,7 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
     d = target.dim
     kernel = sampler.build(points[0, :d])
     first = kernel.state() if state is None else state
-    chain = ChainState(kernel, np.random.PCG64(seed), points[0, :d], beta, n_aux=target.n_aux)
+    chain = ChainState(kernel, np.random.PCG64(seed), points[0, :d], n_aux=target.n_aux)
     frozen = (1.0, 0.0, 0.0, 1.0, 0, 0, 0.0)
     plan = frozen if schedule is None else schedule.compiled(sampler, d, 0)
     group = Group(target.bind(), [chain], plan)
@@ -145,7 +143,7 @@ def compare(before, after, *, seed, reversible=False, n_directions=24):
 
 
 def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1,
-               reversible=False, beta=1.0):
+               reversible=False, exact=None):
     """Test that the frozen kernel of a sampler leaves a target invariant.
 
     Parameters
@@ -158,8 +156,9 @@ def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1
     steps, replicates, tune, seed : int
     reversible : bool
         Whether the kernel is reversible over `steps` steps; single Metropolis steps are.
-    beta : float
-        Anything but 1 samples another law, which the test must see.
+    exact : Target, optional
+        Whose exact draws begin, by default those of `target`: with any other distribution the test
+        must fail.
 
     Returns
     -------
@@ -167,8 +166,8 @@ def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1
         A right sampler gives a p-value below p with probability at most p.
     """
     state = learnt_state(sampler, target, tune, seed=seed)
-    before = target.sample(replicates, seed + 1)
-    after = replicate(sampler, target, before, steps, seed=seed + 2, state=state, beta=beta)
+    before = (exact or target).sample(replicates, seed + 1)
+    after = replicate(sampler, target, before, steps, seed=seed + 2, state=state)
     return compare(before, after, seed=seed + 3, reversible=reversible)
 
 

@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t
 
 from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.state cimport State
 from fastkam._core.target cimport Refresh
 
 cdef enum:
@@ -19,33 +20,35 @@ cdef struct Trace:          # where draws go; rows [count, capacity) are still t
     int64_t capacity
     int64_t thin
 
+cdef dict numbers_of(Chain *c)
 
-cdef class ChainMemory:
+cdef class ChainMemory(State):
     cdef Chain c
     cdef Trace trace
     cdef readonly Kernel kernel
     cdef readonly object bit_generator
     cdef object arrays                      # what trace points into
     cdef dict history                       # snapshots of what the kernel learns, by field
-    cdef double[::1] x
-    cdef double[::1] y                      # (width d,)
-    cdef double[::1] grad_x                 # unallocated where the kernel asks for no gradient
-    cdef double[::1] grad_y
-    cdef double log_ratio                   # of the last decision
-    cdef bint pending                       # y is proposed and not yet decided
-    cdef int answer                         # of the kernel's last consider
-    cdef bint frozen
+    cdef readonly double[::1] x
+    cdef readonly double[::1] y             # (width d,)
+    cdef readonly double[::1] grad_x        # unallocated where the kernel needs no gradient
+    cdef readonly double[::1] grad_y
+    cdef readonly signed char[::1] wanted
+    cdef readonly double[:, ::1] u          # (width, n_aux) noise of an estimated density
+    cdef readonly double[:, ::1] v
+    cdef readonly signed char[::1] noise
+    cdef readonly int64_t[::1] n_rejected   # by kind
+    cdef readonly double[:, :, ::1] offending       # (kind, N_KEPT, d)
     cdef signed char[::1] status            # (width,) of the last evaluation, see REJECTED
-    cdef signed char[::1] wanted
-    cdef double[:, ::1] u                   # (width, n_aux) noise of an estimated density
-    cdef double[:, ::1] v
-    cdef signed char[::1] noise
-    cdef Refresh refresh
     cdef double[::1] logps
-    cdef int64_t n_adapted
+    cdef double log_ratio                   # of the last decision
+    cdef Refresh refresh
     cdef int turn                           # among the chains that share what they learn
-    cdef int64_t next_adaptation
-    cdef int64_t n_accepted
-    cdef int64_t n_evaluations
-    cdef int64_t[::1] n_rejected            # by kind
-    cdef double[:, :, ::1] offending        # (kind, N_KEPT, d)
+    cdef public int64_t t                   # steps made
+    cdef public int64_t pending             # y is proposed and not yet decided
+    cdef public int64_t answer              # of the kernel's last consider
+    cdef public int64_t frozen
+    cdef public int64_t n_adapted
+    cdef public int64_t next_adaptation
+    cdef public int64_t n_accepted
+    cdef public int64_t n_evaluations

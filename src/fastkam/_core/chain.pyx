@@ -1,22 +1,71 @@
-"""What a chain keeps from step to step, and how it is stored and taken up again."""
+"""What a chain keeps from step to step: the chain's state, saved and restored."""
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport Kernel
+from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.rng cimport bitgen_t
+from fastkam._core.state cimport State, integer_view, real_view
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
 # log density NaN, -inf; target's code > 0; an element of the gradient that is not finite
 REJECTED = ("nan", "outside", "failed", "gradient")
 
+# of the struct that kernels see
+NUMBERS = {
+    "logp_x": Field("log density at x"),
+    "logp_y": Field("log density at y"),
+    "log_q": Field("log ratio of the proposal densities"),
+    "E": Field("-log U of the decision"),
+    "alpha": Field("acceptance probability"),
+    "accepted": Field("whether the last proposal was accepted", dtype="i8"),
+    "keep": Field("whether the state after this step is a draw", dtype="i8"),
+    "adapting": Field("whether this step ends with an adaptation", dtype="i8"),
+}
 
-cdef class ChainMemory:
+
+cdef dict numbers_of(Chain *c):
+    """Return the numbers of the struct that are kept, {name: view}."""
+    return {
+        "logp_x": real_view(&c.logp_x), "logp_y": real_view(&c.logp_y),
+        "log_q": real_view(&c.log_q), "E": real_view(&c.E), "alpha": real_view(&c.alpha),
+        "accepted": integer_view(&c.accepted), "keep": integer_view(&c.keep),
+        "adapting": integer_view(&c.adapting),
+    }
+
+
+cdef class ChainMemory(State):
     """Everything one chain needs to go on: position, kernel, generator, counters."""
+    STEP = NUMBERS
+    FIELDS = {
+        "x": Field("position", ("d",)),
+        "y": Field("proposals", ("rows",)),
+        "wanted": Field("whether each of them is to be evaluated", ("width",), "i1"),
+        "n_rejected": Field("points without a density, by kind", ("kinds",), "i8"),
+        "offending": Field("the first of these", ("kinds", "kept", "d")),
+        "t": Field("steps made", dtype="i8"),
+        "pending": Field("whether y is proposed and not yet decided", dtype="i8"),
+        "answer": Field("what the kernel's last consider returned", dtype="i8"),
+        "frozen": Field("whether adaptation has ended", dtype="i8"),
+        "n_adapted": Field("adaptations made", dtype="i8"),
+        "next_adaptation": Field("the step of the next one, where they are rare", dtype="i8"),
+        "n_accepted": Field("proposals accepted", dtype="i8"),
+        "n_evaluations": Field("evaluations of the density", dtype="i8"),
+    }
+    GRADIENTS = {
+        "grad_x": Field("gradient at x", ("d",)),
+        "grad_y": Field("gradients at the proposals", ("rows",)),
+    }
+    NOISE = {
+        "u": Field("noise of the estimate at x", ("width", "n_aux")),
+        "v": Field("noise of the proposals", ("width", "n_aux")),
+        "noise": Field("which noise each evaluation takes", ("width",), "i1"),
+    }
 
-    def __init__(self, Kernel kernel, bit_generator, x0, double beta=1.0, *, Py_ssize_t n_aux=0):
+    def __init__(self, Kernel kernel, bit_generator, x0, *, Py_ssize_t n_aux=0):
         cdef Py_ssize_t d = kernel.d
         self.kernel = kernel
         self.bit_generator = bit_generator
@@ -32,7 +81,6 @@ cdef class ChainMemory:
         self.history = {}
         self.c.d = d
         self.c.rng = <bitgen_t *>PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
-        self.c.beta = beta
         self.c.x = &self.x[0]
         self.c.y = &self.y[0]
         if kernel.gradient:
@@ -60,35 +108,14 @@ cdef class ChainMemory:
         return np.array(self.u[0])
 
     @property
-    def t(self):
-        """Steps made."""
-        return self.c.t
-
-    @property
     def count(self):
         """Rows of the trace that are filled."""
         return self.trace.count
 
     @property
-    def n_accepted(self):
-        return self.n_accepted
-
-    @property
-    def n_evaluations(self):
-        """Evaluations of the density in the steps made."""
-        return self.n_evaluations
-
-    @property
     def rejected(self):
-        """How many points had no density, by kind."""
+        """Number of points without a density, by kind."""
         return dict(zip(REJECTED, np.asarray(self.n_rejected).tolist(), strict=True))
-
-    @property
-    def offenders(self):
-        """The first such points, {kind: (up to 5, d)}."""
-        points = np.array(self.offending)
-        return {kind: points[i, :min(N_KEPT, n)]
-                for i, (kind, n) in enumerate(self.rejected.items())}
 
     def attach(self, arrays, int64_t capacity=0, int64_t thin=1):
         """Record into x, logp, log_ratio, accepted, extra from row counts[0] to `capacity`.
@@ -125,16 +152,17 @@ cdef class ChainMemory:
 
     def keep_history(self, int n):
         """Make room for n snapshots of what the kernel learns."""
-        self.history = {name: np.full((n, *np.shape(getattr(self.kernel, name))), np.nan)
-                        for name in self.kernel.LEARNT}
+        self.history = {name: np.full((n, *value.shape), np.nan)
+                        for name, value in self.kernel.learnt().items()}
 
     def snapshot(self, int i):
         """Take the i-th of them."""
-        for name, array in self.history.items():
-            array[i] = getattr(self.kernel, name)
+        if self.history:
+            for name, value in self.kernel.learnt().items():
+                self.history[name][i] = value
 
     def place(self, x, noise=None, double logp=np.nan):
-        """Stand at x (d,) as a new chain does, with the kernel as it is.
+        """Move to x (d,) as a new chain, with the kernel as it is.
 
         Where the density is estimated: with the noise (n_aux,), or that of each of the kernel's
         states (width, n_aux), and the estimate made with it.
@@ -143,54 +171,31 @@ cdef class ChainMemory:
         if noise is not None:
             np.asarray(self.u)[:] = noise
         self.c.logp_x = logp
-        self.c.t = self.c.accepted = 0
+        self.t = self.kernel.t = self.c.accepted = 0
         self.pending = self.frozen = False
         self.kernel.displaced()
 
-    def state(self):
-        """All of it as plain arrays; the generator's state apart, as numpy gives it."""
-        state = {
-            "x": np.array(self.x), "y": np.array(self.y),
-            "n_rejected": np.array(self.n_rejected), "offending": np.array(self.offending),
-            "wanted": np.array(self.wanted),
-            "logp_x": self.c.logp_x, "logp_y": self.c.logp_y, "log_q": self.c.log_q,
-            "E": self.c.E, "alpha": self.c.alpha, "accepted": self.c.accepted,
-            "keep": self.c.keep, "adapting": self.c.adapting, "t": self.c.t,
-            "pending": self.pending, "answer": self.answer, "frozen": self.frozen,
-            "n_adapted": self.n_adapted, "next_adaptation": self.next_adaptation,
-            "n_accepted": self.n_accepted, "n_evaluations": self.n_evaluations,
-        }
+    # ---- the state as plain arrays; that of the generator apart, as numpy gives it ----
+
+    def parts(self):
+        return {"kernel": self.kernel}
+
+    def views(self):
+        fields = dict(self.FIELDS)
+        if self.c.grad_x != NULL:
+            fields |= self.GRADIENTS
         if self.c.n_aux:
-            state |= {"u": np.array(self.u), "v": np.array(self.v), "noise": np.array(self.noise)}
-        if self.kernel.gradient:
-            state |= {"grad_x": np.array(self.grad_x), "grad_y": np.array(self.grad_y)}
-        state |= {f"kernel.{name}": value for name, value in self.kernel.state().items()}
-        state |= {f"adaptation.{name}": value.copy() for name, value in self.history.items()}
-        return {name: np.asarray(value) for name, value in state.items()}
+            fields |= self.NOISE
+        views = {name: np.asarray(getattr(self, name)) for name, field in fields.items()
+                 if field.shape}
+        return views | self.numbers() | numbers_of(&self.c)
+
+    def state(self):
+        return super().state() | {f"adaptation.{name}": value.copy()
+                                  for name, value in self.history.items()}
 
     def restore(self, state):
-        """Take up a state of `state`; the generator's is set by its owner."""
-        np.asarray(self.x)[:] = state["x"]
-        np.asarray(self.y)[:] = state["y"]
-        np.asarray(self.n_rejected)[:] = state["n_rejected"]
-        np.asarray(self.offending)[:] = state["offending"]
-        np.asarray(self.wanted)[:] = state["wanted"]
-        self.c.logp_x, self.c.logp_y, self.c.log_q = (
-            state["logp_x"], state["logp_y"], state["log_q"])
-        self.c.E, self.c.alpha = state["E"], state["alpha"]
-        self.c.accepted, self.c.keep = state["accepted"], state["keep"]
-        self.c.t, self.c.adapting = state["t"], state["adapting"]
-        self.pending, self.answer = state["pending"], state["answer"]
-        self.frozen = state["frozen"]
-        if self.c.n_aux:
-            np.asarray(self.u)[:], np.asarray(self.v)[:] = state["u"], state["v"]
-            np.asarray(self.noise)[:] = state["noise"]
-        if self.kernel.gradient:
-            np.asarray(self.grad_x)[:] = state["grad_x"]
-            np.asarray(self.grad_y)[:] = state["grad_y"]
-        self.n_adapted, self.next_adaptation = state["n_adapted"], state["next_adaptation"]
-        self.n_accepted = state["n_accepted"]
-        self.n_evaluations = state["n_evaluations"]
+        """Set the state from what `state` has returned; the caller restores the generator."""
+        super().restore(state)
+        self.kernel.t = self.t
         self.history = {name: np.array(state[f"adaptation.{name}"]) for name in self.history}
-        self.kernel.restore({name[len("kernel."):]: value for name, value in state.items()
-                             if name.startswith("kernel.")})

@@ -45,7 +45,6 @@ cdef class Group:
     cdef Schedule schedule
     cdef void **pointers
     cdef Evaluation evaluation
-    cdef bint considers                     # the kernels do
     cdef bint noisy
     cdef bint alone                         # one chain, one point of a known density at a time
     cdef readonly bint shares               # the chains learn as one

@@ -6,7 +6,7 @@ evaluation and go on bit for bit as if it had not been. Chains of a group that h
 while another still waits keep their answer.
 """
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, ceil, exp, isfinite, isnan, log, pow
+from libc.math cimport INFINITY, ceil, isfinite, isnan, log, pow
 from libc.limits cimport INT_MIN
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
@@ -15,11 +15,12 @@ from libc.string cimport memcpy, memset
 from fastkam._core.chain cimport N_KEPT, ChainMemory, Trace
 from fastkam._core.evaluation cimport Evaluation
 from fastkam._core.kernel cimport (
-    AGAIN, DECIDED, FATAL, FRESH, FURTHER, HELD, MOVED, SAME, SPENT, Chain,
+    AGAIN, DECIDED, FATAL, FRESH, FURTHER, HELD, MOVED, SAME, SPENT, Chain, Kernel,
 )
 from fastkam._core.linalg cimport all_finite, copy
 from fastkam._core.noise cimport refresh_noise
 from fastkam._core.rng cimport normals, random_standard_exponential
+from fastkam._core.step cimport accepts, log_target_ratio, move, probability
 from fastkam._core.target cimport Target
 from fastkam.target cimport fk_target
 
@@ -41,6 +42,12 @@ class Fault(Exception):
 
     def __reduce__(self):
         return Fault, (self.chain, self.x, self.code, self.cause)
+
+
+def check_fit(Kernel kernel, Target target):
+    """Refuse a kernel that needs what the target does not have."""
+    if kernel.gradient and not target.has_gradient:
+        raise TypeError(f"{type(kernel).__name__} needs the gradient, and {target!r} has none")
 
 
 cdef class ChainState(ChainMemory):
@@ -79,8 +86,6 @@ cdef class ChainState(ChainMemory):
                 if self.judge(0, rc, logp):
                     return 1
                 self.tally_point(0)
-            if not self.kernel.considers:
-                return 0
             if self.consider():
                 return 1
         return 0
@@ -96,8 +101,8 @@ cdef class ChainState(ChainMemory):
         """
         if not self.pending:
             self.answer = AGAIN
-            self.c.adapting = schedule.start <= self.c.t < schedule.stop and (
-                schedule.rarity <= 0 or self.c.t >= self.next_adaptation)
+            self.c.adapting = schedule.start <= self.t < schedule.stop and (
+                schedule.rarity <= 0 or self.t >= self.next_adaptation)
             if self.c.n_aux:
                 memset(self.c.noise, MOVED, self.kernel.width)
             self.kernel.propose(&self.c)
@@ -158,8 +163,13 @@ cdef class ChainState(ChainMemory):
             if answer == FATAL:     # the same evaluation is made again when the run goes on
                 return 1
             self.answer = answer
-            if answer == AGAIN and self.c.n_aux:
-                self.draw_noise()
+            if answer == AGAIN:
+                if not self.kernel.several:
+                    with gil:
+                        raise TypeError(f"{type(self.kernel).__name__} makes several evaluations "
+                                        "a step: its class must say SEVERAL = True")
+                if self.c.n_aux:
+                    self.draw_noise()
         return 0
 
     cdef void publish(self) noexcept nogil:
@@ -177,20 +187,15 @@ cdef class ChainState(ChainMemory):
         if self.answer == DECIDED:
             self.log_ratio = log(c.alpha)
         else:
-            self.log_ratio = c.beta * (c.logp_y - c.logp_x) + c.log_q
-            if isnan(self.log_ratio):       # a proposal density overflowed
-                self.log_ratio = -INFINITY
-            c.accepted = c.E > -self.log_ratio
+            self.log_ratio = log_target_ratio(c) + c.log_q
+            c.accepted = accepts(c.E, &self.log_ratio)
         if c.adapting:
             self.adapt(schedule)
         if c.accepted:
-            copy(c.d, c.y, c.x)
-            copy(c.n_aux, c.v, c.u)
-            c.logp_x = c.logp_y
-            if c.grad_x != NULL:
-                copy(c.d, c.grad_y, c.grad_x)
+            move(c)
             self.n_accepted += 1
-        c.t += 1
+        self.t += 1
+        self.kernel.t = self.t
         self.pending = False
         self.record()
         return 0
@@ -208,7 +213,7 @@ cdef class ChainState(ChainMemory):
                 pow(self.n_adapted + 2.0, 1.0 + schedule.rarity))
         self.n_adapted += 1
         if self.answer != DECIDED:
-            self.c.alpha = 1.0 if self.log_ratio >= 0 else exp(self.log_ratio)
+            self.c.alpha = probability(self.log_ratio)
         gain = schedule.c
         if schedule.k != 0:
             n = self.kernel.sharers * (self.n_adapted - 1) + self.turn + 1
@@ -219,7 +224,7 @@ cdef class ChainState(ChainMemory):
 
     cdef int freeze(self, Schedule *schedule) except -1 nogil:
         """Freeze the kernel if adaptation has just ended, for all that it may share with."""
-        if self.c.t == schedule.stop and not self.frozen:
+        if self.t == schedule.stop and not self.frozen:
             self.frozen = True
             self.kernel.freeze(&self.c)
         return 0
@@ -249,7 +254,7 @@ cdef class ChainState(ChainMemory):
         cdef Trace *trace = &self.trace
         cdef Chain *c = &self.c
         cdef int64_t row = trace.count
-        if not c.keep or row >= trace.capacity or (trace.thin > 1 and c.t % trace.thin):
+        if not c.keep or row >= trace.capacity or (trace.thin > 1 and self.t % trace.thin):
             return
         copy(c.d, c.x, trace.x + row * c.d)
         if trace.logp != NULL:
@@ -287,8 +292,8 @@ cdef class Group:
          self.schedule.start, stop, self.schedule.rarity) = schedule
         self.schedule.stop = INT64_MAX if stop is None else stop
         self.width = chains[0].kernel.width
-        self.considers = chains[0].kernel.considers
         self.noisy = target.is_estimate
+        check_fit(chains[0].kernel, target)
         self.evaluation = Evaluation(target, self.K * self.width, chains[0].kernel.gradient)
         self.alone = self.K * self.width == 1 and not (target.batched or self.noisy)
         self.pointers = <void **>calloc(self.K, sizeof(void *))
@@ -314,7 +319,8 @@ cdef class Group:
                 ours[:] = s.grad_y
                 s.grad_y = ours
                 s.c.grad_y = &self.evaluation.gradients[i * self.width, 0]
-            s.c.end_of_adaptation = self.schedule.stop
+            s.kernel.plan(self.schedule.stop)
+            s.kernel.connect(&s.c)
             if self.shares:
                 s.kernel.join(chains[0].kernel, self.K)
                 s.turn = i
@@ -454,8 +460,6 @@ cdef class Group:
     cdef int settle(self) except -1 nogil:
         """Evaluate until every chain can decide; 1 where the run must stop."""
         cdef int k, waiting = 1
-        if not self.considers:
-            return self.evaluate()
         while waiting:
             if self.evaluate():
                 return 1

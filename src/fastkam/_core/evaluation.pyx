@@ -6,7 +6,7 @@ from fastkam._core.linalg cimport copy
 from fastkam._core.target cimport Target
 from fastkam.target cimport fk_target
 
-from fastkam._core.kernel import zeros
+from fastkam._core.state import zeros
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """A Gaussian mixture, packed so that its density is quick; and a pass of EM over many states."""
 from libc.math cimport INFINITY, lgamma, log
 
-from fastkam._core.kernel import zeros
+from fastkam._core.state import zeros
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 """The nearest of many points: memory for nearest.h, and its use from Python."""
-from fastkam._core.kernel import zeros
+from fastkam._core.state import zeros
 
 import numpy as np
 

@@ -198,6 +198,11 @@ cdef class Target:
                 and self.c.batch == NULL)
 
     @property
+    def has_gradient(self):
+        """Whether the engine can call it for gradients."""
+        return self.c.logp_grad != NULL or self.c.logp == NULL and self.c.batch != NULL
+
+    @property
     def n_aux(self):
         """How many standard normals an estimate takes; 0 for a density that is known."""
         return self.c.n_aux if self.is_estimate else 0

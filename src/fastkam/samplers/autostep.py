@@ -80,7 +80,6 @@ class AutoMALA(AutoStep):
     """
 
     KERNEL: ClassVar[str] = "automala.AutoMALA"
-    NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
 
     def first_step_size(self, d: int) -> float:
         return float(d ** (-1 / 6))
@@ -104,7 +103,6 @@ class AutoStepRandomWalk(AutoStep):
     """
 
     KERNEL: ClassVar[str] = "autorwm.AutoStepRandomWalk"
-    ONE_EVALUATION: ClassVar[bool] = False
 
     def first_step_size(self, d: int) -> float:
         return float(2.38 * d**-0.5)

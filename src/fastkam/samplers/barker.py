@@ -52,7 +52,6 @@ class BarkerProposal(Sampler):
     target_acceptance: float = 0.4
     jitter: float = 0.0
     KERNEL: ClassVar[str] = "barker.BarkerProposal"
-    NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:

@@ -31,16 +31,15 @@ class DelayedAcceptance(Composite):
 
     sampler: Sampler
     KERNEL: ClassVar[str] = "delayed.DelayedAcceptance"
-    ONE_EVALUATION: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         name = type(self.sampler).__name__
         if not isinstance(self.sampler, Sampler):
             raise TypeError(f"sampler must be a Sampler, not {self.sampler!r}")
-        if "logp_grad" in self.sampler.NEEDS:
+        if self.sampler.needs_gradient:
             raise ValueError(f"a surrogate stands in for the density, not for the gradient that "
                              f"{name} needs: take a sampler without gradients")
-        if not self.sampler.ONE_EVALUATION:
+        if self.sampler.several_evaluations:
             raise ValueError(f"a surrogate can stand before one evaluation a step, and {name} "
                              "makes several: take another sampler, such as \"ram\"")
 
@@ -49,7 +48,10 @@ class DelayedAcceptance(Composite):
 
     @property
     def stat_names(self) -> tuple[str, ...]:
-        return (*self.sampler.stat_names, *self.kernel_class().STATS)
+        return (*self.sampler.stat_names, *super(Composite, self).stat_names)
+
+    def check_share(self) -> None:
+        self.sampler.check_share()
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         kernel: Kernel = self.kernel_class()(self.sampler.build(x0))

@@ -61,7 +61,6 @@ class DivergenceMinimization(Sampler):
     ignore_below: float | None = None
     KERNEL: ClassVar[str] = "dm.DivergenceMinimization"
     ALONE: ClassVar[str] = "its factor follows the place where its own chain is"
-    NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
 
     def __post_init__(self) -> None:
         check_integer("points", self.points, least=1)

@@ -15,15 +15,13 @@ from fastkam.samplers.sampler import Composite, Sampler, check_part
 if TYPE_CHECKING:
     from fastkam._core.kernel import Kernel
 
-MOST_RUNGS = 64
-SCHEMES = ("even-odd", "random", "copy")
+SCHEMES = ("even-odd", "random")
 
 
 class Coupled(Composite):
     """What couplings of several samplers have in common."""
 
     KERNEL: ClassVar[str] = "exchange.Exchange"
-    ONE_EVALUATION: ClassVar[bool] = False
     ALONE: ClassVar[str] = "its replicas learn for the temperatures of their own chain"
 
     @property
@@ -49,9 +47,8 @@ class ParallelTempering(Coupled):
     tune_ladder : bool
         Move the rungs during warm-up so that all neighbours swap equally often.
     scheme : str
-        "even-odd": all even and all odd pairs of neighbours by turns; "random": one pair of any
-        rungs; "copy": the same, with the mistake of the released code of Dharamshi et al., by which
-        a swap copies one state over the other. That is not exact, and only for comparison.
+        "even-odd": all even and all odd pairs of neighbours alternately; "random": one pair of any
+        two rungs.
     every : int
         Steps between swaps.
     reference : str or (mean, cov)
@@ -82,8 +79,9 @@ class ParallelTempering(Coupled):
     def __post_init__(self) -> None:
         check_part("sampler", self.sampler)
         check_integer("rungs", self.rungs, least=2)
-        if self.rungs > MOST_RUNGS:
-            raise ValueError(f"rungs must be at most {MOST_RUNGS}, not {self.rungs!r}")
+        most = self.kernel_class().LARGEST
+        if self.rungs > most:
+            raise ValueError(f"rungs must be at most {most}, not {self.rungs!r}")
         flat = isinstance(self.reference, str) and self.reference == "flat"
         if self.least is not None:
             check_number("least", self.least, least=0, below=1)

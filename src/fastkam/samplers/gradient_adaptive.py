@@ -64,7 +64,6 @@ class GradientAdaptiveRandomWalk(Sampler):
     beta_cap: float | None = None
     beta_gain: float = 0.02
     KERNEL: ClassVar[str] = "gadrwm.GradientAdaptiveRandomWalk"
-    NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
     RHO: ClassVar[float] = 5e-5
 
     def __post_init__(self) -> None:

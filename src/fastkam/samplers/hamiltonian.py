@@ -32,7 +32,6 @@ class Hamiltonian(Sampler):
     step_size: float | None = None
     target_acceptance: float = 0.8
     max_energy_error: float = 1000.0
-    NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:

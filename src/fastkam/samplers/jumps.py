@@ -107,9 +107,9 @@ class ModeJumping(Composite):
         return tuple(self.moves) if isinstance(self.moves, (list, tuple)) else ()
 
     @property
-    def ONE_EVALUATION(self) -> bool:  # type: ignore[override]  # elsewhere a constant
+    def several_evaluations(self) -> bool:
         """As the sampler within: a move makes one."""
-        return self.parts()[0].ONE_EVALUATION
+        return self.parts()[0].several_evaluations
 
     def parts(self) -> list[Sampler]:
         return [check_part("sampler", self.sampler, allowed=Coupled)]

@@ -43,7 +43,6 @@ class MALA(Sampler):
     target_acceptance: float = 0.574
     jitter: float = 0.0
     KERNEL: ClassVar[str] = "mala.MALA"
-    NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
 
     def __post_init__(self) -> None:
         if self.step_size is not None:
@@ -95,7 +94,6 @@ class FisherAdaptiveMALA(Sampler):
     plain_steps: int = 500
     jitter: float = 0.0
     KERNEL: ClassVar[str] = "fishermala.FisherAdaptiveMALA"
-    NEEDS: ClassVar[tuple[str, ...]] = ("logp_grad",)
 
     def __post_init__(self) -> None:
         if self.step_size is not None:

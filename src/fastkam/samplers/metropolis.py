@@ -228,7 +228,6 @@ class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis):
 
     shrink: float = 0.04
     KERNEL: ClassVar[str] = "dram.DelayedRejectionAdaptiveMetropolis"
-    ONE_EVALUATION: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -21,8 +21,6 @@ class Sampler:
     """The parameters of a sampler, checked; `build` makes its compiled form for one chain."""
 
     KERNEL: ClassVar[str] = ""  # module.Class below fastkam._core.samplers
-    NEEDS: ClassVar[tuple[str, ...]] = ()  # abilities of the target besides logp
-    ONE_EVALUATION: ClassVar[bool] = True  # a step asks for the density once
     ALONE: ClassVar[str] = "what it learns belongs to one chain"  # where its kernel shares nothing
 
     @classmethod
@@ -32,9 +30,19 @@ class Sampler:
         return getattr(import_module(f"fastkam._core.samplers.{module}"), name)
 
     @property
+    def needs_gradient(self) -> bool:
+        """Whether its kernel needs the gradient of the log density."""
+        return bool(self.kernel_class().GRADIENT)
+
+    @property
+    def several_evaluations(self) -> bool:
+        """Whether a step may evaluate the density more than once."""
+        return bool(self.kernel_class().SEVERAL)
+
+    @property
     def stat_names(self) -> tuple[str, ...]:
         """The statistics that it records besides those of every sampler."""
-        return tuple(self.kernel_class().STATS)
+        return tuple(self.kernel_class().statistics())
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         """The compiled kernel of a chain that starts at `x0` (d,)."""
@@ -52,7 +60,7 @@ class Sampler:
 
     def check_share(self) -> None:
         """Refuse chains that learn as one."""
-        if not self.kernel_class().SHARED:
+        if not any(field.shared for field in self.kernel_class().FIELDS.values()):
             raise ValueError(f"share must be False for {type(self).__name__}, not True: "
                              f"{self.ALONE}")
 
@@ -65,9 +73,9 @@ class Composite(Sampler):
         raise NotImplementedError
 
     @property
-    def NEEDS(self) -> tuple[str, ...]:  # type: ignore[override]  # elsewhere a constant
-        """What any of its parts needs."""
-        return tuple({need: 0 for part in self.parts() for need in part.NEEDS})
+    def needs_gradient(self) -> bool:
+        """Whether any of its parts needs the gradient."""
+        return any(part.needs_gradient for part in self.parts())
 
     def default_gain(self, d: int) -> Power:
         return self.parts()[0].default_gain(d)

@@ -15,17 +15,18 @@ from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
 from fastkam._core.rng cimport jittered, normals
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
 
 cdef class AdaptiveMetropolis(Kernel):
     FIELDS = {
-        "mu": (("d",), "learnt mean"),
-        "L": (("d", "d"), "lower-triangular factor of the learnt covariance"),
+        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
+        "L": Field("lower-triangular factor of the learnt covariance", ("d", "d"), shared=True,
+                   learnt=True),
     }
-    SHARED = LEARNT = ("mu", "L")
     cdef public double[::1] mu
     cdef public double[::1, :] L
     cdef double[::1] work

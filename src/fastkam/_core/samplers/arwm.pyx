@@ -15,17 +15,18 @@ from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
 from fastkam._core.rng cimport normals, random_standard_uniform
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
 
 cdef class AdaptiveRandomWalk(Kernel):
     FIELDS = {
-        "mu": (("d",), "learnt mean"),
-        "L": (("d", "d"), "lower-triangular factor of the learnt covariance"),
+        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
+        "L": Field("lower-triangular factor of the learnt covariance", ("d", "d"), shared=True,
+                   learnt=True),
     }
-    SHARED = LEARNT = ("mu", "L")
     cdef public double[::1] mu
     cdef public double[::1, :] L
     cdef double[::1] e
@@ -43,7 +44,7 @@ cdef class AdaptiveRandomWalk(Kernel):
         cdef Py_ssize_t i
         cdef double s = self.safe_scale / sqrt(c.d)
         # the component is drawn first, and also while there is only one
-        cdef bint safe = random_standard_uniform(c.rng) < self.safe_weight or c.t < 2 * c.d
+        cdef bint safe = random_standard_uniform(c.rng) < self.safe_weight or self.t < 2 * c.d
         normals(c.rng, c.d, &self.e[0])
         if safe:
             for i in range(c.d):

@@ -13,27 +13,21 @@ from fastkam._core.kernel cimport Chain
 from fastkam._core.linalg cimport square
 from fastkam._core.samplers.autostep cimport AutoStep
 
-from fastkam._core.samplers.autostep import AutoStep as Base
-
 
 cdef class AutoMALA(AutoStep):
-    FIELDS = Base.FIELDS | {"grad_y": (("d",), "gradient at the candidate")}
-
-    def __init__(self, mean, scales, **options):
-        super().__init__(mean, scales, **options)
-        self.gradient = True
+    GRADIENT = True
 
     cdef void shoot(self, Chain *c, const double *x, const double *grad) noexcept nogil:
         cdef Py_ssize_t i
         cdef double eps = self.eps(self.k)
         for i in range(c.d):
-            self.q[i] = self.p[i] + 0.5 * eps * c.beta * self.s[i] * grad[i]
+            self.q[i] = self.p[i] + 0.5 * eps * self.s[i] * grad[i]
             c.y[i] = x[i] + eps * self.s[i] * self.q[i]
 
     cdef double log_ratio(self, Chain *c, double logp_x) noexcept nogil:
         cdef Py_ssize_t i
         cdef double eps = self.eps(self.k)
         for i in range(c.d):
-            self.q[i] += 0.5 * eps * c.beta * self.s[i] * c.grad_y[i]
-        return (c.beta * (c.logp_y - logp_x)
+            self.q[i] += 0.5 * eps * self.s[i] * c.grad_y[i]
+        return (c.logp_y - logp_x
                 + 0.5 * (square(c.d, &self.p[0]) - square(c.d, &self.q[0])))

@@ -21,4 +21,4 @@ cdef class AutoStepRandomWalk(AutoStep):
 
     cdef double log_ratio(self, Chain *c, double logp_x) noexcept nogil:
         copy(c.d, &self.p[0], &self.q[0])
-        return c.beta * (c.logp_y - logp_x)
+        return c.logp_y - logp_x

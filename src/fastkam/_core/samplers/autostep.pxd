@@ -21,11 +21,8 @@ cdef class AutoStep(Kernel):
     cdef public int64_t backwards
     cdef public int64_t agreed
     # the candidate
-    cdef public double[::1] y
+    cdef public double[::1] candidate
     cdef public double[::1] q_y
-    cdef public double[::1] grad_y
-    cdef public double logp_y
-    cdef public double change
     cdef bint learns
     cdef double r                   # of the point looked at, in one call of consider
     cdef void shoot(self, Chain *c, const double *x, const double *grad) noexcept nogil

@@ -27,6 +27,12 @@ from fastkam._core.kernel cimport AGAIN, DECIDE, HELD, Chain, Kernel
 from fastkam._core.linalg cimport copy
 from fastkam._core.moments cimport learn_scales
 from fastkam._core.rng cimport normals, random_standard_exponential, random_standard_uniform
+from fastkam._core.step cimport (
+    KEPT, accepts, grad_of, keep_point, log_target_ratio, move_noise, own_of, point_size,
+    recall_point,
+)
+
+from fastkam._core.fields import Field
 
 import numpy as np
 
@@ -37,40 +43,35 @@ cdef double LOG_2 = log(2.0)
 
 
 cdef class AutoStep(Kernel):
-    """The search; `shoot` is T_eps, `log_ratio` completes q and answers r."""
+    """The search; `shoot` is T_eps, `log_ratio` completes q and returns r."""
+    SEVERAL = True
     FIELDS = {
-        "log_eps": ((), "log eps_0, with which the search begins"),
-        "mu": (("d",), "learnt mean"),
-        "s": (("d",), "learnt scales of the steps"),
-        "p": (("d",), "momentum where the search under way begins"),
-        "q": (("d",), "momentum of the point looked at"),
-        "low": ((), "-log b"),
-        "high": ((), "-log a"),
-        "chosen": ((), "the step size chosen"),
-        "refreshing": ((), "whether the noise is being moved", "i8"),
-        "k": ((), "step size looked at, in doublings of eps_0", "i8"),
-        "j": ((), "step size chosen, likewise", "i8"),
-        "direction": ((), "of the search: 1 doubles, -1 halves, 0 has found eps_0 good", "i8"),
-        "backwards": ((), "whether the search from the candidate is under way", "i8"),
-        "agreed": ((), "whether the search backwards found the same", "i8"),
-        "y": (("d",), "the candidate"),
-        "q_y": (("d",), "its momentum"),
-        "logp_y": ((), "its log density"),
-        "change": ((), "log of its ratio, r"),
-    }
-    SHARED = LEARNT = ("log_eps", "mu", "s")
-    STATS = {
-        "step_size": "step size chosen",
-        "reversible": "whether the search backwards chose the same one",
+        "log_eps": Field("log eps_0, with which the search begins", shared=True, learnt=True),
+        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
+        "s": Field("learnt scales of the steps", ("d",), shared=True, learnt=True),
+        "p": Field("momentum where the search under way begins", ("d",)),
+        "q": Field("momentum of the point looked at", ("d",)),
+        "low": Field("-log b"),
+        "high": Field("-log a"),
+        "chosen": Field("the step size chosen", stat="step_size"),
+        "refreshing": Field("whether the noise is being moved", dtype="i8"),
+        "k": Field("step size looked at, in doublings of eps_0", dtype="i8"),
+        "j": Field("step size chosen, likewise", dtype="i8"),
+        "direction": Field("of the search: 1 doubles, -1 halves, 0 has found eps_0 good",
+                           dtype="i8"),
+        "backwards": Field("whether the search from the candidate is under way", dtype="i8"),
+        "agreed": Field("whether the search backwards found the same", dtype="i8",
+                        stat="reversible"),
+        "candidate": Field("the candidate, with r as its own number", ("point",)),
+        "q_y": Field("its momentum", ("d",)),
     }
 
     def __init__(self, mean, scales, *, double step_size, bint learns):
-        self.allocate(d=len(mean))
+        self.allocate(d=len(mean), point=point_size(len(mean)))
         np.asarray(self.mu)[...] = mean
         np.asarray(self.s)[...] = scales
         self.log_eps = log(step_size)
         self.learns = learns
-        self.considers = True
 
     cdef void shoot(self, Chain *c, const double *x, const double *grad) noexcept nogil:
         """y and what is known of q, from x and p, with the step size of k."""
@@ -100,9 +101,9 @@ cdef class AutoStep(Kernel):
 
     cdef int move_noise(self, Chain *c) except -1 nogil:
         """Accept v for u at x, or not; then the search begins."""
-        if random_standard_exponential(c.rng) > -c.beta * (c.logp_y - c.logp_x):
-            copy(c.n_aux, c.v, c.u)
-            c.logp_x = c.logp_y
+        cdef double log_ratio = log_target_ratio(c)
+        if accepts(random_standard_exponential(c.rng), &log_ratio):
+            move_noise(c)
         copy(c.n_aux, c.u, c.v)         # the noise of the candidate, which becomes that of x
         self.refreshing = False
         return self.look(c, 0)
@@ -112,7 +113,7 @@ cdef class AutoStep(Kernel):
         self.k = k
         c.noise[0] = HELD
         if self.backwards:
-            self.shoot(c, &self.y[0], &self.grad_y[0] if self.gradient else NULL)
+            self.shoot(c, &self.candidate[KEPT], grad_of(c, &self.candidate[0]))
         else:
             self.shoot(c, c.x, c.grad_x)
         return AGAIN
@@ -121,17 +122,13 @@ cdef class AutoStep(Kernel):
         """|r|; infinite where there is no density, or r is not a number."""
         if c.logp_y == -INFINITY:
             return INFINITY
-        self.r = self.log_ratio(c, self.logp_y if self.backwards else c.logp_x)
+        self.r = self.log_ratio(c, self.candidate[0] if self.backwards else c.logp_x)
         return fabs(self.r) if fabs(self.r) < INFINITY else INFINITY
 
     cdef void keep(self, Chain *c) noexcept nogil:
         """Make the point looked at the candidate."""
-        copy(c.d, c.y, &self.y[0])
+        keep_point(c, self.r, &self.candidate[0])
         copy(c.d, &self.q[0], &self.q_y[0])
-        if self.gradient:
-            copy(c.d, c.grad_y, &self.grad_y[0])
-        self.logp_y = c.logp_y
-        self.change = self.r
 
     cdef int consider(self, Chain *c) except -1 nogil:
         if self.refreshing:
@@ -184,11 +181,8 @@ cdef class AutoStep(Kernel):
 
     cdef int decide(self, Chain *c) noexcept nogil:
         self.agreed = True
-        copy(c.d, &self.y[0], c.y)
-        if self.gradient:
-            copy(c.d, &self.grad_y[0], c.grad_y)
-        c.logp_y = self.logp_y
-        c.log_q = self.change - c.beta * (self.logp_y - c.logp_x)
+        recall_point(c, &self.candidate[0])
+        c.log_q = own_of(&self.candidate[0]) - log_target_ratio(c)
         return DECIDE
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
@@ -196,10 +190,3 @@ cdef class AutoStep(Kernel):
         if self.learns:
             learn_scales(c.d, gain, c.y if c.accepted else c.x, &self.mu[0], &self.s[0])
         return 0
-
-    cdef void take(self, Kernel other) noexcept nogil:
-        self.log_eps = (<AutoStep>other).log_eps
-
-    cdef void record(self, Chain *c, double *row) noexcept nogil:
-        row[0] = self.chosen
-        row[1] = self.agreed

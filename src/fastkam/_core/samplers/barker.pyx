@@ -20,7 +20,8 @@ from fastkam._core.linalg cimport add_Lz, copy, times_Lt
 from fastkam._core.moments cimport learn_moments, learn_scales
 from fastkam._core.rng cimport jittered, normals, random_standard_uniform
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
@@ -32,15 +33,28 @@ cdef extern from "softplus.h" nogil:
 
 
 cdef class BarkerProposal(Kernel):
+    GRADIENT = True
     FIELDS = {
-        "log_s": ((), "log of the step size"),
-        "mu": (("d",), "learnt mean"),
-        "F": (("size",), "factor of the preconditioner: its diagonal, or its columns in turn"),
-        "w": (("d",), "the last step, F^-1 (y - x)"),
-        "log_forward": ((), "-log of the probability of its signs"),
+        "log_s": Field("log of the step size", shared=True, learnt=True),
+        "s": Field("step size of the last step, jitter included", stat="step_size"),
+        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
+        "F": Field("factor of the preconditioner: its diagonal, or its columns in turn", ("size",),
+                   shared=True, learnt=True),
+        "w": Field("the last step, F^-1 (y - x)", ("d",)),
+        "log_forward": Field("-log of the probability of its signs"),
     }
-    SHARED = LEARNT = ("log_s", "mu", "F")
-    STATS = {"log_step_size": "log s, after the step"}
+    cdef public double log_s
+    cdef public double s
+    cdef public double[::1] mu
+    cdef public double[::1] F
+    cdef public double[::1] w
+    cdef public double log_forward
+    cdef double[::1] g
+    cdef double[::1] p
+    cdef double target_acceptance
+    cdef double jitter
+    cdef bint dense
+    cdef bint learns
 
     def __init__(self, mean, factor, *, double step_size, double target_acceptance, double jitter,
                  bint learns):
@@ -53,25 +67,24 @@ cdef class BarkerProposal(Kernel):
         self.p = zeros(d)
         self.log_s = np.log(step_size)
         self.target_acceptance, self.jitter, self.learns = target_acceptance, jitter, learns
-        self.gradient = self.considers = True
 
     cdef void gradient_along(self, Chain *c, const double *grad) noexcept nogil:
-        """g = beta F' grad"""
+        """g = F' grad"""
         cdef Py_ssize_t i
         if self.dense:
-            times_Lt(c.d, c.beta, &self.F[0], grad, &self.g[0])
+            times_Lt(c.d, 1.0, &self.F[0], grad, &self.g[0])
         else:
             for i in range(c.d):
-                self.g[i] = c.beta * self.F[i] * grad[i]
+                self.g[i] = self.F[i] * grad[i]
 
     cdef int propose(self, Chain *c) except -1 nogil:
         cdef Py_ssize_t i
-        cdef double s = exp(self.log_s) * jittered(c.rng, self.jitter)
         cdef double *w = &self.w[0]
+        self.s = exp(self.log_s) * jittered(c.rng, self.jitter)
         self.gradient_along(c, c.grad_x)
         normals(c.rng, c.d, w)
         for i in range(c.d):
-            w[i] *= s
+            w[i] *= self.s
         logistic(c.d, &self.g[0], w, &self.p[0])
         for i in range(c.d):        # not a branch, which could not be predicted
             w[i] *= 1 - 2 * <int>(random_standard_uniform(c.rng) >= self.p[i])
@@ -98,9 +111,3 @@ cdef class BarkerProposal(Kernel):
         elif self.learns:
             learn_scales(c.d, gain, x, &self.mu[0], &self.F[0])
         return 0
-
-    cdef void take(self, Kernel other) noexcept nogil:
-        self.log_s = (<BarkerProposal>other).log_s
-
-    cdef void record(self, Chain *c, double *row) noexcept nogil:
-        row[0] = self.log_s

@@ -19,19 +19,18 @@ from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.rng cimport normals
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
 
 cdef class CholeskyAdaptiveMetropolis(Kernel):
     FIELDS = {
-        "mu": (("d",), "learnt mean"),
-        "L": (("d", "d"), "lower-triangular factor of the proposal"),
-        "delta": ((), "global scale"),
+        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
+        "L": Field("lower-triangular factor of the proposal", ("d", "d"), shared=True, learnt=True),
+        "delta": Field("global scale", shared=True, learnt=True, stat="delta"),
     }
-    SHARED = LEARNT = ("mu", "L", "delta")
-    STATS = {"delta": "global scale, after the step"}
     cdef public double[::1] mu
     cdef public double[::1, :] L
     cdef public double delta
@@ -82,9 +81,3 @@ cdef class CholeskyAdaptiveMetropolis(Kernel):
             column[j] = max(column[j], self.floor)
         self.delta += self.scale_gain * (c.accepted / self.target_acceptance - 1) * self.delta
         return 0
-
-    cdef void take(self, Kernel other) noexcept nogil:
-        self.delta = (<CholeskyAdaptiveMetropolis>other).delta
-
-    cdef void record(self, Chain *c, double *row) noexcept nogil:
-        row[0] = self.delta

@@ -19,7 +19,7 @@ with a kernel that is fixed beforehand. A frozen cycle begins with the uniform v
 its entry; Sigma has gamma of the last step of Exploration. R is made again from x_e in each cycle,
 which is one step in T, so that the bank keeps no matrices.
 """
-from libc.math cimport INFINITY, M_PI, cos, log
+from libc.math cimport INFINITY, M_PI, cos, exp
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
@@ -30,28 +30,29 @@ from fastkam._core.samplers.kam cimport Decay, KernelAdaptiveMetropolis, decay
 
 from fastkam._core.samplers import kam
 
+from fastkam._core.fields import Field
+
 import numpy as np
 
 
 cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
-    FIELDS = kam.KernelAdaptiveMetropolis.FIELDS | {
-        "origin": ((), "the step at which cycles began to be counted", "i8"),
-        "x_e": (("d",), "the state at which Sampling began: R is that of this point"),
-        "frozen": ((), "whether adaptation has ended", "i8"),
-        "banked": ((), "cycles that have left an entry in the bank", "i8"),
-        "bank_z": (("bank", "blocks", "d", "lanes"), "subsamples"),
-        "bank_n": (("bank",), "their numbers of points", "i8"),
-        "bank_log_nu": (("bank",), "log nu_exp"),
-        "bank_length": (("bank",), "lengths of the kernel"),
-        "bank_x_e": (("bank", "d"), "states at which Sampling began"),
-    }
-    SHARED = ()     # a cycle learns from its own states alone
-    STATS = {
-        "log_step_size": "log nu_i, of the step",
-        "exploring": "1 in Exploration, 0 in Sampling",
+    # a cycle learns from its own states alone: nothing is shared
+    FIELDS = {name: field._replace(shared=False)
+              for name, field in kam.KernelAdaptiveMetropolis.FIELDS.items()} | {
+        "origin": Field("the step at which cycles began to be counted", dtype="i8"),
+        "x_e": Field("the state at which Sampling began: R is that of this point", ("d",)),
+        "exploring": Field("1 in Exploration, 0 in Sampling", dtype="i8", stat="exploring"),
+        "frozen": Field("whether adaptation has ended", dtype="i8"),
+        "banked": Field("cycles that have left an entry in the bank", dtype="i8"),
+        "bank_z": Field("subsamples", ("bank", "blocks", "d", "lanes")),
+        "bank_n": Field("their numbers of points", ("bank",), "i8"),
+        "bank_log_nu": Field("log nu_exp", ("bank",)),
+        "bank_length": Field("lengths of the kernel", ("bank",)),
+        "bank_x_e": Field("states at which Sampling began", ("bank", "d")),
     }
     cdef public int64_t origin
     cdef public double[::1] x_e
+    cdef public int64_t exploring
     cdef public int64_t frozen
     cdef public int64_t banked
     cdef public double[:, :, :, ::1] bank_z
@@ -82,7 +83,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
 
     cdef int64_t index(self, Chain *c) noexcept nogil:
         """i, the place of the step within its cycle."""
-        return (c.t - self.origin) % self.T
+        return (self.t - self.origin) % self.T
 
     cdef double ratio(self, int64_t i) noexcept nogil:
         """r_i = nu_i / nu_exp"""
@@ -95,7 +96,8 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         if i == 0:
             self.begin_cycle(c)
         c.keep = i >= self.T_e or self.keep_exploration
-        if i < self.T_e:
+        self.exploring, self.nu = i < self.T_e, exp(self.log_nu)
+        if self.exploring:
             self.age = i
             if c.accepted and self.at_y.seen:
                 self.at_x, self.at_y = self.at_y, self.at_x
@@ -103,6 +105,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
             return self.move(c)
         if i == self.T_e:
             self.begin_sampling(c)
+        self.nu *= self.ratio(i)
         self.draw(c, &self.x_e[0], self.ratio(i))
         return 0
 
@@ -150,12 +153,6 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         return 0
 
     cdef int freeze(self, Chain *c) except -1 nogil:
-        self.frozen, self.origin = True, c.t
+        self.frozen, self.origin = True, self.t
         self.forget()
         return 0
-
-    cdef void record(self, Chain *c, double *row) noexcept nogil:
-        # the step is over: c.t counts it already
-        cdef int64_t i = (c.t - 1 - self.origin) % self.T
-        row[0] = self.log_nu + (log(self.ratio(i)) if i >= self.T_e else 0.0)
-        row[1] = i < self.T_e

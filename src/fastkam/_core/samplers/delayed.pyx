@@ -11,57 +11,54 @@ pi may be an estimate, whose noise is drawn for the second stage only.
 Christen, J. A. and Fox, C. (2005). Markov chain Monte Carlo using an approximation. Journal of
 Computational and Graphical Statistics 14, 795-810.
 """
-from libc.math cimport INFINITY, NAN, exp, isnan
+from libc.math cimport INFINITY, NAN, isnan
+from libc.stdint cimport int64_t
 
 from fastkam._core.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, Chain, Kernel
 from fastkam._core.rng cimport random_standard_exponential
+from fastkam._core.step cimport accepts, log_target_ratio, probability
 from fastkam._core.target cimport NO_SURROGATE
 from fastkam.target cimport FK_NEEDS_GIL, fk_target
+
+from fastkam._core.fields import Field
 
 import numpy as np
 
 
 cdef class DelayedAcceptance(Kernel):
-    """The two stages round a kernel; its fields stand beside these as if they were its own."""
+    """The two stages round a kernel."""
+    SEVERAL = True
     FIELDS = {
-        "log_s_x": ((), "log s(x); NaN where it is not known"),
-        "log_s_y": ((), "log s(y)"),
-        "passed": ((), "whether y has come to the second stage", "i8"),
+        "log_s_x": Field("log s(x); NaN where it is not known"),
+        "log_s_y": Field("log s(y)"),
+        "passed": Field("whether the surrogate let the proposal pass", dtype="i8", stat="passed"),
     }
-    STATS = {"passed": "whether the surrogate let the proposal pass"}
 
     def __init__(self, Kernel inner):
         self.inner = inner
         self.allocate(d=inner.d)
         self.slope = np.zeros(self.d)
-        self.n_stats = len(inner.STATS)
+        self.n_stats = len(inner.stat_names())
         self.log_s_x = NAN
-        self.considers = True
 
-    @property
-    def LEARNT(self):
-        return self.inner.LEARNT
+    def parts(self):
+        return {"inner": self.inner}
 
-    @property
-    def SHARED(self):
-        return self.inner.SHARED
+    def stat_names(self):
+        return [*self.inner.stat_names(), *self.statistics()]
 
-    def __getattr__(self, name):
-        return getattr(self.inner, name)
+    def learnt(self):
+        return self.inner.learnt()
 
-    def join(self, DelayedAcceptance first, int sharers):
-        self.sharers = sharers
-        self.inner.join(first.inner, sharers)
+    cdef void connect(self, Chain *c) noexcept:
+        self.inner.connect(c)
 
-    def state(self):
-        return super().state() | self.inner.state()
-
-    def restore(self, state):
-        super().restore(state)
-        self.inner.restore(state)
+    cdef void plan(self, int64_t end_of_adaptation) noexcept:
+        self.inner.plan(end_of_adaptation)
 
     cdef int propose(self, Chain *c) except -1 nogil:
         self.passed, c.log_q = False, 0
+        self.inner.t = self.t
         self.inner.propose(c)
         c.wanted[0] = 0
         return 0
@@ -70,7 +67,7 @@ cdef class DelayedAcceptance(Kernel):
         cdef double log_ratio
         if not self.passed:
             return self.first_stage(c)
-        log_ratio = c.beta * ((c.logp_y - c.logp_x) - (self.log_s_y - self.log_s_x))
+        log_ratio = log_target_ratio(c) - (self.log_s_y - self.log_s_x)
         return self.decide(c, log_ratio)
 
     cdef int first_stage(self, Chain *c) except -1 nogil:
@@ -85,12 +82,13 @@ cdef class DelayedAcceptance(Kernel):
         if self.ask(c, c.y, &self.log_s_y):
             return FATAL
         c.logp_y = self.log_s_y     # for the inner kernel
-        if self.inner.considers and self.inner.consider(c) != DECIDE:
+        self.inner.t = self.t
+        if self.inner.consider(c) != DECIDE:
             with gil:
                 raise TypeError(f"{type(self.inner).__name__} makes several evaluations a step, "
                                 "which a surrogate cannot stand before")
-        log_ratio = c.beta * (self.log_s_y - self.log_s_x) + c.log_q
-        if not c.E > -log_ratio:
+        log_ratio = self.log_s_y - self.log_s_x + c.log_q
+        if not accepts(c.E, &log_ratio):
             c.logp_y = -INFINITY
             return self.decide(c, -INFINITY)
         self.passed, c.wanted[0] = True, 1
@@ -98,8 +96,8 @@ cdef class DelayedAcceptance(Kernel):
         return AGAIN
 
     cdef int decide(self, Chain *c, double log_ratio) noexcept nogil:
-        c.accepted = c.E > -log_ratio
-        c.alpha = 0.0 if isnan(log_ratio) else exp(min(0.0, log_ratio))
+        c.accepted = accepts(c.E, &log_ratio)
+        c.alpha = probability(log_ratio)
         if c.accepted:
             self.log_s_x = self.log_s_y
         return DECIDED
@@ -129,9 +127,11 @@ cdef class DelayedAcceptance(Kernel):
         return s.batch(1, s.dim, x, NULL, log_s, s.data)
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        self.inner.t = self.t
         return self.inner.adapt(c, gain)
 
     cdef int freeze(self, Chain *c) except -1 nogil:
+        self.inner.t = self.t
         return self.inner.freeze(c)
 
     cdef void displaced(self) noexcept nogil:
@@ -142,5 +142,6 @@ cdef class DelayedAcceptance(Kernel):
         self.inner.take((<DelayedAcceptance>other).inner)
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
+        self.inner.t = self.t
         self.inner.record(c, row)
-        row[self.n_stats] = self.passed
+        self.record_numbers(row + self.n_stats)

@@ -28,7 +28,8 @@ from fastkam._core.linalg cimport add_Lz, copy, log_det_L, solve_L, square
 from fastkam._core.nearest cimport NearestIndex
 from fastkam._core.rng cimport normals
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
@@ -43,17 +44,35 @@ cdef enum:
 
 
 cdef class DivergenceMinimization(Kernel):
+    GRADIENT = True
     FIELDS = {
-        "C": (("d", "d"), "lower-triangular factor, of any sign on its diagonal"),
-        "e": (("points", "d"), "the last standard normal draws"),
-        "frozen": ((), "whether adaptation has ended", "i8"),
-        "banked": ((), "entries of the bank", "i8"),
-        "bank_x": (("bank", "d"), "their points"),
-        "bank_C": (("bank", "d", "d"), "their factors, each transposed"),
-        "at_x": ((), "the entry nearest to x; -1 if not known", "i8"),
-        "at_y": ((), "that of the reverse move", "i8"),
+        "C": Field("lower-triangular factor, of any sign on its diagonal", ("d", "d"), learnt=True),
+        "e": Field("the last standard normal draws", ("points", "d")),
+        "frozen": Field("whether adaptation has ended", dtype="i8"),
+        "banked": Field("entries of the bank", dtype="i8"),
+        "bank_x": Field("their points", ("bank", "d")),
+        "bank_C": Field("their factors, each transposed", ("bank", "d", "d")),
+        "at_x": Field("the entry nearest to x; -1 if not known", dtype="i8"),
+        "at_y": Field("that of the reverse move", dtype="i8"),
     }
-    LEARNT = ("C",)
+    cdef public double[::1, :] C
+    cdef public double[:, ::1] e
+    cdef public int64_t frozen
+    cdef public int64_t banked
+    cdef public double[:, ::1] bank_x
+    cdef public double[:, :, ::1] bank_C
+    cdef public int64_t at_x
+    cdef public int64_t at_y
+    cdef NearestIndex index
+    cdef double[::1] log_dets
+    cdef double[::1] weights
+    cdef double[::1] step
+    cdef double[::1] v
+    cdef double entropy_weight
+    cdef double largest_step
+    cdef double norm_clip
+    cdef double shrink
+    cdef double ignore_below
 
     def __init__(self, factor, *, points, bank, double entropy_weight, double largest_step,
                  norm_clip, double shrink, ignore_below):
@@ -68,7 +87,6 @@ cdef class DivergenceMinimization(Kernel):
         self.ignore_below = -np.inf if ignore_below is None else ignore_below
         self.at_x = self.at_y = UNKNOWN
         self.width = points
-        self.gradient = self.considers = True
 
     def restore(self, state):
         super().restore(state)
@@ -127,7 +145,7 @@ cdef class DivergenceMinimization(Kernel):
         for j in range(self.width):
             self.weights[j] = 0
             if c.logps[j] > -INFINITY and c.logps[j] > self.ignore_below:
-                self.weights[j] = c.beta / self.width * (
+                self.weights[j] = 1.0 / self.width * (
                     self.entropy_weight + (c.logps[j] < c.logp_x))
         if not c.accepted:
             gain *= self.shrink
@@ -142,9 +160,9 @@ cdef class DivergenceMinimization(Kernel):
 
     cdef void learn_bank(self, Chain *c) noexcept nogil:
         """Of the second half of adaptation, states and factors at equal distances in time."""
-        cdef int64_t start = c.end_of_adaptation // 2, length = c.end_of_adaptation - start
-        cdef int64_t entries = min(self.bank_x.shape[0], length), t = c.t - start
-        if c.end_of_adaptation == INT64_MAX or t < 0 or self.banked == self.bank_x.shape[0]:
+        cdef int64_t start = self.end_of_adaptation // 2, length = self.end_of_adaptation - start
+        cdef int64_t entries = min(self.bank_x.shape[0], length), t = self.t - start
+        if self.end_of_adaptation == INT64_MAX or t < 0 or self.banked == self.bank_x.shape[0]:
             return
         if (t + 1) * entries // length > t * entries // length:
             self.put_into_bank(c.y if c.accepted else c.x)

@@ -16,13 +16,16 @@ and Computing 16, 339-354. Delayed rejection: Tierney, L. and Mira, A. (1999). S
 Carlo methods for Bayesian inference. Statistics in Medicine 18, 2507-2515.
 """
 from libc.math cimport INFINITY, expm1, log, sqrt
+from libc.stdint cimport int64_t
 
 from fastkam._core.kernel cimport AGAIN, DECIDE, FURTHER, Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
 from fastkam._core.rng cimport jittered, normals, random_standard_exponential
+from fastkam._core.step cimport accepts, log_target_ratio
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
@@ -33,17 +36,28 @@ cdef inline double log_rejection(double log_ratio) noexcept nogil:
 
 
 cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
+    SEVERAL = True
     FIELDS = {
-        "mu": (("d",), "learnt mean"),
-        "L": (("d", "d"), "lower-triangular factor of the learnt covariance"),
-        "step": ((), "sqrt(lambda) of the step, jitter included"),
-        "e": (("d",), "standard normal draw of the first try"),
-        "f": (("d",), "that of the second"),
-        "logp_first": ((), "log density of the first try"),
-        "stage": ((), "which try was decided on, 1 or 2", "i8"),
+        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
+        "L": Field("lower-triangular factor of the learnt covariance", ("d", "d"), shared=True,
+                   learnt=True),
+        "step": Field("sqrt(lambda) of the step, jitter included"),
+        "e": Field("standard normal draw of the first try", ("d",)),
+        "f": Field("that of the second", ("d",)),
+        "logp_first": Field("log density of the first try"),
+        "stage": Field("which try was decided on, 1 or 2", dtype="i8", stat="stage"),
     }
-    SHARED = LEARNT = ("mu", "L")
-    STATS = {"stage": "which try was decided on, 1 or 2"}
+    cdef public double[::1] mu
+    cdef public double[::1, :] L
+    cdef public double step
+    cdef public double[::1] e
+    cdef public double[::1] f
+    cdef public double logp_first
+    cdef public int64_t stage
+    cdef double[::1] work
+    cdef double scale
+    cdef double shrink
+    cdef double jitter
 
     def __init__(self, mean, factor, double scale, double shrink, *, double jitter):
         self.allocate(d=len(mean))
@@ -51,7 +65,6 @@ cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
         np.asarray(self.L)[...] = factor
         self.work = zeros(self.d)
         self.scale, self.shrink, self.jitter = scale, shrink, jitter
-        self.considers = True
 
     cdef int propose(self, Chain *c) except -1 nogil:
         self.stage = 1
@@ -63,10 +76,11 @@ cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
         return 0
 
     cdef int consider(self, Chain *c) except -1 nogil:
+        cdef double log_ratio = log_target_ratio(c)
         if self.stage == 2:
             c.log_q = self.log_second_ratio(c) if c.logp_y > -INFINITY else 0
             return DECIDE
-        if c.E > -c.beta * (c.logp_y - c.logp_x):
+        if accepts(c.E, &log_ratio):
             return DECIDE
         self.stage, self.logp_first = 2, c.logp_y
         normals(c.rng, c.d, &self.f[0])
@@ -83,13 +97,10 @@ cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
         cdef double total = 0
         for i in range(c.d):        # |e|^2 - |e - h f|^2
             total += h * self.f[i] * (2 * self.e[i] - h * self.f[i])
-        return (0.5 * total + log_rejection(c.beta * (self.logp_first - c.logp_y))
-                - log_rejection(c.beta * (self.logp_first - c.logp_x)))
+        return (0.5 * total + log_rejection(self.logp_first - c.logp_y)
+                - log_rejection(self.logp_first - c.logp_x))
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         learn_moments(c.d, gain, c.y if c.accepted else c.x, &self.mu[0], &self.L[0, 0],
                       &self.work[0])
         return 0
-
-    cdef void record(self, Chain *c, double *row) noexcept nogil:
-        row[0] = self.stage

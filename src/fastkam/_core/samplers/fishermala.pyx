@@ -24,7 +24,8 @@ from fastkam._core.linalg cimport add_Rz, square, times_Rt
 from fastkam._core.rng cimport jittered
 from fastkam._core.samplers.langevin cimport SQUARE, langevin_log_q, langevin_move
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
@@ -32,18 +33,31 @@ cdef double LARGEST = 1e200
 
 
 cdef class FisherAdaptiveMALA(Kernel):
+    GRADIENT = True
     FIELDS = {
-        "log_s": ((), "log of the step size"),
-        "R": (("d", "d"), "square root of the inverse of the summed information"),
-        "trace": ((), "tr R R'"),
-        "n": ((), "adaptations made", "i8"),
-        "scale": ((), "s sqrt(d / tr R R') of the last step, jitter included"),
-        "e": (("d",), "the last standard normal draw"),
-        "h": (("d",), "the last move, F^-1 (y - x) / s"),
+        "log_s": Field("log of the step size", shared=True, learnt=True),
+        "R": Field("square root of the inverse of the summed information", ("d", "d"), shared=True,
+                   learnt=True),
+        "trace": Field("tr R R'", shared=True),
+        "n": Field("adaptations made", dtype="i8", shared=True),
+        "s": Field("step size of the last step, jitter included", stat="step_size"),
+        "scale": Field("s sqrt(d / tr R R')"),
+        "e": Field("the last standard normal draw", ("d",)),
+        "h": Field("the last move, F^-1 (y - x) / s", ("d",)),
     }
-    LEARNT = ("log_s", "R")
-    SHARED = ("log_s", "R", "trace", "n")
-    STATS = {"log_step_size": "log s, after the step"}
+    cdef public double log_s
+    cdef public double[::1, :] R
+    cdef public double trace
+    cdef public int64_t n
+    cdef public double s
+    cdef public double scale
+    cdef public double[::1] e
+    cdef public double[::1] h
+    cdef double[::1] v
+    cdef double[::1] phi
+    cdef double target_acceptance
+    cdef double jitter
+    cdef int64_t plain_steps
 
     def __init__(self, Py_ssize_t d, *, double step_size, double target_acceptance, double damping,
                  int64_t plain_steps, double jitter):
@@ -55,10 +69,10 @@ cdef class FisherAdaptiveMALA(Kernel):
         self.log_s = np.log(step_size)
         self.target_acceptance, self.plain_steps = target_acceptance, plain_steps
         self.jitter = jitter
-        self.gradient = self.considers = True
 
     cdef int propose(self, Chain *c) except -1 nogil:
-        self.scale = exp(self.log_s) * jittered(c.rng, self.jitter) * sqrt(self.d / self.trace)
+        self.s = exp(self.log_s) * jittered(c.rng, self.jitter)
+        self.scale = self.s * sqrt(self.d / self.trace)
         langevin_move(c, self.scale, SQUARE, &self.R[0, 0], &self.e[0], &self.h[0])
         return 0
 
@@ -77,14 +91,14 @@ cdef class FisherAdaptiveMALA(Kernel):
         return 0
 
     cdef void learn(self, double w, Chain *c) noexcept nogil:
-        """R for one more signal, w beta (grad_y - grad_x)."""
+        """R for one more signal, w (grad_y - grad_x)."""
         cdef Py_ssize_t d = c.d, i, j
         cdef double *v = &self.v[0]
         cdef double *phi = &self.phi[0]
         cdef double *column
         cdef double a, b
         for i in range(d):
-            v[i] = w * c.beta * (c.grad_y[i] - c.grad_x[i])
+            v[i] = w * (c.grad_y[i] - c.grad_x[i])
         if not square(d, v) < LARGEST:      # NaN too: R would leave the range of numbers
             return
         times_Rt(d, 1.0, &self.R[0, 0], v, phi)
@@ -99,11 +113,3 @@ cdef class FisherAdaptiveMALA(Kernel):
             for i in range(d):
                 column[i] -= phi[j] * v[i]
             self.trace += square(d, column)
-
-    cdef void take(self, Kernel other) noexcept nogil:
-        self.log_s = (<FisherAdaptiveMALA>other).log_s
-        self.trace = (<FisherAdaptiveMALA>other).trace
-        self.n = (<FisherAdaptiveMALA>other).n
-
-    cdef void record(self, Chain *c, double *row) noexcept nogil:
-        row[0] = self.log_s

@@ -17,8 +17,10 @@ Advances in Neural Information Processing Systems 32.
 from libc.math cimport pow
 
 from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.step cimport point_size
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
@@ -48,17 +50,16 @@ RULES = {"rmsprop": FK_RMSPROP, "adam": FK_ADAM, "plain": FK_PLAIN}
 
 
 cdef class GradientAdaptive(Kernel):
+    GRADIENT = True
     LEARNING = {
-        "L": (("d", "columns"), "lower-triangular factor of the proposal, or its diagonal alone"),
-        "G": (("d", "columns"), "running mean of the squared gradient"),
-        "M": (("d", "moments"), "running mean of the gradient, for Adam"),
-        "beta": ((), "weight of the proposal's entropy"),
-        "e": (("d",), "the last standard normal draw"),
-        "age": ((), "adaptations made", "i8"),
+        "L": Field("lower-triangular factor of the proposal, or its diagonal alone",
+                   ("d", "columns"), shared=True, learnt=True),
+        "G": Field("running mean of the squared gradient", ("d", "columns"), shared=True),
+        "M": Field("running mean of the gradient, for Adam", ("d", "moments"), shared=True),
+        "beta": Field("weight of the proposal's entropy", shared=True, learnt=True, stat="beta"),
+        "e": Field("the last standard normal draw", ("d",)),
+        "age": Field("adaptations made", dtype="i8", shared=True),
     }
-    LEARNT = ("L", "beta")
-    SHARED = ("L", "G", "M", "beta", "age")
-    STATS = {"beta": "weight of the entropy, after the step"}
 
     def __init__(self, factor, *, optimizer, double beta, double decay, double decay_mean,
                  double floor, double beta_floor, beta_cap, double beta_gain,
@@ -66,14 +67,14 @@ cdef class GradientAdaptive(Kernel):
         d = len(factor)
         self.diagonal, self.rule = factor.ndim == 1, RULES[optimizer]
         columns = 1 if self.diagonal else d
-        self.allocate(d=d, columns=columns, moments=columns if optimizer == "adam" else 0)
+        self.allocate(d=d, columns=columns, moments=columns if optimizer == "adam" else 0,
+                      point=point_size(d))
         np.asarray(self.L)[...] = factor[:, None] if self.diagonal else factor
         self.g, self.zero = zeros(d), zeros(d)
         self.beta, self.decay, self.decay_mean, self.floor = beta, decay, decay_mean, floor
         self.beta_floor, self.beta_gain = beta_floor, beta_gain
         self.beta_cap = np.inf if beta_cap is None else beta_cap
         self.target_acceptance = target_acceptance
-        self.gradient = self.considers = True
 
     cdef int ndim(self) noexcept nogil:
         """Of L, for the functions of langevin.pxd."""
@@ -103,10 +104,3 @@ cdef class GradientAdaptive(Kernel):
     cdef void follow_acceptance(self, bint accepted) noexcept nogil:
         self.beta *= 1 + self.beta_gain * (accepted - self.target_acceptance)
         self.beta = min(max(self.beta, self.beta_floor), self.beta_cap)
-
-    cdef void take(self, Kernel other) noexcept nogil:
-        self.beta = (<GradientAdaptive>other).beta
-        self.age = (<GradientAdaptive>other).age
-
-    cdef void record(self, Chain *c, double *row) noexcept nogil:
-        row[0] = self.beta

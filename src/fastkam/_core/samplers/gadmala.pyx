@@ -17,14 +17,17 @@ Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain 
 Advances in Neural Information Processing Systems 32. Section 3.2 and supplement.
 """
 from libc.math cimport INFINITY, isfinite, sqrt
+from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from fastkam._core.kernel cimport AGAIN, DECIDE, FATAL, Chain
 from fastkam._core.linalg cimport add_Lz, all_finite, copy, square, times_Lt
 from fastkam._core.samplers.gad cimport GradientAdaptive
 from fastkam._core.samplers.langevin cimport langevin_log_q, langevin_move
+from fastkam._core.step cimport KEPT, keep_point, log_target_ratio, recall_point
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 from fastkam._core.samplers.gad import GradientAdaptive as Base
 
 cdef double DIFFERENCE = 1e-5       # length of eps L v, of 1 + |y|: third root of the rounding
@@ -36,22 +39,33 @@ cdef enum:                          # stages of a step
 
 
 cdef class GradientAdaptiveMALA(GradientAdaptive):
+    SEVERAL = True
     FIELDS = Base.LEARNING | {
-        "h": (("d",), "L^-1 (y - x)"),
-        "h_y": (("d",), "L' grad log pi(y) / 2"),
-        "k": (("d",), "the Hessian at y times L (h + h_y)"),
-        "known": ((), "whether k is known", "i8"),
-        "stage": ((), "which evaluation of the step comes next", "i8"),
-        "eps": ((), "of the central difference"),
-        "logp_kept": ((), "log pi(y), during the difference"),
-        "y_kept": (("d",), "y, during the difference"),
-        "grad_kept": (("d",), "grad log pi(y), during the difference"),
+        "h": Field("L^-1 (y - x)", ("d",)),
+        "h_y": Field("L' grad log pi(y) / 2", ("d",)),
+        "k": Field("the Hessian at y times L (h + h_y)", ("d",)),
+        "known": Field("whether k is known", dtype="i8"),
+        "stage": Field("which evaluation of the step comes next", dtype="i8"),
+        "eps": Field("of the central difference"),
+        "proposal": Field("y, during the difference", ("point",)),
     }
+    cdef public double[::1] h
+    cdef public double[::1] h_y
+    cdef public double[::1] k
+    cdef public int64_t known
+    cdef public int64_t stage
+    cdef public double eps
+    cdef public double[::1] proposal
+    cdef double[::1] left
+    cdef double[::1] right
+    cdef double[::1] right1
+    cdef double[::1] right2
+    cdef bint exact
 
     def __init__(self, factor, *, exact, **options):
         super().__init__(factor, **options)
         self.exact = exact
-        self.left, self.right, self.left1 = zeros(self.d), zeros(self.d), zeros(self.d)
+        self.left, self.right = zeros(self.d), zeros(self.d)
         self.right1, self.right2 = zeros(self.d), zeros(self.d)
 
     cdef int propose(self, Chain *c) except -1 nogil:
@@ -70,7 +84,7 @@ cdef class GradientAdaptiveMALA(GradientAdaptive):
         return DECIDE
 
     cdef double log_ratio(self, Chain *c) noexcept nogil:
-        return c.beta * (c.logp_y - c.logp_x) + c.log_q
+        return log_target_ratio(c) + c.log_q
 
     # ---- k ----
 
@@ -95,9 +109,7 @@ cdef class GradientAdaptiveMALA(GradientAdaptive):
         self.eps = DIFFERENCE * (1 + sqrt(square(c.d, c.y))) / sqrt(square(c.d, u))
         if not isfinite(self.eps):
             return DECIDE
-        self.logp_kept = c.logp_y
-        copy(c.d, c.y, &self.y_kept[0])
-        copy(c.d, c.grad_y, &self.grad_kept[0])
+        keep_point(c, 0, &self.proposal[0])
         copy(c.d, u, &self.k[0])
         for i in range(c.d):
             c.y[i] += self.eps * u[i]
@@ -111,16 +123,14 @@ cdef class GradientAdaptiveMALA(GradientAdaptive):
         if self.stage == ABOVE and good:
             self.stage = BELOW
             for i in range(c.d):
-                c.y[i] = self.y_kept[i] - self.eps * self.k[i]
+                c.y[i] = self.proposal[KEPT + i] - self.eps * self.k[i]
             copy(c.d, c.grad_y, &self.k[0])
             return AGAIN
         if good:
             for i in range(c.d):
                 self.k[i] = (self.k[i] - c.grad_y[i]) / (2 * self.eps)
             self.known = all_finite(c.d, &self.k[0])
-        copy(c.d, &self.y_kept[0], c.y)
-        copy(c.d, &self.grad_kept[0], c.grad_y)
-        c.logp_y = self.logp_kept
+        recall_point(c, &self.proposal[0])
         self.stage = PROPOSED
         return DECIDE
 
@@ -131,11 +141,11 @@ cdef class GradientAdaptiveMALA(GradientAdaptive):
         if c.logp_y > -INFINITY:
             if self.log_ratio(c) < 0:
                 for i in range(c.d):
-                    self.left[i] = -0.5 * c.beta * (c.grad_x[i] - c.grad_y[i])
+                    self.left[i] = -0.5 * (c.grad_x[i] - c.grad_y[i])
                     self.right[i] = self.h[i] - self.h_y[i]
                 if self.known:
                     self.through_the_gradient(c)
-                    self.ascend(rho, &self.left[0], &self.right[0], &self.left1[0],
+                    self.ascend(rho, &self.left[0], &self.right[0], c.grad_x,
                                 &self.right1[0], &self.k[0], &self.right2[0])
                 else:
                     self.ascend(rho, &self.left[0], &self.right[0], NULL, NULL, NULL, NULL)
@@ -148,8 +158,6 @@ cdef class GradientAdaptiveMALA(GradientAdaptive):
         """The two further products: grad_x (-L' k / 4)' and k (-h / 2)'."""
         cdef Py_ssize_t i
         for i in range(c.d):
-            self.k[i] *= c.beta
-            self.left1[i] = c.beta * c.grad_x[i]
             self.right2[i] = -0.5 * self.h[i]
         if self.diagonal:
             for i in range(c.d):

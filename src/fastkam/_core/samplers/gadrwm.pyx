@@ -10,22 +10,16 @@ Advances in Neural Information Processing Systems 32. Section 3.1.
 """
 from libc.math cimport INFINITY
 
-from fastkam._core.kernel cimport DECIDE, Chain
+from fastkam._core.kernel cimport Chain
 from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.rng cimport normals
 from fastkam._core.samplers.gad cimport GradientAdaptive
 
-from fastkam._core.kernel import zeros
 from fastkam._core.samplers.gad import GradientAdaptive as Base
 
 
 cdef class GradientAdaptiveRandomWalk(GradientAdaptive):
     FIELDS = Base.LEARNING
-    cdef double[::1] slope
-
-    def __init__(self, factor, **options):
-        super().__init__(factor, **options)
-        self.slope = zeros(self.d)
 
     cdef int propose(self, Chain *c) except -1 nogil:
         cdef Py_ssize_t i
@@ -38,16 +32,10 @@ cdef class GradientAdaptiveRandomWalk(GradientAdaptive):
             add_Lz(c.d, 1.0, &self.L[0, 0], &self.e[0], c.y)
         return 0
 
-    cdef int consider(self, Chain *c) except -1 nogil:
-        return DECIDE
-
     cdef int adapt(self, Chain *c, double rho) except -1 nogil:
-        cdef Py_ssize_t i
         if c.logp_y >= c.logp_x:
             self.ascend(rho, NULL, NULL, NULL, NULL, NULL, NULL)
         elif c.logp_y > -INFINITY:
-            for i in range(c.d):
-                self.slope[i] = c.beta * c.grad_y[i]
-            self.ascend(rho, &self.slope[0], &self.e[0], NULL, NULL, NULL, NULL)
+            self.ascend(rho, c.grad_y, &self.e[0], NULL, NULL, NULL, NULL)
         self.follow_acceptance(c.accepted)
         return 0

@@ -14,19 +14,19 @@ from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
 from fastkam._core.rng cimport jittered, normals
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
 
 cdef class GlobalAdaptiveMetropolis(Kernel):
     FIELDS = {
-        "mu": (("d",), "learnt mean"),
-        "L": (("d", "d"), "lower-triangular factor of the learnt covariance"),
-        "log_scale": ((), "log lambda"),
+        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
+        "L": Field("lower-triangular factor of the learnt covariance", ("d", "d"), shared=True,
+                   learnt=True),
+        "log_scale": Field("log lambda", shared=True, learnt=True, stat="log_scale"),
     }
-    SHARED = LEARNT = ("mu", "L", "log_scale")
-    STATS = {"log_scale": "log lambda, after the step"}
     cdef public double[::1] mu
     cdef public double[::1, :] L
     cdef public double log_scale
@@ -55,9 +55,3 @@ cdef class GlobalAdaptiveMetropolis(Kernel):
         learn_moments(c.d, gain, c.y if c.accepted else c.x, &self.mu[0], &self.L[0, 0],
                       &self.work[0])
         return 0
-
-    cdef void take(self, Kernel other) noexcept nogil:
-        self.log_scale = (<GlobalAdaptiveMetropolis>other).log_scale
-
-    cdef void record(self, Chain *c, double *row) noexcept nogil:
-        row[0] = self.log_scale

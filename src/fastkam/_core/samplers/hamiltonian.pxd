@@ -45,6 +45,9 @@ cdef class Hamiltonian(Kernel):
     cdef public double[::1] p
     cdef public double H0
     cdef public double eps
+    cdef public double energy
+    cdef public double energy_error
+    cdef public double max_energy_error
     cdef double[::1] u
 
     cdef void F_times(self, double a, const double *v, double *y) noexcept nogil
@@ -53,6 +56,7 @@ cdef class Hamiltonian(Kernel):
     cdef void drift(self, Chain *c, double eps, const double *x) noexcept nogil
     cdef void first_kick(self, Chain *c, double eps, const double *grad) noexcept nogil
     cdef double last_kick(self, Chain *c, double eps) noexcept nogil
+    cdef void set_energies(self, double error, double largest) noexcept nogil
     cdef int launch(self, Chain *c) except -1 nogil
     cdef int try_step(self, Chain *c) noexcept nogil
     cdef int search(self, Chain *c) except -1 nogil

@@ -1,10 +1,10 @@
 """Hamiltonian dynamics in whitened momenta: metric, step size, leapfrog, and how they are learnt.
 
-    H = -beta log pi(x) + |p|^2 / 2,   p ~ N(0, I),   F F' = Sigma, the inverse mass matrix
+    H = -log pi(x) + |p|^2 / 2,   p ~ N(0, I),   F F' = Sigma, the inverse mass matrix
 
-    p <- p + eps/2 beta F' grad log pi(x)
+    p <- p + eps/2 F' grad log pi(x)
     x <- x + eps F p
-    p <- p + eps/2 beta F' grad log pi(x)
+    p <- p + eps/2 F' grad log pi(x)
 
 which is the leapfrog step for momenta F'^-1 p of mass Sigma^-1: velocities and momenta are one
 vector, and a metric is two products, with F and with F'. F is diagonal, s; or lower triangular, L;
@@ -29,7 +29,9 @@ from fastkam._core.kernel cimport AGAIN, Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy, dot, square, times_Lt
 from fastkam._core.rng cimport normals
 
-from fastkam._core.kernel import uninterrupted, zeros
+from fastkam._core.fields import Field
+from fastkam._core.kernel import uninterrupted
+from fastkam._core.state import zeros
 
 import numpy as np
 
@@ -60,31 +62,41 @@ cdef class Hamiltonian(Kernel):
     estimate : callable
         (draws, gradients) -> the new metric, for the kinds that are not diagonal.
     """
+    GRADIENT = True
+    SEVERAL = True
     METRIC = {
-        "s": (("d",), "diagonal of the metric's factor F"),
-        "L": (("dense", "dense"), "the columns of the lower-triangular factor F of a dense metric"),
-        "U": (("ranks", "low_rank"), "orthonormal directions of a low-rank metric, scaled by s"),
-        "w": (("ranks",), "how much longer F is along each, less 1"),
-        "rank": ((), "directions in use", "i8"),
-        "log_eps": ((), "log of the step size"),
-        "log_eps_mean": ((), "its weighted mean, in force when adaptation has ended"),
-        "mu": ((), "the log step size that dual averaging shrinks to"),
-        "H_mean": ((), "mean of alpha* - alpha"),
-        "n_eps": ((), "steps since dual averaging began", "i8"),
-        "searching": ((), "search for a step size: -1 wanted, 0 none, > 0 under way", "i8"),
-        "age": ((), "adaptations made", "i8"),
-        "window": ((), "steps after which the young window takes the old one's place", "i8"),
-        "counts": (("windows",), "draws in each window, in the young one forgotten ones too", "i8"),
-        "moments": (("windows", "statistics", "d"),
-                    "running mean and sum of squares of draws and of gradients"),
-        "draws": (("rows", "d"), "draws of the old window, which the young one ends"),
-        "gradients": (("rows", "d"), "gradients at these"),
-        "p": (("d",), "momentum"),
-        "H0": ((), "H where the trajectory begins"),
-        "eps": ((), "step size of the trajectory"),
+        "s": Field("diagonal of the metric's factor F", ("d",), shared=True, learnt=True),
+        "L": Field("the columns of the lower-triangular factor F of a dense metric",
+                   ("dense", "dense"), shared=True, learnt=True),
+        "U": Field("orthonormal directions of a low-rank metric, scaled by s",
+                   ("ranks", "low_rank"), shared=True),
+        "w": Field("how much longer F is along each, less 1", ("ranks",), shared=True),
+        "rank": Field("directions in use", dtype="i8", shared=True),
+        "log_eps": Field("log of the step size", shared=True, learnt=True),
+        "log_eps_mean": Field("its weighted mean, in force when adaptation has ended", shared=True),
+        "mu": Field("the log step size that dual averaging shrinks to", shared=True),
+        "H_mean": Field("mean of alpha* - alpha", shared=True),
+        "n_eps": Field("steps since dual averaging began", dtype="i8", shared=True),
+        "searching": Field("search for a step size: -1 wanted, 0 none, > 0 under way", dtype="i8"),
+        "age": Field("adaptations made", dtype="i8", shared=True),
+        "window": Field("steps after which the young window takes the old one's place", dtype="i8",
+                        shared=True),
+        "counts": Field("draws in each window, in the young one forgotten ones too", ("windows",),
+                        "i8", shared=True),
+        "moments": Field("running mean and sum of squares of draws and of gradients",
+                         ("windows", "statistics", "d"), shared=True),
+        "draws": Field("draws of the old window, which the young one ends", ("rows", "d"),
+                       shared=True),
+        "gradients": Field("gradients at these", ("rows", "d"), shared=True),
+        "p": Field("momentum", ("d",)),
+        "H0": Field("H where the trajectory begins"),
+        "eps": Field("leapfrog step size of the trajectory", stat="step_size"),
+        "energy": Field("H of the accepted proposal", stat="energy"),
+        "energy_error": Field("H of the accepted proposal less that of the initial point",
+                              stat="energy_error"),
+        "max_energy_error": Field("largest |H - H_0| along the trajectory",
+                                  stat="max_energy_error"),
     }
-    SHARED = ("s", "L", "U", "w", "rank", "log_eps", "log_eps_mean", "mu", "H_mean", "n_eps", "age",
-              "window", "counts", "moments", "draws", "gradients")
 
     def __init__(self, Py_ssize_t d, *, kind, factor, estimate, rows, ranks, double step_size,
                  double target_acceptance, learns_metric, from_gradients, **sizes):
@@ -105,7 +117,6 @@ cdef class Hamiltonian(Kernel):
         self.log_eps = self.log_eps_mean = log(step_size)
         self.searching = WANTED
         self.window = FIRST_WINDOW
-        self.gradient = self.considers = True
 
     # ---- the metric ----
 
@@ -149,10 +160,10 @@ cdef class Hamiltonian(Kernel):
 
     cdef void draw_momentum(self, Chain *c) noexcept nogil:
         normals(c.rng, c.d, &self.p[0])
-        self.H0 = 0.5 * square(c.d, &self.p[0]) - c.beta * c.logp_x
+        self.H0 = 0.5 * square(c.d, &self.p[0]) - c.logp_x
 
     cdef void first_kick(self, Chain *c, double eps, const double *grad) noexcept nogil:
-        self.Ft_times(0.5 * eps * c.beta, grad, &self.p[0])
+        self.Ft_times(0.5 * eps, grad, &self.p[0])
 
     cdef void drift(self, Chain *c, double eps, const double *x) noexcept nogil:
         if x != c.y:
@@ -161,8 +172,8 @@ cdef class Hamiltonian(Kernel):
 
     cdef double last_kick(self, Chain *c, double eps) noexcept nogil:
         """Complete p; H there."""
-        self.Ft_times(0.5 * eps * c.beta, c.grad_y, &self.p[0])
-        return 0.5 * square(c.d, &self.p[0]) - c.beta * c.logp_y
+        self.Ft_times(0.5 * eps, c.grad_y, &self.p[0])
+        return 0.5 * square(c.d, &self.p[0]) - c.logp_y
 
     # ---- the step size ----
 
@@ -181,6 +192,11 @@ cdef class Hamiltonian(Kernel):
         self.first_kick(c, exp(self.log_eps), c.grad_x)
         self.drift(c, exp(self.log_eps), c.x)
         return 0
+
+    cdef void set_energies(self, double error, double largest) noexcept nogil:
+        """Record H - H_0 of the accepted proposal, and the largest |H - H_0|."""
+        self.energy, self.energy_error = self.H0 + error, error
+        self.max_energy_error = largest
 
     cdef int launch(self, Chain *c) except -1 nogil:
         """Begin the trajectory from x with the momentum p: fill y."""
@@ -233,22 +249,12 @@ cdef class Hamiltonian(Kernel):
             self.log_eps = self.log_eps_mean
         return 0
 
-    cdef void take(self, Kernel other) noexcept nogil:
-        self.rank = (<Hamiltonian>other).rank
-        self.log_eps = (<Hamiltonian>other).log_eps
-        self.log_eps_mean = (<Hamiltonian>other).log_eps_mean
-        self.mu = (<Hamiltonian>other).mu
-        self.H_mean = (<Hamiltonian>other).H_mean
-        self.n_eps = (<Hamiltonian>other).n_eps
-        self.age = (<Hamiltonian>other).age
-        self.window = (<Hamiltonian>other).window
-
     cdef void first_metric(self, Chain *c) noexcept nogil:
-        """s_i^2 = 1 / |beta grad_i|, until there are draws."""
+        """s_i^2 = 1 / |grad_i|, until there are draws."""
         cdef Py_ssize_t i
         cdef double g
         for i in range(self.d):
-            g = fabs(c.beta * c.grad_x[i])
+            g = fabs(c.grad_x[i])
             if 1e-10 < g < 1e10:
                 if self.kind == DENSE:
                     self.L[i, i] = 1 / sqrt(g)
@@ -258,8 +264,8 @@ cdef class Hamiltonian(Kernel):
     cdef int learn_metric(self, Chain *c) except -1 nogil:
         """Take the state after the decision into both windows; estimate anew."""
         cdef int64_t young
-        if (c.end_of_adaptation != INT64_MAX
-                and c.t >= (1 - FINAL) * <double>c.end_of_adaptation):
+        if (self.end_of_adaptation != INT64_MAX
+                and self.t >= (1 - FINAL) * <double>self.end_of_adaptation):
             return 0
         self.remember(c)
         young = self.counts[YOUNG]
@@ -275,22 +281,21 @@ cdef class Hamiltonian(Kernel):
         return 0
 
     cdef void remember(self, Chain *c) noexcept nogil:
-        """Put the state and beta times its gradient into both windows."""
+        """Put the state and its gradient into both windows."""
         cdef const double *x = c.y if c.accepted else c.x
         cdef const double *grad = c.grad_y if c.accepted else c.grad_x
-        cdef Py_ssize_t i, window
+        cdef Py_ssize_t window
         if self.kind == DIAGONAL:
             for window in range(2):
                 self.counts[window] += 1
-                add_to_moments(self.d, 1.0, x, self.counts[window], &self.moments[window, X, 0])
-                add_to_moments(self.d, c.beta, grad, self.counts[window],
+                add_to_moments(self.d, x, self.counts[window], &self.moments[window, X, 0])
+                add_to_moments(self.d, grad, self.counts[window],
                                &self.moments[window, GRAD, 0])
             return
         if self.counts[OLD] == self.draws.shape[0]:
             self.forget(self.counts[OLD] // 2)
         copy(self.d, x, &self.draws[self.counts[OLD], 0])
-        for i in range(self.d):
-            self.gradients[self.counts[OLD], i] = c.beta * grad[i]
+        copy(self.d, grad, &self.gradients[self.counts[OLD], 0])
         self.counts[OLD] += 1
         self.counts[YOUNG] += 1
 
@@ -337,13 +342,11 @@ cdef class Hamiltonian(Kernel):
         np.asarray(self.w)[:self.rank] = w
 
 
-cdef void add_to_moments(Py_ssize_t d, double scale, const double *v, int64_t n,
-                         double *moments) noexcept nogil:
-    """The n-th draw, scale v, into mean (d,) and sum of squared deviations (d,)."""
+cdef void add_to_moments(Py_ssize_t d, const double *v, int64_t n, double *moments) noexcept nogil:
+    """Add the n-th draw v to mean (d,) and sum of squared deviations (d,)."""
     cdef Py_ssize_t i
-    cdef double e, w
+    cdef double e
     for i in range(d):
-        w = scale * v[i]
-        e = w - moments[i]
+        e = v[i] - moments[i]
         moments[i] += e / <double>n
-        moments[d + i] += e * (w - moments[i])
+        moments[d + i] += e * (v[i] - moments[i])

@@ -17,27 +17,33 @@ from libc.stdint cimport int64_t
 from fastkam._core.kernel cimport AGAIN, DECIDE, Chain
 from fastkam._core.rng cimport jittered
 from fastkam._core.samplers.hamiltonian cimport NONE, Hamiltonian
+from fastkam._core.step cimport log_target_ratio
 
+from fastkam._core.fields import Field
 from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
 
 
 cdef class HMC(Hamiltonian):
     FIELDS = Base.METRIC | {
-        "step": ((), "leapfrog steps made of it", "i8"),
-        "lowest": ((), "least H along it"),
-        "highest": ((), "largest H along it"),
-        "diverging": ((), "whether H ranges over more than the limit", "i8"),
+        "step": Field("leapfrog steps made of it", dtype="i8"),
+        "lowest": Field("least H along it"),
+        "highest": Field("largest H along it"),
+        "H": Field("H where it ends"),
+        "diverging": Field("whether H ranges over more than the limit", dtype="i8",
+                           stat="diverging"),
     }
-    LEARNT = ("log_eps", "s", "L")
-    STATS = {
-        "step_size": "leapfrog step size of the trajectory",
-        "diverging": "whether H ranged over more than the limit",
-        "energy": "H of the state, with the momentum that began the trajectory",
-    }
+    cdef public int64_t step
+    cdef public double lowest
+    cdef public double highest
+    cdef public double H
+    cdef public int64_t diverging
+    cdef int64_t steps
+    cdef double jitter
+    cdef double range_limit
 
     def __init__(self, d, *, int64_t steps, double jitter, double max_energy_error, **options):
         super().__init__(d, **options)
-        self.steps, self.jitter, self.max_energy_error = steps, jitter, max_energy_error
+        self.steps, self.jitter, self.range_limit = steps, jitter, max_energy_error
 
     cdef int launch(self, Chain *c) except -1 nogil:
         self.eps = exp(self.log_eps) * jittered(c.rng, self.jitter)
@@ -48,19 +54,18 @@ cdef class HMC(Hamiltonian):
         return 0
 
     cdef int consider(self, Chain *c) except -1 nogil:
-        cdef double H
         if self.searching > NONE:
             return self.search(c)
         if c.logp_y == -INFINITY:       # the trajectory has left the support: it is rejected
             return DECIDE
-        H = self.last_kick(c, self.eps)
-        self.lowest, self.highest = min(self.lowest, H), max(self.highest, H)
-        self.diverging = not self.highest - self.lowest <= self.max_energy_error
+        self.H = self.last_kick(c, self.eps)
+        self.lowest, self.highest = min(self.lowest, self.H), max(self.highest, self.H)
+        self.diverging = not self.highest - self.lowest <= self.range_limit
         if self.diverging:
             c.logp_y = -INFINITY
             return DECIDE
         if self.step == self.steps:
-            c.log_q = self.H0 - H - c.beta * (c.logp_y - c.logp_x)
+            c.log_q = self.H0 - self.H - log_target_ratio(c)
             return DECIDE
         self.step += 1
         self.first_kick(c, self.eps, c.grad_y)
@@ -68,6 +73,6 @@ cdef class HMC(Hamiltonian):
         return AGAIN
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
-        row[0] = self.eps
-        row[1] = self.diverging
-        row[2] = self.H0
+        self.set_energies(self.H - self.H0 if c.accepted else 0,
+                          max(self.highest - self.H0, self.H0 - self.lowest))
+        self.record_numbers(row)

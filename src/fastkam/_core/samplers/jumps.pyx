@@ -42,7 +42,9 @@ from fastkam._core.mixture cimport TAIL, Mixture
 from fastkam._core.rng cimport integer, normals, random_standard_uniform
 from fastkam._core.samplers.exchange cimport Exchange
 
-from fastkam._core.kernel import uninterrupted, zeros
+from fastkam._core.fields import Field
+from fastkam._core.kernel import uninterrupted
+from fastkam._core.state import zeros
 
 import numpy as np
 
@@ -61,30 +63,65 @@ COUNTS = {"diverging", "n_steps", "tree_depth"}     # statistics of the inner sa
 
 KINDS = {"jump": JUMP, "independent": INDEPENDENT, "hop": HOP}
 
+cdef enum:
+    INNER               # the other sampler's step
+    JUMP
+    INDEPENDENT
+    HOP
+
 
 cdef class ModeJumping(Kernel):
     FIELDS = {
-        "move": ((), "the last step's: 0 the sampler's, 1 jump, 2 independent, 3 hop", "i8"),
-        "t": ((), "steps of the sampler within", "i8"),
-        "accepted": ((), "whether the last of them was accepted, x being there still", "i8"),
-        "chances": (("kinds",), "p_k of jump, independent and hop"),
-        "tried": (("kinds",), "how many of each, older ones for less"),
-        "taken": (("kinds",), "how many of them were accepted"),
-        "n": ((), "components of q; 0 if there is none", "i8"),
-        "weights": (("components",), "their weights, the wide one's first"),
-        "means": (("components", "d"), "their means"),
-        "factors": (("components", "d", "d"), "factors of their covariances, each transposed"),
-        "history": (("states", "d"), "states of warm-up at equal distances in time"),
-        "warmer": (("warmer", "d"), "states of the next rung at these times, where there is one"),
-        "seen": ((), "states of warm-up so far", "i8"),
-        "fitted": ((), "states at the last fit", "i8"),
-        "kept": ((), "how many of them are in the history", "i8"),
-        "stride": ((), "their distance in time", "i8"),
+        "move": Field("the last step's: 0 the sampler's, 1 jump, 2 independent, 3 hop", dtype="i8",
+                      stat="move"),
+        "inner_t": Field("steps of the sampler within: its clock", dtype="i8"),
+        "accepted": Field("whether the last of them was accepted, x being there still", dtype="i8"),
+        "chances": Field("p_k of jump, independent and hop", ("kinds",), shared=True),
+        "tried": Field("how many of each, older ones for less", ("kinds",), shared=True),
+        "taken": Field("how many of them were accepted", ("kinds",), shared=True),
+        "n": Field("components of q; 0 if there is none", dtype="i8", shared=True),
+        "weights": Field("their weights, the wide one's first", ("components",), shared=True,
+                         learnt=True),
+        "means": Field("their means", ("components", "d"), shared=True, learnt=True),
+        "factors": Field("factors of their covariances, each transposed", ("components", "d", "d"),
+                         shared=True),
+        "history": Field("states of warm-up at equal distances in time", ("states", "d"),
+                         shared=True),
+        "warmer": Field("states of the next rung at these times, where there is one",
+                        ("warmer", "d")),
+        "seen": Field("states of warm-up so far", dtype="i8", shared=True),
+        "fitted": Field("states at the last fit", dtype="i8", shared=True),
+        "kept": Field("how many of them are in the history", dtype="i8", shared=True),
+        "stride": Field("their distance in time", dtype="i8", shared=True),
     }
-    LEARNT = ("weights", "means")
-    SHARED = ("chances", "tried", "taken", "n", "weights", "means", "factors", "history", "seen",
-              "fitted", "kept", "stride")
-    STATS = {"move": "0: the sampler's own, 1: jump, 2: independent, 3: hop"}
+    cdef readonly Kernel inner
+    cdef Exchange tempered                  # the same, where it is one; else None
+    cdef object estimate
+    cdef bint[3] used                       # which kinds
+    cdef int[::1] counts                    # columns of the inner sampler's that count its steps
+    cdef bint learns_chances
+    cdef double planned                     # what share of warm-up the inner sampler plans for
+    cdef const double[:, ::1] jump_factor   # transposed
+    cdef public int64_t move
+    cdef public int64_t inner_t
+    cdef public int64_t accepted
+    cdef public double[::1] chances
+    cdef public double[::1] tried
+    cdef public double[::1] taken
+    cdef public int64_t n
+    cdef public double[::1] weights
+    cdef public double[:, ::1] means
+    cdef public double[:, :, ::1] factors
+    cdef public double[:, ::1] history
+    cdef public double[:, ::1] warmer
+    cdef public int64_t seen
+    cdef public int64_t fitted
+    cdef public int64_t kept
+    cdef public int64_t stride
+    cdef Mixture q
+    cdef double log_q_x                     # log q of the current point, NaN where not known
+    cdef double log_q_y
+    cdef double[::1] v
 
     def __init__(self, Kernel inner, *, chance, moves, jump_factor, mixture, components, states,
                  estimate):
@@ -93,14 +130,15 @@ cdef class ModeJumping(Kernel):
         self.tempered = inner if isinstance(inner, Exchange) else None
         self.allocate(d=inner.d, components=components, states=states, kinds=len(KINDS),
                       warmer=states if self.tempered is not None else 0)
-        self.width, self.gradient, self.considers = inner.width, inner.gradient, inner.considers
+        self.width, self.gradient, self.several = inner.width, inner.gradient, inner.several
         self.learns_chances, self.stride = chance is None, 1
         self.planned = LEARNT_SHARE if chance is None else 1 - chance
         for kind in moves:
             k = KINDS[kind] - 1
             self.used[k] = True
             self.chances[k] = (FIRST_CHANCE if chance is None else chance) / len(moves)
-        self.counts = np.array([i for i, name in enumerate(inner.STATS) if name in COUNTS], np.intc)
+        self.counts = np.array([i for i, name in enumerate(inner.stat_names()) if name in COUNTS],
+                               np.intc)
         self.jump_factor = np.ascontiguousarray(jump_factor.T)
         self.estimate = estimate
         self.q = Mixture(self.d, components)
@@ -134,19 +172,22 @@ cdef class ModeJumping(Kernel):
             self.q.set(self.n, &self.weights[0], &self.means[0, 0], &self.factors[0, 0, 0])
         self.log_q_x = self.log_q_y = NAN
 
-    # ---- the sampler within, which counts its own steps ----
+    # ---- the sampler within, which has a clock of its own ----
 
-    cdef void enter(self, Chain *c, int64_t t) noexcept nogil:
-        self.outer_t, self.outer_end = c.t, c.end_of_adaptation
-        c.t = t
-        if c.end_of_adaptation != INT64_MAX:
-            c.end_of_adaptation = <int64_t>ceil(self.planned * c.end_of_adaptation)
+    def stat_names(self):
+        return ["move", *self.inner.stat_names()]
 
-    cdef void leave(self, Chain *c) noexcept nogil:
-        c.t, c.end_of_adaptation = self.outer_t, self.outer_end
+    cdef void connect(self, Chain *c) noexcept:
+        self.inner.connect(c)
+
+    cdef void plan(self, int64_t end_of_adaptation) noexcept:
+        self.end_of_adaptation = end_of_adaptation
+        if end_of_adaptation != INT64_MAX:
+            end_of_adaptation = <int64_t>ceil(self.planned * end_of_adaptation)
+        self.inner.plan(end_of_adaptation)
 
     cdef void look_back(self, Chain *c) noexcept nogil:
-        """Tell it of a move that it has not made; keep its own last decision."""
+        """Notify the inner sampler if another move has displaced x; keep its own last decision."""
         if c.accepted:
             self.log_q_x = self.log_q_y if self.move == INDEPENDENT else NAN
         elif self.move == INNER and self.tempered is not None:
@@ -170,11 +211,10 @@ cdef class ModeJumping(Kernel):
         self.move = self.choose(random_standard_uniform(c.rng))
         c.log_q = 0
         if self.move == INNER:
-            self.enter(c, self.t)
+            self.inner.t = self.inner_t
             c.accepted = self.accepted
             self.inner.propose(c)
-            self.leave(c)
-            self.t += 1
+            self.inner_t += 1
             return 0
         for row in range(self.width):
             c.wanted[row] = row == 0
@@ -254,28 +294,24 @@ cdef class ModeJumping(Kernel):
         return high + log(total)
 
     cdef int consider(self, Chain *c) except -1 nogil:
-        cdef int answer
         if self.move != INNER:
             return DECIDE
-        self.enter(c, self.t - 1)
-        answer = self.inner.consider(c)
-        self.leave(c)
-        return answer
+        self.inner.t = self.inner_t - 1
+        return self.inner.consider(c)
 
     # ---- adapt and freeze ----
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         if self.move == INNER:
-            self.enter(c, self.t - 1)
+            self.inner.t = self.inner_t - 1
             self.inner.adapt(c, gain)
-            self.leave(c)
         else:
             self.tried[self.move - 1] += 1
             self.taken[self.move - 1] += c.accepted
         if self.history.shape[0]:
             self.remember(c.y if c.accepted else c.x)
         self.seen += 1
-        if (c.t + 1 == c.end_of_adaptation and self.seen >= self.fitted + SOON
+        if (self.t + 1 == self.end_of_adaptation and self.seen >= self.fitted + SOON
                 or self.seen >= FIRST_FIT and self.seen & (self.seen - 1) == 0):
             self.learn(c)
         return 0
@@ -322,7 +358,7 @@ cdef class ModeJumping(Kernel):
             copy(self.d, x, &self.history[self.kept, 0])
             if self.tempered is not None:
                 if self.tempered.begun:
-                    x = &self.tempered.x[1, 0]
+                    x = self.tempered.state_at(1)
                 copy(self.d, x, &self.warmer[self.kept, 0])
             self.kept += 1
 
@@ -338,26 +374,25 @@ cdef class ModeJumping(Kernel):
 
     cdef int freeze(self, Chain *c) except -1 nogil:
         self.look_back(c)
-        self.enter(c, self.t)
+        self.inner.t = self.inner_t
         self.inner.freeze(c)
-        self.leave(c)
         return 0
 
     cdef void take(self, Kernel other) noexcept nogil:
-        self.n = (<ModeJumping>other).n
-        self.seen = (<ModeJumping>other).seen
-        self.fitted = (<ModeJumping>other).fitted
-        self.kept = (<ModeJumping>other).kept
-        self.stride = (<ModeJumping>other).stride
+        self.copy_shared_numbers(other)
         self.log_q_x = self.log_q_y = NAN
         self.inner.take((<ModeJumping>other).inner)
 
     cdef void record(self, Chain *c, double *row) noexcept nogil:
         cdef Py_ssize_t i
+        cdef int64_t accepted = c.accepted
         row[0] = self.move
-        self.enter(c, self.t)
+        self.inner.t = self.inner_t
+        if self.move == INNER:
+            self.inner.record(c, row + 1)
+            return
+        c.accepted = self.accepted      # of its own last step, whose statistics stand still
         self.inner.record(c, row + 1)
-        self.leave(c)
-        if self.move != INNER:
-            for i in range(self.counts.shape[0]):
-                row[1 + self.counts[i]] = 0
+        c.accepted = accepted
+        for i in range(self.counts.shape[0]):
+            row[1 + self.counts[i]] = 0

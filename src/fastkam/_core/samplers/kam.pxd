@@ -13,6 +13,7 @@ cdef struct Decay:              # min(cap, c (offset + n)^-k)
 cdef double decay(const Decay *p, int64_t n) noexcept nogil
 
 cdef class KernelAdaptiveMetropolis(LocalNormal):
+    cdef public double nu
     cdef public int64_t age
     cdef public double[:, ::1] history
     cdef public int64_t[::1] order

@@ -21,7 +21,7 @@ of some 500 pairs (`learn_length`), taken when z is renewed or, while z grows, w
 With few points for the dimensions the same law is drawn as y = x + gamma e + nu M H f, with
 f ~ N(0, I_n) drawn after e: see local_normal.pyx for both forms of the proposal.
 """
-from libc.math cimport INFINITY, pow, sqrt
+from libc.math cimport INFINITY, exp, pow, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
@@ -30,7 +30,8 @@ from fastkam._core.kernel_gradient cimport KernelFunction
 from fastkam._core.rng cimport integer, random_standard_uniform
 from fastkam._core.samplers.local_normal cimport LocalNormal
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
@@ -51,21 +52,21 @@ cdef double decay(const Decay *p, int64_t n) noexcept nogil:
 
 cdef class KernelAdaptiveMetropolis(LocalNormal):
     FIELDS = {
-        "z": (("blocks", "d", "lanes"), "subsample of the history, in blocks of 8 points"),
-        "n": ((), "points of the subsample", "i8"),
-        "length": ((), "length of the kernel"),
-        "log_nu": ((), "log step size"),
-        "age": ((), "adaptations made: the index of gamma and p", "i8"),
-        "history": (("capacity", "d"), "states of the chain, thinned by two when full"),
-        "order": (("capacity",), "a permutation of the history's rows", "i8"),
-        "kept": ((), "rows of the history in use", "i8"),
-        "stride": ((), "one state in so many enters the history", "i8"),
-        "passed": ((), "states since the last that entered", "i8"),
-        "e": (("d",), "the last standard normal draw"),
+        "z": Field("subsample of the history, in blocks of 8 points", ("blocks", "d", "lanes"),
+                   shared=True),
+        "n": Field("points of the subsample", dtype="i8", shared=True),
+        "length": Field("length of the kernel", shared=True, learnt=True),
+        "log_nu": Field("log step size", shared=True, learnt=True),
+        "nu": Field("step size of the last step", stat="step_size"),
+        "age": Field("adaptations made: the index of gamma and p", dtype="i8", shared=True),
+        "history": Field("states of the chain, thinned by two when full", ("capacity", "d"),
+                         shared=True),
+        "order": Field("a permutation of the history's rows", ("capacity",), "i8", shared=True),
+        "kept": Field("rows of the history in use", dtype="i8", shared=True),
+        "stride": Field("one state in so many enters the history", dtype="i8", shared=True),
+        "passed": Field("states since the last that entered", dtype="i8", shared=True),
+        "e": Field("the last standard normal draw", ("d",)),
     }
-    LEARNT = ("log_nu", "length")
-    SHARED = ("z", "n", "length", "log_nu", "age", "history", "order", "kept", "stride", "passed")
-    STATS = {"log_step_size": "log nu, after the step"}
 
     def __init__(self, Py_ssize_t d, KernelFunction function, *, length, Py_ssize_t subsample,
                  double step_size, double target_acceptance, noise, renewal, capacity, bint few):
@@ -78,7 +79,6 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         self.target_acceptance = target_acceptance
         self.noise = Decay(noise.c, noise.k, noise.offset, noise.cap)
         self.renewal = Decay(renewal.c, renewal.k, renewal.offset, renewal.cap)
-        self.considers = True
         self.distances = zeros(2 * max(N_DISTANCES, subsample))
         self.clear_history()
 
@@ -88,6 +88,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         if c.accepted and self.at_y.seen:
             self.at_x, self.at_y = self.at_y, self.at_x
         self.at_y.seen = False
+        self.nu = exp(self.log_nu)
         return self.move(c)
 
     cdef int move(self, Chain *c) noexcept nogil:
@@ -171,13 +172,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
 
     cdef void take(self, Kernel other) noexcept nogil:
         cdef int64_t renewals = (<KernelAdaptiveMetropolis>other).renewals
-        self.n = (<KernelAdaptiveMetropolis>other).n
-        self.length = (<KernelAdaptiveMetropolis>other).length
-        self.log_nu = (<KernelAdaptiveMetropolis>other).log_nu
-        self.age = (<KernelAdaptiveMetropolis>other).age
-        self.kept = (<KernelAdaptiveMetropolis>other).kept
-        self.stride = (<KernelAdaptiveMetropolis>other).stride
-        self.passed = (<KernelAdaptiveMetropolis>other).passed
+        self.copy_shared_numbers(other)
         self.at_x.factored = self.at_y.factored = False
         if self.renewals != renewals:
             self.renewals = renewals
@@ -210,6 +205,3 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         if pairs > 0:
             self.length = fk_select(pairs, pairs // 2, &self.distances[0]) / sqrt(2.0)
         return 0
-
-    cdef void record(self, Chain *c, double *row) noexcept nogil:
-        row[0] = self.log_nu

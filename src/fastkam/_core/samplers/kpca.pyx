@@ -27,19 +27,22 @@ from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
 
 from fastkam._core.samplers import kam
 
-from fastkam._core.kernel import uninterrupted, zeros
+from fastkam._core.fields import Field
+from fastkam._core.kernel import uninterrupted
+from fastkam._core.state import zeros
 
 import numpy as np
 
 
 cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
     FIELDS = kam.KernelAdaptiveMetropolis.FIELDS | {
-        "e": (("d",), "the last standard normal draw; y - x from the evaluation on"),
-        "used": ((), "points of the subsample when the directions were made", "i8"),
-        "a": (("subsample", "components"), "H a_c, the directions in feature space, as columns"),
-        "p": (("components",), "the weights of the mixture"),
+        "e": Field("the last standard normal draw; y - x from the evaluation on", ("d",)),
+        "used": Field("points of the subsample when the directions were made", dtype="i8",
+                      shared=True),
+        "a": Field("H a_c, the directions in feature space, as columns",
+                   ("subsample", "components"), shared=True),
+        "p": Field("the weights of the mixture", ("components",), shared=True),
     }
-    SHARED = (*kam.KernelAdaptiveMetropolis.SHARED, "used", "a", "p")
 
     def __init__(self, d, function, *, kernel, components, subsample, **options):
         self.kernel, self.components, self.subsample = kernel, components, subsample
@@ -118,10 +121,6 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         # the densities are even in D
         return (self.log_mixture(&self.V_y[0, 0], &self.e[0])
                 - self.log_mixture(&self.V_x[0, 0], &self.e[0]))
-
-    cdef void take(self, Kernel other) noexcept nogil:
-        KernelAdaptiveMetropolis.take(self, other)
-        self.used = (<KernelPCAMetropolis>other).used
 
     cdef int learn_length(self) except -1 nogil:
         """The length, then the directions: called whenever z has been renewed."""

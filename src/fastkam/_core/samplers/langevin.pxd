@@ -1,7 +1,7 @@
 """The Langevin proposal for a factor L of any shape, step included.
 
-    h = beta/2 L' grad log pi(x) + e,   y = x + L h,                e ~ N(0, I)
-    log q(x|y) - log q(y|x) = (|e|^2 - |h + beta/2 L' grad log pi(y)|^2) / 2
+    h = 1/2 L' grad log pi(x) + e,   y = x + L h,                e ~ N(0, I)
+    log q(x|y) - log q(y|x) = (|e|^2 - |h + 1/2 L' grad log pi(y)|^2) / 2
 
 `ndim` says what L is: a scalar (0), a diagonal (1), lower triangular (2) or SQUARE.
 """
@@ -14,15 +14,15 @@ cdef enum:
 
 cdef inline void scaled_gradient(Chain *c, double scale, int ndim, const double *L,
                                  const double *grad, double *u) noexcept nogil:
-    """u = scale beta/2 L' grad"""
+    """u = scale 1/2 L' grad"""
     cdef Py_ssize_t i
     if ndim == 2:
-        times_Lt(c.d, 0.5 * scale * c.beta, L, grad, u)
+        times_Lt(c.d, 0.5 * scale, L, grad, u)
     elif ndim == SQUARE:
-        times_Rt(c.d, 0.5 * scale * c.beta, L, grad, u)
+        times_Rt(c.d, 0.5 * scale, L, grad, u)
     else:
         for i in range(c.d):
-            u[i] = 0.5 * scale * c.beta * L[i if ndim else 0] * grad[i]
+            u[i] = 0.5 * scale * L[i if ndim else 0] * grad[i]
 
 cdef inline void langevin_move(Chain *c, double scale, int ndim, const double *L, double *e,
                                double *h) noexcept nogil:
@@ -44,7 +44,7 @@ cdef inline void langevin_move(Chain *c, double scale, int ndim, const double *L
 
 cdef inline double langevin_log_q(Chain *c, double scale, int ndim, const double *L,
                                   const double *e, const double *h, double *h_y) noexcept nogil:
-    """The log ratio of the proposal densities; h_y becomes beta/2 (scale L)' grad log pi(y)."""
+    """The log ratio of the proposal densities; h_y becomes 1/2 (scale L)' grad log pi(y)."""
     cdef double total
     scaled_gradient(c, scale, ndim, L, c.grad_y, h_y)
     total = square(c.d, e) - square(c.d, h) - square(c.d, h_y)

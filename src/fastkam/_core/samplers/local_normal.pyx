@@ -28,7 +28,7 @@ from fastkam._core.kernel_gradient cimport (
 from fastkam._core.linalg cimport add_Lz, cholesky, copy, solve_L, square
 from fastkam._core.rng cimport normals
 
-from fastkam._core.kernel import zeros
+from fastkam._core.state import zeros
 
 
 cdef class LocalNormal(Kernel):

@@ -16,20 +16,29 @@ from fastkam._core.kernel cimport DECIDE, Chain, Kernel
 from fastkam._core.rng cimport jittered
 from fastkam._core.samplers.langevin cimport langevin_log_q, langevin_move
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
 
 cdef class MALA(Kernel):
+    GRADIENT = True
     FIELDS = {
-        "log_s": ((), "log of the step size"),
-        "s": ((), "the last step size, jitter included"),
-        "e": (("d",), "the last standard normal draw"),
-        "h": (("d",), "the last move, L^-1 (y - x) / s"),
+        "log_s": Field("log of the step size", shared=True, learnt=True),
+        "s": Field("the last step size, jitter included", stat="step_size"),
+        "e": Field("the last standard normal draw", ("d",)),
+        "h": Field("the last move, L^-1 (y - x) / s", ("d",)),
     }
-    SHARED = LEARNT = ("log_s",)
-    STATS = {"log_step_size": "log s, after the step"}
+    cdef public double log_s
+    cdef public double s
+    cdef public double[::1] e
+    cdef public double[::1] h
+    cdef double[::1] h_y
+    cdef double[::1] L
+    cdef int ndim
+    cdef double target_acceptance
+    cdef double jitter
 
     def __init__(self, Py_ssize_t d, factor, *, double step_size, double target_acceptance,
                  double jitter):
@@ -39,7 +48,6 @@ cdef class MALA(Kernel):
         self.h_y = zeros(d)
         self.log_s = np.log(step_size)
         self.target_acceptance, self.jitter = target_acceptance, jitter
-        self.gradient = self.considers = True
 
     cdef int propose(self, Chain *c) except -1 nogil:
         self.s = exp(self.log_s) * jittered(c.rng, self.jitter)
@@ -55,9 +63,3 @@ cdef class MALA(Kernel):
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         self.log_s += gain * (c.alpha - self.target_acceptance)
         return 0
-
-    cdef void take(self, Kernel other) noexcept nogil:
-        self.log_s = (<MALA>other).log_s
-
-    cdef void record(self, Chain *c, double *row) noexcept nogil:
-        row[0] = self.log_s

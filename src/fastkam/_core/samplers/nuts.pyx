@@ -22,7 +22,9 @@ from fastkam._core.kernel cimport AGAIN, DECIDED, Chain
 from fastkam._core.linalg cimport copy
 from fastkam._core.rng cimport random_standard_uniform
 from fastkam._core.samplers.hamiltonian cimport NONE, Hamiltonian
+from fastkam._core.step cimport copy_point, keep_point, own_of, point_size, recall_point
 
+from fastkam._core.fields import Field
 from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
 
 cdef extern from "trajectory.h" nogil:
@@ -36,42 +38,48 @@ cdef enum:
     FIRST = 0       # rows of a subtrajectory: momenta of its first and last point, their sum;
     LAST = 1
     RHO = 2
-    DRAW = 3        # the point drawn from it, and the gradient there
-    DRAW_G = 4
 
 
 cdef class NUTS(Hamiltonian):
     FIELDS = Base.METRIC | {
-        "ends": (("two", "three", "d"), "point, momentum, gradient at both ends of the trajectory"),
-        "rho": (("d",), "sum of the trajectory's momenta"),
-        "log_w": ((), "log weight of the trajectory"),
-        "draw": (("two", "d"), "the point drawn from it, and the gradient there"),
-        "logp_draw": ((), "log density there"),
-        "stack": (("levels", "five", "d"), "subtrajectories that wait to be merged"),
-        "stack_log_w": (("levels",), "their log weights"),
-        "stack_logp": (("levels",), "log densities at the points drawn from them"),
-        "direction": ((), "of the trajectory that grows: 0 backwards, 1 forwards", "i8"),
-        "depth": ((), "doublings made", "i8"),
-        "leaves": ((), "points of this doubling", "i8"),
-        "n_steps": ((), "leapfrog steps made", "i8"),
-        "diverging": ((), "whether the last had an error above the limit", "i8"),
-        "moved": ((), "whether the point drawn is not the start", "i8"),
-        "sum_alpha": ((), "sum of min(1, weight) over the points"),
-        "worst": ((), "largest |H - H_0|, with its sign"),
+        "ends": Field("point, momentum, gradient at both ends of the trajectory",
+                      ("two", "three", "d")),
+        "rho": Field("sum of the trajectory's momenta", ("d",)),
+        "log_w": Field("log weight of the trajectory"),
+        "draw": Field("the point drawn from it, with H - H_0 as its own number", ("point",)),
+        "stack": Field("subtrajectories that wait to be merged", ("levels", "three", "d")),
+        "stack_log_w": Field("their log weights", ("levels",)),
+        "stack_draws": Field("the points drawn from them", ("levels", "point")),
+        "direction": Field("of the trajectory that grows: 0 backwards, 1 forwards", dtype="i8"),
+        "depth": Field("doublings made", dtype="i8", stat="tree_depth"),
+        "leaves": Field("points of this doubling", dtype="i8"),
+        "n_steps": Field("leapfrog steps made", dtype="i8", stat="n_steps"),
+        "diverging": Field("whether H rose by more than the limit", dtype="i8", stat="diverging"),
+        "moved": Field("whether the point drawn is not the start", dtype="i8"),
+        "sum_alpha": Field("sum of min(1, weight) over the points"),
+        "worst": Field("largest |H - H_0|"),
     }
-    LEARNT = ("log_eps", "s", "L")
-    STATS = {
-        "step_size": "leapfrog step size",
-        "tree_depth": "doublings of the trajectory",
-        "n_steps": "leapfrog steps",
-        "diverging": "whether H rose by more than the limit",
-        "energy": "H where the trajectory began",
-        "energy_error": "the largest error of H along it, with its sign",
-    }
+    cdef public double[:, :, ::1] ends
+    cdef public double[::1] rho
+    cdef public double log_w
+    cdef public double[::1] draw
+    cdef public double[:, :, ::1] stack
+    cdef public double[::1] stack_log_w
+    cdef public double[:, ::1] stack_draws
+    cdef public int64_t direction
+    cdef public int64_t depth
+    cdef public int64_t leaves
+    cdef public int64_t n_steps
+    cdef public int64_t diverging
+    cdef public int64_t moved
+    cdef public double sum_alpha
+    cdef public double worst
+    cdef int64_t max_depth
+    cdef double error_limit
 
     def __init__(self, d, *, int64_t max_depth, double max_energy_error, **options):
-        super().__init__(d, two=2, three=3, five=5, levels=max_depth + 1, **options)
-        self.max_depth, self.max_energy_error = max_depth, max_energy_error
+        super().__init__(d, two=2, three=3, levels=max_depth + 1, point=point_size(d), **options)
+        self.max_depth, self.error_limit = max_depth, max_energy_error
 
     cdef int launch(self, Chain *c) except -1 nogil:
         cdef int end
@@ -108,9 +116,8 @@ cdef class NUTS(Hamiltonian):
         if c.logp_y > -INFINITY:
             error = self.last_kick(c, self.signed_eps()) - self.H0
         self.n_steps += 1
-        if fabs(error) > fabs(self.worst):
-            self.worst = error
-        self.diverging = not error <= self.max_energy_error
+        self.worst = max(self.worst, fabs(error))
+        self.diverging = not error <= self.error_limit
         if self.diverging:
             return self.decide(c)
         self.sum_alpha += min(1.0, exp(-error))
@@ -135,10 +142,8 @@ cdef class NUTS(Hamiltonian):
         copy(c.d, &self.p[0], &self.stack[top, FIRST, 0])
         copy(c.d, &self.p[0], &self.stack[top, LAST, 0])
         copy(c.d, &self.p[0], &self.stack[top, RHO, 0])
-        copy(c.d, c.y, &self.stack[top, DRAW, 0])
-        copy(c.d, c.grad_y, &self.stack[top, DRAW_G, 0])
+        keep_point(c, -log_w, &self.stack_draws[top, 0])
         self.stack_log_w[top] = log_w
-        self.stack_logp[top] = c.logp_y
         self.leaves += 1
         return top
 
@@ -147,10 +152,9 @@ cdef class NUTS(Hamiltonian):
         cdef int64_t b = a + 1
         cdef double more = self.stack_log_w[b] - self.stack_log_w[a]
         # e^b / (e^a + e^b), with the exponential that does not overflow
-        cdef double chance = 1 / (1 + exp(-more)) if more > 0 else exp(more) / (1 + exp(more))
-        if random_standard_uniform(c.rng) < chance:
-            copy(2 * c.d, &self.stack[b, DRAW, 0], &self.stack[a, DRAW, 0])
-            self.stack_logp[a] = self.stack_logp[b]
+        cdef double p = 1 / (1 + exp(-more)) if more > 0 else exp(more) / (1 + exp(more))
+        if random_standard_uniform(c.rng) < p:
+            copy_point(c, &self.stack_draws[b, 0], &self.stack_draws[a, 0])
         self.stack_log_w[a] = log_sum(self.stack_log_w[a], self.stack_log_w[b])
         if turns(c.d, &self.stack[a, FIRST, 0], &self.stack[a, LAST, 0], &self.stack[a, RHO, 0],
                  &self.stack[b, FIRST, 0], &self.stack[b, LAST, 0], &self.stack[b, RHO, 0]):
@@ -163,8 +167,7 @@ cdef class NUTS(Hamiltonian):
         cdef double *new_end = &self.ends[self.direction, 0, 0]
         cdef bint stop
         if random_standard_uniform(c.rng) < exp(self.stack_log_w[0] - self.log_w):
-            copy(2 * c.d, &self.stack[0, DRAW, 0], &self.draw[0, 0])
-            self.logp_draw = self.stack_logp[0]
+            copy_point(c, &self.stack_draws[0, 0], &self.draw[0])
             self.moved = True
         self.log_w = log_sum(self.log_w, self.stack_log_w[0])
         self.depth += 1
@@ -183,18 +186,9 @@ cdef class NUTS(Hamiltonian):
         c.accepted = self.moved
         c.alpha = self.sum_alpha / self.n_steps
         if self.moved:
-            copy(c.d, &self.draw[0, 0], c.y)
-            copy(c.d, &self.draw[1, 0], c.grad_y)
-            c.logp_y = self.logp_draw
+            recall_point(c, &self.draw[0])
+        self.set_energies(own_of(&self.draw[0]) if self.moved else 0, self.worst)
         return DECIDED
-
-    cdef void record(self, Chain *c, double *row) noexcept nogil:
-        row[0] = self.eps
-        row[1] = self.depth
-        row[2] = self.n_steps
-        row[3] = self.diverging
-        row[4] = self.H0
-        row[5] = self.worst
 
 
 cdef double log_sum(double a, double b) noexcept nogil:

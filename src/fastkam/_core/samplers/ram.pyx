@@ -16,7 +16,8 @@ from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy, rank_one, square
 from fastkam._core.rng cimport jittered, normals
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
@@ -30,12 +31,11 @@ cdef double REFUSED = 0.01
 
 cdef class RobustAdaptiveMetropolis(Kernel):
     FIELDS = {
-        "S": (("d", "d"), "lower-triangular factor of the proposal covariance"),
-        "u": (("d",), "the last standard normal draw"),
-        "refused": ((), "proposals in a row with alpha < 0.01", "i8"),
+        "S": Field("lower-triangular factor of the proposal covariance", ("d", "d"), shared=True,
+                   learnt=True),
+        "u": Field("the last standard normal draw", ("d",)),
+        "refused": Field("proposals in a row with alpha < 0.01", dtype="i8", shared=True),
     }
-    LEARNT = ("S",)
-    SHARED = ("S", "refused")
     cdef public double[::1, :] S
     cdef public double[::1] u
     cdef public int64_t refused
@@ -63,7 +63,7 @@ cdef class RobustAdaptiveMetropolis(Kernel):
         # g <= 1 keeps the update above (1 - alpha*) S S': it is always positive definite
         rank_one(c.d, &self.S[0, 0], 1.0,
                  gain * (c.alpha - self.target_acceptance) / square(c.d, &self.u[0]), v)
-        if c.end_of_adaptation != INT64_MAX and EARLY * c.t < c.end_of_adaptation:
+        if self.end_of_adaptation != INT64_MAX and EARLY * self.t < self.end_of_adaptation:
             self.refused = self.refused + 1 if c.alpha < REFUSED else 0
             if self.refused == ROW:
                 self.refused = 0
@@ -75,6 +75,3 @@ cdef class RobustAdaptiveMetropolis(Kernel):
         for j in range(self.d):
             for i in range(j, self.d):
                 self.S[i, j] *= 0.5
-
-    cdef void take(self, Kernel other) noexcept nogil:
-        self.refused = (<RobustAdaptiveMetropolis>other).refused

@@ -17,17 +17,18 @@ from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy, rank_one
 from fastkam._core.rng cimport jittered, normals
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
 
 cdef class RaoBlackwellisedAdaptiveMetropolis(Kernel):
     FIELDS = {
-        "mu": (("d",), "learnt mean"),
-        "L": (("d", "d"), "lower-triangular factor of the learnt covariance"),
+        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
+        "L": Field("lower-triangular factor of the learnt covariance", ("d", "d"), shared=True,
+                   learnt=True),
     }
-    SHARED = LEARNT = ("mu", "L")
     cdef public double[::1] mu
     cdef public double[::1, :] L
     cdef double[::1] D

@@ -12,7 +12,8 @@ from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.rng cimport jittered, normal, normals
 
-from fastkam._core.kernel import zeros
+from fastkam._core.fields import Field
+from fastkam._core.state import zeros
 
 import numpy as np
 
@@ -29,8 +30,7 @@ cdef class RandomWalk(Kernel):
         alpha*; 0 for none.
     jitter : float
     """
-    FIELDS = {"s": ((), "scale of the walk")}
-    SHARED = LEARNT = ("s",)
+    FIELDS = {"s": Field("scale of the walk", shared=True, learnt=True)}
 
     def __init__(self, d, factor, *, double target_acceptance, double jitter):
         self.allocate(d=d)
@@ -56,6 +56,3 @@ cdef class RandomWalk(Kernel):
         if self.target_acceptance > 0:
             self.s *= exp(gain * (c.alpha - self.target_acceptance))
         return 0
-
-    cdef void take(self, Kernel other) noexcept nogil:
-        self.s = (<RandomWalk>other).s

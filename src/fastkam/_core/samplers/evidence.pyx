@@ -1,0 +1,74 @@
+"""What the normalising constant is estimated from, in batches of steps.
+
+    log Z - log Z_q = sum_r log E_r+1 exp((beta_r - beta_r+1) W)               (stepping stones)
+                    = integral of E_beta W over beta                           (thermodynamic)
+
+with W = log pi - log q at the state of each rung. A batch keeps the sums of exp((beta_r-1 -
+beta_r) W), of W and of W^2. When all batches are full, two of them become one, of twice the length.
+
+Xie, W., Lewis, P. O., Fan, Y., Kuo, L. and Chen, M.-H. (2011). Improving marginal likelihood
+estimation for Bayesian phylogenetic model selection. Systematic Biology 60, 150-160.
+"""
+from libc.stdint cimport int64_t
+
+from fastkam._core.samplers.replica cimport Replica
+from fastkam._core.state cimport State
+from fastkam._core.sums cimport log_add
+
+from fastkam._core.fields import Field
+
+cdef enum:
+    N_BATCHES = 64
+
+
+cdef class Evidence(State):
+    FIELDS = {
+        "batch": Field("number of full batches", dtype="i8"),
+        "batch_length": Field("steps of a batch", dtype="i8"),
+        "in_batch": Field("steps in the last one", dtype="i8"),
+        "stones": Field("log of the sum of exp((beta_r-1 - beta_r) W)", ("batches", "rungs")),
+        "sums": Field("sum of W", ("batches", "rungs")),
+        "squares": Field("sum of W^2", ("batches", "rungs")),
+    }
+
+    def __init__(self, int rungs):
+        self.rungs = rungs
+        self.allocate(rungs=rungs, batches=N_BATCHES)
+        self.forget()
+
+    cdef void add(self, void **replicas) noexcept nogil:
+        """Add the present states."""
+        cdef int r
+        cdef double W, step
+        if self.in_batch == self.batch_length:
+            self.batch += 1
+            self.in_batch = 0
+            if self.batch == N_BATCHES:
+                self.halve()
+        for r in range(self.rungs):
+            W = (<Replica>replicas[r]).W()
+            step = ((<Replica>replicas[r - 1]).beta - (<Replica>replicas[r]).beta) * W if r else 0.0
+            if self.in_batch == 0:
+                self.stones[self.batch, r], self.sums[self.batch, r] = step, W
+                self.squares[self.batch, r] = W * W
+            else:
+                self.stones[self.batch, r] = log_add(self.stones[self.batch, r], step)
+                self.sums[self.batch, r] += W
+                self.squares[self.batch, r] += W * W
+        self.in_batch += 1
+
+    cdef void halve(self) noexcept nogil:
+        """Make one batch of two, of twice the length."""
+        cdef int b, r
+        for b in range(N_BATCHES // 2):
+            for r in range(self.rungs):
+                self.stones[b, r] = log_add(self.stones[2 * b, r], self.stones[2 * b + 1, r])
+                self.sums[b, r] = self.sums[2 * b, r] + self.sums[2 * b + 1, r]
+                self.squares[b, r] = self.squares[2 * b, r] + self.squares[2 * b + 1, r]
+        self.batch = N_BATCHES // 2
+        self.batch_length *= 2
+
+    cdef void forget(self) noexcept nogil:
+        """Begin the first batch."""
+        self.batch = self.in_batch = 0
+        self.batch_length = 1

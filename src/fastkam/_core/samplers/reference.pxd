@@ -1,0 +1,23 @@
+"""The reference distribution of tempering, for the replicas that are tempered with it."""
+from numpy.random cimport bitgen_t
+
+from fastkam._core.state cimport State
+
+cdef class Reference(State):
+    cdef Py_ssize_t d
+    cdef readonly bint proper
+    cdef readonly bint fits
+    cdef double widening
+    cdef double log_norm
+    cdef double[::1] u
+    cdef public double[::1] mean
+    cdef public double[::1, :] L
+    cdef public double[::1] sum_x
+    cdef public double[::1, :] sum_xx
+    cdef public double n_x
+    cdef void find_norm(self) noexcept nogil
+    cdef double log_density(self, const double *x, double *grad) noexcept nogil
+    cdef void draw(self, bitgen_t *rng, double *y) noexcept nogil
+    cdef void learn(self, const double *x) noexcept nogil
+    cdef bint fit(self) noexcept nogil
+    cdef void forget(self) noexcept nogil

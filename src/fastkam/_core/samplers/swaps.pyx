@@ -1,0 +1,91 @@
+"""Swaps of the states of replicas at two inverse temperatures.
+
+    alpha(a, b) = min(1, exp((beta_a - beta_b) (W(x_b) - W(x_a)))),   W = log pi - log q
+
+"even-odd" tries the pairs (0, 1), (2, 3), ... and (1, 2), (3, 4), ... alternately; "random" one
+pair of any two. Round trips count how often a state has come from the hottest rung to the coldest.
+
+Geyer, C. J. (1991). Markov chain Monte Carlo maximum likelihood. Computing Science and Statistics
+23, 156-163. Syed, S., Bouchard-Cote, A., Deligiannidis, G. and Doucet, A. (2022). Non-reversible
+parallel tempering. Journal of the Royal Statistical Society B 84, 321-350: "even-odd".
+"""
+from libc.math cimport exp
+from libc.stdint cimport int64_t
+
+from fastkam._core.rng cimport bitgen_t, integer, random_standard_exponential
+from fastkam._core.samplers.replica cimport Replica, swap_states
+from fastkam._core.state cimport State
+from fastkam._core.step cimport accepts
+
+from fastkam._core.fields import Field
+
+import numpy as np
+
+cdef enum:
+    EVEN_ODD
+    RANDOM
+
+SCHEMES = {"even-odd": EVEN_ODD, "random": RANDOM}
+
+
+cdef class Swaps(State):
+    FIELDS = {
+        "tried": Field("swaps tried between each rung and the next", ("rungs",)),
+        "swapped": Field("sum of their probabilities", ("rungs",)),
+        "replica": Field("which of the replicas is at each rung", ("rungs",), "i8"),
+        "was_hot": Field("whether each replica was at the hottest rung last", ("rungs",), "i8"),
+        "round_trips": Field("ways from the hottest rung to the coldest", dtype="i8"),
+    }
+
+    def __init__(self, int rungs, *, scheme, int64_t every):
+        self.rungs, self.scheme, self.every = rungs, SCHEMES[scheme], every
+        self.allocate(rungs=rungs)
+        np.asarray(self.replica)[...] = np.arange(rungs)
+
+    cdef bint due(self, int64_t t) noexcept nogil:
+        """Return whether there are swaps before step t."""
+        return self.rungs > 1 and t % self.every == 0
+
+    cdef void exchange(self, bitgen_t *rng, int64_t t, void **replicas) noexcept nogil:
+        """Try the swaps of step t."""
+        cdef int a, b
+        if self.scheme == EVEN_ODD:
+            a = (t // self.every) % 2 if self.rungs > 2 else 0
+            while a + 1 < self.rungs:
+                self.try_swap(rng, a, a + 1, replicas)
+                a += 2
+        else:
+            a = integer(rng, self.rungs)
+            b = integer(rng, self.rungs - 1)
+            b += b >= a
+            self.try_swap(rng, min(a, b), max(a, b), replicas)
+        self.count_round_trips()
+
+    cdef void try_swap(self, bitgen_t *rng, int a, int b, void **replicas) noexcept nogil:
+        cdef double log_ratio = ((<Replica>replicas[a]).beta - (<Replica>replicas[b]).beta) * (
+            (<Replica>replicas[b]).W() - (<Replica>replicas[a]).W())
+        cdef bint accepted = accepts(random_standard_exponential(rng), &log_ratio)
+        if b == a + 1:
+            self.tried[a] += 1
+            self.swapped[a] += exp(min(0.0, log_ratio))
+        if accepted:
+            swap_states(<Replica>replicas[a], <Replica>replicas[b])
+            self.replica[a], self.replica[b] = self.replica[b], self.replica[a]
+
+    cdef void count_round_trips(self) noexcept nogil:
+        cdef int64_t cold = self.replica[0]
+        self.was_hot[self.replica[self.rungs - 1]] = True
+        if self.was_hot[cold]:
+            self.was_hot[cold] = False
+            self.round_trips += 1
+
+    cdef double rejection(self, int r) noexcept nogil:
+        """Return the rate of rejection between rung r and the next; 1/2 where none was tried."""
+        return 1 - self.swapped[r] / self.tried[r] if self.tried[r] > 0 else 0.5
+
+    cdef void forget(self) noexcept nogil:
+        """Count again from here."""
+        cdef int r
+        for r in range(self.rungs):
+            self.tried[r] = self.swapped[r] = 0
+        self.round_trips = 0

@@ -1,0 +1,11 @@
+"""Objects whose state is declared once, in a table: what `cimport` sees of it."""
+from libc.stdint cimport int64_t
+
+cdef object real_view(double *number)
+cdef object integer_view(int64_t *number)
+
+cdef class State:
+    cdef const Py_ssize_t[::1] shared_numbers       # their offsets within the object, in bytes
+    cdef const Py_ssize_t[::1] recorded_numbers     # likewise; ~offset for an integer
+    cdef void copy_shared_numbers(self, State other) noexcept nogil
+    cdef void record_numbers(self, double *row) noexcept nogil

@@ -1,0 +1,34 @@
+"""Sums of exponentials in logarithms, and the power sequence of gains."""
+from libc.math cimport INFINITY, exp, fabs, log, log1p, pow
+from libc.stdint cimport int64_t
+
+
+cdef inline double log_add(double a, double b) noexcept nogil:
+    """Return log(e^a + e^b)."""
+    cdef double high = max(a, b)
+    return high + log1p(exp(-fabs(a - b))) if high > -INFINITY else high
+
+
+cdef inline double log_sum(Py_ssize_t n, const double *a) noexcept nogil:
+    """Return log(e^a_1 + ... + e^a_n)."""
+    cdef Py_ssize_t i
+    cdef double high = -INFINITY, total = 0
+    for i in range(n):
+        high = max(high, a[i])
+    if high == -INFINITY:
+        return high
+    for i in range(n):
+        total += exp(a[i] - high)
+    return high + log(total)
+
+
+cdef struct Power:              # min(cap, c (offset + n)^-k), n = 1, 2, ...
+    double c
+    double k
+    double offset
+    double cap
+
+
+cdef inline double term(const Power *p, int64_t n) noexcept nogil:
+    """Return the n-th term."""
+    return min(p.cap, p.c * pow(p.offset + n, -p.k) if p.k != 0 else p.c)
