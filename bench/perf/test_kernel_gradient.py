@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from bench.perf import floor
 from bench.perf.measure import Case, repeated, same
-from fastkam._core.kernel_gradient import blocked
+from fastkam._core.lanes import blocked
 from fastkam.kernels import matern_polynomial, matern_table
 
 TITLE = "KAM's covariance: Q and s of M (d, n)"

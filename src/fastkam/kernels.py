@@ -240,7 +240,7 @@ def proposal_covariance(
     if kernel.adapts_length:
         raise ValueError("kernel must have a length given as a number, not 'median'")
     found = check_out(out, (*points.shape, d))
-    from fastkam._core.kernel_gradient import blocked
+    from fastkam._core.lanes import blocked
 
     function, blocks = kernel.compiled(), blocked(z)
     rows, R = apart(out, points).reshape(-1, d), found.reshape(-1, d, d)

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 import fastkam as fk
 from fastkam._core.engine import ChainState, Group
-from fastkam._core.kernel_gradient import blocked
+from fastkam._core.lanes import blocked
 from fastkam.kernels import Gaussian, Linear, Matern, proposal_covariance
 from fastkam.linalg import mvn_logpdf
 from fastkam.sampling import as_target

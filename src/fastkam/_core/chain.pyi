@@ -1,13 +1,27 @@
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastkam._core.fields import Field
 from fastkam._core.kernel import Kernel
+from fastkam._core.state import State
 
 REJECTED: tuple[str, ...]
+NUMBERS: dict[str, Field]
 
-class ChainMemory:
+class ChainMemory(State):
+    STEP: ClassVar[dict[str, Field]]
+    GRADIENTS: ClassVar[dict[str, Field]]
+    NOISE: ClassVar[dict[str, Field]]
+    t: int
+    pending: int
+    answer: int
+    frozen: int
+    n_adapted: int
+    next_adaptation: int
+    n_accepted: int
+    n_evaluations: int
     @property
     def kernel(self) -> Kernel: ...
     @property
@@ -17,7 +31,6 @@ class ChainMemory:
         kernel: Kernel,
         bit_generator: np.random.BitGenerator,
         x0: ArrayLike,
-        beta: float = 1.0,
         *,
         n_aux: int = 0,
     ) -> None: ...
@@ -26,17 +39,9 @@ class ChainMemory:
     @property
     def noise_at_x(self) -> NDArray[np.float64]: ...
     @property
-    def t(self) -> int: ...
-    @property
     def count(self) -> int: ...
     @property
-    def n_accepted(self) -> int: ...
-    @property
-    def n_evaluations(self) -> int: ...
-    @property
     def rejected(self) -> dict[str, int]: ...
-    @property
-    def offenders(self) -> dict[str, NDArray[np.float64]]: ...
     def attach(
         self, arrays: dict[str, NDArray[Any]], capacity: int = 0, thin: int = 1
     ) -> None: ...
@@ -45,5 +50,23 @@ class ChainMemory:
     def place(
         self, x: ArrayLike, noise: ArrayLike | None = None, logp: float = ...
     ) -> None: ...
-    def state(self) -> dict[str, NDArray[Any]]: ...
-    def restore(self, state: dict[str, NDArray[Any]]) -> None: ...
+    @property
+    def x(self) -> Any: ...
+    @property
+    def y(self) -> Any: ...
+    @property
+    def grad_x(self) -> Any: ...
+    @property
+    def grad_y(self) -> Any: ...
+    @property
+    def wanted(self) -> Any: ...
+    @property
+    def u(self) -> Any: ...
+    @property
+    def v(self) -> Any: ...
+    @property
+    def noise(self) -> Any: ...
+    @property
+    def n_rejected(self) -> Any: ...
+    @property
+    def offending(self) -> Any: ...

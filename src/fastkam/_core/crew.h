@@ -2,24 +2,14 @@
  *
  * A helper that has nothing to do looks for the next round for some microseconds, then sleeps. The
  * caller never waits for one that has not begun: it closes the round when every errand is taken, and
- * waits for those inside. The locks are Python's, which every platform has; the threads are the
- * system's, since Python's cannot be waited for, and run no Python. */
+ * waits for those inside. The locks are Python's; the threads are the system's (POSIX), since
+ * Python's cannot be waited for, and run no Python. */
 #ifndef FASTKAM_CREW_H
 #define FASTKAM_CREW_H
 
 #include <Python.h>
-#include <time.h>
-
-#ifdef _WIN32
-#include <process.h>
-#include <windows.h>
-#define FK_THREAD_BODY static unsigned __stdcall
-typedef HANDLE fk_thread;
-#else
 #include <pthread.h>
-#define FK_THREAD_BODY static void *
-typedef pthread_t fk_thread;
-#endif
+#include <time.h>
 
 #define FK_HELPERS 63    /* at most */
 #define FK_LOOKS 2000    /* before a sleep: some 50 microseconds */
@@ -30,7 +20,7 @@ typedef void (*fk_errand)(int i, void *data);
 
 typedef struct {
     struct fk_crew *crew;
-    fk_thread thread;
+    pthread_t thread;
     PyThread_type_lock wake; /* held, but for the moment of a signal */
     int asleep;
 } fk_helper;
@@ -57,9 +47,9 @@ static inline void fk_relax(void)
 #endif
 }
 
-static inline int fk_load(int *a) { return __atomic_load_n(a, __ATOMIC_SEQ_CST); }
-static inline void fk_store(int *a, int value) { __atomic_store_n(a, value, __ATOMIC_SEQ_CST); }
-static inline int fk_take(int *a) { return __atomic_exchange_n(a, 0, __ATOMIC_SEQ_CST); }
+static inline int fk_atomic_load(int *a) { return __atomic_load_n(a, __ATOMIC_SEQ_CST); }
+static inline void fk_atomic_store(int *a, int value) { __atomic_store_n(a, value, __ATOMIC_SEQ_CST); }
+static inline int fk_atomic_take(int *a) { return __atomic_exchange_n(a, 0, __ATOMIC_SEQ_CST); }
 
 static inline void fk_share_out(fk_crew *c)
 {
@@ -69,7 +59,7 @@ static inline void fk_share_out(fk_crew *c)
 
 static inline int fk_enter_round(fk_crew *c)
 {
-    int inside = fk_load(&c->gate);
+    int inside = fk_atomic_load(&c->gate);
     while (!(inside & FK_CLOSED))
         if (__atomic_compare_exchange_n(&c->gate, &inside, inside + 1, 0, __ATOMIC_SEQ_CST,
                                         __ATOMIC_SEQ_CST))
@@ -83,25 +73,25 @@ static inline void fk_await_round(fk_helper *h, int seen)
 {
     fk_crew *c = h->crew;
     for (int look = 0; look < FK_LOOKS; look++) {
-        if (fk_load(&c->round) != seen) return;
+        if (fk_atomic_load(&c->round) != seen) return;
         fk_relax();
     }
-    fk_store(&h->asleep, 1);
-    if (fk_load(&c->round) != seen && fk_take(&h->asleep)) return;
+    fk_atomic_store(&h->asleep, 1);
+    if (fk_atomic_load(&c->round) != seen && fk_atomic_take(&h->asleep)) return;
     PyThread_acquire_lock(h->wake, WAIT_LOCK);
 }
 
-FK_THREAD_BODY fk_help(void *data)
+static void *fk_help(void *data)
 {
     fk_helper *h = (fk_helper *)data;
     fk_crew *c = h->crew;
     for (int seen = 0;;) {
         fk_await_round(h, seen);
-        seen = fk_load(&c->round);
-        if (fk_load(&c->leaving)) break;
+        seen = fk_atomic_load(&c->round);
+        if (fk_atomic_load(&c->leaving)) break;
         if (!fk_enter_round(c)) continue;
         fk_share_out(c);
-        if (__atomic_sub_fetch(&c->gate, 1, __ATOMIC_SEQ_CST) == FK_CLOSED && fk_take(&c->waiting))
+        if (__atomic_sub_fetch(&c->gate, 1, __ATOMIC_SEQ_CST) == FK_CLOSED && fk_atomic_take(&c->waiting))
             PyThread_release_lock(c->empty);
     }
     return 0;
@@ -110,10 +100,6 @@ FK_THREAD_BODY fk_help(void *data)
 /* 0, or else where the system gives no thread */
 static inline int fk_start_thread(fk_helper *h)
 {
-#ifdef _WIN32
-    h->thread = (HANDLE)_beginthreadex(NULL, FK_STACK, fk_help, h, 0, NULL);
-    return h->thread == 0;
-#else
     pthread_attr_t attributes;
     int missing;
     if (pthread_attr_init(&attributes)) return 1;
@@ -121,24 +107,13 @@ static inline int fk_start_thread(fk_helper *h)
     missing = pthread_create(&h->thread, &attributes, fk_help, h);
     pthread_attr_destroy(&attributes);
     return missing;
-#endif
-}
-
-static inline void fk_wait_for_thread(fk_helper *h)
-{
-#ifdef _WIN32
-    WaitForSingleObject(h->thread, INFINITE);
-    CloseHandle(h->thread);
-#else
-    pthread_join(h->thread, NULL);
-#endif
 }
 
 static inline void fk_call_round(fk_crew *c)
 {
     __atomic_add_fetch(&c->round, 1, __ATOMIC_SEQ_CST);
     for (int j = 0; j < c->helpers; j++)
-        if (fk_take(&c->helper[j].asleep)) PyThread_release_lock(c->helper[j].wake);
+        if (fk_atomic_take(&c->helper[j].asleep)) PyThread_release_lock(c->helper[j].wake);
 }
 
 /* All errands, done when this returns. */
@@ -149,16 +124,16 @@ static inline void fk_run_errands(fk_crew *c, int m, fk_errand errand, void *dat
         return;
     }
     c->errand = errand, c->data = data, c->m = m;
-    fk_store(&c->next, 0);
-    fk_store(&c->gate, 0);
+    fk_atomic_store(&c->next, 0);
+    fk_atomic_store(&c->gate, 0);
     fk_call_round(c);
     fk_share_out(c);
     __atomic_or_fetch(&c->gate, FK_CLOSED, __ATOMIC_SEQ_CST);
-    for (int look = 0; fk_load(&c->gate) != FK_CLOSED; look++) {
+    for (int look = 0; fk_atomic_load(&c->gate) != FK_CLOSED; look++) {
         fk_relax();
         if (look < FK_LOOKS) continue;
-        fk_store(&c->waiting, 1);
-        if (fk_load(&c->gate) == FK_CLOSED && fk_take(&c->waiting)) return;
+        fk_atomic_store(&c->waiting, 1);
+        if (fk_atomic_load(&c->gate) == FK_CLOSED && fk_atomic_take(&c->waiting)) return;
         /* the signal may be a late one, of a helper that has left the round before: look again */
         PyThread_acquire_lock(c->empty, WAIT_LOCK);
     }
@@ -197,9 +172,9 @@ static inline void fk_start_crew(fk_crew *c, int helpers)
 /* End all helpers, and wait until they are gone. */
 static inline void fk_end_crew(fk_crew *c)
 {
-    fk_store(&c->leaving, 1);
+    fk_atomic_store(&c->leaving, 1);
     fk_call_round(c);
-    for (int j = 0; j < c->helpers; j++) fk_wait_for_thread(&c->helper[j]);
+    for (int j = 0; j < c->helpers; j++) pthread_join(c->helper[j].thread, NULL);
     c->helpers = 0;
 }
 

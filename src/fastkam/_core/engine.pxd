@@ -4,19 +4,17 @@ from libc.stdint cimport int64_t
 
 from fastkam._core.chain cimport ChainMemory
 from fastkam._core.evaluation cimport Evaluation
+from fastkam._core.sums cimport Power
 from fastkam._core.target cimport Target
 
-# adapt at the steps start <= t < stop, with the gain min(cap, c (offset + n)^-k)
+# adapt at the steps start <= t < stop
 cdef struct Schedule:
-    double c
-    double k
-    double offset
-    double cap
+    Power gain
     int64_t start
     int64_t stop
     double rarity           # > 0: only at start - 1 + ceil(j^(1 + rarity)), j = 1, 2, ...
-    int64_t n               # of the gain last asked for, and its power: chains in step share it
-    double power
+    int64_t n               # of the term last computed: chains that step together share it
+    double term
 
 
 @cython.final       # methods are plain C calls, which the compiler inlines into the loop

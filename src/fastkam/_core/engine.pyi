@@ -4,10 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.chain import ChainMemory
+from fastkam._core.kernel import Kernel
 from fastkam._core.target import Target
 
 N_SEARCH: int
 INFINITE: int
+
+def check_fit(kernel: Kernel, target: Target) -> None: ...
 
 class Fault(Exception):
     chain: int

@@ -21,6 +21,7 @@ from fastkam._core.linalg cimport all_finite, copy
 from fastkam._core.noise cimport refresh_noise
 from fastkam._core.rng cimport normals, random_standard_exponential
 from fastkam._core.step cimport accepts, log_target_ratio, move, probability
+from fastkam._core.sums cimport Power, term
 from fastkam._core.target cimport Target
 from fastkam.target cimport fk_target
 
@@ -207,20 +208,16 @@ cdef class ChainState(ChainMemory):
         chain k = 0, ..., K - 1 is the (K (j - 1) + k + 1)-th.
         """
         cdef int64_t n
-        cdef double gain
         if schedule.rarity > 0:
             self.next_adaptation = schedule.start - 1 + <int64_t>ceil(
                 pow(self.n_adapted + 2.0, 1.0 + schedule.rarity))
         self.n_adapted += 1
         if self.answer != DECIDED:
             self.c.alpha = probability(self.log_ratio)
-        gain = schedule.c
-        if schedule.k != 0:
-            n = self.kernel.sharers * (self.n_adapted - 1) + self.turn + 1
-            if n != schedule.n:
-                schedule.n, schedule.power = n, pow(schedule.offset + n, -schedule.k)
-            gain *= schedule.power
-        return self.kernel.adapt(&self.c, min(gain, schedule.cap))
+        n = self.kernel.sharers * (self.n_adapted - 1) + self.turn + 1
+        if n != schedule.n:
+            schedule.n, schedule.term = n, term(&schedule.gain, n)
+        return self.kernel.adapt(&self.c, schedule.term)
 
     cdef int freeze(self, Schedule *schedule) except -1 nogil:
         """Freeze the kernel if adaptation has just ended, for all that it may share with."""
@@ -288,8 +285,8 @@ cdef class Group:
         self.chains = chains
         self.K = len(chains)
         self.shares = share and self.K > 1
-        (self.schedule.c, self.schedule.k, self.schedule.offset, self.schedule.cap,
-         self.schedule.start, stop, self.schedule.rarity) = schedule
+        c, k, offset, cap, self.schedule.start, stop, self.schedule.rarity = schedule
+        self.schedule.gain = Power(c, k, offset, cap)
         self.schedule.stop = INT64_MAX if stop is None else stop
         self.width = chains[0].kernel.width
         self.noisy = target.is_estimate

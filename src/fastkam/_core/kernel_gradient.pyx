@@ -1,6 +1,7 @@
 """The kernels of KAM, the fused kernel-gradient pass, and the covariance that comes of it."""
 from fastkam._core.linalg cimport cholesky
 
+from fastkam._core.lanes import blocked
 from fastkam._core.linalg import named_level
 
 import numpy as np
@@ -74,16 +75,6 @@ cdef class KernelFunction:
                         r = step_size**2 * (Q[j, k] - s[k] * s[j] / n) if n > 0 else 0.0
                         out[i, j, k] = out[i, k, j] = r
                     out[i, j, j] += noise**2
-
-
-def blocked(z):
-    """The points z (n, d) in blocks (ceil(n / 8), d, 8), padded with zeros."""
-    z = np.asarray(z, dtype=float)
-    n, d = z.shape
-    blocks = -(-n // LANES)
-    padded = np.zeros((blocks * LANES, d))
-    padded[:n] = z
-    return np.ascontiguousarray(padded.reshape(blocks, LANES, d).transpose(0, 2, 1))
 
 
 cdef int proposal_factor(

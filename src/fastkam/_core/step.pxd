@@ -1,11 +1,21 @@
-"""The parts of a step that kernels and the engine share: decide, move, keep a point."""
+"""The parts of a step that kernels and the engine share: propose, decide, move, keep a point."""
 from libc.math cimport INFINITY, exp, isnan
+from libc.stdint cimport int64_t
+from libc.string cimport memmove
 
 from fastkam._core.kernel cimport Chain
-from fastkam._core.linalg cimport copy
+from fastkam._core.linalg cimport add_Lz, copy
+from fastkam._core.rng cimport normals
 
 cdef enum:
     KEPT = 4        # numbers of a kept point before its coordinates
+
+
+cdef inline void normal_step(Chain *c, double scale, const double *L, double *e) noexcept nogil:
+    """e ~ N(0, I),   y = x + scale L e"""
+    normals(c.rng, c.d, e)
+    copy(c.d, c.x, c.y)
+    add_Lz(c.d, scale, L, e, c.y)
 
 
 cdef inline bint accepts(double E, double *log_ratio) noexcept nogil:
@@ -98,3 +108,13 @@ cdef inline const double *grad_of(const Chain *c, const double *point) noexcept 
 cdef inline void copy_point(const Chain *c, const double *point, double *to) noexcept nogil:
     """Copy a kept point."""
     copy(KEPT + c.d * (1 + (c.grad_x != NULL) + (c.grad_x != NULL and c.parts != NULL)), point, to)
+
+
+cdef inline int64_t keep_every_second(int64_t n, Py_ssize_t d, int64_t first,
+                                      double *rows) noexcept nogil:
+    """Keep the rows first, first + 2, ... of n rows (n, d), moved to the front; their number."""
+    cdef int64_t i, kept = 0
+    for i in range(first, n, 2):
+        memmove(rows + kept * d, rows + i * d, d * sizeof(double))
+        kept += 1
+    return kept

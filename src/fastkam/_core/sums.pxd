@@ -22,6 +22,32 @@ cdef inline double log_sum(Py_ssize_t n, const double *a) noexcept nogil:
     return high + log(total)
 
 
+cdef enum:
+    NEGLIGIBLE = -38            # e^-38 is below half a unit in the last place of any sum >= 1
+
+cdef struct LogSum:             # of terms as they come: {-INFINITY, 0} at first
+    double high                 # the largest so far
+    double total                # the sum, relative to e^high
+
+
+cdef inline bint add_term(LogSum *s, double t) noexcept nogil:
+    """Add e^t; False where t is NaN."""
+    if t <= s.high:
+        if t - s.high > NEGLIGIBLE:
+            s.total += exp(t - s.high)
+    elif t > s.high:
+        s.total = s.total * exp(s.high - t) + 1 if s.high - t > NEGLIGIBLE else 1
+        s.high = t
+    else:
+        return False
+    return True
+
+
+cdef inline double log_total(const LogSum *s) noexcept nogil:
+    """Return the logarithm of the sum."""
+    return s.high if s.total == 1 else s.high + log(s.total)
+
+
 cdef struct Power:              # min(cap, c (offset + n)^-k), n = 1, 2, ...
     double c
     double k

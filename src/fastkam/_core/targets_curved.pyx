@@ -3,6 +3,7 @@ from libc.math cimport INFINITY, exp, log, sqrt
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from fastkam._core.sums cimport LogSum, add_term, log_total
 from fastkam._core.target cimport Target
 
 import numpy as np
@@ -14,7 +15,6 @@ cdef extern from "vector.h" nogil:
 LOG_2PI = np.log(2 * np.pi)
 
 cdef enum:
-    NEGLIGIBLE = -38            # e^-38 is below half a unit in the last place of any sum >= 1
     ZERO = -745                 # e^-745 is the least number
 
 
@@ -90,20 +90,15 @@ cdef inline double banana_term(const Bananas *f, Py_ssize_t k, size_t n,
 cdef int bananas_logp(size_t n, const double *x, double *logp, void *data) noexcept nogil:
     """log sum_k e^t_k, as for the Gaussian mixture."""
     cdef const Bananas *f = <const Bananas *>data
-    cdef double m = -INFINITY, S = 0, t
+    cdef LogSum total = LogSum(-INFINITY, 0)
+    cdef double t
     cdef Py_ssize_t k
     for k in range(f.K):
         t = banana_term(f, k, n, x)
-        if t <= m:
-            if t - m > NEGLIGIBLE:
-                S += exp(t - m)
-        elif t > m:
-            S = S * exp(m - t) + 1 if m - t > NEGLIGIBLE else 1
-            m = t
-        else:
+        if not add_term(&total, t):
             logp[0] = t         # NaN
             return 0
-    logp[0] = m if S == 1 else m + log(S)
+    logp[0] = log_total(&total)
     return 0
 
 

@@ -10,17 +10,11 @@ from fastkam._core.target cimport Target
 
 from math import lgamma
 
+from fastkam._core.lanes import blocked
+
 import numpy as np
 
 LOG_2PI = np.log(2 * np.pi)
-
-
-def blocked_rows(matrix):
-    """The rows of a matrix (n, d) as rows.h wants them, (ceil(n / 8), d, 8)."""
-    n, d = matrix.shape
-    padded = np.zeros((-(-n // 8) * 8, d))
-    padded[:n] = matrix
-    return np.ascontiguousarray(padded.reshape(-1, 8, d).transpose(0, 2, 1))
 
 
 cdef class Forms:
@@ -59,7 +53,7 @@ cdef class Forms:
             identity = np.eye(self.d)
             inverses = [solve_triangular(L, identity, lower=True) for L in factors]
             rows = np.array(inverses)
-            blocks = np.array([blocked_rows(W) for W in inverses])
+            blocks = np.array([blocked(W) for W in inverses])
             for k in range(self.K):
                 self.form[k].rows = &rows[k, 0, 0]
                 self.form[k].blocks = &blocks[k, 0, 0, 0]

@@ -5,7 +5,7 @@
 with t_i = +-1 and w ~ N(0, v I): the likelihood and the prior with all their constants.
 """
 from fastkam._core.target cimport Target
-from fastkam._core.targets_gaussian import blocked_rows
+from fastkam._core.lanes import blocked
 
 import numpy as np
 
@@ -32,7 +32,7 @@ cdef class LogisticDensity(Target):
     def set_up(self, X, t, variance):
         """From the design matrix (n, d), labels (n,) of +-1 and the prior's variance."""
         n, d = X.shape
-        self.blocks = blocked_rows(t[:, None] * X)
+        self.blocks = blocked(t[:, None] * X)
         self.logistic.n = n
         self.logistic.X = &self.blocks[0, 0, 0]
         self.logistic.h = 1 / variance

@@ -2,6 +2,7 @@
 from libc.math cimport INFINITY, exp, log
 from libc.string cimport memset
 
+from fastkam._core.sums cimport LogSum, add_term, log_total
 from fastkam._core.target cimport Target
 from fastkam._core.targets_gaussian cimport Form, Forms, form_grad, form_value
 
@@ -17,7 +18,6 @@ cdef extern from "lattice.h" nogil:
         const Lattice *f, Py_ssize_t d, const double *x, double *grad)
 
 cdef enum:
-    NEGLIGIBLE = -38    # e^-38 is below half a unit in the last place of any sum >= 1
     ZERO = -745         # e^-745 is the least number
 
 
@@ -49,24 +49,19 @@ cdef class GaussianMixtureDensity(Target):
 
 
 cdef int mixture_logp(size_t n, const double *x, double *logp, void *data) noexcept nogil:
-    """log sum_k e^t_k = m + log S in one pass: m the largest term yet, S the sum relative to it."""
+    """log sum_k e^t_k, in one pass."""
     cdef Mixture *mixture = <Mixture *>data
     cdef const Form *form = mixture.form
     cdef const double *constant = mixture.constant
-    cdef double m = -INFINITY, S = 0, t
+    cdef LogSum total = LogSum(-INFINITY, 0)
+    cdef double t
     cdef Py_ssize_t k
     for k in range(mixture.K):
         t = constant[k] - 0.5 * form_value(&form[k], x)
-        if t <= m:
-            if t - m > NEGLIGIBLE:
-                S += exp(t - m)
-        elif t > m:
-            S = S * exp(m - t) + 1 if m - t > NEGLIGIBLE else 1
-            m = t
-        else:
+        if not add_term(&total, t):
             logp[0] = t         # NaN
             return 0
-    logp[0] = m if S == 1 else m + log(S)
+    logp[0] = log_total(&total)
     return 0
 
 

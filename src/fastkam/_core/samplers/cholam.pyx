@@ -16,8 +16,7 @@ w_j v_j (for the first mask): one pass, O(d^2).
 from libc.math cimport sqrt
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, copy
-from fastkam._core.rng cimport normals
+from fastkam._core.step cimport normal_step
 
 from fastkam._core.fields import Field
 from fastkam._core.state import zeros
@@ -55,9 +54,7 @@ cdef class CholeskyAdaptiveMetropolis(Kernel):
         self.mask_factor = mask == "factor"
 
     cdef int propose(self, Chain *c) except -1 nogil:
-        normals(c.rng, c.d, &self.v[0])
-        copy(c.d, c.x, c.y)
-        add_Lz(c.d, sqrt(self.delta), &self.L[0, 0], &self.v[0], c.y)
+        normal_step(c, sqrt(self.delta), &self.L[0, 0], &self.v[0])
         return 0
 
     cdef int adapt(self, Chain *c, double g) except -1 nogil:

@@ -26,7 +26,8 @@ from libc.string cimport memcpy
 from fastkam._core.kernel cimport DECIDE, Chain
 from fastkam._core.linalg cimport copy
 from fastkam._core.rng cimport integer
-from fastkam._core.samplers.kam cimport Decay, KernelAdaptiveMetropolis, decay
+from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
+from fastkam._core.sums cimport Power, term
 
 from fastkam._core.samplers import kam
 
@@ -65,7 +66,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     cdef double cos_beta
     cdef double first_log_nu
     cdef double first_length
-    cdef Decay gain
+    cdef Power gain
     cdef bint keep_exploration
     cdef Py_ssize_t bank
 
@@ -75,7 +76,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         self.T, self.T_e = cycle, int(beta * cycle)
         self.cos_beta = np.cos(np.pi * beta)
         self.first_log_nu, self.first_length = self.log_nu, self.length
-        self.gain = Decay(gain.c, gain.k, gain.offset, gain.cap)
+        self.gain = Power(gain.c, gain.k, gain.offset, gain.cap)
         self.keep_exploration = keep_exploration
 
     def allocate(self, **sizes):
@@ -149,7 +150,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         cdef int64_t i = self.index(c)
         if i < self.T_e:
             self.learn_subsample(c)
-            self.log_nu += decay(&self.gain, i + 1) * (c.alpha - self.target_acceptance)
+            self.log_nu += term(&self.gain, i + 1) * (c.alpha - self.target_acceptance)
         return 0
 
     cdef int freeze(self, Chain *c) except -1 nogil:

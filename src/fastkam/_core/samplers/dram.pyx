@@ -19,10 +19,9 @@ from libc.math cimport INFINITY, expm1, log, sqrt
 from libc.stdint cimport int64_t
 
 from fastkam._core.kernel cimport AGAIN, DECIDE, FURTHER, Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
-from fastkam._core.rng cimport jittered, normals, random_standard_exponential
-from fastkam._core.step cimport accepts, log_target_ratio
+from fastkam._core.rng cimport jittered, random_standard_exponential
+from fastkam._core.step cimport accepts, log_target_ratio, normal_step
 
 from fastkam._core.fields import Field
 from fastkam._core.state import zeros
@@ -69,9 +68,7 @@ cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
     cdef int propose(self, Chain *c) except -1 nogil:
         self.stage = 1
         self.step = sqrt(self.scale) * jittered(c.rng, self.jitter)
-        normals(c.rng, c.d, &self.e[0])
-        copy(c.d, c.x, c.y)
-        add_Lz(c.d, self.step, &self.L[0, 0], &self.e[0], c.y)
+        normal_step(c, self.step, &self.L[0, 0], &self.e[0])
         c.log_q = 0
         return 0
 
@@ -83,10 +80,8 @@ cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
         if accepts(c.E, &log_ratio):
             return DECIDE
         self.stage, self.logp_first = 2, c.logp_y
-        normals(c.rng, c.d, &self.f[0])
+        normal_step(c, sqrt(self.shrink) * self.step, &self.L[0, 0], &self.f[0])
         c.E = random_standard_exponential(c.rng)
-        copy(c.d, c.x, c.y)
-        add_Lz(c.d, sqrt(self.shrink) * self.step, &self.L[0, 0], &self.f[0], c.y)
         c.noise[0] = FURTHER
         return AGAIN
 

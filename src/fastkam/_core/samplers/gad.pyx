@@ -51,7 +51,7 @@ RULES = {"rmsprop": FK_RMSPROP, "adam": FK_ADAM, "plain": FK_PLAIN}
 
 cdef class GradientAdaptive(Kernel):
     GRADIENT = True
-    LEARNING = {
+    FIELDS = {
         "L": Field("lower-triangular factor of the proposal, or its diagonal alone",
                    ("d", "columns"), shared=True, learnt=True),
         "G": Field("running mean of the squared gradient", ("d", "columns"), shared=True),

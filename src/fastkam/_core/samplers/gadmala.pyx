@@ -40,7 +40,7 @@ cdef enum:                          # stages of a step
 
 cdef class GradientAdaptiveMALA(GradientAdaptive):
     SEVERAL = True
-    FIELDS = Base.LEARNING | {
+    FIELDS = Base.FIELDS | {
         "h": Field("L^-1 (y - x)", ("d",)),
         "h_y": Field("L' grad log pi(y) / 2", ("d",)),
         "k": Field("the Hessian at y times L (h + h_y)", ("d",)),

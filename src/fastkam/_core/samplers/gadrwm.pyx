@@ -19,7 +19,7 @@ from fastkam._core.samplers.gad import GradientAdaptive as Base
 
 
 cdef class GradientAdaptiveRandomWalk(GradientAdaptive):
-    FIELDS = Base.LEARNING
+    FIELDS = Base.FIELDS
 
     cdef int propose(self, Chain *c) except -1 nogil:
         cdef Py_ssize_t i

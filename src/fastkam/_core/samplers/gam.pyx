@@ -10,9 +10,9 @@ Algorithm 4.
 from libc.math cimport exp
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, copy
 from fastkam._core.moments cimport learn_moments
-from fastkam._core.rng cimport jittered, normals
+from fastkam._core.rng cimport jittered
+from fastkam._core.step cimport normal_step
 
 from fastkam._core.fields import Field
 from fastkam._core.state import zeros
@@ -45,9 +45,7 @@ cdef class GlobalAdaptiveMetropolis(Kernel):
 
     cdef int propose(self, Chain *c) except -1 nogil:
         cdef double scale = exp(0.5 * self.log_scale) * jittered(c.rng, self.jitter)
-        normals(c.rng, c.d, &self.work[0])
-        copy(c.d, c.x, c.y)
-        add_Lz(c.d, scale, &self.L[0, 0], &self.work[0], c.y)
+        normal_step(c, scale, &self.L[0, 0], &self.work[0])
         return 0
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:

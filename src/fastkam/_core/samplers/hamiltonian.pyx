@@ -64,7 +64,7 @@ cdef class Hamiltonian(Kernel):
     """
     GRADIENT = True
     SEVERAL = True
-    METRIC = {
+    FIELDS = {
         "s": Field("diagonal of the metric's factor F", ("d",), shared=True, learnt=True),
         "L": Field("the columns of the lower-triangular factor F of a dense metric",
                    ("dense", "dense"), shared=True, learnt=True),

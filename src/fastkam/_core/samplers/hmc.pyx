@@ -24,7 +24,7 @@ from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
 
 
 cdef class HMC(Hamiltonian):
-    FIELDS = Base.METRIC | {
+    FIELDS = Base.FIELDS | {
         "step": Field("leapfrog steps made of it", dtype="i8"),
         "lowest": Field("least H along it"),
         "highest": Field("largest H along it"),

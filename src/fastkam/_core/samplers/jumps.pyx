@@ -33,7 +33,7 @@ Computing 16, 193-202: jumps. Giordani, P. and Kohn, R. (2010). Adaptive indepen
 Metropolis-Hastings by fast estimation of mixtures of normals. Journal of Computational and
 Graphical Statistics 19, 243-259.
 """
-from libc.math cimport INFINITY, NAN, ceil, exp, isnan, log, sqrt
+from libc.math cimport NAN, ceil, exp, isnan, log, sqrt
 from libc.stdint cimport INT64_MAX, int64_t
 
 from fastkam._core.kernel cimport DECIDE, Chain, Kernel
@@ -41,6 +41,8 @@ from fastkam._core.linalg cimport add_Lz, copy, solve_L
 from fastkam._core.mixture cimport TAIL, Mixture
 from fastkam._core.rng cimport integer, normals, random_standard_uniform
 from fastkam._core.samplers.exchange cimport Exchange
+from fastkam._core.step cimport keep_every_second, normal_step
+from fastkam._core.sums cimport log_sum
 
 from fastkam._core.fields import Field
 from fastkam._core.kernel import uninterrupted
@@ -243,8 +245,7 @@ cdef class ModeJumping(Kernel):
         add_Lz(c.d, scale, L, &self.v[0], c.y)
 
     cdef void jump(self, Chain *c) noexcept nogil:
-        normals(c.rng, c.d, &self.v[0])
-        self.put(c, c.x, 1.0, &self.jump_factor[0, 0])
+        normal_step(c, 1.0, &self.jump_factor[0, 0], &self.v[0])
 
     cdef void draw_independently(self, Chain *c) noexcept nogil:
         cdef int k = 0
@@ -284,14 +285,10 @@ cdef class ModeJumping(Kernel):
     cdef double log_modes(self, const double *x) noexcept nogil:
         """log((2 pi)^(d/2) s(x)), with the logs of its terms in place of the squares."""
         cdef Py_ssize_t k
-        cdef double high = -INFINITY, total = 0
         self.q.squares(x)
         for k in range(1, self.n):
             self.q.q[k] = self.q.c[k] - 0.5 * self.q.q[k]
-            high = max(high, self.q.q[k])
-        for k in range(1, self.n):
-            total += exp(self.q.q[k] - high)
-        return high + log(total)
+        return log_sum(self.n - 1, &self.q.q[1])
 
     cdef int consider(self, Chain *c) except -1 nogil:
         if self.move != INNER:
@@ -346,15 +343,12 @@ cdef class ModeJumping(Kernel):
 
     cdef void remember(self, const double *x) noexcept nogil:
         """Keep every `stride`-th state; where the history is full, every second of those."""
-        cdef int64_t i
         if self.seen % self.stride == 0:
             if self.kept == self.history.shape[0]:
-                self.kept //= 2
                 self.stride *= 2
-                for i in range(self.kept):
-                    copy(self.d, &self.history[2 * i, 0], &self.history[i, 0])
-                    if self.tempered is not None:
-                        copy(self.d, &self.warmer[2 * i, 0], &self.warmer[i, 0])
+                if self.tempered is not None:
+                    keep_every_second(self.kept, self.d, 0, &self.warmer[0, 0])
+                self.kept = keep_every_second(self.kept, self.d, 0, &self.history[0, 0])
             copy(self.d, x, &self.history[self.kept, 0])
             if self.tempered is not None:
                 if self.tempered.begun:

@@ -3,14 +3,7 @@ from libc.stdint cimport int64_t
 
 from fastkam._core.kernel cimport Chain
 from fastkam._core.samplers.local_normal cimport LocalNormal
-
-cdef struct Decay:              # min(cap, c (offset + n)^-k)
-    double c
-    double k
-    double offset
-    double cap
-
-cdef double decay(const Decay *p, int64_t n) noexcept nogil
+from fastkam._core.sums cimport Power
 
 cdef class KernelAdaptiveMetropolis(LocalNormal):
     cdef public double nu
@@ -23,8 +16,8 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
     cdef bint median
     cdef Py_ssize_t subsample
     cdef double target_acceptance
-    cdef Decay noise
-    cdef Decay renewal
+    cdef Power noise
+    cdef Power renewal
     cdef double[::1] distances
     cdef int64_t renewals               # of z and the length, by any sharer
     cdef int move(self, Chain *c) noexcept nogil

@@ -21,7 +21,7 @@ of some 500 pairs (`learn_length`), taken when z is renewed or, while z grows, w
 With few points for the dimensions the same law is drawn as y = x + gamma e + nu M H f, with
 f ~ N(0, I_n) drawn after e: see local_normal.pyx for both forms of the proposal.
 """
-from libc.math cimport INFINITY, exp, pow, sqrt
+from libc.math cimport INFINITY, exp, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
@@ -29,8 +29,11 @@ from fastkam._core.kernel cimport DECIDE, Chain, Kernel
 from fastkam._core.kernel_gradient cimport KernelFunction
 from fastkam._core.rng cimport integer, random_standard_uniform
 from fastkam._core.samplers.local_normal cimport LocalNormal
+from fastkam._core.step cimport keep_every_second
+from fastkam._core.sums cimport Power, term
 
 from fastkam._core.fields import Field
+from fastkam._core.samplers.local_normal import LocalNormal as Base
 from fastkam._core.state import zeros
 
 import numpy as np
@@ -42,21 +45,8 @@ cdef enum:
     N_DISTANCES = 500           # pairs behind a median, about
 
 
-cdef double decay(const Decay *p, int64_t n) noexcept nogil:
-    """The n-th term, n = 1, 2, ... of a Power."""
-    cdef double value = p.c
-    if p.k != 0:
-        value *= pow(p.offset + n, -p.k)
-    return min(p.cap, value)
-
-
 cdef class KernelAdaptiveMetropolis(LocalNormal):
-    FIELDS = {
-        "z": Field("subsample of the history, in blocks of 8 points", ("blocks", "d", "lanes"),
-                   shared=True),
-        "n": Field("points of the subsample", dtype="i8", shared=True),
-        "length": Field("length of the kernel", shared=True, learnt=True),
-        "log_nu": Field("log step size", shared=True, learnt=True),
+    FIELDS = Base.FIELDS | {
         "nu": Field("step size of the last step", stat="step_size"),
         "age": Field("adaptations made: the index of gamma and p", dtype="i8", shared=True),
         "history": Field("states of the chain, thinned by two when full", ("capacity", "d"),
@@ -65,7 +55,6 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         "kept": Field("rows of the history in use", dtype="i8", shared=True),
         "stride": Field("one state in so many enters the history", dtype="i8", shared=True),
         "passed": Field("states since the last that entered", dtype="i8", shared=True),
-        "e": Field("the last standard normal draw", ("d",)),
     }
 
     def __init__(self, Py_ssize_t d, KernelFunction function, *, length, Py_ssize_t subsample,
@@ -77,8 +66,8 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         self.subsample = subsample
         self.log_nu = np.log(step_size)
         self.target_acceptance = target_acceptance
-        self.noise = Decay(noise.c, noise.k, noise.offset, noise.cap)
-        self.renewal = Decay(renewal.c, renewal.k, renewal.offset, renewal.cap)
+        self.noise = Power(noise.c, noise.k, noise.offset, noise.cap)
+        self.renewal = Power(renewal.c, renewal.k, renewal.offset, renewal.cap)
         self.distances = zeros(2 * max(N_DISTANCES, subsample))
         self.clear_history()
 
@@ -96,7 +85,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         return 0
 
     cdef double gamma(self) noexcept nogil:
-        return decay(&self.noise, self.age + 1)
+        return term(&self.noise, self.age + 1)
 
     # ---- consider ----
 
@@ -124,7 +113,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
             # the median moves little between these
             if self.kept & (self.kept - 1) == 0 or self.kept == self.subsample:
                 self.learn_length()
-        elif random_standard_uniform(c.rng) < decay(&self.renewal, self.age + 1):
+        elif random_standard_uniform(c.rng) < term(&self.renewal, self.age + 1):
             for i in range(self.subsample):     # Fisher and Yates, as far as it is needed
                 j = i + integer(c.rng, self.kept - i)
                 self.order[i], self.order[j] = self.order[j], self.order[i]
@@ -149,12 +138,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
             return False
         self.passed = 0
         if self.kept == self.history.shape[0]:
-            self.kept = 0
-            for i in range(1, self.history.shape[0], 2):
-                if i != self.kept:
-                    memcpy(&self.history[self.kept, 0], &self.history[i, 0],
-                           self.d * sizeof(double))
-                self.kept += 1
+            self.kept = keep_every_second(self.kept, self.d, 1, &self.history[0, 0])
             for i in range(self.kept):
                 self.order[i] = i
             self.stride *= 2

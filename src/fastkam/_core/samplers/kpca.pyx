@@ -24,6 +24,7 @@ from fastkam._core.kernel cimport Chain, Kernel
 from fastkam._core.kernel_gradient cimport gradients
 from fastkam._core.rng cimport normals, random_standard_uniform
 from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
+from fastkam._core.sums cimport LogSum, add_term, log_total
 
 from fastkam._core.samplers import kam
 
@@ -92,7 +93,8 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         cdef Py_ssize_t j, k, n = self.components
         cdef double gamma2 = self.gamma() ** 2
         cdef double h = exp(2 * self.log_nu) / gamma2
-        cdef double c, along, v, exponent, largest = -INFINITY, total = 0
+        cdef LogSum total = LogSum(-INFINITY, 0)
+        cdef double c, along, v, exponent
         for k in range(n):
             if self.p[k] <= 0:
                 continue
@@ -104,12 +106,8 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
             c *= h
             exponent = (log(self.p[k]) - 0.5 * log1p(c)
                         + 0.5 * h * along * along / (gamma2 * (1 + c)))
-            if exponent > largest:
-                total = total * exp(largest - exponent) + 1
-                largest = exponent
-            else:
-                total += exp(exponent - largest)
-        return largest + log(total)
+            add_term(&total, exponent)
+        return log_total(&total)
 
     cdef double reverse_log_q(self, Chain *c) noexcept nogil:
         cdef Py_ssize_t j

@@ -28,11 +28,20 @@ from fastkam._core.kernel_gradient cimport (
 from fastkam._core.linalg cimport add_Lz, cholesky, copy, solve_L, square
 from fastkam._core.rng cimport normals
 
+from fastkam._core.fields import Field
 from fastkam._core.state import zeros
 
 
 cdef class LocalNormal(Kernel):
     """The proposal alone: gamma, and what is learnt, is for those who derive from it."""
+    FIELDS = {
+        "z": Field("subsample of the history, in blocks of 8 points", ("blocks", "d", "lanes"),
+                   shared=True),
+        "n": Field("points of the subsample", dtype="i8", shared=True),
+        "length": Field("length of the kernel", shared=True, learnt=True),
+        "log_nu": Field("log step size", shared=True, learnt=True),
+        "e": Field("the last standard normal draw", ("d",)),
+    }
 
     def __init__(self, Py_ssize_t d, KernelFunction function, Py_ssize_t subsample, bint few):
         """After `allocate`."""

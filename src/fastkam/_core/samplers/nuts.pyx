@@ -15,7 +15,7 @@ Hoffman, M. D. and Gelman, A. (2014). The No-U-Turn sampler. Journal of Machine 
 15, 1593-1623. Betancourt, M. (2017). A conceptual introduction to Hamiltonian Monte Carlo.
 arXiv:1701.02434, appendix A: the weights and the criterion.
 """
-from libc.math cimport INFINITY, exp, fabs, log1p
+from libc.math cimport INFINITY, exp, fabs
 from libc.stdint cimport int64_t
 
 from fastkam._core.kernel cimport AGAIN, DECIDED, Chain
@@ -23,6 +23,7 @@ from fastkam._core.linalg cimport copy
 from fastkam._core.rng cimport random_standard_uniform
 from fastkam._core.samplers.hamiltonian cimport NONE, Hamiltonian
 from fastkam._core.step cimport copy_point, keep_point, own_of, point_size, recall_point
+from fastkam._core.sums cimport log_add
 
 from fastkam._core.fields import Field
 from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
@@ -41,7 +42,7 @@ cdef enum:
 
 
 cdef class NUTS(Hamiltonian):
-    FIELDS = Base.METRIC | {
+    FIELDS = Base.FIELDS | {
         "ends": Field("point, momentum, gradient at both ends of the trajectory",
                       ("two", "three", "d")),
         "rho": Field("sum of the trajectory's momenta", ("d",)),
@@ -155,7 +156,7 @@ cdef class NUTS(Hamiltonian):
         cdef double p = 1 / (1 + exp(-more)) if more > 0 else exp(more) / (1 + exp(more))
         if random_standard_uniform(c.rng) < p:
             copy_point(c, &self.stack_draws[b, 0], &self.stack_draws[a, 0])
-        self.stack_log_w[a] = log_sum(self.stack_log_w[a], self.stack_log_w[b])
+        self.stack_log_w[a] = log_add(self.stack_log_w[a], self.stack_log_w[b])
         if turns(c.d, &self.stack[a, FIRST, 0], &self.stack[a, LAST, 0], &self.stack[a, RHO, 0],
                  &self.stack[b, FIRST, 0], &self.stack[b, LAST, 0], &self.stack[b, RHO, 0]):
             return True
@@ -169,7 +170,7 @@ cdef class NUTS(Hamiltonian):
         if random_standard_uniform(c.rng) < exp(self.stack_log_w[0] - self.log_w):
             copy_point(c, &self.stack_draws[0, 0], &self.draw[0])
             self.moved = True
-        self.log_w = log_sum(self.log_w, self.stack_log_w[0])
+        self.log_w = log_add(self.log_w, self.stack_log_w[0])
         self.depth += 1
         stop = turns(c.d, &self.ends[1 - self.direction, P, 0], new_end + c.d, &self.rho[0],
                      &self.stack[0, FIRST, 0], &self.stack[0, LAST, 0], &self.stack[0, RHO, 0])
@@ -189,8 +190,3 @@ cdef class NUTS(Hamiltonian):
             recall_point(c, &self.draw[0])
         self.set_energies(own_of(&self.draw[0]) if self.moved else 0, self.worst)
         return DECIDED
-
-
-cdef double log_sum(double a, double b) noexcept nogil:
-    """log(e^a + e^b)"""
-    return max(a, b) + log1p(exp(-fabs(a - b)))

@@ -13,8 +13,9 @@ from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memset
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, copy, rank_one, square
-from fastkam._core.rng cimport jittered, normals
+from fastkam._core.linalg cimport add_Lz, rank_one, square
+from fastkam._core.rng cimport jittered
+from fastkam._core.step cimport normal_step
 
 from fastkam._core.fields import Field
 from fastkam._core.state import zeros
@@ -50,10 +51,7 @@ cdef class RobustAdaptiveMetropolis(Kernel):
         self.target_acceptance, self.jitter = target_acceptance, jitter
 
     cdef int propose(self, Chain *c) except -1 nogil:
-        cdef double scale = jittered(c.rng, self.jitter)
-        normals(c.rng, c.d, &self.u[0])
-        copy(c.d, c.x, c.y)
-        add_Lz(c.d, scale, &self.S[0, 0], &self.u[0], c.y)
+        normal_step(c, jittered(c.rng, self.jitter), &self.S[0, 0], &self.u[0])
         return 0
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:

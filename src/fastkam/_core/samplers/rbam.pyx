@@ -14,8 +14,9 @@ Algorithm 3.
 from libc.math cimport sqrt
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, copy, rank_one
-from fastkam._core.rng cimport jittered, normals
+from fastkam._core.linalg cimport rank_one
+from fastkam._core.rng cimport jittered
+from fastkam._core.step cimport normal_step
 
 from fastkam._core.fields import Field
 from fastkam._core.state import zeros
@@ -46,9 +47,7 @@ cdef class RaoBlackwellisedAdaptiveMetropolis(Kernel):
 
     cdef int propose(self, Chain *c) except -1 nogil:
         cdef double scale = sqrt(self.scale) * jittered(c.rng, self.jitter)
-        normals(c.rng, c.d, &self.D[0])
-        copy(c.d, c.x, c.y)
-        add_Lz(c.d, scale, &self.L[0, 0], &self.D[0], c.y)
+        normal_step(c, scale, &self.L[0, 0], &self.D[0])
         return 0
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:

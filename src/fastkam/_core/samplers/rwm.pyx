@@ -9,8 +9,8 @@ of state calculations by fast computing machines. Journal of Chemical Physics 21
 from libc.math cimport exp
 
 from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, copy
-from fastkam._core.rng cimport jittered, normal, normals
+from fastkam._core.rng cimport jittered, normal
+from fastkam._core.step cimport normal_step
 
 from fastkam._core.fields import Field
 from fastkam._core.state import zeros
@@ -44,9 +44,7 @@ cdef class RandomWalk(Kernel):
         cdef Py_ssize_t i
         cdef double s = self.s * jittered(c.rng, self.jitter)
         if self.ndim == 2:
-            normals(c.rng, c.d, &self.e[0])
-            copy(c.d, c.x, c.y)
-            add_Lz(c.d, s, &self.L[0], &self.e[0], c.y)
+            normal_step(c, s, &self.L[0], &self.e[0])
             return 0
         for i in range(c.d):        # one pass: a vector load of normals just stored would wait
             c.y[i] = c.x[i] + s * self.L[i if self.ndim else 0] * normal(c.rng)

@@ -1,0 +1,148 @@
+"""What a kernel says of itself, and what the engine refuses."""
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam._core import samplers as compiled
+from fastkam._core.chain import NUMBERS, ChainMemory
+from fastkam._core.engine import ChainState
+from fastkam._core.fields import Field
+from fastkam._core.state import State, offsets
+from fastkam.samplers import SAMPLERS
+from fastkam.samplers.sampler import Composite, Sampler
+from fastkam.testing import replicate
+
+MODULES = [importlib.import_module(f"fastkam._core.samplers.{module.name}")
+           for module in pkgutil.iter_modules(compiled.__path__)]
+STATES = sorted({value for module in MODULES for value in vars(module).values()
+                 if isinstance(value, type) and issubclass(value, State)}, key=lambda cls: cls.__name__)
+
+
+def logp(x):
+    return -0.5 * x @ x
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UndeclaredMALA(Sampler):
+    """Only its compiled class says that it needs the gradient."""
+
+    KERNEL = "mala.MALA"
+
+    def build(self, x0):
+        return self.kernel_class()(len(x0), np.array(1.0), step_size=0.5, target_acceptance=0.5,
+                                   jitter=0.0)
+
+
+def test_the_compiled_class_says_that_it_needs_the_gradient():
+    assert UndeclaredMALA().needs_gradient
+    with pytest.raises(TypeError, match="needs the gradient: the function must return the pair"):
+        fk.sample(logp, [0.0, 0.0], sampler=UndeclaredMALA(), progress=False)
+    with pytest.raises(ValueError, match="UndeclaredMALA needs the gradient"):
+        fk.sample(fk.as_target(logp, 2), [0.0, 0.0], sampler=UndeclaredMALA(), progress=False)
+    result = fk.sample(lambda x: (logp(x), -x), [0.0, 0.0], sampler=UndeclaredMALA(), draws=20,
+                       tune=0, progress=False)
+    assert result.draws.shape == (4, 20, 2)
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLERS if SAMPLERS[name]().needs_gradient])
+def test_a_target_without_a_gradient_is_refused(name):
+    with pytest.raises(ValueError, match="needs the gradient"):
+        fk.sample(fk.as_target(logp, 2), [0.0, 0.0], sampler=name, progress=False)
+    kernel = SAMPLERS[name]().kernel_class().__name__
+    with pytest.raises(TypeError, match=f"{kernel} needs the gradient, and <Target"):
+        replicate(name, fk.as_target(logp, 2), np.zeros((1, 2)), 1, seed=1)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_what_a_sampler_says_is_what_its_kernel_is(name):
+    sampler = SAMPLERS[name]()
+    kernel = sampler.build(np.zeros(2))
+    assert kernel.gradient == sampler.needs_gradient
+    assert kernel.several == sampler.several_evaluations
+    assert tuple(kernel.stat_names()) == sampler.stat_names
+
+
+def test_composites_need_what_their_parts_need():
+    assert fk.ParallelTempering(sampler="mala").build(np.zeros(2)).gradient
+    assert fk.Scout(main="ram", scout="mala").needs_gradient
+    with pytest.raises(TypeError, match="Exchange needs the gradient"):
+        replicate(fk.ParallelTempering(sampler="nuts", rungs=2), fk.as_target(logp, 2),
+                  np.zeros((1, 2)), 1, seed=1)
+
+
+def test_more_replicas_than_the_kernel_has_room_for_are_refused():
+    from fastkam._core.samplers.exchange import Exchange
+
+    kernels = [fk.RandomWalk().build(np.zeros(1)) for _ in range(Exchange.LARGEST + 1)]
+    with pytest.raises(ValueError, match=f"1 to {Exchange.LARGEST} kernels, not"):
+        Exchange(kernels, np.linspace(1, 0.1, len(kernels)), scheme="even-odd", every=1,
+                 reference=None, widening=1.0, fits=False, tunes=True)
+    with pytest.raises(ValueError, match=f"rungs must be at most {Exchange.LARGEST}"):
+        fk.ParallelTempering(rungs=Exchange.LARGEST + 1)
+
+
+# ---- the table of the state ----
+
+
+@pytest.mark.parametrize("cls", [*STATES, ChainState], ids=lambda cls: cls.__name__)
+def test_the_table_names_everything_public(cls):
+    """A public attribute that a step could change and a checkpoint would not hold."""
+    assert all(isinstance(field, Field) and field.meaning for field in cls.FIELDS.values())
+    declared = {*cls.FIELDS, *NUMBERS} if issubclass(cls, ChainMemory) else set(cls.FIELDS)
+    writable = {name for base in cls.__mro__ for name, value in vars(base).items()
+                if type(value).__name__ == "getset_descriptor" and not name.startswith("__")
+                and is_writable(cls, name)}
+    assert writable <= declared, writable - declared
+
+
+def is_writable(cls, name):
+    try:
+        setattr(cls.__new__(cls), name, object())
+    except AttributeError:
+        return False
+    except TypeError:
+        return True
+    return True
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_numbers_are_found_where_they_are(name):
+    """Setting the view of a number sets the attribute, and nothing else of the kernel."""
+    kernel = SAMPLERS[name]().build(np.zeros(2))
+    for field in offsets(kernel):
+        before = kernel.state()
+        value = 7 if kernel.FIELDS[field].dtype == "i8" else 0.625
+        kernel.numbers()[field][...] = value
+        assert getattr(kernel, field) == value
+        after = kernel.state()
+        changed = {key for key in before
+                   if not np.array_equal(before[key], after[key], equal_nan=True)}
+        assert changed <= {field}
+        kernel.numbers()[field][...] = before[field]
+
+
+def test_a_shared_number_is_taken_over_and_others_are_not():
+    sampler = fk.GradientAdaptiveMALA()
+    result = fk.sample(lambda x: (logp(x), -x), [0.0, 0.0], sampler=sampler, share=True, chains=3,
+                       draws=10, tune=50, progress=False, seed=1)
+    fields = sampler.kernel_class().FIELDS
+    for name, field in fields.items():
+        values = [state[f"kernel.{name}"] for state in result.states]
+        if field.shared:
+            np.testing.assert_array_equal(values, [values[0]] * 3, err_msg=name)
+    own = [name for name, field in fields.items() if not field.shared and name == "e"]
+    assert own
+    assert len({result.states[k]["kernel.e"].tobytes() for k in range(3)}) == 3
+
+
+def test_parts_of_composites_have_tables_too():
+    assert issubclass(Composite, Sampler)
+    state = fk.ParallelTempering(rungs=3).build(np.zeros(2)).state()
+    for name in ("ladder", "swaps.tried", "evidence.stones", "reference.mean", "rung0.log_pi_x",
+                 "rung2.kernel.S"):
+        assert name in state
