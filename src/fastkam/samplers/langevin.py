@@ -35,7 +35,7 @@ class MALA(Sampler):
     References
     ----------
     Roberts, G. O. and Tweedie, R. L. (1996). Exponential convergence of Langevin distributions and
-    their discrete approximations. Bernoulli 2, 341-363. The default gain is n^(-0.6).
+    their discrete approximations. Bernoulli 2, 341-363. The default gain is (1 + n)^(-0.6).
     """
 
     cov: ArrayLike = 1.0
@@ -84,7 +84,7 @@ class FisherAdaptiveMALA(Sampler):
     References
     ----------
     Titsias, M. K. (2023). Optimal preconditioning and Fisher adaptive Langevin sampling. Advances
-    in Neural Information Processing Systems 36. The default gain, on log s, is n^(-0.6); that of
+    in Neural Information Processing Systems 36. The default gain is (1 + n)^(-0.6), on log s; that of
     the paper is 0.0075.
     """
 
