@@ -146,8 +146,8 @@ static inline PyThread_type_lock fk_held_lock(void)
     return lock;
 }
 
-/* Locks for so many helpers of a crew of zeros, or those that it lacks; 0, or -1 where there is no
- * memory. */
+/* Make the locks of `helpers` threads, as far as they are missing; 0, or -1 if out of memory. The
+ * pool is zero-initialised. */
 static inline int fk_prepare_crew(fk_crew *c, int helpers)
 {
     if (!c->empty) c->empty = fk_held_lock();
@@ -161,7 +161,7 @@ static inline int fk_prepare_crew(fk_crew *c, int helpers)
     return c->empty ? 0 : -1;
 }
 
-/* Start up to so many helpers, of those prepared; fewer where the system gives no more threads. */
+/* Start up to `helpers` threads, of those prepared; fewer if the system gives no more. */
 static inline void fk_start_crew(fk_crew *c, int helpers)
 {
     c->round = c->leaving = 0;

@@ -1,4 +1,4 @@
-"""One chain's state as the engine keeps it, and the group of chains that step together."""
+"""A chain that steps, and the group of chains that step together."""
 cimport cython
 from libc.stdint cimport int64_t
 

@@ -2,8 +2,8 @@
 
 A step that cannot be finished, because the target failed or was interrupted, is left pending: the
 proposal is kept, and the next run begins with its evaluation. So a chain can be stopped at any
-evaluation and go on bit for bit as if it had not been. Chains of a group that have been answered
-while another still waits keep their answer.
+evaluation and go on bit for bit as if it had not been. Chains of a group that have decided while
+another still waits keep their decision.
 """
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, ceil, isfinite, isnan, log, pow
@@ -56,10 +56,10 @@ cdef class ChainState(ChainMemory):
 
     cdef int64_t advance(self, int64_t n, Schedule *schedule, int64_t most_evaluations,
                          double *gradient, bint *faulty) except -1 nogil:
-        """At most n steps of a chain for itself; the number made.
+        """Make up to n steps of a chain on its own; return the number made.
 
-        Fewer where the trace is full, the evaluations are used up, or one failed: that is told.
-        The gradient (d,) is evaluated too where there is room for it.
+        Stops early if the trace is full, the budget of evaluations is spent, or an evaluation fails
+        (sets *faulty). The gradient (d,) is evaluated too unless it is NULL.
         """
         cdef int64_t done
         for done in range(n):
@@ -74,7 +74,7 @@ cdef class ChainState(ChainMemory):
         return n
 
     cdef int settle(self, double *gradient) except -1 nogil:
-        """Evaluate until the chain can decide; 1 where the run must stop."""
+        """Evaluate until the chain can decide; 1 if the run must stop."""
         cdef const fk_target *target = self.c.target
         cdef double logp = 0
         cdef int rc
@@ -135,7 +135,7 @@ cdef class ChainState(ChainMemory):
         return 0
 
     cdef int judge(self, int row, int rc, double logp) noexcept nogil:
-        """Sort the density at a row of y, good or rejected (status); 1 if fatal, for c.code."""
+        """Classify the density at a row of y, good or rejected (status); 1 if fatal, in c.code."""
         self.c.logps[row] = -INFINITY
         if rc < 0:
             self.c.code = rc
@@ -157,7 +157,7 @@ cdef class ChainState(ChainMemory):
         return 0
 
     cdef int consider(self) except -1 nogil:
-        """Let the kernel see the density at y, if it waits for it; 1 if fatal, for c.code."""
+        """Let the kernel consider the density at y, if it waits for it; 1 if fatal, in c.code."""
         cdef int answer
         if self.answer == AGAIN:
             answer = self.kernel.consider(&self.c)
@@ -174,7 +174,7 @@ cdef class ChainState(ChainMemory):
         return 0
 
     cdef void publish(self) noexcept nogil:
-        """Tell the trace how many rows are filled; kept local until then, a cache line a chain."""
+        """Write the number of filled rows to the trace; until then it is kept in the chain."""
         if self.trace.filled != NULL:
             self.trace.filled[0] = self.trace.count
 
@@ -274,8 +274,8 @@ cdef class Group:
     schedule : tuple
         (c, k, offset, cap, start, stop, rarity); a stop of None means never.
     share : bool
-        The chains learn as one, each in its turn: see `Kernel.join`. Their kernels have the same
-        parameters, and the same state as far as it is shared.
+        The chains learn as one, chain 0 first in every step: see `Kernel.join`. Their kernels have
+        the same parameters, and the same state as far as it is shared.
     """
 
     def __cinit__(self, Target target, list chains, schedule, *, bint share=False):
@@ -390,11 +390,11 @@ cdef class Group:
                 raise Fault(k, origins[k], 0)
 
     def run(self, int64_t n, int64_t most_evaluations=INT64_MAX, int threads=1):
-        """At most n steps; the number made. Raises Fault.
+        """Make up to n steps; return the number made. Raises Fault.
 
-        Fewer where every chain's trace is full or its evaluations, in all, are so many. With more
-        than one thread others help to evaluate the points that wait, if a point takes long enough;
-        none of them is there before or after.
+        Stops early if every chain's trace is full or its evaluations reach most_evaluations. With
+        more than one thread, helpers share in the evaluation of the points of a step if a point
+        takes long enough; they exist only during this call.
         """
         cdef int fault, k
         self.most_evaluations = most_evaluations
@@ -450,12 +450,12 @@ cdef class Group:
         return 0
 
     cdef void hand_on(self, int k, int to) noexcept nogil:
-        """Let chain `to` know what chain k has learnt, the last to learn."""
+        """Hand on what chain k, the last to learn, has learnt to chain `to`."""
         if (<ChainState>self.pointers[k]).c.adapting:
             (<ChainState>self.pointers[to]).kernel.take((<ChainState>self.pointers[k]).kernel)
 
     cdef int settle(self) except -1 nogil:
-        """Evaluate until every chain can decide; 1 where the run must stop."""
+        """Evaluate until every chain can decide; 1 if the run must stop."""
         cdef int k, waiting = 1
         while waiting:
             if self.evaluate():
@@ -469,7 +469,7 @@ cdef class Group:
         return 0
 
     cdef int evaluate(self) noexcept nogil:
-        """log pi at the points that chains wait for; 1 where the run must stop."""
+        """Evaluate log pi at the points that chains wait for; 1 if the run must stop."""
         cdef int k, row, i
         self.evaluation.at(self.gather())
         for k in range(self.K):
@@ -490,7 +490,7 @@ cdef class Group:
         return 0
 
     cdef int gather(self) noexcept nogil:
-        """Tell the evaluation which points are waited for, and with which noise; how many."""
+        """List the points to be evaluated, and their noise; return their number."""
         cdef const Chain *c
         cdef int k, row, i, m = 0
         for k in range(self.K):

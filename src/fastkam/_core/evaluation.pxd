@@ -15,7 +15,7 @@ cdef class Evaluation:
     cdef double[:, ::1] points              # (n, d)
     cdef double[:, ::1] gradients           # (n, d), there
     cdef double[::1] values                 # (n,)
-    cdef int[::1] codes                     # (n,) the target's answers
+    cdef int[::1] codes                     # (n,) return codes of the target
     cdef const double **noises              # (n,) each of the target's n_aux, for an estimate
     cdef int[::1] waiting                   # (n,) indices of the points that do, the first m
     cdef double[:, ::1] some_points         # the same for those alone, for one call

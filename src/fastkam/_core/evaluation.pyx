@@ -19,12 +19,12 @@ cdef extern from "crew.h" nogil:
     void free_crew "fk_free_crew" (Crew *crew)
     double now "fk_now" ()
 
-N_TIMED = 8                                 # calls that tell whether helpers are worth it
-cdef double SLOW = 20e-6                    # seconds a point, from which on they are
+N_TIMED = 8                                 # calls timed to decide whether helpers pay
+cdef double SLOW = 20e-6                    # seconds a point from which on they do
 
 
 cdef class Evaluation:
-    """Room for n points, and the target's answers there."""
+    """n points, and the density there."""
 
     def __cinit__(self, Target target, int n, bint gradient):
         cdef size_t d = target.c.dim
@@ -49,7 +49,7 @@ cdef class Evaluation:
             free(self.crew)
 
     def call_helpers(self, int threads):
-        """Start the threads that help in a run; time the first evaluations, without them."""
+        """Start the helper threads of a run; the first evaluations are timed without them."""
         cdef int helpers = min(threads, self.n, FK_HELPERS + 1) - 1
         if helpers < 1 or self.target.needs_gil or self.target.serial or self.batched:
             self.untimed = 0

@@ -14,7 +14,7 @@ low_rank = fk_low_rank_for(<bytes>named_level())
 
 
 cdef Py_ssize_t pass_work(Py_ssize_t d) noexcept nogil:
-    """How many doubles a pass works in."""
+    """Return the number of doubles that a pass works in."""
     return fk_kernel_pass_work(d)
 
 

@@ -123,7 +123,7 @@ def update(
         const int64_t[:, ::1] which, double[:, :, :] out, Py_ssize_t begin, Py_ssize_t end):
     """out_i out_i' = a_m L_j L_j' + s_n v_k v_k' with j, k, m, n = which_i, for begin <= i < end.
 
-    Where that is not positive definite, out_i stays as it is; answers the first such i, or -1.
+    Where that is not positive definite, out_i stays as it is; returns the first such i, or -1.
     """
     cdef Py_ssize_t i, d = L.shape[1], first = -1
     cdef double[:, ::1] columns = np.zeros((d, d))

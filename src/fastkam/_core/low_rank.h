@@ -21,7 +21,7 @@ typedef struct {
     /* r from z and y (d,) */
     void (*distances)(ptrdiff_t n, ptrdiff_t d, const double *z, const double *y, double *r);
 
-    /* T where the points from `first` on have changed: the same bits as all anew; work: d */
+    /* T where the points from `first` on have changed: the same bits as if all were computed; work: d */
     void (*measure)(ptrdiff_t first, ptrdiff_t n, ptrdiff_t d, ptrdiff_t ld, const double *z,
                     double *work, double *T);
 

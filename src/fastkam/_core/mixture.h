@@ -54,7 +54,7 @@ static double fk_mixture_log(ptrdiff_t K, ptrdiff_t d, const double *restrict c,
     return high + log(total + exp(student - high));
 }
 
-/* q_k becomes e^c_k e^(-q_k/2) / s, the sum over all; answers log s */
+/* q_k becomes e^c_k e^(-q_k/2) / s, the sum over all; returns log s */
 FK_CLONES
 static double fk_mixture_shares(ptrdiff_t K, const double *restrict c, double *restrict q)
 {

@@ -275,7 +275,7 @@ typedef float fk_floats __attribute__((vector_size(32), aligned(4)));
 typedef int32_t fk_floats_mask __attribute__((vector_size(32)));
 
 /* distance <- approximate squared distances to all points; the least. Products and sums may be
- * fused: no answer depends on the last bits of these. */
+ * fused: no result depends on the last bits of these. */
 #if defined(__GNUC__) && !defined(__clang__)
 __attribute__((optimize("fp-contract=fast")))
 #endif

@@ -2,7 +2,7 @@
 
     fresh        v ~ N(0, I)
     correlated   v = rho u + sqrt(1 - rho^2) xi,   xi ~ N(0, I)
-    block        v = u but for one block of its elements, chosen at random, which is drawn anew
+    block        v = u but for one block of its elements, chosen at random, which is drawn again
 
 Each is reversible with respect to N(0, I).
 

@@ -1,6 +1,6 @@
 /* Standard normals: the stream of numpy's random_standard_normal, without its unpredictable branch.
  *
- * numpy's ziggurat takes 64 bits r: a layer i = r mod 256, a sign, and 52 bits m, and answers
+ * numpy's ziggurat takes 64 bits r: a layer i = r mod 256, a sign, and 52 bits m, and returns
  * +-m w_i where m < k_i (99.3 %). Half of all branches on the sign are mispredicted; here the sign
  * is set as a bit. The tables w and k are read off numpy's own function, by feeding it bits of our
  * choice, and what is not the quick case is handed to it together with the bits already drawn: so
@@ -19,7 +19,7 @@ typedef struct {
     uint64_t k[256]; /* 0 until the tables are made: all draws go the slow way */
 } fk_ziggurat;
 
-/* a generator that answers `first`, and then what another one does */
+/* a generator that returns `first`, and then what another one does */
 typedef struct {
     bitgen_t *rest;
     uint64_t first;
@@ -39,7 +39,7 @@ static double fk_replay_double(void *state)
     return replay->rest->next_double(replay->rest->state);
 }
 
-/* numpy's answer where its first 64 bits are r */
+/* numpy's result where its first 64 bits are r */
 static double fk_normal_from(bitgen_t *rest, uint64_t r, int *calls)
 {
     fk_replay replay = {rest, r, 0};
@@ -65,7 +65,7 @@ static inline double fk_normal(const fk_ziggurat *table, bitgen_t *rng)
     return fk_normal_from(rng, r, &calls);
 }
 
-/* w_i = the answer at m = 1, k_i = the first m that is not quick, by bisection */
+/* w_i = the result at m = 1, k_i = the first m that is not quick, by bisection */
 static void fk_make_ziggurat(fk_ziggurat *table, bitgen_t *some)
 {
     for (uint64_t i = 0; i < 256; i++) {

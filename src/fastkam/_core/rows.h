@@ -178,7 +178,7 @@ static inline double fk_form_value(const fk_form *f, const double *restrict x)
     return total;
 }
 
-/* grad -= a P (x - m); answers q(x), the same bits as fk_form_value */
+/* grad -= a P (x - m); returns q(x), the same bits as fk_form_value */
 static inline double fk_form_grad(const fk_form *f, const double *restrict x, double a,
                                   double *restrict grad)
 {

@@ -86,7 +86,7 @@ cdef size_t padded(size_t size) noexcept nogil:
 
 
 cdef size_t lay_out(const Model *p, double *memory, Work *w) noexcept nogil:
-    """Set the pointers of w into memory; answer how many doubles it takes."""
+    """Set the pointers of w into memory; return the number of doubles it takes."""
     cdef size_t matrix = padded(<size_t>p.n * p.n), vector = padded(p.n)
     w.K = memory
     w.A = w.K + matrix

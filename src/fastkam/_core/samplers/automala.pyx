@@ -1,4 +1,4 @@
-"""autoMALA: Metropolis-adjusted Langevin with a step size chosen afresh at every step.
+"""autoMALA: Metropolis-adjusted Langevin with a step size chosen at every step.
 
     p ~ N(0, I),   one leapfrog step of the size that the search chooses (autostep.pyx):
 

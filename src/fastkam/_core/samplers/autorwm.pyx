@@ -1,4 +1,4 @@
-"""A random walk with a step size chosen afresh at every step.
+"""A random walk with a step size chosen at every step.
 
     p ~ N(0, I),   y = x + eps S p,   q = p,   r = log pi(y) - log pi(x),   S = diag(s)
 

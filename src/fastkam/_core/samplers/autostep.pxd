@@ -1,4 +1,4 @@
-"""A step size chosen afresh at every step; what autoMALA and the AutoStep random walk share."""
+"""A step size chosen at every step; what autoMALA and the AutoStep random walk share."""
 from libc.stdint cimport int64_t
 
 from fastkam._core.kernel cimport Chain, Kernel

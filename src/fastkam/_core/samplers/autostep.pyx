@@ -1,4 +1,4 @@
-"""A step size chosen afresh at every step, by doubling or halving, and reversibly so.
+"""A step size chosen at every step, by doubling or halving, and reversibly so.
 
     (y, q) = T_eps(x, p),   an involution but for the sign of q,   p ~ N(0, I)
     r(eps) = log of the ratio of the densities of (y, q) and (x, p)

@@ -2,7 +2,7 @@
 
 Cycles of T steps; within a cycle, i = 0, ..., T - 1, and T_e = floor(beta T):
 
-    i < T_e    Exploration: a KAM step with history, nu and gamma that begin anew in each cycle,
+    i < T_e    Exploration: a KAM step with history, nu and gamma that begin again in each cycle,
                log nu <- log nu + g_i (alpha - alpha*),   g_i = (1 + i)^-eps by default
     i = T_e    Sigma = R(x_e) / nu_exp^2,   x_e = x,   nu_exp the last nu of Exploration
     i >= T_e   Sampling: y ~ N(x, nu_i^2 Sigma),   nu_i = nu_0 / 2 (cos(pi i / T) + 1),

@@ -107,7 +107,7 @@ cdef class FisherAdaptiveMALA(Kernel):
         for i in range(d):
             v[i] = 0
         add_Rz(d, b, &self.R[0, 0], phi, v)
-        self.trace = 0              # summed anew: a difference would lose its digits
+        self.trace = 0              # summed again: a difference would lose its digits
         for j in range(d):
             column = &self.R[0, 0] + j * d
             for i in range(d):

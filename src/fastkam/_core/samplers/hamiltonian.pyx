@@ -262,7 +262,7 @@ cdef class Hamiltonian(Kernel):
                     self.s[i] = 1 / sqrt(g)
 
     cdef int learn_metric(self, Chain *c) except -1 nogil:
-        """Take the state after the decision into both windows; estimate anew."""
+        """Add the state after the decision to both windows; estimate again."""
         cdef int64_t young
         if (self.end_of_adaptation != INT64_MAX
                 and self.t >= (1 - FINAL) * <double>self.end_of_adaptation):

@@ -3,7 +3,7 @@
     p ~ N(0, I),  (y, q) = n leapfrog steps of size eps from (x, p),
     alpha = min(1, exp(H(x, p) - H(y, q))),   H = -log pi(x) + |p|^2 / 2
 
-eps may be drawn anew for each trajectory, uniformly within a fraction `jitter` of its learnt value.
+eps may be drawn for each trajectory, uniformly within a fraction `jitter` of its learnt value.
 A trajectory along which H ranges over more than a limit is rejected before its end: a rule that is
 the same from both of its ends.
 

@@ -18,7 +18,7 @@ shuffle (Fisher and Yates) of a permutation that is kept: n more variates. A med
 of some 500 pairs (`learn_length`), taken when z is renewed or, while z grows, when it has 1, 2, 4,
 8, ... or all of its points.
 
-With few points for the dimensions the same law is drawn as y = x + gamma e + nu M H f, with
+With few points for the dimensions the same distribution is drawn as y = x + gamma e + nu M H f, with
 f ~ N(0, I_n) drawn after e: see local_normal.pyx for both forms of the proposal.
 """
 from libc.math cimport INFINITY, exp, sqrt
@@ -53,7 +53,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
                          shared=True),
         "order": Field("a permutation of the history's rows", ("capacity",), "i8", shared=True),
         "kept": Field("rows of the history in use", dtype="i8", shared=True),
-        "stride": Field("one state in so many enters the history", dtype="i8", shared=True),
+        "stride": Field("every stride-th state enters the history", dtype="i8", shared=True),
         "passed": Field("states since the last that entered", dtype="i8", shared=True),
     }
 
