@@ -36,9 +36,9 @@ def endless(sampler, d):
 def stepper(target, sampler, x0, n, *, tune=0, schedule=FROZEN):
     """A function that makes n steps of one chain, draws stored, and goes on at each call."""
     from fastkam._core.engine import ChainState, Group
+    from fastkam.density.forms import as_target
+    from fastkam.run.trace import Trace
     from fastkam.samplers import as_sampler
-    from fastkam.sampling import as_target
-    from fastkam.trace import Trace
 
     sampler = as_sampler(sampler)
     target = as_target(target, len(x0))

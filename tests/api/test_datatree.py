@@ -14,7 +14,7 @@ xarray = pytest.importorskip("xarray")
 @pytest.fixture(scope="module")
 def result():
     return fk.sample(lambda x: -0.5 * x @ x, np.zeros(5), draws=200, tune=150, seed=2**100,
-                     thin=2, names=["mu", "theta"], dims={"theta": (2, 2)}, progress=False)
+                     thin=2, names=["mu", "theta"], shapes={"theta": (2, 2)}, progress=False)
 
 
 def test_groups_names_and_shapes(result):

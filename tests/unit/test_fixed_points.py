@@ -13,8 +13,8 @@ from scipy.optimize import brentq
 from scipy.stats import chi, norm
 
 from fastkam._core.engine import ChainState, Group
+from fastkam.density.forms import as_target
 from fastkam.samplers import SAMPLERS
-from fastkam.sampling import as_target
 from reference import REFERENCES
 
 FALSE_ALARMS = 1e-4
