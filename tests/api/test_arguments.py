@@ -73,7 +73,7 @@ SAMPLE = [
     ("dims", {"a": ["chain"]}, "['chain']"),
     ("dims", {"a": ["k", "k"]}, "['k', 'k']"),
     ("dims", {"a": ["a"]}, "['a']"),
-    ("dims", {"a": ["k"]}, "coords the values of its dimensions ['k']"),
+    ("dims", {"a": ["k"]}, "['k']"),
     ("coords", 5, "5"),
     ("coords", {"k": [1, 2]}, "['k']"),
     ("coords", {"k": 3}, "3"),
@@ -120,7 +120,7 @@ def test_sample_refuses(name, value, says):
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [case for case in SAMPLE if case[0] in RESUME and case[:2] not in (
-        ("target", None), ("draws", None), ("draws", 0))])
+        ("target", None), ("draws", None), ("draws", 0), ("sampler", None), ("schedule", None))])
 def test_resume_refuses(name, value, says):
     calls = []
 

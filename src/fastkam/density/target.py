@@ -204,7 +204,7 @@ class Target(Base):
             f, check_dim(dim), n_aux, vectorized, correlation, blocks, user_data, thread_safe))
 
 
-Target.register(CompiledTarget)
+Target.register(CompiledTarget)  # type: ignore[attr-defined]  # of ABC
 
 
 def check_dim(dim: Any) -> int:

@@ -132,7 +132,10 @@ def check_dims(name: str, dims: Any) -> list[str]:
 
 def check_coords(name: str, values: Any) -> NDArray[Any]:
     """The values along a dimension, as an array (n,) that a file can hold."""
-    array = np.array(values)
+    try:
+        array = np.array(values)
+    except ValueError:  # rows of different lengths
+        array = np.array(None)
     if array.ndim != 1 or array.dtype == object:
         raise TypeError(f"coords[{name!r}] must be a list of numbers, strings or dates, not "
                         f"{values!r}")
@@ -142,8 +145,8 @@ def check_coords(name: str, values: Any) -> NDArray[Any]:
 def shape_from(name: str, dims: list[str], coords: dict[str, NDArray[Any]]) -> tuple[int, ...]:
     """The shape that the coordinates of a parameter's dimensions give it."""
     if missing := [dim for dim in dims if dim not in coords]:
-        raise ValueError(f"shapes must have the shape of {name!r}, or coords the values of its "
-                         f"dimensions {missing}")
+        raise ValueError(f"dims[{name!r}] has {missing}: give their values in coords, or the shape "
+                         f"of {name!r} in shapes")
     return tuple(len(coords[dim]) for dim in dims)
 
 
