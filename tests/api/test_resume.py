@@ -94,7 +94,7 @@ def test_resume_where_moves_alternate(library, within):
     (CyclesInPoints(subsample=9, cycle=20), False),
     (fk.ParallelTempering(rungs=3, sampler=InPoints(subsample=9)), False),
 ], ids=["kam", "shared", "ckam", "pt"])
-def test_resume_with_few_points(library, sampler, share):
+def test_resume_with_few_points(library, tmp_path, sampler, share):
     """What is kept of distances between points is no field: it is the same, made anew."""
     target = with_gradient("python", library)
     options = {"sampler": sampler, "tune": 40, "draws": 60, "chains": 2, "seed": 9, "share": share}
@@ -103,6 +103,9 @@ def test_resume_with_few_points(library, sampler, share):
         with pytest.raises(fk.SamplingError) as caught:
             fk.sample(stopped_at(target, evaluation), np.ones(D), **options)
         assert_same(caught.value.result.resume(target=target), whole)
+    caught.value.result.save(tmp_path / "run.fk")
+    assert repr(fk.load(tmp_path / "run.fk").sampler) == repr(sampler)
+    assert_same(fk.resume(tmp_path / "run.fk", target=target), whole)
 
 
 @pytest.mark.parametrize("schedule", ["finite", "diminishing", "rare", "perpetual"])
