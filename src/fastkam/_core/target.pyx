@@ -186,4 +186,3 @@ cdef class Target:
 
     def __repr__(self):
         return f"<Target of dimension {self.c.dim}, {self.kind}: {', '.join(self.abilities)}>"
-
