@@ -43,7 +43,7 @@ GRADIENT = ("mala", "fishermala", "barker", "automala", "gadmala", "hmc", "nuts"
 def contenders(gradient):
     """Name -> sampler, where there is a gradient or none."""
     found = {name: SAMPLERS[name]() for name in SAMPLERS
-             if (name in GRADIENT if gradient else not SAMPLERS[name]().NEEDS)
+             if (name in GRADIENT if gradient else not SAMPLERS[name]().needs_gradient)
              and name not in LEFT_OUT}
     if gradient:
         found |= {"jumps around nuts": fk.ModeJumping(sampler=fk.NUTS())}

@@ -13,9 +13,9 @@ import fastkam as fk
 from bench.papers.record import heading, options, table, write
 from bench.perf import floor
 from fastkam._core.engine import ChainState, Group
+from fastkam.run.trace import Trace
 from fastkam.samplers import SAMPLERS, as_sampler
 from fastkam.schedules import Perpetual
-from fastkam.trace import Trace
 
 DIMENSIONS = (2, 8, 32, 128)
 TUNE, TOGETHER = 2000, 64
@@ -124,7 +124,7 @@ def main():
     labels = ["C pointer", "Python", f"Python, {TOGETHER} points"]
     rows = []
     for name, cls in SAMPLERS.items():
-        found = forms(d, bool(cls().NEEDS))
+        found = forms(d, cls().needs_gradient)
         rows.append([f"`{name}`", *(
             cell(Steps(found[label][0], cls(), np.zeros(d), chains=found[label][1]))
             if label in found else "" for label in labels)])

@@ -35,10 +35,10 @@ def endless(sampler, d):
 
 def stepper(target, sampler, x0, n, *, tune=0, schedule=FROZEN):
     """A function that makes n steps of one chain, draws stored, and goes on at each call."""
+    from fastkam import as_target
     from fastkam._core.engine import ChainState, Group
+    from fastkam.run.trace import Trace
     from fastkam.samplers import as_sampler
-    from fastkam.sampling import as_target
-    from fastkam.trace import Trace
 
     sampler = as_sampler(sampler)
     target = as_target(target, len(x0))
@@ -50,7 +50,7 @@ def stepper(target, sampler, x0, n, *, tune=0, schedule=FROZEN):
         chain.restore(state)
     group = Group(target.bind(), [chain], schedule)
     group.start()
-    trace = Trace(1, n, len(x0), sampler.kernel_class().STATS)
+    trace = Trace(1, n, len(x0), sampler.stat_names)
 
     def go():
         trace.counts[:] = 0

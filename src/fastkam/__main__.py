@@ -2,6 +2,6 @@
 
 import sys
 
-from fastkam.cli import main
+from fastkam.cli.main import main
 
 sys.exit(main())

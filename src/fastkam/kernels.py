@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import factorial, gamma, pi, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.errors import (
+from fastkam.arguments import (
     apart,
     check_array,
     check_integer,
@@ -18,7 +18,8 @@ from fastkam.errors import (
     check_out,
     coordinates,
 )
-from fastkam.pieces import in_pieces
+from fastkam.numerics.pieces import in_pieces
+from fastkam.parameters import Parameters, chosen
 
 if TYPE_CHECKING:
     from fastkam._core.kernel_gradient import KernelFunction
@@ -27,8 +28,10 @@ MEDIAN = "median"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel:
+class Kernel(Parameters):
     """A kernel whose gradient shapes the proposal."""
+
+    NAMES: ClassVar[dict[str, type[Any]]] = {}
 
     def compiled(self) -> KernelFunction:
         """The form that compiled code takes."""
@@ -55,7 +58,7 @@ def check_length(length: float | str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Linear(Kernel):
+class Linear(Kernel, name="linear"):
     """``k(x, z) = x'z``: the proposal has the global covariance of the history."""
 
     def compiled(self) -> KernelFunction:
@@ -68,7 +71,7 @@ class Linear(Kernel):
 
 
 @dataclass(frozen=True)
-class Gaussian(Kernel):
+class Gaussian(Kernel, name="gaussian"):
     """``k(x, z) = exp(-|x - z|^2 / 2 l^2)``.
 
     Parameters
@@ -93,7 +96,7 @@ class Gaussian(Kernel):
 
 
 @dataclass(frozen=True)
-class Matern(Kernel):
+class Matern(Kernel, name="matern"):
     """``k(x, z) = c_v u^v K_v(u)``, ``u = sqrt(2 v) |x - z| / l``, ``c_v = 2^(1-v) / Gamma(v)``.
 
     Its gradient in x is ``c_v (2 v / l^2) u^(v-1) K_(v-1)(u) (z - x)``: the order falls by one, the
@@ -181,12 +184,7 @@ def matern_table(v: float) -> tuple[NDArray[np.float64], float, float, float]:
 
 def as_kernel(kernel: Kernel | str) -> Kernel:
     """A Kernel from itself or from its short name."""
-    names = {"linear": Linear, "gaussian": Gaussian, "matern": Matern}
-    if isinstance(kernel, Kernel):
-        return kernel
-    if isinstance(kernel, str) and kernel in names:
-        return names[kernel]()
-    raise ValueError(f"kernel must be a Kernel or one of {list(names)}, not {kernel!r}")
+    return chosen("kernel", kernel, Kernel)
 
 
 def proposal_covariance(

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from fastkam._core import linalg as compiled
-from fastkam.errors import (
+from fastkam.arguments import (
     apart,
     check_array,
     check_integer,
@@ -17,7 +17,7 @@ from fastkam.errors import (
     coordinates,
     real_array,
 )
-from fastkam.pieces import first_in_pieces, in_pieces
+from fastkam.numerics.pieces import first_in_pieces, in_pieces
 
 
 def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):

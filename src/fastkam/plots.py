@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastkam.errors import check_integer, import_extra
-from fastkam.result import flat_names
+from fastkam.arguments import check_integer, import_extra
 
 ADVICE = "pip install fastkam[plot]"
 MASSES = (0.5, 0.9, 0.99)  # of the density's contours
@@ -42,7 +41,7 @@ def plot_trace(result, *, most=8, bins=40):
     """
     most = check_integer("most", most, least=1)
     draws = check_some(result.draws)
-    labels = flat_names(result.dims)[:most]
+    labels = result.state.layout.labels[:most]
     figure = new_figure(8, 1.6 * len(labels) + 0.4)
     axes = figure.subplots(len(labels), 2, squeeze=False, width_ratios=[3, 1], sharey="row")
     for i, label in enumerate(labels):
@@ -93,7 +92,7 @@ def plot_2d(result, pair=(0, 1), *, logp=None, bounds=None, bins=200):
     figure = new_figure(6, 5)
     axes = figure.subplots()
     scatter(axes, draws, np.asarray(bounds, dtype=float), logp, bins)
-    labels = flat_names(result.dims)
+    labels = result.state.layout.labels
     axes.set(xlabel=labels[i], ylabel=labels[j])
     return figure
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,10 @@ def reporter(
         progress = interactive()
     if isinstance(progress, bool):
         return Bar(total) if progress else Function(lambda _: None)
-    if callable(progress):
-        return Function(progress)
-    raise TypeError(f"progress must be True, False, None or a function, not {progress!r}")
+    return Function(progress)
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse what `reporter` does not take."""
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise TypeError(f"progress must be True, False, None or a function, not {progress!r}")

@@ -1,27 +1,39 @@
-"""Result: the draws of a run, what is known of them, and all that it takes to go on."""
+"""Result: the draws of a run, what is known of them, and how to go on."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from numbers import Integral
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.chain import REJECTED
-from fastkam.errors import check_integer
-from fastkam.trace import Trace
+from fastkam._core.engine import INFINITE, Fault
+from fastkam.arguments import check_integer
+from fastkam.density.forms import target_of, with_surrogate
+from fastkam.errors import SamplingError, SamplingWarning
+from fastkam.progress import Progress
+from fastkam.run.checkpoint import read, write
+from fastkam.run.loop import Run, RunOptions
+from fastkam.run.state import RunState
+from fastkam.run.trace import Trace
+from fastkam.samplers import Sampler, as_sampler
+from fastkam.samplers.delayed import check_stages
+from fastkam.samplers.sampler import Composite
+from fastkam.schedules import Schedule, as_schedule
+from fastkam.stop import StopRule
 
 if TYPE_CHECKING:
     from xarray import DataTree
 
-    from fastkam.summary import Summary
+    from fastkam.density.target import Target
+    from fastkam.diagnostics import Summary
 
-FIELDS = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested",
-          "bit_generator", "names", "dims", "seconds", "status")
-SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
+LEAST_ACCEPTANCE = 0.005
 
 
 class Result:
@@ -36,16 +48,22 @@ class Result:
     stats : dict of ndarray, shape (chains, draws)
         "lp" (log density), "acceptance_rate" (acceptance probability of the step that led there),
         "accepted", and what the sampler declares.
-    warmup : Trace
-        The states of warm-up, with ``.draws`` and ``.stats`` of their own.
+    trace, warmup : Trace
+        The draws and the states of warm-up, with ``.draws`` and ``.stats`` of their own.
     sampler : Sampler
     schedule : Schedule
         ``schedule.guarantee`` says how far the draws may be trusted.
+    tune, thin, requested : int
+        Steps of warm-up, steps for each draw, and the draws a chain that were asked for.
     share : bool
         Whether the chains have learnt as one.
     names : list of str
-    dims : dict of str to tuple of int
+    shapes : dict of str to tuple of int
         Shape of each named parameter.
+    dims : dict of str to list of str
+        Names of the dimensions of parameters.
+    coords : dict of str to ndarray
+        Values along dimensions.
     states : list of dict
         The state of each chain, {name: array}: position, counters, and each field of the sampler
         under "kernel.".
@@ -53,31 +71,86 @@ class Result:
         "complete", "stopped" (by a stop rule), "interrupted", or "failed".
     seconds : float
         Wall-clock time of all runs.
+    state : RunState
+        All that it takes to go on, besides the density.
     """
 
-    def __init__(self, *, sampler, schedule, x0, tune, thin, keep_warmup, requested, seed,
-                 bit_generator, trace, warmup, share=False, names=None, dims=None, target=None,
-                 states=(), generators=(), seconds=0.0, status="new"):
-        self.sampler, self.schedule, self.share = sampler, schedule, share
-        self.x0, self.tune, self.thin, self.keep_warmup = x0, tune, thin, keep_warmup
-        self.requested, self.seed, self.bit_generator = requested, seed, bit_generator
-        self.trace, self.warmup = trace, warmup
-        self.names, self.dims = check_names(names, dims, x0.shape[1])
-        self.target = target
-        self.states, self.generators = states, generators
-        self.seconds, self.status = seconds, status
+    def __init__(self, state: RunState, target: Target | None = None) -> None:
+        self.state, self.target = state, target
+
+    # ---- the run ----
+
+    @property
+    def sampler(self) -> Sampler:
+        return self.state.sampler
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.state.schedule
+
+    @property
+    def tune(self) -> int:
+        return self.state.tune
+
+    @property
+    def thin(self) -> int:
+        return self.state.thin
+
+    @property
+    def requested(self) -> int:
+        return self.state.requested
+
+    @property
+    def share(self) -> bool:
+        return self.state.share
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.state.layout.shapes)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return self.state.layout.shapes
+
+    @property
+    def dims(self) -> dict[str, list[str]]:
+        return self.state.layout.dims
+
+    @property
+    def coords(self) -> dict[str, NDArray[Any]]:
+        return self.state.layout.coords
+
+    @property
+    def trace(self) -> Trace:
+        return self.state.trace
+
+    @property
+    def warmup(self) -> Trace:
+        return self.state.warmup
+
+    @property
+    def states(self) -> list[dict[str, NDArray[Any]]]:
+        return self.state.states
+
+    @property
+    def status(self) -> str:
+        return self.state.status
+
+    @property
+    def seconds(self) -> float:
+        return self.state.seconds
 
     # ---- the draws ----
 
     @property
     def chains(self) -> int:
         """How many chains."""
-        return len(self.x0)
+        return self.state.chains
 
     @property
     def d(self) -> int:
         """Dimension of the point."""
-        return self.x0.shape[1]
+        return self.state.d
 
     @property
     def draws(self) -> NDArray[np.float64]:
@@ -91,7 +164,7 @@ class Result:
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         """The draws of one named parameter, (chains, draws, *shape)."""
-        return split(self.draws, self.dims)[name]
+        return self.state.layout.split(self.draws)[name]
 
     @property
     def evaluations(self) -> int:
@@ -126,12 +199,10 @@ class Result:
         The fields (see the sampler's kernel, ``sampler.kernel_class().FIELDS``) after up to 50
         evenly spaced steps of warm-up; NaN where a chain has not come so far.
         """
-        from fastkam.run import snapshot_steps
-
         names = [name for name in (self.states or [{}])[0] if name.startswith("adaptation.")]
         fields = {name.removeprefix("adaptation."): np.array([state[name] for state in self.states])
                   for name in names}
-        return {"step": snapshot_steps(self)} | fields
+        return {"step": self.state.snapshot_steps} | fields
 
     # ---- what is known of them ----
 
@@ -145,7 +216,7 @@ class Result:
         """
         from fastkam.diagnostics import summary
 
-        return summary(self.draws, flat_names(self.dims))
+        return summary(self.draws, self.state.layout.labels)
 
     def to_datatree(self) -> DataTree:
         """An xarray DataTree as ArviZ expects it; needs xarray (``pip install fastkam[arviz]``)."""
@@ -169,166 +240,197 @@ class Result:
 
     def resume(self, draws: int | None = None, **options: Any) -> Result:
         """Go on with the run: see `fastkam.resume`, which takes the same arguments."""
-        from fastkam.sampling import resume
-
         return resume(self, draws, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the density to the file `path` (a .npz without pickle)."""
-        from fastkam import checkpoint
+        write(path, self.state)
 
-        header = {name: getattr(self, name) for name in FIELDS}
-        header["seed"] = {name: getattr(self.seed, name) for name in SEED}
-        header["stat_names"] = self.trace.stat_names
-        header["generators"] = list(self.generators)
-        arrays = {"x0": self.x0}
-        arrays |= {f"trace.{name}": value for name, value in self.trace.arrays().items()}
-        arrays |= {f"warmup.{name}": value for name, value in self.warmup.arrays().items()}
-        for k, state in enumerate(self.states):
-            arrays |= {f"chain{k}.{name}": value for name, value in state.items()}
-        checkpoint.write(path, header, arrays)
-
-    def generator(self, k):
-        """The bit generator of chain `k`, where it stands."""
-        bits = getattr(np.random, self.bit_generator)(child(self.seed, k))
-        if self.generators:
-            bits.state = self.generators[k]
-        return bits
-
-    def replaced(self, **changes):
-        """This result with other attributes; arrays are shared."""
-        new = object.__new__(type(self))
-        new.__dict__ |= self.__dict__ | changes
-        return new
-
-    def select(self, chains, *, draws_from=0, warmup_from=0):
-        """These chains, a list of numbers, as a result that goes on as they would have.
-
-        Their draws begin with the row `draws_from`, those of warm-up with `warmup_from`. Of chains
-        that share what they learn it must be all.
-        """
-        return self.replaced(
-            x0=self.x0[chains],
-            trace=self.trace.select(chains, draws_from),
-            warmup=self.warmup.select(chains, warmup_from),
-            states=[self.states[k] for k in chains] if self.states else [],
-            generators=[self.generator(k).state for k in chains],
-        )
-
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         """A result travels without its target, which may not be able to."""
         return self.__dict__ | {"target": None}
 
 
-def load(path: str | os.PathLike[str]) -> Result:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    sampler: Sampler | str | None = None,
+    schedule: Schedule | str | None = None,
+) -> Result:
     """The Result in a file that `Result.save` or a checkpoint has written.
+
+    Parameters
+    ----------
+    path : path
+    sampler, schedule : optional
+        Those with which the run began, in place of the file's: needed where their class is not one
+        of fastkam's and the module that defines it has not been imported, or it is defined in a
+        function or a script.
 
     Raises
     ------
     ValueError
-        If the file is no such file.
+        If the file is no such file, or names a class that this process has not defined.
     """
-    from fastkam import checkpoint
-
-    header, arrays = checkpoint.read(path)
-    try:
-        return from_parts(header, arrays)
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a fastkam result: {error!r}") from error
+    return Result(read(path, sampler, schedule))
 
 
-def from_parts(header, arrays):
-    """The Result of a file's header and arrays."""
-    x0 = arrays.pop("x0")
-    seed, stat_names = header.pop("seed"), header.pop("stat_names")
+def resume(
+    result: Result | str | os.PathLike[str],
+    draws: int | None = None,
+    *,
+    target: Any = None,
+    surrogate: Any = None,
+    sampler: Sampler | str | None = None,
+    schedule: Schedule | str | None = None,
+    vectorized: bool = False,
+    threads: int | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+    stop: StopRule | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_interval: float = 60.0,
+    executor: Executor | None = None,
+) -> Result:
+    """Go on with a run: as if it had never stopped, bit for bit.
 
-    def under(prefix):
-        return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+    Parameters
+    ----------
+    result : Result or path
+        A result, or a file that `Result.save` or a checkpoint has written.
+    draws : int, optional
+        How many draws a chain more. Absent: those that are missing from what was asked for.
+    target : optional
+        The density, as in `sample`; needed where the result comes from a file.
+    surrogate : optional
+        As in `sample`; needed where the result comes from a file and had one.
+    sampler, schedule : optional
+        As in `load`, where the result comes from a file.
+    vectorized, threads, progress, stop, checkpoint, checkpoint_interval, executor
+        As in `sample`.
 
-    header["dims"] = {name: tuple(shape) for name, shape in header["dims"].items()}
-    check_bit_generator(header["bit_generator"])
-    return Result(
-        **header,
-        x0=x0,
-        seed=np.random.SeedSequence(**seed),
-        trace=Trace.from_arrays(under("trace."), stat_names),
-        warmup=Trace.from_arrays(under("warmup."), stat_names),
-        states=[under(f"chain{k}.") for k in range(len(x0))],
-    )
-
-
-BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
-
-
-def check_bit_generator(name):
-    """`name`, if it is a bit generator of numpy.random."""
-    if name not in BIT_GENERATORS:
-        raise ValueError(f"bit_generator must be one of {list(BIT_GENERATORS)}, not {name!r}")
-    return name
-
-
-def child(seed, k):
-    """The k-th child that ``seed.spawn`` would give next, without changing `seed`."""
-    return np.random.SeedSequence(
-        seed.entropy,
-        spawn_key=(*seed.spawn_key, seed.n_children_spawned + k),
-        pool_size=seed.pool_size,
-    )
-
-
-# ---- names ----
-
-
-def check_names(names, dims, d):
-    """(names, {name: shape}) that together have `d` elements; the default is one vector "x"."""
-    if dims is not None and not isinstance(dims, dict):
-        raise TypeError(f"dims must be a dict of shapes, not {dims!r}")
-    if names is None:
-        if not dims:
-            return ["x"], {"x": (d,)}
-        names = list(dims)
-    if isinstance(names, str):
-        names = [names]
-    if not isinstance(names, Iterable):
-        raise TypeError(f"names must be a list of strings, not {names!r}")
-    names = list(names)
-    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise ValueError(f"names must be different strings, not {names!r}")
-    dims = dict(dims or {})
-    if unknown := set(dims) - set(names):
-        raise ValueError(f"dims names {sorted(unknown)}, which names does not")
-    shapes = {name: check_shape(name, dims.get(name, ())) for name in names}
-    size = sum(int(np.prod(shape)) for shape in shapes.values())
-    if size != d:
-        raise ValueError(f"names and dims describe {size} coordinates, but x0 has {d}")
-    return names, shapes
-
-
-def check_shape(name, shape):
-    """A shape given as one integer or several, as a tuple."""
-    try:
-        sizes = [shape] if isinstance(shape, Integral) else list(shape)
-    except TypeError:
-        raise TypeError(f"dims[{name!r}] must be a shape, not {shape!r}") from None
-    return tuple(check_integer(f"dims[{name!r}]", size, least=0) for size in sizes)
+    Returns
+    -------
+    Result
+        With the old draws and the new.
+    """
+    options = RunOptions(
+        threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
+        checkpoint_interval=checkpoint_interval, executor=executor)
+    if sampler is not None:
+        sampler = as_sampler(sampler)
+    if schedule is not None:
+        schedule = as_schedule(schedule)
+    if isinstance(result, (str, os.PathLike)):
+        result = load(result, sampler=sampler, schedule=schedule)
+    elif not isinstance(result, Result):
+        raise TypeError(f"result must be a Result or the path of one, not {result!r}")
+    elif sampler is not None or schedule is not None:
+        raise ValueError("sampler and schedule must be given with a file alone: a Result has them")
+    state = result.state
+    if draws is None:
+        rows = state.requested
+    else:
+        rows = int(state.trace.counts.max()) + check_integer("draws", draws, least=0)
+    if target is None:
+        target = result.target
+    if target is None:
+        raise ValueError("target must be given: a result from a file does not hold the density")
+    if surrogate is None and result.target is not None:
+        surrogate = result.target.surrogate
+    target = target_of(state.sampler, target, state.d, vectorized)
+    if surrogate is not None:
+        target = with_surrogate(target, surrogate)
+    check_stages(state.sampler, target)
+    check_noise_of(state, target)
+    return finish(state, target, rows, options)
 
 
-def split(draws, dims):
-    """{name: (..., *shape)} of an array (..., d)."""
-    parts, start = {}, 0
-    for name, shape in dims.items():
-        size = int(np.prod(shape))
-        parts[name] = draws[..., start : start + size].reshape(*draws.shape[:-1], *shape)
-        start += size
-    return parts
+def check_noise_of(state: RunState, target: Target) -> None:
+    """Refuse a target with other noise than that of the run."""
+    for chain in state.states:
+        k = chain["u"].shape[1] if "u" in chain else 0
+        if k != target.n_aux:
+            raise ValueError(f"target takes {target.n_aux} numbers of noise, but that of the run "
+                             f"took {k}")
 
 
-def flat_names(dims):
-    """A label for each coordinate: "mu", "theta[0]", "beta[1, 2]"."""
-    labels = []
-    for name, shape in dims.items():
-        labels += [
-            name + (f"[{', '.join(map(str, index))}]" if index else "")
-            for index in np.ndindex(*shape)
-        ]
-    return labels
+# ---- how a run ends ----
+
+
+def finish(state: RunState, target: Target, rows: int, options: RunOptions) -> Result:
+    """Continue a run to `rows` draws, here or through an executor: a Result, or SamplingError."""
+    if options.executor is None:
+        outcome = Run(state, target, rows).go(options)
+    else:
+        from fastkam.run.executors import run_through
+
+        outcome = run_through(options, state, target, rows)
+    result, failure = Result(outcome.state, target), outcome.failure
+    unwritten, problem = outcome.checkpoint.error, outcome.checkpoint.problem
+    counts = result.trace.counts.tolist()
+    kept = f"{counts} draws a chain are kept in this error's .result"
+    if isinstance(failure, Fault):
+        step = int(result.states[failure.chain]["t"])
+        raise SamplingError(f"{describe(failure, step)}; {kept}{problem}", result=result,
+                            chain=failure.chain, step=step, x=failure.x) from failure.cause
+    if failure:
+        what = f"{type(failure).__name__}: {failure}"
+        raise SamplingError(f"the run was stopped by {what}; {kept}{problem}",
+                            result=result) from failure
+    if result.status == "interrupted":
+        text = (f"interrupted after {counts} of {rows} draws a chain; result.resume() goes on "
+                f"from there{problem}")
+        warnings.warn(SamplingWarning(text, result=result), stacklevel=3)
+    elif unwritten:
+        raise SamplingError(f"the run is {result.status}{problem}; {kept}",
+                            result=result) from unwritten
+    warn_of_stuck_chains(result, target)
+    warn_of_divergences(result)
+    return result
+
+
+def describe(fault: Fault, step: int) -> str:
+    """What a Fault was, and where."""
+    where = f"chain {fault.chain}, step {step}, at x = {np.array2string(fault.x, threshold=8)}"
+    if fault.code == 0:
+        what = "no finite log density at the start, nor at 100 points around it"
+    elif fault.cause is not None:
+        what = f"the target raised {type(fault.cause).__name__}: {fault.cause}"
+    elif fault.code == INFINITE:
+        what = "the log density is +inf, which no density is"
+    else:
+        what = f"the target returned the fatal code {fault.code}"
+    return f"{what} ({where})"
+
+
+def warn_of_stuck_chains(result: Result, target: Target) -> None:
+    """Warn if a chain's acceptance rate is below LEAST_ACCEPTANCE."""
+    if result.trace.rows < 100:
+        return
+    rates = result.acceptance
+    if rates.min() < LEAST_ACCEPTANCE:
+        worst = int(rates.argmin())
+        advice = "begin with narrower ones, or tune for longer"
+        if target.is_estimate:
+            advice += ", or make estimates less noisy (see fastkam.check_noise)"
+        warnings.warn(
+            f"chain {worst} accepts {100 * rates[worst]:.2g} % of the proposals of "
+            f"{type(result.sampler).__name__}: {advice}",
+            SamplingWarning,
+            stacklevel=4,
+        )
+
+
+def warn_of_divergences(result: Result) -> None:
+    """Warn where trajectories diverged: the draws may leave out a part of the target.
+
+    Not of a composite, whose other moves and replicas go where they do not.
+    """
+    n = result.trace.n_diverging
+    if n and result.trace.rows >= 100 and not isinstance(result.sampler, Composite):
+        warnings.warn(
+            f"{n} of {result.trace.counts.sum()} trajectories diverged: the draws may leave out "
+            "where the target bends most; raise target_acceptance, or reparametrise",
+            SamplingWarning,
+            stacklevel=4,
+        )

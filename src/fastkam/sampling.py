@@ -1,92 +1,30 @@
-"""The front door: sample(), as_target(), resume()."""
+"""The front door: sample()."""
 
 from __future__ import annotations
 
 import copy
-import ctypes
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastkam._core.estimator import SurrogateTarget
-from fastkam._core.target import Target
-from fastkam.choice import choose_sampler, log
-from fastkam.errors import check_array, check_flag, check_integer, check_number, real_array
-from fastkam.gradient import check_start, needs_gradient
+from fastkam.arguments import check_array, check_flag, check_integer, real_array
+from fastkam.density.forms import check_surrogate, target_of, with_surrogate
+from fastkam.density.gradient import check_start
 from fastkam.progress import Progress
-from fastkam.recipe import TargetRecipe
-from fastkam.result import Result, check_bit_generator, load
-from fastkam.run import Run
+from fastkam.result import Result, finish
+from fastkam.run.loop import RunOptions
+from fastkam.run.shapes import check_layout
+from fastkam.run.state import RunState, check_bit_generator, snapshot_steps
+from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
+from fastkam.samplers.choice import choose_sampler, log
+from fastkam.samplers.delayed import check_stages
 from fastkam.schedules import Schedule, as_schedule
-from fastkam.stop import StopRule, as_stop
-from fastkam.trace import Trace
-
-
-def as_target(
-    target: Any, dim: int, *, vectorized: bool = False, gradient: bool = False
-) -> Target:
-    """A Target from whatever form a density comes in.
-
-    Parameters
-    ----------
-    target : Target, callable, pointer or TargetRecipe
-        A Target; a numba njit function; a SciPy LowLevelCallable, ctypes or cffi pointer or numba
-        cfunc (see `Target.from_c`); an object with ``__fk_target__``; a `TargetRecipe` of one of
-        these; or any Python function ``f(x) -> float`` or ``f(x) -> (float, gradient)``.
-    dim : int
-        Dimension of the point.
-    vectorized : bool
-        The Python function takes points (k, dim) and returns (k,).
-    gradient : bool
-        The gradient of a Python function will be asked for: it must return the pair.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is none of these, or of another dimension.
-    """
-    if isinstance(target, TargetRecipe):
-        made = as_target(target(), dim, vectorized=vectorized, gradient=gradient)
-        made.recipe = partial(as_target, target, dim, vectorized=vectorized, gradient=gradient)
-    elif isinstance(target, Target):
-        made = target
-    elif hasattr(target, "__fk_target__"):
-        made = Target.from_capsule(target)
-    elif is_numba_dispatcher(target) and not vectorized:
-        made = Target.from_numba(target, dim)
-    elif is_pointer(target):
-        made = Target.from_c(target, dim)
-    elif callable(target):
-        made = Target.from_python(target, dim, vectorized=vectorized, gradient=gradient)
-    else:
-        raise TypeError(f"target must be a function, a pointer or a Target, not {target!r}")
-    if made.dim != dim:
-        raise ValueError(f"target has dimension {made.dim}, but x0 has {dim} coordinates")
-    return made
-
-
-def is_numba_dispatcher(target):
-    return hasattr(target, "py_func") and hasattr(target, "nopython_signatures")
-
-
-def is_pointer(target):
-    """A LowLevelCallable, a ctypes function, a cffi function pointer, or a numba cfunc."""
-    kind = type(target)
-    if type(getattr(target, "__self__", None)).__name__ == "Lib":  # of a cffi module, API mode
-        raise TypeError(f"target must be ffi.addressof(lib, {target.__name__!r}), not {target!r}")
-    return (
-        isinstance(target, ctypes._CFuncPtr)
-        or kind.__module__ == "_cffi_backend"
-        or (hasattr(target, "native_name") and hasattr(target, "ctypes"))
-        or (kind.__name__ == "LowLevelCallable" and kind.__module__.startswith("scipy"))
-    )
+from fastkam.stop import StopRule
 
 
 def sample(
@@ -104,7 +42,9 @@ def sample(
     thin: int = 1,
     threads: int | None = None,
     names: Sequence[str] | None = None,
-    dims: Mapping[str, int | tuple[int, ...]] | None = None,
+    shapes: Mapping[str, int | tuple[int, ...]] | None = None,
+    dims: Mapping[str, str | Sequence[str]] | None = None,
+    coords: Mapping[str, ArrayLike] | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
     keep_warmup: bool = True,
     keep_stats: bool = True,
@@ -148,15 +88,19 @@ def sample(
     vectorized : bool
         The Python function takes points (k, d) and returns (k,): one call for all chains.
     thin : int
-        Keep one step in so many.
+        Keep every thin-th step.
     threads : int, optional
         Threads to run chains in; by default one a processor for compiled targets, one for Python
         functions (more on a free-threaded Python). Those beyond the number of chains help to
         evaluate the replicas of "pt" and the like, where a compiled density is slow.
     names : list of str, optional
         Names of the parameters, in the order in which they stand in x.
-    dims : dict of str to tuple of int, optional
-        Shape of each named parameter; () where absent.
+    shapes : dict of str to int or tuple of int, optional
+        Shape of each named parameter; where absent, that of its dimensions in `coords`, or ().
+    dims : dict of str to list of str, optional
+        Names of the dimensions of parameters, as ArviZ has them: {"theta": ["school"]}.
+    coords : dict of str to array (n,), optional
+        Values along dimensions, as ArviZ has them: {"school": ["A", "B", "C"]}.
     progress : bool or callable, optional
         A bar (True), nothing (False), or a function of `fastkam.progress.Progress`; by default a
         bar where standard error is a terminal or in a notebook.
@@ -207,7 +151,9 @@ def sample(
     draws = check_integer("draws", draws, least=1)
     tune = check_integer("tune", tune, least=0)
     thin = check_integer("thin", thin, least=1)
-    check_options(checkpoint, checkpoint_interval, executor, progress)
+    options = RunOptions(
+        threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
+        checkpoint_interval=checkpoint_interval, executor=executor)
     points = starting_points(x0, chains)
     d = points.shape[1]
     if isinstance(sampler, str) and sampler == "auto":
@@ -215,25 +161,24 @@ def sample(
                                 surrogate=surrogate is not None, share=share)
         log.info("auto: %s", choice)
         sampler = choice.sampler
-    chosen, plan, stop = as_sampler(sampler), as_schedule(schedule), as_stop(stop)
-    target = target_of(chosen, target, d, vectorized)
+    method, schedule = as_sampler(sampler), as_schedule(schedule)
+    target = target_of(method, target, d, vectorized)
     if surrogate is not None:
-        chosen = DelayedAcceptance(sampler=chosen)
+        method = DelayedAcceptance(sampler=method)
         target = with_surrogate(target, surrogate)
         check_surrogate(target.surrogate, points)
-    check_stages(chosen, target)
-    chosen.check_run(plan, tune)
+    check_stages(method, target)
+    method.check_run(schedule, tune)
     if check_flag("share", share):
-        chosen.check_share()
-    plan.compiled(chosen, d, tune)
-    chosen.build(points[0])  # refuses parameters that do not fit the dimension
-    if check_gradient and chosen.needs_gradient:
+        method.check_share()
+    schedule.compiled(method, d, tune)
+    kernel = method.build(points[0])  # refuses parameters that do not fit the dimension
+    if check_gradient and method.needs_gradient:
         check_start(target, points[0])
-    threads = number_of_threads(threads, target)
-    stat_names = chosen.stat_names if check_flag("keep_stats", keep_stats) else None
-    empty = Result(
-        sampler=chosen,
-        schedule=plan,
+    stat_names = method.stat_names if check_flag("keep_stats", keep_stats) else None
+    state = RunState(
+        sampler=method,
+        schedule=schedule,
         x0=points,
         tune=tune,
         thin=thin,
@@ -242,136 +187,15 @@ def sample(
         requested=draws,
         seed=seed_sequence(seed),
         bit_generator=check_bit_generator(bit_generator),
+        layout=check_layout(names, shapes, dims, coords, d),
         trace=Trace(chains, 0, d, stat_names),
         warmup=Trace(chains, 0, d, stat_names),
-        names=names,
-        dims=dims,
-        target=target,
+        snapshot_steps=snapshot_steps(kernel, tune),
     )
-    return finish(empty, target, draws, threads, progress, stop, checkpoint, checkpoint_interval,
-                  executor)
-
-
-def finish(result, target, rows, threads, progress, stop, checkpoint, interval, executor):
-    """Continue `result` to `rows` draws, here or through an executor."""
-    if executor is not None:
-        from fastkam.executors import run_through
-
-        return run_through(executor, result, target, rows, progress=progress, stop=stop,
-                           checkpoint=checkpoint, interval=interval)
-    return Run(result, target, rows).go(
-        threads=threads, progress=progress, stop=stop, checkpoint=checkpoint, interval=interval
-    )
-
-
-def resume(
-    result: Result | str | os.PathLike[str],
-    draws: int | None = None,
-    *,
-    target: Any = None,
-    surrogate: Any = None,
-    vectorized: bool = False,
-    threads: int | None = None,
-    progress: bool | Callable[[Progress], object] | None = None,
-    stop: StopRule | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_interval: float = 60.0,
-    executor: Executor | None = None,
-) -> Result:
-    """Go on with a run: as if it had never stopped, bit for bit.
-
-    Parameters
-    ----------
-    result : Result or path
-        A result, or a file that `Result.save` or a checkpoint has written.
-    draws : int, optional
-        How many draws a chain more. Absent: those that are missing from what was asked for.
-    target : optional
-        The density, as in `sample`; needed where the result comes from a file.
-    surrogate : optional
-        As in `sample`; needed where the result comes from a file and had one.
-    vectorized, threads, progress, stop, checkpoint, checkpoint_interval, executor
-        As in `sample`.
-
-    Returns
-    -------
-    Result
-        With the old draws and the new.
-    """
-    stop = as_stop(stop)
-    check_options(checkpoint, checkpoint_interval, executor, progress)
-    if isinstance(result, (str, os.PathLike)):
-        result = load(result)
-    if not isinstance(result, Result):
-        raise TypeError(f"result must be a Result or the path of one, not {result!r}")
-    if draws is None:
-        rows = result.requested
-    else:
-        rows = int(result.trace.counts.max()) + check_integer("draws", draws, least=0)
-    if target is None:
-        target = result.target
-    if target is None:
-        raise ValueError("target must be given: a result from a file does not hold the density")
-    if surrogate is None and result.target is not None:
-        surrogate = result.target.surrogate
-    target = target_of(result.sampler, target, result.d, vectorized)
-    if surrogate is not None:
-        target = with_surrogate(target, surrogate)
-    check_stages(result.sampler, target)
-    check_noise_of(result, target)
-    return finish(result, target, rows, number_of_threads(threads, target), progress,
-                  stop, checkpoint, checkpoint_interval, executor)
+    return finish(state, target, draws, options)
 
 
 # ---- arguments ----
-
-
-def target_of(sampler, target, d, vectorized):
-    """The target as this sampler needs it."""
-    gradient = sampler.needs_gradient
-    made = as_target(target, d, vectorized=vectorized, gradient=gradient)
-    if gradient:
-        needs_gradient(made, type(sampler).__name__)
-    return made
-
-
-def with_surrogate(target, surrogate):
-    """The target behind a surrogate, in place of the one that it may have had."""
-    if target.surrogate is not None:
-        target = target.owner
-    try:
-        cheap = as_target(surrogate, target.dim)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"surrogate: {error}") from None
-    if cheap.is_estimate:
-        raise ValueError(f"surrogate must be a known density, not the estimate {cheap!r}")
-    return SurrogateTarget(target, cheap)
-
-
-def check_surrogate(surrogate, points):
-    """Refuse a surrogate by which a chain could not move."""
-    for x in points:
-        value = surrogate.logp(x)
-        if not np.isfinite(value):
-            raise ValueError(f"surrogate must be finite where a chain starts, not {value} at x = "
-                             f"{np.array2string(x, threshold=8)}")
-
-
-def check_stages(sampler, target):
-    """Refuse two stages without a surrogate, and a surrogate without them."""
-    delayed = isinstance(sampler, DelayedAcceptance)
-    if delayed != (target.surrogate is not None):
-        raise ValueError(f"surrogate must {'' if delayed else 'not '}be given for a run of "
-                         f"{type(sampler).__name__}")
-
-
-def check_noise_of(result, target):
-    """Refuse a target with other noise than that of the run."""
-    for state in result.states:
-        k = state["u"].shape[1] if "u" in state else 0
-        if k != target.n_aux:
-            raise ValueError(f"target takes {target.n_aux} numbers of noise, but that of the run "
-                             f"took {k}")
 
 
 def starting_points(x0, chains):
@@ -400,43 +224,3 @@ def seed_sequence(seed):
         raise TypeError(
             f"seed must be an integer, None, or a numpy seed or generator, not {seed!r}"
         ) from None
-
-
-def number_of_threads(threads, target):
-    if threads is not None:
-        threads = check_integer("threads", threads, least=1)
-    elif target.needs_gil and has_gil():
-        threads = 1
-    else:
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
-            os.cpu_count() or 1)
-    return 1 if target.serial else threads
-
-
-def has_gil():
-    return getattr(sys, "_is_gil_enabled", lambda: True)()
-
-
-def check_options(checkpoint, interval, executor, progress):
-    """Refuse, before any work, what only shows later."""
-    check_path(checkpoint)
-    check_number("checkpoint_interval", interval, least=0)
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise TypeError(f"executor must be a concurrent.futures.Executor, not {executor!r}")
-    if not (progress is None or isinstance(progress, bool) or callable(progress)):
-        raise TypeError(f"progress must be True, False, None or a function, not {progress!r}")
-
-
-def check_path(checkpoint):
-    """Refuse, before any work, a checkpoint that could not be written."""
-    if checkpoint is None:
-        return
-    if not isinstance(checkpoint, (str, os.PathLike)):
-        raise TypeError(f"checkpoint must be a path, not {checkpoint!r}")
-    from pathlib import Path
-
-    path = Path(checkpoint).absolute()
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"checkpoint must be a file in a folder that exists, not {checkpoint!r}")
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"checkpoint={str(checkpoint)!r} is in a folder without permission")

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from fastkam.errors import check_integer, check_number
+from fastkam.arguments import check_integer, check_number
+from fastkam.parameters import Parameters, chosen
 
 if TYPE_CHECKING:
     from fastkam.samplers.sampler import Sampler
 
-Plan = tuple[float, float, float, float, int, int | None, float]
+
+class Plan(NamedTuple):
+    """A schedule as the engine takes it: the gain's four numbers, and the steps that adapt.
+
+    By default no step does.
+    """
+
+    c: float = 1.0
+    k: float = 0.0
+    offset: float = 0.0
+    cap: float = 1.0
+    start: int = 0
+    stop: int | None = 0  # None: never
+    rarity: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Power:
+class Power(Parameters):
     """The sequence ``min(cap, c (offset + n)^-k)``, n = 1, 2, ...: a gain, or a decaying noise.
 
     Parameters
@@ -51,7 +65,7 @@ def constant(c: float) -> Power:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
+class Schedule(Parameters):
     """When a sampler adapts, and with which gain.
 
     Parameters
@@ -65,6 +79,7 @@ class Schedule:
     gain: Power | None = None
     start: int = 0
     guarantee: ClassVar[str] = ""
+    NAMES: ClassVar[dict[str, type[Any]]] = {}
 
     def __post_init__(self) -> None:
         check_integer("start", self.start, least=0)
@@ -72,10 +87,11 @@ class Schedule:
             raise TypeError(f"gain must be a Power, not {self.gain!r}")
 
     def compiled(self, sampler: Sampler, d: int, tune: int) -> Plan:
-        """(c, k, offset, cap, start, stop, rarity), as the engine takes it; stop None: never."""
+        """The schedule of a run with `tune` steps of warm-up."""
         gain = self.gain or sampler.default_gain(d)
         sampler.check_gain(gain)
-        return (gain.c, gain.k, gain.offset, gain.cap, self.start, self.stop(tune), self.rarity)
+        return Plan(gain.c, gain.k, gain.offset, gain.cap, self.start, self.stop(tune),
+                    self.rarity)
 
     def stop(self, tune: int) -> int | None:
         return None
@@ -86,7 +102,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finite(Schedule):
+class Finite(Schedule, name="finite"):
     """Adaptation ends with warm-up; the draws come from one fixed kernel.
 
     The default, and the only schedule under which every draw is that of an ordinary Markov chain
@@ -100,7 +116,7 @@ class Finite(Schedule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diminishing(Schedule):
+class Diminishing(Schedule, name="diminishing"):
     """Adaptation goes on for ever with a gain ``c n^-k``, k in (1/2, 1].
 
     Robbins-Monro's conditions on the gain; ergodicity needs containment besides (Roberts, G. O. and
@@ -121,7 +137,7 @@ class Diminishing(Schedule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IncreasinglyRare(Schedule):
+class IncreasinglyRare(Schedule, name="rare"):
     """Adaptation only at the steps ``start + ceil(j^(1 + rarity)) - 1``, j = 1, 2, ...
 
     Chimisov, C., Latuszynski, K. and Roberts, G. O. (2018). Air Markov chain Monte Carlo.
@@ -142,24 +158,15 @@ class IncreasinglyRare(Schedule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Perpetual(Schedule):
+class Perpetual(Schedule, name="perpetual"):
     """Adaptation goes on with any gain, as several samplers were published; nothing is promised."""
 
     guarantee: ClassVar[str] = "none: adaptation goes on while draws are made"
 
 
-SCHEDULES: dict[str, type[Schedule]] = {
-    "finite": Finite,
-    "diminishing": Diminishing,
-    "rare": IncreasinglyRare,
-    "perpetual": Perpetual,
-}
+SCHEDULES = Schedule.NAMES
 
 
 def as_schedule(schedule: Schedule | str) -> Schedule:
     """A Schedule from itself or from its short name."""
-    if isinstance(schedule, Schedule):
-        return schedule
-    if isinstance(schedule, str) and schedule in SCHEDULES:
-        return SCHEDULES[schedule]()
-    raise ValueError(f"schedule must be a Schedule or one of {list(SCHEDULES)}, not {schedule!r}")
+    return chosen("schedule", schedule, Schedule)

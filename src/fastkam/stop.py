@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fastkam.errors import check_integer, check_number
+from fastkam.arguments import check_integer, check_number
 
 if TYPE_CHECKING:
-    from fastkam.run import Run
+    from fastkam.run.loop import Run
 
 NO_LIMIT = 2**62
 

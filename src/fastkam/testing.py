@@ -14,7 +14,7 @@ import numpy as np
 from fastkam._core.engine import ChainState, Group
 from fastkam.samplers import as_sampler
 from fastkam.sampling import sample
-from fastkam.schedules import Perpetual
+from fastkam.schedules import Perpetual, Plan
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,7 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
     kernel = sampler.build(points[0, :d])
     first = kernel.state() if state is None else state
     chain = ChainState(kernel, np.random.PCG64(seed), points[0, :d], n_aux=target.n_aux)
-    frozen = (1.0, 0.0, 0.0, 1.0, 0, 0, 0.0)
-    plan = frozen if schedule is None else schedule.compiled(sampler, d, 0)
+    plan = Plan() if schedule is None else schedule.compiled(sampler, d, 0)
     group = Group(target.bind(), [chain], plan)
     moved = np.empty_like(points)
     for i, point in enumerate(points):

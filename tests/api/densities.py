@@ -5,6 +5,7 @@ differently, so that every form gives the same bits.
 """
 
 import ctypes
+import dataclasses
 import subprocess
 
 import numpy as np
@@ -225,6 +226,11 @@ def short(name):
     return cls(**cycle)
 
 
+def replaced(result, **changes):
+    """The result with a changed state."""
+    return fk.Result(dataclasses.replace(result.state, **changes), result.target)
+
+
 def assert_same(one, other):
     """Two results that are the same run: every draw, statistic, state and generator."""
     for a, b in ((one.trace, other.trace), (one.warmup, other.warmup)):
@@ -236,7 +242,7 @@ def assert_same(one, other):
         assert a.keys() == b.keys()
         for name in a.keys() - {"logp_y"}:  # that of the last point: undefined if it was rejected
             np.testing.assert_array_equal(a[name], b[name], err_msg=name)
-    for a, b in zip(one.generators, other.generators, strict=True):
+    for a, b in zip(one.state.generators, other.state.generators, strict=True):
         np.testing.assert_equal(a, b)
 
 

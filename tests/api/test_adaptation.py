@@ -65,3 +65,15 @@ def test_the_first_scale_of_ram_may_be_far_too_wide(start, share, sd):
                        share=share)
     np.testing.assert_allclose(result.acceptance, 0.234, atol=0.1)
     assert np.abs(result.draws.mean((0, 1))).max() < sd
+
+
+def test_the_steps_are_those_of_the_file(tmp_path, monkeypatch):
+    """Also where another version of fastkam takes more of them, or fewer."""
+    result = fk.sample(TARGET, np.zeros(3), **OPTIONS)
+    result.save(tmp_path / "run.fk")
+    monkeypatch.setattr("fastkam.run.state.MOST_SNAPSHOTS", 7)
+    for other in (fk.load(tmp_path / "run.fk"), result.resume(5),
+                  fk.resume(tmp_path / "run.fk", 5, target=TARGET)):
+        for name, values in result.adaptation.items():
+            np.testing.assert_array_equal(other.adaptation[name], values)
+    assert len(fk.sample(TARGET, np.zeros(3), **OPTIONS).adaptation["step"]) == 7

@@ -61,11 +61,23 @@ SAMPLE = [
     ("names", ["a", "a"], "['a', 'a']"),
     ("names", ["a", 1], "['a', 1]"),
     ("names", 5, "5"),
-    ("dims", {"a": (3,)}, "3 coordinates, but x0 has 2"),
-    ("dims", {"a": "xy"}, "'x'"),
-    ("dims", {"a": 1.5}, "1.5"),
-    ("dims", {"a": (-1, -2)}, "-1"),
+    ("shapes", {"a": (3,)}, "3 coordinates, but x0 has 2"),
+    ("shapes", {"a": "xy"}, "'x'"),
+    ("shapes", {"a": 1.5}, "1.5"),
+    ("shapes", {"a": (-1, -2)}, "-1"),
+    ("shapes", 5, "5"),
+    ("shapes", {1: 2}, "{1: 2}"),
     ("dims", 5, "5"),
+    ("dims", {"a": 2}, "2: the shape of a parameter is given as shapes={'a': 2}"),
+    ("dims", {"a": (2,)}, "shapes={'a': (2,)}"),
+    ("dims", {"a": ["chain"]}, "['chain']"),
+    ("dims", {"a": ["k", "k"]}, "['k', 'k']"),
+    ("dims", {"a": ["a"]}, "['a']"),
+    ("dims", {"a": ["k"]}, "['k']"),
+    ("coords", 5, "5"),
+    ("coords", {"k": [1, 2]}, "['k']"),
+    ("coords", {"k": 3}, "3"),
+    ("coords", {"k": [None, [1]]}, "[None, [1]]"),
     ("progress", 1, "1"),
     ("progress", "bar", "'bar'"),
     ("stop", 400, "400"),
@@ -84,7 +96,7 @@ SAMPLE = [
     ("bit_generator", ["PCG64"], "['PCG64']"),
 ]
 RESUME = ["target", "draws", "threads", "progress", "stop", "checkpoint", "checkpoint_interval",
-          "executor", "surrogate"]
+          "executor", "surrogate", "sampler", "schedule"]
 
 
 def refuses(name, says):
@@ -108,7 +120,7 @@ def test_sample_refuses(name, value, says):
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [case for case in SAMPLE if case[0] in RESUME and case[:2] not in (
-        ("target", None), ("draws", None), ("draws", 0))])
+        ("target", None), ("draws", None), ("draws", 0), ("sampler", None), ("schedule", None))])
 def test_resume_refuses(name, value, says):
     calls = []
 
@@ -195,5 +207,5 @@ def test_a_seed_sequence_that_has_children_gives_chains_of_their_own():
     child = seed.spawn(1)[0]
     result = fk.sample(densities.python, np.zeros(D), draws=5, tune=0, seed=seed)
     taken = np.random.PCG64(child).state["state"]["inc"]
-    assert taken not in [state["state"]["inc"] for state in result.generators]
+    assert taken not in [state["state"]["inc"] for state in result.state.generators]
     assert seed.n_children_spawned == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
-from fastkam.cli import main
+from fastkam.cli.main import main
 
 MODEL = """
 import numpy as np
@@ -83,7 +83,7 @@ def test_sample(folder, capsys, module):
     saved = fk.load("logp.fk")
     assert saved.draws.shape == (3, 100, 2)
     assert saved.sampler.cov == 2
-    np.testing.assert_array_equal(saved.x0[0], [-1, 2])
+    np.testing.assert_array_equal(saved.state.x0[0], [-1, 2])
     direct = fk.sample(lambda x: -0.5 * float(x @ x), [-1, 2], sampler=fk.RandomWalk(cov=2),
                        draws=100, tune=50, chains=3, seed=7, progress=False)
     np.testing.assert_array_equal(saved.draws, direct.draws)
@@ -120,7 +120,7 @@ def test_a_start_from_a_file(folder, name, text, expected):
         (folder / name).write_text(text)
     assert run("sample", "our_model:logp", "--init", f"@{name}", "--chains", "2", "--draws", "5",
                "--tune", "0", "--out", "x.fk") == 0
-    np.testing.assert_array_equal(fk.load("x.fk").x0, expected)
+    np.testing.assert_array_equal(fk.load("x.fk").state.x0, expected)
 
 
 def test_auto_says_what_it_chose(folder, capsys):
@@ -215,7 +215,7 @@ MISTAKES = {
                    "target_acceptance must be a number, not 'high'"),
     "no class": (["our_model:logp", "--set", "cov=Thing(2)"], "--set knows no 'Thing'"),
     "draws": (["our_model:logp", "--draws", "0"], "draws must be at least 1, not 0"),
-    "names": (["our_model:logp", "--names", "a"], "names and dims describe 1 coordinates"),
+    "names": (["our_model:logp", "--names", "a"], "names and shapes describe 1 coordinates"),
     "out": (["our_model:logp", "--out", "no/where.fk"], "--out must be a file in a folder"),
 }
 
@@ -305,7 +305,7 @@ def test_version_and_help(capsys):
 
 
 def test_parameter_objects_can_be_written():
-    from fastkam.options import UsageError, read_value
+    from fastkam.cli.options import UsageError, read_value
 
     assert read_value("Power(c=2.0, k=0.5)") == fk.schedules.Power(c=2.0, k=0.5)
     assert read_value("[1, -2.5]") == [1, -2.5]

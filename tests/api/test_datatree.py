@@ -1,5 +1,6 @@
 """Results as ArviZ takes them: groups, names, shapes, attributes, files, and its own numbers."""
 
+import re
 import sys
 import types
 
@@ -14,7 +15,7 @@ xarray = pytest.importorskip("xarray")
 @pytest.fixture(scope="module")
 def result():
     return fk.sample(lambda x: -0.5 * x @ x, np.zeros(5), draws=200, tune=150, seed=2**100,
-                     thin=2, names=["mu", "theta"], dims={"theta": (2, 2)}, progress=False)
+                     thin=2, names=["mu", "theta"], shapes={"theta": (2, 2)}, progress=False)
 
 
 def test_groups_names_and_shapes(result):
@@ -31,6 +32,62 @@ def test_groups_names_and_shapes(result):
     assert {"lp", "acceptance_rate", "accepted"} <= set(tree["sample_stats"].data_vars)
     np.testing.assert_array_equal(tree["sample_stats"]["lp"], result.stats["lp"])
     assert tree["warmup_posterior"]["mu"].shape == (4, 75)
+
+
+EIGHT = [f"school {i}" for i in range(8)]
+WHEN = np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]")
+
+
+def described(d, **options):
+    return fk.sample(lambda x: -0.5 * x @ x, np.zeros(d), draws=20, tune=10, chains=2, seed=1,
+                     progress=False, **options)
+
+
+def test_dims_and_coords(tmp_path):
+    """As ArviZ has them: names of dimensions, values along them; shapes may follow from both."""
+    result = described(20, names=["mu", "theta", "beta", "z"], shapes={"z": 3, "beta": (2, 4)},
+                       dims={"theta": ["school"], "beta": ["day", "k"]},
+                       coords={"school": EIGHT, "day": WHEN})
+    assert result.shapes == {"mu": (), "theta": (8,), "beta": (2, 4), "z": (3,)}
+    assert result.dims == {"theta": ["school"], "beta": ["day", "k"]}
+    result.save(tmp_path / "run.fk")
+    for some in (result, fk.load(tmp_path / "run.fk")):
+        posterior = some.to_datatree()["posterior"]
+        assert posterior["theta"].dims == ("chain", "draw", "school")
+        assert posterior["beta"].dims == ("chain", "draw", "day", "k")
+        assert posterior["z"].dims == ("chain", "draw", "z_dim_0")
+        assert posterior["school"].values.tolist() == EIGHT
+        np.testing.assert_array_equal(posterior["day"].values, WHEN)
+        np.testing.assert_array_equal(posterior["k"], np.arange(4))
+        np.testing.assert_array_equal(posterior["theta"].sel(school="school 3"),
+                                      result["theta"][:, :, 3])
+        assert some.to_datatree()["warmup_posterior"]["theta"].dims[2] == "school"
+
+
+def test_names_follow_from_dims():
+    assert described(8, dims={"theta": "school"}, coords={"school": EIGHT}).names == ["theta"]
+    assert described(3, dims={"x": ["k"]}, shapes={"x": 3}).shapes == {"x": (3,)}
+
+
+@pytest.mark.parametrize(("d", "options", "says"), [
+    (8, {"dims": {"a": ["k"]}, "shapes": {"a": 8}, "coords": {"k": [1, 2]}},
+     "shapes['a'] = (8,) has length 8 along 'k', but coords has 2 values"),
+    (5, {"dims": {"a": ["k"], "b": ["k"]}, "shapes": {"a": 2, "b": 3}},
+     "shapes['b'] = (3,) has length 3 along 'k', but 'a' has length 2 there"),
+    (4, {"dims": {"a": ["k"]}, "shapes": {"a": (2, 2)}},
+     "dims['a'] must have a name for each dimension of the shape (2, 2), not ['k']"),
+    (2, {"dims": {"a": ["k"]}}, "dims['a'] has ['k']: give their values in coords, or the shape of "
+     "'a' in shapes"),
+    (3, {"dims": {"a": ["k"]}, "shapes": {"b": 1}, "coords": {"k": [1, 2]}},
+     "names must be given, in the order of the parameters in x: dims has ['a']"),
+    (2, {"names": ["b"], "dims": {"a": ["k"]}}, "dims names ['a'], which names does not"),
+    (2, {"coords": {"k": [1, 2]}}, "coords names ['k'], which are no dimensions in dims"),
+    (8, {"dims": {"theta": 8}}, "dims['theta'] must be a list of names of dimensions, not 8: the "
+     "shape of a parameter is given as shapes={'theta': 8}"),
+])
+def test_what_does_not_fit_is_refused(d, options, says):
+    with pytest.raises((TypeError, ValueError), match=re.escape(says)):
+        described(d, **options)
 
 
 def test_warmup_is_absent_where_it_was_not_kept():

@@ -1,12 +1,13 @@
 """The demonstrations: they run, print what they promise, and write what they say."""
 
+import dataclasses
 import sys
 
 import numpy as np
 import pytest
 
 import fastkam as fk
-from fastkam.cli import main
+from fastkam.cli.main import main
 from fastkam.demo import outbreak, report, table, two_modes
 
 TABLE = """age, smoker, city, level, outcome
@@ -241,7 +242,8 @@ def test_many_coefficients_are_not_all_printed(capsys):
 def test_an_interrupted_demonstration_ends_quietly(demo_parts, data, tmp_path, capsys,
                                                     monkeypatch):
     def interrupted(*_arguments, **_options):
-        return fk.sample(lambda x: 0.0, [0.0], draws=1, tune=0).replaced(status="interrupted")
+        result = fk.sample(lambda x: 0.0, [0.0], draws=1, tune=0)
+        return fk.Result(dataclasses.replace(result.state, status="interrupted"))
 
     monkeypatch.setattr(report, "fk", type("Library", (), {"sample": staticmethod(interrupted)}))
     assert main(["demo", "--data", str(data), "--label", "outcome", "--out", str(tmp_path)]) == 130

@@ -18,7 +18,7 @@ import pytest
 from densities import D, Provider, assert_same, short, with_gradient
 
 import fastkam as fk
-from fastkam import executors
+from fastkam.run import executors
 from fastkam.samplers import SAMPLERS
 
 OPTIONS = {"x0": np.ones(D), "tune": 60, "draws": 250, "chains": 3, "seed": 4}

@@ -124,7 +124,7 @@ def test_the_same_seed_gives_the_same_chain_whatever_the_form(
     expected = run(pairs["python"])
     forms = {"vectorized pair": pairs["vectorized"], "capsule": pairs["c"],
              "njit pair": numba_forms["njit pair"]}
-    if "logp_grad" not in SAMPLERS[name]().NEEDS:
+    if not SAMPLERS[name]().needs_gradient:
         forms |= {form: make(library) for form, make in C_FORMS.items()}
         forms |= {"python": python, "python pair": densities.python_pair, **numba_forms,
                   "cffi api": api_module.ffi.addressof(api_module.lib, "scipy_form"),
@@ -191,9 +191,12 @@ def test_recipes_that_are_refused(factory):
         fk.TargetRecipe(factory)
 
 
-def test_a_bare_target_has_no_density():
-    with pytest.raises(TypeError, match="has no density"):
-        fk.Target().logp(np.zeros((1, 0)))
+def test_targets_are_made_by_factories():
+    with pytest.raises(TypeError, match="abstract class Target"):
+        fk.Target()
+    for target in (fk.as_target(python, D), fk.targets.banana(d=2)):
+        assert isinstance(target, fk.Target)
+    assert not isinstance(python, fk.Target)
 
 
 # ---- numba ----
@@ -234,6 +237,6 @@ def test_numba_functions_that_are_refused():
 
 def test_numba_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "numba", None)
-    monkeypatch.delitem(__import__("sys").modules, "fastkam.interop.numba", raising=False)
+    monkeypatch.delitem(__import__("sys").modules, "fastkam.density.numba", raising=False)
     with pytest.raises(ImportError, match=r"pip install 'fastkam\[numba\]'"):
         fk.Target.from_numba(python, D)

@@ -9,7 +9,7 @@ import pytest
 from densities import D, ctypes_function
 
 import fastkam as fk
-from fastkam.gradient import check_start
+from fastkam.density.gradient import check_start
 
 
 def good(x):

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pickle
+import pkgutil
 import subprocess
 import sys
 import typing
@@ -29,24 +30,27 @@ def loaded(script):
 def test_import_loads_nothing_else():
     modules = loaded("import fastkam")
     ours = {name for name in modules if name.partition(".")[0] == "fastkam"}
-    assert ours == {"fastkam", "fastkam._version"}
+    assert ours == {"fastkam"}
     assert not modules & {"numpy", *OPTIONAL}
 
 
 def test_a_run_loads_what_it_needs():
     modules = loaded(f"import fastkam as fk\n{SAMPLE}")
-    unused = {"fastkam.diagnostics", "fastkam.plots", "fastkam.targets", "fastkam.checkpoint"}
+    unused = {"fastkam.diagnostics", "fastkam.plots", "fastkam.targets",
+              "fastkam.run.executors"}
     assert not modules & {*OPTIONAL, *unused}
 
 
 def test_every_module_can_be_the_first():
     """No import depends on another that happens to come before it."""
-    homes = sorted({*fk.MODULES, "samplers", *fk.MODULE_OF.values()})
+    homes = [found.name for found in pkgutil.walk_packages(fk.__path__, "fastkam.")
+             if found.name not in ("fastkam.__main__", "fastkam.density.numba")
+             and not found.name.startswith("fastkam._core.")]
     script = f"""
 import os
 for home in {homes}:
     if os.fork() == 0:
-        __import__("fastkam." + home)
+        __import__(home)
         os._exit(0)
     assert os.wait()[1] == 0, home
 """
@@ -66,7 +70,7 @@ def test_every_name_is_there(name):
     assert importlib.util.find_spec(f"fastkam.{name}") is None
 
 
-def test_modules_that_are_not_public_are_there():
+def test_modules_are_there():
     """Whatever has been asked for before."""
     said = subprocess.run(
         [sys.executable, "-c", "import fastkam as fk; print(fk.errors.SamplingError, fk.testing)"],
@@ -86,7 +90,7 @@ def test_star():
 
 
 def test_an_unknown_name():
-    with pytest.raises(AttributeError, match="module 'fastkam' has no attribute 'summon'"):
+    with pytest.raises(AttributeError, match="No fastkam attribute summon"):
         _ = fk.summon
     with pytest.raises(ImportError, match="cannot import name 'summon' from 'fastkam'"):
         exec("from fastkam import summon")

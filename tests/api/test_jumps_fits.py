@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
-from fastkam import modes
+from fastkam.samplers import modes
 
 TARGET = fk.targets.GaussianMixture([[-3.0, 0.0], [3.0, 0.0]], covs=[0.2, 1.5])
 OPTIONS = {"x0": np.zeros(2), "draws": 40, "seed": 4, "sampler": "jumps", "progress": False}

@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 import densities
 import numpy as np
 import pytest
-from densities import DOUBLES, D, assert_same
+from densities import DOUBLES, D, assert_same, replaced
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS
 
 K = 4
 OPTIONS = {"tune": 40, "chains": 2, "seed": 3}
-PLAIN = [name for name, cls in SAMPLERS.items() if "logp_grad" not in cls().NEEDS]
+PLAIN = [name for name, cls in SAMPLERS.items() if not cls().needs_gradient]
 GRADIENTS = sorted(set(SAMPLERS) - set(PLAIN))
 TINY = {"ckam": {"cycle": 20}, "kpca": {"subsample": 12}, "jumps": {"cov": 1.0}}
 
@@ -64,7 +64,7 @@ def test_resume_and_threads(tmp_path, name, form):
     one_point = FORMS[form.removeprefix("vectorized ")]()
     whole = fk.sample(one_point, np.ones(D), sampler=small(name), draws=60, **OPTIONS)
     part = fk.sample(FORMS[form](), np.ones(D), sampler=small(name), draws=23, threads=2, **OPTIONS)
-    part.replaced(requested=60).save(tmp_path / "run.fk")
+    replaced(part, requested=60).save(tmp_path / "run.fk")
     assert_same(fk.resume(tmp_path / "run.fk", target=FORMS[form](), threads=2), whole)
     assert len(np.unique(whole.draws[0, :, 0])) > 5
 

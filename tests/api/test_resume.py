@@ -13,12 +13,13 @@ from pathlib import Path
 import densities
 import numpy as np
 import pytest
-from densities import D, Stop, assert_same, short, stopped_at, with_gradient
+from densities import D, Stop, assert_same, replaced, short, stopped_at, with_gradient
 from forms import CyclesInPoints, InPoints
 
 import fastkam as fk
-from fastkam.result import BIT_GENERATORS
-from fastkam.samplers import SAMPLERS
+from fastkam.run import checkpoint
+from fastkam.run.state import BIT_GENERATORS
+from fastkam.samplers import SAMPLERS, metrics, modes
 
 HERE = str(Path(__file__).parent)
 
@@ -54,7 +55,7 @@ def test_resume_in_a_new_process(library, tmp_path, name):
 
     def keep(whole, part, kind):
         path = str(tmp_path / f"{len(files)}.fk")
-        part.replaced(requested=whole.requested).save(path)
+        replaced(part, requested=whole.requested).save(path)
         wholes.append(whole)
         files.append((path, kind, 1 + len(files) % 2))
 
@@ -93,7 +94,7 @@ def test_resume_where_moves_alternate(library, within):
     (CyclesInPoints(subsample=9, cycle=20), False),
     (fk.ParallelTempering(rungs=3, sampler=InPoints(subsample=9)), False),
 ], ids=["kam", "shared", "ckam", "pt"])
-def test_resume_with_few_points(library, sampler, share):
+def test_resume_with_few_points(library, tmp_path, sampler, share):
     """What is kept of distances between points is no field: it is the same, made anew."""
     target = with_gradient("python", library)
     options = {"sampler": sampler, "tune": 40, "draws": 60, "chains": 2, "seed": 9, "share": share}
@@ -102,6 +103,9 @@ def test_resume_with_few_points(library, sampler, share):
         with pytest.raises(fk.SamplingError) as caught:
             fk.sample(stopped_at(target, evaluation), np.ones(D), **options)
         assert_same(caught.value.result.resume(target=target), whole)
+    caught.value.result.save(tmp_path / "run.fk")
+    assert repr(fk.load(tmp_path / "run.fk").sampler) == repr(sampler)
+    assert_same(fk.resume(tmp_path / "run.fk", target=target), whole)
 
 
 @pytest.mark.parametrize("schedule", ["finite", "diminishing", "rare", "perpetual"])
@@ -119,7 +123,7 @@ def test_resume_with_every_bit_generator(library, tmp_path):
         target = with_gradient("c", library)
         wholes.append(fk.sample(target, np.ones(D), draws=50, **options))
         path = str(tmp_path / f"{bits}.fk")
-        fk.sample(target, np.ones(D), draws=20, **options).replaced(requested=50).save(path)
+        replaced(fk.sample(target, np.ones(D), draws=20, **options), requested=50).save(path)
         files.append((path, "c", 1))
     for whole, other in zip(wholes, resumed(files, library), strict=True):
         assert_same(whole, other)
@@ -129,15 +133,15 @@ def test_resume_with_every_bit_generator(library, tmp_path):
 
 def test_a_file_keeps_everything(tmp_path):
     result = fk.sample(densities.python, np.ones(D), draws=20, tune=10, seed=2**90,
-                       sampler=fk.RandomWalk(cov=[1.0, 2.0]), names=["a"], dims={"a": (2,)})
+                       sampler=fk.RandomWalk(cov=[1.0, 2.0]), names=["a"], shapes={"a": (2,)})
     result.save(tmp_path / "run.fk")
     other = fk.load(tmp_path / "run.fk")
     assert_same(result, other)
     assert repr(other.sampler) == repr(result.sampler)
     assert other.schedule == result.schedule
-    assert other.dims == result.dims
+    assert other.shapes == result.shapes
     assert other["a"].shape == (4, 20, 2)
-    assert other.seed.entropy == 2**90
+    assert other.state.seed.entropy == 2**90
     with pytest.raises(ValueError, match="target must be given"):
         other.resume(10)
     assert_same(other.resume(10, target=densities.python), result.resume(10))
@@ -207,14 +211,14 @@ def test_kill_during_a_run(library, tmp_path, threads):
 def test_checkpoints_of_threads_hold_the_state_of_their_draws(library, tmp_path, monkeypatch):
     """Every checkpoint that is written while other threads run resumes to the same draws."""
     kept = []
-    save = fk.Result.save
+    write = checkpoint.write
 
-    def slow_save(self, path):
+    def slow_write(path, state):
         time.sleep(0.02)  # the threads go on meanwhile
-        save(self, path)
+        write(path, state)
         kept.append(fk.load(path))
 
-    monkeypatch.setattr(fk.Result, "save", slow_save)
+    monkeypatch.setattr(checkpoint, "write", slow_write)
     target = densities.ctypes_function(library, "slow")
     fk.sample(target, np.zeros(D), draws=1500, tune=100, chains=2, seed=7, threads=2,
               checkpoint=tmp_path / "run.fk", checkpoint_interval=0.0)
@@ -274,7 +278,7 @@ def test_a_flipped_bit_is_found(good):
 
 def test_a_bit_generator_that_is_none(good):
     result = fk.load(good)
-    result.replaced(bit_generator="default_rng").save(good)
+    replaced(result, bit_generator="default_rng").save(good)
     with pytest.raises(ValueError, match="bit_generator must be one of"):
         fk.load(good)
 
@@ -292,7 +296,7 @@ def full_disk(monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
         fsync(file)
 
-    monkeypatch.setattr("fastkam.checkpoint.os.fsync", refuse)
+    monkeypatch.setattr("fastkam.run.checkpoint.os.fsync", refuse)
     return lambda value: full.__setitem__(0, value)
 
 
@@ -335,7 +339,7 @@ def test_a_full_disk_does_not_hide_the_densitys_error(full_disk, good):
 @pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize("nth", [1, 3, 4])
 @pytest.mark.parametrize(("name", "module", "function"), [
-    ("jumps", fk.modes, "fit"), ("nuts", fk.metrics, "low_rank"), ("kpca", np.linalg, "eigh")])
+    ("jumps", modes, "fit"), ("nuts", metrics, "low_rank"), ("kpca", np.linalg, "eigh")])
 def test_an_interrupt_within_an_adaptation(monkeypatch, tmp_path, name, module, function, nth,
                                            share):
     """It takes effect after the step, or after both where a second one comes in between."""

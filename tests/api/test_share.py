@@ -26,10 +26,14 @@ def sampler_of(name):
 
 def shared_fields(sampler):
     """The names in a chain's state of all that is shared, parts included."""
-    names = [f"kernel.{name}" for name in sampler.kernel_class().SHARED]
+    names = [f"kernel.{name}" for name in shared(sampler)]
     for part in sampler.parts() if hasattr(sampler, "parts") else []:
-        names += [f"kernel.inner.{name}" for name in part.kernel_class().SHARED]
+        names += [f"kernel.inner.{name}" for name in shared(part)]
     return names
+
+
+def shared(sampler):
+    return [name for name, field in sampler.kernel_class().FIELDS.items() if field.shared]
 
 
 @pytest.mark.parametrize("schedule", ["finite", "perpetual"])

@@ -77,7 +77,7 @@ def tree(tmp_path_factory):
     command("ninja", "-C", "build", f"src/fastkam/{library}", cwd=folder)
     shutil.copytree(folder / "src", folder / "site")
     shutil.copy(folder / "build" / "src" / "fastkam" / "_version.py", folder / "site" / "fastkam")
-    for path in compiled:
+    for path in [*compiled, Path("fastkam/_core/_cyutility.c")]:
         origin = Path(importlib.util.find_spec(".".join(path.with_suffix("").parts)).origin)
         shutil.copy(origin, folder / "site" / path.parent)
     shutil.copy(folder / "build" / "src" / "fastkam" / library, folder / "site" / new.parent)

@@ -90,7 +90,7 @@ def test_a_sampler_has_its_place(name):
 def modules():
     """Every module of the package that can be imported here."""
     for found in pkgutil.walk_packages(fk.__path__, "fastkam."):
-        if found.name in ("fastkam.__main__", "fastkam.interop.numba"):
+        if found.name in ("fastkam.__main__", "fastkam.density.numba"):
             continue
         yield importlib.import_module(found.name)
 

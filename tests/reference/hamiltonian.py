@@ -4,7 +4,7 @@ from math import exp, inf, log
 
 import numpy as np
 
-from fastkam import metrics
+from fastkam.samplers import metrics
 from reference.chain import Reference, covariance
 
 

@@ -4,7 +4,7 @@ from math import ceil, inf, lgamma
 
 import numpy as np
 
-from fastkam import modes
+from fastkam.samplers import modes
 from reference.chain import Reference, covariance, log_normal
 
 KINDS = ("sampler", "jump", "independent", "hop")

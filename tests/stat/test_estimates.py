@@ -34,7 +34,7 @@ SMALL = {
     "ckam": {"cycle": 10, "subsample": 8, "noise": Power(c=2.0, k=0.25, offset=0.0)},
 }
 PLAIN = [name for name, cls in SAMPLERS.items()
-         if not issubclass(cls, Coupled) and "logp_grad" not in cls().NEEDS]
+         if not issubclass(cls, Coupled) and not cls().needs_gradient]
 REFRESH = {"fresh": {}, "correlated": {"correlation": 0.7}, "block": {"blocks": 3}}
 
 
@@ -288,7 +288,7 @@ def test_a_swap_that_copies_is_caught():
 
 # ---- surrogates ----
 
-BEHIND = [name for name in PLAIN if SAMPLERS[name].ONE_EVALUATION]
+BEHIND = [name for name in PLAIN if not SAMPLERS[name]().several_evaluations]
 
 
 @pytest.mark.parametrize("name", BEHIND)

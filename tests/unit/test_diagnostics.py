@@ -213,7 +213,7 @@ def test_mmd2_equals_its_definition():
 
 
 def test_mmd2_in_blocks_is_the_same(monkeypatch):
-    from fastkam import distances
+    from fastkam.diagnostics import distances
 
     rng = np.random.default_rng(1)
     x, y = rng.standard_normal((101, 2)), rng.standard_normal((57, 2))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
-from fastkam.errors import check_covariance, check_number
+from fastkam.arguments import check_covariance, check_number
 
 
 @pytest.mark.parametrize("value", ["wide", "1", [1.0, "a"], [[1.0], [2.0, 3.0]], 1 + 2j, {"a": 1}])

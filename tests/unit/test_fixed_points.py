@@ -13,8 +13,8 @@ from scipy.optimize import brentq
 from scipy.stats import chi, norm
 
 from fastkam._core.engine import ChainState, Group
+from fastkam.density.forms import as_target
 from fastkam.samplers import SAMPLERS
-from fastkam.sampling import as_target
 from reference import REFERENCES
 
 FALSE_ALARMS = 1e-4
@@ -211,7 +211,8 @@ def test_right_answer_is_a_fixed_point(name):
     assert is_zero_in_mean(updates(name, *RIGHT[name]))
 
 
-SHARING = [name for name in RIGHT if SAMPLERS[name].kernel_class().SHARED]
+SHARING = [name for name in RIGHT if any(
+    field.shared for field in SAMPLERS[name].kernel_class().FIELDS.values())]
 
 
 @pytest.mark.parametrize("name", SHARING)

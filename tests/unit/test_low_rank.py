@@ -11,9 +11,9 @@ from scipy.stats import norm
 import fastkam as fk
 from fastkam._core.engine import ChainState, Group
 from fastkam._core.lanes import blocked
+from fastkam.density.forms import as_target
 from fastkam.kernels import Gaussian, Linear, Matern, proposal_covariance
 from fastkam.linalg import mvn_logpdf
-from fastkam.sampling import as_target
 
 KERNELS = [Linear(), Gaussian(3.0), Gaussian(0.5), Matern(2.0, 1.5), Matern(3.0, 4.0),
            Matern(2.0, 23.7)]

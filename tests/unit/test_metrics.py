@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
-from fastkam import metrics
-from fastkam.samplers import hamiltonian
+from fastkam.samplers import hamiltonian, metrics
 
 
 def gaussian(rng, d, n, spread):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastkam import modes
+from fastkam.samplers import modes
 from fastkam.targets import GaussianMixture
 
 COVS = [[[0.5, 0.3], [0.3, 0.5]], [[2.0, 0.0], [0.0, 1.0]], [[1.0, -0.5], [-0.5, 1.0]]]

@@ -1,11 +1,13 @@
 """Figures: what they hold, that they can be saved, and that they touch no global state."""
 
+import dataclasses
 import sys
 
 import numpy as np
 import pytest
 
 import fastkam as fk
+from fastkam.run.trace import Trace
 
 pytest.importorskip("matplotlib")
 
@@ -13,7 +15,7 @@ pytest.importorskip("matplotlib")
 @pytest.fixture(scope="module")
 def result():
     return fk.sample(lambda x: -0.5 * x @ x, np.zeros(3), draws=300, tune=200, chains=2, seed=1,
-                     names=["a", "b"], dims={"b": 2}, progress=False)
+                     names=["a", "b"], shapes={"b": 2}, progress=False)
 
 
 def test_trace(result, tmp_path):
@@ -65,7 +67,7 @@ def test_bad_arguments(result):
         fk.plots.plot_2d(result, (0, 3))
     with pytest.raises(ValueError, match="most must be at least 1, not 0"):
         fk.plots.plot_trace(result, most=0)
-    empty = result.replaced(trace=fk.result.Trace(2, 0, 3))
+    empty = fk.Result(dataclasses.replace(result.state, trace=Trace(2, 0, 3)))
     with pytest.raises(ValueError, match="no draws to plot"):
         fk.plots.plot_trace(empty)
 

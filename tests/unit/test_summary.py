@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fastkam as fk
+from fastkam.arguments import import_extra
 from fastkam.diagnostics import Summary, summary
-from fastkam.errors import import_extra
 
 COLUMNS = ["mean", "sd", "q5", "q95", "mcse_mean", "mcse_sd", "ess_bulk", "ess_tail", "r_hat"]
 
@@ -115,7 +115,7 @@ def test_one_chain_and_a_constant_coordinate():
 
 def test_a_result_summarises_itself_by_name():
     result = fk.sample(lambda x: -0.5 * x @ x, [0.0, 0.0, 0.0], draws=200, tune=200, seed=1,
-                       names=["a", "b"], dims={"b": 2}, progress=False)
+                       names=["a", "b"], shapes={"b": 2}, progress=False)
     assert result.summary().labels == ["a", "b[0]", "b[1]"]
 
 

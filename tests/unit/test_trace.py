@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastkam import trace
+from fastkam.run import trace
 
 
 @pytest.mark.parametrize("rows", [1, 6, 7, 8, 20])

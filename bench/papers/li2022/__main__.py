@@ -17,7 +17,7 @@ import numpy as np
 
 import fastkam as fk
 from bench.papers.record import heading, options, table, write
-from fastkam.distances import marginal_symmetric_kl, symmetric_kl
+from fastkam.diagnostics import marginal_symmetric_kl, symmetric_kl
 from fastkam.schedules import Finite, Perpetual, Power, constant
 
 CHAINS, CHECKPOINTS = 10, 10

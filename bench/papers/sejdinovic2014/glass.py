@@ -21,7 +21,7 @@ import numpy as np
 import fastkam as fk
 from bench.papers.record import heading, options, table, write
 from bench.papers.sejdinovic2014.figure5 import difference, interval, samplers
-from fastkam.distances import mmd2
+from fastkam.diagnostics import mmd2
 
 D, CHAINS, POINTS = 9, 10, 5
 PAPER = ("SM", "AM", "AM-LS", "KAM")

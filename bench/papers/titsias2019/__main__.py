@@ -92,7 +92,7 @@ def experiment(name, steps, repeats, seed):
         few = name == "caravan" and label.startswith(("HMC", "NUTS"))   # minutes a repeat
         found = measure(target, sampler, schedule, steps, min(repeats, 2) if few else repeats, seed)
         seconds, acceptance, evaluations, least, middle, most = found.mean(axis=0)
-        alone = density[bool(sampler.NEEDS)] * evaluations
+        alone = density[sampler.needs_gradient] * evaluations
         speed = found[:, 3] / found[:, 0]
         row = [label, f"{seconds:.3g}", f"{100 * alone / seconds:.0f} %", f"{acceptance:.3f}",
                f"{least:,.0f}", f"{middle:,.0f}", f"{most:,.0f}",

@@ -1,48 +1,14 @@
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-class _Provider(Protocol):
-    def __fk_target__(self) -> object: ...
 
 class Target:
     kind: str
     recipe: Callable[[], Any] | None
     @property
     def owner(self) -> object: ...
-    @staticmethod
-    def from_python(
-        f: Callable[[NDArray[np.float64]], Any],
-        dim: int,
-        *,
-        vectorized: bool = False,
-        gradient: bool = False,
-        hvp: Callable[[NDArray[np.float64], NDArray[np.float64]], Any] | None = None,
-    ) -> Target: ...
-    @staticmethod
-    def from_c(
-        function: object, dim: int, *, user_data: object = None, thread_safe: bool = True
-    ) -> Target: ...
-    @staticmethod
-    def from_numba(
-        f: Callable[..., Any], dim: int, *, args: tuple[Any, ...] = ()
-    ) -> Target: ...
-    @staticmethod
-    def from_capsule(provider: _Provider) -> Target: ...
-    @staticmethod
-    def from_estimator(
-        f: object,
-        dim: int,
-        n_aux: int | None = None,
-        *,
-        vectorized: bool = False,
-        correlation: float = 0.0,
-        blocks: int = 1,
-        user_data: object = None,
-        thread_safe: bool = True,
-    ) -> Target: ...
     @property
     def is_estimate(self) -> bool: ...
     @property
@@ -77,5 +43,3 @@ class Target:
     def fault(self, rc: int, x: NDArray[np.float64]) -> BaseException | None: ...
     def __fk_target__(self) -> object: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
-
-def check_dim(dim: int) -> int: ...

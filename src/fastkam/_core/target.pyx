@@ -10,9 +10,9 @@ import numpy as np
 
 
 cdef class Target:
-    """A log density that the engine can call.
+    """A log density that the engine can call: the base class of all forms.
 
-    Made by `fastkam.as_target` or one of the `from_` methods, never directly.
+    Made by `fastkam.as_target` or the `from_` methods of `fastkam.Target`, never directly.
     """
 
     def __cinit__(self):
@@ -20,154 +20,6 @@ cdef class Target:
         self.c.abi = FK_TARGET_ABI
         self.refresh.blocks = 1
         self.kind = "abstract"
-
-    # ---- the forms a density comes in ----------------------------------------------------------
-
-    @staticmethod
-    def from_python(f, dim, *, vectorized=False, gradient=False, hvp=None):
-        """A Python function.
-
-        Parameters
-        ----------
-        f : callable
-            ``f(x) -> float`` for x of shape (dim,); with `vectorized`, ``f(X) -> (k,)`` for X of
-            shape (k, dim). With `gradient` it returns the pair (log density, gradient), the
-            gradient of the shape of its argument. The argument is read-only.
-        dim : int
-            The dimension of the point.
-        vectorized, gradient : bool
-            As above.
-        hvp : callable, optional
-            ``hvp(x, v) -> (dim,)``, the Hessian of the log density at x times v, for samplers that
-            can use it.
-
-        Raises
-        ------
-        TypeError
-            If `f` or `hvp` is not callable.
-        """
-        for name, function in (("f", f), ("hvp", hvp)):
-            if not (callable(function) or name == "hvp" and hvp is None):
-                raise TypeError(f"{name} must be callable, not {function!r}")
-        from fastkam._core.python_target import PythonTarget
-        return PythonTarget(f, check_dim(dim), vectorized=vectorized, gradient=gradient, hvp=hvp)
-
-    @staticmethod
-    def from_c(function, dim, *, user_data=None, thread_safe=True):
-        """A compiled function: SciPy LowLevelCallable, ctypes or cffi pointer, numba cfunc.
-
-        A numba cfunc that raises prints the error and answers 0.0: `from_numba` is safer.
-
-        Parameters
-        ----------
-        function : object
-            A function of one of the C signatures ``double (int n, double *x, void *user_data)``,
-            ``double (int n, double *x)``, or, as in ``fastkam/target.h``,
-            ``int (size_t n, const double *x, double *logp, void *data)``, or with the gradient
-            ``int (size_t n, const double *x, double *grad, double *logp, void *data)``, which
-            is also the signature of nuts-rs. It must not need the GIL.
-        dim : int
-            The dimension of the point.
-        user_data : object, optional
-            What the function receives as its last argument, as SciPy's LowLevelCallable takes it
-            (a ctypes or cffi pointer, or a capsule).
-        thread_safe : bool
-            Whether several threads may call it at once.
-
-        Raises
-        ------
-        TypeError
-            If the signature is none of these, with the one that was found.
-        """
-        from fastkam._core.foreign import CFunctionTarget
-        return CFunctionTarget(function, check_dim(dim), user_data, thread_safe)
-
-    @staticmethod
-    def from_numba(f, dim, *, args=()):
-        """A numba njit function, called without the GIL.
-
-        It is compiled again with IEEE division (1/0 is inf, and no error); if it raises, the run
-        stops with that exception.
-
-        Parameters
-        ----------
-        f : numba dispatcher
-            ``f(x, *args) -> float`` for x of shape (dim,), which it must not change; or the pair
-            (log density, gradient).
-        dim : int
-            The dimension of the point.
-        args : tuple
-            Arrays and numbers, fixed when the target is made.
-
-        Raises
-        ------
-        ImportError
-            If numba is not installed.
-        TypeError
-            If numba cannot compile the call, or `f` returns anything else.
-        """
-        from fastkam.interop.numba import NumbaTarget
-        return NumbaTarget(f, check_dim(dim), args)
-
-    @staticmethod
-    def from_capsule(provider):
-        """An object of another package whose ``__fk_target__()`` returns a capsule.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the capsule is of another name or abi, or its struct has no density.
-        """
-        from fastkam._core.foreign import CapsuleTarget
-        return CapsuleTarget(provider)
-
-    @staticmethod
-    def from_estimator(f, dim, n_aux=None, *, vectorized=False, correlation=0.0, blocks=1,
-                       user_data=None, thread_safe=True):
-        """A density that can only be estimated: pseudo-marginal MCMC.
-
-        Parameters
-        ----------
-        f : callable, pointer or object
-            Gives the log of an estimate of the density at x that is never negative and has the
-            density, up to a constant, as its mean; -inf for an estimate of 0. As Python functions,
-            ``f(x, u) -> float`` for x (dim,) and noise u (n_aux,) of independent standard normals,
-            of which it is a known function; or, without `n_aux`, ``f(x, rng) -> float``, which may
-            draw what it likes from rng, a numpy Generator that is good for this call. As a pointer
-            (see `from_c`), ``int (size_t n, const double *x, size_t n_aux, const double *u,
-            double *logp, void *data)``. Or an object with ``__fk_target__`` that has ``noisy``.
-        dim : int
-            The dimension of the point.
-        n_aux : int, optional
-            How many standard normals an estimate takes.
-        vectorized : bool
-            The Python function takes points X (k, dim) with their noise U (k, n_aux), a row each,
-            and returns (k,): one call for all chains, and for all replicas of "pt" and "scout".
-            It needs `n_aux`.
-        correlation : float
-            rho: a step proposes the noise rho u + sqrt(1 - rho^2) xi, so that two estimates have
-            much of their noise in common (correlated pseudo-marginal). 0 draws all of it anew.
-        blocks : int
-            A step draws one block of the noise anew, of so many blocks of neighbours in u, and
-            keeps the others (block pseudo-marginal). 1 draws all of it anew.
-        user_data, thread_safe
-            For a pointer, as in `from_c`.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For another signature, or a bad argument.
-
-        References
-        ----------
-        Andrieu, C. and Roberts, G. O. (2009). The pseudo-marginal approach for efficient Monte
-        Carlo computations. Annals of Statistics 37, 697-725. For `correlation` Deligiannidis, G.,
-        Doucet, A. and Pitt, M. K. (2018), JRSS B 80, 839-870; for `blocks` Tran, M.-N., Kohn, R.,
-        Quiroz, M. and Villani, M. (2016), arXiv:1603.02485.
-        """
-        from fastkam.noise import estimator
-        return estimator(f, check_dim(dim), n_aux, vectorized, correlation, blocks, user_data,
-                         thread_safe)
 
     # ---- evaluation from Python ----------------------------------------------------------------
 
@@ -209,12 +61,12 @@ cdef class Target:
 
     @property
     def correlation(self):
-        """rho of the noise of an estimate, see `from_estimator`."""
+        """rho of the noise of an estimate, see `fastkam.Target.from_estimator`."""
         return self.refresh.correlation
 
     @property
     def blocks(self):
-        """Blocks of the noise of an estimate, see `from_estimator`."""
+        """Blocks of the noise of an estimate, see `fastkam.Target.from_estimator`."""
         return self.refresh.blocks
 
     @property
@@ -339,9 +191,3 @@ cdef class Target:
 
     def __repr__(self):
         return f"<Target of dimension {self.c.dim}, {self.kind}: {', '.join(self.abilities)}>"
-
-
-def check_dim(dim):
-    if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)) or dim < 1:
-        raise ValueError(f"dim must be a positive integer, not {dim!r}")
-    return dim

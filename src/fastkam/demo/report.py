@@ -7,7 +7,7 @@ import textwrap
 import numpy as np
 
 import fastkam as fk
-from fastkam.summary import aligned
+from fastkam.diagnostics.table import aligned
 
 GOOD_R_HAT = 1.01
 GOOD_ESS = 400

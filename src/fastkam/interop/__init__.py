@@ -1,1 +1,1 @@
-"""Other packages: targets that come from them, results that go to them."""
+"""Results for other packages."""

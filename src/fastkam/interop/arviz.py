@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastkam._version import __version__
-from fastkam.errors import import_extra
-from fastkam.result import split
+from fastkam.arguments import import_extra
 
 ADVICE = "pip install fastkam[arviz]"
 
@@ -21,8 +20,9 @@ def to_datatree(result):
     Returns
     -------
     xarray.DataTree
-        Variables have the dimensions chain, draw and, for a parameter "theta" with a shape,
-        theta_dim_0, theta_dim_1, ...
+        Variables have the dimensions chain, draw and, for a parameter "theta" with a shape, those
+        that `sample` was given in ``dims``, or theta_dim_0, theta_dim_1, ...; coordinates are those
+        of ``coords``, or 0, 1, ...
 
     Raises
     ------
@@ -32,16 +32,17 @@ def to_datatree(result):
         If a parameter's name is that of a dimension.
     """
     xarray = import_extra("xarray", ADVICE)
-    taken = {"chain", "draw"} & set(result.dims)
+    taken = {"chain", "draw"} & set(result.shapes)
     if taken:
         raise ValueError(f"names must not be those of ArviZ's dimensions, as {sorted(taken)} are")
+    layout = result.state.layout
     groups = {
-        "posterior": parameters(xarray, result.draws, result.dims),
-        "sample_stats": dataset(xarray, result.stats),
+        "posterior": dataset(xarray, layout.split(result.draws), layout),
+        "sample_stats": dataset(xarray, result.stats, layout),
     }
     if result.warmup.rows:
-        groups["warmup_posterior"] = parameters(xarray, result.warmup.draws, result.dims)
-        groups["warmup_sample_stats"] = dataset(xarray, result.warmup.stats)
+        groups["warmup_posterior"] = dataset(xarray, layout.split(result.warmup.draws), layout)
+        groups["warmup_sample_stats"] = dataset(xarray, result.warmup.stats, layout)
     about = attributes(result)
     tree = xarray.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     tree.attrs.update(about)
@@ -70,19 +71,14 @@ def to_arviz(result):
     return arviz.InferenceData.from_datatree(tree)
 
 
-def parameters(xarray, draws, dims):
-    """A Dataset of the named parameters of draws (chains, draws, d)."""
-    return dataset(xarray, split(draws, dims))
-
-
-def dataset(xarray, arrays):
-    """A Dataset of {name: (chains, draws, *shape)}."""
+def dataset(xarray, arrays, layout):
+    """A Dataset of {name: (chains, draws, *shape)}, the dimensions named as in the Layout."""
     variables, coords = {}, {}
     for name, array in arrays.items():
-        own = [f"{name}_dim_{i}" for i in range(array.ndim - 2)]
+        own = layout.dims.get(name) or [f"{name}_dim_{i}" for i in range(array.ndim - 2)]
         variables[name] = (("chain", "draw", *own), array)
         for dim, size in zip(("chain", "draw", *own), array.shape, strict=True):
-            coords[dim] = np.arange(size)
+            coords[dim] = layout.coords.get(dim, np.arange(size))
     return xarray.Dataset(variables, coords=coords)
 
 
@@ -94,8 +90,8 @@ def attributes(result):
         "sampler": repr(result.sampler),
         "schedule": repr(result.schedule),
         "guarantee": result.schedule.guarantee,
-        "seed": str(result.seed.entropy),  # 128 bits do not fit an integer attribute
-        "bit_generator": result.bit_generator,
+        "seed": str(result.state.seed.entropy),  # 128 bits do not fit an integer attribute
+        "bit_generator": result.state.bit_generator,
         "status": result.status,
         "tuning_steps": result.tune,
         "thin": result.thin,

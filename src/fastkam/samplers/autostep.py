@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.errors import check_array, check_covariance, check_number
+from fastkam.arguments import check_array, check_covariance, check_number
 from fastkam.samplers.sampler import Sampler, check_below_one
 from fastkam.schedules import Power
 
@@ -57,7 +57,7 @@ class AutoStep(Sampler):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AutoMALA(AutoStep):
+class AutoMALA(AutoStep, name="automala"):
     """autoMALA: a Langevin step whose size is chosen where it is made, by doubling or halving.
 
     Parameters
@@ -86,7 +86,7 @@ class AutoMALA(AutoStep):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AutoStepRandomWalk(AutoStep):
+class AutoStepRandomWalk(AutoStep, name="autorwm"):
     """A random walk whose step size is chosen where it is made, by doubling or halving.
 
     Parameters

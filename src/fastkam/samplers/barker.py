@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.errors import check_array, check_covariance, check_number
+from fastkam.arguments import check_array, check_covariance, check_number
 from fastkam.samplers.sampler import Sampler, check_below_one, full_factor
 from fastkam.schedules import Power
 
@@ -19,7 +19,7 @@ METRICS = ("diagonal", "dense", "fixed")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BarkerProposal(Sampler):
+class BarkerProposal(Sampler, name="barker"):
     """The Barker proposal: a random walk whose signs follow the gradient.
 
     Parameters

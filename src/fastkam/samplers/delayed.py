@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fastkam._core.kernel import Kernel
+    from fastkam._core.target import Target
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,3 +57,11 @@ class DelayedAcceptance(Composite):
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         kernel: Kernel = self.kernel_class()(self.sampler.build(x0))
         return kernel
+
+
+def check_stages(sampler: Sampler, target: Target) -> None:
+    """Refuse two stages without a surrogate, and a surrogate without them."""
+    delayed = isinstance(sampler, DelayedAcceptance)
+    if delayed != (target.surrogate is not None):
+        raise ValueError(f"surrogate must {'' if delayed else 'not '}be given for a run of "
+                         f"{type(sampler).__name__}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.errors import check_integer, check_number
+from fastkam.arguments import check_integer, check_number
 from fastkam.samplers.sampler import Sampler, full_factor
 from fastkam.schedules import Power, constant
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DivergenceMinimization(Sampler):
+class DivergenceMinimization(Sampler, name="dm"):
     """A random walk whose factor follows the target's shape around the chain.
 
     Under the finite schedule the second half of warm-up leaves a bank of (state, factor), and each

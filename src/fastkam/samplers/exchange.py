@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.errors import check_array, check_covariance, check_integer, check_number
+from fastkam.arguments import check_array, check_covariance, check_integer, check_number
 from fastkam.samplers.metropolis import RandomWalk
 from fastkam.samplers.sampler import Composite, Sampler, check_part
 
@@ -30,7 +30,7 @@ class Coupled(Composite):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ParallelTempering(Coupled):
+class ParallelTempering(Coupled, name="pt"):
     """Parallel tempering: replicas at several temperatures, each moved by a sampler of any kind.
 
     Parameters
@@ -145,7 +145,7 @@ class ParallelTempering(Coupled):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Scout(Coupled):
+class Scout(Coupled, name="scout"):
     """Scout: a chain that changes places, now and then, with a bold one at a higher temperature.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.errors import check_covariance, check_number
+from fastkam.arguments import check_covariance, check_number
 from fastkam.samplers.sampler import Sampler, full_factor
 from fastkam.schedules import Power, constant
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OPTIMIZERS = ("rmsprop", "adam", "plain")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GradientAdaptiveRandomWalk(Sampler):
+class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
     """A random walk whose factor L climbs the gradient of the generalised speed measure.
 
     Parameters
@@ -114,7 +114,7 @@ class GradientAdaptiveRandomWalk(Sampler):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GradientAdaptiveMALA(GradientAdaptiveRandomWalk):
+class GradientAdaptiveMALA(GradientAdaptiveRandomWalk, name="gadmala"):
     """MALA whose preconditioner L L' climbs the gradient of the generalised speed measure.
 
     Parameters

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam import metrics
-from fastkam.errors import check_covariance, check_integer, check_number
+from fastkam.arguments import check_covariance, check_integer, check_number
+from fastkam.samplers import metrics
 from fastkam.samplers.sampler import Sampler
 from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
 
@@ -92,7 +92,7 @@ class Hamiltonian(Sampler):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NUTS(Hamiltonian):
+class NUTS(Hamiltonian, name="nuts"):
     """The No-U-Turn sampler: trajectories that end where they turn back.
 
     Parameters
@@ -138,7 +138,7 @@ class NUTS(Hamiltonian):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HMC(Hamiltonian):
+class HMC(Hamiltonian, name="hmc"):
     """Hamiltonian Monte Carlo with a fixed number of leapfrog steps.
 
     Parameters

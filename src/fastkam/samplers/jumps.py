@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam import modes
-from fastkam.errors import (
+from fastkam.arguments import (
     check_array,
     check_covariances,
     check_integer,
     check_number,
     real_array,
 )
+from fastkam.samplers import modes
 from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.sampler import Composite, Sampler, check_part, full_factor
 
@@ -28,7 +28,7 @@ MOVES = ("jump", "independent", "hop")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ModeJumping(Composite):
+class ModeJumping(Composite, name="jumps"):
     """Any sampler and, now and then, a move that may end in another mode.
 
     The moves: a "jump" is a random walk with long steps; "independent" draws from a mixture of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.errors import check_integer, check_number
+from fastkam.arguments import check_integer, check_number
 from fastkam.kernels import Gaussian, Kernel, Matern, as_kernel
 from fastkam.samplers.sampler import Sampler, as_power
 from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fastkam._core.kernel import Kernel as CompiledKernel
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KernelAdaptiveMetropolis(Sampler):
+class KernelAdaptiveMetropolis(Sampler, name="kam"):
     """Kernel adaptive Metropolis: the proposal follows the local shape of the chain's history.
 
     Parameters
@@ -96,7 +96,7 @@ class KernelAdaptiveMetropolis(Sampler):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KernelPCAMetropolis(KernelAdaptiveMetropolis):
+class KernelPCAMetropolis(KernelAdaptiveMetropolis, name="kpca"):
     """The kernel-PCA form of kernel adaptive Metropolis: a mixture of one-directional proposals.
 
     Parameters
@@ -128,7 +128,7 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
+class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
     """Cyclical kernel adaptive Metropolis: cycles of bold exploration and ever finer sampling.
 
     Under the schedule "finite" the cycles of warm-up fill a bank, and each later cycle uses an

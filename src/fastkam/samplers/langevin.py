@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.errors import check_covariance, check_integer, check_number
+from fastkam.arguments import check_covariance, check_integer, check_number
 from fastkam.samplers.sampler import Sampler
 from fastkam.schedules import Power
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MALA(Sampler):
+class MALA(Sampler, name="mala"):
     """The Metropolis-adjusted Langevin algorithm with a given preconditioner.
 
     Parameters
@@ -65,7 +65,7 @@ class MALA(Sampler):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FisherAdaptiveMALA(Sampler):
+class FisherAdaptiveMALA(Sampler, name="fishermala"):
     """MALA whose preconditioner is the inverse Fisher information, learnt from gradients.
 
     Parameters

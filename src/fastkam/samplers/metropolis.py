@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.errors import check_array, check_covariance, check_number
+from fastkam.arguments import check_array, check_covariance, check_number
 from fastkam.samplers.sampler import Sampler, check_below_one, full_factor
 from fastkam.schedules import Power
 
@@ -22,7 +22,7 @@ def optimal_scale(d: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RandomWalk(Sampler):
+class RandomWalk(Sampler, name="rwm"):
     """Random-walk Metropolis, N(x, cov): nothing is learnt, or the scale alone.
 
     Parameters
@@ -67,7 +67,7 @@ class RandomWalk(Sampler):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RobustAdaptiveMetropolis(Sampler):
+class RobustAdaptiveMetropolis(Sampler, name="ram"):
     """Robust adaptive Metropolis: the shape of the proposal and its acceptance in one update.
 
     In the first half of a finite warm-up it is also halved, whenever ten proposals in a row have
@@ -113,7 +113,7 @@ class RobustAdaptiveMetropolis(Sampler):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AdaptiveMetropolis(Sampler):
+class AdaptiveMetropolis(Sampler, name="am"):
     """Adaptive Metropolis, N(x, scale Sigma) with Sigma learnt from the chain.
 
     Parameters
@@ -164,7 +164,7 @@ class AdaptiveMetropolis(Sampler):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis):
+class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis, name="rbam"):
     """Adaptive Metropolis that learns from the expectation over each decision.
 
     Parameters
@@ -182,7 +182,7 @@ class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GlobalAdaptiveMetropolis(AdaptiveMetropolis):
+class GlobalAdaptiveMetropolis(AdaptiveMetropolis, name="gam"):
     """Adaptive Metropolis whose scale is learnt too, for a given acceptance probability.
 
     Parameters
@@ -210,7 +210,7 @@ class GlobalAdaptiveMetropolis(AdaptiveMetropolis):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis):
+class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis, name="dram"):
     """Adaptive Metropolis that tries a shorter step before it rejects: DRAM.
 
     Parameters
@@ -238,7 +238,7 @@ class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AdaptiveRandomWalk(Sampler):
+class AdaptiveRandomWalk(Sampler, name="arwm"):
     """Adaptive random walk of two components: the learnt covariance, and a small safe one.
 
     Parameters
@@ -274,7 +274,7 @@ class AdaptiveRandomWalk(Sampler):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CholeskyAdaptiveMetropolis(Sampler):
+class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
     """Adaptive Metropolis that moves the Cholesky factor itself.
 
     The defaults are those of the paper, which has no scale: on posteriors of some dimension its

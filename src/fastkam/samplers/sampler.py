@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.errors import check_covariance
+from fastkam.arguments import check_covariance
+from fastkam.parameters import Parameters, chosen
 from fastkam.schedules import Power, Schedule, constant
 
 if TYPE_CHECKING:
@@ -17,9 +18,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sampler:
-    """The parameters of a sampler, checked; `build` makes its compiled form for one chain."""
+class Sampler(Parameters):
+    """The parameters of a sampler, checked; `build` makes its compiled form for one chain.
 
+    ``class Mine(Sampler, name="mine")`` registers it under a short name.
+    """
+
+    NAMES: ClassVar[dict[str, type[Any]]] = {}
     KERNEL: ClassVar[str] = ""  # module.Class below fastkam._core.samplers
     ALONE: ClassVar[str] = "what it learns belongs to one chain"  # where its kernel shares nothing
 
@@ -65,6 +70,14 @@ class Sampler:
                              f"{self.ALONE}")
 
 
+SAMPLERS: dict[str, type[Sampler]] = Sampler.NAMES
+
+
+def as_sampler(sampler: Sampler | str) -> Sampler:
+    """A Sampler from itself or from its short name."""
+    return chosen("sampler", sampler, Sampler, others=("auto",))
+
+
 class Composite(Sampler):
     """What samplers made of other samplers have in common."""
 
@@ -99,8 +112,6 @@ def check_part(name: str, value: Any, allowed: type[Sampler] | tuple[()] = ()) -
 
     It must not be made of others itself, unless it is of the class `allowed`.
     """
-    from fastkam.samplers import as_sampler
-
     try:
         part = as_sampler(value)
     except ValueError as error:

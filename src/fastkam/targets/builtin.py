@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.errors import check_array, check_integer
+from fastkam.arguments import check_array, check_integer
 
 
 class BuiltIn:

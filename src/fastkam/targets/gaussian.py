@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastkam._core.targets_gaussian import GaussianDensity, StudentTDensity
-from fastkam.errors import check_array, check_covariance, check_integer, check_number
+from fastkam.arguments import check_array, check_covariance, check_integer, check_number
 from fastkam.targets.builtin import Exact, check_points, check_vector, full_matrix, spread
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from fastkam._core.targets_gaussian_process import GaussianProcessDensity
-from fastkam.errors import check_array, check_integer, check_number, real_array
+from fastkam.arguments import check_array, check_integer, check_number, real_array
 from fastkam.targets.builtin import BuiltIn, check_labels
 from fastkam.targets.datasets import load_dataset
 

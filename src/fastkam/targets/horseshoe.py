@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.targets_horseshoe import HorseshoeDensity
-from fastkam.errors import check_array, check_integer
+from fastkam.arguments import check_array, check_integer
 from fastkam.targets.builtin import BuiltIn
 
 COEFFICIENTS = (10.0, 5.0, 2.5, 2.0, 1.0, 0.75, 0.5, 0.25, 0.2, 0.1)

@@ -1,4 +1,4 @@
-"""What the command line's words mean: a density, a starting point, a sampler and its parameters."""
+"""Parse command-line values: a density, a starting point, a sampler and its parameters."""
 
 from __future__ import annotations
 
@@ -160,15 +160,17 @@ def read_value(text):
 
 def read_object(node, text):
     """An object of a parameter class from a call with literal arguments."""
-    from fastkam.checkpoint import classes
+    from fastkam import kernels, samplers, schedules  # noqa: F401  # they define the classes
+    from fastkam.parameters import defined
 
+    known = defined()
     name = ast.unparse(node.func).rpartition(".")[2]
-    if name not in classes():
-        raise UsageError(f"--set knows no {name!r} as in {text!r}; it knows {', '.join(classes())}")
+    if name not in known:
+        raise UsageError(f"--set knows no {name!r} as in {text!r}; it knows {', '.join(known)}")
     try:
         places = [ast.literal_eval(argument) for argument in node.args]
         named = {word.arg: ast.literal_eval(word.value) for word in node.keywords}
-        return classes()[name](*places, **named)
+        return known[name](*places, **named)
     except (TypeError, ValueError) as error:
         raise UsageError(f"--set cannot make {text!r}: {error}") from error
 

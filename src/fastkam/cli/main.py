@@ -10,8 +10,8 @@ import warnings
 from pathlib import Path
 
 from fastkam._version import __version__
+from fastkam.cli.options import UsageError, find_target, read_init, read_sampler
 from fastkam.errors import SamplingError, SamplingWarning
-from fastkam.options import UsageError, find_target, read_init, read_sampler
 
 
 def main(argv=None):
@@ -102,7 +102,7 @@ def add_sample(commands):
                      help="steps of warm-up (default: %(default)s)")
     one.add_argument("--chains", type=int, default=4, help="default: %(default)s")
     one.add_argument("--share", action="store_true", help="let the chains learn as one")
-    one.add_argument("--thin", type=int, default=1, help="keep one step in so many")
+    one.add_argument("--thin", type=int, default=1, help="keep every thin-th step")
     one.add_argument("--seed", type=int, help="the same seed gives the same draws")
     one.add_argument("--names", metavar="a,b", help="names of the coordinates")
     add_running(one, "default: FUNCTION.fk")
@@ -118,7 +118,8 @@ def add_resume(commands):
     one.add_argument("file", metavar="FILE")
     one.add_argument("--target", metavar="MODULE:FUNCTION",
                      help="the density; a file does not hold it")
-    one.add_argument("--draws", type=int, help="so many more a chain (default: those missing)")
+    one.add_argument("--draws", type=int,
+                     help="number of further draws per chain (default: those missing)")
     add_running(one, "default: FILE itself")
     one.set_defaults(command=resume)
 
@@ -170,8 +171,8 @@ def demo(options):
 
 def sample(options):
     """fastkam sample"""
-    from fastkam import choose_sampler
-    from fastkam import sample as run
+    from fastkam.samplers.choice import choose_sampler
+    from fastkam.sampling import sample as run
 
     target = find_target(options.target)
     out = Path(options.out or options.target.rpartition(":")[2] + ".fk")
@@ -211,8 +212,8 @@ def zeros(dim):
 
 def resume(options):
     """fastkam resume"""
-    from fastkam import load
-    from fastkam import resume as run
+    from fastkam.result import load
+    from fastkam.result import resume as run
 
     if options.target is None:
         raise UsageError("--target must be given: a result file does not hold the density")
@@ -311,7 +312,7 @@ def report(result):
 
 def samplers(options):
     """fastkam samplers"""
-    from fastkam.options import describe_sampler, list_samplers
+    from fastkam.cli.options import describe_sampler, list_samplers
 
     print(list_samplers() if options.name is None else describe_sampler(options.name))
     return 0

@@ -1,9 +1,4 @@
-"""How good draws are: effective sample sizes, R-hat, Monte Carlo errors, distances from a truth.
-
-The functions of draws of shape (chains, draws, d) answer (d,): NaN for a coordinate that never
-moves, for R-hat of one chain, and for fewer than four draws. Those of (..., draws, d) answer one
-value a chain.
-"""
+"""What draws say of themselves, and of a known truth."""
 
 from __future__ import annotations
 
@@ -11,29 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastkam.distances import marginal_symmetric_kl, mmd2, symmetric_kl
-from fastkam.errors import check_array, check_integer
-from fastkam.summary import Summary
-
-__all__ = [
-    "ModeOccupancy",
-    "Summary",
-    "esjd",
-    "ess_bulk",
-    "ess_geyer",
-    "ess_range",
-    "ess_tail",
-    "marginal_symmetric_kl",
-    "mcse_mean",
-    "mcse_sd",
-    "mean_error",
-    "mmd2",
-    "mode_occupancy",
-    "quantile_deviation",
-    "r_hat",
-    "summary",
-    "symmetric_kl",
-]
+from fastkam.arguments import check_array, check_integer
+from fastkam.diagnostics.table import Summary
 
 LEAST_DRAWS = 4
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

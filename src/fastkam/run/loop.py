@@ -1,67 +1,144 @@
-"""A run: the chains of a result, alive; it drives them in chunks, alone or in threads."""
+"""A run, alive: chains driven in chunks, alone or in threads, until they have their draws."""
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
-import warnings
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fastkam._core.engine import INFINITE, ChainState, Fault, Group
-from fastkam.errors import SamplingError, SamplingWarning
-from fastkam.progress import Progress, reporter
-from fastkam.samplers.sampler import Composite
-from fastkam.stop import NO_LIMIT
+from fastkam._core.engine import ChainState, Fault, Group
+from fastkam.arguments import check_integer, check_number
+from fastkam.progress import Progress, check_progress, reporter
+from fastkam.run.checkpoint import CheckpointWriter
+from fastkam.run.state import RunState
+from fastkam.stop import NO_LIMIT, StopRule, as_stop
 
 CHUNK_SECONDS = 0.05
 WATCH_SECONDS = 0.05
-LEAST_ACCEPTANCE = 0.005
-HISTORY_BYTES = 2**23  # most that a chain's snapshots of what is learnt may take
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a run is carried out, checked; `fastkam.sample` describes each."""
+
+    threads: int | None = None
+    progress: bool | Callable[[Progress], object] | None = None
+    stop: StopRule | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_interval: float = 60.0
+    executor: Executor | None = None
+
+    def __post_init__(self) -> None:
+        if self.threads is not None:
+            check_integer("threads", self.threads, least=1)
+        check_progress(self.progress)
+        as_stop(self.stop)
+        check_path(self.checkpoint)
+        check_number("checkpoint_interval", self.checkpoint_interval, least=0)
+        if self.executor is not None and not callable(getattr(self.executor, "submit", None)):
+            raise TypeError(
+                f"executor must be a concurrent.futures.Executor, not {self.executor!r}")
+
+    def number_of_threads(self, target: Any) -> int:
+        """The threads in which to run the chains of a target."""
+        if target.serial:
+            return 1
+        if self.threads is not None:
+            return self.threads
+        if target.needs_gil and has_gil():
+            return 1
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
+            os.cpu_count() or 1)
+
+
+def has_gil() -> bool:
+    """Whether Python code runs in one thread at a time."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
+def check_path(checkpoint: Any) -> None:
+    """Refuse, before any work, a checkpoint that could not be written."""
+    if checkpoint is None:
+        return
+    if not isinstance(checkpoint, (str, os.PathLike)):
+        raise TypeError(f"checkpoint must be a path, not {checkpoint!r}")
+    path = Path(checkpoint).absolute()
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"checkpoint must be a file in a folder that exists, not {checkpoint!r}")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"checkpoint={str(checkpoint)!r} is in a folder without permission")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes
+    ----------
+    state : RunState
+        ``state.status`` is "complete", "stopped", "interrupted" or "failed".
+    failure : Exception or None
+        A Fault of the target, or what the sampler, a stop rule or the progress function raised.
+    checkpoint : CheckpointWriter
+        Its ``error`` is that of the last checkpoint, or None.
+    """
+
+    state: RunState
+    failure: BaseException | None
+    checkpoint: CheckpointWriter
 
 
 class Run:
-    """Continues a result.
+    """Continues a run.
 
     Parameters
     ----------
-    result : Result
-        Not changed; `Run.result` makes a new one.
+    past : RunState
+        Not changed; `Run.state` returns a new one.
     target : Target
     rows : int
         How many draws a chain there will be.
     """
 
-    def __init__(self, result, target, rows):
-        self.past = result
+    def __init__(self, past, target, rows):
+        self.past = past
         self.target = target
         self.rows = rows
         self.begun = time.perf_counter()
         self.halt = threading.Event()
         self.most_evaluations = NO_LIMIT
-        self.trace = result.trace.grown(rows)
-        warmup_rows = result.tune // result.thin if result.keep_warmup else 0
-        self.warmup = result.warmup.grown(max(warmup_rows, result.warmup.rows))
-        self.snapshots = snapshot_steps(result)
-        chains = range(result.chains)
-        together = target.batched or result.share
+        self.trace = past.trace.grown(rows)
+        warmup_rows = past.tune // past.thin if past.keep_warmup else 0
+        self.warmup = past.warmup.grown(max(warmup_rows, past.warmup.rows))
+        chains = range(past.chains)
+        together = target.batched or past.share
         members = [chains] if together else [[k] for k in chains]
-        self.groups = [Members(self, list(some)) for some in members]
+        self.groups = [ChainGroup(self, list(some)) for some in members]
 
     # ---- driving ----
 
-    def go(self, *, threads=1, progress=None, stop=None, checkpoint=None, interval=60.0):
-        """Run until every chain has its draws, or `stop` says so; the Result, or SamplingError."""
-        keeper = Keeper(checkpoint, interval)
-        reason, failure = self.drive(threads=threads, progress=progress, stop=stop, keeper=keeper)
-        return self.ended(reason, failure, keeper)
+    def go(self, options):
+        """Run until every chain has its draws, or a rule says so; an Outcome."""
+        writer = CheckpointWriter(options.checkpoint, options.checkpoint_interval)
+        threads = options.number_of_threads(self.target)
+        status, failure = self.drive(threads, options.progress, options.stop, writer)
+        state = self.state(status)
+        writer.write(state)
+        return Outcome(state, failure, writer)
 
-    def drive(self, *, threads=1, progress=None, stop=None, keeper):
-        """Run; why it ended ("complete", "stopped", "interrupted"), and the failure or None."""
-        reason, failure = "complete", None
+    def drive(self, threads, progress, stop, writer):
+        """Run; the status with which it ended, and the failure or None."""
+        status, failure = "complete", None
         report = reporter(progress, self.total_steps())
         if stop is not None:
             most = stop.most_evaluations(self.past.chains)
@@ -69,53 +146,28 @@ class Run:
 
         def between():
             report(self.progress())
-            keeper.keep(self)
+            writer.due(lambda: self.state("running"))
             return stop is not None and stop.due(self)
 
         try:
             with one_blas_thread():
                 for rows in self.milestones(stop):
                     if self.advance(rows, threads, between) or self.may_end(stop):
-                        reason = "stopped"
+                        status = "stopped"
                         break
             report(self.progress())
         except KeyboardInterrupt:
-            reason = "interrupted"
+            status = "interrupted"
         except Fault as fault:
             if isinstance(fault.cause, KeyboardInterrupt):
-                reason = "interrupted"
+                status = "interrupted"
             else:
-                failure = fault
+                status, failure = "failed", fault
         except Exception as error:  # of the progress function, a stop rule or the sampler
-            failure = error
+            status, failure = "failed", error
         finally:
             report.close()
-        return reason, failure
-
-    def ended(self, reason, failure, keeper):
-        """The Result of a run that is over, written and warned of; or its SamplingError."""
-        result = self.result("failed" if failure else reason)
-        unwritten = keeper.final(result)
-        kept = f"{result.trace.counts.tolist()} draws a chain are kept in this error's .result"
-        if isinstance(failure, Fault):
-            where = {"chain": failure.chain, "x": failure.x,
-                     "step": int(result.states[failure.chain]["t"])}
-            raise SamplingError(f"{describe(failure, where['step'])}; {kept}{unwritten.text}",
-                                result=result, **where) from failure.cause
-        if failure:
-            what = f"{type(failure).__name__}: {failure}"
-            raise SamplingError(f"the run was stopped by {what}; {kept}{unwritten.text}",
-                                result=result) from failure
-        if reason == "interrupted":
-            made = f"{result.trace.counts.tolist()} of {self.rows} draws a chain"
-            text = f"interrupted after {made}; result.resume() goes on from there{unwritten.text}"
-            warnings.warn(SamplingWarning(text, result=result), stacklevel=5)
-        elif unwritten.error:
-            raise SamplingError(f"the run is {reason}{unwritten.text}; {kept}",
-                                result=result) from unwritten.error
-        warn_of_stuck_chains(result)
-        warn_of_divergences(result)
-        return result
+        return status, failure
 
     def may_end(self, stop):
         """Whether `stop` ends the run before all its draws are made."""
@@ -193,18 +245,23 @@ class Run:
     def seconds(self):
         return time.perf_counter() - self.begun
 
-    def result(self, status):
-        """A Result of what there is; the draws are shared, not copied."""
+    def state(self, status):
+        """The RunState of what there is; the draws are shared, not copied."""
         states, generators = [], []
         draws, warmup = self.trace.counts.copy(), self.warmup.counts.copy()
         for group in self.groups:
-            with group.door, group.lock:
+            with group.turnstile, group.lock:
                 states += [chain.state() for chain in group.chains]
                 generators += [chain.bit_generator.state for chain in group.chains]
                 # what other threads add from here on belongs to no state: it is left out
                 draws[group.indices] = self.trace.counts[group.indices]
                 warmup[group.indices] = self.warmup.counts[group.indices]
-        return self.past.replaced(
+        return self.moved_on(draws, warmup, states, generators, status)
+
+    def moved_on(self, draws, warmup, states, generators, status):
+        """The RunState with these numbers of rows and states of chains."""
+        return replace(
+            self.past,
             trace=self.trace.first(draws),
             warmup=self.warmup.first(warmup),
             states=states,
@@ -212,16 +269,7 @@ class Run:
             requested=self.rows,
             seconds=self.past.seconds + self.seconds,
             status=status,
-            target=self.target,
         )
-
-
-def snapshot_steps(result):
-    """The steps of warm-up after which the result keeps what has been learnt: at most 50, (n,)."""
-    kernel = result.sampler.build(result.x0[0])
-    size = 8 * sum(value.size for value in kernel.learnt().values())
-    n = min(50, result.tune, max(2, HISTORY_BYTES // max(size, 1)))
-    return np.ceil(np.arange(1, n + 1) * (result.tune / max(n, 1))).astype(int)
 
 
 def milestones(rows):
@@ -232,111 +280,28 @@ def milestones(rows):
         some += max(100, some // 5)
 
 
-def describe(fault, step):
-    """What a Fault was, and where."""
-    where = f"chain {fault.chain}, step {step}, at x = {np.array2string(fault.x, threshold=8)}"
-    if fault.code == 0:
-        what = "no finite log density at the start, nor at 100 points around it"
-    elif fault.cause is not None:
-        what = f"the target raised {type(fault.cause).__name__}: {fault.cause}"
-    elif fault.code == INFINITE:
-        what = "the log density is +inf, which no density is"
-    else:
-        what = f"the target answered the fatal code {fault.code}"
-    return f"{what} ({where})"
-
-
-def warn_of_stuck_chains(result):
-    """Say so where a chain has hardly moved: its draws tell next to nothing."""
-    if result.trace.rows < 100:
-        return
-    rates = result.acceptance
-    if rates.min() < LEAST_ACCEPTANCE:
-        worst = int(rates.argmin())
-        advice = "begin with narrower ones, or tune for longer"
-        if result.target.is_estimate:
-            advice += ", or make estimates less noisy (see fastkam.check_noise)"
-        warnings.warn(
-            f"chain {worst} accepts {100 * rates[worst]:.2g} % of the proposals of "
-            f"{type(result.sampler).__name__}: {advice}",
-            SamplingWarning,
-            stacklevel=6,
-        )
-
-
-def warn_of_divergences(result):
-    """Say so where trajectories diverged: the draws may leave out a part of the target.
-
-    Not of a composite, whose other moves and replicas go where they do not.
-    """
-    n = result.trace.n_diverging
-    if n and result.trace.rows >= 100 and not isinstance(result.sampler, Composite):
-        warnings.warn(
-            f"{n} of {result.trace.counts.sum()} trajectories diverged: the draws may leave out "
-            "where the target bends most; raise target_acceptance, or reparametrise",
-            SamplingWarning,
-            stacklevel=6,
-        )
-
-
-class Keeper:
-    """Writes checkpoints: none where `path` is None.
-
-    A file that cannot be written does not end a run that may have taken days: it is warned of,
-    tried again, and is an error only at the end, with the draws in it.
-    """
-
-    error, text = None, ""
-
-    def __init__(self, path, interval):
-        self.path, self.interval = path, interval
-        self.last = time.monotonic()
-
-    def keep(self, run):
-        """Write a checkpoint of `run` if it is time."""
-        if self.path is None or time.monotonic() - self.last < self.interval:
-            return
-        known = self.error is not None
-        if self.write(run.result("running")).error and not known:
-            warnings.warn(f"the run goes on{self.text}", SamplingWarning, stacklevel=2)
-        self.last = time.monotonic()
-
-    def final(self, result):
-        """Write the last one; self, with `error` and the `text` that tells of it."""
-        return self if self.path is None else self.write(result)
-
-    def write(self, result):
-        try:
-            result.save(self.path)
-            self.error, self.text = None, ""
-        except OSError as error:
-            self.error, self.text = error, f", but checkpoint={str(self.path)!r}: {error}"
-        return self
-
-
-class Members:
+class ChainGroup:
     """A group of chains of a run, with the arrays it records into."""
 
     def __init__(self, run, indices):
-        result = run.past
+        past = run.past
         self.run, self.indices = run, indices
         self.lock = threading.Lock()
-        self.door = threading.Lock()
+        self.turnstile = threading.Lock()
         self.size = 1  # steps a chunk, grown until one takes CHUNK_SECONDS
         self.started = False
         self.limit = None
         self.chains = []
         for k in indices:
             # chains that learn as one begin with the same knowledge
-            kernel = result.sampler.build(result.x0.mean(axis=0) if result.share else result.x0[k])
-            chain = ChainState(kernel, result.generator(k), result.x0[k],
-                               n_aux=run.target.n_aux)
-            chain.keep_history(len(run.snapshots))
-            if result.states:
-                chain.restore(result.states[k])
+            kernel = past.sampler.build(past.x0.mean(axis=0) if past.share else past.x0[k])
+            chain = ChainState(kernel, past.generator(k), past.x0[k], n_aux=run.target.n_aux)
+            chain.keep_history(len(past.snapshot_steps))
+            if past.states:
+                chain.restore(past.states[k])
             self.chains.append(chain)
-        schedule = result.schedule.compiled(result.sampler, result.d, result.tune)
-        self.engine = Group(run.target.bind(), self.chains, schedule, share=result.share)
+        plan = past.schedule.compiled(past.sampler, past.d, past.tune)
+        self.engine = Group(run.target.bind(), self.chains, plan, share=past.share)
 
     @property
     def tuning(self):
@@ -360,16 +325,16 @@ class Members:
 
     def chunk(self, rows, threads):
         """Run a chunk of steps, no further than the end of warm-up or `rows` draws."""
-        with self.door:  # held by whoever waits for the state: chunks in a row would starve him
+        with self.turnstile:  # lets a thread that waits for `lock` in between two chunks
             pass
         with self.lock:
             self.attach(rows)
             begun = time.perf_counter()
             t = self.chains[0].t
             n = self.size
-            self.note()  # here too: an interrupt may have come between the step and the note
+            self.take_snapshot()  # here too: an interrupt may have come after the step
             if self.tuning:
-                snapshots = self.run.snapshots
+                snapshots = self.run.past.snapshot_steps
                 n = min(n, snapshots[np.searchsorted(snapshots, t, side="right")] - t)
             try:
                 if not self.started:
@@ -379,16 +344,15 @@ class Members:
             except Fault as fault:
                 fault.chain = self.indices[fault.chain]
                 raise
-            self.note()
+            self.take_snapshot()
             seconds = time.perf_counter() - begun
             made = self.chains[0].t - t  # fewer than asked for at the end of warm-up
             growth = np.clip(CHUNK_SECONDS / max(seconds, 1e-9), 0.1, 8.0)
             self.size = max(1, int(made * growth))
 
-
-    def note(self):
+    def take_snapshot(self):
         """Keep what has been learnt, where a snapshot of it is due."""
-        snapshots, t = self.run.snapshots, self.chains[0].t
+        snapshots, t = self.run.past.snapshot_steps, self.chains[0].t
         i = np.searchsorted(snapshots, t)
         if i < len(snapshots) and snapshots[i] == t:
             for chain in self.chains:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastkam.errors import check_integer, check_number
+from fastkam.arguments import check_integer, check_number
 
 BLOCK = 2**20  # kernel values held at a time
 LARGEST_GRID = 2**26

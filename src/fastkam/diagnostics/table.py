@@ -6,7 +6,7 @@ from html import escape
 
 import numpy as np
 
-from fastkam.errors import import_extra
+from fastkam.arguments import import_extra
 
 MOST_ROWS = 60  # longer tables are printed with a gap
 ROWS_BEFORE, ROWS_AFTER = 40, 10

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.python_target import MissingGradient
 from fastkam._core.target import Target
-from fastkam.errors import SamplingWarning, real_array
+from fastkam.arguments import real_array
+from fastkam.density.forms import as_target, needs_gradient
+from fastkam.errors import SamplingWarning
 
 STEP = 1e-3  # of 1 + |x|: the differences are extrapolated, and forgive noise in the density
 TOLERANCE = 1e-4
@@ -89,8 +91,6 @@ def check_gradient(target: Any, x: ArrayLike, *, vectorized: bool = False) -> Gr
     >>> check.ok, check.wrong
     (False, array([ True,  True]))
     """
-    from fastkam.sampling import as_target
-
     x = real_array("x", x)
     if x.ndim != 1 or not np.isfinite(x).all():
         raise ValueError(f"x must be one finite point (d,), not {x!r}")
@@ -118,20 +118,6 @@ def derivative(target: Target, x: NDArray[np.float64], u: NDArray[np.float64]) -
 def differ(gradient: Any, numerical: Any, error: Any, size: Any) -> Any:
     """Whether derivatives are further apart than the error of the differences explains."""
     return ~(np.abs(gradient - numerical) <= SAFETY * error + TOLERANCE * size)
-
-
-def needs_gradient(target: Target, who: str) -> None:
-    """Refuse a target without a gradient."""
-    if target.is_estimate:
-        raise ValueError(
-            f"{who} needs the gradient of a known density, and target {target!r} is an estimate, "
-            'which has none: take a sampler without gradients, such as "ram"')
-    if not {"logp_grad", "batch"} & set(target.abilities) or getattr(target, "gradient", None) is (
-            False):
-        raise ValueError(
-            f"{who} needs the gradient, and target {target!r} has none: a Python function must "
-            "return the pair (log density, gradient), and a Target of it be made with "
-            "gradient=True")
 
 
 def check_start(target: Target, x0: NDArray[np.float64]) -> None:

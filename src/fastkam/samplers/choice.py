@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastkam.errors import real_array
+from fastkam.arguments import real_array
+from fastkam.density.forms import as_target
 from fastkam.samplers import (
     HMC,
     NUTS,
@@ -85,8 +86,6 @@ def choose_sampler(
     >>> print(fk.choose_sampler(lambda x: (-0.5 * x @ x, -x), [0.0] * 50))
     NUTS, because the density has a gradient, and many dimensions
     """
-    from fastkam.sampling import as_target
-
     if surrogate:
         return Choice(RobustAdaptiveMetropolis(), "a surrogate stands in for the density alone")
     points = np.atleast_2d(real_array("x0", x0))

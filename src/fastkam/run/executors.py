@@ -12,38 +12,37 @@ from contextlib import nullcontext, suppress
 from fastkam._core.engine import Fault
 from fastkam._core.target import Target
 from fastkam.progress import Progress
-from fastkam.run import WATCH_SECONDS, Keeper, Run, milestones
+from fastkam.run.checkpoint import CheckpointWriter
+from fastkam.run.loop import WATCH_SECONDS, Run, milestones
 from fastkam.stop import StopRule
 
 GRACE_SECONDS = 2.0  # after an interrupt: for what workers bring that it has reached too
 N_KEPT = 4  # targets kept in a worker
 
 
-def run_through(executor, result, target, rows, *, progress, stop, checkpoint, interval):
-    """Continue `result` to `rows` draws: each chain, or each group, is a task of `executor`.
+def run_through(options, past, target, rows):
+    """Continue a run to `rows` draws: each chain, or each group, is a task of ``options.executor``.
 
     A task carries a chain's state and brings back its new draws; the target travels with the first
     tasks, later ones name it. Tasks end at the milestones of stop rules, and of checkpoints where
     there are any; without either, a chain is one task.
     """
-    cut = stop is not None or checkpoint is not None
-    run = (CutDispatch if cut else Dispatch)(executor, result, target, rows)
-    keeper = Keeper(checkpoint, interval)
-    return run.ended(*run.drive(progress=progress, stop=stop, keeper=keeper), keeper)
+    cut = options.stop is not None or options.checkpoint is not None
+    return (CutDispatch if cut else Dispatch)(options.executor, past, target, rows).go(options)
 
 
 class Dispatch(Run):
     """A run that hands its chains out, in place of advancing them itself."""
 
-    def __init__(self, executor, result, target, rows):
-        super().__init__(result, target, rows)
-        start = super().result("new")
+    def __init__(self, executor, past, target, rows):
+        super().__init__(past, target, rows)
+        start = super().state("new")
         self.states, self.generators = list(start.states), list(start.generators)
         self.groups = []  # the workers have them
         # one thread at a time may call a serial target; a process has a target of its own
         local = type(executor) is ThreadPoolExecutor
-        one_task = target.batched or result.share or (local and target.serial)
-        chains = range(result.chains)
+        one_task = target.batched or past.share or (local and target.serial)
+        chains = range(past.chains)
         self.parts = [list(chains)] if one_task else [[k] for k in chains]
         self.tasks = LocalTasks(executor, target) if local else RemoteTasks(executor, target)
 
@@ -85,7 +84,7 @@ class Dispatch(Run):
 
     def submit(self, part, rows, anew=False):
         start = int(self.trace.counts[part].min())
-        piece = self.result("running").select(
+        piece = self.state("running").select(
             part, draws_from=start, warmup_from=int(self.warmup.counts[part].min()))
         return self.tasks.submit(anew, piece, rows - start, self.most_evaluations)
 
@@ -123,17 +122,9 @@ class Dispatch(Run):
     def evaluations(self):
         return sum(int(state["n_evaluations"]) for state in self.states)
 
-    def result(self, status):
-        return self.past.replaced(
-            trace=self.trace.first(self.trace.counts.copy()),
-            warmup=self.warmup.first(self.warmup.counts.copy()),
-            states=list(self.states),
-            generators=list(self.generators),
-            requested=self.rows,
-            seconds=self.past.seconds + self.seconds,
-            status=status,
-            target=self.target,
-        )
+    def state(self, status):
+        return self.moved_on(self.trace.counts.copy(), self.warmup.counts.copy(),
+                             list(self.states), list(self.generators), status)
 
 
 class CutDispatch(Dispatch):
@@ -184,11 +175,11 @@ def withdraw(pending):
 
 
 def run_part(target, piece, rows, most_evaluations, stop=None):
-    """Continue `piece`, the result of some chains; what there is then, and the failure or None."""
+    """Continue `piece`, the run of some chains; its state then, and the failure or None."""
     run = Run(piece, target, rows)
     run.most_evaluations = most_evaluations
-    reason, failure = run.drive(progress=False, stop=stop, keeper=Keeper(None, 0))
-    return run.result("failed" if failure else reason), failure
+    status, failure = run.drive(1, False, stop, CheckpointWriter())
+    return run.state(status), failure
 
 
 # ---- tasks in other processes ------------------------------------------------------------------
@@ -223,12 +214,12 @@ def run_sent(digest, payload, piece, rows, most_evaluations):
     if target is None:
         return None
     with one_at_a_time if target.serial else nullcontext():  # a worker may have several threads
-        result, failure = run_part(target, piece, rows, most_evaluations)
+        state, failure = run_part(target, piece, rows, most_evaluations)
     if isinstance(failure, Fault):
         failure.cause = portable_error(failure.cause)
     elif failure is not None:
         failure = portable_error(failure)
-    return result, failure
+    return state, failure
 
 
 def known_target(digest, payload):

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.nearest import NearestIndex
-from fastkam.errors import apart, check_array, check_integer, check_out, real_array
+from fastkam.arguments import apart, check_array, check_integer, check_out, real_array
 from fastkam.linalg import cholesky
-from fastkam.pieces import in_pieces
+from fastkam.numerics.pieces import in_pieces
 
 
 class CholeskyBank:

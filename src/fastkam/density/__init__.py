@@ -1,0 +1,1 @@
+"""The user's density: the forms it comes in, and checks of it."""

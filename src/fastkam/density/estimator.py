@@ -1,0 +1,72 @@
+"""Targets of densities that are estimated."""
+
+from __future__ import annotations
+
+from fastkam._core.estimator import ForeignEstimator, PythonEstimator
+from fastkam._core.foreign import CapsuleTarget, CFunctionTarget
+from fastkam._core.target import Target
+from fastkam.arguments import check_flag, check_integer, check_number
+from fastkam.density.pointers import is_numba_dispatcher, is_pointer
+from fastkam.density.recipe import TargetRecipe
+
+
+def estimator(f, dim, n_aux, vectorized, correlation, blocks, user_data, thread_safe):
+    """The target of `Target.from_estimator`, which describes the arguments."""
+    vectorized = check_flag("vectorized", vectorized)
+    correlation = check_number("correlation", correlation, least=0, below=1)
+    blocks = check_integer("blocks", blocks, least=1)
+    if correlation > 0 and blocks > 1:
+        raise ValueError(f"correlation and blocks exclude each other, not {correlation!r} and "
+                         f"{blocks!r}")
+    if n_aux is not None:
+        n_aux = check_integer("n_aux", n_aux, least=1)
+    if isinstance(f, TargetRecipe):
+        raise TypeError(f"f must be an estimator, and a recipe make the whole target, not {f!r}")
+    compiled = is_pointer(f) or (is_numba_dispatcher(f) and not vectorized)
+    if vectorized and (compiled or hasattr(f, "__fk_target__")):
+        raise TypeError(f"vectorized=True is for Python functions, not for {f!r}")
+    if hasattr(f, "__fk_target__"):
+        made = f if isinstance(f, Target) else CapsuleTarget(f)
+        check_foreign(made, f, dim, n_aux)
+        check_blocks(blocks, made.n_aux)
+        return ForeignEstimator(made, correlation=correlation, blocks=blocks)
+    if compiled:
+        if n_aux is None:
+            raise ValueError(f"n_aux must be given for a compiled estimator: {f!r}")
+        check_blocks(blocks, n_aux)
+        if is_numba_dispatcher(f):
+            from fastkam.density.numba import NumbaEstimator
+
+            made = NumbaEstimator(f, dim, n_aux)
+        else:
+            made = CFunctionTarget(f, dim, user_data, thread_safe, n_aux)
+        return ForeignEstimator(made, correlation=correlation, blocks=blocks)
+    if not callable(f):
+        raise TypeError(f"f must be a function or a pointer, not {f!r}")
+    if user_data is not None:
+        raise TypeError(f"user_data is for pointers, not for {f!r}")
+    if n_aux is None and (correlation > 0 or blocks > 1):
+        raise ValueError(f"correlation={correlation!r}, blocks={blocks!r} need n_aux: what f(x, "
+                         "rng) draws cannot be drawn in part")
+    if n_aux is None and vectorized:
+        raise ValueError("n_aux must be given with vectorized=True, not None: the noise of each "
+                         "row comes from its chain's own generator")
+    if n_aux is not None:
+        check_blocks(blocks, n_aux)
+    return PythonEstimator(f, dim, n_aux, vectorized=vectorized, correlation=correlation,
+                           blocks=blocks)
+
+
+def check_foreign(made, f, dim, n_aux):
+    """Refuse a struct without estimates, or of other sizes."""
+    if "noisy" not in made.abilities:
+        raise ValueError(f"f must have the ability noisy, and {f!r} has only {made.abilities}")
+    if made.dim != dim:
+        raise ValueError(f"dim is {dim}, but {f!r} has dimension {made.dim}")
+    if n_aux is not None and n_aux != made.n_aux:
+        raise ValueError(f"n_aux is {n_aux}, but {f!r} takes {made.n_aux} numbers")
+
+
+def check_blocks(blocks, n_aux):
+    if blocks > n_aux:
+        raise ValueError(f"blocks must be at most n_aux = {n_aux}, not {blocks!r}")

@@ -1,0 +1,104 @@
+"""A Target from whatever form a density comes in."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fastkam._core.estimator import SurrogateTarget
+from fastkam.density.pointers import is_numba_dispatcher, is_pointer
+from fastkam.density.recipe import TargetRecipe
+from fastkam.density.target import Target
+
+
+def as_target(
+    target: Any, dim: int, *, vectorized: bool = False, gradient: bool = False
+) -> Target:
+    """A Target from whatever form a density comes in.
+
+    Parameters
+    ----------
+    target : Target, callable, pointer or TargetRecipe
+        A Target; a numba njit function; a SciPy LowLevelCallable, ctypes or cffi pointer or numba
+        cfunc (see `Target.from_c`); an object with ``__fk_target__``; a `TargetRecipe` of one of
+        these; or any Python function ``f(x) -> float`` or ``f(x) -> (float, gradient)``.
+    dim : int
+        Dimension of the point.
+    vectorized : bool
+        The Python function takes points (k, dim) and returns (k,).
+    gradient : bool
+        The gradient of a Python function will be asked for: it must return the pair.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none of these, or of another dimension.
+    """
+    if isinstance(target, TargetRecipe):
+        made = as_target(target(), dim, vectorized=vectorized, gradient=gradient)
+        made.recipe = partial(as_target, target, dim, vectorized=vectorized, gradient=gradient)
+    elif isinstance(target, Target):
+        made = target
+    elif hasattr(target, "__fk_target__"):
+        made = Target.from_capsule(target)
+    elif is_numba_dispatcher(target) and not vectorized:
+        made = Target.from_numba(target, dim)
+    elif is_pointer(target):
+        made = Target.from_c(target, dim)
+    elif callable(target):
+        made = Target.from_python(target, dim, vectorized=vectorized, gradient=gradient)
+    else:
+        raise TypeError(f"target must be a function, a pointer or a Target, not {target!r}")
+    if made.dim != dim:
+        raise ValueError(f"target has dimension {made.dim}, but x0 has {dim} coordinates")
+    return made
+
+
+# ---- for a sampler ----
+
+
+def target_of(sampler, target, d, vectorized):
+    """The target as this sampler needs it."""
+    gradient = sampler.needs_gradient
+    made = as_target(target, d, vectorized=vectorized, gradient=gradient)
+    if gradient:
+        needs_gradient(made, type(sampler).__name__)
+    return made
+
+
+def with_surrogate(target, surrogate):
+    """The target behind a surrogate, in place of the one that it may have had."""
+    if target.surrogate is not None:
+        target = target.owner
+    try:
+        cheap = as_target(surrogate, target.dim)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"surrogate: {error}") from None
+    if cheap.is_estimate:
+        raise ValueError(f"surrogate must be a known density, not the estimate {cheap!r}")
+    return SurrogateTarget(target, cheap)
+
+
+def check_surrogate(surrogate, points):
+    """Refuse a surrogate by which a chain could not move."""
+    for x in points:
+        value = surrogate.logp(x)
+        if not np.isfinite(value):
+            raise ValueError(f"surrogate must be finite where a chain starts, not {value} at x = "
+                             f"{np.array2string(x, threshold=8)}")
+
+
+def needs_gradient(target: Target, who: str) -> None:
+    """Refuse a target without a gradient."""
+    if target.is_estimate:
+        raise ValueError(
+            f"{who} needs the gradient of a known density, and target {target!r} is an estimate, "
+            'which has none: take a sampler without gradients, such as "ram"')
+    if not {"logp_grad", "batch"} & set(target.abilities) or getattr(target, "gradient", None) is (
+            False):
+        raise ValueError(
+            f"{who} needs the gradient, and target {target!r} has none: a Python function must "
+            "return the pair (log density, gradient), and a Target of it be made with "
+            "gradient=True")

@@ -1,0 +1,24 @@
+"""Which objects are compiled functions, as other packages hand them out."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+
+def is_numba_dispatcher(target: Any) -> bool:
+    """A numba njit function."""
+    return hasattr(target, "py_func") and hasattr(target, "nopython_signatures")
+
+
+def is_pointer(target: Any) -> bool:
+    """A LowLevelCallable, a ctypes function, a cffi function pointer, or a numba cfunc."""
+    kind = type(target)
+    if type(getattr(target, "__self__", None)).__name__ == "Lib":  # of a cffi module, API mode
+        raise TypeError(f"target must be ffi.addressof(lib, {target.__name__!r}), not {target!r}")
+    return (
+        isinstance(target, ctypes._CFuncPtr)  # type: ignore[attr-defined]
+        or kind.__module__ == "_cffi_backend"
+        or (hasattr(target, "native_name") and hasattr(target, "ctypes"))
+        or (kind.__name__ == "LowLevelCallable" and kind.__module__.startswith("scipy"))
+    )

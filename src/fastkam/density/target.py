@@ -1,0 +1,214 @@
+"""Target: a log density in any of the forms that users have it in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam._core.foreign import CapsuleTarget, CFunctionTarget
+from fastkam._core.python_target import PythonTarget
+from fastkam._core.target import Target as CompiledTarget
+from fastkam.density.estimator import estimator
+
+
+class Provider(Protocol):
+    """An object of another package that has a target."""
+
+    def __fk_target__(self) -> object:
+        """A capsule with its C struct."""
+
+
+# type checkers see the attributes of the compiled class, of which all targets are
+if TYPE_CHECKING:
+    Base = CompiledTarget
+else:
+    Base = ABC
+
+
+class Target(Base):
+    """A log density that samplers can call.
+
+    Made by `fastkam.as_target` or one of the ``from_`` methods, never directly; the targets of
+    `fastkam.targets` are such too. `logp`, `logp_grad`, `hvp` and `estimate` evaluate it;
+    `dim` is the dimension of the point, and `abilities` names the functions that it has.
+    """
+
+    @abstractmethod
+    def logp(self, x: ArrayLike) -> Any:
+        """The log density at x (dim,), a float; at each row of x (k, dim), an array (k,)."""
+
+    @staticmethod
+    def from_python(
+        f: Callable[[NDArray[np.float64]], Any],
+        dim: int,
+        *,
+        vectorized: bool = False,
+        gradient: bool = False,
+        hvp: Callable[[NDArray[np.float64], NDArray[np.float64]], Any] | None = None,
+    ) -> Target:
+        """A Python function.
+
+        Parameters
+        ----------
+        f : callable
+            ``f(x) -> float`` for x of shape (dim,); with `vectorized`, ``f(X) -> (k,)`` for X of
+            shape (k, dim). With `gradient` it returns the pair (log density, gradient), the
+            gradient of the shape of its argument. The argument is read-only.
+        dim : int
+            The dimension of the point.
+        vectorized, gradient : bool
+            As above.
+        hvp : callable, optional
+            ``hvp(x, v) -> (dim,)``, the Hessian of the log density at x times v, for samplers that
+            can use it.
+
+        Raises
+        ------
+        TypeError
+            If `f` or `hvp` is not callable.
+        """
+        for name, function in (("f", f), ("hvp", hvp)):
+            if not (callable(function) or (name == "hvp" and hvp is None)):
+                raise TypeError(f"{name} must be callable, not {function!r}")
+        return cast(Target, PythonTarget(
+            f, check_dim(dim), vectorized=vectorized, gradient=gradient, hvp=hvp))
+
+    @staticmethod
+    def from_c(
+        function: object, dim: int, *, user_data: object = None, thread_safe: bool = True
+    ) -> Target:
+        """A compiled function: SciPy LowLevelCallable, ctypes or cffi pointer, numba cfunc.
+
+        A numba cfunc that raises prints the error and returns 0.0: `from_numba` is safer.
+
+        Parameters
+        ----------
+        function : object
+            A function of one of the C signatures ``double (int n, double *x, void *user_data)``,
+            ``double (int n, double *x)``, or, as in ``fastkam/target.h``,
+            ``int (size_t n, const double *x, double *logp, void *data)``, or with the gradient
+            ``int (size_t n, const double *x, double *grad, double *logp, void *data)``, which
+            is also the signature of nuts-rs. It must not need the GIL.
+        dim : int
+            The dimension of the point.
+        user_data : object, optional
+            What the function receives as its last argument, as SciPy's LowLevelCallable takes it
+            (a ctypes or cffi pointer, or a capsule).
+        thread_safe : bool
+            Whether several threads may call it at once.
+
+        Raises
+        ------
+        TypeError
+            If the signature is none of these, with the one that was found.
+        """
+        return cast(Target, CFunctionTarget(function, check_dim(dim), user_data, thread_safe))
+
+    @staticmethod
+    def from_numba(f: Callable[..., Any], dim: int, *, args: tuple[Any, ...] = ()) -> Target:
+        """A numba njit function, called without the GIL.
+
+        It is compiled again with IEEE division (1/0 is inf, and no error); if it raises, the run
+        stops with that exception.
+
+        Parameters
+        ----------
+        f : numba dispatcher
+            ``f(x, *args) -> float`` for x of shape (dim,), which it must not change; or the pair
+            (log density, gradient).
+        dim : int
+            The dimension of the point.
+        args : tuple
+            Arrays and numbers, fixed when the target is made.
+
+        Raises
+        ------
+        ImportError
+            If numba is not installed.
+        TypeError
+            If numba cannot compile the call, or `f` returns anything else.
+        """
+        from fastkam.density.numba import NumbaTarget
+
+        return cast(Target, NumbaTarget(f, check_dim(dim), args))
+
+    @staticmethod
+    def from_capsule(provider: Provider) -> Target:
+        """An object of another package whose ``__fk_target__()`` returns a capsule.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the capsule is of another name or abi, or its struct has no density.
+        """
+        return cast(Target, CapsuleTarget(provider))
+
+    @staticmethod
+    def from_estimator(
+        f: object,
+        dim: int,
+        n_aux: int | None = None,
+        *,
+        vectorized: bool = False,
+        correlation: float = 0.0,
+        blocks: int = 1,
+        user_data: object = None,
+        thread_safe: bool = True,
+    ) -> Target:
+        """A density that can only be estimated: pseudo-marginal MCMC.
+
+        Parameters
+        ----------
+        f : callable, pointer or object
+            Gives the log of an estimate of the density at x that is never negative and has the
+            density, up to a constant, as its mean; -inf for an estimate of 0. As Python functions,
+            ``f(x, u) -> float`` for x (dim,) and noise u (n_aux,) of independent standard normals,
+            of which it is a known function; or, without `n_aux`, ``f(x, rng) -> float``, which may
+            draw what it likes from rng, a numpy Generator that is good for this call. As a pointer
+            (see `from_c`), ``int (size_t n, const double *x, size_t n_aux, const double *u,
+            double *logp, void *data)``. Or an object with ``__fk_target__`` that has ``noisy``.
+        dim : int
+            The dimension of the point.
+        n_aux : int, optional
+            How many standard normals an estimate takes.
+        vectorized : bool
+            The Python function takes points X (k, dim) with their noise U (k, n_aux), a row each,
+            and returns (k,): one call for all chains, and for all replicas of "pt" and "scout".
+            It needs `n_aux`.
+        correlation : float
+            rho: a step proposes the noise rho u + sqrt(1 - rho^2) xi, so that two estimates have
+            much of their noise in common (correlated pseudo-marginal). 0 draws all of it afresh.
+        blocks : int
+            u is divided into this number of blocks of neighbours: a step draws one of them afresh
+            and keeps the others (block pseudo-marginal). 1 draws all of it afresh.
+        user_data, thread_safe
+            For a pointer, as in `from_c`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For another signature, or a bad argument.
+
+        References
+        ----------
+        Andrieu, C. and Roberts, G. O. (2009). The pseudo-marginal approach for efficient Monte
+        Carlo computations. Annals of Statistics 37, 697-725. For `correlation` Deligiannidis, G.,
+        Doucet, A. and Pitt, M. K. (2018), JRSS B 80, 839-870; for `blocks` Tran, M.-N., Kohn, R.,
+        Quiroz, M. and Villani, M. (2016), arXiv:1603.02485.
+        """
+        return cast(Target, estimator(
+            f, check_dim(dim), n_aux, vectorized, correlation, blocks, user_data, thread_safe))
+
+
+Target.register(CompiledTarget)  # type: ignore[attr-defined]  # of ABC
+
+
+def check_dim(dim: Any) -> int:
+    """`dim`, if it is a positive integer."""
+    if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)) or dim < 1:
+        raise ValueError(f"dim must be a positive integer, not {dim!r}")
+    return int(dim)

@@ -1,0 +1,1 @@
+"""Numerical pieces that several parts of the package use."""

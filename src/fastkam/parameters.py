@@ -1,0 +1,132 @@
+"""Objects of plain parameters: classes that register themselves, under short names and for files.
+
+A file names the class of each of its objects as "module:QualName". What reads it looks that name up
+among the classes that this process has defined, and imports nothing: a file cannot make code run.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import fields, is_dataclass
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+DEFINED: dict[str, weakref.WeakSet[type]] = {}  # path -> the classes defined under it
+
+
+class Parameters:
+    """Base class of parameter objects; its subclasses are dataclasses.
+
+    ``class Mine(Sampler, name="mine")`` gives a class a short name, by which `chosen` finds it.
+    """
+
+    NAMES: ClassVar[dict[str, type[Any]]]  # short name -> class, of each kind of object its own
+
+    def __init_subclass__(cls, *, name: str | None = None, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        path = class_path(cls)
+        if "<locals>" not in path:  # a class that is defined again takes the place of the first
+            DEFINED.pop(path, None)
+        DEFINED.setdefault(path, weakref.WeakSet()).add(cls)
+        if name is not None:
+            other = cls.NAMES.setdefault(name, cls)
+            if class_path(other) != path:
+                raise ValueError(f"name must be new, not {name!r}, which is {class_path(other)}")
+            cls.NAMES[name] = cls
+
+
+Kind = TypeVar("Kind", bound=Parameters)
+
+
+def chosen(what: str, value: Any, kind: type[Kind], others: tuple[str, ...] = ()) -> Kind:
+    """An object of `kind` from itself or from its class's short name."""
+    if isinstance(value, kind):
+        return value
+    if isinstance(value, str) and value in kind.NAMES:
+        made: Kind = kind.NAMES[value]()
+        return made
+    names = [*others, *kind.NAMES]
+    raise ValueError(f"{what} must be a {kind.__name__} or one of {names}, not {value!r}")
+
+
+# ---- for files ----
+
+
+class UnknownClass(ValueError):
+    """A class that a file names and this process cannot tell."""
+
+
+def class_path(cls: type) -> str:
+    """module:QualName"""
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def class_of(path: str) -> type[Parameters]:
+    """The class defined under a path; UnknownClass where there is none, or more than one."""
+    known = list(DEFINED.get(path, ()))
+    if len(known) > 1:  # one function has made several: some may be gone
+        gc.collect()
+        known = list(DEFINED[path])
+    if not known:
+        raise UnknownClass(f"names the class {path!r}, which this process has not defined: import "
+                           f"the module {path.partition(':')[0]!r} first")
+    if len(known) > 1:
+        raise UnknownClass(f"names the class {path!r}, and this process has defined {len(known)} "
+                           "classes under that name")
+    cls: type[Parameters] = known[0]
+    return cls
+
+
+def defined() -> dict[str, type[Parameters]]:
+    """The classes of modules, by their bare names; fastkam's own before others of that name."""
+    found: dict[str, type[Parameters]] = {}
+    for path in sorted(DEFINED, key=lambda path: not path.startswith("fastkam.")):
+        if "<locals>" not in path:
+            for cls in DEFINED[path]:
+                found.setdefault(cls.__name__, cls)
+    return found
+
+
+def plain(value: Any) -> Any:
+    """`value` in JSON's own types: arrays and parameter objects become marked dictionaries.
+
+    What has no such form is left out, and has to be given again to whoever reads the file.
+    """
+    if isinstance(value, Parameters) and is_dataclass(value):
+        init = [f.name for f in fields(value) if f.init]
+        return {"class": class_path(type(value)),
+                "parameters": {name: plain(getattr(value, name)) for name in init}}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist(), "dtype": str(value.dtype)}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {"dict": {key: plain(item) for key, item in value.items()}}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return {"left out": repr(value)}
+
+
+def revived(value: Any) -> Any:
+    """The inverse of `plain` (tuples come back as lists); UnknownClass where there is none."""
+    if isinstance(value, list):
+        return [revived(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return np.array(value["array"], dtype=value["dtype"])
+    if "dict" in value:
+        return {key: revived(item) for key, item in value["dict"].items()}
+    if "left out" in value:
+        raise UnknownClass(f"could not hold {value['left out']}")
+    cls = class_of(value["class"])
+    given = {name: revived(item) for name, item in value["parameters"].items()}
+    try:
+        return cls(**given)
+    except (TypeError, ValueError) as error:
+        raise UnknownClass(f"has parameters that {value['class']!r} does not take: {error}") from (
+            error)

@@ -1,0 +1,1 @@
+"""A run: its state, the loop that advances it, and the files that hold it."""

@@ -1,0 +1,167 @@
+"""The named parameters of which a point is made: shapes, and names of dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.arguments import check_integer
+
+OF_ARVIZ = ("chain", "draw")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The parameters of a point, in the order in which they stand in it.
+
+    Attributes
+    ----------
+    shapes : dict of str to tuple of int
+        Shape of each parameter.
+    dims : dict of str to list of str
+        Names of the dimensions of parameters; not of every one.
+    coords : dict of str to ndarray, shape (n,)
+        Values along dimensions; not along every one.
+    """
+
+    shapes: dict[str, tuple[int, ...]]
+    dims: dict[str, list[str]]
+    coords: dict[str, NDArray[Any]]
+
+    def split(self, draws: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """{name: (..., *shape)} of an array (..., d)."""
+        parts, start = {}, 0
+        for name, shape in self.shapes.items():
+            size = int(np.prod(shape))
+            parts[name] = draws[..., start : start + size].reshape(*draws.shape[:-1], *shape)
+            start += size
+        return parts
+
+    @property
+    def labels(self) -> list[str]:
+        """A label for each coordinate: "mu", "theta[0]", "beta[1, 2]"."""
+        return [
+            name + (f"[{', '.join(map(str, index))}]" if index else "")
+            for name, shape in self.shapes.items()
+            for index in np.ndindex(*shape)
+        ]
+
+
+def check_layout(names: Any, shapes: Any, dims: Any, coords: Any, d: int) -> Layout:
+    """The Layout of d coordinates that the arguments of `sample` describe; by default one vector.
+
+    A parameter without a shape has that of its dimensions in `coords`, and without these is a
+    number.
+    """
+    shapes, dims, coords = (check_mapping(name, value) for name, value in (
+        ("shapes", shapes), ("dims", dims), ("coords", coords)))
+    dims = {name: check_dims(name, value) for name, value in dims.items()}
+    coords = {name: check_coords(name, value) for name, value in coords.items()}
+    whole = names is None and not shapes and not dims
+    names = check_names(names, shapes, dims)
+    for what, given in (("shapes", shapes), ("dims", dims)):
+        if unknown := sorted(set(given) - set(names)):
+            raise ValueError(f"{what} names {unknown}, which names does not")
+    if unknown := sorted(set(coords) - {dim for some in dims.values() for dim in some}):
+        raise ValueError(f"coords names {unknown}, which are no dimensions in dims")
+    if taken := sorted({dim for some in dims.values() for dim in some} & set(names)):
+        raise ValueError(f"dims must not be called like parameters, as {taken} are")
+    if whole:
+        return Layout({"x": (d,)}, {}, {})
+    found = {name: check_shape(name, shapes[name]) if name in shapes else
+             shape_from(name, dims.get(name, []), coords) for name in names}
+    size = sum(int(np.prod(shape)) for shape in found.values())
+    if size != d:
+        raise ValueError(f"names and shapes describe {size} coordinates, but x0 has {d}")
+    check_sizes(found, dims, coords)
+    return Layout(found, dims, coords)
+
+
+def check_mapping(name: str, value: Any) -> dict[str, Any]:
+    """A dict with names as its keys, or None, as a dict."""
+    if not isinstance(value, (Mapping, type(None))) or not all(
+            isinstance(key, str) for key in value or ()):
+        raise TypeError(f"{name} must be a dict with names as its keys, not {value!r}")
+    return dict(value or {})
+
+
+def check_names(names: Any, shapes: dict[str, Any], dims: dict[str, Any]) -> list[str]:
+    """The parameters' names: by default those of `shapes` and `dims`, or "x"."""
+    if names is None:
+        names = list(shapes) + [name for name in dims if name not in shapes]
+        if shapes and len(names) > len(shapes):
+            raise ValueError(f"names must be given, in the order of the parameters in x: dims has "
+                             f"{names[len(shapes):]}, which shapes has not")
+        names = names or ["x"]
+    if isinstance(names, str):
+        names = [names]
+    if not isinstance(names, Iterable):
+        raise TypeError(f"names must be a list of strings, not {names!r}")
+    names = list(names)
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"names must be different strings, not {names!r}")
+    return names
+
+
+def check_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape given as one integer or several, as a tuple."""
+    try:
+        sizes = [shape] if isinstance(shape, Integral) else list(shape)
+    except TypeError:
+        raise TypeError(f"shapes[{name!r}] must be a shape, not {shape!r}") from None
+    return tuple(check_integer(f"shapes[{name!r}]", size, least=0) for size in sizes)
+
+
+def check_dims(name: str, dims: Any) -> list[str]:
+    """Names of dimensions given as one string or several, as a list."""
+    listed = isinstance(dims, Iterable) and not isinstance(dims, str)
+    some = list(dims) if listed else [dims]
+    if not all(isinstance(dim, str) for dim in some):
+        raise TypeError(f"dims[{name!r}] must be a list of names of dimensions, not {dims!r}: the "
+                        f"shape of a parameter is given as shapes={{{name!r}: {dims!r}}}")
+    if len(set(some)) < len(some) or set(some) & set(OF_ARVIZ):
+        raise ValueError(f"dims[{name!r}] must be different names, and neither of {OF_ARVIZ}, not "
+                         f"{dims!r}")
+    return some
+
+
+def check_coords(name: str, values: Any) -> NDArray[Any]:
+    """The values along a dimension, as an array (n,) that a file can hold."""
+    try:
+        array = np.array(values)
+    except ValueError:  # rows of different lengths
+        array = np.array(None)
+    if array.ndim != 1 or array.dtype == object:
+        raise TypeError(f"coords[{name!r}] must be a list of numbers, strings or dates, not "
+                        f"{values!r}")
+    return array
+
+
+def shape_from(name: str, dims: list[str], coords: dict[str, NDArray[Any]]) -> tuple[int, ...]:
+    """The shape that the coordinates of a parameter's dimensions give it."""
+    if missing := [dim for dim in dims if dim not in coords]:
+        raise ValueError(f"dims[{name!r}] has {missing}: give their values in coords, or the shape "
+                         f"of {name!r} in shapes")
+    return tuple(len(coords[dim]) for dim in dims)
+
+
+def check_sizes(
+    shapes: dict[str, tuple[int, ...]], dims: dict[str, list[str]], coords: dict[str, NDArray[Any]]
+) -> None:
+    """Refuse dimensions that do not fit the shapes, or have two lengths."""
+    lengths = {dim: (len(values), f"coords has {len(values)} values")
+               for dim, values in coords.items()}
+    for name, some in dims.items():
+        if len(some) != len(shapes[name]):
+            raise ValueError(f"dims[{name!r}] must have a name for each dimension of the shape "
+                             f"{shapes[name]}, not {some}")
+        for dim, n in zip(some, shapes[name], strict=True):
+            length, who = lengths.setdefault(dim, (n, f"{name!r} has length {n} there"))
+            if n != length:
+                raise ValueError(f"shapes[{name!r}] = {shapes[name]} has length {n} along "
+                                 f"{dim!r}, but {who}")

@@ -1,0 +1,129 @@
+"""RunState: the configuration of a run, the states of its chains, and what they have recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from fastkam._core.kernel import Kernel
+    from fastkam.run.shapes import Layout
+    from fastkam.run.trace import Trace
+    from fastkam.samplers import Sampler
+    from fastkam.schedules import Schedule
+
+BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
+MOST_SNAPSHOTS = 50
+HISTORY_BYTES = 2**23  # most that a chain's snapshots of what is learnt may take
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunState:
+    """All that it takes to go on with a run, besides the density.
+
+    Attributes
+    ----------
+    sampler : Sampler
+    schedule : Schedule
+    x0 : ndarray, shape (chains, d)
+        Where the chains start.
+    tune, thin : int
+        Steps of warm-up, and steps for each draw that is kept.
+    keep_warmup, share : bool
+    requested : int
+        Draws a chain that were asked for.
+    seed : SeedSequence
+        Chain k has its k-th child.
+    bit_generator : str
+    layout : Layout
+        The named parameters of which x is made.
+    trace, warmup : Trace
+        Draws, and states of warm-up.
+    snapshot_steps : ndarray of int, shape (n,)
+        The steps of warm-up after which the state of a chain keeps what has been learnt.
+    states : list of dict
+        The state of each chain, {name: array}; empty before the first step.
+    generators : list of dict
+        The state of each chain's bit generator; empty before the first step.
+    seconds : float
+        Wall-clock time so far.
+    status : str
+        "new", "running", "complete", "stopped", "interrupted" or "failed".
+    """
+
+    sampler: Sampler
+    schedule: Schedule
+    x0: NDArray[np.float64]
+    tune: int
+    thin: int
+    keep_warmup: bool
+    share: bool
+    requested: int
+    seed: np.random.SeedSequence
+    bit_generator: str
+    layout: Layout
+    trace: Trace
+    warmup: Trace
+    snapshot_steps: NDArray[np.int64]
+    states: list[dict[str, NDArray[Any]]] = field(default_factory=list)
+    generators: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+    status: str = "new"
+
+    @property
+    def chains(self) -> int:
+        """How many chains."""
+        return len(self.x0)
+
+    @property
+    def d(self) -> int:
+        """Dimension of the point."""
+        return int(self.x0.shape[1])
+
+    def generator(self, k: int) -> Any:
+        """The bit generator of chain `k`, where it stands."""
+        bits = getattr(np.random, self.bit_generator)(child(self.seed, k))
+        if self.generators:
+            bits.state = self.generators[k]
+        return bits
+
+    def select(self, chains: list[int], *, draws_from: int = 0, warmup_from: int = 0) -> RunState:
+        """These chains, a list of numbers, as a run that goes on as they would have.
+
+        Their draws begin with the row `draws_from`, those of warm-up with `warmup_from`. Of chains
+        that share what they learn it must be all.
+        """
+        return replace(
+            self,
+            x0=self.x0[chains],
+            trace=self.trace.select(chains, draws_from),
+            warmup=self.warmup.select(chains, warmup_from),
+            states=[self.states[k] for k in chains] if self.states else [],
+            generators=[self.generator(k).state for k in chains],
+        )
+
+
+def snapshot_steps(kernel: Kernel, tune: int) -> NDArray[np.int64]:
+    """At most 50 evenly spaced steps of warm-up; fewer where much is learnt, (n,)."""
+    size = 8 * sum(value.size for value in kernel.learnt().values())
+    n = min(MOST_SNAPSHOTS, tune, max(2, HISTORY_BYTES // max(size, 1)))
+    return np.ceil(np.arange(1, n + 1) * (tune / max(n, 1))).astype(np.int64)
+
+
+def check_bit_generator(name: Any) -> str:
+    """`name`, if it is a bit generator of numpy.random."""
+    if name not in BIT_GENERATORS:
+        raise ValueError(f"bit_generator must be one of {list(BIT_GENERATORS)}, not {name!r}")
+    return str(name)
+
+
+def child(seed: np.random.SeedSequence, k: int) -> np.random.SeedSequence:
+    """The k-th child that ``seed.spawn`` would give next, without changing `seed`."""
+    return np.random.SeedSequence(
+        seed.entropy,
+        spawn_key=(*seed.spawn_key, seed.n_children_spawned + k),
+        pool_size=seed.pool_size,
+    )

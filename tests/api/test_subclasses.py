@@ -1,0 +1,205 @@
+"""Subclasses of samplers, schedules and kernels: they go through files, and come back as they were.
+
+A file names the class of each object; one that this process has not defined is refused by name,
+and can be given beside the file.
+"""
+
+import gc
+import subprocess
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import densities
+import numpy as np
+import pytest
+import subclasses
+from densities import D, assert_same
+
+import fastkam as fk
+from fastkam.parameters import class_path
+from fastkam.samplers import SAMPLERS
+
+OPTIONS = {"tune": 40, "chains": 2, "seed": 9, "progress": False}
+LAST = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import densities"
+
+
+def whole_and_part(path, sampler, **options):
+    """A run of 60 draws, and the first 23 of it in a file."""
+    options = OPTIONS | {"sampler": sampler} | options
+    whole = fk.sample(densities.python, np.ones(D), draws=60, **options)
+    part = fk.sample(densities.python, np.ones(D), draws=23, checkpoint=path, **options)
+    return whole, part
+
+
+def in_a_new_process(script, *args):
+    """What a new Python prints that runs `script`, or the last line of its error."""
+    run = subprocess.run([sys.executable, "-W", "error", "-c", f"{LAST}\nimport fastkam as fk\n"
+                          + script, *map(str, args)], capture_output=True, text=True, timeout=120)
+    return run.stdout if run.returncode == 0 else run.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", subclasses.SAMPLERS)
+def test_a_subclass_comes_back(name, tmp_path):
+    sampler = subclasses.SAMPLERS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole, part = whole_and_part(tmp_path / "run.fk", sampler)
+        part.save(tmp_path / "saved.fk")
+        for path in (tmp_path / "run.fk", tmp_path / "saved.fk"):
+            loaded = fk.load(path)
+            assert type(loaded.sampler) is type(sampler)
+            assert repr(loaded.sampler) == repr(sampler)
+            assert_same(fk.resume(path, 37, target=densities.python), whole)
+            assert_same(loaded.resume(37, target=densities.python), whole)
+
+
+def test_classes_within_come_back(tmp_path):
+    _, part = whole_and_part(tmp_path / "run.fk", subclasses.SAMPLERS["a parameter of its own"])
+    assert type(fk.load(tmp_path / "run.fk").sampler.gain) is subclasses.Decay
+    whole_and_part(tmp_path / "run.fk", subclasses.SAMPLERS["a kernel within"])
+    assert type(fk.load(tmp_path / "run.fk").sampler.kernel) is subclasses.Smooth
+    whole_and_part(tmp_path / "run.fk", subclasses.SAMPLERS["a subclass within"])
+    assert type(fk.load(tmp_path / "run.fk").sampler.sampler) is subclasses.InPoints
+    assert type(part.sampler.gain) is subclasses.Decay
+
+
+def test_a_subclass_is_not_the_built_in_of_its_name(tmp_path):
+    whole, _ = whole_and_part(tmp_path / "run.fk", subclasses.RandomWalk(cov=1.0))
+    other, _ = whole_and_part(tmp_path / "other.fk", fk.RandomWalk(cov=1.0))
+    assert not np.array_equal(whole.draws, other.draws)
+    assert type(fk.load(tmp_path / "run.fk").sampler) is subclasses.RandomWalk
+    assert type(fk.load(tmp_path / "other.fk").sampler) is fk.RandomWalk
+
+
+@pytest.mark.parametrize("name", subclasses.SAMPLERS)
+def test_a_new_process_needs_the_module(name, tmp_path):
+    """It imports nothing by itself: what the file names must have been defined."""
+    path, out = tmp_path / "run.fk", tmp_path / "out.fk"
+    whole, _ = whole_and_part(path, subclasses.SAMPLERS[name])
+    resume = "fk.resume(sys.argv[1], 37, target=densities.python).save(sys.argv[2])"
+    error = in_a_new_process(resume, path, out)
+    assert error.startswith("ValueError") or "ValueError: " in error
+    assert f"{path} names the class 'subclasses:" in error
+    assert "import the module 'subclasses' first" in error
+    assert "give sampler=" in error
+    assert in_a_new_process(f"import subclasses; {resume}", path, out) == ""
+    assert_same(fk.load(out), whole)
+
+
+def test_the_sampler_can_be_given(tmp_path):
+    path = tmp_path / "run.fk"
+    Local = subclasses.made_in_a_function()
+    whole, _ = whole_and_part(path, Local())
+    assert type(fk.load(path).sampler) is Local
+    assert_same(fk.resume(path, 37, target=densities.python), whole)
+    script = """
+import numpy as np, subclasses
+try:
+    fk.load(sys.argv[1])
+except ValueError as error:
+    assert "made_in_a_function.<locals>.Local" in str(error) and "sampler=" in str(error), error
+else:
+    raise AssertionError
+sampler = subclasses.made_in_a_function()()
+assert fk.load(sys.argv[1], sampler=sampler).sampler is sampler
+fk.resume(sys.argv[1], 37, target=densities.python, sampler=sampler).save(sys.argv[2])
+"""
+    assert in_a_new_process(script, path, tmp_path / "out.fk") == ""
+    assert_same(fk.load(tmp_path / "out.fk"), whole)
+
+
+def test_a_script_defines_a_class(tmp_path):
+    """The same script finds it again; another does not."""
+    define = "class Mine(fk.RandomWalk):\n    pass\n"
+    script = """fk.sample(densities.python, [1.0, 1.0], sampler=Mine(), draws=9, progress=False,
+          checkpoint=sys.argv[1])"""
+    path = tmp_path / "run.fk"
+    assert in_a_new_process(define + script, path) == ""
+    assert in_a_new_process(define + "print(type(fk.load(sys.argv[1]).sampler) is Mine)",
+                            path) == "True\n"
+    assert "names the class '__main__:Mine'" in in_a_new_process("fk.load(sys.argv[1])", path)
+    script = "print(fk.resume(sys.argv[1], 3, sampler='rwm', target=densities.python).draws.shape)"
+    assert in_a_new_process(script, path) == "(4, 12, 2)\n"
+
+
+def test_two_classes_of_one_function_are_not_mixed_up(tmp_path):
+    def made(cov):
+        class Local(fk.RandomWalk):
+            def build(self, x0):
+                return fk.RandomWalk(cov=cov).build(x0)
+
+        return Local
+
+    path, bold, timid = tmp_path / "run.fk", made(4.0), made(0.1)
+    whole, _ = whole_and_part(path, bold())
+    with pytest.raises(ValueError, match=r"2 classes under that name.*sampler="):
+        fk.load(path)
+    assert_same(fk.resume(path, 37, target=densities.python, sampler=bold()), whole)
+    del timid
+    gc.collect()
+    assert type(fk.load(path).sampler) is bold
+
+
+def test_a_schedule_can_be_given(tmp_path):
+    path = tmp_path / "run.fk"
+    whole, _ = whole_and_part(path, "ram", schedule=subclasses.Late())
+    assert type(fk.load(path).schedule) is subclasses.Late
+    assert_same(fk.resume(path, 37, target=densities.python), whole)
+    assert "subclasses:Late" in in_a_new_process("fk.load(sys.argv[1])", path)
+    assert "give schedule=" in in_a_new_process("fk.load(sys.argv[1])", path)
+    given = fk.load(path, schedule=subclasses.Late())
+    assert_same(given.resume(37, target=densities.python), whole)
+
+
+def test_what_no_file_can_hold_can_be_given(tmp_path):
+    @dataclass(frozen=True, kw_only=True, eq=False)
+    class Odd(fk.RandomWalk):
+        scale: object = abs
+
+    path, sampler = tmp_path / "run.fk", Odd()
+    whole, _ = whole_and_part(path, sampler)
+    with pytest.raises(ValueError, match=r"could not hold .*abs.*give sampler="):
+        fk.load(path)
+    assert_same(fk.resume(path, 37, target=densities.python, sampler=sampler), whole)
+
+
+def test_a_surrogate_and_a_given_sampler(tmp_path):
+    path = tmp_path / "run.fk"
+    both = {"target": densities.python, "surrogate": densities.python}
+    whole, _ = whole_and_part(path, subclasses.RandomWalk(cov=1.0), surrogate=densities.python)
+    assert_same(fk.resume(path, 37, **both), whole)
+    assert_same(fk.resume(path, 37, sampler=subclasses.RandomWalk(cov=1.0), **both), whole)
+
+
+def test_a_sampler_beside_a_result_is_refused():
+    result = fk.sample(densities.python, np.ones(D), draws=5, tune=0, progress=False)
+    with pytest.raises(ValueError, match="sampler and schedule must be given with a file"):
+        result.resume(5, sampler="ram")
+
+
+# ---- the registry ----
+
+
+def test_a_class_registers_itself():
+    class Mine(fk.RandomWalk, name="mine"):
+        pass
+
+    try:
+        result = fk.sample(densities.python, np.ones(D), sampler="mine", draws=5, progress=False)
+        assert type(result.sampler) is Mine
+    finally:
+        del SAMPLERS["mine"]
+
+
+def test_a_name_is_taken_once():
+    with pytest.raises(ValueError, match="name must be new, not 'rwm', which is fastkam"):
+        class Mine(fk.RandomWalk, name="rwm"):
+            pass
+    assert SAMPLERS["rwm"] is fk.RandomWalk
+
+
+def test_paths_of_built_ins():
+    for cls in SAMPLERS.values():
+        assert class_path(cls).startswith("fastkam.samplers.")
