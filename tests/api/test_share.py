@@ -132,7 +132,8 @@ def test_estimates_and_surrogates():
         whole = fk.sample(target, sampler="gam", **OPTIONS | more)
         part = fk.sample(target, sampler="gam", **OPTIONS | more | {"draws": 20})
         assert_same(part.resume(30), whole)
-        scales = {float(state["kernel.log_scale"]) for state in whole.states}
+        inner = "inner." if "surrogate" in more else ""
+        scales = {float(state[f"kernel.{inner}log_scale"]) for state in whole.states}
         assert len(scales) == 1
     vectorized = fk.Target.from_estimator(estimates, D, 1, vectorized=True)
     assert_same(fk.sample(vectorized, sampler="gam", **OPTIONS),

@@ -7,8 +7,8 @@ import pytest
 from fastkam.samplers import SAMPLERS
 
 # "The default gain is (1 + n)^(-0.6)", "the default gain 1 / (1 + n) makes ...", up to a word
-STATED = re.compile(r"default gain (?:is )?([-\w\s().,/^+]*?)(?:[.;]\s|[.;,]?$|, (?:constant|on)| makes)",
-                    re.S)
+STATED = re.compile(
+    r"default gain (?:is )?([-\w\s().,/^+]*?)(?:[.;]\s|[.;,]?$|, (?:constant|on)| makes)")
 
 
 def stated_gain(doc, d, n):

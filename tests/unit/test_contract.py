@@ -20,7 +20,8 @@ from fastkam.testing import replicate
 MODULES = [importlib.import_module(f"fastkam._core.samplers.{module.name}")
            for module in pkgutil.iter_modules(compiled.__path__)]
 STATES = sorted({value for module in MODULES for value in vars(module).values()
-                 if isinstance(value, type) and issubclass(value, State)}, key=lambda cls: cls.__name__)
+                 if isinstance(value, type) and issubclass(value, State)},
+                key=lambda cls: cls.__name__)
 
 
 def logp(x):

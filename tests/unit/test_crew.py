@@ -62,11 +62,12 @@ def failures(folder, change=("", "")):
     for old, new in (
         ("static inline void fk_relax(void)\n", DELAY),
         ("#define FK_LOOKS 2000 ", "#define FK_LOOKS 20 "),
-        ("== FK_CLOSED && fk_take(&c->waiting))\n            PyThread",
-         "== FK_CLOSED && (delay(), fk_take(&c->waiting)))\n            PyThread"),
-        ("    fk_store(&h->asleep, 1);\n", "    delay(); fk_store(&h->asleep, 1); delay();\n"),
-        ("        fk_store(&c->waiting, 1);\n",
-         "        delay(); fk_store(&c->waiting, 1); delay();\n"),
+        ("            && fk_atomic_take(&c->waiting))\n            PyThread",
+         "            && (delay(), fk_atomic_take(&c->waiting)))\n            PyThread"),
+        ("    fk_atomic_store(&h->asleep, 1);\n",
+         "    delay(); fk_atomic_store(&h->asleep, 1); delay();\n"),
+        ("        fk_atomic_store(&c->waiting, 1);\n",
+         "        delay(); fk_atomic_store(&c->waiting, 1); delay();\n"),
         change,
     ):
         assert not old or text.count(old) == 1, old
@@ -87,5 +88,6 @@ def test_every_errand_is_done(tmp_path):
 
 
 def test_a_caller_that_does_not_wait_is_seen(tmp_path):
-    change = "for (int look = 0; fk_load(&c->gate) != FK_CLOSED; look++)", "for (int look = 0; 0;)"
+    change = ("for (int look = 0; fk_atomic_load(&c->gate) != FK_CLOSED; look++)",
+              "for (int look = 0; 0;)")
     assert failures(tmp_path, change) > 0

@@ -48,7 +48,7 @@ static inline void fk_relax(void)
 }
 
 static inline int fk_atomic_load(int *a) { return __atomic_load_n(a, __ATOMIC_SEQ_CST); }
-static inline void fk_atomic_store(int *a, int value) { __atomic_store_n(a, value, __ATOMIC_SEQ_CST); }
+static inline void fk_atomic_store(int *a, int v) { __atomic_store_n(a, v, __ATOMIC_SEQ_CST); }
 static inline int fk_atomic_take(int *a) { return __atomic_exchange_n(a, 0, __ATOMIC_SEQ_CST); }
 
 static inline void fk_share_out(fk_crew *c)
@@ -91,7 +91,8 @@ static void *fk_help(void *data)
         if (fk_atomic_load(&c->leaving)) break;
         if (!fk_enter_round(c)) continue;
         fk_share_out(c);
-        if (__atomic_sub_fetch(&c->gate, 1, __ATOMIC_SEQ_CST) == FK_CLOSED && fk_atomic_take(&c->waiting))
+        if (__atomic_sub_fetch(&c->gate, 1, __ATOMIC_SEQ_CST) == FK_CLOSED
+            && fk_atomic_take(&c->waiting))
             PyThread_release_lock(c->empty);
     }
     return 0;

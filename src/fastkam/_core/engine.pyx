@@ -20,7 +20,7 @@ from fastkam._core.kernel cimport (
 from fastkam._core.linalg cimport all_finite, copy
 from fastkam._core.noise cimport refresh_noise
 from fastkam._core.rng cimport normals, random_standard_exponential
-from fastkam._core.step cimport accepts, log_target_ratio, move, probability
+from fastkam._core.step cimport accept, accepts, log_target_ratio, probability
 from fastkam._core.sums cimport Power, term
 from fastkam._core.target cimport Target
 from fastkam.target cimport fk_target
@@ -193,7 +193,7 @@ cdef class ChainState(ChainMemory):
         if c.adapting:
             self.adapt(schedule)
         if c.accepted:
-            move(c)
+            accept(c)
             self.n_accepted += 1
         self.t += 1
         self.kernel.t = self.t

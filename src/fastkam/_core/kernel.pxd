@@ -5,7 +5,7 @@ from numpy.random cimport bitgen_t
 from fastkam._core.state cimport State
 from fastkam.target cimport fk_target
 
-cdef struct Parts:              # what the log density of a tempered chain is made of, see replica.pyx
+cdef struct Parts:              # what the log density of a tempered chain is made of: replica.pyx
     double log_pi_x             # log pi and the log density of the reference at x
     double log_ref_x
     double log_pi_y             # and at y

@@ -15,11 +15,12 @@ import_array()
 LINE = 16       # float64 elements to leave free: two cache lines
 NO_NUMBERS = np.zeros(0, np.intp)
 # two values that no byte, count or pointer of an object has by chance
-MARKS = {"f8": (-1.2345678901234567e-211, 7.654321e+187), "i8": (-0x123456789ABCDEF, 0x7EDCBA987654321)}
+MARKS = {"f8": (-1.2345678901234567e-211, 7.654321e+187),
+         "i8": (-0x123456789ABCDEF, 0x7EDCBA987654321)}
 
 
 def zeros(shape, dtype=float, order="C"):
-    """Return an array of zeros with cache lines of its own, so that threads do not wait for each other."""
+    """Return zeros with cache lines of their own, so that threads do not wait for each other."""
     n = int(np.prod(shape))
     return np.zeros(n + 2 * LINE, dtype)[LINE:LINE + n].reshape(shape, order=order)
 
@@ -37,8 +38,8 @@ cdef object integer_view(int64_t *number):
 cdef Py_ssize_t offset_of(State instance, str name, str dtype) except -1:
     """Return the offset of a number within the object, in bytes.
 
-    Cython has no offsetof for the attributes of a class; but only one word of the object takes every
-    value that the attribute is set to.
+    Cython has no offsetof for the attributes of a class; but only one word of the object takes
+    every value that the attribute is set to.
     """
     cdef const int64_t *words = <const int64_t *><PyObject *>instance
     cdef Py_ssize_t i, n = type(instance).__basicsize__ // sizeof(int64_t)

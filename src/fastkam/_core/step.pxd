@@ -38,14 +38,14 @@ cdef inline double log_target_ratio(const Chain *c) noexcept nogil:
     return c.logp_y - c.logp_x
 
 
-cdef inline void move_parts(Chain *c) noexcept nogil:
+cdef inline void accept_parts(Chain *c) noexcept nogil:
     """log pi, the reference and the gradient of log pi at x become those at y."""
     c.parts.log_pi_x, c.parts.log_ref_x = c.parts.log_pi_y, c.parts.log_ref_y
     if c.parts.grad_pi_x != NULL:
         copy(c.d, c.parts.grad_pi_y, c.parts.grad_pi_x)
 
 
-cdef inline void move(Chain *c) noexcept nogil:
+cdef inline void accept(Chain *c) noexcept nogil:
     """x becomes y, with all that is known there."""
     copy(c.d, c.y, c.x)
     copy(c.n_aux, c.v, c.u)
@@ -53,15 +53,15 @@ cdef inline void move(Chain *c) noexcept nogil:
     if c.grad_x != NULL:
         copy(c.d, c.grad_y, c.grad_x)
     if c.parts != NULL:
-        move_parts(c)
+        accept_parts(c)
 
 
-cdef inline void move_noise(Chain *c) noexcept nogil:
+cdef inline void accept_noise(Chain *c) noexcept nogil:
     """The noise u becomes v, at the same x; y is x."""
     copy(c.n_aux, c.v, c.u)
     c.logp_x = c.logp_y
     if c.parts != NULL:
-        move_parts(c)
+        accept_parts(c)
 
 
 cdef inline Py_ssize_t point_size(Py_ssize_t d) noexcept nogil:

@@ -1,5 +1,5 @@
 """Densities with bent level sets: bananas, flowers, Neal's funnel."""
-from libc.math cimport INFINITY, exp, log, sqrt
+from libc.math cimport INFINITY, exp, sqrt
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 

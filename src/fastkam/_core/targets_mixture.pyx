@@ -1,5 +1,5 @@
 """Densities of Gaussian mixtures: any components, and equally spaced ones in every coordinate."""
-from libc.math cimport INFINITY, exp, log
+from libc.math cimport INFINITY, exp
 from libc.string cimport memset
 
 from fastkam._core.sums cimport LogSum, add_term, log_total

@@ -161,7 +161,8 @@ class Rungs:
 
     def moments(self, batches: NDArray[np.int64] | slice) -> tuple[Array, Array]:
         """Mean and variance of W at each rung."""
-        sums, squares = self["evidence.sums"][: self.n][batches], self["evidence.squares"][: self.n][batches]
+        sums = self["evidence.sums"][: self.n][batches]
+        squares = self["evidence.squares"][: self.n][batches]
         n = len(sums) * self.length
         mean = sums.sum(axis=0) / n
         return mean, squares.sum(axis=0) / n - mean**2

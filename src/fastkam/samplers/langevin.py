@@ -84,8 +84,8 @@ class FisherAdaptiveMALA(Sampler, name="fishermala"):
     References
     ----------
     Titsias, M. K. (2023). Optimal preconditioning and Fisher adaptive Langevin sampling. Advances
-    in Neural Information Processing Systems 36. The default gain is (1 + n)^(-0.6), on log s; that of
-    the paper is 0.0075.
+    in Neural Information Processing Systems 36. The default gain is (1 + n)^(-0.6), on log s;
+    that of the paper is 0.0075.
     """
 
     step_size: float | None = None

@@ -28,7 +28,7 @@ from fastkam._core.linalg cimport copy
 from fastkam._core.moments cimport learn_scales
 from fastkam._core.rng cimport normals, random_standard_exponential, random_standard_uniform
 from fastkam._core.step cimport (
-    KEPT, accepts, grad_of, keep_point, log_target_ratio, move_noise, own_of, point_size,
+    KEPT, accept_noise, accepts, grad_of, keep_point, log_target_ratio, own_of, point_size,
     recall_point,
 )
 
@@ -103,7 +103,7 @@ cdef class AutoStep(Kernel):
         """Accept v for u at x, or not; then the search begins."""
         cdef double log_ratio = log_target_ratio(c)
         if accepts(random_standard_exponential(c.rng), &log_ratio):
-            move_noise(c)
+            accept_noise(c)
         copy(c.n_aux, c.u, c.v)         # the noise of the candidate, which becomes that of x
         self.refreshing = False
         return self.look(c, 0)

@@ -9,7 +9,6 @@ beta_r) W), of W and of W^2. When all batches are full, two of them become one, 
 Xie, W., Lewis, P. O., Fan, Y., Kuo, L. and Chen, M.-H. (2011). Improving marginal likelihood
 estimation for Bayesian phylogenetic model selection. Systematic Biology 60, 150-160.
 """
-from libc.stdint cimport int64_t
 
 from fastkam._core.samplers.replica cimport Replica
 from fastkam._core.state cimport State

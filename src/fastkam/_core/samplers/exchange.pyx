@@ -161,7 +161,7 @@ cdef class Exchange(Kernel):
         cdef int r, answer, waiting = 0
         for r in range(self.rungs):
             if (<Replica>self.pointers[r]).waits:
-                answer = (<Replica>self.pointers[r]).consider(c)
+                answer = (<Replica>self.pointers[r]).consider(c, self.t)
                 if answer == FATAL:
                     return FATAL
                 waiting += answer == AGAIN
@@ -176,7 +176,7 @@ cdef class Exchange(Kernel):
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         cdef int r
         for r in range(self.rungs):
-            (<Replica>self.pointers[r]).adapt(gain)
+            (<Replica>self.pointers[r]).adapt(gain, self.t)
         if self.reference.fits:
             for r in range(self.rungs):
                 if not (<Replica>self.pointers[r]).is_reference():

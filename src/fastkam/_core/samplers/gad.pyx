@@ -16,7 +16,7 @@ Advances in Neural Information Processing Systems 32.
 """
 from libc.math cimport pow
 
-from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.kernel cimport Kernel
 from fastkam._core.step cimport point_size
 
 from fastkam._core.fields import Field

@@ -18,8 +18,8 @@ shuffle (Fisher and Yates) of a permutation that is kept: n more variates. A med
 of some 500 pairs (`learn_length`), taken when z is renewed or, while z grows, when it has 1, 2, 4,
 8, ... or all of its points.
 
-With few points for the dimensions the same distribution is drawn as y = x + gamma e + nu M H f, with
-f ~ N(0, I_n) drawn after e: see local_normal.pyx for both forms of the proposal.
+With few points for the dimensions the same distribution is drawn as y = x + gamma e + nu M H f,
+with f ~ N(0, I_n) drawn after e: see local_normal.pyx for both forms of the proposal.
 """
 from libc.math cimport INFINITY, exp, sqrt
 from libc.stdint cimport int64_t

@@ -20,7 +20,7 @@ from libc.math cimport INFINITY, exp, log, log1p
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.kernel cimport Chain
 from fastkam._core.kernel_gradient cimport gradients
 from fastkam._core.rng cimport normals, random_standard_uniform
 from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis

@@ -30,9 +30,9 @@ cdef class Replica(State):
     cdef void gradient(self, const double *x, const double *grad_pi, double *grad) noexcept nogil
     cdef void refer(self) noexcept nogil
     cdef int propose(self, const Chain *outer, int64_t t) except -1 nogil
-    cdef int consider(self, Chain *outer) except -1 nogil
+    cdef int consider(self, Chain *outer, int64_t t) except -1 nogil
     cdef void evaluate(self, const Chain *outer) noexcept nogil
     cdef void decide(self, int answer) noexcept nogil
-    cdef int adapt(self, double gain) except -1 nogil
+    cdef int adapt(self, double gain, int64_t t) except -1 nogil
 
 cdef void swap_states(Replica a, Replica b) noexcept nogil

@@ -16,11 +16,10 @@ from fastkam._core.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, FRESH, Chain, K
 from fastkam._core.linalg cimport copy
 from fastkam._core.rng cimport random_standard_exponential
 from fastkam._core.samplers.reference cimport Reference
-from fastkam._core.state cimport State, integer_view, real_view
-from fastkam._core.step cimport accepts, log_target_ratio, move, probability
+from fastkam._core.state cimport State, real_view
+from fastkam._core.step cimport accept, accepts, log_target_ratio, probability
 
 from fastkam._core.fields import Field
-from fastkam._core.state import zeros
 
 
 cdef class Replica(State):
@@ -90,7 +89,7 @@ cdef class Replica(State):
     cdef void move(self) noexcept nogil:
         """Take the last step's decision."""
         if self.c.accepted:
-            move(&self.c)
+            accept(&self.c)
 
     # ---- the tempered density ----
 
@@ -133,9 +132,10 @@ cdef class Replica(State):
         c.E = random_standard_exponential(c.rng)
         return 0
 
-    cdef int consider(self, Chain *outer) except -1 nogil:
+    cdef int consider(self, Chain *outer, int64_t t) except -1 nogil:
         """Evaluate, and let the kernel consider: what it returns. The decision is made here."""
         cdef int answer = DECIDE
+        self.kernel.t = t
         self.evaluate(outer)
         if not self.is_reference():
             answer = self.kernel.consider(&self.c)
@@ -172,7 +172,8 @@ cdef class Replica(State):
         self.waits = False
         memset(c.wanted, 0, self.kernel.width)
 
-    cdef int adapt(self, double gain) except -1 nogil:
+    cdef int adapt(self, double gain, int64_t t) except -1 nogil:
+        self.kernel.t = t
         if not self.is_reference():
             self.kernel.adapt(&self.c, gain)
         return 0
