@@ -21,7 +21,10 @@ def classes() -> dict[str, type]:
     """The parameter classes that a header may name."""
     from fastkam import kernels, samplers, schedules
 
-    return {
+    own = list(samplers.PythonSampler.__subclasses__())
+    for cls in own:
+        own += cls.__subclasses__()
+    return {cls.__name__: cls for cls in own if dataclasses.is_dataclass(cls)} | {
         name: value
         for module in (samplers, schedules, kernels)
         for name, value in vars(module).items()

@@ -229,7 +229,7 @@ def sample(
     chosen.build(points[0])  # refuses parameters that do not fit the dimension
     if check_gradient and chosen.needs_gradient:
         check_start(target, points[0])
-    threads = number_of_threads(threads, target)
+    threads = number_of_threads(threads, target, chosen)
     stat_names = chosen.stat_names if check_flag("keep_stats", keep_stats) else None
     empty = Result(
         sampler=chosen,
@@ -319,8 +319,8 @@ def resume(
         target = with_surrogate(target, surrogate)
     check_stages(result.sampler, target)
     check_noise_of(result, target)
-    return finish(result, target, rows, number_of_threads(threads, target), progress,
-                  stop, checkpoint, checkpoint_interval, executor)
+    return finish(result, target, rows, number_of_threads(threads, target, result.sampler),
+                  progress, stop, checkpoint, checkpoint_interval, executor)
 
 
 # ---- arguments ----
@@ -402,10 +402,10 @@ def seed_sequence(seed):
         ) from None
 
 
-def number_of_threads(threads, target):
+def number_of_threads(threads, target, sampler):
     if threads is not None:
         threads = check_integer("threads", threads, least=1)
-    elif target.needs_gil and has_gil():
+    elif (target.needs_gil or sampler.needs_gil) and has_gil():
         threads = 1
     else:
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (

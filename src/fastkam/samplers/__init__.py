@@ -27,6 +27,7 @@ from fastkam.samplers.metropolis import (
     RaoBlackwellisedAdaptiveMetropolis,
     RobustAdaptiveMetropolis,
 )
+from fastkam.samplers.python_sampler import Decision, Field, Point, Proposal, PythonSampler
 from fastkam.samplers.sampler import Sampler
 
 SAMPLERS: dict[str, type[Sampler]] = {
@@ -67,5 +68,5 @@ def as_sampler(sampler: Sampler | str) -> Sampler:
     raise ValueError(f"sampler must be a Sampler or one of {names}, not {sampler!r}")
 
 
-__all__ = ["SAMPLERS", "DelayedAcceptance", "Sampler", "as_sampler",
-           *(cls.__name__ for cls in SAMPLERS.values())]
+__all__ = ["SAMPLERS", "Decision", "DelayedAcceptance", "Field", "Point", "Proposal",
+           "PythonSampler", "Sampler", "as_sampler", *(cls.__name__ for cls in SAMPLERS.values())]
