@@ -45,6 +45,7 @@ from .samplers import KernelAdaptiveMetropolis as KernelAdaptiveMetropolis
 from .samplers import KernelPCAMetropolis as KernelPCAMetropolis
 from .samplers import ModeJumping as ModeJumping
 from .samplers import ParallelTempering as ParallelTempering
+from .samplers import PythonSampler as PythonSampler
 from .samplers import RandomWalk as RandomWalk
 from .samplers import RaoBlackwellisedAdaptiveMetropolis as RaoBlackwellisedAdaptiveMetropolis
 from .samplers import RobustAdaptiveMetropolis as RobustAdaptiveMetropolis

@@ -81,6 +81,7 @@ cdef class ChainMemory(State):
         self.history = {}
         self.c.d = d
         self.c.rng = <bitgen_t *>PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+        self.c.bit_generator = <void *>bit_generator
         self.c.x = &self.x[0]
         self.c.y = &self.y[0]
         if kernel.gradient:

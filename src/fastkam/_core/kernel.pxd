@@ -16,6 +16,7 @@ cdef struct Parts:              # what the log density of a tempered chain is ma
 cdef struct Chain:              # all that a kernel may touch
     Py_ssize_t d
     bitgen_t *rng
+    void *bit_generator         # numpy's object that has it, for kernels in Python
     const fk_target *target
     const fk_target *surrogate  # a cheap density that stands in for it; NULL for most
     double *x                   # (d,) current point

@@ -11,7 +11,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -22,6 +22,9 @@ from fastkam.progress import Progress, check_progress, reporter
 from fastkam.run.checkpoint import CheckpointWriter
 from fastkam.run.state import RunState
 from fastkam.stop import NO_LIMIT, StopRule, as_stop
+
+if TYPE_CHECKING:
+    from fastkam.samplers import Sampler
 
 CHUNK_SECONDS = 0.05
 WATCH_SECONDS = 0.05
@@ -49,13 +52,13 @@ class RunOptions:
             raise TypeError(
                 f"executor must be a concurrent.futures.Executor, not {self.executor!r}")
 
-    def number_of_threads(self, target: Any) -> int:
+    def number_of_threads(self, target: Any, sampler: Sampler) -> int:
         """The threads in which to run the chains of a target."""
         if target.serial:
             return 1
         if self.threads is not None:
             return self.threads
-        if target.needs_gil and has_gil():
+        if (target.needs_gil or sampler.needs_gil) and has_gil():
             return 1
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
             os.cpu_count() or 1)
@@ -130,7 +133,7 @@ class Run:
     def go(self, options):
         """Run until every chain has its draws, or a rule says so; an Outcome."""
         writer = CheckpointWriter(options.checkpoint, options.checkpoint_interval)
-        threads = options.number_of_threads(self.target)
+        threads = options.number_of_threads(self.target, self.past.sampler)
         status, failure = self.drive(threads, options.progress, options.stop, writer)
         state = self.state(status)
         writer.write(state)

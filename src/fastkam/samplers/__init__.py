@@ -28,7 +28,8 @@ from fastkam.samplers.divergence import DivergenceMinimization
 from fastkam.samplers.exchange import ParallelTempering, Scout
 from fastkam.samplers.jumps import ModeJumping
 from fastkam.samplers.delayed import DelayedAcceptance
+from fastkam.samplers.python_sampler import Decision, Field, Point, Proposal, PythonSampler
 from fastkam.samplers.sampler import SAMPLERS, Sampler, as_sampler
 
-__all__ = ["SAMPLERS", "DelayedAcceptance", "Sampler", "as_sampler",
-           *(cls.__name__ for cls in SAMPLERS.values())]
+__all__ = ["SAMPLERS", "Decision", "DelayedAcceptance", "Field", "Point", "Proposal",
+           "PythonSampler", "Sampler", "as_sampler", *(cls.__name__ for cls in SAMPLERS.values())]

@@ -45,6 +45,11 @@ class Sampler(Parameters):
         return bool(self.kernel_class().SEVERAL)
 
     @property
+    def needs_gil(self) -> bool:
+        """Whether its steps run Python code."""
+        return False
+
+    @property
     def stat_names(self) -> tuple[str, ...]:
         """The statistics that it records besides those of every sampler."""
         return tuple(self.kernel_class().statistics())
@@ -89,6 +94,11 @@ class Composite(Sampler):
     def needs_gradient(self) -> bool:
         """Whether any of its parts needs the gradient."""
         return any(part.needs_gradient for part in self.parts())
+
+    @property
+    def needs_gil(self) -> bool:
+        """Whether the steps of any of its parts run Python code."""
+        return any(part.needs_gil for part in self.parts())
 
     def default_gain(self, d: int) -> Power:
         return self.parts()[0].default_gain(d)

@@ -58,7 +58,8 @@ cdef class Replica(State):
         """Take its rows of the outer chain."""
         self.target = outer.target[0]
         self.target.hvp = NULL      # of log pi, not of the tempered density
-        self.c.rng, self.c.target, self.c.n_aux = outer.rng, &self.target, outer.n_aux
+        self.c.rng, self.c.bit_generator = outer.rng, outer.bit_generator
+        self.c.target, self.c.n_aux = &self.target, outer.n_aux
         self.c.y, self.c.wanted = outer.y + self.first * outer.d, outer.wanted + self.first
         self.c.noise = outer.noise + self.first
         if outer.n_aux:

@@ -1,0 +1,216 @@
+"""PythonSampler: a sampler of one's own, written in Python and NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, fields
+from functools import cache
+from types import new_class
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam._core.fields import Field
+from fastkam._core.samplers.python_kernel import Decision, Point, Proposal, PythonKernel
+from fastkam.samplers.sampler import Sampler
+
+if TYPE_CHECKING:
+    from fastkam._core.kernel import Kernel
+
+METHODS = ("propose", "log_q", "step", "adapt", "freeze", "take")
+# attributes that the engine sets
+OWN = {"d", "t", "adapting", "end_of_adaptation", "keep", "E", "logp_x", "logp_y", "grad_x",
+       "grad_y"}
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PythonSampler(Sampler):
+    """Base class of samplers written in Python: define `propose`, or `step`, and what it learns.
+
+    A subclass is a frozen dataclass of its annotated attributes, the parameters, without a
+    decorator. Its methods are called on a copy that belongs to one chain, which has the parameters
+    and the fields as attributes. FIELDS is all that is kept from one step to the next: checkpoints,
+    shared learning, the course of adaptation and recorded statistics are made from it.
+
+        class AdaptiveScaling(fk.PythonSampler):
+            target_acceptance: float = 0.234
+            FIELDS = {"log_s": Field("log of the scale", shared=True, learnt=True, stat="log_s")}
+
+            def start(self, x0):
+                self.log_s = 0.0
+
+            def propose(self, x, rng):
+                return x + np.exp(self.log_s) * rng.standard_normal(self.d)
+
+            def adapt(self, x, y, alpha, accepted, gain, rng):
+                self.log_s += gain * (alpha - self.target_acceptance)
+
+    Attributes
+    ----------
+    FIELDS : dict of str to Field
+        Of the class. `Field` takes the meaning, and whether the field is `shared` by chains that
+        learn as one, its course through warm-up kept (`learnt`), or a number recorded with each
+        draw under the name `stat`. Numbers are floats, or with ``dtype="i8"`` integers; arrays keep
+        the shape that `start` has given them.
+    GRADIENT : bool
+        Of the class: whether the gradient of the log density is needed.
+    WIDTH : int
+        Of the class: how many points of a list that `step` yields are evaluated at once.
+    d : int
+        Dimension of the point.
+    t : int
+        Steps made.
+    adapting : bool
+        Whether this step ends with `adapt`.
+    end_of_adaptation : float
+        The `t` from which on nothing is learnt; inf for never.
+    logp_x, logp_y : float
+        Log density at x and at y.
+    grad_x, grad_y : ndarray, shape (d,)
+        Its gradient there, where the class has GRADIENT.
+    E : float
+        ``-log U`` of the decision: y is accepted if E exceeds -log of the ratio. For `step`, which
+        may set it to another standard exponential variate, for another decision.
+    keep : bool
+        Whether the state after this step is a draw; True unless the step sets it.
+    """
+
+    FIELDS: ClassVar[dict[str, Field]] = {}
+    GRADIENT: ClassVar[bool] = False
+    WIDTH: ClassVar[int] = 1
+
+    def __init_subclass__(cls, *, living: bool = False, **options: Any) -> None:
+        if not living:  # the class of a chain's copy is no class of parameters
+            super().__init_subclass__(**options)
+            dataclass(frozen=True, kw_only=True, eq=False)(cls)
+
+    # ---- what a subclass defines ----
+
+    def start(self, x0: NDArray[np.float64]) -> None:
+        """Set every field, for a chain that starts at `x0` (d,)."""
+
+    def propose(self, x: NDArray[np.float64], rng: np.random.Generator) -> ArrayLike:
+        """Return the proposal (d,); all random numbers are drawn from `rng`."""
+        raise NotImplementedError
+
+    def log_q(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+        """Return log q(x|y) - log q(y|x), q the proposal's density; 0 where it is symmetric.
+
+        It is called where y has a density.
+        """
+        return 0.0
+
+    def step(
+        self, x: NDArray[np.float64], rng: np.random.Generator
+    ) -> Generator[ArrayLike, Any, Proposal | Decision]:
+        """Make a step of several evaluations; it takes the place of `propose` and `log_q`.
+
+        A generator: it yields a point (d,), or a list of points, and receives a `Point` for each,
+        with ``.x``, ``.logp`` and ``.grad``. It returns a `Proposal`, about which the engine
+        decides, or a `Decision`. It may be run again up to where it was, with the same random
+        numbers and points: it must not change anything but attributes.
+        """
+        raise NotImplementedError
+
+    def adapt(
+        self,
+        x: NDArray[np.float64],
+        y: NDArray[np.float64],
+        alpha: float,
+        accepted: bool,
+        gain: float,
+        rng: np.random.Generator,
+    ) -> None:
+        """Learn from a step from x to the proposal y, in those steps that the schedule says."""
+
+    def freeze(self) -> None:
+        """Adaptation has ended: from here on every step must leave the target invariant."""
+
+    def take(self, other: Any) -> None:
+        """Take over what `other`, a chain that learns as one with this, has learnt last.
+
+        The shared fields are taken over without it.
+        """
+
+    # ---- what the engine asks for ----
+
+    @property
+    def needs_gradient(self) -> bool:
+        return bool(self.GRADIENT)
+
+    @property
+    def several_evaluations(self) -> bool:
+        return self.method("step") is not None
+
+    @property
+    def needs_gil(self) -> bool:
+        return True
+
+    @property
+    def stat_names(self) -> tuple[str, ...]:
+        return tuple(field.stat for field in self.FIELDS.values() if field.stat)
+
+    def check_share(self) -> None:
+        if not any(field.shared for field in self.FIELDS.values()):
+            raise ValueError(f"share must be False for {type(self).__name__}, not True: no row of "
+                             "its FIELDS says shared=True")
+
+    @classmethod
+    def kernel_class(cls) -> Any:
+        return PythonKernel
+
+    def method(self, name: str) -> Callable[..., Any] | None:
+        """The method of that name, where the class defines it."""
+        defined = getattr(type(self), name) is not getattr(PythonSampler, name)
+        return getattr(self, name) if defined else None
+
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
+        name = type(self).__name__
+        if self.method("propose") is None and self.method("step") is None:
+            raise TypeError(f"{name} must define propose, or step")
+        check_fields(self)
+        own = object.__new__(chain_class(type(self)))  # type: ignore[arg-type]  # hashable
+        own.__dict__.update(self.__dict__)
+        return PythonKernel(own, x0, self.FIELDS, gradient=self.needs_gradient,
+                            width=self.WIDTH, **{name: own.method(name) for name in METHODS})
+
+
+def check_fields(sampler: PythonSampler) -> None:
+    """Refuse a table that cannot be kept."""
+    who = f"{type(sampler).__name__}.FIELDS"
+    parameters = {field.name for field in fields(sampler)}
+    for name, field in sampler.FIELDS.items():
+        if not isinstance(field, Field):
+            raise TypeError(f"{who} must have a fastkam.samplers.Field for {name!r}, not {field!r}")
+        if not name.isidentifier():
+            raise ValueError(f"{who} must name attributes, not {name!r}")
+        if name in parameters:
+            raise ValueError(f"{who} names {name!r}, which is a parameter: parameters do not "
+                             "change")
+        if name in OWN or hasattr(PythonSampler, name):
+            raise ValueError(f"{who} names {name!r}, which is an attribute of every PythonSampler: "
+                             "choose another name")
+
+
+@cache
+def chain_class(cls: type[PythonSampler]) -> type[PythonSampler]:
+    """The class of the copies of a sampler that belong to one chain: other attributes can be set.
+
+    Frozen dataclasses refuse that of themselves, and only for their fields of subclasses.
+    """
+    parameters = {field.name for field in fields(cls)}
+
+    def set_attribute(self: Any, name: str, value: Any) -> None:
+        if name in parameters:
+            raise AttributeError(f"{cls.__name__}.{name} is a parameter: keep what changes from "
+                                 "step to step in a field of another name")
+        object.__setattr__(self, name, value)
+
+    space = {"__setattr__": set_attribute, "__delattr__": object.__delattr__,
+             "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    return new_class(cls.__name__, (cls,), {"living": True}, lambda body: body.update(space))
+
+
+__all__ = ["Decision", "Field", "Point", "Proposal", "PythonSampler"]
