@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from bench.perf import floor
 from bench.perf.measure import Case, repeated, same
-from fastkam._core.lanes import blocked
+from fastkam._core.linalg.lanes import blocked
 from fastkam.kernels import matern_polynomial, matern_table
 
 TITLE = "KAM's covariance: Q and s of M (d, n)"
@@ -42,7 +42,7 @@ def case(name, d, n):
     Q, s, M = np.zeros((d, d)), np.zeros(d), np.empty((n, d))
     work = np.empty(8 * (272 * (d + 8) + 17 * (d + 4) ** 2))
     ours = floor.arguments(
-        floor.chosen("fastkam._core.kernel_gradient", "kernel_pass"),
+        floor.chosen("fastkam._core.kam.kernel_gradient", "kernel_pass"),
         (0, 1, 3, 2)[kind], length, order,
         table.shape[1] - 1, table, origin, n, d, blocks, y, work, Q, s)
     v = np.sqrt(2 * order) / length

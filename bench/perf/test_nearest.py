@@ -1,7 +1,7 @@
 """The look-up of the nearest of s points, in its two forms and beside scipy's k-d tree.
 
 `pytest bench/perf/test_nearest.py -q` prints nanoseconds a query. Points and queries are standard
-normal. The choice of the form by s and d in `_core/nearest.pyx` was read off this table.
+normal. The choice of the form by s and d in `_core/numerics/nearest.pyx` was read off this table.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial import cKDTree
 
 from bench.perf.test_overhead import medians
-from fastkam._core.nearest import NearestIndex
+from fastkam._core.numerics.nearest import NearestIndex
 
 QUERIES = 200
 

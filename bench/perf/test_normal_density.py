@@ -26,7 +26,7 @@ def case(d):
         values[0] = value
 
     given = floor.arguments(d, A, mean, x, L, v)
-    ours = [*given, floor.chosen("fastkam._core.linalg", "cholesky")]
+    ours = [*given, floor.chosen("fastkam._core.linalg.dense", "cholesky")]
     lapack = [*given, floor.function("scipy.linalg.cython_lapack", "dpotrf"),
               floor.function("scipy.linalg.cython_blas", "dtrsv")]
     bare = floor.arguments(d, A, mean, x)

@@ -30,7 +30,7 @@ def case(kind, n):
     bits = ctypes.c_void_p(floor.capsule_pointer(rng.bit_generator.capsule))
     out, state = np.empty(n), np.random.default_rng(1).integers(2**63, size=32, dtype=np.uint64)
     blocks = np.empty(-(-n // 16) * 16)
-    normals = floor.function("fastkam._core.rng", "normals")
+    normals = floor.function("fastkam._core.engine.rng", "normals")
     draw = getattr(rng, kind)
     found = PerNumber(
         f"{kind}, n {n}",

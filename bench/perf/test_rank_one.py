@@ -24,7 +24,7 @@ def case(d):
     padded, A = np.zeros(d * ld + 16), np.eye(d)
     work, kept = np.empty((d, d)), [L]
 
-    rank_one = floor.chosen("fastkam._core.linalg", "rank_one")
+    rank_one = floor.chosen("fastkam._core.linalg.dense", "rank_one")
 
     def start():
         """Both sides begin at the identity, the floor in columns of ld numbers."""

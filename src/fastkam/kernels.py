@@ -22,7 +22,7 @@ from fastkam.numerics.pieces import in_pieces
 from fastkam.parameters import Parameters, chosen
 
 if TYPE_CHECKING:
-    from fastkam._core.kernel_gradient import KernelFunction
+    from fastkam._core.kam.kernel_gradient import KernelFunction
 
 MEDIAN = "median"
 
@@ -62,7 +62,7 @@ class Linear(Kernel, name="linear"):
     """``k(x, z) = x'z``: the proposal has the global covariance of the history."""
 
     def compiled(self) -> KernelFunction:
-        from fastkam._core.kernel_gradient import KernelFunction
+        from fastkam._core.kam.kernel_gradient import KernelFunction
 
         return KernelFunction("linear")
 
@@ -87,7 +87,7 @@ class Gaussian(Kernel, name="gaussian"):
         check_length(self.length)
 
     def compiled(self) -> KernelFunction:
-        from fastkam._core.kernel_gradient import KernelFunction
+        from fastkam._core.kam.kernel_gradient import KernelFunction
 
         return KernelFunction("gaussian", self.first_length)
 
@@ -118,7 +118,7 @@ class Matern(Kernel, name="matern"):
         check_number("order", self.order, above=1, most=50)
 
     def compiled(self) -> KernelFunction:
-        from fastkam._core.kernel_gradient import KernelFunction
+        from fastkam._core.kam.kernel_gradient import KernelFunction
 
         v = float(self.order)
         if v - 0.5 in range(1, 10):
@@ -161,7 +161,7 @@ def matern_table(v: float) -> tuple[NDArray[np.float64], float, float, float]:
     """
     from scipy.special import gammaln, kve
 
-    from fastkam._core.kernel_gradient import CELLS, FIRST_OCTAVE, OCTAVES
+    from fastkam._core.kam.kernel_gradient import CELLS, FIRST_OCTAVE, OCTAVES
 
     m, degree = v - 1, 8 if v <= 10 else 18
     t = np.cos(np.pi * (2 * np.arange(degree + 1) + 1) / (2 * (degree + 1)))
@@ -238,7 +238,7 @@ def proposal_covariance(
     if kernel.adapts_length:
         raise ValueError("kernel must have a length given as a number, not 'median'")
     found = check_out(out, (*points.shape, d))
-    from fastkam._core.lanes import blocked
+    from fastkam._core.linalg.lanes import blocked
 
     function, blocks = kernel.compiled(), blocked(z)
     rows, R = apart(out, points).reshape(-1, d), found.reshape(-1, d, d)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.chain import REJECTED
-from fastkam._core.engine import INFINITE, Fault
+from fastkam._core.engine.chain import REJECTED
+from fastkam._core.engine.group import INFINITE, Fault
 from fastkam.arguments import check_integer
 from fastkam.density.forms import target_of, with_surrogate
 from fastkam.errors import SamplingError, SamplingWarning

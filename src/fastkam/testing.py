@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastkam._core.engine import ChainState, Group
+from fastkam._core.engine.group import ChainState, Group
 from fastkam.samplers import as_sampler
 from fastkam.sampling import sample
 from fastkam.schedules import Perpetual, Plan

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
-from fastkam._core.python_target import PythonTarget
+from fastkam._core.density.python_target import PythonTarget
 from fastkam.samplers import SAMPLERS, RobustAdaptiveMetropolis
 
 

@@ -106,8 +106,9 @@ def test_imports_are_found(tmp_path, monkeypatch):
     lazy.write_text("def f():\n    from . import stop\n    from fastkam.run import loop\n")
     typed.write_text("if TYPE_CHECKING:\n    import fastkam.stop\n"
                      "else:\n    import fastkam.linalg\n")
-    cython.write_text("from fastkam._core.rng cimport (\n    normals,\n)\nimport fastkam.plots\n"
+    cython.write_text("from fastkam._core.engine.rng cimport (\n    normals,\n)\n"
+                      "import fastkam.plots\n"
                       "def f():\n    from fastkam import kernels\n")
     assert imports(lazy) == {"fastkam.stop", "fastkam.run.loop"}
     assert imports(typed) == {"fastkam.linalg"}
-    assert imports(cython) == {"fastkam._core.rng", "fastkam.plots", "fastkam.kernels"}
+    assert imports(cython) == {"fastkam._core.engine.rng", "fastkam.plots", "fastkam.kernels"}

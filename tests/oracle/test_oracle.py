@@ -7,7 +7,7 @@ import pytest
 from agreement import FIVE, GRADIENTS, TARGETS, compare, differ, disagreement, generator
 
 import fastkam as fk
-from fastkam._core.engine import ChainState, Group
+from fastkam._core.engine.group import ChainState, Group
 from fastkam.kernels import Gaussian, Linear, Matern
 from fastkam.samplers import SAMPLERS
 from fastkam.schedules import Diminishing, Finite, IncreasinglyRare, Perpetual, Power

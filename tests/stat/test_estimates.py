@@ -12,9 +12,9 @@ from forms import InPoints
 from scipy.stats import multivariate_normal
 
 import fastkam as fk
-from fastkam._core.engine import ChainState, Group
-from fastkam._core.estimator import PythonEstimator, SurrogateTarget
-from fastkam._core.python_target import PythonTarget
+from fastkam._core.density.estimator import PythonEstimator, SurrogateTarget
+from fastkam._core.density.python_target import PythonTarget
+from fastkam._core.engine.group import ChainState, Group
 from fastkam.samplers import (
     SAMPLERS,
     AutoStepRandomWalk,

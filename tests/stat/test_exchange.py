@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
-from fastkam._core.engine import ChainState, Group
+from fastkam._core.engine.group import ChainState, Group
 from fastkam.testing import compare
 
 FALSE_ALARM = 1e-4

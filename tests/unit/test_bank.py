@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import fastkam as fk
-from fastkam._core.nearest import NearestIndex
+from fastkam._core.numerics.nearest import NearestIndex
 
 
 def by_brute_force(points, x):

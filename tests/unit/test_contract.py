@@ -9,10 +9,10 @@ import pytest
 
 import fastkam as fk
 from fastkam._core import samplers as compiled
-from fastkam._core.chain import NUMBERS, ChainMemory
-from fastkam._core.engine import ChainState
-from fastkam._core.fields import Field
-from fastkam._core.state import State, offsets
+from fastkam._core.engine.chain import NUMBERS, ChainMemory
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.group import ChainState
+from fastkam._core.engine.state import State, offsets
 from fastkam.samplers import SAMPLERS
 from fastkam.samplers.sampler import Composite, Sampler
 from fastkam.testing import replicate

@@ -9,7 +9,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-HEADER = Path(__file__).parents[2] / "src" / "fastkam" / "_core" / "crew.h"
+HEADER = Path(__file__).parents[2] / "src" / "fastkam" / "_core" / "engine" / "crew.h"
 
 DELAY = r"""
 #include <unistd.h>

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import chi, norm
 
-from fastkam._core.engine import ChainState, Group
+from fastkam._core.engine.group import ChainState, Group
 from fastkam.density.forms import as_target
 from fastkam.samplers import SAMPLERS
 from reference import REFERENCES

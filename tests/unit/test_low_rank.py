@@ -9,8 +9,8 @@ from levels import digest_at, every_level
 from scipy.stats import norm
 
 import fastkam as fk
-from fastkam._core.engine import ChainState, Group
-from fastkam._core.lanes import blocked
+from fastkam._core.engine.group import ChainState, Group
+from fastkam._core.linalg.lanes import blocked
 from fastkam.density.forms import as_target
 from fastkam.kernels import Gaussian, Linear, Matern, proposal_covariance
 from fastkam.linalg import mvn_logpdf

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fastkam._core.rng import standard_normal
+from fastkam._core.engine.rng import standard_normal
 
 
 @pytest.mark.parametrize("name", ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 HEADERS = Path(__file__).parents[2] / "src" / "fastkam" / "_core"
+INCLUDES = [f"-I{HEADERS / folder}" for folder in ("linalg", "targets")]
 FLAGS = ["-O3", "-std=c11", "-fopenmp-simd", "-ffp-contract=off", "-fno-math-errno",
          "-fno-trapping-math"]
 
@@ -66,7 +67,7 @@ int main(void)
 def run(folder, name, *options):
     source, program = folder / "bits.c", folder / name
     source.write_text(PROGRAM)
-    subprocess.run(["cc", *FLAGS, *options, f"-I{HEADERS}", source, "-o", program, "-lm"],
+    subprocess.run(["cc", *FLAGS, *options, *INCLUDES, source, "-o", program, "-lm"],
                    check=True, capture_output=True)
     return subprocess.run([program], check=True, capture_output=True, text=True).stdout
 

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 import fastkam as fk
 from fastkam.targets import GaussianProcessClassification, GaussianProcessLaplace
 
-HEADERS = Path(__file__).parents[2] / "src" / "fastkam" / "_core"
+HEADERS = Path(__file__).parents[2] / "src" / "fastkam" / "_core" / "numerics"
 FORMS = ("log_squared_length", "log_weight")
 # False alarms of the z-tests below: 6 of them, P(|z| > 5) = 6e-7 each
 BOUND = 5.0

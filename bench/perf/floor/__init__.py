@@ -17,8 +17,9 @@ import numpy as np
 
 HERE = Path(__file__).parent
 CORE = HERE.parents[2] / "src" / "fastkam" / "_core"
+INCLUDES = tuple(f"-I{CORE / folder}" for folder in ("engine", "kam", "linalg"))
 NATIVE = ("-march=native", "-mprefer-vector-width=512", "-ffp-contract=fast")
-AS_BUILT = ("-ffp-contract=off", "-fno-trapping-math", "-fno-tree-slp-vectorize", f"-I{CORE}")
+AS_BUILT = ("-ffp-contract=off", "-fno-trapping-math", "-fno-tree-slp-vectorize", *INCLUDES)
 
 
 def compiled(flags, *sources):
@@ -102,8 +103,8 @@ class AdaptiveWalk:
         self.generator = np.random.PCG64(seed)
         self.x, self.mu, self.L = np.zeros(d), np.zeros(d), np.eye(d)
         self.gain, self.made = gain, 0
-        self.rank_one = chosen("fastkam._core.linalg", "rank_one")
-        self.call = compiled((*NATIVE, f"-I{CORE}"), "adaptive.c").adaptive_walk
+        self.rank_one = chosen("fastkam._core.linalg.dense", "rank_one")
+        self.call = compiled((*NATIVE, *INCLUDES), "adaptive.c").adaptive_walk
         self.draws(0)       # makes tables with bits of the generator
         self.generator.state = np.random.PCG64(seed).state
 

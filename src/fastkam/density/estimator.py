@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fastkam._core.estimator import ForeignEstimator, PythonEstimator
-from fastkam._core.foreign import CapsuleTarget, CFunctionTarget
-from fastkam._core.target import Target
+from fastkam._core.density.estimator import ForeignEstimator, PythonEstimator
+from fastkam._core.density.foreign import CapsuleTarget, CFunctionTarget
+from fastkam._core.density.target import Target
 from fastkam.arguments import check_flag, check_integer, check_number
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe

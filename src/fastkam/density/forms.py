@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastkam._core.estimator import SurrogateTarget
+from fastkam._core.density.estimator import SurrogateTarget
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
 from fastkam.density.target import Target

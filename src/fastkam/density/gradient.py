@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam._core.python_target import MissingGradient
-from fastkam._core.target import Target
+from fastkam._core.density.python_target import MissingGradient
+from fastkam._core.density.target import Target
 from fastkam.arguments import real_array
 from fastkam.density.forms import as_target, needs_gradient
 from fastkam.errors import SamplingWarning

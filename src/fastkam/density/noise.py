@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam._core.target import Target
+from fastkam._core.density.target import Target
 from fastkam.arguments import check_array, check_integer
 
 # standard deviations of the log of an estimate with which a chain is most efficient for its work

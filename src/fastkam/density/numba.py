@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastkam._core.foreign import AddressTarget
+from fastkam._core.density.foreign import AddressTarget
 
 try:
     import numba

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam._core.foreign import CapsuleTarget, CFunctionTarget
-from fastkam._core.python_target import PythonTarget
-from fastkam._core.target import Target as CompiledTarget
+from fastkam._core.density.foreign import CapsuleTarget, CFunctionTarget
+from fastkam._core.density.python_target import PythonTarget
+from fastkam._core.density.target import Target as CompiledTarget
 from fastkam.density.estimator import estimator
 
 

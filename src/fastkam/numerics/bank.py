@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam._core.nearest import NearestIndex
+from fastkam._core.numerics.nearest import NearestIndex
 from fastkam.arguments import apart, check_array, check_integer, check_out, real_array
 from fastkam.linalg import cholesky
 from fastkam.numerics.pieces import in_pieces

@@ -9,8 +9,8 @@ import traceback
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import nullcontext, suppress
 
-from fastkam._core.engine import Fault
-from fastkam._core.target import Target
+from fastkam._core.density.target import Target
+from fastkam._core.engine.group import Fault
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import CheckpointWriter
 from fastkam.run.loop import WATCH_SECONDS, Run, milestones

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from fastkam._core.kernel import Kernel
+    from fastkam._core.engine.kernel import Kernel
     from fastkam.run.shapes import Layout
     from fastkam.run.trace import Trace
     from fastkam.samplers import Sampler

@@ -21,7 +21,7 @@ from fastkam.samplers import (
 )
 
 if TYPE_CHECKING:
-    from fastkam._core.target import Target
+    from fastkam._core.density.target import Target
 
 log = logging.getLogger("fastkam")
 

@@ -14,7 +14,7 @@ from fastkam.schedules import Power, constant
 if TYPE_CHECKING:
     import numpy as np
 
-    from fastkam._core.kernel import Kernel
+    from fastkam._core.engine.kernel import Kernel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,7 +13,7 @@ from fastkam.samplers.metropolis import RandomWalk
 from fastkam.samplers.sampler import Composite, Sampler, check_part
 
 if TYPE_CHECKING:
-    from fastkam._core.kernel import Kernel
+    from fastkam._core.engine.kernel import Kernel
 
 SCHEMES = ("even-odd", "random")
 

@@ -13,7 +13,7 @@ from fastkam.samplers.sampler import Sampler, full_factor
 from fastkam.schedules import Power, constant
 
 if TYPE_CHECKING:
-    from fastkam._core.kernel import Kernel
+    from fastkam._core.engine.kernel import Kernel
 
 OPTIMIZERS = ("rmsprop", "adam", "plain")
 

@@ -15,7 +15,7 @@ from fastkam.samplers.sampler import Sampler
 from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
 
 if TYPE_CHECKING:
-    from fastkam._core.kernel import Kernel
+    from fastkam._core.engine.kernel import Kernel
 
 METRICS = ("diagonal", "dense", "low-rank", "fixed")
 ROWS = 1000  # most draws that a dense or low-rank metric is estimated from

@@ -22,7 +22,7 @@ from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.sampler import Composite, Sampler, check_part, full_factor
 
 if TYPE_CHECKING:
-    from fastkam._core.kernel import Kernel
+    from fastkam._core.engine.kernel import Kernel
 
 MOVES = ("jump", "independent", "hop")
 

@@ -14,7 +14,7 @@ from fastkam.samplers.sampler import Sampler, as_power
 from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
 
 if TYPE_CHECKING:
-    from fastkam._core.kernel import Kernel as CompiledKernel
+    from fastkam._core.engine.kernel import Kernel as CompiledKernel
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelAdaptiveMetropolis(Sampler, name="kam"):

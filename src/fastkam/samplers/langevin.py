@@ -13,7 +13,7 @@ from fastkam.samplers.sampler import Sampler
 from fastkam.schedules import Power
 
 if TYPE_CHECKING:
-    from fastkam._core.kernel import Kernel
+    from fastkam._core.engine.kernel import Kernel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

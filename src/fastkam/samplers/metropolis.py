@@ -13,7 +13,7 @@ from fastkam.samplers.sampler import Sampler, check_below_one, full_factor
 from fastkam.schedules import Power
 
 if TYPE_CHECKING:
-    from fastkam._core.kernel import Kernel
+    from fastkam._core.engine.kernel import Kernel
 
 
 def optimal_scale(d: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.mixture import expect
+from fastkam._core.numerics.mixture import expect
 
 Array = NDArray[np.float64]
 Mixture = tuple[Array, Array, Array]  # weights (K,), means (K, d), factors (K, d, d)

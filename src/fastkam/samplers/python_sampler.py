@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam._core.fields import Field
+from fastkam._core.engine.fields import Field
 from fastkam._core.samplers.python_kernel import Decision, Point, Proposal, PythonKernel
 from fastkam.samplers.sampler import Sampler
 
 if TYPE_CHECKING:
-    from fastkam._core.kernel import Kernel
+    from fastkam._core.engine.kernel import Kernel
 
 METHODS = ("propose", "log_q", "step", "adapt", "freeze", "take")
 # attributes that the engine sets

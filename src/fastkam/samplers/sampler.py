@@ -14,7 +14,7 @@ from fastkam.parameters import Parameters, chosen
 from fastkam.schedules import Power, Schedule, constant
 
 if TYPE_CHECKING:
-    from fastkam._core.kernel import Kernel
+    from fastkam._core.engine.kernel import Kernel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

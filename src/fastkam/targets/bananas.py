@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastkam._core.targets_curved import BananaMixtureDensity
+from fastkam._core.targets.curved import BananaMixtureDensity
 from fastkam.arguments import check_array, check_integer, check_number
 from fastkam.targets.builtin import Exact, check_points, check_vector, mixture_moments
 

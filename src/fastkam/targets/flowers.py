@@ -6,7 +6,7 @@ from math import lgamma
 
 import numpy as np
 
-from fastkam._core.targets_curved import FlowerDensity
+from fastkam._core.targets.curved import FlowerDensity
 from fastkam.arguments import check_integer, check_number
 from fastkam.targets.builtin import Exact, check_points
 

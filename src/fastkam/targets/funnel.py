@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastkam._core.targets_curved import FunnelDensity
+from fastkam._core.targets.curved import FunnelDensity
 from fastkam.arguments import check_integer, check_number
 from fastkam.targets.builtin import Exact, check_points
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastkam._core.targets_gaussian import GaussianDensity, StudentTDensity
+from fastkam._core.targets.gaussian import GaussianDensity, StudentTDensity
 from fastkam.arguments import check_array, check_covariance, check_integer, check_number
 from fastkam.targets.builtin import Exact, check_points, check_vector, full_matrix, spread
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from fastkam._core.targets_gaussian_process import GaussianProcessDensity
+from fastkam._core.targets.gaussian_process import GaussianProcessDensity
 from fastkam.arguments import check_array, check_integer, check_number, real_array
 from fastkam.targets.builtin import BuiltIn, check_labels
 from fastkam.targets.datasets import load_dataset

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.targets_horseshoe import HorseshoeDensity
+from fastkam._core.targets.horseshoe import HorseshoeDensity
 from fastkam.arguments import check_array, check_integer
 from fastkam.targets.builtin import BuiltIn
 

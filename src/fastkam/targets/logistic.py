@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastkam._core.targets_logistic import LogisticDensity
+from fastkam._core.targets.logistic import LogisticDensity
 from fastkam.arguments import check_array, check_number
 from fastkam.targets.builtin import BuiltIn, check_labels
 from fastkam.targets.datasets import load_dataset

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fastkam._core.targets_mixture import GaussianMixtureDensity, LatticeMixtureDensity
+from fastkam._core.targets.mixtures import GaussianMixtureDensity, LatticeMixtureDensity
 from fastkam.arguments import check_array, check_covariances, check_integer, check_number
 from fastkam.targets.builtin import Exact, check_points, full_matrix, mixture_moments
 from fastkam.targets.gaussian import mahalanobis

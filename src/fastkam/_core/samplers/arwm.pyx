@@ -10,13 +10,13 @@ Graphical Statistics 18, 349-367. Eq. (2.1).
 """
 from libc.math cimport sqrt
 
-from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, copy
-from fastkam._core.moments cimport learn_moments
-from fastkam._core.rng cimport normals, random_standard_uniform
+from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.linalg.dense cimport add_Lz, copy
+from fastkam._core.linalg.moments cimport learn_moments
+from fastkam._core.engine.rng cimport normals, random_standard_uniform
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

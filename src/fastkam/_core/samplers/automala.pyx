@@ -9,8 +9,8 @@ Biron-Lattes, M., Surjanovic, N., Syed, S., Campbell, T. and Bouchard-Cote, A. (
 Locally adaptive Metropolis-adjusted Langevin algorithm. AISTATS. S is the learnt diagonal, without
 the random mixture with the identity there.
 """
-from fastkam._core.kernel cimport Chain
-from fastkam._core.linalg cimport square
+from fastkam._core.engine.kernel cimport Chain
+from fastkam._core.linalg.dense cimport square
 from fastkam._core.samplers.autostep cimport AutoStep
 
 

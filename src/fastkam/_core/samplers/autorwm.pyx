@@ -7,8 +7,8 @@ with eps as the search of autostep.pyx chooses it.
 Liu, T., Surjanovic, N., Biron-Lattes, M., Bouchard-Cote, A. and Campbell, T. (2024). AutoStep:
 Locally adaptive involutive MCMC. arXiv:2410.18929.
 """
-from fastkam._core.kernel cimport Chain
-from fastkam._core.linalg cimport copy
+from fastkam._core.engine.kernel cimport Chain
+from fastkam._core.linalg.dense cimport copy
 from fastkam._core.samplers.autostep cimport AutoStep
 
 

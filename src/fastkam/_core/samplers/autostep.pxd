@@ -1,7 +1,7 @@
 """A step size chosen at every step; what autoMALA and the AutoStep random walk share."""
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.engine.kernel cimport Chain, Kernel
 
 cdef class AutoStep(Kernel):
     # learnt

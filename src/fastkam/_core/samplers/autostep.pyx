@@ -23,16 +23,16 @@ adaptive involutive MCMC. arXiv:2410.18929.
 from libc.math cimport INFINITY, exp, fabs, ldexp, log
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport AGAIN, DECIDE, HELD, Chain, Kernel
-from fastkam._core.linalg cimport copy
-from fastkam._core.moments cimport learn_scales
-from fastkam._core.rng cimport normals, random_standard_exponential, random_standard_uniform
-from fastkam._core.step cimport (
+from fastkam._core.engine.kernel cimport AGAIN, DECIDE, HELD, Chain, Kernel
+from fastkam._core.linalg.dense cimport copy
+from fastkam._core.linalg.moments cimport learn_scales
+from fastkam._core.engine.rng cimport normals, random_standard_exponential, random_standard_uniform
+from fastkam._core.engine.step cimport (
     KEPT, accept_noise, accepts, grad_of, keep_point, log_target_ratio, own_of, point_size,
     recall_point,
 )
 
-from fastkam._core.fields import Field
+from fastkam._core.engine.fields import Field
 
 import numpy as np
 

@@ -15,13 +15,13 @@ adaptation as in Section 6.
 """
 from libc.math cimport INFINITY, exp
 
-from fastkam._core.kernel cimport DECIDE, Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, copy, times_Lt
-from fastkam._core.moments cimport learn_moments, learn_scales
-from fastkam._core.rng cimport jittered, normals, random_standard_uniform
+from fastkam._core.engine.kernel cimport DECIDE, Chain, Kernel
+from fastkam._core.linalg.dense cimport add_Lz, copy, times_Lt
+from fastkam._core.linalg.moments cimport learn_moments, learn_scales
+from fastkam._core.engine.rng cimport jittered, normals, random_standard_uniform
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

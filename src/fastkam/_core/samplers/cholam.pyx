@@ -15,11 +15,11 @@ w_j v_j (for the first mask): one pass, O(d^2).
 """
 from libc.math cimport sqrt
 
-from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.step cimport normal_step
+from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.engine.step cimport normal_step
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

@@ -23,15 +23,15 @@ from libc.math cimport INFINITY, M_PI, cos, exp
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from fastkam._core.kernel cimport DECIDE, Chain
-from fastkam._core.linalg cimport copy
-from fastkam._core.rng cimport integer
+from fastkam._core.engine.kernel cimport DECIDE, Chain
+from fastkam._core.linalg.dense cimport copy
+from fastkam._core.engine.rng cimport integer
 from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
-from fastkam._core.sums cimport Power, term
+from fastkam._core.engine.sums cimport Power, term
 
 from fastkam._core.samplers import kam
 
-from fastkam._core.fields import Field
+from fastkam._core.engine.fields import Field
 
 import numpy as np
 

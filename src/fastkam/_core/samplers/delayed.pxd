@@ -1,7 +1,7 @@
 """Delayed acceptance, for kernels that are built on it."""
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.engine.kernel cimport Chain, Kernel
 from fastkam.target cimport fk_target
 
 cdef class DelayedAcceptance(Kernel):

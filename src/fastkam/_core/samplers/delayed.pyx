@@ -14,13 +14,13 @@ Computational and Graphical Statistics 14, 795-810.
 from libc.math cimport INFINITY, NAN, isnan
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, Chain, Kernel
-from fastkam._core.rng cimport random_standard_exponential
-from fastkam._core.step cimport accepts, log_target_ratio, probability
-from fastkam._core.target cimport NO_SURROGATE
+from fastkam._core.engine.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, Chain, Kernel
+from fastkam._core.engine.rng cimport random_standard_exponential
+from fastkam._core.engine.step cimport accepts, log_target_ratio, probability
+from fastkam._core.density.target cimport NO_SURROGATE
 from fastkam.target cimport FK_NEEDS_GIL, fk_target
 
-from fastkam._core.fields import Field
+from fastkam._core.engine.fields import Field
 
 import numpy as np
 

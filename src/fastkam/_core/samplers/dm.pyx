@@ -23,13 +23,13 @@ from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memcpy
 
-from fastkam._core.kernel cimport DECIDE, Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, copy, log_det_L, solve_L, square
-from fastkam._core.nearest cimport NearestIndex
-from fastkam._core.rng cimport normals
+from fastkam._core.engine.kernel cimport DECIDE, Chain, Kernel
+from fastkam._core.linalg.dense cimport add_Lz, copy, log_det_L, solve_L, square
+from fastkam._core.numerics.nearest cimport NearestIndex
+from fastkam._core.engine.rng cimport normals
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

@@ -18,13 +18,13 @@ Carlo methods for Bayesian inference. Statistics in Medicine 18, 2507-2515.
 from libc.math cimport INFINITY, expm1, log, sqrt
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport AGAIN, DECIDE, FURTHER, Chain, Kernel
-from fastkam._core.moments cimport learn_moments
-from fastkam._core.rng cimport jittered, random_standard_exponential
-from fastkam._core.step cimport accepts, log_target_ratio, normal_step
+from fastkam._core.engine.kernel cimport AGAIN, DECIDE, FURTHER, Chain, Kernel
+from fastkam._core.linalg.moments cimport learn_moments
+from fastkam._core.engine.rng cimport jittered, random_standard_exponential
+from fastkam._core.engine.step cimport accepts, log_target_ratio, normal_step
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

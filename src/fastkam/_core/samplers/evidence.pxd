@@ -1,7 +1,7 @@
 """The normalising constant from tempered replicas."""
 from libc.stdint cimport int64_t
 
-from fastkam._core.state cimport State
+from fastkam._core.engine.state cimport State
 
 cdef class Evidence(State):
     cdef int rungs

@@ -11,10 +11,10 @@ estimation for Bayesian phylogenetic model selection. Systematic Biology 60, 150
 """
 
 from fastkam._core.samplers.replica cimport Replica
-from fastkam._core.state cimport State
-from fastkam._core.sums cimport log_add
+from fastkam._core.engine.state cimport State
+from fastkam._core.engine.sums cimport log_add
 
-from fastkam._core.fields import Field
+from fastkam._core.engine.fields import Field
 
 cdef enum:
     N_BATCHES = 64

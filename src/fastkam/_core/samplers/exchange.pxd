@@ -1,7 +1,7 @@
 """Replica exchange, for kernels that are built on it."""
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.engine.kernel cimport Chain, Kernel
 from fastkam._core.samplers.evidence cimport Evidence
 from fastkam._core.samplers.reference cimport Reference
 from fastkam._core.samplers.replica cimport Replica

@@ -18,15 +18,15 @@ tempering. Journal of the Royal Statistical Society B 84, 321-350.
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 
-from fastkam._core.kernel cimport AGAIN, DECIDED, FATAL, Chain, Kernel
-from fastkam._core.linalg cimport copy
+from fastkam._core.engine.kernel cimport AGAIN, DECIDED, FATAL, Chain, Kernel
+from fastkam._core.linalg.dense cimport copy
 from fastkam._core.samplers.evidence cimport Evidence
 from fastkam._core.samplers.ladder cimport MOST_RUNGS, tune_ladder
 from fastkam._core.samplers.reference cimport Reference
 from fastkam._core.samplers.replica cimport Replica
 from fastkam._core.samplers.swaps cimport Swaps
 
-from fastkam._core.fields import Field
+from fastkam._core.engine.fields import Field
 
 import numpy as np
 

@@ -19,13 +19,13 @@ Neural Information Processing Systems 36. Algorithm 1; plain MALA for the first 
 from libc.math cimport INFINITY, exp, sqrt
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport DECIDE, Chain, Kernel
-from fastkam._core.linalg cimport add_Rz, square, times_Rt
-from fastkam._core.rng cimport jittered
+from fastkam._core.engine.kernel cimport DECIDE, Chain, Kernel
+from fastkam._core.linalg.dense cimport add_Rz, square, times_Rt
+from fastkam._core.engine.rng cimport jittered
 from fastkam._core.samplers.langevin cimport SQUARE, langevin_log_q, langevin_move
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """What the gradient-based adaptive samplers share: the factor, and ascent on it."""
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.engine.kernel cimport Chain, Kernel
 
 cdef class GradientAdaptive(Kernel):
     cdef public double[::1, :] L

@@ -16,11 +16,11 @@ Advances in Neural Information Processing Systems 32.
 """
 from libc.math cimport pow
 
-from fastkam._core.kernel cimport Kernel
-from fastkam._core.step cimport point_size
+from fastkam._core.engine.kernel cimport Kernel
+from fastkam._core.engine.step cimport point_size
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

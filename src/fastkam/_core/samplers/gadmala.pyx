@@ -20,14 +20,14 @@ from libc.math cimport INFINITY, isfinite, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from fastkam._core.kernel cimport AGAIN, DECIDE, FATAL, Chain
-from fastkam._core.linalg cimport add_Lz, all_finite, copy, square, times_Lt
+from fastkam._core.engine.kernel cimport AGAIN, DECIDE, FATAL, Chain
+from fastkam._core.linalg.dense cimport add_Lz, all_finite, copy, square, times_Lt
 from fastkam._core.samplers.gad cimport GradientAdaptive
 from fastkam._core.samplers.langevin cimport langevin_log_q, langevin_move
-from fastkam._core.step cimport KEPT, keep_point, log_target_ratio, recall_point
+from fastkam._core.engine.step cimport KEPT, keep_point, log_target_ratio, recall_point
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 from fastkam._core.samplers.gad import GradientAdaptive as Base
 
 cdef double DIFFERENCE = 1e-5       # length of eps L v, of 1 + |y|: third root of the rounding

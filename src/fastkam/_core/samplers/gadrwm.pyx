@@ -10,9 +10,9 @@ Advances in Neural Information Processing Systems 32. Section 3.1.
 """
 from libc.math cimport INFINITY
 
-from fastkam._core.kernel cimport Chain
-from fastkam._core.linalg cimport add_Lz, copy
-from fastkam._core.rng cimport normals
+from fastkam._core.engine.kernel cimport Chain
+from fastkam._core.linalg.dense cimport add_Lz, copy
+from fastkam._core.engine.rng cimport normals
 from fastkam._core.samplers.gad cimport GradientAdaptive
 
 from fastkam._core.samplers.gad import GradientAdaptive as Base

@@ -9,13 +9,13 @@ Algorithm 4.
 """
 from libc.math cimport exp
 
-from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.moments cimport learn_moments
-from fastkam._core.rng cimport jittered
-from fastkam._core.step cimport normal_step
+from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.linalg.moments cimport learn_moments
+from fastkam._core.engine.rng cimport jittered
+from fastkam._core.engine.step cimport normal_step
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """What HMC and NUTS share: a metric, a step size, the leapfrog step, and how they are learnt."""
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport Chain, Kernel
+from fastkam._core.engine.kernel cimport Chain, Kernel
 
 cdef enum:          # metrics
     DIAGONAL

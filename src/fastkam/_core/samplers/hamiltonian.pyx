@@ -25,13 +25,13 @@ from libc.math cimport INFINITY, exp, fabs, log, pow, sqrt
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memmove, memset
 
-from fastkam._core.kernel cimport AGAIN, Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, copy, dot, square, times_Lt
-from fastkam._core.rng cimport normals
+from fastkam._core.engine.kernel cimport AGAIN, Chain, Kernel
+from fastkam._core.linalg.dense cimport add_Lz, copy, dot, square, times_Lt
+from fastkam._core.engine.rng cimport normals
 
-from fastkam._core.fields import Field
-from fastkam._core.kernel import uninterrupted
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.kernel import uninterrupted
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

@@ -14,12 +14,12 @@ Chain Monte Carlo, chapter 5.
 from libc.math cimport INFINITY, exp
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport AGAIN, DECIDE, Chain
-from fastkam._core.rng cimport jittered
+from fastkam._core.engine.kernel cimport AGAIN, DECIDE, Chain
+from fastkam._core.engine.rng cimport jittered
 from fastkam._core.samplers.hamiltonian cimport NONE, Hamiltonian
-from fastkam._core.step cimport log_target_ratio
+from fastkam._core.engine.step cimport log_target_ratio
 
-from fastkam._core.fields import Field
+from fastkam._core.engine.fields import Field
 from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
 
 

@@ -36,17 +36,17 @@ Graphical Statistics 19, 243-259.
 from libc.math cimport NAN, ceil, exp, isnan, log, sqrt
 from libc.stdint cimport INT64_MAX, int64_t
 
-from fastkam._core.kernel cimport DECIDE, Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, copy, solve_L
-from fastkam._core.mixture cimport TAIL, Mixture
-from fastkam._core.rng cimport integer, normals, random_standard_uniform
+from fastkam._core.engine.kernel cimport DECIDE, Chain, Kernel
+from fastkam._core.linalg.dense cimport add_Lz, copy, solve_L
+from fastkam._core.numerics.mixture cimport TAIL, Mixture
+from fastkam._core.engine.rng cimport integer, normals, random_standard_uniform
 from fastkam._core.samplers.exchange cimport Exchange
-from fastkam._core.step cimport keep_every_second, normal_step
-from fastkam._core.sums cimport log_sum
+from fastkam._core.engine.step cimport keep_every_second, normal_step
+from fastkam._core.engine.sums cimport log_sum
 
-from fastkam._core.fields import Field
-from fastkam._core.kernel import uninterrupted
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.kernel import uninterrupted
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

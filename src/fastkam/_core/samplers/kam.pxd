@@ -1,9 +1,9 @@
 """Kernel adaptive Metropolis, for the samplers that are built on it."""
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport Chain
+from fastkam._core.engine.kernel cimport Chain
 from fastkam._core.samplers.local_normal cimport LocalNormal
-from fastkam._core.sums cimport Power
+from fastkam._core.engine.sums cimport Power
 
 cdef class KernelAdaptiveMetropolis(LocalNormal):
     cdef public double nu

@@ -25,16 +25,16 @@ from libc.math cimport INFINITY, exp, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from fastkam._core.kernel cimport DECIDE, Chain, Kernel
-from fastkam._core.kernel_gradient cimport KernelFunction
-from fastkam._core.rng cimport integer, random_standard_uniform
+from fastkam._core.engine.kernel cimport DECIDE, Chain, Kernel
+from fastkam._core.kam.kernel_gradient cimport KernelFunction
+from fastkam._core.engine.rng cimport integer, random_standard_uniform
 from fastkam._core.samplers.local_normal cimport LocalNormal
-from fastkam._core.step cimport keep_every_second
-from fastkam._core.sums cimport Power, term
+from fastkam._core.engine.step cimport keep_every_second
+from fastkam._core.engine.sums cimport Power, term
 
-from fastkam._core.fields import Field
+from fastkam._core.engine.fields import Field
 from fastkam._core.samplers.local_normal import LocalNormal as Base
-from fastkam._core.state import zeros
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

@@ -20,17 +20,17 @@ from libc.math cimport INFINITY, exp, log, log1p
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from fastkam._core.kernel cimport Chain
-from fastkam._core.kernel_gradient cimport gradients
-from fastkam._core.rng cimport normals, random_standard_uniform
+from fastkam._core.engine.kernel cimport Chain
+from fastkam._core.kam.kernel_gradient cimport gradients
+from fastkam._core.engine.rng cimport normals, random_standard_uniform
 from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
-from fastkam._core.sums cimport LogSum, add_term, log_total
+from fastkam._core.engine.sums cimport LogSum, add_term, log_total
 
 from fastkam._core.samplers import kam
 
-from fastkam._core.fields import Field
-from fastkam._core.kernel import uninterrupted
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.kernel import uninterrupted
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

@@ -10,7 +10,7 @@ neighbours swap equally often.
 Syed, S., Bouchard-Cote, A., Deligiannidis, G. and Doucet, A. (2022). Non-reversible parallel
 tempering. Journal of the Royal Statistical Society B 84, 321-350. Algorithm 4.
 """
-from fastkam._core.linalg cimport copy
+from fastkam._core.linalg.dense cimport copy
 
 cdef enum:
     MOST_RUNGS = 64

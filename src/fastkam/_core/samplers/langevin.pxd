@@ -5,9 +5,9 @@
 
 `ndim` says what L is: a scalar (0), a diagonal (1), lower triangular (2) or SQUARE.
 """
-from fastkam._core.kernel cimport Chain
-from fastkam._core.linalg cimport add_Lz, add_Rz, copy, dot, square, times_Lt, times_Rt
-from fastkam._core.rng cimport normals
+from fastkam._core.engine.kernel cimport Chain
+from fastkam._core.linalg.dense cimport add_Lz, add_Rz, copy, dot, square, times_Lt, times_Rt
+from fastkam._core.engine.rng cimport normals
 
 cdef enum:
     SQUARE = 3

@@ -1,8 +1,8 @@
 """Proposals from N(x, R(x)), for the samplers that learn them."""
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.kernel_gradient cimport KernelFunction
+from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.kam.kernel_gradient cimport KernelFunction
 
 cdef struct Pass:               # the kernel pass at one point, and the factor made of it
     bint seen                   # Q and s, or r, w and Q, belong to the point and the subsample

@@ -21,15 +21,15 @@ small factorisation.
 from libc.math cimport INFINITY, exp
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.kernel_gradient cimport (
+from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.kam.kernel_gradient cimport (
     KernelFunction, kernel_pass, low_rank, pass_work, proposal_factor,
 )
-from fastkam._core.linalg cimport add_Lz, cholesky, copy, solve_L, square
-from fastkam._core.rng cimport normals
+from fastkam._core.linalg.dense cimport add_Lz, cholesky, copy, solve_L, square
+from fastkam._core.engine.rng cimport normals
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 
 cdef class LocalNormal(Kernel):

@@ -12,12 +12,12 @@ Royal Statistical Society B 60, 255-268.
 """
 from libc.math cimport INFINITY, exp
 
-from fastkam._core.kernel cimport DECIDE, Chain, Kernel
-from fastkam._core.rng cimport jittered
+from fastkam._core.engine.kernel cimport DECIDE, Chain, Kernel
+from fastkam._core.engine.rng cimport jittered
 from fastkam._core.samplers.langevin cimport langevin_log_q, langevin_move
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

@@ -18,14 +18,14 @@ arXiv:1701.02434, appendix A: the weights and the criterion.
 from libc.math cimport INFINITY, exp, fabs
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport AGAIN, DECIDED, Chain
-from fastkam._core.linalg cimport copy
-from fastkam._core.rng cimport random_standard_uniform
+from fastkam._core.engine.kernel cimport AGAIN, DECIDED, Chain
+from fastkam._core.linalg.dense cimport copy
+from fastkam._core.engine.rng cimport random_standard_uniform
 from fastkam._core.samplers.hamiltonian cimport NONE, Hamiltonian
-from fastkam._core.step cimport copy_point, keep_point, own_of, point_size, recall_point
-from fastkam._core.sums cimport log_add
+from fastkam._core.engine.step cimport copy_point, keep_point, own_of, point_size, recall_point
+from fastkam._core.engine.sums cimport log_add
 
-from fastkam._core.fields import Field
+from fastkam._core.engine.fields import Field
 from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
 
 cdef extern from "trajectory.h" nogil:

@@ -2,7 +2,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam._core.kernel import Kernel
+from fastkam._core.engine.kernel import Kernel
 
 class Point:
     def __init__(self, x: ArrayLike, logp: float, grad: ArrayLike | None = None) -> None: ...

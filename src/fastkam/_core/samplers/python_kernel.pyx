@@ -21,9 +21,9 @@ from numpy cimport (
     PyArray_SIZE, PyArray_TYPE, import_array, ndarray, npy_intp,
 )
 
-from fastkam._core.kernel cimport AGAIN, DECIDE, DECIDED, Chain, Kernel
-from fastkam._core.linalg cimport copy
-from fastkam._core.step cimport KEPT, keep_point, point_size, recall_point
+from fastkam._core.engine.kernel cimport AGAIN, DECIDE, DECIDED, Chain, Kernel
+from fastkam._core.linalg.dense cimport copy
+from fastkam._core.engine.step cimport KEPT, keep_point, point_size, recall_point
 
 import json
 from types import GeneratorType

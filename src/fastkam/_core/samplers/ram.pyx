@@ -12,13 +12,13 @@ and Computing 22, 997-1008. Eq. (1); the gain is min(1, d n^(-2/3)) there.
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memset
 
-from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport add_Lz, rank_one, square
-from fastkam._core.rng cimport jittered
-from fastkam._core.step cimport normal_step
+from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.linalg.dense cimport add_Lz, rank_one, square
+from fastkam._core.engine.rng cimport jittered
+from fastkam._core.engine.step cimport normal_step
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

@@ -13,13 +13,13 @@ Algorithm 3.
 """
 from libc.math cimport sqrt
 
-from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.linalg cimport rank_one
-from fastkam._core.rng cimport jittered
-from fastkam._core.step cimport normal_step
+from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.linalg.dense cimport rank_one
+from fastkam._core.engine.rng cimport jittered
+from fastkam._core.engine.step cimport normal_step
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """The reference distribution of tempering, for the replicas that are tempered with it."""
 from numpy.random cimport bitgen_t
 
-from fastkam._core.state cimport State
+from fastkam._core.engine.state cimport State
 
 cdef class Reference(State):
     cdef Py_ssize_t d

@@ -13,11 +13,11 @@ variational reference. Advances in Neural Information Processing Systems 35.
 from libc.math cimport M_PI, log
 from libc.string cimport memset
 
-from fastkam._core.linalg cimport add_Lz, cholesky, copy, log_det_L, solve_L, square
-from fastkam._core.rng cimport bitgen_t, normals
-from fastkam._core.state cimport State
+from fastkam._core.linalg.dense cimport add_Lz, cholesky, copy, log_det_L, solve_L, square
+from fastkam._core.engine.rng cimport bitgen_t, normals
+from fastkam._core.engine.state cimport State
 
-from fastkam._core.fields import Field
+from fastkam._core.engine.fields import Field
 
 import numpy as np
 

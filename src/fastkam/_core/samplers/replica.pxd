@@ -1,9 +1,9 @@
 """A chain at an inverse temperature, for the kernels that have several."""
 from libc.stdint cimport int64_t
 
-from fastkam._core.kernel cimport Chain, Kernel, Parts
+from fastkam._core.engine.kernel cimport Chain, Kernel, Parts
 from fastkam._core.samplers.reference cimport Reference
-from fastkam._core.state cimport State
+from fastkam._core.engine.state cimport State
 from fastkam.target cimport fk_target
 
 cdef class Replica(State):

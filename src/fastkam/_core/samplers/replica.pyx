@@ -11,15 +11,15 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from fastkam._core.chain cimport numbers_of
-from fastkam._core.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, FRESH, Chain, Kernel
-from fastkam._core.linalg cimport copy
-from fastkam._core.rng cimport random_standard_exponential
+from fastkam._core.engine.chain cimport numbers_of
+from fastkam._core.engine.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, FRESH, Chain, Kernel
+from fastkam._core.linalg.dense cimport copy
+from fastkam._core.engine.rng cimport random_standard_exponential
 from fastkam._core.samplers.reference cimport Reference
-from fastkam._core.state cimport State, real_view
-from fastkam._core.step cimport accept, accepts, log_target_ratio, probability
+from fastkam._core.engine.state cimport State, real_view
+from fastkam._core.engine.step cimport accept, accepts, log_target_ratio, probability
 
-from fastkam._core.fields import Field
+from fastkam._core.engine.fields import Field
 
 
 cdef class Replica(State):

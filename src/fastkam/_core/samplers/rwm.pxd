@@ -1,5 +1,5 @@
 """Random-walk Metropolis, for kernels that are built on it."""
-from fastkam._core.kernel cimport Kernel
+from fastkam._core.engine.kernel cimport Kernel
 
 cdef class RandomWalk(Kernel):
     cdef public double s

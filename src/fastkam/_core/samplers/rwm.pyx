@@ -8,12 +8,12 @@ of state calculations by fast computing machines. Journal of Chemical Physics 21
 """
 from libc.math cimport exp
 
-from fastkam._core.kernel cimport Chain, Kernel
-from fastkam._core.rng cimport jittered, normal
-from fastkam._core.step cimport normal_step
+from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.engine.rng cimport jittered, normal
+from fastkam._core.engine.step cimport normal_step
 
-from fastkam._core.fields import Field
-from fastkam._core.state import zeros
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 

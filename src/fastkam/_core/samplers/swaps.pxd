@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 from numpy.random cimport bitgen_t
 
 from fastkam._core.samplers.replica cimport Replica
-from fastkam._core.state cimport State
+from fastkam._core.engine.state cimport State
 
 cdef class Swaps(State):
     cdef int rungs

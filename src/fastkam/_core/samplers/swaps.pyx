@@ -12,12 +12,12 @@ parallel tempering. Journal of the Royal Statistical Society B 84, 321-350: "eve
 from libc.math cimport exp
 from libc.stdint cimport int64_t
 
-from fastkam._core.rng cimport bitgen_t, integer, random_standard_exponential
+from fastkam._core.engine.rng cimport bitgen_t, integer, random_standard_exponential
 from fastkam._core.samplers.replica cimport Replica, swap_states
-from fastkam._core.state cimport State
-from fastkam._core.step cimport accepts
+from fastkam._core.engine.state cimport State
+from fastkam._core.engine.step cimport accepts
 
-from fastkam._core.fields import Field
+from fastkam._core.engine.fields import Field
 
 import numpy as np
 

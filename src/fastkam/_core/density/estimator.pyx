@@ -1,0 +1,139 @@
+"""Targets of estimated densities, and a target before which a surrogate goes."""
+from libc.string cimport memcpy
+
+from fastkam._core.density.python_target cimport RAISED, PythonTarget, copy_vector
+from fastkam._core.density.target cimport NO_SURROGATE, Target, noisy_batch_fn
+from fastkam.target cimport FK_NEEDS_GIL, FK_SERIAL, fk_noisy_fn
+
+from functools import partial
+
+from fastkam._core.density.python_target import as_float
+
+import numpy as np
+
+KEY = 2         # normals whose bits are the key of a generator
+
+
+cdef class PythonEstimator(PythonTarget):
+    """A trampoline to ``f(x, u)``, vectorized ``f(X, U)``, or ``f(x, rng)`` where n_aux is None.
+
+    rng runs on Philox with 128 bits of noise as its key: so this too is a known function of its
+    noise, of two normals, which is kept, written to files and replayed like any other.
+    """
+    cdef object n
+    cdef object rng
+    cdef object bits
+    cdef dict start             # the state of a generator just made
+
+    def __init__(self, f, size_t dim, n_aux, *, bint vectorized=False, double correlation,
+                 Py_ssize_t blocks):
+        self.f, self.n, self.vectorized = f, n_aux, vectorized
+        self.kind = "Python estimator" if not vectorized else "vectorized Python estimator"
+        self.c.dim = dim
+        self.c.n_aux = KEY if n_aux is None else n_aux
+        self.c.flags = FK_NEEDS_GIL
+        self.c.data = <void *>self
+        if vectorized:
+            self.c.noisy = <fk_noisy_fn><void *>call_one_of_many
+            self.noisy_batch = <noisy_batch_fn><void *>call_many
+        else:
+            self.c.noisy = <fk_noisy_fn><void *>call_estimator
+        self.refresh.correlation, self.refresh.blocks = correlation, blocks
+        if n_aux is None:
+            self.bits = np.random.Philox(0)
+            self.rng = np.random.Generator(self.bits)
+            self.start = self.bits.state
+
+    def __reduce__(self):
+        return partial(PythonEstimator, **self.options()), (self.f, self.c.dim, self.n)
+
+    def options(self):
+        return {"vectorized": self.vectorized, "correlation": self.refresh.correlation,
+                "blocks": self.refresh.blocks}
+
+    def bind(self):
+        return PythonEstimator(self.f, self.c.dim, self.n, **self.options())
+
+    cdef object randomness(self, size_t k, const double *u):
+        """u as an array of its own, or the generator of which it is the key."""
+        cdef double[::1] copy
+        values = np.empty(k)
+        copy = values
+        memcpy(&copy[0], u, k * sizeof(double))
+        if self.n is not None:
+            return values
+        self.start["state"]["key"] = values.view(np.uint64)
+        self.bits.state = self.start
+        return self.rng
+
+
+cdef int call_estimator(size_t n, const double *x, size_t k, const double *u, double *logp,
+                        void *data) noexcept:
+    cdef PythonEstimator self = <PythonEstimator>data
+    try:
+        value = self.f(self.argument(1, x), self.randomness(k, u))
+        logp[0] = value if isinstance(value, float) else as_float(value)
+        return 0
+    except BaseException as error:
+        self.error = error
+        return RAISED
+
+
+cdef int call_many(size_t k, size_t n, const double *X, size_t n_aux, const double *U,
+                   double *logp, void *data) noexcept:
+    cdef PythonEstimator self = <PythonEstimator>data
+    try:
+        noise = self.randomness(k * n_aux, U).reshape(k, n_aux)
+        copy_vector(self.f(self.argument(k, X), noise), k, "log density", logp)
+        return 0
+    except BaseException as error:
+        self.error = error
+        return RAISED
+
+
+cdef int call_one_of_many(size_t n, const double *x, size_t n_aux, const double *u, double *logp,
+                          void *data) noexcept:
+    return call_many(1, n, x, n_aux, u, logp, data)
+
+
+cdef class ForeignEstimator(Target):
+    """Another target's estimates, with a way of its own to refresh their noise."""
+
+    def __init__(self, Target made, *, double correlation, Py_ssize_t blocks):
+        self.c, self.owner, self.kind = made.c, made, made.kind
+        self.noisy_batch = made.noisy_batch
+        self.c.logp, self.c.logp_grad, self.c.batch, self.c.hvp = NULL, NULL, NULL, NULL
+        self.refresh.correlation, self.refresh.blocks = correlation, blocks
+
+    def __reduce__(self):
+        if self.recipe is not None:
+            return self.recipe, ()
+        refresh = {"correlation": self.refresh.correlation, "blocks": self.refresh.blocks}
+        return partial(ForeignEstimator, **refresh), (self.owner,)
+
+    def fault(self, rc, x):
+        return self.owner.fault(rc, x)
+
+
+cdef class SurrogateTarget(Target):
+    """A target with a cheap density that stands in for it, for delayed acceptance."""
+
+    def __init__(self, Target made, Target surrogate):
+        self.c, self.refresh, self.kind = made.c, made.refresh, made.kind
+        self.noisy_batch = made.noisy_batch
+        self.owner, self.surrogate = made, surrogate
+        self.c.flags |= surrogate.c.flags & FK_SERIAL
+
+    def __reduce__(self):
+        return SurrogateTarget, (self.owner, self.surrogate)
+
+    def bind(self):
+        return SurrogateTarget(self.owner.bind(), self.surrogate.bind())
+
+    def fault(self, rc, x):
+        if rc == NO_SURROGATE:
+            return ValueError("the log density of the surrogate is +inf, or not finite where the "
+                              "chain begins")
+        if 2 * NO_SURROGATE < rc < NO_SURROGATE:
+            return self.surrogate.fault(rc - NO_SURROGATE, x)
+        return self.owner.fault(rc, x)

@@ -1,0 +1,194 @@
+"""PythonTarget: a log density that is a Python function."""
+from cpython.ref cimport PyObject
+from libc.string cimport memcpy
+from numpy cimport (
+    NPY_DOUBLE, PyArray_CheckExact, PyArray_DATA, PyArray_DIM, PyArray_ISCARRAY_RO, PyArray_NBYTES,
+    PyArray_NDIM, PyArray_SIZE, PyArray_TYPE, import_array,
+)
+
+from fastkam._core.density.target cimport Target
+from fastkam.target cimport FK_NEEDS_GIL, fk_batch_fn, fk_hvp_fn, fk_logp_fn, fk_logp_grad_fn
+
+from functools import partial
+
+import numpy as np
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject *)
+
+import_array()
+
+
+class MissingGradient(TypeError):
+    """A function whose gradient was asked for has returned none."""
+
+    def __init__(self, value):
+        super().__init__("this sampler needs the gradient: the function must return the pair "
+                         f"(log density, gradient), not {value!r:.200}")
+
+
+cdef class PythonTarget(Target):
+    """A trampoline that hands over one read-only array, used again.
+
+    Whoever calls it holds the GIL, as FK_NEEDS_GIL asks for: taking it each time would cost 20 ns.
+    So its functions are not compiled for `nogil`, and become pointers to such by a cast.
+    """
+
+    def __init__(self, f, size_t dim, *, vectorized, gradient, hvp=None):
+        self.f, self.hessian_product = f, hvp
+        self.vectorized = vectorized
+        self.gradient = gradient
+        self.kind = "Python function" if not vectorized else "vectorized Python function"
+        self.c.dim = dim
+        self.c.flags = FK_NEEDS_GIL
+        self.c.data = <void *>self
+        if vectorized:
+            self.c.batch = <fk_batch_fn><void *>call_vectorized
+        else:
+            self.c.logp = <fk_logp_fn><void *>call_scalar
+            if gradient:
+                self.c.logp_grad = <fk_logp_grad_fn><void *>call_gradient
+        if hvp is not None:
+            self.c.hvp = <fk_hvp_fn><void *>call_hvp
+
+    @property
+    def function(self):
+        """The user's function."""
+        return self.f
+
+    def __reduce__(self):
+        return partial(PythonTarget, **self.options()), (self.f, self.c.dim)
+
+    def options(self):
+        return {"vectorized": self.vectorized, "gradient": self.gradient,
+                "hvp": self.hessian_product}
+
+    def bind(self):
+        return PythonTarget(self.f, self.c.dim, **self.options())
+
+    def fault(self, rc, x):
+        error, self.error = self.error, None
+        return error if rc == RAISED else None
+
+    cdef object argument(self, size_t k, const double *x):
+        """The array to call f with, of k points; a new one where f has kept the last."""
+        cdef Py_ssize_t first = k if self.vectorized else self.c.dim
+        if (self.point is None or Py_REFCNT(<PyObject *>self.point) > 1
+                or PyArray_NDIM(self.point) != 1 + self.vectorized
+                or PyArray_DIM(self.point, 0) != first):
+            shape = (k, self.c.dim)
+            self.point = np.empty(shape if self.vectorized else shape[1:])
+            self.point.flags.writeable = False
+            self.buffer = <double *>PyArray_DATA(self.point)
+        memcpy(self.buffer, x, k * self.c.dim * sizeof(double))
+        return self.point
+
+
+cdef int call_scalar(size_t n, const double *x, double *logp, void *data) noexcept:
+    cdef PythonTarget self = <PythonTarget>data
+    try:
+        value = self.f(self.argument(1, x))
+        if type(value) is tuple and len(value) == 2:    # (log density, gradient)
+            value = value[0]
+        logp[0] = value if isinstance(value, float) else as_float(value)
+        return 0
+    except BaseException as error:
+        self.error = error
+        return RAISED
+
+
+cdef int call_gradient(
+        size_t n, const double *x, double *grad, double *logp, void *data) noexcept:
+    cdef PythonTarget self = <PythonTarget>data
+    try:
+        answer = self.f(self.argument(1, x))
+        if type(answer) is not tuple or len(answer) != 2:
+            raise MissingGradient(answer)
+        value, gradient = answer
+        logp[0] = value if isinstance(value, float) else as_float(value)
+        copy_vector(gradient, n, "gradient", grad)
+        return 0
+    except BaseException as error:
+        self.error = error
+        return RAISED
+
+
+cdef int call_hvp(size_t n, const double *x, const double *v, double *Hv,
+                  void *data) noexcept:
+    cdef PythonTarget self = <PythonTarget>data
+    try:
+        value = self.hessian_product(array_of(n, x), array_of(n, v))
+        copy_vector(value, n, "Hessian-vector product", Hv)
+        return 0
+    except BaseException as error:
+        self.error = error
+        return RAISED
+
+
+cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, double *logp,
+                         void *data) noexcept:
+    cdef PythonTarget self = <PythonTarget>data
+    gradient = None
+    try:
+        value = self.f(self.argument(k, X))
+        if type(value) is tuple and len(value) == 2 and np.ndim(value[0]) == 1:
+            value, gradient = value
+        elif grad != NULL:
+            raise MissingGradient(value)
+        if grad != NULL:
+            copy_array(gradient, (k, n), "gradient", grad)
+        copy_vector(value, k, "log density", logp)
+        return 0
+    except BaseException as error:
+        self.error = error
+        return RAISED
+
+
+cdef object array_of(size_t n, const double *x):
+    """A copy of x (n,)."""
+    array = np.empty(n)
+    memcpy(PyArray_DATA(array), x, n * sizeof(double))
+    return array
+
+
+def as_float(value):
+    """The one real number in value; a TypeError that says what else it was."""
+    # float() would read a text, and drop the imaginary part of a numpy number
+    if not isinstance(value, (str, bytes, np.complexfloating)):
+        try:
+            if not isinstance(value, np.ndarray) and np.ndim(value) == 0:
+                return float(value)
+            array = np.asarray(value)
+            if array.size == 1 and array.dtype.kind in "fiub":
+                return float(array.item())
+        except (TypeError, ValueError):
+            pass
+    got = (f"a {value.dtype} array of shape {value.shape}" if isinstance(value, np.ndarray)
+           else f"{value!r} of type {type(value).__name__}")
+    raise TypeError(f"the log density must be one real number, not {got}")
+
+
+cdef bint is_plain(value):
+    """Whether it is an array of doubles that stand together."""
+    return (PyArray_CheckExact(value) and PyArray_ISCARRAY_RO(value)
+            and PyArray_TYPE(value) == NPY_DOUBLE)
+
+
+cdef int copy_vector(value, size_t n, what, double *out) except -1:
+    """`copy_array` of shape (n,), without a tuple: for every step."""
+    if is_plain(value) and PyArray_NDIM(value) == 1 and PyArray_SIZE(value) == <Py_ssize_t>n:
+        memcpy(out, PyArray_DATA(value), n * sizeof(double))
+        return 0
+    return copy_array(value, (n,), what, out)
+
+
+cdef int copy_array(value, tuple shape, what, double *out) except -1:
+    """An array of that shape, into out; a TypeError that says what else it was."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub" or array.shape != shape:
+        raise TypeError(
+            f"the {what} must be a real array of shape {shape}, not a {array.dtype} array "
+            f"of shape {array.shape}")
+    array = np.ascontiguousarray(array, dtype=float)
+    memcpy(out, PyArray_DATA(array), PyArray_NBYTES(array))
+    return 0

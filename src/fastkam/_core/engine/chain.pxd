@@ -1,0 +1,54 @@
+"""A chain's memory, and where its draws go."""
+from libc.stdint cimport int64_t
+
+from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.engine.state cimport State
+from fastkam._core.density.target cimport Refresh
+
+cdef enum:
+    N_KEPT = 5              # offending points kept of each kind
+
+cdef struct Trace:          # where draws go; rows [count, capacity) are still to come
+    double *x               # (capacity, d)
+    double *logp            # (capacity,); NULL where states alone are kept
+    double *log_ratio       # (capacity,)
+    signed char *accepted   # (capacity,)
+    double *extra           # (capacity, n_extra), the sampler's own statistics
+    Py_ssize_t n_extra
+    int64_t count
+    int64_t *filled         # where count is published
+    int64_t capacity
+    int64_t thin
+
+cdef dict numbers_of(Chain *c)
+
+cdef class ChainMemory(State):
+    cdef Chain c
+    cdef Trace trace
+    cdef readonly Kernel kernel
+    cdef readonly object bit_generator
+    cdef object arrays                      # what trace points into
+    cdef dict history                       # snapshots of what the kernel learns, by field
+    cdef readonly double[::1] x
+    cdef readonly double[::1] y             # (width d,)
+    cdef readonly double[::1] grad_x        # unallocated where the kernel needs no gradient
+    cdef readonly double[::1] grad_y
+    cdef readonly signed char[::1] wanted
+    cdef readonly double[:, ::1] u          # (width, n_aux) noise of an estimated density
+    cdef readonly double[:, ::1] v
+    cdef readonly signed char[::1] noise
+    cdef readonly int64_t[::1] n_rejected   # by kind
+    cdef readonly double[:, :, ::1] offending       # (kind, N_KEPT, d)
+    cdef signed char[::1] status            # (width,) of the last evaluation, see REJECTED
+    cdef double[::1] logps
+    cdef double log_ratio                   # of the last decision
+    cdef Refresh refresh
+    cdef int turn                           # among the chains that share what they learn
+    cdef public int64_t t                   # steps made
+    cdef public int64_t pending             # y is proposed and not yet decided
+    cdef public int64_t answer              # of the kernel's last consider
+    cdef public int64_t frozen
+    cdef public int64_t n_adapted
+    cdef public int64_t next_adaptation
+    cdef public int64_t n_accepted
+    cdef public int64_t n_evaluations

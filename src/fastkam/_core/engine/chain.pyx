@@ -1,0 +1,202 @@
+"""What a chain keeps from step to step: the chain's state, saved and restored."""
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int64_t
+
+from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.engine.rng cimport bitgen_t
+from fastkam._core.engine.state cimport State, integer_view, real_view
+
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
+
+import numpy as np
+
+# log density NaN, -inf; target's code > 0; an element of the gradient that is not finite
+REJECTED = ("nan", "outside", "failed", "gradient")
+
+# of the struct that kernels see
+NUMBERS = {
+    "logp_x": Field("log density at x"),
+    "logp_y": Field("log density at y"),
+    "log_q": Field("log ratio of the proposal densities"),
+    "E": Field("-log U of the decision"),
+    "alpha": Field("acceptance probability"),
+    "accepted": Field("whether the last proposal was accepted", dtype="i8"),
+    "keep": Field("whether the state after this step is a draw", dtype="i8"),
+    "adapting": Field("whether this step ends with an adaptation", dtype="i8"),
+}
+
+
+cdef dict numbers_of(Chain *c):
+    """Return the numbers of the struct that are kept, {name: view}."""
+    return {
+        "logp_x": real_view(&c.logp_x), "logp_y": real_view(&c.logp_y),
+        "log_q": real_view(&c.log_q), "E": real_view(&c.E), "alpha": real_view(&c.alpha),
+        "accepted": integer_view(&c.accepted), "keep": integer_view(&c.keep),
+        "adapting": integer_view(&c.adapting),
+    }
+
+
+cdef class ChainMemory(State):
+    """Everything one chain needs to go on: position, kernel, generator, counters."""
+    STEP = NUMBERS
+    FIELDS = {
+        "x": Field("position", ("d",)),
+        "y": Field("proposals", ("rows",)),
+        "wanted": Field("whether each of them is to be evaluated", ("width",), "i1"),
+        "n_rejected": Field("points without a density, by kind", ("kinds",), "i8"),
+        "offending": Field("the first of these", ("kinds", "kept", "d")),
+        "t": Field("steps made", dtype="i8"),
+        "pending": Field("whether y is proposed and not yet decided", dtype="i8"),
+        "answer": Field("what the kernel's last consider returned", dtype="i8"),
+        "frozen": Field("whether adaptation has ended", dtype="i8"),
+        "n_adapted": Field("adaptations made", dtype="i8"),
+        "next_adaptation": Field("the step of the next one, where they are rare", dtype="i8"),
+        "n_accepted": Field("proposals accepted", dtype="i8"),
+        "n_evaluations": Field("evaluations of the density", dtype="i8"),
+    }
+    GRADIENTS = {
+        "grad_x": Field("gradient at x", ("d",)),
+        "grad_y": Field("gradients at the proposals", ("rows",)),
+    }
+    NOISE = {
+        "u": Field("noise of the estimate at x", ("width", "n_aux")),
+        "v": Field("noise of the proposals", ("width", "n_aux")),
+        "noise": Field("which noise each evaluation takes", ("width",), "i1"),
+    }
+
+    def __init__(self, Kernel kernel, bit_generator, x0, *, Py_ssize_t n_aux=0):
+        cdef Py_ssize_t d = kernel.d
+        self.kernel = kernel
+        self.bit_generator = bit_generator
+        self.x = zeros(d)
+        self.y = zeros(kernel.width * d)
+        self.status = np.zeros(kernel.width, np.int8)
+        self.wanted = np.ones(kernel.width, np.int8)
+        self.noise = np.zeros(kernel.width, np.int8)
+        self.logps = np.zeros(kernel.width)
+        np.asarray(self.x)[:] = x0
+        self.n_rejected = np.zeros(len(REJECTED), np.int64)
+        self.offending = np.full((len(REJECTED), N_KEPT, d), np.nan)
+        self.history = {}
+        self.c.d = d
+        self.c.rng = <bitgen_t *>PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
+        self.c.bit_generator = <void *>bit_generator
+        self.c.x = &self.x[0]
+        self.c.y = &self.y[0]
+        if kernel.gradient:
+            self.grad_x = zeros(d)
+            self.grad_y = zeros(kernel.width * d)
+            self.c.grad_x = &self.grad_x[0]
+            self.c.grad_y = &self.grad_y[0]
+        self.c.logps = &self.logps[0] if kernel.width > 1 else &self.c.logp_y
+        self.c.wanted = &self.wanted[0]
+        self.c.noise = &self.noise[0]
+        if n_aux:
+            self.u, self.v = zeros((kernel.width, n_aux)), zeros((kernel.width, n_aux))
+            self.c.u, self.c.v, self.c.n_aux = &self.u[0, 0], &self.v[0, 0], n_aux
+        self.c.logp_x = np.nan
+        self.c.keep = 1
+
+    @property
+    def position(self):
+        """A copy of x."""
+        return np.array(self.x)
+
+    @property
+    def noise_at_x(self):
+        """A copy of the noise (n_aux,) of the estimate at x."""
+        return np.array(self.u[0])
+
+    @property
+    def count(self):
+        """Rows of the trace that are filled."""
+        return self.trace.count
+
+    @property
+    def rejected(self):
+        """Number of points without a density, by kind."""
+        return dict(zip(REJECTED, np.asarray(self.n_rejected).tolist(), strict=True))
+
+    def attach(self, arrays, int64_t capacity=0, int64_t thin=1):
+        """Record into x, logp, log_ratio, accepted, extra from row counts[0] to `capacity`.
+
+        Where logp is empty, into x alone.
+        `publish` writes the number of rows filled back to counts[0].
+        """
+        cdef double[:, ::1] x
+        cdef double[:, ::1] extra
+        cdef double[::1] logp
+        cdef double[::1] log_ratio
+        cdef signed char[::1] accepted
+        cdef int64_t[::1] counts = arrays["counts"]
+        cdef int64_t count = counts[0]
+        self.arrays = arrays
+        self.trace.filled = &counts[0]
+        self.trace.count = count
+        self.trace.capacity = 0
+        if count >= capacity:
+            return
+        x, extra = arrays["x"], arrays["extra"]
+        logp, log_ratio = arrays["logp"], arrays["log_ratio"]
+        accepted = arrays["accepted"]
+        self.trace.x = &x[0, 0]
+        self.trace.logp = NULL
+        if logp.shape[0]:
+            self.trace.logp = &logp[0]
+            self.trace.log_ratio = &log_ratio[0]
+            self.trace.accepted = &accepted[0]
+        self.trace.n_extra = extra.shape[1]
+        self.trace.extra = &extra[0, 0] if extra.shape[1] else NULL
+        self.trace.capacity = min(capacity, x.shape[0])
+        self.trace.thin = thin
+
+    def keep_history(self, int n):
+        """Make room for n snapshots of what the kernel learns."""
+        self.history = {name: np.full((n, *value.shape), np.nan)
+                        for name, value in self.kernel.learnt().items()}
+
+    def snapshot(self, int i):
+        """Take the i-th of them."""
+        if self.history:
+            for name, value in self.kernel.learnt().items():
+                self.history[name][i] = value
+
+    def place(self, x, noise=None, double logp=np.nan):
+        """Move to x (d,) as a new chain, with the kernel as it is.
+
+        Where the density is estimated: with the noise (n_aux,), or that of each of the kernel's
+        states (width, n_aux), and the estimate made with it.
+        """
+        np.asarray(self.x)[:] = x
+        if noise is not None:
+            np.asarray(self.u)[:] = noise
+        self.c.logp_x = logp
+        self.t = self.kernel.t = self.c.accepted = 0
+        self.pending = self.frozen = False
+        self.kernel.displaced()
+
+    # ---- the state as plain arrays; that of the generator apart, as numpy gives it ----
+
+    def parts(self):
+        return {"kernel": self.kernel}
+
+    def views(self):
+        fields = dict(self.FIELDS)
+        if self.c.grad_x != NULL:
+            fields |= self.GRADIENTS
+        if self.c.n_aux:
+            fields |= self.NOISE
+        views = {name: np.asarray(getattr(self, name)) for name, field in fields.items()
+                 if field.shape}
+        return views | self.numbers() | numbers_of(&self.c)
+
+    def state(self):
+        return super().state() | {f"adaptation.{name}": value.copy()
+                                  for name, value in self.history.items()}
+
+    def restore(self, state):
+        """Set the state from what `state` has returned; the caller restores the generator."""
+        super().restore(state)
+        self.kernel.t = self.t
+        self.history = {name: np.array(state[f"adaptation.{name}"]) for name in self.history}

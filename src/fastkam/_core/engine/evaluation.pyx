@@ -1,0 +1,139 @@
+"""The density at the points of a group of chains: one by one, with helpers, or in one call."""
+from libc.math cimport INFINITY
+from libc.stdlib cimport calloc, free
+
+from fastkam._core.linalg.dense cimport copy
+from fastkam._core.density.target cimport Target
+from fastkam.target cimport fk_target
+
+from fastkam._core.engine.state import zeros
+
+import numpy as np
+
+cdef extern from "crew.h" nogil:
+    int prepare_crew "fk_prepare_crew" (Crew *crew, int helpers)
+    void start_crew "fk_start_crew" (Crew *crew, int helpers)
+    void run_errands "fk_run_errands" (
+        Crew *crew, int m, void (*errand)(int, void *) noexcept nogil, void *data)
+    void end_crew "fk_end_crew" (Crew *crew)
+    void free_crew "fk_free_crew" (Crew *crew)
+    double now "fk_now" ()
+
+N_TIMED = 8                                 # calls timed to decide whether helpers pay
+cdef double SLOW = 20e-6                    # seconds a point from which on they do
+
+
+cdef class Evaluation:
+    """n points, and the density there."""
+
+    def __cinit__(self, Target target, int n, bint gradient):
+        cdef size_t d = target.c.dim
+        self.target, self.n = target, n
+        self.noisy, self.batched = target.is_estimate, target.batched
+        self.gradient = gradient or (
+            target.c.logp == NULL and target.c.batch == NULL and not self.noisy)
+        self.points, self.gradients, self.values = zeros((n, d)), zeros((n, d)), zeros(n)
+        self.codes, self.waiting = np.zeros(n, np.intc), np.zeros(n, np.intc)
+        self.noises = <const double **>calloc(n, sizeof(double *))
+        if self.noises == NULL:
+            raise MemoryError
+        if self.batched:
+            self.some_points, self.some_gradients = zeros((n, d)), zeros((n, d))
+            self.some_values, self.some_noise = zeros(n), zeros((n, target.n_aux))
+        self.untimed, self.fastest = N_TIMED, INFINITY
+
+    def __dealloc__(self):
+        free(self.noises)
+        if self.crew != NULL:
+            free_crew(self.crew)
+            free(self.crew)
+
+    def call_helpers(self, int threads):
+        """Start the helper threads of a run; the first evaluations are timed without them."""
+        cdef int helpers = min(threads, self.n, FK_HELPERS + 1) - 1
+        if helpers < 1 or self.target.needs_gil or self.target.serial or self.batched:
+            self.untimed = 0
+        elif self.untimed == 0 and self.fastest > SLOW:
+            if self.crew == NULL:
+                self.crew = <Crew *>calloc(1, sizeof(Crew))
+            if self.crew == NULL or prepare_crew(self.crew, helpers):
+                raise MemoryError
+            start_crew(self.crew, helpers)
+
+    def dismiss_helpers(self):
+        if self.crew != NULL:
+            end_crew(self.crew)
+
+    cdef void at(self, int m) noexcept nogil:
+        """Evaluate points waiting[:m]. Where one has a code < 0, those after it may be missing."""
+        cdef double begun
+        if not self.untimed or m == 0:
+            self.evaluate(m)
+            return
+        begun = now()
+        self.evaluate(m)
+        self.fastest = min(self.fastest, (now() - begun) / m)
+        self.untimed -= 1
+
+    cdef void evaluate(self, int m) noexcept nogil:
+        cdef int j, i
+        if self.batched:
+            self.evaluate_batch(m)
+        elif self.crew != NULL and self.crew.helpers > 0:
+            run_errands(self.crew, m, run_errand, <void *>self)
+        else:
+            for j in range(m):
+                i = self.waiting[j]
+                self.codes[i] = self.evaluate_point(i)
+                if self.codes[i] < 0:
+                    return
+
+    cdef int evaluate_point(self, int i) noexcept nogil:
+        """The density, its estimate or its gradient too, at the i-th of all points; its code."""
+        cdef const fk_target *target = &self.target.c
+        if self.noisy:
+            return target.noisy(target.dim, &self.points[i, 0], target.n_aux, self.noises[i],
+                                &self.values[i], target.data)
+        if self.gradient:
+            return target.logp_grad(target.dim, &self.points[i, 0], &self.gradients[i, 0],
+                                    &self.values[i], target.data)
+        return target.logp(target.dim, &self.points[i, 0], &self.values[i], target.data)
+
+    cdef void evaluate_batch(self, int m) noexcept nogil:
+        """Values, or estimates, and gradients, in one call."""
+        cdef size_t d = self.target.c.dim
+        cdef int j, i, rc
+        if m == 0:
+            return
+        if self.noisy:
+            for j in range(m):
+                copy(self.target.c.n_aux, self.noises[self.waiting[j]], &self.some_noise[j, 0])
+        if m == self.n:
+            rc = self.call_batch(m, &self.points[0, 0], &self.gradients[0, 0], &self.values[0])
+            for i in range(m):
+                self.codes[i] = rc
+            return
+        for j in range(m):
+            copy(d, &self.points[self.waiting[j], 0], &self.some_points[j, 0])
+        rc = self.call_batch(m, &self.some_points[0, 0], &self.some_gradients[0, 0],
+                             &self.some_values[0])
+        for j in range(m):
+            i = self.waiting[j]
+            copy(d, &self.some_gradients[j, 0], &self.gradients[i, 0])
+            self.values[i], self.codes[i] = self.some_values[j], rc
+
+    cdef int call_batch(self, size_t m, const double *X, double *gradients,
+                        double *values) noexcept nogil:
+        """One call for m points (m, d): values (m,), and gradients (m, d) where wanted."""
+        cdef const fk_target *target = &self.target.c
+        if self.noisy:
+            return self.target.noisy_batch(m, target.dim, X, target.n_aux, &self.some_noise[0, 0],
+                                           values, target.data)
+        return target.batch(m, target.dim, X, gradients if self.gradient else NULL, values,
+                            target.data)
+
+
+cdef void run_errand(int j, void *evaluation) noexcept nogil:
+    """One evaluation, in any thread."""
+    cdef int i = (<Evaluation>evaluation).waiting[j]
+    (<Evaluation>evaluation).codes[i] = (<Evaluation>evaluation).evaluate_point(i)

@@ -1,0 +1,46 @@
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.density.target import Target
+from fastkam._core.engine.chain import ChainMemory
+from fastkam._core.engine.kernel import Kernel
+
+N_SEARCH: int
+INFINITE: int
+
+def check_fit(kernel: Kernel, target: Target) -> None: ...
+
+class Fault(Exception):
+    chain: int
+    x: NDArray[np.float64]
+    code: int
+    cause: BaseException | None
+    def __init__(
+        self, chain: int, x: NDArray[np.float64], code: int, cause: BaseException | None = None
+    ) -> None: ...
+
+@final
+class ChainState(ChainMemory): ...
+
+@final
+class Group:
+    @property
+    def target(self) -> Target: ...
+    @property
+    def chains(self) -> list[ChainState]: ...
+    @property
+    def shares(self) -> bool: ...
+    def __init__(
+        self,
+        target: Target,
+        chains: list[ChainState],
+        schedule: tuple[Any, ...],
+        *,
+        share: bool = False,
+    ) -> None: ...
+    def start(self) -> None: ...
+    def search(self) -> None: ...
+    def run(self, n: int, most_evaluations: int = ..., threads: int = 1) -> int: ...
+    def error(self) -> Fault: ...

@@ -1,0 +1,120 @@
+"""The parts of a step that kernels and the engine share: propose, decide, move, keep a point."""
+from libc.math cimport INFINITY, exp, isnan
+from libc.stdint cimport int64_t
+from libc.string cimport memmove
+
+from fastkam._core.engine.kernel cimport Chain
+from fastkam._core.linalg.dense cimport add_Lz, copy
+from fastkam._core.engine.rng cimport normals
+
+cdef enum:
+    KEPT = 4        # numbers of a kept point before its coordinates
+
+
+cdef inline void normal_step(Chain *c, double scale, const double *L, double *e) noexcept nogil:
+    """e ~ N(0, I),   y = x + scale L e"""
+    normals(c.rng, c.d, e)
+    copy(c.d, c.x, c.y)
+    add_Lz(c.d, scale, L, e, c.y)
+
+
+cdef inline bint accepts(double E, double *log_ratio) noexcept nogil:
+    """Decide: whether E = -log U > -log(ratio), which has the probability min(1, ratio).
+
+    A ratio that is not a number (a proposal density has overflowed) becomes 0: y is rejected.
+    """
+    if isnan(log_ratio[0]):
+        log_ratio[0] = -INFINITY
+    return E > -log_ratio[0]
+
+
+cdef inline double probability(double log_ratio) noexcept nogil:
+    """Return min(1, ratio)."""
+    return 1.0 if log_ratio >= 0 else exp(log_ratio)
+
+
+cdef inline double log_target_ratio(const Chain *c) noexcept nogil:
+    """Return log pi(y) - log pi(x)."""
+    return c.logp_y - c.logp_x
+
+
+cdef inline void accept_parts(Chain *c) noexcept nogil:
+    """log pi, the reference and the gradient of log pi at x become those at y."""
+    c.parts.log_pi_x, c.parts.log_ref_x = c.parts.log_pi_y, c.parts.log_ref_y
+    if c.parts.grad_pi_x != NULL:
+        copy(c.d, c.parts.grad_pi_y, c.parts.grad_pi_x)
+
+
+cdef inline void accept(Chain *c) noexcept nogil:
+    """x becomes y, with all that is known there."""
+    copy(c.d, c.y, c.x)
+    copy(c.n_aux, c.v, c.u)
+    c.logp_x = c.logp_y
+    if c.grad_x != NULL:
+        copy(c.d, c.grad_y, c.grad_x)
+    if c.parts != NULL:
+        accept_parts(c)
+
+
+cdef inline void accept_noise(Chain *c) noexcept nogil:
+    """The noise u becomes v, at the same x; y is x."""
+    copy(c.n_aux, c.v, c.u)
+    c.logp_x = c.logp_y
+    if c.parts != NULL:
+        accept_parts(c)
+
+
+cdef inline Py_ssize_t point_size(Py_ssize_t d) noexcept nogil:
+    """Return the length of a kept point: four numbers, y, and two gradients there."""
+    return KEPT + 3 * d
+
+
+cdef inline void keep_point(const Chain *c, double own, double *point) noexcept nogil:
+    """Keep y, all that is known there, and a number of the kernel's own in `point`."""
+    cdef double *rest = point + KEPT + c.d
+    point[0], point[3] = c.logp_y, own
+    copy(c.d, c.y, point + KEPT)
+    if c.grad_x != NULL:
+        copy(c.d, c.grad_y, rest)
+    if c.parts != NULL:
+        point[1], point[2] = c.parts.log_pi_y, c.parts.log_ref_y
+        if c.grad_x != NULL:
+            copy(c.d, c.parts.grad_pi_y, rest + c.d)
+
+
+cdef inline void recall_point(Chain *c, const double *point) noexcept nogil:
+    """Make a kept point y again."""
+    cdef const double *rest = point + KEPT + c.d
+    c.logp_y = point[0]
+    copy(c.d, point + KEPT, c.y)
+    if c.grad_x != NULL:
+        copy(c.d, rest, c.grad_y)
+    if c.parts != NULL:
+        c.parts.log_pi_y, c.parts.log_ref_y = point[1], point[2]
+        if c.grad_x != NULL:
+            copy(c.d, rest + c.d, c.parts.grad_pi_y)
+
+
+cdef inline double own_of(const double *point) noexcept nogil:
+    """Return the kernel's own number of a kept point."""
+    return point[3]
+
+
+cdef inline const double *grad_of(const Chain *c, const double *point) noexcept nogil:
+    """Return the gradient at a kept point (d,)."""
+    return point + KEPT + c.d
+
+
+cdef inline void copy_point(const Chain *c, const double *point, double *to) noexcept nogil:
+    """Copy a kept point."""
+    copy(KEPT + c.d * (1 + (c.grad_x != NULL) + (c.grad_x != NULL and c.parts != NULL)), point, to)
+
+
+cdef inline int64_t keep_every_second(int64_t n, Py_ssize_t d, int64_t first,
+                                      double *rows) noexcept nogil:
+    """Keep the rows first, first + 2, ... of n rows (n, d), moved to the front; their number."""
+    cdef int64_t i, kept = 0
+    for i in range(first, n, 2):
+        memmove(rows + kept * d, rows + i * d, d * sizeof(double))
+        kept += 1
+    return kept

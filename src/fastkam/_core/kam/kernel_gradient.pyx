@@ -1,0 +1,115 @@
+"""The kernels of KAM, the fused kernel-gradient pass, and the covariance that comes of it."""
+from fastkam._core.linalg.dense cimport cholesky
+
+from fastkam._core.linalg.lanes import blocked
+from fastkam._core.linalg.dense import named_level
+
+import numpy as np
+
+LANES = 8
+CELLS, FIRST_OCTAVE, OCTAVES = FK_CELLS, FK_FIRST_OCTAVE, FK_OCTAVES
+
+kernel_pass = fk_kernel_pass_for(<bytes>named_level())
+low_rank = fk_low_rank_for(<bytes>named_level())
+
+
+cdef Py_ssize_t pass_work(Py_ssize_t d) noexcept nogil:
+    """Return the number of doubles that a pass works in."""
+    return fk_kernel_pass_work(d)
+
+
+cdef class KernelFunction:
+    """A kernel in the form that the pass takes.
+
+    Parameters
+    ----------
+    kind : str
+        "linear", "gaussian", "matern" or "matern half" (v = 3/2, 5/2, ...).
+    length, order : float
+        l, and v for Matern.
+    table, origin, a, b :
+        See kernel_pass.h; for Matern only.
+    """
+
+    def __init__(self, kind, length=1.0, order=1.0, table=None, origin=0.0, a=0.0, b=0.0):
+        self.k.kind = {"linear": FK_LINEAR, "gaussian": FK_GAUSSIAN, "matern": FK_MATERN,
+                       "matern half": FK_MATERN_HALF}[kind]
+        self.k.length, self.k.order = length, order
+        self.k.origin, self.k.a, self.k.b = origin, a, b
+        if table is not None:
+            self.table = table
+            self.k.table = &self.table[0, 0]
+            self.k.degree = self.table.shape[1] - 1
+
+    def moments(self, y, z):
+        """Q = sum_i M_i M_i' (d, d) and s = sum_i M_i (d,), M_i = 2 grad_y k(y, z_i)."""
+        cdef const double[::1] point = np.ascontiguousarray(y, dtype=float)
+        cdef const double[:, :, ::1] blocks = blocked(z)
+        cdef Py_ssize_t d = point.shape[0]
+        cdef Py_ssize_t n = len(z)
+        cdef double[::1, :] Q = np.zeros((d, d), order="F")
+        cdef double[::1] s = np.zeros(d)
+        cdef double[::1] work = np.empty(fk_kernel_pass_work(d))
+        if n:
+            kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &point[0], &work[0], &Q[0, 0], &s[0])
+        lower = np.asarray(Q)
+        return lower + np.tril(lower, -1).T, np.asarray(s)
+
+    def covariances(
+            self, const double[:, ::1] y, const double[:, :, ::1] blocks, Py_ssize_t n,
+            double step_size, double noise, double[:, :, ::1] out, Py_ssize_t begin,
+            Py_ssize_t end):
+        """out_i = noise^2 I + step_size^2 (Q - s s' / n) at y_i, for begin <= i < end."""
+        cdef Py_ssize_t i, j, k, d = y.shape[1]
+        cdef double[::1] s = np.zeros(d)
+        cdef double[::1] work = np.empty(fk_kernel_pass_work(d))
+        cdef double[:, ::1] Q = np.zeros((d, d))
+        cdef double r
+        with nogil:
+            for i in range(begin, end):
+                if n > 0:
+                    kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &y[i, 0], &work[0], &Q[0, 0],
+                                &s[0])
+                for j in range(d):
+                    for k in range(j, d):
+                        r = step_size**2 * (Q[j, k] - s[k] * s[j] / n) if n > 0 else 0.0
+                        out[i, j, k] = out[i, k, j] = r
+                    out[i, j, j] += noise**2
+
+
+cdef int proposal_factor(
+        Py_ssize_t d, Py_ssize_t n, double gamma, double nu, const double *Q, const double *s,
+        double *L, double *v, double *log_det) noexcept nogil:
+    """L L' = gamma^2 I + nu^2 (Q - s s' / n), v <- L^-1 v unless it is NULL, log_det = log det L.
+
+    1 where L overflows, else 0.
+    """
+    cdef Py_ssize_t i, j
+    cdef double c = nu * nu
+    for j in range(d):
+        for i in range(j, d):
+            L[i + j * d] = c * (Q[i + j * d] - s[i] * s[j] / n) if n > 0 else 0.0
+        L[j + j * d] += gamma * gamma
+    return cholesky(d, L, v, log_det)
+
+
+cdef void gradients(
+        const fk_kernel *k, Py_ssize_t n, Py_ssize_t d, const double *z, const double *y,
+        double *M) noexcept nogil:
+    """M_i = 2 grad_y k(y, z_i) = w_i (z_i - y), (n, d), from z in blocks."""
+    cdef Py_ssize_t b, j, lane
+    cdef const double *block
+    cdef double[8] w
+    cdef double D
+    for b in range(0, n, 8):
+        block = z + b * d
+        for lane in range(8):
+            w[lane] = 0
+        for j in range(d):
+            for lane in range(8):
+                D = block[8 * j + lane] - y[j]
+                w[lane] += D * D
+        fk_kernel_weights(k, 1, w)
+        for lane in range(min(8, n - b)):
+            for j in range(d):
+                M[(b + lane) * d + j] = w[lane] * (block[8 * j + lane] - y[j])
