@@ -13,7 +13,7 @@ from fastkam.arguments import check_integer, import_extra
 
 ADVICE = "pip install fastkam[plot]"
 MASSES = (0.5, 0.9, 0.99)  # of the density's contours
-MOST_POINTS = 4000  # of a line or scatter: more cannot be told apart
+MOST_POINTS = 4000  # of a line or scatter: more cannot be distinguished
 
 
 def new_figure(width, height):
@@ -31,7 +31,7 @@ def plot_trace(result, *, most=8, bins=40):
     ----------
     result : Result
     most : int
-        Coordinates shown: the first so many.
+        Number of coordinates shown, the first ones.
     bins : int
         Bars of the histogram.
 

@@ -106,7 +106,7 @@ class Finite(Schedule, name="finite"):
     """Adaptation ends with warm-up; the draws come from one fixed kernel.
 
     The default, and the only schedule under which every draw is that of an ordinary Markov chain
-    with the target as its law.
+    with the target as its distribution.
     """
 
     guarantee: ClassVar[str] = "exact: the kernel is fixed while draws are made"

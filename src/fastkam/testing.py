@@ -1,7 +1,7 @@
 """Is a sampler right? Tests that need exact draws of a target and nothing else.
 
-A kernel leaves pi invariant if a point drawn from pi still has law pi after some steps. So: draw
-exact points, move each by a fixed number of steps with a kernel that is set to the same state every
+A kernel leaves pi invariant if a point drawn from pi still has the distribution pi after some
+steps. So: draw exact points, move each by a fixed number of steps with a kernel that is set to the same state every
 time, and compare before and after.
 """
 
@@ -103,7 +103,7 @@ def features(x, directions, scale, centre):
 
 
 def compare(before, after, *, seed, reversible=False, n_directions=24):
-    """Whether paired points before and after have the same law.
+    """Whether paired points before and after have the same distribution.
 
     Parameters
     ----------
@@ -111,7 +111,8 @@ def compare(before, after, *, seed, reversible=False, n_directions=24):
     seed : int
         Of the random directions.
     reversible : bool
-        Whether (before, after) and (after, before) must have the same joint law, which sees more.
+        Whether (before, after) and (after, before) must have the same joint distribution, which
+        sees more.
 
     Returns
     -------
@@ -171,7 +172,7 @@ def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1
 
 
 def invariance_as_published(sampler, target, *, steps, replicates=20_000, seed=1):
-    """The same for a sampler that adapts perpetually, begun anew at every exact point."""
+    """The same for a sampler that adapts perpetually, started again at every exact point."""
     sampler = as_sampler(sampler)
     before = target.sample(replicates, seed + 1)
     after = replicate(sampler, target, before, steps, seed=seed + 2, schedule=Perpetual())

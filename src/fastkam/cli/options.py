@@ -15,7 +15,7 @@ import numpy as np
 
 
 class UsageError(Exception):
-    """A mistake in the command, told in one line."""
+    """A mistake in the command, reported in one line."""
 
 
 # ---- the density ----

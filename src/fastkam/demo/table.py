@@ -240,7 +240,7 @@ def fit(table, result):
 
 
 def area_under_curve(p, y):
-    """The chance that p ranks a row of class 1 above one of class 0, ties counted half."""
+    """The probability that p ranks a row of class 1 above one of class 0, ties counted half."""
     from scipy.stats import rankdata
 
     ones = int(y.sum())

@@ -23,7 +23,7 @@ class NoiseCheck:
     ----------
     x : ndarray, shape (d,)
     what : str
-        "estimate": the log of one estimate, where its noise is drawn anew at each step; or
+        "estimate": the log of one estimate, where its noise is drawn independently at each step; or
         "difference": that of two whose noise is correlated as in a step.
     n : int
         How many were taken.
@@ -77,8 +77,8 @@ def check_noise(target: Target, x: ArrayLike, n: int = 1000, *, seed: Any = None
     """How noisy an estimated density is, and whether it is as noisy as it should be.
 
     The work of an estimate and its variance are traded against each other. Where all noise is drawn
-    anew at each step, a standard deviation of the log estimate of 0.92 (Pitt et al.) to 1.5 (Doucet
-    et al.) is best, at a point where the density is high. Where a part of it is kept, what counts
+    independently at each step, a standard deviation of the log estimate of 0.92 (Pitt et al.) to 1.5
+    (Doucet et al.) is best, at a point where the density is high. Where a part of it is kept, what counts
     is the difference of two estimates: its standard deviation should be sqrt(2) times as large,
     which is that of the difference in the first case.
 

@@ -24,7 +24,7 @@ LOGP_GRAD = types.intc(types.uintp, POINTER, POINTER, POINTER, types.voidptr)
 class NumbaTarget(AddressTarget):
     """A numba function ``f(x, *args)``; made by `Target.from_numba`, which describes it.
 
-    numba's own cfunc prints an error and answers 0.0, which would be a log density. Here the error
+    numba's own cfunc prints an error and returns 0.0, which would be a log density. Here the error
     becomes a fatal code, and the exception itself is had by calling `f` again at that point.
     """
 
@@ -81,7 +81,7 @@ class NumbaEstimator(AddressTarget):
 
 
 def with_ieee_division(f):
-    """The numba function f compiled anew, so that 1/0 is inf."""
+    """The numba function f compiled again, so that 1/0 is inf."""
     options = {key: value for key, value in f.targetoptions.items()
                if key not in ("nopython", "nogil", "cache", "error_model")}
     return numba.njit(error_model="numpy", **options)(f.py_func)

@@ -1,4 +1,4 @@
-"""How to make a target, told by name: what can be sent where the target itself cannot."""
+"""How to make a target, by name: it can be sent where the target itself cannot."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ def mmd2(x, y, *, degree=3, offset=1.0):
         sum_(i != j) k(x_i, x_j) / (n (n - 1)) + sum_(i != j) k(y_i, y_j) / (m (m - 1))
         - 2 mean_ij k(x_i, y_j)
 
-    It compares all moments up to `degree`. Unbiased, so it may be negative where the laws agree.
+    It compares all moments up to `degree`. It is unbiased, so it may be negative where the
+    distributions agree.
 
     Gretton, A. et al. (2012). A kernel two-sample test. Journal of Machine Learning Research 13,
     723-773.
@@ -73,7 +74,7 @@ def symmetric_kl(draws, logp, bounds, bins=100, *, prior_draws=1.0, refine=1, re
     q is (n_i + c p_i) / (n + c) with c = `prior_draws`: as if c more draws had come from the target
     itself. So a bin without draws costs p_i log((n + c) / c): a missed mode counts, and counts
     more the longer the run. A draw outside the box counts in the nearest bin, and
-    one where the density is zero makes the answer infinite. Exact draws do not give 0, but about
+    one where the density is zero makes the result infinite. Exact draws do not give 0, but about
     the number of bins that matter over n.
 
     Parameters

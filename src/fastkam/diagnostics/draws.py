@@ -190,7 +190,7 @@ def ess_geyer(x):
 
     With rho_k the autocorrelation at lag k (divisor n), Gamma_j = rho_2j + rho_2j+1 is cut at its
     first value that is not positive and made decreasing by its running minimum; then
-    tau = max(1, -1 + 2 sum Gamma_j) and the answer is n / tau.
+    tau = max(1, -1 + 2 sum Gamma_j) and the result is n / tau.
 
     Geyer, C. J. (1992). Practical Markov chain Monte Carlo. Statistical Science 7, 473-483.
 
@@ -286,7 +286,8 @@ def quantile_deviation(q, df, levels=LEVELS):
     Parameters
     ----------
     q : array (..., draws)
-        A statistic of each draw whose law under the target is chi^2 with `df` degrees of freedom.
+        A statistic of each draw, which under the target has the chi^2 distribution with `df`
+        degrees of freedom.
     df : int
     levels : array (k,)
         Each in (0, 1).

@@ -16,7 +16,7 @@ class CholeskyBank:
 
     A tree finds it where there are few dimensions and many points, s >= 2^(d + 3) (as measured:
     bench/perf/test_nearest.py); elsewhere distances in single precision to all points, and exact
-    ones to those that remain. The answers are the same.
+    ones to those that remain. The results are the same.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class CholeskyBank:
         out : ndarray of int64, optional
             Where the indices go: contiguous, of shape (...).
         threads : int
-            Threads to work in, without the GIL. The answers do not depend on it.
+            Threads to work in, without the GIL. The results do not depend on it.
 
         Returns
         -------

@@ -20,7 +20,7 @@ def in_pieces(work: Callable[[int, int], Any], n: int, threads: int) -> None:
 
 
 def first_in_pieces(work: Callable[[int, int], int], n: int, threads: int) -> int:
-    """The least index that ``work`` answers for a piece, or -1 where it always answers -1."""
+    """The smallest index that ``work`` returns for a piece, or -1 if it always returns -1."""
     if threads == 1:
         return work(0, n)
     found: list[int] = []

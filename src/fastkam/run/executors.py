@@ -139,7 +139,7 @@ class CutDispatch(Dispatch):
 
 
 class LocalTasks:
-    """Tasks of a thread pool: they share the target, and can be told to stop."""
+    """Tasks of a thread pool: they share the target, and can be asked to stop."""
 
     patience = None
 

@@ -133,7 +133,7 @@ class Trace:
     def from_arrays(
         cls, arrays: dict[str, NDArray[Any]], stat_names: Sequence[str] | None
     ) -> Trace:
-        """The answer of `arrays`, taken back."""
+        """The trace of the arrays that `arrays` has returned."""
         chains, _, d = arrays["x"].shape
         self = cls(chains, 0, d, stat_names)
         for name in (*COLUMNS, "counts"):

@@ -1,4 +1,4 @@
-"""Samplers that choose their step size afresh, and reversibly, at every step."""
+"""Samplers that choose their step size at every step, and reversibly."""
 
 from __future__ import annotations
 

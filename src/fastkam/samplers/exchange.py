@@ -146,7 +146,7 @@ class ParallelTempering(Coupled, name="pt"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scout(Coupled, name="scout"):
-    """Scout: a chain that changes places, now and then, with a bold one at a higher temperature.
+    """Scout: two replicas, at inverse temperatures 1 and tau, that exchange states.
 
     Parameters
     ----------

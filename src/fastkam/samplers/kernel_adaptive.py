@@ -33,7 +33,7 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
         gamma, the standard deviation of the isotropic part; a Power decays with the adaptations
         and stays where adaptation ends.
     renewal : float or Power
-        p_t, the probability that an adaptation draws the subsample anew.
+        p_t, the probability that an adaptation draws a new subsample.
     target_acceptance : float
         The acceptance probability aimed at.
     history : int
@@ -129,7 +129,7 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, name="kpca"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
-    """Cyclical kernel adaptive Metropolis: cycles of bold exploration and ever finer sampling.
+    """Cyclical kernel adaptive Metropolis: cycles of exploration, then ever shorter steps.
 
     Under the schedule "finite" the cycles of warm-up fill a bank, and each later cycle uses an
     entry that is drawn independently of the state: every step then leaves the target invariant.

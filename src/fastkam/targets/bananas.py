@@ -99,7 +99,7 @@ class Banana(BananaMixture):
         self.parameters = {"curvature": curvature, "shift": shift, "variances": variances}
 
     def quantile_region(self, x):
-        """The statistic whose level sets are the quantile regions, and its law.
+        """The statistic whose level sets are the quantile regions, and its distribution.
 
         Parameters
         ----------

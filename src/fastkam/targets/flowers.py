@@ -48,7 +48,7 @@ class FlowerFamily(Exact, FlowerDensity):
             panels = np.linspace(0, end, min(200, int(end / s) + 12))
             half = np.diff(panels)[:, None] / 2
             t = (panels[:-1, None] + half * (1 + nodes)).ravel()
-            k = d - 2  # t is of the chi law of k degrees of freedom
+            k = d - 2  # t has the chi distribution with k degrees of freedom
             log_chi = (k - 1) * np.log(t) - t**2 / 2 - (k / 2 - 1) * np.log(2) - lgamma(k / 2)
             weight = (half * weights).ravel() * np.exp(log_chi)
         # truncated moments I_k = int_t^oo R^k phi(R; mu, s2) dR
@@ -114,7 +114,7 @@ class Flower(FlowerFamily):
     """
 
     def quantile_region(self, x):
-        """The statistic whose level sets are the quantile regions, and its law.
+        """The statistic whose level sets are the quantile regions, and its distribution.
 
         Parameters
         ----------
@@ -130,8 +130,8 @@ class Flower(FlowerFamily):
         Notes
         -----
         With e the deviation of the radius from mu, its density given the angle is that of a
-        Gaussian times rho = mu + e, and what is odd in e leaves the law of e^2 alone. So this is
-        exact but for the cut at rho = 0, which counts where r0 - |A| is not some 4 standard
+        Gaussian times rho = mu + e, and what is odd in e leaves the distribution of e^2 alone.
+        So this is exact but for the cut at rho = 0, which counts where r0 - |A| is not some 4 standard
         deviations or more.
         """
         x = check_points(self, x)
@@ -144,7 +144,7 @@ class FlowerFullNorm(FlowerFamily):
     """The flower as the authors' program has it: rho is the norm of all d coordinates.
 
     Otherwise as `Flower`, to which it is equal for d = 2. Normalised by quadrature; E x_1^2 = 75.8
-    for the default. Its quantile regions have no closed law.
+    for the default. The distribution of its quantile regions has no closed form.
     """
 
     full_norm = True

@@ -44,7 +44,7 @@ class Funnel(Exact, FunnelDensity):
         return x
 
     def quantile_region(self, x):
-        """The statistic whose level sets are the quantile regions, and its law.
+        """The statistic whose level sets are the quantile regions, and its distribution.
 
         Parameters
         ----------

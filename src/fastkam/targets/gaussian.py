@@ -39,7 +39,7 @@ class Gaussian(Exact, GaussianDensity):
         return self.mean + spread(self.factor, z)
 
     def quantile_region(self, x):
-        """The statistic whose level sets are the quantile regions, and its law.
+        """The statistic whose level sets are the quantile regions, and its distribution.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class StudentT(Exact, StudentTDensity):
         return self.location + z / np.sqrt(rng.chisquare(self.df, (n, 1)) / self.df)
 
     def quantile_region(self, x):
-        """The statistic whose level sets are the quantile regions, and its law.
+        """The statistic whose level sets are the quantile regions, and its distribution.
 
         Parameters
         ----------
@@ -102,8 +102,8 @@ class StudentT(Exact, StudentTDensity):
         Returns
         -------
         q : ndarray (...)
-            (x - m)' S^-1 (x - m) / d, of Fisher's law, carried over to the chi-squared by the
-            quantiles of both.
+            (x - m)' S^-1 (x - m) / d, of Fisher's F distribution, carried over to the chi-squared
+            by the quantiles of both.
         df : int
             Its degrees of freedom, d.
         """

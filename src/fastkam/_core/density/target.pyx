@@ -163,7 +163,7 @@ cdef class Target:
         error = self.fault(rc, np.asarray(x))
         if error is not None:
             raise error
-        raise ArithmeticError(f"the target answered code {rc} at x = {np.asarray(x)}")
+        raise ArithmeticError(f"the target returned code {rc} at x = {np.asarray(x)}")
 
     # ---- what the engine asks ------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ add_Rz, times_Rt = chosen.add_Rz, chosen.times_Rt
 def factorise(double[:, :, ::1] A, Py_ssize_t begin, Py_ssize_t end):
     """A_k <- L_k with L_k L_k' = A_k, column-major (k, column, row), for begin <= k < end.
 
-    Answers the first k whose A_k is not positive definite, or -1.
+    Returns the first k whose A_k is not positive definite, or -1.
     """
     cdef Py_ssize_t k, d = A.shape[1]
     with nogil:

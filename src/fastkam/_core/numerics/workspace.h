@@ -19,7 +19,7 @@ static inline double *fk_doubles(size_t size)
     return (double *)aligned_alloc(FK_ALIGNMENT, size * sizeof(double));
 }
 
-/* memory for one call, or NULL where there is none; `place` is for fk_leave */
+/* memory for one call, or NULL if out of memory; `place` is for fk_leave */
 static inline double *fk_enter(fk_workspace *w, int *place)
 {
     for (int i = 0; i < FK_PLACES; i++)

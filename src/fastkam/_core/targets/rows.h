@@ -121,7 +121,7 @@ static void fk_log_sigmoid_hvp(ptrdiff_t n, ptrdiff_t d, const double *X, const 
 }
 
 /* W is lower triangular: its blocks' columns beyond the diagonal are zero and are not visited.
- * Answers |W (x - m)|^2; where grad is given, grad -= a W' W (x - m), from the rows of W (d, d). */
+ * Returns |W (x - m)|^2; where grad is given, grad -= a W' W (x - m), from the rows of W (d, d). */
 FK_INLINE double fk_lower_square(ptrdiff_t d, const double *restrict blocks,
                                  const double *restrict rows, const double *restrict m,
                                  const double *restrict x, double a, double *restrict grad)
