@@ -8,8 +8,6 @@ import re
 import sys
 from pathlib import Path
 
-import fastkam as fk
-
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
@@ -65,6 +63,5 @@ def choosing(folder):
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
-    fk.plots.import_extra("matplotlib", fk.plots.ADVICE)
     curved(folder)
     choosing(folder)
