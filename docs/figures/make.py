@@ -1,0 +1,67 @@
+"""Make the figures of the pages: python docs/figures/make.py [FOLDER].
+
+`curved.png` is the figure of the README, from the code that stands there. `choosing.png` shows the
+tables of docs/choosing.md.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def curved(folder):
+    """The figure that the first block of Python in the README makes."""
+    code = re.search(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)[1]
+    space = {}
+    exec(compile(code, "README.md", "exec"), space)
+    space["figure"].set_size_inches(5.2, 3.6)
+    space["figure"].savefig(folder / "curved.png", dpi=90, pil_kwargs={"optimize": True})
+
+
+def tables():
+    """[(title, samplers, densities, thousands of evaluations)] of docs/choosing.md; None for -."""
+    page = (ROOT / "docs" / "choosing.md").read_text()
+    for title in ("With a gradient", "Without a gradient"):
+        table = page.partition(f"\n## {title}\n")[2].partition("\n| | `auto`")[2].split("\n\n")[0]
+        head, _, *body = [line.strip("| ").split(" | ") for line in f"`auto`{table}".splitlines()]
+        body = [row for row in body if ", d = " in row[0]]
+        values = [[None if cell == "-" else float(cell.strip("*")) for cell in row[1:]]
+                  for row in body]
+        yield title, [name.replace("`", "") for name in head], [row[0] for row in body], values
+
+
+def choosing(folder):
+    """A point for each sampler and density; at the right edge those that did not get there."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    edge = 60_000
+    for axes, (title, samplers, densities, values) in zip(
+        figure.subplots(1, 2), tables(), strict=True
+    ):
+        for k, sampler in enumerate(samplers):
+            row = [edge if values[i][k] is None else values[i][k] for i in range(len(densities))]
+            height = [-i - 0.09 * (k - 3) for i in range(len(densities))]
+            axes.plot(row, height, "D" if k == 0 else "o", label=sampler, color=f"C{k}",
+                      ms=5.5 if k == 0 else 4, zorder=3 if k == 0 else 2, clip_on=False)
+        axes.set(xscale="log", xlim=(5, edge))
+        axes.set_title(title, fontsize=9)
+        axes.set_xlabel("thousands of evaluations until done", fontsize=8)
+        axes.set_yticks([-i for i in range(len(densities))], densities, fontsize=7)
+        axes.set_xticks([10, 100, 1000, 10_000, edge],
+                        ["10", "100", "1000", "10 000", "not\nreached"], fontsize=7)
+        axes.minorticks_off()
+        axes.grid(axis="y", lw=0.3)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.legend(fontsize=6.5, loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=4,
+                    frameon=False)
+    figure.savefig(folder / "choosing.png", dpi=90, pil_kwargs={"optimize": True})
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
+    curved(folder)
+    choosing(folder)
