@@ -9,10 +9,10 @@ import densities
 import numpy as np
 import pytest
 from densities import DOUBLES, D, assert_same
+from twins import caught_by
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS
-from twins import caught_by
 
 K = 4
 OPTIONS = {"tune": 40, "chains": 2, "seed": 3}

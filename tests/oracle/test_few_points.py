@@ -8,11 +8,11 @@ import test_sharing
 from agreement import compare, disagreement
 from forms import InPoints
 from test_oracle import KERNELS, StaleReverse, WithoutHastings
+from twins import caught_by
 
 from fastkam.kernels import Linear, Matern
 from fastkam.samplers import SAMPLERS
 from fastkam.schedules import Finite, IncreasinglyRare, Perpetual, Power
-from twins import caught_by
 
 KAM, CYCLES = SAMPLERS["kam"], SAMPLERS["ckam"]
 N = 11      # in twelve dimensions

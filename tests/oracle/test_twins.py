@@ -2,11 +2,11 @@
 
 import pytest
 from agreement import disagreement
+from twins import TWINS, caught_by
 
 from fastkam.kernels import Matern
 from fastkam.samplers import SAMPLERS
 from reference import REFERENCES
-from twins import TWINS, caught_by
 
 OPTIONS = {
     "walk_learns_away": {"target_acceptance": 0.3},

@@ -9,7 +9,9 @@ import math
 import numpy as np
 import pytest
 from forms import InPoints
+from rungs import at_rungs
 from scipy.stats import multivariate_normal, norm
+from twins import TWINS, caught_by
 
 import fastkam as fk
 from fastkam._core.engine import ChainState, Group
@@ -19,8 +21,6 @@ from fastkam.samplers import SAMPLERS, DelayedAcceptance, RandomWalk
 from fastkam.samplers.exchange import Coupled
 from fastkam.schedules import Power
 from fastkam.testing import compare, invariance
-from rungs import at_rungs
-from twins import TWINS, caught_by
 
 FALSE_ALARM = 1e-4
 D, K = 2, 3

@@ -6,13 +6,13 @@ seeds are fixed, so that a run either always passes or always fails.
 
 import pytest
 from forms import CyclesInPoints, InPoints
+from twins import TWINS, caught_by
 
 from fastkam import kernels, targets
 from fastkam.samplers import SAMPLERS, CyclicalKernelAdaptiveMetropolis, KernelAdaptiveMetropolis
 from fastkam.samplers.exchange import Coupled
 from fastkam.schedules import Power
 from fastkam.testing import invariance, invariance_as_published
-from twins import TWINS, caught_by
 
 FALSE_ALARM = 1e-4
 

@@ -5,10 +5,10 @@ Each test has a false-alarm rate of at most 1e-4 over the seeds, which are fixed
 
 import numpy as np
 import pytest
+from twins import TWINS, caught_by
 
 import fastkam as fk
 from fastkam.testing import invariance
-from twins import TWINS, caught_by
 
 FALSE_ALARM = 1e-4
 MODES = fk.targets.GaussianMixture([[-3.0, 0.0], [3.0, 0.0]], covs=[0.2, 1.5])

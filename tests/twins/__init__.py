@@ -161,7 +161,8 @@ LIST = [
     twin("cycles_forget_bank", "ckam", "oracle",
          "A frozen cycle makes the covariance of Sampling where it stands, as while it adapts.",
          ("        if self.frozen:\n            return\n        copy(self.d, c.x, &self.x_e[0])\n",
-          "        copy(self.d, c.x, &self.x_e[0])\n        if self.frozen:\n            return\n")),
+          "        copy(self.d, c.x, &self.x_e[0])\n        if self.frozen:\n"
+          "            return\n")),
 
     # ---- Langevin ----
     twin("uncorrected_langevin", "mala", "invariance",

@@ -30,7 +30,8 @@ MESON = """\
 project('twins', 'c', default_options: ['optimization=1', 'debug=false', 'c_std=c11'])
 py = import('python').find_installation(pure: false)
 cc = meson.get_compiler('c')
-numpy = run_command(py, '-c', 'import numpy; print(numpy.__path__[0])', check: true).stdout().strip()
+numpy = run_command(py, '-c', 'import numpy; print(numpy.__path__[0])',
+  check: true).stdout().strip()
 random = cc.find_library('npyrandom', dirs: numpy / 'random' / 'lib', static: true)
 math = cc.find_library('npymath', dirs: numpy / '_core' / 'lib', static: true)
 core = '@core@'

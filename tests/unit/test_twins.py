@@ -1,10 +1,10 @@
 """Every sampler and coupling has a mistake made in it that a test must see; each applies."""
 
 import pytest
-
-from fastkam.samplers import SAMPLERS
 from twins import CHECKS, LIST, TWINS
 from twins.build import copies, kernel_of
+
+from fastkam.samplers import SAMPLERS
 
 
 def test_every_sampler_and_coupling_has_a_twin():
