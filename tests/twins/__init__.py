@@ -5,7 +5,7 @@ A twin is a change of the source of a registered sampler. The tests apply it to 
 
     "invariance"    a frozen kernel leaves its target invariant: tests/stat/test_invariance.py
     "oracle"        the kernel equals its NumPy reference, in what it learns too:
-                    tests/oracle/test_twins.py
+                    tests/oracle/test_mistakes.py
     "sharing"       the same of chains that learn as one: tests/oracle/test_few_points.py
     "jumps"         moves between modes leave a target invariant: tests/stat/test_jumps.py
     "exchange"      couplings leave the joint distribution of their rungs invariant:
