@@ -9,6 +9,7 @@ import densities
 import numpy as np
 import pytest
 from densities import DOUBLES, D, assert_same, replaced
+from twins import caught_by
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS
@@ -261,16 +262,13 @@ def test_what_else_an_estimate_cannot_do():
     assert isinstance(fk.choose_sampler(target, np.ones(D)).sampler, SAMPLERS["ram"])
 
 
-class SecondEstimate(fk.RandomWalk):
-    KERNEL = "broken_noisy.SecondEstimate"
-
-
-def test_a_sampler_of_several_evaluations_must_say_which_noise_they_take():
-    with pytest.raises(fk.SamplingError, match=r"SecondEstimate .* does not say which noise"):
-        fk.sample(noisy(), np.ones(D), sampler=SecondEstimate())
-    with pytest.raises(fk.SamplingError, match="SecondEstimate makes several evaluations a step"):
-        fk.sample(densities.python, np.ones(D), sampler=SecondEstimate(),
-                  surrogate=densities.python)
+@pytest.mark.parametrize(("twin", "name"), caught_by("refused"))
+def test_a_sampler_of_several_evaluations_must_say_which_noise_they_take(twins, twin, name):
+    sampler = twins.sampler(twin, name)()
+    with pytest.raises(fk.SamplingError, match=r"RandomWalk .* does not say which noise"):
+        fk.sample(noisy(), np.ones(D), sampler=sampler)
+    with pytest.raises(ValueError, match=f"{twin} makes several: take another sampler"):
+        fk.sample(densities.python, np.ones(D), sampler=sampler, surrogate=densities.python)
 
 
 def test_a_chain_that_noise_holds_is_warned_of():

@@ -1,91 +1,256 @@
-"""Couplings leave the joint law of their rungs invariant; their log Z and swap rates are right.
+"""Couplings leave the joint distribution of their rungs invariant; their log Z and rates are right.
 
-False-alarm rates are 1e-4 a test; seeds are fixed.
+False-alarm rates are 1e-4 a test (Bonferroni over features); seeds are fixed.
 """
 
 import itertools
+from bisect import bisect
 
 import numpy as np
 import pytest
+from rungs import at_rungs
+from twins import TWINS, caught_by
 
 import fastkam as fk
+from fastkam._core.density.python_target import PythonTarget
 from fastkam._core.engine.group import ChainState, Group
-from fastkam.testing import compare
+from fastkam.samplers import SAMPLERS
+from fastkam.schedules import Finite
+from fastkam.testing import compare, learnt_state
 
 FALSE_ALARM = 1e-4
 MODES = fk.targets.GaussianMixture([[-2.0], [2.0]], covs=[0.3, 1.0], weights=[0.3, 0.7])
 GRID = np.linspace(-40, 40, 400_001)
+HALF = 1e-4     # of the distance of its points
 
 
-def exact(density, n, rng):
-    """Draws (n,) from an unnormalised log density on a line, by its distribution function."""
+class Steps(PythonTarget):
+    """A density on a line that is constant between edges: log pi is `heights`, outside -inf.
+
+    The edges are halfway between points of the grid.
+    """
+
+    def __init__(self, edges, heights):
+        self.edges, self.heights = [edge + HALF for edge in edges], [-np.inf, *heights, -np.inf]
+        super().__init__(self.logp_grad, 1, vectorized=False, gradient=True)
+
+    def logp_grad(self, x):
+        """log pi and its gradient at x (1,)."""
+        return self.heights[bisect(self.edges, x[0])], np.zeros(1)
+
+    def logp(self, x):
+        """log pi at each row of x (n, 1)."""
+        return np.array(self.heights)[np.searchsorted(self.edges, x[:, 0])]
+
+    def sample(self, n, seed):
+        return draws(self.logp(GRID[:, None]), n, np.random.default_rng(seed))[:, None]
+
+
+BOX = Steps([-1, 1], [0.0])
+PLATEAUS = Steps([-2, 0, 1, 3], [0.0, 1.5, 0.7])
+
+
+def draws(density, n, rng):
+    """Draws (n,) from an unnormalized log density on the grid, constant about each point."""
     p = np.exp(density - density.max())
-    return np.interp(rng.random(n), np.cumsum(p) / p.sum(), GRID)
+    at = np.searchsorted(np.cumsum(p) / p.sum(), rng.random(n))
+    return GRID[at] + rng.uniform(-HALF, HALF, n)
 
 
-def log_q(x, mean, sd):
-    return -0.5 * ((x - mean) / sd) ** 2 - np.log(sd) - 0.5 * np.log(2 * np.pi)
+def log_q(x, reference):
+    """Return the log density of the reference (mean, variance); 0 where it is flat."""
+    if reference is None:
+        return 0 * x
+    mean, variance = reference
+    return -0.5 * ((x - mean) ** 2 / variance + np.log(2 * np.pi * variance))
 
 
-def found(sampler, steps, replicates, seed, reference=None):
-    """Whether the law of the coldest rung has changed after some steps from exact states."""
-    kernel = sampler.build(np.zeros(1))
-    within = "inner." if isinstance(sampler, fk.ModeJumping) else ""
-    exchange = kernel.parts()["inner"] if within else kernel
-    ladder, rng = np.asarray(exchange.ladder), np.random.default_rng(seed)
-    logp = MODES.logp(GRID[:, None])
-    q = 0 if reference is None else log_q(GRID, *reference)
-    points = np.array([exact(b * logp + (1 - b) * q, replicates, rng) for b in ladder]).T
-    chain = ChainState(kernel, np.random.PCG64(seed), np.zeros(1))
-    group = Group(MODES.bind(), [chain], (1.0, 0.0, 0.0, 1.0, 0, 0, 0.0))
-    first, after = kernel.state(), np.empty(replicates)
-    for i, xs in enumerate(points):
-        exact_rungs = {"x": xs[:, None], "logp": MODES.logp(xs[:, None]), "begun": np.array(1),
-                       "grad": np.array([MODES.logp_grad(x)[1] for x in xs[:, None]]),
-                       "log_ref": 0 * xs if reference is None else log_q(xs, *reference),
-                       "accepted": np.zeros(len(xs), int)}
-        kernel.restore(first | {within + name: value for name, value in exact_rungs.items()})
-        chain.place(xs[:1])
-        group.start()
-        group.run(steps + i % 2)     # so that both halves of the even-odd scheme come first
-        after[i] = chain.position[0]
-    return compare(points[:, :1], after[:, None], seed=seed)
+def tempering_of(sampler):
+    """Return the tempering, which mode jumping may be around."""
+    inner = getattr(sampler, "sampler", None)
+    return inner if isinstance(inner, fk.ParallelTempering) else sampler
 
 
-TEMPERING = {"rungs": 3, "ladder": [1.0, 0.5, 0.2]}
-SAMPLERS = [
-    fk.ParallelTempering(reference="flat", **TEMPERING),
-    fk.ParallelTempering(reference="flat", scheme="random", sampler="rwm", **TEMPERING),
-    fk.ParallelTempering(reference=([0.5], 9.0), rungs=3, ladder=[1.0, 0.3, 0.0]),
+class Rungs:
+    """A coupling, to be put at exact states of all rungs."""
+
+    def __init__(self, sampler, target, *, tune, seed, plan=(1.0, 0.0, 0.0, 1.0, 0, 0, 0.0)):
+        given = getattr(tempering_of(sampler), "reference", "flat")
+        self.target, self.seed = target, seed
+        self.reference = None if isinstance(given, str) else (given[0][0], given[1])
+        self.kernel = sampler.build(np.zeros(1))
+        self.within = "inner." if isinstance(sampler, fk.ModeJumping) else ""
+        self.exchange = self.kernel.parts()["inner"] if self.within else self.kernel
+        self.first = learnt_state(sampler, target, tune, seed=seed) if tune else self.kernel.state()
+        self.chain = ChainState(self.kernel, np.random.PCG64(seed), np.zeros(1))
+        self.group = Group(target.bind(), [self.chain], plan)
+        rows = np.cumsum([0] + [kernel.width for kernel in self.exchange.kernels])
+        y = self.chain.views()["y"]
+        self.known = [replica.views() | {"y": y[row:row + 1]}
+                      for replica, row in zip(self.exchange.replicas, rows, strict=False)]
+
+    def exact(self, n):
+        """Draws (n, rungs) from the joint distribution."""
+        rng, logp = np.random.default_rng(self.seed), self.target.logp(GRID[:, None])
+        q = log_q(GRID, self.reference)
+        with np.errstate(invalid="ignore"):
+            return np.array([draws(np.where(logp == -np.inf, -np.inf, b * logp) + (1 - b) * q, n,
+                                   rng) if b else draws(q, n, rng)
+                             for b in np.asarray(self.exchange.ladder)]).T
+
+    def place(self, xs):
+        """Put the rungs at xs (rungs,), as new chains."""
+        found = [self.target.logp_grad(x) for x in xs[:, None]]
+        self.kernel.restore(at_rungs(
+            self.first, xs[:, None], [logp for logp, _ in found], log_q(xs, self.reference),
+            [grad for _, grad in found], self.within))
+        self.chain.place(xs[:1])
+        self.group.start()
+
+    def states(self):
+        """Return the state (rungs,) after a step; those of the others are moved by the next one."""
+        others = [known["y"][0] if known["accepted"] else known["x"][0] for known in self.known[1:]]
+        return np.array([self.chain.position[0], *others])
+
+
+def found(sampler, steps, replicates, seed, target=MODES, tune=300):
+    """Whether the joint distribution of all rungs changes in some steps from exact states."""
+    rungs = Rungs(sampler, target, tune=tune, seed=seed)
+    before = rungs.exact(replicates)
+    after = np.empty_like(before)
+    for i, xs in enumerate(before):
+        rungs.place(xs)
+        rungs.group.run(steps + i % 2)     # so that both halves of the even-odd scheme come first
+        after[i] = rungs.states()
+    return compare(before, after, seed=seed)
+
+
+FLAT = {"rungs": 3, "ladder": [1.0, 0.5, 0.2], "reference": "flat"}
+GAUSSIAN = FLAT | {"reference": ([0.5], 9.0)}
+PRIOR = GAUSSIAN | {"ladder": [1.0, 0.3, 0.0]}
+KAM = fk.KernelAdaptiveMetropolis(subsample=20, history=100)
+MIXTURE = {"means": [[-1.5], [1.0]], "covs": [0.5, 2.0], "fit": False}
+COUPLINGS = [
+    fk.ParallelTempering(**FLAT),
+    fk.ParallelTempering(scheme="random", sampler="rwm", **FLAT),
+    fk.ParallelTempering(**PRIOR),
+    fk.ParallelTempering(sampler=KAM, **GAUSSIAN),
     fk.Scout(tau=0.3, every=2),
-    fk.Scout(main="kam", tau=0.3, every=1),
-    *(fk.ModeJumping(sampler=fk.ParallelTempering(reference=reference, **TEMPERING), chance=0.6,
-                     means=[[-1.5], [1.0]], covs=[0.5, 2.0], fit=False)
-      for reference in ("flat", ([0.5], 9.0))),
+    fk.Scout(main=KAM, tau=0.3, every=1),
+    *(fk.ModeJumping(sampler=fk.ParallelTempering(**options), chance=0.6, **MIXTURE)
+      for options in (FLAT, GAUSSIAN)),
     fk.ModeJumping(sampler=fk.ParallelTempering(
-        sampler=fk.HMC(steps=2, metric="fixed", step_size=0.8), reference=([0.5], 9.0),
-        **TEMPERING), chance=0.4, means=[[-1.5], [1.0]], covs=[0.5, 2.0], fit=False),
+        sampler=fk.HMC(steps=2, metric="fixed", step_size=0.8), **GAUSSIAN), chance=0.4, **MIXTURE),
 ]
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda s: f"{type(s).__name__}")
+@pytest.mark.parametrize("sampler", COUPLINGS, ids=lambda s: f"{type(s).__name__}")
 def test_couplings_are_invariant(sampler):
-    coupled = getattr(sampler, "sampler", None)
-    coupled = coupled if isinstance(coupled, fk.ParallelTempering) else sampler
-    reference = None
-    if not isinstance(getattr(coupled, "reference", "flat"), str):
-        reference = 0.5, 3.0
-    result = found(sampler, 4, 40_000, seed=1, reference=reference)
+    result = found(sampler, 4, 30_000, seed=1)
     assert result.p_value > FALSE_ALARM, result
 
 
-@pytest.mark.parametrize("scheme", ["random", "copy"])
-def test_a_swap_that_copies_is_caught(scheme):
-    """Rungs that move slowly, so that a copied state is still there at the next swaps."""
-    sampler = fk.ParallelTempering(reference="flat", scheme=scheme, sampler=fk.RandomWalk(cov=0.01),
-                                   **TEMPERING)
-    result = found(sampler, 50, 30_000, seed=2)
-    assert (result.p_value < FALSE_ALARM) == (scheme == "copy"), result
+# ---- kernels of several evaluations a step: the point that they take is not the last one ----
+
+SEVERAL = {"nuts": {"max_depth": 4}, "hmc": {"steps": 3}, "automala": {}, "autorwm": {},
+           "gadmala": {"exact": True}, "dram": {}}
+DENSITIES = {"modes": MODES, "box": BOX, "plateaus": PLATEAUS}
+
+
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")     # of a gradient that is 0
+@pytest.mark.parametrize("target", DENSITIES)
+@pytest.mark.parametrize("name", SEVERAL)
+def test_kernels_of_several_evaluations(name, target):
+    sampler = fk.ParallelTempering(sampler=SAMPLERS[name](**SEVERAL[name]), **GAUSSIAN)
+    result = found(sampler, 4, 10_000, seed=7, target=DENSITIES[target])
+    assert result.p_value > FALSE_ALARM, result
+
+
+def error(found, right):
+    """Of log densities, which may both be -inf."""
+    return 0.0 if found == right else abs(found - right)
+
+
+def discrepancy(sampler, target, steps=400):
+    """The largest error of the densities and gradients kept at the state of any rung, by size.
+
+    Over half of the steps it adapts, and so does a reference that is fitted.
+    """
+    gain = sampler.default_gain(1)
+    rungs = Rungs(sampler, target, tune=0, seed=8,
+                  plan=Finite(gain=gain).compiled(sampler, 1, steps // 2))
+    reference, worst, accepted = rungs.exchange.reference.views(), 0.0, 0
+    rungs.chain.place([0.3])
+    rungs.group.start()
+    for _ in range(steps):
+        rungs.group.run(1)
+        of = None
+        if rungs.exchange.reference.proper:
+            of = reference["mean"][0], reference["L"][0, 0] ** 2
+        for known in rungs.known:
+            for at in "xy" if known["accepted"] else "x":
+                logp, grad = target.logp_grad(known[at])
+                worst = max(worst, error(known[f"log_pi_{at}"], logp),
+                            error(known[f"log_ref_{at}"], log_q(known[at][0], of)))
+                if at == "x" and rungs.kernel.gradient:
+                    worst = max(worst, abs(known["grad_pi_x"] - grad)[0])
+            accepted += int(known["accepted"])
+    assert accepted > steps / 10
+    return worst
+
+
+@pytest.mark.parametrize("reference", ["fitted", ([0.5], 9.0)], ids=["fitted", "given"])
+@pytest.mark.parametrize("target", DENSITIES)
+@pytest.mark.parametrize("name", SEVERAL)
+def test_what_a_rung_keeps_belongs_to_its_state(name, target, reference):
+    """No false alarms: after each step, log pi, log q and gradient are those at the state."""
+    sampler = fk.ParallelTempering(sampler=SAMPLERS[name](**SEVERAL[name]), rungs=3,
+                                   reference=reference)
+    assert discrepancy(sampler, DENSITIES[target]) < 1e-12
+
+
+# ---- with one mistake ----
+
+def coupling(cls, name, **options):
+    """Return a spoilt coupling of rungs close to each other; `sampler` moves all."""
+    if name == "pt":
+        return cls(**FLAT | options)
+    moved = {"main": options["sampler"], "scout": options["sampler"]} if options else {}
+    return cls(tau=0.6, every=1, **moved)
+
+
+NARROW = FLAT | {"reference": ([0.5], 1.0)}
+SLOW = fk.RandomWalk(cov=0.01)      # a copied state is still there at the next swaps
+MISTAKES = {
+    "swap_copies": lambda cls, name: found(coupling(cls, name, sampler=SLOW), 12, 15_000, seed=2),
+    "stale_reference": lambda cls, name: found(cls(**NARROW), 4, 15_000, seed=2),
+    "half_recalled": lambda cls, name: found(
+        fk.ParallelTempering(sampler=cls(), **GAUSSIAN), 4, 10_000, seed=7),
+    "swaps_unannounced": lambda cls, name: found(coupling(cls, name, sampler=KAM), 12, 30_000,
+                                                 seed=2),
+}
+
+
+def swaps(cls, name):
+    return found(coupling(cls, name), 4, 15_000, seed=2)
+
+
+@pytest.mark.parametrize(("twin", "name"), caught_by("exchange"))
+def test_a_mistake_is_seen(twins, twin, name):
+    result = MISTAKES.get(twin, swaps)(twins.sampler(twin, name), name)
+    assert result.p_value < FALSE_ALARM, (TWINS[twin].mistake, result)
+
+
+@pytest.mark.parametrize("twin", [twin for twin in MISTAKES if twin != "half_recalled"])
+def test_without_a_mistake_nothing_is_seen(twin):
+    result = MISTAKES[twin](fk.ParallelTempering, "pt")
+    assert result.p_value > FALSE_ALARM, result
+
+
+@pytest.mark.parametrize("target", DENSITIES)
+def test_a_point_recalled_without_its_densities_is_seen(twins, target):
+    sampler = fk.ParallelTempering(sampler=twins.sampler("half_recalled")(), rungs=3)
+    assert discrepancy(sampler, DENSITIES[target]) > 0.1
 
 
 @pytest.mark.parametrize("target", [

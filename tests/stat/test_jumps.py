@@ -5,6 +5,7 @@ Each test has a false-alarm rate of at most 1e-4 over the seeds, which are fixed
 
 import numpy as np
 import pytest
+from twins import TWINS, caught_by
 
 import fastkam as fk
 from fastkam.testing import invariance
@@ -43,22 +44,19 @@ def test_a_move_is_reversible(move):
     assert found.p_value > FALSE_ALARM, found
 
 
-class WithoutRatio(fk.ModeJumping):
-    KERNEL = "broken_jumps.WithoutRatio"
-
-
-class Unannounced(fk.ModeJumping):
-    KERNEL = "broken_jumps.Unannounced"
-
-
-@pytest.mark.parametrize(("sampler", "steps", "replicates"), [
-    (WithoutRatio(moves="hop", chance=0.7, **THREE), 6, 30_000),
-    (WithoutRatio(moves="independent", chance=0.7, **THREE), 6, 30_000),
-    (Unannounced(moves="hop", chance=0.3, sampler=KAM, **THREE), 40, 150_000),
+@pytest.mark.parametrize(("twin", "options", "steps", "replicates"), [
+    ("jumps_without_ratio", {"moves": "hop", "chance": 0.7}, 6, 30_000),
+    ("jumps_without_ratio", {"moves": "independent", "chance": 0.7}, 6, 30_000),
+    ("jumps_unannounced", {"moves": "hop", "chance": 0.3, "sampler": KAM}, 40, 150_000),
 ], ids=["hop", "independent", "unannounced"])
-def test_a_mistake_is_caught(sampler, steps, replicates):
+def test_a_mistake_is_seen(twins, twin, options, steps, replicates):
+    sampler = twins.sampler(twin)(**options | THREE)
     found = invariance(sampler, MODES, steps=steps, replicates=replicates, seed=3)
-    assert found.p_value < FALSE_ALARM, found
+    assert found.p_value < FALSE_ALARM, (TWINS[twin].mistake, found)
+
+
+def test_no_mistake_is_left_out():
+    assert {twin for twin, _ in caught_by("jumps")} == {"jumps_without_ratio", "jumps_unannounced"}
 
 
 def test_modes_never_visited_are_reached_by_hops():
