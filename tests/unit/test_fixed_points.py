@@ -187,7 +187,7 @@ def updates_of_reference(reference, sampler, measure, *, seed=1):
     """The same for a NumPy reference."""
     rng, rows = np.random.default_rng(seed), []
     for _ in range(REPLICATES // 2):
-        other, x = reference(sampler, MEAN), MEAN + FACTOR @ rng.standard_normal(3)
+        other, x = reference(s=sampler).build(MEAN).own, MEAN + FACTOR @ rng.standard_normal(3)
         y = other.propose(x, rng)
         before = other.fields()
         alpha = np.exp(min(0.0, logp(y) - logp(x)))
@@ -211,7 +211,8 @@ def test_right_answer_is_a_fixed_point(name):
     assert is_zero_in_mean(updates(name, *RIGHT[name]))
 
 
-SHARING = [name for name in RIGHT if SAMPLERS[name].kernel_class().SHARED]
+SHARING = [name for name in RIGHT
+           if any(field.shared for field in SAMPLERS[name].kernel_class().FIELDS.values())]
 
 
 @pytest.mark.parametrize("name", SHARING)
