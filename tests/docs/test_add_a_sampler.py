@@ -77,12 +77,26 @@ def tree(tmp_path_factory):
     command("ninja", "-C", "build", f"src/fastkam/{library}", cwd=folder)
     shutil.copytree(folder / "src", folder / "site")
     shutil.copy(folder / "build" / "src" / "fastkam" / "_version.py", folder / "site" / "fastkam")
-    for path in compiled:
+    for path in [*compiled, Path("fastkam/_core/_cyutility.c")]:
         origin = Path(importlib.util.find_spec(".".join(path.with_suffix("").parts)).origin)
         shutil.copy(origin, folder / "site" / path.parent)
     shutil.copy(folder / "build" / "src" / "fastkam" / library, folder / "site" / new.parent)
     (folder / "site" / "sitecustomize.py").write_text(SITE)
     return folder
+
+
+def test_the_sampler_in_python_runs():
+    """The twenty lines that the page begins with."""
+    text = (ROOT / "docs" / "contributing.md").read_text().partition("## Add a sampler")[2]
+    space = {}
+    exec(re.search(r"^```python\n(.*?)^```$", text, re.M | re.S)[1], space)
+    acceptance = space["result"].acceptance
+    assert (abs(acceptance - 0.234) < 0.1).all(), acceptance
+
+
+def test_few_files_besides_its_own_change():
+    changed = [path for path, language, _ in steps() if language == "diff"]
+    assert len(changed) <= 8
 
 
 def test_the_steps_give_a_tested_sampler(tree):

@@ -92,8 +92,8 @@ class Watch:
         chain.looked.append(np.array(y))
         if self.points is None:
             return y
-        k = next(k for k, one in enumerate(self.chains) if one is chain)
-        return self.points[k][len(chain.looked) - 1]
+        k, n = next(k for k, one in enumerate(self.chains) if one is chain), len(chain.looked)
+        return self.points[k][n - 1] if n <= len(self.points[k]) else y
 
 
 def watched(reference, watch, **attributes):

@@ -6,7 +6,7 @@ from fastkam.samplers import Field
 from reference.base import Reference, covariance, jittered
 
 
-class AdaptiveMetropolis(Reference):
+class AdaptiveMetropolis(Reference, of="am"):
     """mu <- mu + g (X - mu);  Sigma <- Sigma + g ((X - mu) (X - mu)' - Sigma), X the new state."""
 
     FIELDS = {"mu": Field("learnt mean", shared=True, learnt=True),
@@ -36,7 +36,7 @@ class AdaptiveMetropolis(Reference):
         return {"mu": self.mu, "L": np.linalg.cholesky(self.Sigma)}
 
 
-class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis):
+class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis, of="rbam"):
     """The expectation of the update over the decision."""
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
@@ -46,7 +46,7 @@ class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis):
         self.Sigma = self.Sigma + gain * (learnt - self.Sigma)
 
 
-class GlobalAdaptiveMetropolis(AdaptiveMetropolis):
+class GlobalAdaptiveMetropolis(AdaptiveMetropolis, of="gam"):
     """log lambda <- log lambda + g (alpha - alpha*)"""
 
     FIELDS = AdaptiveMetropolis.FIELDS | {
@@ -67,7 +67,7 @@ class GlobalAdaptiveMetropolis(AdaptiveMetropolis):
         return super().fields() | {"log_scale": self.log_scale}
 
 
-class AdaptiveRandomWalk(AdaptiveMetropolis):
+class AdaptiveRandomWalk(AdaptiveMetropolis, of="arwm"):
     """N(x, 2.38^2 Sigma / d), or with probability b, and while t < 2 d, N(x, s^2 I / d)."""
 
     def start(self, x0):

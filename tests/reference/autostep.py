@@ -70,7 +70,7 @@ class AutoStep(Reference):
                 "chosen": self.eps, "direction": self.direction, "agreed": self.agreed}
 
 
-class AutoMALA(AutoStep):
+class AutoMALA(AutoStep, of="automala"):
     """A leapfrog step in the coordinates in which the learnt variances are 1."""
 
     GRADIENT = True
@@ -83,7 +83,7 @@ class AutoMALA(AutoStep):
         return point, q, point.logp - logp + (p @ p - q @ q) / 2
 
 
-class AutoStepRandomWalk(AutoStep):
+class AutoStepRandomWalk(AutoStep, of="autorwm"):
     """y = x + eps S p"""
 
     def shoot(self, x, grad, p, logp, k):

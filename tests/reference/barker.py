@@ -6,7 +6,7 @@ from fastkam.samplers import Field
 from reference.base import Reference, covariance, jittered
 
 
-class BarkerProposal(Reference):
+class BarkerProposal(Reference, of="barker"):
     """q(y|x) = prod_i 2 N(w_i; 0, s^2) / (1 + exp(-g_i(x) w_i)),  w = F^-1 (y - x)"""
 
     GRADIENT = True

@@ -5,16 +5,27 @@ from typing import Any
 import numpy as np
 
 import fastkam as fk
-from fastkam.samplers import Point, Proposal
+from fastkam.samplers import SAMPLERS, Field, Proposal
+
+
+REFERENCES = {}     # short name of the compiled sampler -> class
 
 
 class Reference(fk.PythonSampler):
-    """A sampler in NumPy that takes the parameters of the compiled sampler `s`."""
+    """A sampler in NumPy that takes the parameters of the compiled sampler `s`.
+
+    ``class Mine(Reference, of="name")`` is the reference of the sampler of that name.
+    """
 
     s: Any
     lockstep = False    # whether the points evaluated are to be taken over from the compiled one
 
     SHARED = ()         # what chains that learn as one have in common besides fields
+
+    def __init_subclass__(cls, *, of=None, **options):
+        super().__init_subclass__(**options)
+        if of is not None:
+            REFERENCES[of] = cls
 
     def default_gain(self, d):
         return self.s.default_gain(d)
@@ -42,19 +53,16 @@ class Composite(Reference):
 
     def parts(self):
         """The references that it is made of."""
-        from fastkam.samplers import SAMPLERS
-        from reference import REFERENCES
-
         names = {cls: name for name, cls in SAMPLERS.items()}
-        return [REFERENCES[names[type(part)]](s=part) for part in self.s.parts()]
+        return [REFERENCES[next(names[cls] for cls in type(part).__mro__ if cls in names)](s=part)
+                for part in self.s.parts()]
 
     def recorded(self):
         return {name: field for name, field in self.parts()[0].FIELDS.items() if field.stat}
 
     @property
     def FIELDS(self):
-        return self.OWN | {name: fk.samplers.Field(field.meaning, dtype=field.dtype,
-                                                   stat=field.stat)
+        return self.OWN | {name: Field(field.meaning, dtype=field.dtype, stat=field.stat)
                            for name, field in self.recorded().items()}
 
     @property
@@ -104,7 +112,3 @@ def log_normal(x, mean, cov):
     """log N(x; mean, cov)"""
     D = x - mean
     return -0.5 * (D @ np.linalg.solve(cov, D) + np.linalg.slogdet(2 * np.pi * cov)[1])
-
-
-__all__ = ["Composite", "Point", "Reference", "covariance", "jittered", "log_normal", "moves",
-           "power"]

@@ -6,7 +6,7 @@ from fastkam.samplers import Field
 from reference.base import Reference, covariance
 
 
-class CholeskyAdaptiveMetropolis(Reference):
+class CholeskyAdaptiveMetropolis(Reference, of="cholam"):
     """L <- L + g L [w w' - I]_lower or L + g [L (w w' - I)]_lower, w = L^-1 (X - mu)."""
 
     FIELDS = {"mu": Field("learnt mean", shared=True, learnt=True),

@@ -7,7 +7,7 @@ from reference.base import power
 from reference.kernel_adaptive import KernelAdaptiveMetropolis
 
 
-class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
+class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, of="ckam"):
     """Exploration is KAM begun anew; Sampling is N(x, nu_i^2 Sigma) with a falling cosine."""
 
     FIELDS = KernelAdaptiveMetropolis.FIELDS | {

@@ -9,7 +9,7 @@ from reference.adaptive_metropolis import AdaptiveMetropolis
 from reference.base import jittered, log_normal
 
 
-class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis):
+class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis, of="dram"):
     """The second try's ratio: q1(y1|y2) (1 - a1(y2, y1)) / (q1(y1|x) (1 - a1(x, y1)))"""
 
     FIELDS = AdaptiveMetropolis.FIELDS | {

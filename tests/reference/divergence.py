@@ -8,7 +8,7 @@ from fastkam.samplers import Proposal
 from reference.base import Reference, covariance, log_normal
 
 
-class DivergenceMinimization(Reference):
+class DivergenceMinimization(Reference, of="dm"):
     """G = lower(mean_j c_j grad log pi(y_j) e_j') + b / diag(C),  C <- C + g G, cut"""
 
     GRADIENT = True

@@ -205,7 +205,7 @@ class Exchange(Composite):
         return {"ladder": self.ladder, "swaps.tried": self.tried, "swaps.swapped": self.swapped}
 
 
-class ParallelTempering(Exchange):
+class ParallelTempering(Exchange, of="pt"):
     def start(self, x0):
         s = self.s
         self.begin(x0, s.first_ladder())
@@ -218,7 +218,7 @@ class ParallelTempering(Exchange):
             self.fits, self.normal = True, (x0, np.diag(10 * (1 + np.abs(x0))) ** 2)
 
 
-class Scout(Exchange):
+class Scout(Exchange, of="scout"):
     def start(self, x0):
         self.begin(x0, [1.0, self.s.tau])
         self.every = self.s.every

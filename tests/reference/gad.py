@@ -55,7 +55,7 @@ class Ascent(Reference):
         return {"L": L, "beta": self.beta, "age": self.age, "e": self.e}
 
 
-class GradientAdaptiveRandomWalk(Ascent):
+class GradientAdaptiveRandomWalk(Ascent, of="gadrwm"):
     """y = x + L e"""
 
     def propose(self, x, rng):
@@ -69,7 +69,7 @@ class GradientAdaptiveRandomWalk(Ascent):
         self.follow(accepted)
 
 
-class GradientAdaptiveMALA(Ascent, Langevin):
+class GradientAdaptiveMALA(Ascent, Langevin, of="gadmala"):
     """y = x + L L' grad / 2 + L e; the exact gradient has a Hessian, by a central difference."""
 
     lockstep = True

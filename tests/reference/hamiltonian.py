@@ -137,7 +137,7 @@ class Hamiltonian(Reference):
         return {"log_eps": self.log_eps, "log_eps_mean": self.log_eps_mean, "H_mean": self.H_mean}
 
 
-class HMC(Hamiltonian):
+class HMC(Hamiltonian, of="hmc"):
     def launch(self, rng):
         return rng.random() if self.s.jitter > 0 else 0.5
 
@@ -171,7 +171,7 @@ class Tree:
         self.end, self.draw, self.error, self.log_w = point, point, error, -error
 
 
-class NUTS(Hamiltonian):
+class NUTS(Hamiltonian, of="nuts"):
     FIELDS = Hamiltonian.FIELDS | {
         "depth": Field("doublings made", dtype="i8", stat="tree_depth"),
         "n_steps": Field("leapfrog steps made", dtype="i8", stat="n_steps")}

@@ -13,7 +13,7 @@ KINDS = ("sampler", "jump", "independent", "hop")
 COUNTS = ("diverging", "n_steps", "tree_depth")
 
 
-class ModeJumping(Composite):
+class ModeJumping(Composite, of="jumps"):
     """log_q: 0; log q(x) / q(y); log r_b(y) |L_b| / (r_a(x) |L_a|), r_k(x) = w_k N_k(x) / s(x)"""
 
     lockstep = True     # the shape of q follows from every state

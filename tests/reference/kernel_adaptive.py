@@ -8,7 +8,7 @@ from reference.history import History, median_length
 from reference.kernels import gradient
 
 
-class KernelAdaptiveMetropolis(Reference):
+class KernelAdaptiveMetropolis(Reference, of="kam"):
     """y ~ N(x, R(x)),  R(x) = gamma^2 I + nu^2 M H M',  M = 2 [grad_x k(x, z_i)]_i.
 
     y = x + L e, or with few points for the dimensions y = x + gamma e + nu M H f.
@@ -88,6 +88,6 @@ class KernelAdaptiveMetropolis(Reference):
     def fields(self):
         h = self.history
         return {"z": self.z, "n": len(self.z), "length": self.length, "log_nu": self.log_nu,
-                "nu": self.nu, "age": self.age, "kept": len(h.rows), "stride": h.stride, "passed": h.passed,
-                "history": np.array(h.rows).reshape(-1, self.d), "order": np.array(h.order),
-                "e": self.e}
+                "nu": self.nu, "age": self.age, "kept": len(h.rows), "stride": h.stride,
+                "passed": h.passed, "history": np.array(h.rows).reshape(-1, self.d),
+                "order": np.array(h.order), "e": self.e}

@@ -8,7 +8,7 @@ from reference.kernel_adaptive import KernelAdaptiveMetropolis
 from reference.kernels import kernel
 
 
-class KernelPCAMetropolis(KernelAdaptiveMetropolis):
+class KernelPCAMetropolis(KernelAdaptiveMetropolis, of="kpca"):
     """y ~ sum_c p_c N(x, gamma^2 I + nu^2 v_c v_c'),  v_c = M H a_c,  H K H a_c = l_c a_c."""
 
     SHARED = (*KernelAdaptiveMetropolis.SHARED, "Ha", "p", "used")

@@ -29,7 +29,7 @@ class Langevin(Reference):
                 - log_normal(y, self.mean(x, self.grad_x), C))
 
 
-class MALA(Langevin):
+class MALA(Langevin, of="mala"):
     """F = s L, L L' = cov;  log s <- log s + g (alpha - alpha*)"""
 
     FIELDS = {"log_s": Field("log of the step size", shared=True, learnt=True),
@@ -55,7 +55,7 @@ class MALA(Langevin):
         return {"log_s": self.log_s, "s": self.step_size, "e": self.e, "h": self.h}
 
 
-class FisherAdaptiveMALA(MALA):
+class FisherAdaptiveMALA(MALA, of="fishermala"):
     """R R' = (sum of v v' + lambda I)^-1, and F F' = s^2 R R' d / tr R R'"""
 
     FIELDS = MALA.FIELDS | {

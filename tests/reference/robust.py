@@ -6,7 +6,7 @@ from fastkam.samplers import Field
 from reference.base import Reference, covariance, jittered
 
 
-class RandomWalk(Reference):
+class RandomWalk(Reference, of="rwm"):
     """y ~ N(x, scale^2 Sigma); log scale <- log scale + g (alpha - alpha*)"""
 
     FIELDS = {"scale": Field("scale of the walk", shared=True, learnt=True)}
@@ -27,7 +27,7 @@ class RandomWalk(Reference):
         return {"s": self.scale}
 
 
-class RobustAdaptiveMetropolis(RandomWalk):
+class RobustAdaptiveMetropolis(RandomWalk, of="ram"):
     """S S' <- S (I + g (alpha - alpha*) u u' / |u|^2) S', halved after ten refusals in a row."""
 
     FIELDS = {"Sigma": Field("covariance of the proposal", shared=True, learnt=True),

@@ -6,6 +6,8 @@ Over many replicates the mean of the update is zero: z-tests on each of its elem
 Bonferroni's correction, of total false-alarm rate 1e-4 a test.
 """
 
+import sys
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -154,6 +156,9 @@ RIGHT = {
     "hmc": (ONE_STEP | {"steps": 1, "jitter": 0.0}, {"searching": np.array(0)}, scalar("H_mean")),
     "nuts": (ONE_STEP | {"max_depth": 1}, {"searching": np.array(0)}, scalar("H_mean")),
 }
+
+RIGHT |= {name: cls.fixed_point(sys.modules[__name__]) for name, cls in REFERENCES.items()
+          if hasattr(cls, "fixed_point")}       # of those that say so beside their formula
 
 
 def updates(name, options, state, measure, *, seed=1, chains=1):
