@@ -85,6 +85,20 @@ def tree(tmp_path_factory):
     return folder
 
 
+def test_the_sampler_in_python_runs():
+    """The twenty lines that the page begins with."""
+    text = (ROOT / "docs" / "contributing.md").read_text().partition("## Add a sampler")[2]
+    space = {}
+    exec(re.search(r"^```python\n(.*?)^```$", text, re.M | re.S)[1], space)
+    acceptance = space["result"].acceptance
+    assert (abs(acceptance - 0.234) < 0.1).all(), acceptance
+
+
+def test_few_files_besides_its_own_change():
+    changed = [path for path, language, _ in steps() if language == "diff"]
+    assert len(changed) <= 8
+
+
 def test_the_steps_give_a_tested_sampler(tree):
     said = command(sys.executable, "-m", "pytest", "-q", "-k", "asm", *TESTS, cwd=tree,
                    PYTHONPATH=str(tree / "site"))

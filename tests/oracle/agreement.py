@@ -1,4 +1,4 @@
-"""Run a sampler and its reference on the same random numbers, and say where they part.
+"""Run a sampler and its reference in one engine from one seed, and say where they part.
 
 Where the covariance of a proposal depends on x, a step x + L(x) e expands differences: the map is
 chaotic, and rounding of 1e-16 grows to 1e-10 within some 200 steps. So the samplers whose reference
@@ -11,7 +11,6 @@ import numpy as np
 import fastkam as fk
 from fastkam.schedules import Finite
 from reference import REFERENCES
-from reference.chain import Calendar
 
 TOLERANCE = 1e-10
 FIVE = np.linalg.inv(0.6 ** np.abs(np.subtract.outer(range(5), range(5))) * np.arange(1, 6))
@@ -69,6 +68,66 @@ GRADIENTS = {"correlated": grad_correlated, "five": grad_five, "modes": grad_mod
              "holes": grad_correlated, "twelve": grad_twelve}
 
 
+class Watch:
+    """What the chains of a reference look at, and what they are to take over of a sampler's run.
+
+    Parameters
+    ----------
+    points : list of ndarray, optional
+        The points that each chain of the sampler has looked at: they replace the reference's.
+    stats : dict of ndarray, optional
+        The statistics of each of its steps.
+    """
+
+    def __init__(self, chains=1, points=None, stats=None):
+        self.K, self.points, self.stats, self.started = chains, points, stats, []
+
+    @property
+    def chains(self):
+        """The chains of the run; others have been started before to check their parameters."""
+        return self.started[-self.K:]
+
+    def replaced(self, chain, y):
+        """The point to be evaluated in place of y."""
+        chain.looked.append(np.array(y))
+        if self.points is None:
+            return y
+        k, n = next(k for k, one in enumerate(self.chains) if one is chain), len(chain.looked)
+        return self.points[k][n - 1] if n <= len(self.points[k]) else y
+
+
+def watched(reference, watch, **attributes):
+    """The reference whose points are watched and, in lockstep, replaced."""
+    def start(self, x0):
+        super(cls, self).start(x0)
+        self.looked = []
+        watch.started.append(self)
+
+    def taken(self, name, own):
+        return own if watch.stats is None else watch.stats[name][self.t]
+
+    def propose(self, x, rng):
+        return watch.replaced(self, super(cls, self).propose(x, rng))
+
+    def step(self, x, rng):
+        going, found = super(cls, self).step(x, rng), None
+        while True:
+            try:
+                asked = going.send(found)
+            except StopIteration as stop:
+                return stop.value
+            if np.ndim(asked) == 1:
+                found = yield watch.replaced(self, asked)
+            else:
+                found = yield [watch.replaced(self, y) for y in asked]
+
+    several = reference.step is not fk.PythonSampler.step
+    moves = {"step": step} if several else {"propose": propose}
+    cls = type(reference.__name__, (reference,),
+               {"start": start, "taken": taken} | moves | attributes)
+    return cls
+
+
 def compare(name, sampler, target, **options):
     """Assert that sampler and reference agree to the end."""
     found = disagreement(REFERENCES[name], sampler, target, **options)
@@ -82,56 +141,50 @@ def disagreement(reference, sampler, target, *, tune, draws, thin=1, schedule=No
     acceptance probabilities, decisions, the sampler's own statistics, and its state at the end.
     """
     (logp, d), grad = TARGETS[target], GRADIENTS[target]
-    x0, schedule = np.full(d, 0.3), schedule or Finite()
-    trace, warmup, state, points = run(logp, grad, x0, sampler=sampler, tune=tune, draws=draws,
-                                       thin=thin, schedule=schedule, seed=seed)
-    given = None
-    if reference.lockstep:      # every step of it, thinned or not
-        parts = run(logp, grad, x0, sampler=sampler, tune=tune, draws=draws * thin,
-                    schedule=schedule, seed=seed) if thin > 1 else (trace, warmup)
-        given = {name: np.r_[parts[1][name], parts[0][name]] for name in trace}
-    other = reference(sampler, x0)
-    calendar = Calendar(schedule.gain or sampler.default_gain(d), schedule.start, schedule.rarity)
-    rows = other.run(
-        logp, x0, int(state["t"]), generator(seed), calendar,
-        stop=tune if isinstance(schedule, Finite) else np.inf,
-        points=points if reference.lockstep else None, grad=grad,
-        given=given,
-    )
-    if found := differ(points, rows.pop("y")):
+    options = {"x0": np.full(d, 0.3), "tune": tune, "draws": draws, "thin": thin, "seed": seed,
+               "schedule": schedule or Finite()}
+    result, points = run(logp, grad, sampler=sampler, **options)
+    watch = Watch()
+    if reference.lockstep:
+        every, _ = run(logp, grad, sampler=sampler, **options | {
+            "thin": 1, "draws": draws * thin}) if thin > 1 else (result, points)
+        stats = {name: np.r_[every.warmup.stats[name][0], every.stats[name][0]]
+                 for name in every.stats}
+        watch = Watch(points=[points], stats=stats)
+    other, _ = run(logp, grad, sampler=watched(reference, watch)(s=sampler), **options)
+    (chain,) = watch.chains
+    if found := differ(points, np.array(chain.looked)):
         return f"evaluation {found[0]}: y differs by {found[1]}"
-    t = np.arange(1, len(rows["x"]) + 1)
-    kept = rows.pop("keep") & (t % thin == 0)
-    for phase, ours, part in (("warm-up", warmup, t <= tune), ("draw", trace, t > tune)):
-        for name, values in rows.items():
-            if found := differ(ours[NAMES.get(name, name)], values[kept & part]):
+    for phase, ours, theirs in (("warm-up", result.warmup, other.warmup),
+                                ("draw", result, other)):
+        if found := differ(ours.draws[0], theirs.draws[0]):
+            return f"{phase} {found[0]}: x differs by {found[1]}"
+        assert ours.stats.keys() == theirs.stats.keys()
+        for name, values in theirs.stats.items():
+            if found := differ(ours.stats[name][0], values[0]):
                 return f"{phase} {found[0]}: {name} differs by {found[1]}"
-    for name, theirs in other.fields().items():
+    return fields_differ(chain, result.states[0])
+
+
+def fields_differ(chain, state):
+    """The first field at the end that differs from the compiled sampler's, as text; or None."""
+    for name, theirs in chain.fields().items():
         if found := differ(field(name, state), theirs):
             return f"at the end: {name} differs by {found[1]} at {found[0]}"
     return None
 
 
-def generator(seed, chain=0, chains=1):
-    """The generator of one chain."""
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed).spawn(chains)[chain]))
-
-
-def run(logp, grad, x0, **options):
-    """(draws, warm-up, state, points looked at) of one chain."""
+def run(logp, grad, x0, chains=1, **options):
+    """(result, points looked at) of a run."""
     points = []
 
     def recording(x):
         points.append(x.copy())
         return logp(x), grad(x)
 
-    result = fk.sample(recording, x0, chains=1, progress=False, check_gradient=False, **options)
-    phases = [{"x": part.draws[0]} | {name: v[0] for name, v in part.stats.items()}
-              for part in (result, result.warmup)]
-    return *phases, result.states[0], np.array(points[1:])      # the first is x0
-
-
-NAMES = {"logp": "lp", "alpha": "acceptance_rate"}
+    result = fk.sample(recording, x0, chains=chains, progress=False, check_gradient=False,
+                       **options)
+    return result, np.array(points[chains:])        # the first are x0
 
 
 def differ(ours, theirs):

@@ -2,20 +2,26 @@
 
 import numpy as np
 
-from reference.chain import Reference, covariance, jittered
+from fastkam.samplers import Field
+from reference.base import Reference, covariance, jittered
 
 
-class AdaptiveMetropolis(Reference):
+class AdaptiveMetropolis(Reference, of="am"):
     """mu <- mu + g (X - mu);  Sigma <- Sigma + g ((X - mu) (X - mu)' - Sigma), X the new state."""
 
-    def __init__(self, s, x0):
-        super().__init__(s, x0)
-        self.mu = np.array(x0 if s.mean is None else s.mean, dtype=float)
-        self.Sigma = covariance(s.cov, self.d)
-        self.scale = 2.38**2 / self.d if s.scale is None else s.scale
+    FIELDS = {"mu": Field("learnt mean", shared=True, learnt=True),
+              "Sigma": Field("learnt covariance", shared=True, learnt=True)}
+
+    def start(self, x0):
+        self.mu = np.array(x0 if self.s.mean is None else self.s.mean, dtype=float)
+        self.Sigma = covariance(self.s.cov, self.d)
+
+    def scale(self):
+        """lambda"""
+        return 2.38**2 / self.d if self.s.scale is None else self.s.scale
 
     def propose(self, x, rng):
-        C = self.scale * jittered(self.s, rng) ** 2 * self.Sigma
+        C = self.scale() * jittered(self.s, rng) ** 2 * self.Sigma
         return x + np.linalg.cholesky(C) @ rng.standard_normal(self.d)
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
@@ -30,7 +36,7 @@ class AdaptiveMetropolis(Reference):
         return {"mu": self.mu, "L": np.linalg.cholesky(self.Sigma)}
 
 
-class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis):
+class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis, of="rbam"):
     """The expectation of the update over the decision."""
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
@@ -40,27 +46,33 @@ class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis):
         self.Sigma = self.Sigma + gain * (learnt - self.Sigma)
 
 
-class GlobalAdaptiveMetropolis(AdaptiveMetropolis):
+class GlobalAdaptiveMetropolis(AdaptiveMetropolis, of="gam"):
     """log lambda <- log lambda + g (alpha - alpha*)"""
+
+    FIELDS = AdaptiveMetropolis.FIELDS | {
+        "log_scale": Field("log lambda", shared=True, learnt=True, stat="log_scale")}
+
+    def start(self, x0):
+        super().start(x0)
+        self.log_scale = np.log(super().scale())
+
+    def scale(self):
+        return np.exp(self.log_scale)
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
         super().adapt(x, y, alpha, accepted, gain, rng)
-        self.scale *= np.exp(gain * (alpha - self.s.target_acceptance))
+        self.log_scale += gain * (alpha - self.s.target_acceptance)
 
     def fields(self):
-        return super().fields() | {"log_scale": np.log(self.scale)}
-
-    def stats(self):
-        return {"log_scale": np.log(self.scale)}
+        return super().fields() | {"log_scale": self.log_scale}
 
 
-class AdaptiveRandomWalk(AdaptiveMetropolis):
+class AdaptiveRandomWalk(AdaptiveMetropolis, of="arwm"):
     """N(x, 2.38^2 Sigma / d), or with probability b, and while t < 2 d, N(x, s^2 I / d)."""
 
-    def __init__(self, s, x0):
-        Reference.__init__(self, s, x0)
+    def start(self, x0):
         self.mu = np.array(x0, dtype=float)
-        self.safe = s.safe_scale**2 / self.d * np.eye(self.d)
+        self.safe = self.s.safe_scale**2 / self.d * np.eye(self.d)
         self.Sigma = self.safe
 
     def propose(self, x, rng):

@@ -4,46 +4,59 @@ from math import inf, log
 
 import numpy as np
 
-from reference.chain import Reference, covariance
+from fastkam.samplers import Decision, Field, Proposal
+from reference.base import Reference, covariance
 
 
 class AutoStep(Reference):
-    def __init__(self, s, x0):
-        super().__init__(s, x0)
-        self.mu = np.array(x0 if s.mean is None else s.mean, dtype=float)
-        self.variances = np.diag(covariance(s.cov, self.d))
-        self.log_eps = log(s.first_step_size(self.d) if s.step_size is None else s.step_size)
+    """mu, variances as in adaptive Metropolis; log eps_0 <- log eps_0 + g j log 2"""
 
-    def shoot(self, x, p, lp, k):
-        """(y, q, log pi(y), r) for the step size 2^k eps_0."""
+    FIELDS = {"log_eps": Field("log eps_0, with which the search begins", shared=True, learnt=True),
+              "mu": Field("learnt mean", shared=True, learnt=True),
+              "variances": Field("learnt variances", shared=True, learnt=True),
+              "eps": Field("the step size chosen", stat="step_size"),
+              "agreed": Field("whether the search backwards agreed", dtype="i8",
+                              stat="reversible")}
+
+    def start(self, x0):
+        s, d = self.s, self.d
+        self.mu = np.array(x0 if s.mean is None else s.mean, dtype=float)
+        self.variances = np.diag(covariance(s.cov, d))
+        self.log_eps = log(s.first_step_size(d) if s.step_size is None else s.step_size)
+        self.eps, self.agreed = 0.0, False
+
+    def shoot(self, x, grad, p, logp, k):
+        """(point, q, r) for the step size 2^k eps_0 from x with momentum p."""
         raise NotImplementedError
 
-    def step(self, x, lp, rng):
+    def step(self, x, rng):
         p, (u, v) = rng.standard_normal(self.d), 1 - rng.random(2)
-        E = rng.standard_exponential()
         low, high = -log(max(u, v)), -log(min(u, v))
-        found = {0: self.shoot(x, p, lp, 0)}
+        grad = self.grad_x if self.GRADIENT else None
+        found = {0: (yield from self.shoot(x, grad, p, self.logp_x, 0))}
 
-        def size(point):
-            return abs(point[3]) if np.isfinite(point[3]) else inf
+        def size(r):
+            return abs(r) if np.isfinite(r) else inf
 
-        self.direction = int(size(found[0]) < low) - int(size(found[0]) > high)
+        self.direction = int(size(found[0][2]) < low) - int(size(found[0][2]) > high)
 
-        def goes_on(point):
-            return size(point) < low if self.direction == 1 else size(point) > high
+        def goes_on(r):
+            return size(r) < low if self.direction == 1 else size(r) > high
 
         k = 0
-        while self.direction and goes_on(found[k]):
+        while self.direction and goes_on(found[k][2]):
             k += self.direction
-            found[k] = self.shoot(x, p, lp, k)
+            found[k] = yield from self.shoot(x, grad, p, self.logp_x, k)
         self.j = k - 1 if self.direction == 1 else k
         self.eps = np.exp(self.log_eps) * 2.0**self.j
-        y, q, lp_y, r = found[self.j]
-        others = sorted(set(found) - {self.j}, reverse=self.direction == 1)
-        self.agreed = all(goes_on(self.shoot(y, -q, lp_y, k)) == goes_on(found[k]) for k in others)
-        if not self.agreed:
-            return y, lp_y, -inf, False
-        return y, lp_y, r, r > -E
+        point, q, r = found[self.j]
+        self.agreed = True
+        for k in sorted(set(found) - {self.j}, reverse=self.direction == 1):
+            *_, back = yield from self.shoot(point.x, point.grad, -q, point.logp, k)
+            if goes_on(back) != goes_on(found[k][2]):
+                self.agreed = False
+                return Decision(alpha=0.0, accepted=False)
+        return Proposal(point, r - point.logp + self.logp_x if point.logp > -inf else 0.0)
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
         self.log_eps += gain * self.j * log(2)
@@ -56,20 +69,23 @@ class AutoStep(Reference):
         return {"log_eps": self.log_eps, "mu": self.mu, "s": np.sqrt(self.variances), "j": self.j,
                 "chosen": self.eps, "direction": self.direction, "agreed": self.agreed}
 
-    def stats(self):
-        return {"step_size": self.eps, "reversible": float(self.agreed)}
 
+class AutoMALA(AutoStep, of="automala"):
+    """A leapfrog step in the coordinates in which the learnt variances are 1."""
 
-class AutoMALA(AutoStep):
-    def shoot(self, x, p, lp, k):
+    GRADIENT = True
+
+    def shoot(self, x, grad, p, logp, k):
         eps, S = np.exp(self.log_eps) * 2.0**k, np.diag(np.sqrt(self.variances))
-        half = p + eps / 2 * S @ self.grad(x)
-        y, lp_y = self.look(x + eps * S @ half)
-        q = half + eps / 2 * S @ self.grad(y)
-        return y, q, lp_y, lp_y - lp + (p @ p - q @ q) / 2
+        half = p + eps / 2 * S @ grad
+        point = yield x + eps * S @ half
+        q = half + eps / 2 * S @ point.grad
+        return point, q, point.logp - logp + (p @ p - q @ q) / 2
 
 
-class AutoStepRandomWalk(AutoStep):
-    def shoot(self, x, p, lp, k):
-        y, lp_y = self.look(x + np.exp(self.log_eps) * 2.0**k * np.sqrt(self.variances) * p)
-        return y, p, lp_y, lp_y - lp
+class AutoStepRandomWalk(AutoStep, of="autorwm"):
+    """y = x + eps S p"""
+
+    def shoot(self, x, grad, p, logp, k):
+        point = yield x + np.exp(self.log_eps) * 2.0**k * np.sqrt(self.variances) * p
+        return point, p, point.logp - logp

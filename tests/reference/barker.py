@@ -2,30 +2,40 @@
 
 import numpy as np
 
-from reference.chain import Reference, covariance, jittered
+from fastkam.samplers import Field
+from reference.base import Reference, covariance, jittered
 
 
-class BarkerProposal(Reference):
+class BarkerProposal(Reference, of="barker"):
     """q(y|x) = prod_i 2 N(w_i; 0, s^2) / (1 + exp(-g_i(x) w_i)),  w = F^-1 (y - x)"""
 
-    def __init__(self, s, x0):
-        super().__init__(s, x0)
-        self.mu = np.array(x0 if s.mean is None else s.mean, dtype=float)
-        self.Sigma = covariance(s.cov, self.d)
-        self.log_s = np.log(2.4 * self.d ** (-1 / 6) if s.step_size is None else s.step_size)
+    GRADIENT = True
+    FIELDS = {"log_s": Field("log of the step size", shared=True, learnt=True),
+              "step_size": Field("that of the last step, jitter included", stat="step_size"),
+              "mu": Field("learnt mean", shared=True, learnt=True),
+              "Sigma": Field("preconditioner", shared=True, learnt=True)}
 
-    def sign_probability(self, x, w):
-        """Of each sign that w has, at x."""
-        return 1 / (1 + np.exp(-(np.linalg.cholesky(self.Sigma).T @ self.grad(x)) * w))
+    def start(self, x0):
+        s, d = self.s, self.d
+        self.mu = np.array(x0 if s.mean is None else s.mean, dtype=float)
+        self.Sigma = covariance(s.cov, d)
+        self.step_size = 2.4 * d ** (-1 / 6) if s.step_size is None else s.step_size
+        self.log_s = np.log(self.step_size)
+
+    def sign_probability(self, grad, w):
+        """Of each sign that w has, at the point of that gradient."""
+        return 1 / (1 + np.exp(-(np.linalg.cholesky(self.Sigma).T @ grad) * w))
 
     def propose(self, x, rng):
-        z = np.exp(self.log_s) * jittered(self.s, rng) * rng.standard_normal(self.d)
-        self.w = np.where(rng.random(self.d) < self.sign_probability(x, z), z, -z)
-        self.log_forward = -np.log(self.sign_probability(x, self.w)).sum()
+        self.step_size = np.exp(self.log_s) * jittered(self.s, rng)
+        z = self.step_size * rng.standard_normal(self.d)
+        self.w = np.where(rng.random(self.d) < self.sign_probability(self.grad_x, z), z, -z)
+        self.log_forward = -np.log(self.sign_probability(self.grad_x, self.w)).sum()
         return x + np.linalg.cholesky(self.Sigma) @ self.w
 
     def log_q(self, x, y):
-        return np.log(self.sign_probability(y, -self.w) / self.sign_probability(x, self.w)).sum()
+        return np.log(self.sign_probability(self.grad_y, -self.w)
+                      / self.sign_probability(self.grad_x, self.w)).sum()
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
         self.log_s += gain * (alpha - self.s.target_acceptance)
@@ -39,8 +49,5 @@ class BarkerProposal(Reference):
     def fields(self):
         F = np.linalg.cholesky(self.Sigma)
         dense = self.s.metric == "dense" or np.ndim(self.s.cov) == 2
-        return {"log_s": self.log_s, "mu": self.mu, "w": self.w, "log_forward": self.log_forward,
-                "F": F.T.ravel() if dense else np.diag(F)}
-
-    def stats(self):
-        return {"log_step_size": self.log_s}
+        return {"log_s": self.log_s, "s": self.step_size, "mu": self.mu, "w": self.w,
+                "log_forward": self.log_forward, "F": F.T.ravel() if dense else np.diag(F)}

@@ -2,17 +2,22 @@
 
 import numpy as np
 
-from reference.chain import Reference, covariance
+from fastkam.samplers import Field
+from reference.base import Reference, covariance
 
 
-class CholeskyAdaptiveMetropolis(Reference):
+class CholeskyAdaptiveMetropolis(Reference, of="cholam"):
     """L <- L + g L [w w' - I]_lower or L + g [L (w w' - I)]_lower, w = L^-1 (X - mu)."""
 
-    def __init__(self, s, x0):
-        super().__init__(s, x0)
+    FIELDS = {"mu": Field("learnt mean", shared=True, learnt=True),
+              "L": Field("factor of the proposal", shared=True, learnt=True),
+              "delta": Field("global scale", shared=True, learnt=True, stat="delta")}
+
+    def start(self, x0):
+        s, d = self.s, self.d
         self.mu = np.array(x0 if s.mean is None else s.mean, dtype=float)
-        self.L = np.linalg.cholesky(covariance(0.01 / self.d if s.cov is None else s.cov, self.d))
-        self.delta = 0.1 / np.sqrt(self.d) if s.delta == "released" else s.delta
+        self.L = np.linalg.cholesky(covariance(0.01 / d if s.cov is None else s.cov, d))
+        self.delta = 0.1 / np.sqrt(d) if s.delta == "released" else s.delta
 
     def propose(self, x, rng):
         return x + np.sqrt(self.delta) * self.L @ rng.standard_normal(self.d)
@@ -28,6 +33,3 @@ class CholeskyAdaptiveMetropolis(Reference):
 
     def fields(self):
         return {"mu": self.mu, "L": self.L, "delta": self.delta}
-
-    def stats(self):
-        return {"delta": self.delta}

@@ -2,19 +2,24 @@
 
 import numpy as np
 
-from reference.chain import power
+from fastkam.samplers import Field
+from reference.base import power
 from reference.kernel_adaptive import KernelAdaptiveMetropolis
 
 
-class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
+class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, of="ckam"):
     """Exploration is KAM begun anew; Sampling is N(x, nu_i^2 Sigma) with a falling cosine."""
 
-    def __init__(self, s, x0):
-        super().__init__(s, x0)
+    FIELDS = KernelAdaptiveMetropolis.FIELDS | {
+        "exploring": Field("1 in Exploration, 0 in Sampling", dtype="i8", stat="exploring")}
+    SHARED = ()
+
+    def start(self, x0):
+        super().start(x0)
         self.first = self.log_nu, self.length
-        self.T, self.T_e = s.cycle, int(s.beta * s.cycle)
+        self.T, self.T_e = self.s.cycle, int(self.s.beta * self.s.cycle)
         self.origin, self.frozen, self.bank, self.banked = 0, False, {}, 0
-        self.x_e = None
+        self.exploring, self.x_e = True, None
 
     def first_nu(self):
         return 2 * 2.38 / np.sqrt(self.d) if self.s.step_size is None else self.s.step_size
@@ -23,7 +28,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         """i, the place within the cycle."""
         return (self.t - self.origin) % self.T
 
-    def nu(self):
+    def nu_i(self):
         """nu_i = nu_0 / 2 (cos(pi i / T) + 1), nu_0 = 2 nu_exp / (cos(beta pi) + 1)"""
         nu_0 = 2 * np.exp(self.log_nu) / (np.cos(self.s.beta * np.pi) + 1)
         return nu_0 / 2 * (np.cos(np.pi * self.place() / self.T) + 1)
@@ -38,7 +43,8 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
             self.z = np.empty((0, self.d))
             self.log_nu, self.length = self.first
         self.keep = i >= self.T_e or self.s.keep_exploration
-        if i < self.T_e:
+        self.exploring = i < self.T_e
+        if self.exploring:
             self.age = i
             return super().propose(x, rng)
         if i == self.T_e and not self.frozen:
@@ -46,7 +52,8 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
             self.bank[self.banked % self.s.bank] = self.z, self.log_nu, self.length, self.x_e
             self.banked += 1
         # nu^2 Sigma, Sigma = R / nu_exp^2
-        return self.draw(x, self.x_e, self.nu() / np.exp(self.log_nu), rng)
+        self.nu = self.nu_i()
+        return self.draw(x, self.x_e, self.nu / np.exp(self.log_nu), rng)
 
     def log_q(self, x, y):
         return super().log_q(x, y) if self.place() < self.T_e else 0.0
@@ -70,8 +77,3 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
             "bank_x_e": np.array([b[3] for b in bank]),
             "bank_z": [b[0] for b in bank],
         }
-
-    def stats(self):
-        exploring = self.place() < self.T_e
-        return {"log_step_size": self.log_nu if exploring else np.log(self.nu()),
-                "exploring": exploring}

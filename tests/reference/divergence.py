@@ -4,53 +4,53 @@ from math import inf
 
 import numpy as np
 
-from reference.chain import Reference, covariance, log_normal
+from fastkam.samplers import Proposal
+from reference.base import Reference, covariance, log_normal
 
 
-class DivergenceMinimization(Reference):
+class DivergenceMinimization(Reference, of="dm"):
     """G = lower(mean_j c_j grad log pi(y_j) e_j') + b / diag(C),  C <- C + g G, cut"""
 
+    GRADIENT = True
     lockstep = True
-    frozen = False
 
-    def __init__(self, s, x0):
-        super().__init__(s, x0)
-        self.C = np.linalg.cholesky(covariance(s.cov, self.d))
-        self.bank = []
+    @property
+    def WIDTH(self):
+        return self.s.points
+
+    def start(self, x0):
+        self.C = np.linalg.cholesky(covariance(self.s.cov, self.d))
+        self.bank, self.frozen = [], False
 
     def nearest(self, x):
         return np.argmin([np.sum((x - point) ** 2) for point, _ in self.bank])
 
-    def propose(self, x, rng):
-        self.at = self.C if not self.frozen else self.bank[self.nearest(x)][1]
-        n = self.s.points if self.gain is not None else 1
-        self.e = rng.standard_normal((n, self.d))
-        return x + self.at @ self.e[0]
-
-    def around(self, x, y):
-        return [y] + [x + self.at @ e for e in self.e[1:]]
-
-    def log_q(self, x, y):
-        if not self.frozen:
-            return 0.0
-        C, D = (self.bank[self.nearest(at)][1] for at in (x, y))
-        return log_normal(x, y, D @ D.T) - log_normal(y, x, C @ C.T)
+    def step(self, x, rng):
+        C = self.C if not self.frozen else self.bank[self.nearest(x)][1]
+        self.e = rng.standard_normal((self.s.points if self.adapting else 1, self.d))
+        self.found = yield [x + C @ e for e in self.e]
+        y = self.found[0]
+        if not self.frozen or y.logp == -inf:
+            return Proposal(y)
+        D = self.bank[self.nearest(y.x)][1]
+        return Proposal(y, log_normal(x, y.x, D @ D.T) - log_normal(y.x, x, C @ C.T))
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
         G = np.zeros((self.d, self.d))
-        for (point, lp), e in zip(self.found, self.e, strict=True):
-            if lp > (-inf if self.s.ignore_below is None else self.s.ignore_below):
-                c = self.s.entropy_weight + (lp < self.lp_x)
-                G += c / self.s.points * np.outer(self.grad(point), e)
+        for point, e in zip(self.found, self.e, strict=True):
+            if point.logp > (-inf if self.s.ignore_below is None else self.s.ignore_below):
+                c = self.s.entropy_weight + (point.logp < self.logp_x)
+                G += c / self.s.points * np.outer(point.grad, e)
         G = np.tril(G) + np.diag(self.s.entropy_weight / np.diag(self.C))
         step = gain * (1 if accepted else self.s.shrink) * G
         step = np.clip(step, -self.s.largest_step, self.s.largest_step)
         if self.s.norm_clip is not None:
             step *= min(1, self.s.norm_clip / np.linalg.norm(step))
         self.C = self.C + step
-        start = self.stop // 2 if self.stop < inf else inf
+        stop = self.end_of_adaptation
+        start = stop // 2 if stop < inf else inf
         if self.t >= start:
-            t, length = self.t - start, self.stop - start
+            t, length = self.t - start, stop - start
             n = min(self.s.bank, length)
             if len(self.bank) < n and (t + 1) * n // length > t * n // length:
                 self.bank.append((y if accepted else x, self.C))

@@ -4,27 +4,31 @@ from math import inf
 
 import numpy as np
 
-from reference.chain import Reference, covariance
+from fastkam.samplers import Field, Proposal
+from reference.base import Reference, covariance
 from reference.langevin import Langevin
 
 
-def lower(A):
-    return np.tril(A)
-
-
-class Ascent:
+class Ascent(Reference):
     """What the two share: L, its optimiser, beta."""
 
-    def __init__(self, s, x0):
-        super().__init__(s, x0)
-        self.L = np.linalg.cholesky(covariance(0.01 / self.d if s.cov is None else s.cov, self.d))
-        self.beta, self.age = s.beta_start, 0
+    GRADIENT = True
+    FIELDS = {"L": Field("factor of the proposal", shared=True, learnt=True),
+              "beta": Field("weight of the entropy", shared=True, learnt=True, stat="beta"),
+              "G": Field("mean of squared gradients", shared=True),
+              "M": Field("mean of gradients", shared=True),
+              "age": Field("adaptations made", dtype="i8", shared=True)}
+
+    def start(self, x0):
+        cov = 0.01 / self.d if self.s.cov is None else self.s.cov
+        self.L = np.linalg.cholesky(covariance(cov, self.d))
+        self.beta, self.age = self.s.beta_start, 0
         self.G, self.M = np.zeros((self.d, self.d)), np.zeros((self.d, self.d))
 
     def ascend(self, g, rho):
         s = self.s
         g = g + self.beta * np.diag(1 / np.diag(self.L))
-        g = np.diag(np.diag(g)) if s.diagonal else lower(g)
+        g = np.diag(np.diag(g)) if s.diagonal else np.tril(g)
         self.age += 1
         if s.optimizer == "rmsprop":
             decay = 0.9 if s.decay is None else s.decay
@@ -50,59 +54,64 @@ class Ascent:
         L = np.diag(self.L)[:, None] if self.s.diagonal else self.L
         return {"L": L, "beta": self.beta, "age": self.age, "e": self.e}
 
-    def stats(self):
-        return {"beta": self.beta}
 
+class GradientAdaptiveRandomWalk(Ascent, of="gadrwm"):
+    """y = x + L e"""
 
-class GradientAdaptiveRandomWalk(Ascent, Reference):
     def propose(self, x, rng):
         self.e = rng.standard_normal(self.d)
         return x + self.L @ self.e
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
-        lp = self.logp(y)
-        if np.isfinite(lp):
-            worse = lp < self.logp(x)
-            self.ascend(np.outer(self.grad(y), self.e) if worse else 0 * self.L, gain)
+        if self.logp_y > -inf:
+            worse = self.logp_y < self.logp_x
+            self.ascend(np.outer(self.grad_y, self.e) if worse else 0 * self.L, gain)
         self.follow(accepted)
 
 
-class GradientAdaptiveMALA(Ascent, Langevin):
+class GradientAdaptiveMALA(Ascent, Langevin, of="gadmala"):
+    """y = x + L L' grad / 2 + L e; the exact gradient has a Hessian, by a central difference."""
+
     lockstep = True
 
     def factor(self):
         return self.L
 
-    def step(self, x, lp, rng):
-        y, lp_y, log_ratio, accepted = super().step(x, lp, rng)
-        self.log_ratio, self.k = log_ratio, None
-        if self.s.exact and self.gain is not None and lp_y > -inf and log_ratio < 0:
-            self.k = self.curvature(x, y)
-        return y, lp_y, log_ratio, accepted
+    def step(self, x, rng):
+        point = yield self.propose(x, rng)
+        self.k, self.log_ratio = None, -inf
+        if point.logp == -inf:
+            return Proposal(point)
+        self.grad_y = point.grad
+        log_q = self.log_q(x, point.x)
+        self.log_ratio = point.logp - self.logp_x + log_q
+        if self.s.exact and self.adapting and self.log_ratio < 0:
+            yield from self.curvature(point)
+        return Proposal(point, log_q)
 
-    def curvature(self, x, y):
-        h, h_y, _ = self.parts(x, y)
+    def curvature(self, point):
+        h, h_y, _ = self.parts()
         u = self.L @ (h + h_y)
-        eps = 1e-5 * (1 + np.linalg.norm(y)) / np.linalg.norm(u)
-        above, lp = self.look(y + eps * u)
-        if lp == -inf:
-            return None
-        below, lp = self.look(y - eps * u)
-        return None if lp == -inf else (self.grad(above) - self.grad(below)) / (2 * eps)
+        eps = 1e-5 * (1 + np.linalg.norm(point.x)) / np.linalg.norm(u)
+        above = yield point.x + eps * u
+        if above.logp > -inf:
+            below = yield point.x - eps * u
+            if below.logp > -inf:
+                self.k = (above.grad - below.grad) / (2 * eps)
 
-    def parts(self, x, y):
+    def parts(self):
         """(h, h_y, difference of the gradients)"""
-        h = 0.5 * self.L.T @ self.grad(x) + self.e
-        return h, 0.5 * self.L.T @ self.grad(y), self.grad(x) - self.grad(y)
+        h = 0.5 * self.L.T @ self.grad_x + self.e
+        return h, 0.5 * self.L.T @ self.grad_y, self.grad_x - self.grad_y
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
-        if np.isfinite(self.logp(y)):
+        if self.logp_y > -inf:
             g = 0 * self.L
             if self.log_ratio < 0:
-                h, h_y, D = self.parts(x, y)
+                h, h_y, D = self.parts()
                 g = -0.5 * np.outer(D, h - h_y)
                 if self.k is not None:
-                    g -= 0.5 * np.outer(self.grad(x), 0.5 * self.L.T @ self.k)
+                    g -= 0.5 * np.outer(self.grad_x, 0.5 * self.L.T @ self.k)
                     g -= 0.5 * np.outer(self.k, h)
             self.ascend(g, gain)
         self.follow(accepted)

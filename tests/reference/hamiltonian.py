@@ -5,22 +5,34 @@ from math import exp, inf, log
 import numpy as np
 
 from fastkam.samplers import metrics
-from reference.chain import Reference, covariance
+from fastkam.samplers import Decision, Field, Proposal
+from reference.base import Reference, covariance
 
 
 class Hamiltonian(Reference):
     """r ~ N(0, Sigma^-1), x' = Sigma r, r' = grad log pi(x); dual averaging; two windows."""
 
+    GRADIENT = True
     lockstep = True
+    FIELDS = {
+        "log_eps": Field("log of the step size", learnt=True),
+        "eps": Field("the step size of the trajectory", stat="step_size"),
+        "diverging": Field("whether H rose too far", dtype="i8", stat="diverging"),
+        "energy": Field("H of the accepted proposal", stat="energy"),
+        "energy_error": Field("the same less H at the start", stat="energy_error"),
+        "max_energy_error": Field("largest |H - H_0|", stat="max_energy_error"),
+    }
 
-    def __init__(self, s, x0):
-        super().__init__(s, x0)
+    def start(self, x0):
+        s = self.s
         self.F = np.linalg.cholesky(covariance(s.cov, self.d))
         self.log_eps = log(self.d**-0.25 if s.step_size is None else s.step_size)
         self.log_eps_mean = self.log_eps
         self.searching, self.window = True, 10
         self.old, self.young, self.t_eps = [], [], 0
         self.mu = self.H_mean = 0.0
+        self.eps = self.energy = self.energy_error = self.max_energy_error = 0.0
+        self.diverging = False
 
     # ---- dynamics ----
 
@@ -33,45 +45,46 @@ class Hamiltonian(Reference):
     def H(self, lp, r):
         return -lp + 0.5 * r @ self.velocity(r)
 
-    def leapfrog(self, x, r, eps):
-        """(y, r, log pi(y)); r is void where there is no density."""
-        half = r + 0.5 * eps * self.grad(x)
-        y, lp = self.look(x + eps * self.velocity(half))
-        return y, half + 0.5 * eps * self.grad(y), lp
+    def leapfrog(self, x, grad, r, eps):
+        """(point, momentum there), which is void where the point has no density."""
+        half = r + 0.5 * eps * grad
+        point = yield x + eps * self.velocity(half)
+        return point, half + 0.5 * eps * point.grad
 
-    def step(self, x, lp, rng):
-        if self.searching and self.gain is not None:
+    def step(self, x, rng):
+        if self.searching and self.adapting:
             self.searching = False
             if self.s.metric != "fixed":
-                self.F = np.diag(np.abs(self.grad(x)) ** -0.5)
-            E = self.search(x, lp, rng)
-            r = self.momentum(rng)
-            u = self.launch(rng)
-        else:
-            r = self.momentum(rng)
-            u = self.launch(rng)
-            E = rng.standard_exponential()
-        self.H0, self.own = self.H(lp, r), exp(self.log_eps) * self.jitter(u)
-        # taken over, since the step size follows the acceptance that follows from it
-        self.eps = self.own if self.given is None else self.given["step_size"][self.t]
-        return self.trajectory(x, r, u, E, rng)
+                self.F = np.diag(np.abs(self.grad_x) ** -0.5)
+            yield from self.search(x, rng)
+        r = self.momentum(rng)
+        u = self.launch(rng)
+        self.H0, self.eps = self.H(self.logp_x, r), exp(self.log_eps) * self.jitter(u)
+        verdict = yield from self.trajectory(x, r, u, rng)
+        return verdict
+
+    def step_size(self):
+        """That of the compiled sampler in lockstep: it follows the acceptance it leads to."""
+        return self.taken("step_size", self.eps)
+
+    def energies(self, error, worst):
+        self.energy, self.energy_error, self.max_energy_error = self.H0 + error, error, worst
 
     def jitter(self, u):
         return 1.0
 
-    def search(self, x, lp, rng):
-        E, sign = None, None
+    def search(self, x, rng):
+        sign = None
         while True:
             r = self.momentum(rng)
-            E = rng.standard_exponential() if E is None else E
-            _, r1, lp1 = self.leapfrog(x, r, exp(self.log_eps))
-            good = lp1 > -inf and self.H(lp1, r1) - self.H(lp, r) < -log(0.8)
+            point, r1 = yield from self.leapfrog(x, self.grad_x, r, exp(self.log_eps))
+            good = point.logp > -inf and (self.H(point.logp, r1) - self.H(self.logp_x, r)
+                                          < -log(0.8))
             sign = (1 if good else -1) if sign is None else sign
             if good != (sign == 1):
                 break
             self.log_eps += sign * log(2)
         self.mu, self.H_mean, self.log_eps_mean = log(10) + self.log_eps, 0.0, 0.0
-        return E
 
     # ---- adaptation ----
 
@@ -81,16 +94,15 @@ class Hamiltonian(Reference):
         self.H_mean += (self.s.target_acceptance - alpha - self.H_mean) / (t + 10)
         self.log_eps = self.mu - np.sqrt(t) / 0.05 * self.H_mean
         self.log_eps_mean += t**-0.75 * (self.log_eps - self.log_eps_mean)
-        if self.s.metric == "fixed" or self.t >= 0.85 * self.stop:
+        if self.s.metric == "fixed" or self.t >= 0.85 * self.end_of_adaptation:
             return
-        self.old.append(y if accepted else x)
+        self.old.append((y, self.grad_y) if accepted else (x, self.grad_x))
         self.young.append(self.old[-1])
         changed = len(self.young) >= self.window
         if changed:
             self.window = int(1.5 * self.window)
             self.old, self.young = self.young, []
-        X = np.array(self.old)
-        G = np.array([self.grad(z) for z in X])
+        X, G = (np.array(rows) for rows in zip(*self.old, strict=True))
         if self.s.metric == "diagonal":
             if len(X) >= 4:
                 self.F = np.diag(self.diagonal(X, G))
@@ -125,82 +137,95 @@ class Hamiltonian(Reference):
         return {"log_eps": self.log_eps, "log_eps_mean": self.log_eps_mean, "H_mean": self.H_mean}
 
 
-class HMC(Hamiltonian):
+class HMC(Hamiltonian, of="hmc"):
     def launch(self, rng):
         return rng.random() if self.s.jitter > 0 else 0.5
 
     def jitter(self, u):
         return 1 + self.s.jitter * (2 * u - 1)
 
-    def trajectory(self, x, r, u, E, rng):
-        y, energies, self.diverging = x, [self.H0], False
+    def trajectory(self, x, r, u, rng):
+        y, grad, energies, self.diverging = x, self.grad_x, [self.H0], False
         for _ in range(self.s.steps):
-            y, r, lp = self.leapfrog(y, r, self.eps)
-            if lp == -inf:
-                return y, lp, -inf, False
-            energies.append(self.H(lp, r))
+            point, r = yield from self.leapfrog(y, grad, r, self.step_size())
+            if point.logp == -inf:
+                break
+            y, grad = point.x, point.grad
+            energies.append(self.H(point.logp, r))
             self.diverging = not max(energies) - min(energies) <= self.s.max_energy_error
             if self.diverging:
-                return y, -inf, -inf, False
-        log_ratio = self.H0 - self.H(lp, r)
-        return y, lp, log_ratio, log_ratio > -E
-
-    def stats(self):
-        return {"step_size": self.own, "diverging": self.diverging, "energy": self.H0}
+                break
+        log_ratio = self.H0 - energies[-1]
+        accepted = point.logp > -inf and not self.diverging and self.E > -log_ratio
+        self.energies(-log_ratio if accepted else 0.0, max(abs(H - self.H0) for H in energies))
+        if point.logp == -inf or self.diverging:
+            return Decision(alpha=0.0, accepted=False)
+        return Proposal(point, log_ratio - point.logp + self.logp_x)
 
 
 class Tree:
     """A trajectory of points in the order in which they were reached."""
 
-    def __init__(self, y, r, lp, log_w):
+    def __init__(self, point, r, error):
         self.first, self.last, self.rho = r, r, r
-        self.end, self.draw, self.lp, self.log_w = y, y, lp, log_w
+        self.end, self.draw, self.error, self.log_w = point, point, error, -error
 
 
-class NUTS(Hamiltonian):
+class NUTS(Hamiltonian, of="nuts"):
+    FIELDS = Hamiltonian.FIELDS | {
+        "depth": Field("doublings made", dtype="i8", stat="tree_depth"),
+        "n_steps": Field("leapfrog steps made", dtype="i8", stat="n_steps")}
+
+    def start(self, x0):
+        super().start(x0)
+        self.depth = self.n_steps = 0
+
     def launch(self, rng):
         return rng.random()
 
-    def trajectory(self, x, r, u, E, rng):
-        ends = {-1: (x, r), 1: (x, r)}
-        rho, log_w, draw, lp_draw = r, 0.0, x, None
-        self.depth = self.n_steps = self.diverging = self.sum_alpha = self.worst = 0
-        self.rng = rng
+    def trajectory(self, x, r, u, rng):
+        self.rng, eps = rng, self.step_size()
+        ends = {-1: (x, self.grad_x, r), 1: (x, self.grad_x, r)}
+        rho, log_w, draw, error = r, 0.0, None, 0.0
+        self.depth = self.n_steps = self.sum_alpha = self.worst = 0
+        self.diverging = False
         while True:
             sign = 1 if u < 0.5 else -1
-            tree = self.build(*ends[sign], sign * self.eps, self.depth)
+            tree = yield from self.build_tree(*ends[sign], sign * eps, self.depth)
             if tree is None:
                 break
             if rng.random() < exp(min(0, tree.log_w - log_w)):
-                draw, lp_draw = tree.draw, tree.lp
+                draw, error = tree.draw, tree.error
             log_w = np.logaddexp(log_w, tree.log_w)
             self.depth += 1
-            turned = self.turns(ends[-sign][1], ends[sign][1], rho, tree.first, tree.last, tree.rho)
+            turned = self.turns(ends[-sign][2], ends[sign][2], rho, tree.first, tree.last, tree.rho)
             if turned or self.depth == self.s.max_depth:
                 break
-            ends[sign], rho = (tree.end, tree.last), rho + tree.rho
+            ends[sign], rho = (tree.end.x, tree.end.grad, tree.last), rho + tree.rho
             u = rng.random()
-        alpha = self.sum_alpha / self.n_steps
-        return draw, lp_draw, log(alpha) if alpha else -inf, lp_draw is not None
+        self.energies(error, self.worst)
+        return Decision(draw, alpha=self.sum_alpha / self.n_steps, accepted=draw is not None)
 
-    def build(self, x, r, eps, depth):
-        """A tree of 2^depth points beyond (x, r), or None."""
+    def build_tree(self, x, grad, r, eps, depth):
+        """A tree of 2^depth points beyond x with momentum r, or None."""
         if depth == 0:
-            y, r, lp = self.leapfrog(x, r, eps)
-            error = self.H(lp, r) - self.H0 if lp > -inf else inf
+            point, r = yield from self.leapfrog(x, grad, r, eps)
+            error = self.H(point.logp, r) - self.H0 if point.logp > -inf else inf
             self.n_steps += 1
-            self.worst = error if abs(error) > abs(self.worst) else self.worst
+            self.worst = max(self.worst, abs(error))
             if not error <= self.s.max_energy_error:
-                self.diverging = 1
+                self.diverging = True
                 return None
             self.sum_alpha += min(1, exp(-error))
-            return Tree(y, r, lp, -error)
-        a = self.build(x, r, eps, depth - 1)
-        b = a and self.build(a.end, a.last, eps, depth - 1)
+            return Tree(point, r, error)
+        a = yield from self.build_tree(x, grad, r, eps, depth - 1)
+        if a is None:
+            return None
+        b = yield from self.build_tree(a.end.x, a.end.grad, a.last, eps, depth - 1)
         if b is None:
             return None
         if self.rng.random() < exp(b.log_w - np.logaddexp(a.log_w, b.log_w)):
-            a.draw, a.lp = b.draw, b.lp
+            a.draw, a.error = b.draw, b.error
         turned = self.turns(a.first, a.last, a.rho, b.first, b.last, b.rho)
         a.log_w, a.rho = np.logaddexp(a.log_w, b.log_w), a.rho + b.rho
         a.last, a.end = b.last, b.end
@@ -210,7 +235,3 @@ class NUTS(Hamiltonian):
         pairs = [((a_first, b_last), a_rho + b_rho), ((a_first, b_first), a_rho + b_first),
                  ((a_last, b_last), a_last + b_rho)]
         return any(self.velocity(r) @ rho <= 0 for two, rho in pairs for r in two)
-
-    def stats(self):
-        return {"step_size": self.own, "tree_depth": self.depth, "n_steps": self.n_steps,
-                "diverging": self.diverging, "energy": self.H0, "energy_error": self.worst}

@@ -5,35 +5,46 @@ from math import ceil, inf, lgamma
 import numpy as np
 
 from fastkam.samplers import modes
-from reference.chain import Reference, covariance, log_normal
+from fastkam.samplers import Field, Proposal
+from reference.base import Composite, covariance, log_normal, moves
+from reference.exchange import Exchange
 
 KINDS = ("sampler", "jump", "independent", "hop")
+COUNTS = ("diverging", "n_steps", "tree_depth")
 
 
-class ModeJumping(Reference):
+class ModeJumping(Composite, of="jumps"):
     """log_q: 0; log q(x) / q(y); log r_b(y) |L_b| / (r_a(x) |L_a|), r_k(x) = w_k N_k(x) / s(x)"""
 
     lockstep = True     # the shape of q follows from every state
+    OWN = {"move": Field("the last step's: 0 the sampler's, 1 jump, 2 independent, 3 hop",
+                         dtype="i8", stat="move")}
 
-    def __init__(self, s, x0):
-        from fastkam.samplers import SAMPLERS
-        from reference import REFERENCES
+    @property
+    def WIDTH(self):
+        return self.parts()[0].WIDTH
 
-        super().__init__(s, x0)
-        names = {cls: name for name, cls in SAMPLERS.items()}
-        (part,) = s.parts()
-        self.inner = REFERENCES[names[type(part)]](part, x0)
+    def start(self, x0):
+        s, self.move = self.s, 0
+        super().start(x0)
         self.inner_steps, self.states, self.mixture, self.guess = 0, [], None, {}
-        self.tempered, self.warmer = hasattr(self.inner, "swapped"), []
+        self.tempered, self.warmer, self.kept_inside = False, [], True
+        self.tempered = isinstance(self.inner[0], Exchange)
         self.chances = np.zeros(3)
         self.used = [KINDS.index(kind) - 1 for kind in s.kinds()]
         self.chances[self.used] = (s.chance or 0.2) / len(self.used)
-        self.tried, self.taken, self.fitted = np.zeros(3), np.zeros(3), 0
+        self.tried, self.taken_moves, self.fitted = np.zeros(3), np.zeros(3), 0
         if s.means is not None:
             weights, means, factors = s.given(self.d)
             covs = None if s.covs is None else np.array([L @ L.T for L in factors])
             self.guess = {"means": means, "covs": covs}
             self.learn(modes.with_wide(weights, means, factors))
+
+    def show(self):
+        super().show()
+        for name, field in self.recorded().items():
+            if self.move and field.stat in COUNTS:
+                setattr(self, name, 0)
 
     def learn(self, found):
         weights, means, factors = found
@@ -46,30 +57,42 @@ class ModeJumping(Reference):
 
     # ---- the moves ----
 
-    def displace(self, x, lp, rng):
-        self.move, inner = self.choose(rng), self.inner
-        if self.move:
-            return x, lp
-        inner.t, inner.gain, inner.stop = self.inner_steps, self.gain, self.stop
-        if self.stop < inf:
-            inner.stop = ceil((1 - (self.s.chance or 0.5)) * self.stop)
-        if self.tempered and inner.xs is not None:
-            inner.xs[0], inner.lps[0] = x, lp
-        return inner.displace(x, lp, rng)
+    def step(self, x, rng):
+        self.move = self.choose(rng)
+        if self.move == 0:
+            verdict = yield from self.inner_step(x, rng)
+            self.kept_inside = self.inner[0].keep
+        else:
+            y = yield self.propose_move(x, rng)
+            verdict = Proposal(y, self.log_ratio(x, y.x) if y.logp > -inf else 0.0)
+        self.keep = self.kept_inside
+        self.show()
+        return verdict
 
-    def step(self, x, lp, rng):
-        if self.move:
-            return super().step(x, lp, rng)
-        inner = self.inner
-        inner.logp, inner.grad, inner.look = self.logp, self.grad, self.look
-        if "step_size" in (self.given or {}):
-            inner.given = {"step_size": {inner.t: self.given["step_size"][self.t]}}
+    def inner_step(self, x, rng):
+        """A step of the sampler within, which has a clock of its own."""
+        (own,) = self.inner
+        own.t, own.adapting, own.keep = self.inner_steps, self.adapting, True
+        own.end_of_adaptation = self.end_of_adaptation
+        if own.end_of_adaptation < inf:
+            own.end_of_adaptation = ceil((1 - (self.s.chance or 0.5)) * own.end_of_adaptation)
+        own.logp_x = self.logp_x
+        if self.needs_gradient:
+            own.grad_x = self.grad_x
         self.inner_steps += 1
-        found = inner.step(x, lp, rng)
-        self.keep = inner.keep
-        return found
+        going, found = moves(own, x, rng), None
+        while True:
+            try:
+                asked = going.send(found)
+            except StopIteration as stop:
+                self.E = getattr(own, "E", None) or self.E
+                return stop.value
+            if found is not None:
+                self.E = own.E
+            found = yield asked
+            own.E = self.E
 
-    def propose(self, x, rng):
+    def propose_move(self, x, rng):
         if self.move == 1:
             L = np.linalg.cholesky(covariance(self.s.cov, self.d))
             return x + L @ rng.standard_normal(self.d)
@@ -110,7 +133,7 @@ class ModeJumping(Reference):
         p = np.exp(logs - logs.max())
         return p / p.sum()
 
-    def log_q(self, x, y):
+    def log_ratio(self, x, y):
         if self.move == 1:
             return 0.0
         if self.move == 2:
@@ -123,25 +146,30 @@ class ModeJumping(Reference):
     # ---- adaptation ----
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
+        (own,) = self.inner
         if self.move == 0:
-            self.inner.adapt(x, y, alpha, accepted, gain, rng)
+            own.logp_y = self.logp_y
+            if self.needs_gradient:
+                own.grad_y = self.grad_y
+            own.adapt(x, y, alpha, accepted, gain, rng)
         else:
             self.tried[self.move - 1] += 1
-            self.taken[self.move - 1] += accepted
+            self.taken_moves[self.move - 1] += accepted
+        self.show()
         self.states.append(y if accepted else x)
         if self.tempered:
-            begun = self.inner.xs is not None
-            self.warmer.append(self.inner.before[0][1] if begun else self.states[-1])
+            begun = own.rungs is not None
+            self.warmer.append(own.before[1] if begun else self.states[-1])
         n = len(self.states)
-        last = self.t + 1 == self.stop and n >= self.fitted + 32
+        last = self.t + 1 == self.end_of_adaptation and n >= self.fitted + 32
         if n not in (2**k for k in range(8, 40)) and not last:
             return
         self.fitted = n
         if self.s.chance is None and self.tried.sum() >= 50:
-            a = np.where(self.tried > 0, (self.taken + 1) / (self.tried + 4), 0)
+            a = np.where(self.tried > 0, (self.taken_moves + 1) / (self.tried + 4), 0)
             p = np.clip(min(0.8, 2 * a.max()) * a**2 / (a**2).sum(), 0.01, [0.1, 0.7, 0.2])
             self.chances[self.used] = p[self.used]
-            self.tried, self.taken = self.tried / 2, self.taken / 2
+            self.tried, self.taken_moves = self.tried / 2, self.taken_moves / 2
         if not self.s.fit or self.s.kinds() == ("jump",):
             return
         X = np.array(self.states)[self.kept(n)]
@@ -160,16 +188,10 @@ class ModeJumping(Reference):
         return rows[len(rows) // 4:]
 
     def freeze(self):
-        self.inner.t = self.inner_steps
-        self.inner.freeze()
+        self.inner[0].t = self.inner_steps
+        self.inner[0].freeze()
 
     def fields(self):
-        return {"t": self.inner_steps, "move": self.move, "seen": len(self.states),
-                "chances": self.chances, "taken": self.taken} | {
-            f"inner.{name}": value for name, value in self.inner.fields().items()}
-
-    def stats(self):
-        counts = ("diverging", "n_steps", "tree_depth")
-        return {"move": self.move} | {
-            name: 0 if self.move and name in counts else value
-            for name, value in self.inner.stats().items()}
+        return {"inner_t": self.inner_steps, "move": self.move, "seen": len(self.states),
+                "chances": self.chances, "taken": self.taken_moves} | {
+            f"inner.{name}": value for name, value in self.inner[0].fields().items()}

@@ -2,25 +2,33 @@
 
 import numpy as np
 
-from reference.chain import Reference, log_normal, power
+from fastkam.samplers import Field
+from reference.base import Reference, log_normal, power
 from reference.history import History, median_length
 from reference.kernels import gradient
 
 
-class KernelAdaptiveMetropolis(Reference):
+class KernelAdaptiveMetropolis(Reference, of="kam"):
     """y ~ N(x, R(x)),  R(x) = gamma^2 I + nu^2 M H M',  M = 2 [grad_x k(x, z_i)]_i.
 
     y = x + L e, or with few points for the dimensions y = x + gamma e + nu M H f.
     """
 
     lockstep = True
+    FIELDS = {"log_nu": Field("log step size", shared=True, learnt=True),
+              "nu": Field("that of the last step", stat="step_size"),
+              "length": Field("length of the kernel", shared=True, learnt=True),
+              "age": Field("adaptations made: the index of gamma and p", dtype="i8", shared=True)}
+    # what has no fixed size: the subsample, and the history that it is drawn from
+    SHARED = ("z", "history")
 
-    def __init__(self, s, x0):
-        super().__init__(s, x0)
+    def start(self, x0):
+        s = self.s
         self.median = getattr(s.kernel, "length", 1.0) == "median"
         self.length = 1.0 if self.median else getattr(s.kernel, "length", 1.0)
-        self.log_nu = np.log(self.first_nu())
-        self.z, self.age, self.e = np.empty((0, self.d)), 0, np.zeros(self.d)
+        self.nu = self.first_nu()
+        self.log_nu = np.log(self.nu)
+        self.z, self.age = np.empty((0, self.d)), 0
         self.history = History(s.history)
 
     def first_nu(self):
@@ -41,6 +49,7 @@ class KernelAdaptiveMetropolis(Reference):
         return self.gamma() ** 2 * np.eye(self.d) + A @ A.T
 
     def propose(self, x, rng):
+        self.nu = np.exp(self.log_nu)
         return self.draw(x, x, 1.0, rng)
 
     def draw(self, x, centre, scale, rng):
@@ -79,9 +88,6 @@ class KernelAdaptiveMetropolis(Reference):
     def fields(self):
         h = self.history
         return {"z": self.z, "n": len(self.z), "length": self.length, "log_nu": self.log_nu,
-                "age": self.age, "kept": len(h.rows), "stride": h.stride, "passed": h.passed,
-                "history": np.array(h.rows).reshape(-1, self.d), "order": np.array(h.order),
-                "e": self.e}
-
-    def stats(self):
-        return {"log_step_size": self.log_nu}
+                "nu": self.nu, "age": self.age, "kept": len(h.rows), "stride": h.stride,
+                "passed": h.passed, "history": np.array(h.rows).reshape(-1, self.d),
+                "order": np.array(h.order), "e": self.e}

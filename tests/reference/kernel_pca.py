@@ -3,18 +3,20 @@
 import numpy as np
 from scipy.special import logsumexp
 
-from reference.chain import log_normal
+from reference.base import log_normal
 from reference.kernel_adaptive import KernelAdaptiveMetropolis
 from reference.kernels import kernel
 
 
-class KernelPCAMetropolis(KernelAdaptiveMetropolis):
+class KernelPCAMetropolis(KernelAdaptiveMetropolis, of="kpca"):
     """y ~ sum_c p_c N(x, gamma^2 I + nu^2 v_c v_c'),  v_c = M H a_c,  H K H a_c = l_c a_c."""
 
-    def __init__(self, s, x0):
-        super().__init__(s, x0)
-        self.p = np.eye(s.components)[0]
-        self.Ha, self.used = np.zeros((0, s.components)), self.z
+    SHARED = (*KernelAdaptiveMetropolis.SHARED, "Ha", "p", "used")
+
+    def start(self, x0):
+        super().start(x0)
+        self.p = np.eye(self.s.components)[0]
+        self.Ha, self.used = np.zeros((0, self.s.components)), self.z
 
     def gradient(self, y):
         self.z, z = self.used, self.z
@@ -28,8 +30,8 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis):
 
     def propose(self, x, rng):
         c = min(np.searchsorted(np.cumsum(self.p), rng.random(), side="right"), len(self.p) - 1)
-        self.e = rng.standard_normal(self.d)
-        along = np.exp(self.log_nu) * rng.standard_normal()
+        self.nu, self.e = np.exp(self.log_nu), rng.standard_normal(self.d)
+        along = self.nu * rng.standard_normal()
         return x + self.gamma() * self.e + along * self.directions(x)[c]
 
     def log_mixture(self, y, x):

@@ -2,35 +2,42 @@
 
 import numpy as np
 
-from reference.chain import Reference, covariance, jittered, log_normal
+from fastkam.samplers import Field
+from reference.base import Reference, covariance, jittered, log_normal
 
 
 class Langevin(Reference):
     """y ~ N(x + F F' grad log pi(x) / 2, F F')"""
 
+    GRADIENT = True
+
     def factor(self):
         """F, (d, d)"""
         raise NotImplementedError
 
-    def mean(self, x):
+    def mean(self, x, grad):
         F = self.factor()
-        return x + 0.5 * F @ F.T @ self.grad(x)
+        return x + 0.5 * F @ F.T @ grad
 
     def propose(self, x, rng):
         self.e = rng.standard_normal(self.d)
-        return self.mean(x) + self.factor() @ self.e
+        return self.mean(x, self.grad_x) + self.factor() @ self.e
 
     def log_q(self, x, y):
         C = self.factor() @ self.factor().T
-        return log_normal(x, self.mean(y), C) - log_normal(y, self.mean(x), C)
+        return (log_normal(x, self.mean(y, self.grad_y), C)
+                - log_normal(y, self.mean(x, self.grad_x), C))
 
 
-class MALA(Langevin):
-    """log s <- log s + g (alpha - alpha*)"""
+class MALA(Langevin, of="mala"):
+    """F = s L, L L' = cov;  log s <- log s + g (alpha - alpha*)"""
 
-    def __init__(self, s, x0):
-        super().__init__(s, x0)
-        self.log_s = np.log(self.d ** (-1 / 6) if s.step_size is None else s.step_size)
+    FIELDS = {"log_s": Field("log of the step size", shared=True, learnt=True),
+              "step_size": Field("that of the last step, jitter included", stat="step_size")}
+
+    def start(self, x0):
+        self.step_size = self.d ** (-1 / 6) if self.s.step_size is None else self.s.step_size
+        self.log_s = np.log(self.step_size)
 
     def factor(self):
         return self.step_size * np.linalg.cholesky(covariance(self.s.cov, self.d))
@@ -47,20 +54,22 @@ class MALA(Langevin):
     def fields(self):
         return {"log_s": self.log_s, "s": self.step_size, "e": self.e, "h": self.h}
 
-    def stats(self):
-        return {"log_step_size": self.log_s}
 
+class FisherAdaptiveMALA(MALA, of="fishermala"):
+    """R R' = (sum of v v' + lambda I)^-1, and F F' = s^2 R R' d / tr R R'"""
 
-class FisherAdaptiveMALA(MALA):
-    """R R' = (sum of v v' + lambda I)^-1, and F F' = R R' d / tr R R'"""
+    FIELDS = MALA.FIELDS | {
+        "information": Field("sum of v v'", shared=True),
+        "R": Field("square root of its damped inverse", shared=True, learnt=True),
+        "n": Field("adaptations made", dtype="i8", shared=True)}
 
-    def __init__(self, s, x0):
-        super().__init__(s, x0)
-        self.signals, self.n = np.zeros((0, self.d)), 0
-        self.R = np.eye(self.d) / np.sqrt(s.damping)
+    def start(self, x0):
+        super().start(x0)
+        self.information, self.n = np.zeros((self.d, self.d)), 0
+        self.R = np.eye(self.d) / np.sqrt(self.s.damping)
 
     def inverse_information(self):
-        return np.linalg.inv(self.signals.T @ self.signals + self.s.damping * np.eye(self.d))
+        return np.linalg.inv(self.information + self.s.damping * np.eye(self.d))
 
     def factor(self):
         return self.step_size * np.sqrt(self.d / np.trace(self.inverse_information())) * self.R
@@ -68,8 +77,8 @@ class FisherAdaptiveMALA(MALA):
     def adapt(self, x, y, alpha, accepted, gain, rng):
         self.n += 1
         if self.n > self.s.plain_steps and alpha > 0:
-            signal = np.sqrt(alpha) * (self.grad(y) - self.grad(x))
-            self.signals = np.vstack([self.signals, signal])
+            signal = np.sqrt(alpha) * (self.grad_y - self.grad_x)
+            self.information = self.information + np.outer(signal, signal)
             # of all the square roots it is R times the symmetric one
             values, vectors = np.linalg.eigh(self.R.T @ np.outer(signal, signal) @ self.R)
             self.R = self.R @ (vectors / np.sqrt(1 + values)) @ vectors.T
@@ -78,6 +87,4 @@ class FisherAdaptiveMALA(MALA):
     def fields(self):
         A = self.inverse_information()
         np.testing.assert_allclose(self.R @ self.R.T, A, rtol=1e-9, atol=1e-9 * np.trace(A))
-        fields = super().fields()
-        del fields["s"]
-        return fields | {"R": self.R, "trace": np.trace(A), "n": self.n}
+        return super().fields() | {"R": self.R, "trace": np.trace(A), "n": self.n}

@@ -2,17 +2,18 @@
 
 import numpy as np
 
-from reference.chain import Reference, covariance, jittered
+from fastkam.samplers import Field
+from reference.base import Reference, covariance, jittered
 
 
-class RandomWalk(Reference):
-    """y ~ N(x, s^2 Sigma); log s <- log s + g (alpha - alpha*)"""
+class RandomWalk(Reference, of="rwm"):
+    """y ~ N(x, scale^2 Sigma); log scale <- log scale + g (alpha - alpha*)"""
 
-    scale = 1.0
+    FIELDS = {"scale": Field("scale of the walk", shared=True, learnt=True)}
 
-    def __init__(self, s, x0):
-        super().__init__(s, x0)
-        self.Sigma = covariance(2.38**2 / self.d if s.cov is None else s.cov, self.d)
+    def start(self, x0):
+        self.scale = 1.0
+        self.Sigma = covariance(2.38**2 / self.d if self.s.cov is None else self.s.cov, self.d)
 
     def propose(self, x, rng):
         C = (self.scale * jittered(self.s, rng)) ** 2 * self.Sigma
@@ -26,10 +27,15 @@ class RandomWalk(Reference):
         return {"s": self.scale}
 
 
-class RobustAdaptiveMetropolis(RandomWalk):
+class RobustAdaptiveMetropolis(RandomWalk, of="ram"):
     """S S' <- S (I + g (alpha - alpha*) u u' / |u|^2) S', halved after ten refusals in a row."""
 
-    refused = 0
+    FIELDS = {"Sigma": Field("covariance of the proposal", shared=True, learnt=True),
+              "refused": Field("proposals in a row with alpha < 0.01", dtype="i8", shared=True)}
+
+    def start(self, x0):
+        super().start(x0)
+        self.refused = 0
 
     def propose(self, x, rng):
         scale = jittered(self.s, rng)
@@ -40,7 +46,7 @@ class RobustAdaptiveMetropolis(RandomWalk):
         S, u = np.linalg.cholesky(self.Sigma), self.u
         shape = np.outer(u, u) / (u @ u)
         self.Sigma = S @ (np.eye(self.d) + gain * (alpha - self.s.target_acceptance) * shape) @ S.T
-        if self.t < self.stop / 2 < np.inf:
+        if self.t < self.end_of_adaptation / 2 < np.inf:
             self.refused = self.refused + 1 if alpha < 0.01 else 0
             if self.refused == 10:
                 self.refused, self.Sigma = 0, self.Sigma / 4

@@ -685,7 +685,7 @@ cdef class PythonKernel(Kernel):
     cdef int conclude(self, Chain *c) except -1:
         """Do what the step has returned."""
         cdef Point point, x
-        verdict = self.verdict
+        verdict, c.keep = self.verdict, bool(self.space["keep"])
         if isinstance(verdict, Proposal):
             self.set_y(c, (<Proposal>verdict).point)
             c.log_q = (<Proposal>verdict).log_q
