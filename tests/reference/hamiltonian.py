@@ -4,8 +4,7 @@ from math import exp, inf, log
 
 import numpy as np
 
-from fastkam.samplers import metrics
-from fastkam.samplers import Decision, Field, Proposal
+from fastkam.samplers import Decision, Field, Proposal, metrics
 from reference.base import Reference, covariance
 
 

@@ -4,8 +4,7 @@ from math import ceil, inf, lgamma
 
 import numpy as np
 
-from fastkam.samplers import modes
-from fastkam.samplers import Field, Proposal
+from fastkam.samplers import Field, Proposal, modes
 from reference.base import Composite, covariance, log_normal, moves
 from reference.exchange import Exchange
 
