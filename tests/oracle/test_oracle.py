@@ -81,7 +81,7 @@ def test_schedules(name, schedule):
     ("rbam", {"cov": [[2.0, 0.7], [0.7, 0.5]], "scale": 1.0}),
     ("gam", {"cov": 4.0, "scale": 0.01, "target_acceptance": 0.4}),
     ("arwm", {"safe_weight": 0.4, "safe_scale": 0.7}),
-    ("cholam", {"mask": "product", "cov": 1.0, "delta": 2.0, "scale_gain": 0.01}),
+    ("cholam", {"cov": 1.0, "delta": 2.0, "scale_gain": 0.01}),
     ("cholam", {"mean_gain": 0.01, "cov": 1e-4, "floor": 0.05}),
     ("mala", {"cov": [0.5, 2.0], "step_size": 0.1, "target_acceptance": 0.7}),
     ("mala", {"cov": [[2.0, 0.7], [0.7, 0.5]]}),
@@ -137,12 +137,6 @@ def test_parameters(name, options):
                                   "barker"])
 def test_jitter(name):
     compare(name, SAMPLERS[name](jitter=0.7), "five", tune=600, draws=400)
-
-
-def test_cholesky_as_released():
-    schedule = Finite(gain=Power(c=0.0005 * 5000, k=1.0, offset=5000.0))
-    compare("cholam", SAMPLERS["cholam"].as_released(), "five", tune=2000, draws=500,
-            schedule=schedule)
 
 
 KERNELS = [Linear(), Gaussian(2.0), Gaussian("median"), Matern(1.0, 1.2), Matern(2.0, 1.5),

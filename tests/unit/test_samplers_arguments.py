@@ -31,7 +31,6 @@ BAD = {  # values that are bad wherever the parameter occurs
     "scale_gain": [-0.1, 1.0, np.nan, "x", None],
     "mean_gain": [0, 1.0, -0.1, np.nan, "x"],
     "floor": [*NOT_POSITIVE, None],
-    "mask": ["upper", None, 1],
     "kernel": ["cosine", None, 1.0, Gaussian],
     "subsample": [-1, 1.5, "x", True, None],
     "step_size": NOT_POSITIVE,
