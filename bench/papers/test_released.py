@@ -1,8 +1,10 @@
 """What runs as released differs from fastkam's samplers in what it says, and in nothing else."""
 
 import numpy as np
+import pytest
 
 import fastkam as fk
+from bench.papers.dharamshi2023 import released as dharamshi2023
 from bench.papers.titsias2019 import released as titsias2019
 
 COVARIANCE = [[2.0, 0.7], [0.7, 0.5]]
@@ -30,3 +32,36 @@ def test_the_cholesky_factor():
     expected = run(paper, schedule=schedule)
     assert_close(run(WithTheMaskOfThePaper()), expected)
     assert not np.allclose(run(titsias2019.AdaptiveMetropolis()).draws, expected.draws)
+
+
+class TrueSwaps(dharamshi2023.ParallelTempering):
+    def swap(self, a, b):
+        self.states[[a, b]], self.logps[[a, b]] = self.states[[b, a]], self.logps[[b, a]]
+
+
+@pytest.mark.parametrize("rungs", [2, 5])
+def test_swaps(rungs):
+    paper = fk.ParallelTempering(sampler=fk.RandomWalk(cov=0.5), rungs=rungs, scheme="random",
+                                 ladder=np.linspace(1, 0.1, rungs), tune_ladder=False,
+                                 reference="flat")
+    options = {"rungs": rungs, "variance": 0.5}
+    expected = run(paper)
+    assert_close(run(TrueSwaps(**options)), expected)
+    released = run(dharamshi2023.ParallelTempering(**options))
+    assert not np.allclose(released.draws, expected.draws)
+    for state in released.states:
+        np.testing.assert_array_equal(state["kernel.states"][0], state["x"])
+
+
+class EntryOfTheProposal(dharamshi2023.DivergenceMinimization):
+    def reverse(self, x, y):
+        return self.nearest(y)
+
+
+@pytest.mark.parametrize("tune", [0, 400])
+def test_the_finite_form(tune):
+    options = {"cov": 1.0, "shrink": 0.5, "bank": 30, "entropy_weight": 0.5}
+    expected = run(fk.DivergenceMinimization(**options), tune=tune)
+    assert_close(run(EntryOfTheProposal(**options), tune=tune), expected)
+    released = run(dharamshi2023.DivergenceMinimization(**options), tune=tune)
+    assert np.allclose(released.draws, expected.draws) == (tune == 0)

@@ -39,7 +39,7 @@ class DivergenceMinimization(Reference):
     def adapt(self, x, y, alpha, accepted, gain, rng):
         G = np.zeros((self.d, self.d))
         for (point, lp), e in zip(self.found, self.e, strict=True):
-            if lp > (-inf if self.s.ignore_below is None else self.s.ignore_below):
+            if lp > -inf:
                 c = self.s.entropy_weight + (lp < self.lp_x)
                 G += c / self.s.points * np.outer(self.grad(point), e)
         G = np.tril(G) + np.diag(self.s.entropy_weight / np.diag(self.C))

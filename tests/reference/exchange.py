@@ -112,10 +112,7 @@ class Exchange(Reference):
                 self.swapped[a] += exp(min(0.0, log_ratio))
             if -log_ratio < E:
                 for values in (self.xs, self.lps):
-                    if self.scheme == "copy":
-                        values[a] = values[b]
-                    else:
-                        values[a], values[b] = values[b], values[a]
+                    values[a], values[b] = values[b], values[a]
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
         for r, inner in enumerate(self.inner):

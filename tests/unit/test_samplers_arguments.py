@@ -50,7 +50,6 @@ BAD = {  # values that are bad wherever the parameter occurs
     "entropy_weight": [*NOT_POSITIVE, None],
     "largest_step": [*NOT_POSITIVE, None],
     "norm_clip": NOT_POSITIVE,
-    "ignore_below": [np.nan, np.inf, "x", True],
     "diagonal": ["no", None, 1],
     "optimizer": ["sgd", None],
     "decay": [-0.1, 1.0, np.nan, "x"],
