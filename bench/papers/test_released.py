@@ -5,6 +5,7 @@ import pytest
 
 import fastkam as fk
 from bench.papers.dharamshi2023 import released as dharamshi2023
+from bench.papers.li2022 import released as li2022
 from bench.papers.titsias2019 import released as titsias2019
 
 COVARIANCE = [[2.0, 0.7], [0.7, 0.5]]
@@ -65,3 +66,30 @@ def test_the_finite_form(tune):
     assert_close(run(EntryOfTheProposal(**options), tune=tune), expected)
     released = run(dharamshi2023.DivergenceMinimization(**options), tune=tune)
     assert np.allclose(released.draws, expected.draws) == (tune == 0)
+
+
+def test_ckam_has_no_kernel():
+    sampler = li2022.ckam(2, cycle=100)
+    assert sampler.noise(1) == pytest.approx(4, rel=0.01)
+    assert sampler.noise(101) == pytest.approx(1)
+    states = run(sampler, schedule="perpetual").states
+    assert all(state["kernel.n"] == 0 for state in states)
+
+
+@pytest.mark.parametrize(("make", "mean", "second"), [
+    (li2022.two_mode, [8 / 3, 0], [65.5, 1.5]),
+    (li2022.five_component, [5, 5], [39, 39]),
+])
+def test_moments_of_the_targets(make, mean, second):
+    np.testing.assert_allclose(make().mean, mean, atol=1e-12)
+    np.testing.assert_allclose(make().second_moment, second, rtol=1e-12)
+
+
+def test_the_divergence_of_the_figures_misses_a_missed_mode():
+    target, box = fk.targets.two_mode(), [[-17.0, 17.0], [-12.0, 12.0]]
+    x = target.sample(50_000, seed=1)
+    missing = x[x[:, 0] < 0]
+    outside = np.vstack([x, [[100.0, 0.0]]])
+    half, one = (li2022.symmetric_kl(each, target.logp, box, 600) for each in (x, missing))
+    assert one < 1 < fk.diagnostics.symmetric_kl(missing, target.logp, box, 60)
+    assert li2022.symmetric_kl(outside, target.logp, box, 600) == pytest.approx(half, rel=1e-9)

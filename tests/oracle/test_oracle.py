@@ -174,7 +174,7 @@ def test_memory_of_kam(options, schedule):
 
 @pytest.mark.parametrize("options", [
     {}, {"kernel": Linear()}, {"kernel": Gaussian(3.0), "noise": 2.0}, {"bank": 3},
-    {"keep_exploration": True}, {"beta": 0.7, "cycle": 77, "renewal": 0.2},
+    {"beta": 0.7, "cycle": 77, "renewal": 0.2},
     {"step_gain": 0.1, "step_size": 1.0, "noise": Power(c=4.0, k=0.55)}, {"subsample": 0},
 ], ids=str)
 @pytest.mark.parametrize("schedule", [Finite(), Perpetual()], ids=str)
@@ -182,11 +182,6 @@ def test_cycles(options, schedule):
     """Many cycles, so that the bank is written over, on two modes far apart."""
     sampler = CYCLES(**{"subsample": 20, "cycle": 100, "bank": 8} | options)
     compare("ckam", sampler, "modes", tune=1250, draws=600, schedule=schedule)
-
-
-def test_cycles_as_released():
-    compare("ckam", CYCLES.as_released(2, cycle=200), "modes", tune=400, draws=600,
-            schedule=Perpetual())
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

@@ -37,7 +37,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
             self.history.clear()
             self.z = np.empty((0, self.d))
             self.log_nu, self.length = self.first
-        self.keep = i >= self.T_e or self.s.keep_exploration
+        self.keep = i >= self.T_e
         if i < self.T_e:
             self.age = i
             return super().propose(x, rng)

@@ -41,7 +41,6 @@ BAD = {  # values that are bad wherever the parameter occurs
     "cycle": [1, *NOT_A_COUNT],
     "beta": [*NOT_A_FRACTION, 0.0005],
     "step_gain": NOT_A_SEQUENCE,
-    "keep_exploration": ["no", None, 1],
     "bank": NOT_A_COUNT,
     "shrink": [*NOT_POSITIVE, None],
     "damping": [*NOT_POSITIVE, None],
