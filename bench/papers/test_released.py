@@ -1,4 +1,4 @@
-"""What runs as released differs from fastkam's samplers in what it says, and in nothing else."""
+"""What runs as released differs from the paper in what its docstring says, and in nothing else."""
 
 import numpy as np
 import pytest
