@@ -52,7 +52,7 @@ def samplers(name, target, seed):
 
     return {
         f"rwm, steps of variance {WIDE[name]:g}": (fk.RandomWalk(cov=WIDE[name]), 1, 0),
-        "ckam": (fk.CyclicalKernelAdaptiveMetropolis(keep_exploration=True), 1, 0),
+        "ckam": (fk.CyclicalKernelAdaptiveMetropolis(), 1, 0),
         "scout": (fk.Scout(), 2, 0),
         f"pt, classic, {rungs} rungs": (flat(scheme="random", tune_ladder=False), rungs, 0),
         "pt, even-odd": (flat(tune_ladder=False), rungs, 0),
@@ -90,16 +90,17 @@ def row(label, target, setting, budget, warmup, seed):
     sampler, a_step, before = setting
     steps = int(budget / a_step)
     cycle = getattr(sampler, "cycle", 1)
+    kept = 1 - int(sampler.beta * cycle) / cycle if cycle > 1 else 1    # Sampling, of cKAM
     tune = max(1, int(warmup / a_step) // cycle) * cycle
-    thin = max(1, (steps - tune) * target.dim // NUMBERS)
-    draws = (steps - tune) // thin
+    thin = max(1, int(kept * (steps - tune)) * target.dim // NUMBERS)
+    draws = int(kept * (steps - tune)) // thin
     modes = getattr(target, "modes", np.zeros(target.dim))
     start = modes[0] if modes.ndim == 2 else np.zeros(target.dim)
     result = fk.sample(target, start, sampler=sampler, tune=tune, draws=draws, thin=thin,
                        chains=CHAINS, seed=seed, keep_warmup=False, progress=False)
     at = np.array([settled(target, chain) for chain in result.draws])
-    a_step = result.evaluations / CHAINS / (tune + draws * thin)
-    evaluations = np.where(at <= draws, before + a_step * (tune + at * thin), np.inf)
+    a_step = result.evaluations / CHAINS / (tune + draws * thin / kept)
+    evaluations = np.where(at <= draws, before + a_step * (tune + at * thin / kept), np.inf)
     moves = ""
     if "move" in result.stats:
         kinds, alpha = result.stats["move"], result.stats["acceptance_rate"]

@@ -45,7 +45,7 @@ def test_memory(options, schedule):
 
 
 @pytest.mark.parametrize("options", [
-    {}, {"kernel": Linear()}, {"bank": 3}, {"keep_exploration": True}, {"subsample": 0},
+    {}, {"kernel": Linear()}, {"bank": 3}, {"subsample": 0},
     {"beta": 0.7, "cycle": 77, "renewal": 0.2},
 ], ids=str)
 @pytest.mark.parametrize("schedule", [Finite(), Perpetual()], ids=str)

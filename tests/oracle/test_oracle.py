@@ -77,7 +77,7 @@ def test_schedules(name, schedule):
     ("rbam", {"cov": [[2.0, 0.7], [0.7, 0.5]], "scale": 1.0}),
     ("gam", {"cov": 4.0, "scale": 0.01, "target_acceptance": 0.4}),
     ("arwm", {"safe_weight": 0.4, "safe_scale": 0.7}),
-    ("cholam", {"mask": "product", "cov": 1.0, "delta": 2.0, "scale_gain": 0.01}),
+    ("cholam", {"cov": 1.0, "delta": 2.0, "scale_gain": 0.01}),
     ("cholam", {"mean_gain": 0.01, "cov": 1e-4, "floor": 0.05}),
     ("mala", {"cov": [0.5, 2.0], "step_size": 0.1, "target_acceptance": 0.7}),
     ("mala", {"cov": [[2.0, 0.7], [0.7, 0.5]]}),
@@ -98,7 +98,7 @@ def test_schedules(name, schedule):
     ("gadmala", {"diagonal": True, "cov": 0.3}),
     ("gadmala", {"cov": [[2.0, 0.7], [0.7, 0.5]], "exact": True, "optimizer": "plain"}),
     ("dm", {"points": 3, "bank": 40, "shrink": 0.5, "cov": [[2.0, 0.7], [0.7, 0.5]]}),
-    ("dm", {"norm_clip": 2e-3, "entropy_weight": 0.95, "ignore_below": -3.0}),
+    ("dm", {"norm_clip": 2e-3, "entropy_weight": 0.95}),
     ("dm", {"points": 1, "largest_step": 1e-3}),
     ("pt", {"rungs": 2, "ladder": [1.0, 0.3], "reference": "flat", "sampler": "am"}),
     ("pt", {"rungs": 5, "scheme": "random", "every": 3, "least": 0.2}),
@@ -132,12 +132,6 @@ def test_parameters(name, options):
                                   "barker"])
 def test_jitter(name):
     compare(name, SAMPLERS[name](jitter=0.7), "five", tune=600, draws=400)
-
-
-def test_cholesky_as_released():
-    schedule = Finite(gain=Power(c=0.0005 * 5000, k=1.0, offset=5000.0))
-    compare("cholam", SAMPLERS["cholam"].as_released(), "five", tune=2000, draws=500,
-            schedule=schedule)
 
 
 KERNELS = [Linear(), Gaussian(2.0), Gaussian("median"), Matern(1.0, 1.2), Matern(2.0, 1.5),
@@ -176,7 +170,7 @@ def test_memory_of_kam(options, schedule):
 
 @pytest.mark.parametrize("options", [
     {}, {"kernel": Linear()}, {"kernel": Gaussian(3.0), "noise": 2.0}, {"bank": 3},
-    {"keep_exploration": True}, {"beta": 0.7, "cycle": 77, "renewal": 0.2},
+    {"beta": 0.7, "cycle": 77, "renewal": 0.2},
     {"step_gain": 0.1, "step_size": 1.0, "noise": Power(c=4.0, k=0.55)}, {"subsample": 0},
 ], ids=str)
 @pytest.mark.parametrize("schedule", [Finite(), Perpetual()], ids=str)
@@ -184,11 +178,6 @@ def test_cycles(options, schedule):
     """Many cycles, so that the bank is written over, on two modes far apart."""
     sampler = CYCLES(**{"subsample": 20, "cycle": 100, "bank": 8} | options)
     compare("ckam", sampler, "modes", tune=1250, draws=600, schedule=schedule)
-
-
-def test_cycles_as_released():
-    compare("ckam", CYCLES.as_released(2, cycle=200), "modes", tune=400, draws=600,
-            schedule=Perpetual())
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

@@ -17,7 +17,7 @@ class CholeskyAdaptiveMetropolis(Reference, of="cholam"):
         s, d = self.s, self.d
         self.mu = np.array(x0 if s.mean is None else s.mean, dtype=float)
         self.L = np.linalg.cholesky(covariance(0.01 / d if s.cov is None else s.cov, d))
-        self.delta = 0.1 / np.sqrt(d) if s.delta == "released" else s.delta
+        self.delta = s.delta
 
     def propose(self, x, rng):
         return x + np.sqrt(self.delta) * self.L @ rng.standard_normal(self.d)
@@ -27,7 +27,7 @@ class CholeskyAdaptiveMetropolis(Reference, of="cholam"):
         self.mu = self.mu + (gain if s.mean_gain is None else s.mean_gain) * (X - self.mu)
         w = np.linalg.solve(L, X - self.mu)
         A = np.outer(w, w) - np.eye(self.d)
-        self.L = L + gain * (L @ np.tril(A) if s.mask == "factor" else np.tril(L @ A))
+        self.L = L + gain * L @ np.tril(A)
         np.fill_diagonal(self.L, np.maximum(np.diag(self.L), s.floor))
         self.delta += s.scale_gain * (accepted / s.target_acceptance - 1) * self.delta
 

@@ -42,7 +42,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, of="ckam"):
             self.history.clear()
             self.z = np.empty((0, self.d))
             self.log_nu, self.length = self.first
-        self.keep = i >= self.T_e or self.s.keep_exploration
+        self.keep = i >= self.T_e
         self.exploring = i < self.T_e
         if self.exploring:
             self.age = i

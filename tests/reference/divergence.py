@@ -38,7 +38,7 @@ class DivergenceMinimization(Reference, of="dm"):
     def adapt(self, x, y, alpha, accepted, gain, rng):
         G = np.zeros((self.d, self.d))
         for point, e in zip(self.found, self.e, strict=True):
-            if point.logp > (-inf if self.s.ignore_below is None else self.s.ignore_below):
+            if point.logp > -inf:
                 c = self.s.entropy_weight + (point.logp < self.logp_x)
                 G += c / self.s.points * np.outer(point.grad, e)
         G = np.tril(G) + np.diag(self.s.entropy_weight / np.diag(self.C))

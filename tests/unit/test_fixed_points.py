@@ -234,12 +234,6 @@ def test_a_wrong_answer_is_none_for_them_either(name, wrong):
     assert not is_zero_in_mean(updates(name, options | wrong, state, measure, chains=4))
 
 
-@pytest.mark.parametrize("mask", ["factor", "product"])
-def test_both_masks(mask):
-    options, state, measure = RIGHT["cholam"]
-    assert is_zero_in_mean(updates("cholam", options | {"mask": mask}, state, measure, seed=3))
-
-
 @pytest.mark.parametrize(("name", "wrong"), [
     ("rwm", {"cov": 1.1 * SCALE * COV}), ("am", {"cov": 1.1 * COV}),
     ("rbam", {"cov": 1.1 * COV}), ("gam", {"scale": 1.1 * SCALE}),

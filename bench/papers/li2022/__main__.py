@@ -16,6 +16,8 @@ import time
 import numpy as np
 
 import fastkam as fk
+from bench.papers.li2022 import released
+from bench.papers.li2022.released import falling
 from bench.papers.record import heading, options, table, write
 from fastkam.diagnostics import marginal_symmetric_kl, symmetric_kl
 from fastkam.schedules import Finite, Perpetual, Power, constant
@@ -27,13 +29,6 @@ STARTS = {"two_mode": [-8.0, 0.0], "five_component": [0.0, 0.0], "mixture_32d": 
 EVALUATIONS = {"two_mode": 2_000_000, "five_component": 1_000_000, "mixture_32d": 480_000}
 COLUMNS = ["sampler", "KL after a tenth", "KL at the end", "occupancy error", "min ESS",
            "CPU seconds", "µs an evaluation"]
-
-
-def falling(first, last, rate, n):
-    """gamma_t = first (1 + t/b)^-rate, which comes to `last` at t = n."""
-    q = (last / first) ** (1 / rate)
-    b = q * n / (1 - q)
-    return Power(c=first * b**rate, k=rate, offset=b - 1)
 
 
 def samplers(name, n):
@@ -63,8 +58,7 @@ def samplers(name, n):
             kernel=matern, subsample=30, step_size=2 * 2.38 / np.sqrt(d),
             noise=falling(4.0, 1.0, 0.55, n)), learning, 1, 1),
         "cKAM, paper": (ckam(noise=code), Perpetual(), kept, 1),
-        "cKAM, as released": (fk.CyclicalKernelAdaptiveMetropolis.as_released(d, cycle, beta),
-                              Perpetual(), kept, 1),
+        "cKAM, as released": (released.ckam(d, cycle, beta), Perpetual(), kept, 1),
         "cKAM, own noise, as published": (ckam(), Perpetual(), kept, 1),
         "cKAM, own noise, exact": (ckam(), Finite(), kept, 1),
         "the cycles without the kernel": (ckam(kernel=fk.kernels.Linear()), Perpetual(), kept, 1),

@@ -68,7 +68,7 @@ def check_sample(name, x):
 # ---- Kullback-Leibler ----
 
 
-def symmetric_kl(draws, logp, bounds, bins=100, *, prior_draws=1.0, refine=1, reference=False):
+def symmetric_kl(draws, logp, bounds, bins=100, *, prior_draws=1.0, refine=1):
     """KL(p, q) + KL(q, p) of the target p and the draws' histogram q, over bins of a box.
 
     q is (n_i + c p_i) / (n + c) with c = `prior_draws`: as if c more draws had come from the target
@@ -91,10 +91,6 @@ def symmetric_kl(draws, logp, bounds, bins=100, *, prior_draws=1.0, refine=1, re
         c above, positive.
     refine : int
         p_i is the mean density at refine^d points of the bin: 1 is its centre.
-    reference : bool
-        As figures of cyclical kernel adaptive Metropolis were made: p at `bins` grid points that
-        include both ends of an axis, bins where p or q is zero and draws outside the box left out.
-        That is no divergence: it can be small for a chain that never visits a mode.
 
     Returns
     -------
@@ -111,16 +107,12 @@ def symmetric_kl(draws, logp, bounds, bins=100, *, prior_draws=1.0, refine=1, re
             f"bins must give at most {LARGEST_GRID} points, not {bins * refine}^{d}: use fewer "
             "bins, or marginal_symmetric_kl"
         )
-    if reference:
-        axes = [np.linspace(low, high, bins) for low, high in bounds]
-        return skipping_kl(on_grid(logp, axes), histogram(draws, bounds, bins, clip=False))
     log_p = on_grid(logp, [centres(low, high, bins * refine) for low, high in bounds])
     log_p = coarse(log_p, bins, refine)
-    return smoothed_kl(log_p, histogram(draws, bounds, bins, clip=True), prior_draws)
+    return smoothed_kl(log_p, histogram(draws, bounds, bins), prior_draws)
 
 
-def marginal_symmetric_kl(draws, logps, bounds, bins=100, *, prior_draws=1.0, refine=1,
-                          reference=False):
+def marginal_symmetric_kl(draws, logps, bounds, bins=100, *, prior_draws=1.0, refine=1):
     """`symmetric_kl` of each coordinate with its marginal; the papers print the mean of these.
 
     Parameters
@@ -130,7 +122,7 @@ def marginal_symmetric_kl(draws, logps, bounds, bins=100, *, prior_draws=1.0, re
         Log density of each marginal, up to a constant, ``logp(t) -> (k,)`` for t (k,); one alone
         is that of all.
     bounds : array (2,) or (d, 2)
-    bins, prior_draws, refine, reference
+    bins, prior_draws, refine
         As in `symmetric_kl`.
 
     Returns
@@ -147,7 +139,7 @@ def marginal_symmetric_kl(draws, logps, bounds, bins=100, *, prior_draws=1.0, re
     bounds = check_bounds(bounds, d)
     return np.array([
         symmetric_kl(draws[:, [i]], lambda t, i=i: logps[i](t[:, 0]), bounds[[i]], bins,
-                     prior_draws=prior_draws, refine=refine, reference=reference)
+                     prior_draws=prior_draws, refine=refine)
         for i in range(d)
     ])
 
@@ -190,11 +182,9 @@ def coarse(log_p, bins, refine):
     )
 
 
-def histogram(draws, bounds, bins, *, clip):
-    """Counts of draws, (bins, ..., bins); those outside in the nearest bin, or nowhere."""
+def histogram(draws, bounds, bins):
+    """Counts of draws, (bins, ..., bins); those outside in the nearest bin."""
     low, high = bounds.T
-    if not clip:
-        draws = draws[((draws >= low) & (draws <= high)).all(axis=1)]
     place = np.clip((draws - low) / (high - low) * bins, 0, bins - 1).astype(np.intp)
     d = draws.shape[1]
     flat = np.ravel_multi_index(tuple(place.T), (bins,) * d)
@@ -211,11 +201,3 @@ def smoothed_kl(log_p, counts, prior_draws):
     difference = p[some] - q[some]
     # log q = log p where both are so small that nothing is left of them
     return float((difference * (log_p[some] - np.log(q[some]))).sum())
-
-
-def skipping_kl(log_p, counts):
-    """KL both ways over the bins where neither p nor the histogram is zero."""
-    p = np.exp(log_p)
-    q = counts / max(counts.sum(), 1)
-    both = (p > 0) & (q > 0)
-    return float(((p[both] - q[both]) * np.log(p[both] / q[both])).sum())

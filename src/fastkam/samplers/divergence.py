@@ -41,9 +41,6 @@ class DivergenceMinimization(Sampler, name="dm"):
         Factor on the step of C after a rejection, at most 1.
     bank : int
         Most entries of the bank, of d (d + 1) numbers each.
-    ignore_below : float, optional
-        Points with a lower log density do not count: about -709.78 does as code that computes with
-        densities.
 
     References
     ----------
@@ -58,7 +55,6 @@ class DivergenceMinimization(Sampler, name="dm"):
     norm_clip: float | None = None
     shrink: float = 1.0
     bank: int = 1000
-    ignore_below: float | None = None
     KERNEL: ClassVar[str] = "dm.DivergenceMinimization"
     ALONE: ClassVar[str] = "its factor follows the place where its own chain is"
 
@@ -70,8 +66,6 @@ class DivergenceMinimization(Sampler, name="dm"):
             check_number("norm_clip", self.norm_clip, above=0)
         check_number("shrink", self.shrink, above=0, most=1)
         check_integer("bank", self.bank, least=1)
-        if self.ignore_below is not None:
-            check_number("ignore_below", self.ignore_below)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         return self.kernel_class()(
@@ -82,7 +76,6 @@ class DivergenceMinimization(Sampler, name="dm"):
             largest_step=self.largest_step,
             norm_clip=self.norm_clip,
             shrink=self.shrink,
-            ignore_below=self.ignore_below,
         )
 
     def default_gain(self, d: int) -> Power:

@@ -134,7 +134,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
     Under the schedule "finite" the cycles of warm-up fill a bank, and each later cycle uses an
     entry that is drawn independently of the state: every step then leaves the target invariant.
     Under "perpetual" it runs as published, which is biased: the subsample and the covariance of
-    Sampling depend on the states of the same cycle.
+    Sampling depend on the states of the same cycle. The draws are states of Sampling only.
 
     Parameters
     ----------
@@ -146,8 +146,6 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
         Gain of log nu within a cycle; the n-th step has the n-th term.
     noise : float or Power
         gamma within a cycle; the n-th step has the n-th term.
-    keep_exploration : bool
-        Whether states of Exploration count as draws. By default they do not: as published.
     bank : int
         Cycles kept in the bank; the oldest goes when it is full.
     history : int
@@ -168,40 +166,16 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
     noise: float | Power = field(default_factory=lambda: Power(c=10.0, k=0.25, offset=0.0))
     kernel: Kernel | str = field(default_factory=lambda: Matern("median", 4.0))
     subsample: int = 50
-    keep_exploration: bool = False
     bank: int = 100
     history: int = field(init=False, default=0)
     KERNEL: ClassVar[str] = "ckam.CyclicalKernelAdaptiveMetropolis"
     ALONE: ClassVar[str] = "a cycle learns from the states of its own chain"
-
-    @classmethod
-    def as_released(
-        cls, d: int, cycle: int = 1000, beta: float = 0.4
-    ) -> CyclicalKernelAdaptiveMetropolis:
-        """What the authors' programs run: no kernel, gamma from 4 to 1 over a cycle, eps = 2.
-
-        Their list of subsample indices stays empty, so that Exploration is a random walk of
-        covariance gamma^2 I.
-        """
-        rate = 0.55
-        q = 0.25 ** (1 / rate)
-        b = q * cycle / (1 - q)
-        return cls(
-            cycle=cycle,
-            beta=beta,
-            subsample=0,
-            step_size=4 * 2.38**2 / d,
-            step_gain=Power(k=2.0, offset=0.0),
-            noise=Power(c=4 * b**rate, k=rate, offset=b - 1),
-        )
 
     def __post_init__(self) -> None:
         check_integer("cycle", self.cycle, least=2)
         check_integer("subsample", self.subsample, least=0)
         object.__setattr__(self, "history", max(self.cycle, 2 * self.subsample))
         super().__post_init__()
-        if not isinstance(self.keep_exploration, (bool, np.bool_)):
-            raise TypeError(f"keep_exploration must be a bool, not {self.keep_exploration!r}")
         object.__setattr__(self, "step_gain", as_power("step_gain", self.step_gain))
         check_number("beta", self.beta, above=0, below=1)
         check_integer("bank", self.bank, least=1)
@@ -218,7 +192,6 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
             "cycle": self.cycle,
             "beta": self.beta,
             "gain": self.step_gain,
-            "keep_exploration": bool(self.keep_exploration),
             "bank": self.bank,
         }
 

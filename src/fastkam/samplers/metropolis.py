@@ -278,7 +278,7 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
     """Adaptive Metropolis that moves the Cholesky factor itself.
 
     The defaults are those of the paper, which has no scale: on posteriors of some dimension its
-    acceptance is low. `as_released` gives what the authors' programs run.
+    acceptance is low.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
     mean : array (d,), optional
         The mean at the start; the starting point by default.
     delta : float, optional
-        Global scale at the start; 1 by default. With "released", 0.1 / sqrt(d).
+        Global scale at the start; 1 by default.
     scale_gain : float
         Rate at which the scale follows the acceptances; 0 leaves it alone.
     mean_gain : float, optional
@@ -296,8 +296,6 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
         The acceptance rate that the scale aims at.
     floor : float
         Least diagonal element of the factor.
-    mask : str
-        "factor" for L [A]_lower, as in the paper, or "product" for [L A]_lower.
 
     References
     ----------
@@ -308,29 +306,20 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
 
     cov: ArrayLike | None = None
     mean: ArrayLike | None = None
-    delta: float | str = 1.0
+    delta: float = 1.0
     scale_gain: float = 0.0
     mean_gain: float | None = None
     target_acceptance: float = 0.25
     floor: float = 1e-3
-    mask: str = "factor"
     KERNEL: ClassVar[str] = "cholam.CholeskyAdaptiveMetropolis"
 
-    @classmethod
-    def as_released(cls) -> CholeskyAdaptiveMetropolis:
-        """What the authors' programs run, to be used with the gain 0.0005 / (1 + n / 5000)."""
-        return cls(cov=1.0, delta="released", scale_gain=0.01, mean_gain=0.01, mask="product")
-
     def __post_init__(self) -> None:
-        if self.delta != "released":
-            check_number("delta", self.delta, above=0)
+        check_number("delta", self.delta, above=0)
         check_number("scale_gain", self.scale_gain, least=0, below=1)
         if self.mean_gain is not None:
             check_number("mean_gain", self.mean_gain, above=0, below=1)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
         check_number("floor", self.floor, above=0)
-        if self.mask not in ("factor", "product"):
-            raise ValueError(f'mask must be "factor" or "product", not {self.mask!r}')
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
@@ -338,12 +327,11 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
         return self.kernel_class()(
             x0 if self.mean is None else check_array("mean", self.mean, shape=(d,)),
             full_factor("cov", cov, d),
-            0.1 / np.sqrt(d) if self.delta == "released" else self.delta,
+            self.delta,
             mean_gain=self.mean_gain,
             scale_gain=self.scale_gain,
             target_acceptance=self.target_acceptance,
             floor=self.floor,
-            mask=self.mask,
         )
 
     def default_gain(self, d: int) -> Power:

@@ -36,10 +36,8 @@ from fastkam.targets.mixture import (
     LatticeMixture,
     basis_vectors,
     five_component,
-    five_component_as_released,
     mixture_32d,
     two_mode,
-    two_mode_as_released,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +56,6 @@ TARGETS = {
     "correlated_gaussian": correlated_gaussian,
     "double_banana": double_banana,
     "five_component": five_component,
-    "five_component_as_released": five_component_as_released,
     "flower": Flower,
     "flower_full_norm": FlowerFullNorm,
     "funnel": Funnel,
@@ -70,7 +67,6 @@ TARGETS = {
     "ring": ring,
     "student_t": StudentT,
     "two_mode": two_mode,
-    "two_mode_as_released": two_mode_as_released,
 }
 
 __all__ = [
@@ -96,7 +92,6 @@ __all__ = [
     "correlated_gaussian",
     "double_banana",
     "five_component",
-    "five_component_as_released",
     "glass_classification",
     "gp_gaussian",
     "hard_banana",
@@ -108,7 +103,6 @@ __all__ = [
     "ring",
     "standardize",
     "two_mode",
-    "two_mode_as_released",
 ]
 
 

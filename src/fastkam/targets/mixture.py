@@ -163,15 +163,6 @@ def two_mode():
     return GaussianMixture([[-8, 0], [8, 0]], [0.5, 2.0]).named("two_mode")
 
 
-def two_mode_as_released():
-    """`two_mode` with the weights 1/3 and 2/3 of the program released with that paper.
-
-    Mean (8/3, 0), E x^2 = (65.5, 1.5).
-    """
-    target = GaussianMixture([[-8, 0], [8, 0]], [0.5, 2.0], weights=[1, 2])
-    return target.named("two_mode_as_released")
-
-
 def five_component():
     """Five equal components N(2.5 (i - 1) (1, 1), sqrt(i) I), i = 1 .. 5, of Li, Zeng and Guo.
 
@@ -181,17 +172,10 @@ def five_component():
     return GaussianMixture(2.5 * (i[:, None] - 1) * np.ones(2), np.sqrt(i)).named("five_component")
 
 
-def five_component_as_released():
-    """`five_component` with the covariances i/2 I of the released program: variances 14."""
-    i = np.arange(1, 6)
-    target = GaussianMixture(2.5 * (i[:, None] - 1) * np.ones(2), i / 2)
-    return target.named("five_component_as_released")
-
-
 def mixture_32d(d=32):
     """The lattice of Li, Zeng and Guo: centres -30, -15, 0, 15, 30 in each coordinate, variance 15.
 
-    Mean 0, variances 465. The released program has another function, which cannot be normalised.
+    Mean 0, variances 465. The authors' program has another function, which cannot be normalised.
 
     Parameters
     ----------

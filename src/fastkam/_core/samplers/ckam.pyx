@@ -67,17 +67,15 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     cdef double first_log_nu
     cdef double first_length
     cdef Power gain
-    cdef bint keep_exploration
     cdef Py_ssize_t bank
 
-    def __init__(self, d, function, *, cycle, beta, gain, keep_exploration, bank, **options):
+    def __init__(self, d, function, *, cycle, beta, gain, bank, **options):
         self.bank = bank
         super().__init__(d, function, **options)
         self.T, self.T_e = cycle, int(beta * cycle)
         self.cos_beta = np.cos(np.pi * beta)
         self.first_log_nu, self.first_length = self.log_nu, self.length
         self.gain = Power(gain.c, gain.k, gain.offset, gain.cap)
-        self.keep_exploration = keep_exploration
 
     def allocate(self, **sizes):
         super().allocate(bank=self.bank, **sizes)
@@ -96,7 +94,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         cdef int64_t i = self.index(c)
         if i == 0:
             self.begin_cycle(c)
-        c.keep = i >= self.T_e or self.keep_exploration
+        c.keep = i >= self.T_e
         self.exploring, self.nu = i < self.T_e, exp(self.log_nu)
         if self.exploring:
             self.age = i

@@ -72,10 +72,9 @@ cdef class DivergenceMinimization(Kernel):
     cdef double largest_step
     cdef double norm_clip
     cdef double shrink
-    cdef double ignore_below
 
     def __init__(self, factor, *, points, bank, double entropy_weight, double largest_step,
-                 norm_clip, double shrink, ignore_below):
+                 norm_clip, double shrink):
         d = len(factor)
         self.allocate(d=d, points=points, bank=bank)
         np.asarray(self.C)[...] = factor
@@ -84,7 +83,6 @@ cdef class DivergenceMinimization(Kernel):
         self.step, self.v = zeros(d * d), zeros(d)
         self.entropy_weight, self.largest_step, self.shrink = entropy_weight, largest_step, shrink
         self.norm_clip = np.inf if norm_clip is None else norm_clip
-        self.ignore_below = -np.inf if ignore_below is None else ignore_below
         self.at_x = self.at_y = UNKNOWN
         self.width = points
 
@@ -144,7 +142,7 @@ cdef class DivergenceMinimization(Kernel):
         cdef double scale = 1.0, length
         for j in range(self.width):
             self.weights[j] = 0
-            if c.logps[j] > -INFINITY and c.logps[j] > self.ignore_below:
+            if c.logps[j] > -INFINITY:
                 self.weights[j] = 1.0 / self.width * (
                     self.entropy_weight + (c.logps[j] < c.logp_x))
         if not c.accepted:

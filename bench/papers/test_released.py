@@ -1,0 +1,95 @@
+"""What runs as released differs from the paper in what its docstring says, and in nothing else."""
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from bench.papers.dharamshi2023 import released as dharamshi2023
+from bench.papers.li2022 import released as li2022
+from bench.papers.titsias2019 import released as titsias2019
+
+COVARIANCE = [[2.0, 0.7], [0.7, 0.5]]
+
+
+def run(sampler, **options):
+    target = fk.targets.Gaussian([0.0, 1.0], COVARIANCE)
+    return fk.sample(target, np.ones(2), sampler=sampler, chains=2, seed=3, progress=False,
+                     **{"tune": 400, "draws": 300} | options)
+
+
+def assert_close(one, other):
+    np.testing.assert_allclose(one.draws, other.draws, rtol=1e-6, atol=1e-6)
+
+
+class WithTheMaskOfThePaper(titsias2019.AdaptiveMetropolis):
+    def change(self, v, w):
+        return self.L @ np.tril(np.outer(w, w) - np.eye(self.d))
+
+
+def test_the_cholesky_factor():
+    schedule = fk.schedules.Finite(gain=titsias2019.AdaptiveMetropolis().default_gain(2))
+    paper = fk.CholeskyAdaptiveMetropolis(cov=1.0, delta=0.1 / np.sqrt(2), scale_gain=0.01,
+                                          mean_gain=0.01)
+    expected = run(paper, schedule=schedule)
+    assert_close(run(WithTheMaskOfThePaper()), expected)
+    assert not np.allclose(run(titsias2019.AdaptiveMetropolis()).draws, expected.draws)
+
+
+class TrueSwaps(dharamshi2023.ParallelTempering):
+    def swap(self, a, b):
+        self.states[[a, b]], self.logps[[a, b]] = self.states[[b, a]], self.logps[[b, a]]
+
+
+@pytest.mark.parametrize("rungs", [2, 5])
+def test_swaps(rungs):
+    paper = fk.ParallelTempering(sampler=fk.RandomWalk(cov=0.5), rungs=rungs, scheme="random",
+                                 ladder=np.linspace(1, 0.1, rungs), tune_ladder=False,
+                                 reference="flat")
+    options = {"rungs": rungs, "variance": 0.5}
+    expected = run(paper)
+    assert_close(run(TrueSwaps(**options)), expected)
+    released = run(dharamshi2023.ParallelTempering(**options))
+    assert not np.allclose(released.draws, expected.draws)
+    for state in released.states:
+        np.testing.assert_array_equal(state["kernel.states"][0], state["x"])
+
+
+class EntryOfTheProposal(dharamshi2023.DivergenceMinimization):
+    def reverse(self, x, y):
+        return self.nearest(y)
+
+
+@pytest.mark.parametrize("tune", [0, 400])
+def test_the_finite_form(tune):
+    options = {"cov": 1.0, "shrink": 0.5, "bank": 30, "entropy_weight": 0.5}
+    expected = run(fk.DivergenceMinimization(**options), tune=tune)
+    assert_close(run(EntryOfTheProposal(**options), tune=tune), expected)
+    released = run(dharamshi2023.DivergenceMinimization(**options), tune=tune)
+    assert np.allclose(released.draws, expected.draws) == (tune == 0)
+
+
+def test_ckam_has_no_kernel():
+    sampler = li2022.ckam(2, cycle=100)
+    assert sampler.noise(1) == pytest.approx(4, rel=0.01)
+    assert sampler.noise(101) == pytest.approx(1)
+    states = run(sampler, schedule="perpetual").states
+    assert all(state["kernel.n"] == 0 for state in states)
+
+
+@pytest.mark.parametrize(("make", "mean", "second"), [
+    (li2022.two_mode, [8 / 3, 0], [65.5, 1.5]),
+    (li2022.five_component, [5, 5], [39, 39]),
+])
+def test_moments_of_the_targets(make, mean, second):
+    np.testing.assert_allclose(make().mean, mean, atol=1e-12)
+    np.testing.assert_allclose(make().second_moment, second, rtol=1e-12)
+
+
+def test_the_divergence_of_the_figures_misses_a_missed_mode():
+    target, box = fk.targets.two_mode(), [[-17.0, 17.0], [-12.0, 12.0]]
+    x = target.sample(50_000, seed=1)
+    missing = x[x[:, 0] < 0]
+    outside = np.vstack([x, [[100.0, 0.0]]])
+    half, one = (li2022.symmetric_kl(each, target.logp, box, 600) for each in (x, missing))
+    assert one < 1 < fk.diagnostics.symmetric_kl(missing, target.logp, box, 60)
+    assert li2022.symmetric_kl(outside, target.logp, box, 600) == pytest.approx(half, rel=1e-9)
