@@ -48,16 +48,16 @@ def samplers(name, target, seed):
     rungs = 16 if target.dim > 10 else 8
 
     def flat(**how):
-        return fk.ParallelTempering(rungs=rungs, reference="flat", least=0.02, **how)
+        return fk.ParallelTempering(n_replicas=rungs, reference="flat", min_beta=0.02, **how)
 
     return {
-        f"rwm, steps of variance {WIDE[name]:g}": (fk.RandomWalk(cov=WIDE[name]), 1, 0),
+        f"rwm, steps of variance {WIDE[name]:g}": (fk.RandomWalk(proposal_cov=WIDE[name]), 1, 0),
         "ckam": (fk.CyclicalKernelAdaptiveMetropolis(), 1, 0),
         "scout": (fk.Scout(), 2, 0),
         f"pt, classic, {rungs} rungs": (flat(scheme="random", tune_ladder=False), rungs, 0),
         "pt, even-odd": (flat(tune_ladder=False), rungs, 0),
         "pt, even-odd, tuned": (flat(), rungs, 0),
-        "pt": (fk.ParallelTempering(rungs=rungs), rungs, 0),
+        "pt": (fk.ParallelTempering(n_replicas=rungs), rungs, 0),
         "auto": (fk.choose_sampler(lambda x: 0.0, np.zeros(target.dim)).sampler, 2.5, 0),
         "jumps": (fk.ModeJumping(), 1, 0),
         f"jumps, {search}": (fk.ModeJumping(means=means), 1, before),

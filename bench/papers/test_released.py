@@ -28,7 +28,7 @@ class WithTheMaskOfThePaper(titsias2019.AdaptiveMetropolis):
 
 def test_the_cholesky_factor():
     schedule = fk.schedules.Finite(gain=titsias2019.AdaptiveMetropolis().default_gain(2))
-    paper = fk.CholeskyAdaptiveMetropolis(cov=1.0, delta=0.1 / np.sqrt(2), scale_gain=0.01,
+    paper = fk.CholeskyAdaptiveMetropolis(proposal_cov=1.0, scale=0.1 / np.sqrt(2), scale_gain=0.01,
                                           mean_gain=0.01)
     expected = run(paper, schedule=schedule)
     assert_close(run(WithTheMaskOfThePaper()), expected)
@@ -42,10 +42,10 @@ class TrueSwaps(dharamshi2023.ParallelTempering):
 
 @pytest.mark.parametrize("rungs", [2, 5])
 def test_swaps(rungs):
-    paper = fk.ParallelTempering(sampler=fk.RandomWalk(cov=0.5), rungs=rungs, scheme="random",
-                                 ladder=np.linspace(1, 0.1, rungs), tune_ladder=False,
+    paper = fk.ParallelTempering(sampler=fk.RandomWalk(proposal_cov=0.5), n_replicas=rungs, scheme="random",
+                                 betas=np.linspace(1, 0.1, rungs), tune_betas=False,
                                  reference="flat")
-    options = {"rungs": rungs, "variance": 0.5}
+    options = {"n_replicas": rungs, "variance": 0.5}
     expected = run(paper)
     assert_close(run(TrueSwaps(**options)), expected)
     released = run(dharamshi2023.ParallelTempering(**options))
@@ -61,7 +61,7 @@ class EntryOfTheProposal(dharamshi2023.DivergenceMinimization):
 
 @pytest.mark.parametrize("tune", [0, 400])
 def test_the_finite_form(tune):
-    options = {"cov": 1.0, "shrink": 0.5, "bank": 30, "entropy_weight": 0.5}
+    options = {"proposal_cov": 1.0, "rejection_factor": 0.5, "bank_size": 30, "entropy_weight": 0.5}
     expected = run(fk.DivergenceMinimization(**options), tune=tune)
     assert_close(run(EntryOfTheProposal(**options), tune=tune), expected)
     released = run(dharamshi2023.DivergenceMinimization(**options), tune=tune)
@@ -70,8 +70,8 @@ def test_the_finite_form(tune):
 
 def test_ckam_has_no_kernel():
     sampler = li2022.ckam(2, cycle=100)
-    assert sampler.noise(1) == pytest.approx(4, rel=0.01)
-    assert sampler.noise(101) == pytest.approx(1)
+    assert sampler.gamma(1) == pytest.approx(4, rel=0.01)
+    assert sampler.gamma(101) == pytest.approx(1)
     states = run(sampler, schedule="perpetual").states
     assert all(state["kernel.n"] == 0 for state in states)
 

@@ -51,7 +51,7 @@ def logistic(name):
 
 def bare(target, calls):
     """Seconds of one gradient of the compiled density: a run that does hardly anything else."""
-    sampler = fk.HMC(metric="fixed", step_size=1e-6, steps=1000, jitter=0.0)
+    sampler = fk.HMC(metric="fixed", step_size=1e-6, n_steps=1000, jitter=0.0)
     run = {"sampler": sampler, "tune": 0, "chains": 1, "progress": False, "check_gradient": False}
     result = fk.sample(target, start(target), draws=max(1, calls // 1000), **run)
     return result.seconds / result.evaluations

@@ -62,7 +62,7 @@ def stepper(target, sampler, x0, n, *, tune=0, schedule=FROZEN):
 
 def test_the_bare_loop_makes_the_same_chain():
     n = 20_000
-    go, trace = stepper(fk.targets.two_mode(), fk.RandomWalk(cov=15.0), [-8.0, 0.0], n)
+    go, trace = stepper(fk.targets.two_mode(), fk.RandomWalk(proposal_cov=15.0), [-8.0, 0.0], n)
     go()
     bare = floor.walk(1, n, np.sqrt(15.0), [-8.0, 0.0])
     np.testing.assert_allclose(trace.x[0], bare, rtol=1e-12)
@@ -72,7 +72,7 @@ def test_the_bare_loop_makes_the_same_chain():
 def test_random_walk_against_the_bare_loop(kind, report, benchmark):
     n = 100_000
     target = fk.targets.two_mode() if kind == "built-in" else floor.library().two_mode_density
-    go, _ = stepper(target, fk.RandomWalk(cov=15.0), [-8.0, 0.0], n)
+    go, _ = stepper(target, fk.RandomWalk(proposal_cov=15.0), [-8.0, 0.0], n)
     ours, bare = medians(go, lambda: floor.walk(1, n, np.sqrt(15.0), [-8.0, 0.0]))
     report(f"random walk, two-mode target as {kind}: {ours / n * 1e9:.1f} ns a step, bare loop "
            f"{bare / n * 1e9:.1f}: ratio {ours / bare:.2f}")
@@ -164,7 +164,7 @@ def test_two_threads(thin, report):
     seconds = {}
     for threads in (1, 2) * 7:
         begun = time.perf_counter()
-        fk.sample(target, [-8.0, 0.0], sampler=fk.RandomWalk(cov=15.0), draws=4_000_000 // thin,
+        fk.sample(target, [-8.0, 0.0], sampler=fk.RandomWalk(proposal_cov=15.0), draws=4_000_000 // thin,
                   tune=0, chains=4, seed=1, threads=threads, thin=thin, progress=False)
         seconds.setdefault(threads, []).append(time.perf_counter() - begun)
     one, two = (np.median(seconds[threads]) for threads in (1, 2))

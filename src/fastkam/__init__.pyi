@@ -47,7 +47,7 @@ from .samplers import ModeJumping as ModeJumping
 from .samplers import ParallelTempering as ParallelTempering
 from .samplers import PythonSampler as PythonSampler
 from .samplers import RandomWalk as RandomWalk
-from .samplers import RaoBlackwellisedAdaptiveMetropolis as RaoBlackwellisedAdaptiveMetropolis
+from .samplers import RaoBlackwellizedAdaptiveMetropolis as RaoBlackwellizedAdaptiveMetropolis
 from .samplers import RobustAdaptiveMetropolis as RobustAdaptiveMetropolis
 from .samplers import Scout as Scout
 from .samplers.choice import choose_sampler as choose_sampler

@@ -16,7 +16,7 @@ class RandomWalk(fk.RandomWalk):
     """Twice as bold as the built-in of this name."""
 
     def build(self, x0):
-        return super().build(2 * x0) if self.cov is None else fk.RandomWalk(cov=4.0).build(x0)
+        return super().build(2 * x0) if self.cov is None else fk.RandomWalk(proposal_cov=4.0).build(x0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,15 +53,15 @@ def made_in_a_function(cov=4.0):
 
     class Local(fk.RandomWalk):
         def build(self, x0):
-            return fk.RandomWalk(cov=cov).build(x0)
+            return fk.RandomWalk(proposal_cov=cov).build(x0)
 
     return Local
 
 
 SAMPLERS = {
     "another name": InPoints(subsample=9, renewal=0.3),
-    "a built-in's name": RandomWalk(cov=1.0),
+    "a built-in's name": RandomWalk(proposal_cov=1.0),
     "a parameter of its own": Halving(gain=Decay(c=0.3)),
     "a kernel within": fk.KernelAdaptiveMetropolis(kernel=Smooth(2.0), subsample=9),
-    "a subclass within": fk.ParallelTempering(rungs=3, sampler=InPoints(subsample=9)),
+    "a subclass within": fk.ParallelTempering(n_replicas=3, sampler=InPoints(subsample=9)),
 }

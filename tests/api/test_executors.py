@@ -177,7 +177,7 @@ def test_time_ends_a_run_of_tasks(pool):
 # ---- failures ----
 
 FAILING = OPTIONS | {"x0": np.array([[0.0, 0.0], [2.9, 4.0], [0.0, 0.0]]), "draws": 30, "tune": 5,
-                     "seed": 1, "sampler": fk.RandomWalk(cov=0.01)}
+                     "seed": 1, "sampler": fk.RandomWalk(proposal_cov=0.01)}
 
 
 def test_a_failure_in_a_worker_keeps_all_other_chains(processes):

@@ -140,7 +140,7 @@ def test_divergences_among_other_moves_are_only_counted():
 
 
 @pytest.mark.parametrize("sampler", [
-    "mala", "gadrwm", "gadmala", fk.HMC(steps=4, step_size=0.1),
+    "mala", "gadrwm", "gadmala", fk.HMC(n_steps=4, step_size=0.1),
     fk.GradientAdaptiveMALA(exact=True)], ids=str)
 def test_all_chains_of_a_vectorized_density_share_each_call(sampler):
     """One call an evaluation, of every chain that has not finished its step."""

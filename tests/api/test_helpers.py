@@ -33,7 +33,7 @@ def sampled(library, target, threads, **options):
 
 @pytest.mark.parametrize(("form", "options"), [
     ("counted", ONE_CHAIN | {"sampler": "pt"}),
-    ("counted", ONE_CHAIN | {"sampler": fk.ParallelTempering(sampler="dram", rungs=5)}),
+    ("counted", ONE_CHAIN | {"sampler": fk.ParallelTempering(sampler="dram", n_replicas=5)}),
     ("counted", SHARED | {"sampler": "ram"}),
     ("counted", SHARED | {"sampler": "kam", "thin": 3}),
     ("counted_grad", SHARED | {"sampler": "nuts"}),

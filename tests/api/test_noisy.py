@@ -18,7 +18,7 @@ K = 4
 OPTIONS = {"tune": 40, "chains": 2, "seed": 3}
 PLAIN = [name for name, cls in SAMPLERS.items() if not cls().needs_gradient]
 GRADIENTS = sorted(set(SAMPLERS) - set(PLAIN))
-TINY = {"ckam": {"cycle": 20}, "kpca": {"subsample": 12}, "jumps": {"cov": 1.0}}
+TINY = {"ckam": {"cycle": 20}, "kpca": {"subsample": 12}, "jumps": {"jump_cov": 1.0}}
 
 
 def estimate(x, u):

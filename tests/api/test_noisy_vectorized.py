@@ -9,8 +9,8 @@ import fastkam as fk
 
 
 @pytest.mark.parametrize("sampler", [
-    fk.ParallelTempering(rungs=3, sampler="autorwm"), fk.ParallelTempering(rungs=3, sampler="dram"),
-    fk.ParallelTempering(rungs=3, scheme="random"), fk.Scout(main="kam", every=2),
+    fk.ParallelTempering(n_replicas=3, sampler="autorwm"), fk.ParallelTempering(n_replicas=3, sampler="dram"),
+    fk.ParallelTempering(n_replicas=3, scheme="random"), fk.Scout(main="kam", swap_interval=2),
 ], ids=["autorwm", "dram", "random", "kam"])
 @pytest.mark.parametrize("refresh", [{}, {"correlation": 0.9}], ids=["fresh", "correlated"])
 def test_rungs_that_wait_for_different_evaluations(sampler, refresh):
@@ -20,7 +20,7 @@ def test_rungs_that_wait_for_different_evaluations(sampler, refresh):
                           **OPTIONS), whole)
 
 
-@pytest.mark.parametrize(("sampler", "rows"), [("ram", 5), (fk.ParallelTempering(rungs=3), 15),
+@pytest.mark.parametrize(("sampler", "rows"), [("ram", 5), (fk.ParallelTempering(n_replicas=3), 15),
                                                ("scout", 10)])
 def test_all_points_of_a_step_are_in_one_call(sampler, rows):
     sizes = []

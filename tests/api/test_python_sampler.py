@@ -35,9 +35,9 @@ def around(name, what):
     """A Python sampler within a compiled one."""
     inner = SAMPLERS[name]
     if what == "pt":
-        return fk.ParallelTempering(sampler=inner, rungs=3)
+        return fk.ParallelTempering(sampler=inner, n_replicas=3)
     if what == "jumps":
-        return fk.ModeJumping(sampler=inner, chance=0.4, means=[[0.0, 0.0], [1.0, 1.0]])
+        return fk.ModeJumping(sampler=inner, jump_probability=0.4, means=[[0.0, 0.0], [1.0, 1.0]])
     return inner
 
 
@@ -106,7 +106,7 @@ def test_threads_and_kinds_of_targets(library, name, kind):
 
 def test_one_thread_is_the_default(library):
     target = with_gradient("c", library)
-    for sampler in (Scaling(), fk.ParallelTempering(sampler=Scaling(), rungs=3)):
+    for sampler in (Scaling(), fk.ParallelTempering(sampler=Scaling(), n_replicas=3)):
         assert RunOptions().number_of_threads(target, sampler) == 1
 
 
@@ -134,7 +134,7 @@ def test_delayed_acceptance(name):
 def test_estimated_density():
     target = fk.Target.from_estimator(lambda x, u: -0.5 * x @ x + 0.1 * u.sum(), D, n_aux=3)
     ours = fk.sample(target, np.ones(D), sampler=Plain(), **OPTIONS)
-    theirs = fk.sample(target, np.ones(D), sampler=fk.RandomWalk(cov=1.0), **OPTIONS)
+    theirs = fk.sample(target, np.ones(D), sampler=fk.RandomWalk(proposal_cov=1.0), **OPTIONS)
     np.testing.assert_array_equal(ours.draws, theirs.draws)
     with pytest.raises(fk.SamplingError, match="several evaluations a step and does not say which"):
         fk.sample(target, np.ones(D), sampler=SAMPLERS["rejection"], **OPTIONS)
@@ -147,7 +147,7 @@ class Plain(fk.PythonSampler):
 
 def test_the_random_numbers_are_those_of_compiled_samplers():
     ours = fk.sample(densities.python, np.ones(D), sampler=Plain(), **OPTIONS)
-    theirs = fk.sample(densities.python, np.ones(D), sampler=fk.RandomWalk(cov=1.0), **OPTIONS)
+    theirs = fk.sample(densities.python, np.ones(D), sampler=fk.RandomWalk(proposal_cov=1.0), **OPTIONS)
     np.testing.assert_array_equal(ours.draws, theirs.draws)
 
 
@@ -367,5 +367,5 @@ def test_points_that_were_known_before():
     result = fk.sample(pair, np.zeros(D), sampler=Mine(), **OPTIONS | {"tune": 0, "draws": 5})
     np.testing.assert_array_equal(result.draws[0, :, 0], [2.0, 4.0, 6.0, 8.0, 10.0])
     with pytest.raises(fk.SamplingError, match="must not move the chain by itself"):
-        fk.sample(pair, np.zeros(D), sampler=fk.ParallelTempering(sampler=Mine(), rungs=2),
+        fk.sample(pair, np.zeros(D), sampler=fk.ParallelTempering(sampler=Mine(), n_replicas=2),
                   **OPTIONS)

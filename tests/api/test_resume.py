@@ -79,7 +79,7 @@ def test_resume_in_a_new_process(library, tmp_path, name):
 def test_resume_where_moves_alternate(library, within):
     """Mode jumping around samplers of several evaluations, several points, and a memory of x."""
     target = with_gradient("python", library)
-    sampler = fk.ModeJumping(sampler=within, chance=0.5, means=[[0.0, 0.0], [1.0, 1.0]])
+    sampler = fk.ModeJumping(sampler=within, jump_probability=0.5, means=[[0.0, 0.0], [1.0, 1.0]])
     options = {"sampler": sampler, "tune": 40, "draws": 60, "chains": 2, "seed": 9,
                "check_gradient": False}
     whole = fk.sample(target, np.ones(D), **options)
@@ -92,7 +92,7 @@ def test_resume_where_moves_alternate(library, within):
 @pytest.mark.parametrize(("sampler", "share"), [
     (InPoints(subsample=9, renewal=0.3), False), (InPoints(subsample=9, renewal=0.3), True),
     (CyclesInPoints(subsample=9, cycle=20), False),
-    (fk.ParallelTempering(rungs=3, sampler=InPoints(subsample=9)), False),
+    (fk.ParallelTempering(n_replicas=3, sampler=InPoints(subsample=9)), False),
 ], ids=["kam", "shared", "ckam", "pt"])
 def test_resume_with_few_points(library, tmp_path, sampler, share):
     """What is kept of distances between points is no field: it is the same, made anew."""
@@ -133,7 +133,7 @@ def test_resume_with_every_bit_generator(library, tmp_path):
 
 def test_a_file_keeps_everything(tmp_path):
     result = fk.sample(densities.python, np.ones(D), draws=20, tune=10, seed=2**90,
-                       sampler=fk.RandomWalk(cov=[1.0, 2.0]), names=["a"], shapes={"a": (2,)})
+                       sampler=fk.RandomWalk(proposal_cov=[1.0, 2.0]), names=["a"], shapes={"a": (2,)})
     result.save(tmp_path / "run.fk")
     other = fk.load(tmp_path / "run.fk")
     assert_same(result, other)

@@ -66,8 +66,8 @@ def test_classes_within_come_back(tmp_path):
 
 
 def test_a_subclass_is_not_the_built_in_of_its_name(tmp_path):
-    whole, _ = whole_and_part(tmp_path / "run.fk", subclasses.RandomWalk(cov=1.0))
-    other, _ = whole_and_part(tmp_path / "other.fk", fk.RandomWalk(cov=1.0))
+    whole, _ = whole_and_part(tmp_path / "run.fk", subclasses.RandomWalk(proposal_cov=1.0))
+    other, _ = whole_and_part(tmp_path / "other.fk", fk.RandomWalk(proposal_cov=1.0))
     assert not np.array_equal(whole.draws, other.draws)
     assert type(fk.load(tmp_path / "run.fk").sampler) is subclasses.RandomWalk
     assert type(fk.load(tmp_path / "other.fk").sampler) is fk.RandomWalk
@@ -128,7 +128,7 @@ def test_two_classes_of_one_function_are_not_mixed_up(tmp_path):
     def made(cov):
         class Local(fk.RandomWalk):
             def build(self, x0):
-                return fk.RandomWalk(cov=cov).build(x0)
+                return fk.RandomWalk(proposal_cov=cov).build(x0)
 
         return Local
 
@@ -168,9 +168,9 @@ def test_what_no_file_can_hold_can_be_given(tmp_path):
 def test_a_surrogate_and_a_given_sampler(tmp_path):
     path = tmp_path / "run.fk"
     both = {"target": densities.python, "surrogate": densities.python}
-    whole, _ = whole_and_part(path, subclasses.RandomWalk(cov=1.0), surrogate=densities.python)
+    whole, _ = whole_and_part(path, subclasses.RandomWalk(proposal_cov=1.0), surrogate=densities.python)
     assert_same(fk.resume(path, 37, **both), whole)
-    assert_same(fk.resume(path, 37, sampler=subclasses.RandomWalk(cov=1.0), **both), whole)
+    assert_same(fk.resume(path, 37, sampler=subclasses.RandomWalk(proposal_cov=1.0), **both), whole)
 
 
 def test_a_sampler_beside_a_result_is_refused():

@@ -34,8 +34,8 @@ def test_more_points_than_dimensions(target):
 
 
 @pytest.mark.parametrize("options", [
-    {"history": 30}, {"history": 31, "renewal": 0.3}, {"noise": Power(c=2.0, k=0.4)},
-    {"subsample": 0, "history": 50}, {"subsample": 1}, {"subsample": 8},
+    {"history_size": 30}, {"history_size": 31, "renewal": 0.3}, {"gamma": Power(c=2.0, k=0.4)},
+    {"subsample": 0, "history_size": 50}, {"subsample": 1}, {"subsample": 8},
     {"step_size": 0.05, "target_acceptance": 0.5},
 ], ids=str)
 @pytest.mark.parametrize("schedule", [Finite(), Perpetual()], ids=str)
@@ -45,18 +45,18 @@ def test_memory(options, schedule):
 
 
 @pytest.mark.parametrize("options", [
-    {}, {"kernel": Linear()}, {"bank": 3}, {"subsample": 0},
-    {"beta": 0.7, "cycle": 77, "renewal": 0.2},
+    {}, {"kernel": Linear()}, {"bank_size": 3}, {"subsample": 0},
+    {"exploration_fraction": 0.7, "cycle": 77, "renewal": 0.2},
 ], ids=str)
 @pytest.mark.parametrize("schedule", [Finite(), Perpetual()], ids=str)
 def test_cycles(options, schedule):
-    sampler = CYCLES(**{"subsample": N, "cycle": 80, "bank": 8, "noise": 0.5} | options)
+    sampler = CYCLES(**{"subsample": N, "cycle": 80, "bank_size": 8, "gamma": 0.5} | options)
     compare("ckam", sampler, "twelve", tune=730, draws=300, schedule=schedule)
 
 
 @pytest.mark.parametrize(("name", "options"), [
-    ("pt", {"rungs": 3, "sampler": KAM(subsample=N)}),
-    ("jumps", {"moves": "hop", "chance": 0.5, "means": [[1.0] * 12, [-1.0] * 12],
+    ("pt", {"n_replicas": 3, "sampler": KAM(subsample=N)}),
+    ("jumps", {"moves": "hop", "jump_probability": 0.5, "means": [[1.0] * 12, [-1.0] * 12],
                "sampler": KAM(subsample=N)}),
     ("jumps", {"sampler": CYCLES(subsample=N, cycle=80)}),
 ], ids=str)
@@ -66,7 +66,7 @@ def test_within_others(name, options):
 
 @pytest.mark.parametrize("schedule", [Finite(), Perpetual(), IncreasinglyRare(rarity=0.5)], ids=str)
 def test_chains_that_learn_as_one(schedule):
-    sampler = KAM(subsample=N, history=60, renewal=0.2)
+    sampler = KAM(subsample=N, history_size=60, renewal=0.2)
     found = test_sharing.disagreement("kam", "twelve", sampler=sampler, schedule=schedule)
     assert found is None, found
 

@@ -10,8 +10,8 @@ from reference import REFERENCES
 
 OPTIONS = {
     "walk_learns_away": {"target_acceptance": 0.3},
-    "halved_for_ever": {"cov": 1e6},
-    "pca_equal_weights": {"subsample": 30, "components": 4},
+    "halved_for_ever": {"proposal_cov": 1e6},
+    "pca_equal_weights": {"subsample": 30, "n_components": 4},
     "cycles_forget_bank": {"subsample": 20, "cycle": 150},
     "curvature_twice": {"exact": True},
     "stale_distances": {"kernel": Matern(2.0, 4.0), "subsample": 11, "renewal": 0.1},

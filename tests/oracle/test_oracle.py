@@ -18,7 +18,7 @@ MEANS = [[-1.0, 0.0], [1.0, 1.0], [0.0, -1.0]]      # of mode jumping
 
 DEFAULT = {  # what each sampler is run with besides its defaults, to keep the references quick
     "kam": {"subsample": 40},
-    "kpca": {"subsample": 30, "components": 4},
+    "kpca": {"subsample": 30, "n_components": 4},
     "ckam": {"subsample": 20, "cycle": 150},
 }
 
@@ -68,56 +68,56 @@ def test_schedules(name, schedule):
 
 
 @pytest.mark.parametrize(("name", "options"), [
-    ("rwm", {"cov": 0.5}),
-    ("rwm", {"cov": [0.5, 2.0]}),
-    ("rwm", {"cov": [[2.0, 0.7], [0.7, 0.5]]}),
-    ("rwm", {"cov": [0.5, 2.0], "target_acceptance": 0.3}),
-    ("ram", {"cov": [[2.0, 0.7], [0.7, 0.5]], "target_acceptance": 0.6}),
-    ("am", {"cov": [0.5, 2.0], "mean": [1.0, -1.0], "scale": 3.0}),
-    ("rbam", {"cov": [[2.0, 0.7], [0.7, 0.5]], "scale": 1.0}),
-    ("gam", {"cov": 4.0, "scale": 0.01, "target_acceptance": 0.4}),
+    ("rwm", {"proposal_cov": 0.5}),
+    ("rwm", {"proposal_cov": [0.5, 2.0]}),
+    ("rwm", {"proposal_cov": [[2.0, 0.7], [0.7, 0.5]]}),
+    ("rwm", {"proposal_cov": [0.5, 2.0], "target_acceptance": 0.3}),
+    ("ram", {"proposal_cov": [[2.0, 0.7], [0.7, 0.5]], "target_acceptance": 0.6}),
+    ("am", {"target_cov": [0.5, 2.0], "mean": [1.0, -1.0], "scale": 3.0}),
+    ("rbam", {"target_cov": [[2.0, 0.7], [0.7, 0.5]], "scale": 1.0}),
+    ("gam", {"target_cov": 4.0, "scale": 0.01, "target_acceptance": 0.4}),
     ("arwm", {"safe_weight": 0.4, "safe_scale": 0.7}),
-    ("cholam", {"cov": 1.0, "delta": 2.0, "scale_gain": 0.01}),
-    ("cholam", {"mean_gain": 0.01, "cov": 1e-4, "floor": 0.05}),
-    ("mala", {"cov": [0.5, 2.0], "step_size": 0.1, "target_acceptance": 0.7}),
-    ("mala", {"cov": [[2.0, 0.7], [0.7, 0.5]]}),
+    ("cholam", {"proposal_cov": 1.0, "scale": 2.0, "scale_gain": 0.01}),
+    ("cholam", {"mean_gain": 0.01, "proposal_cov": 1e-4, "min_diagonal": 0.05}),
+    ("mala", {"preconditioner": [0.5, 2.0], "step_size": 0.1, "target_acceptance": 0.7}),
+    ("mala", {"preconditioner": [[2.0, 0.7], [0.7, 0.5]]}),
     ("fishermala", {"plain_steps": 0, "damping": 0.1, "step_size": 0.1}),
-    ("barker", {"metric": "dense", "cov": [0.5, 2.0], "mean": [1.0, -1.0], "step_size": 0.1}),
-    ("barker", {"metric": "fixed", "cov": [[2.0, 0.7], [0.7, 0.5]], "target_acceptance": 0.6}),
-    ("automala", {"metric": "fixed", "cov": [0.5, 2.0], "step_size": 0.01}),
-    ("autorwm", {"cov": [0.5, 2.0], "mean": [1.0, -1.0], "step_size": 100.0}),
-    ("dram", {"cov": [0.5, 2.0], "mean": [1.0, -1.0], "scale": 9.0, "shrink": 0.5}),
-    ("hmc", {"metric": "fixed", "steps": 3, "jitter": 0.0, "step_size": 0.1}),
+    ("barker", {"metric": "dense", "preconditioner": [0.5, 2.0], "mean": [1.0, -1.0], "step_size": 0.1}),
+    ("barker", {"metric": "fixed", "preconditioner": [[2.0, 0.7], [0.7, 0.5]], "target_acceptance": 0.6}),
+    ("automala", {"metric": "fixed", "preconditioner": [0.5, 2.0], "step_size": 0.01}),
+    ("autorwm", {"preconditioner": [0.5, 2.0], "mean": [1.0, -1.0], "step_size": 100.0}),
+    ("dram", {"target_cov": [0.5, 2.0], "mean": [1.0, -1.0], "scale": 9.0, "second_cov_ratio": 0.5}),
+    ("hmc", {"metric": "fixed", "n_steps": 3, "jitter": 0.0, "step_size": 0.1}),
     ("hmc", {"metric": "dense", "target_acceptance": 0.6, "max_energy_error": 1.0}),
-    ("hmc", {"metric": "diagonal", "learn_from": "draws", "cov": [0.5, 2.0], "jitter": 0.9}),
-    ("gadrwm", {"optimizer": "adam", "beta_cap": 1.1, "floor": 0.02}),
-    ("gadrwm", {"optimizer": "plain", "cov": 1.0, "beta_gain": 0.1, "beta_floor": 0.9}),
+    ("hmc", {"metric": "diagonal", "learn_from": "draws", "inverse_mass_matrix": [0.5, 2.0], "jitter": 0.9}),
+    ("gadrwm", {"optimizer": "adam", "max_entropy_weight": 1.1, "min_diagonal": 0.02}),
+    ("gadrwm", {"optimizer": "plain", "proposal_cov": 1.0, "entropy_weight_gain": 0.1, "min_entropy_weight": 0.9}),
     ("gadrwm", {"diagonal": True, "decay": 0.5, "target_acceptance": 0.4}),
     ("gadmala", {"exact": True}),
-    ("gadmala", {"exact": True, "diagonal": True, "cov": [0.5, 2.0], "optimizer": "adam"}),
-    ("gadmala", {"diagonal": True, "cov": 0.3}),
-    ("gadmala", {"cov": [[2.0, 0.7], [0.7, 0.5]], "exact": True, "optimizer": "plain"}),
-    ("dm", {"points": 3, "bank": 40, "shrink": 0.5, "cov": [[2.0, 0.7], [0.7, 0.5]]}),
+    ("gadmala", {"exact": True, "diagonal": True, "proposal_cov": [0.5, 2.0], "optimizer": "adam"}),
+    ("gadmala", {"diagonal": True, "proposal_cov": 0.3}),
+    ("gadmala", {"proposal_cov": [[2.0, 0.7], [0.7, 0.5]], "exact": True, "optimizer": "plain"}),
+    ("dm", {"n_gradients": 3, "bank_size": 40, "rejection_factor": 0.5, "proposal_cov": [[2.0, 0.7], [0.7, 0.5]]}),
     ("dm", {"norm_clip": 2e-3, "entropy_weight": 0.95}),
-    ("dm", {"points": 1, "largest_step": 1e-3}),
-    ("pt", {"rungs": 2, "ladder": [1.0, 0.3], "reference": "flat", "sampler": "am"}),
-    ("pt", {"rungs": 5, "scheme": "random", "every": 3, "least": 0.2}),
-    ("pt", {"rungs": 4, "reference": ([0.5, 0.0], [[2.0, 0.5], [0.5, 1.0]]), "sampler": "rwm"}),
-    ("pt", {"rungs": 3, "sampler": "mala"}),
-    ("pt", {"rungs": 3, "sampler": SAMPLERS["dm"](points=3, bank=30)}),
-    ("scout", {"main": SAMPLERS["dm"](points=4), "every": 3}),
-    ("scout", {"main": "gam", "scout": "arwm", "tau": 0.5, "every": 2}),
-    ("jumps", {"chance": 0.7, "cov": [0.5, 2.0], "components": 3, "states": 99}),
-    ("jumps", {"moves": "hop", "chance": 0.5, "means": MEANS, "sampler": "kam"}),
+    ("dm", {"n_gradients": 1, "largest_step": 1e-3}),
+    ("pt", {"n_replicas": 2, "betas": [1.0, 0.3], "reference": "flat", "sampler": "am"}),
+    ("pt", {"n_replicas": 5, "scheme": "random", "swap_interval": 3, "min_beta": 0.2}),
+    ("pt", {"n_replicas": 4, "reference": ([0.5, 0.0], [[2.0, 0.5], [0.5, 1.0]]), "sampler": "rwm"}),
+    ("pt", {"n_replicas": 3, "sampler": "mala"}),
+    ("pt", {"n_replicas": 3, "sampler": SAMPLERS["dm"](n_gradients=3, bank_size=30)}),
+    ("scout", {"main": SAMPLERS["dm"](n_gradients=4), "swap_interval": 3}),
+    ("scout", {"main": "gam", "scout": "arwm", "beta": 0.5, "swap_interval": 2}),
+    ("jumps", {"jump_probability": 0.7, "jump_cov": [0.5, 2.0], "max_components": 3, "n_states": 99}),
+    ("jumps", {"moves": "hop", "jump_probability": 0.5, "means": MEANS, "sampler": "kam"}),
     ("jumps", {"moves": ["independent", "hop"], "means": MEANS, "covs": [0.5, 1.0, 2.0],
                "weights": [1.0, 2.0, 3.0], "fit": False, "sampler": "dram"}),
-    ("jumps", {"means": MEANS, "covs": 0.3, "sampler": SAMPLERS["dm"](points=3, bank=30)}),
-    ("jumps", {"moves": "jump", "cov": [[2.0, 0.7], [0.7, 0.5]], "sampler": "nuts"}),
+    ("jumps", {"means": MEANS, "covs": 0.3, "sampler": SAMPLERS["dm"](n_gradients=3, bank_size=30)}),
+    ("jumps", {"moves": "jump", "jump_cov": [[2.0, 0.7], [0.7, 0.5]], "sampler": "nuts"}),
     ("jumps", {"sampler": CYCLES(subsample=20, cycle=150)}),
-    ("jumps", {"sampler": SAMPLERS["pt"](rungs=4, widening=25.0)}),
-    ("jumps", {"sampler": "scout", "states": 300}),
-    ("jumps", {"sampler": SAMPLERS["pt"](rungs=3, sampler="mala", widening=5.0)}),
-    ("nuts", {"metric": "fixed", "cov": [[2.0, 0.7], [0.7, 0.5]], "max_depth": 3}),
+    ("jumps", {"sampler": SAMPLERS["pt"](n_replicas=4, reference_scale=25.0)}),
+    ("jumps", {"sampler": "scout", "n_states": 300}),
+    ("jumps", {"sampler": SAMPLERS["pt"](n_replicas=3, sampler="mala", reference_scale=5.0)}),
+    ("nuts", {"metric": "fixed", "inverse_mass_matrix": [[2.0, 0.7], [0.7, 0.5]], "max_tree_depth": 3}),
     ("nuts", {"metric": "dense", "step_size": 5.0}),
     ("nuts", {"metric": "dense", "learn_from": "draws"}),
     ("nuts", {"metric": "low-rank", "rank": 1, "max_energy_error": 0.5}),
@@ -147,18 +147,18 @@ def test_kernels(kernel, target):
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_kernels_of_pca(kernel):
     # a linear kernel in d dimensions has d directions: further ones would be rounding alone
-    compare("kpca", PCA(kernel=kernel, subsample=25, components=2), "correlated", tune=800,
+    compare("kpca", PCA(kernel=kernel, subsample=25, n_components=2), "correlated", tune=800,
             draws=400)
 
 
 @pytest.mark.parametrize("options", [
-    {"history": 80},
-    {"history": 81, "renewal": 0.3},
+    {"history_size": 80},
+    {"history_size": 81, "renewal": 0.3},
     {"renewal": 0.05},
     {"renewal": Power(c=2.0, k=0.8)},
-    {"noise": 0.05},
-    {"noise": Power(c=2.0, k=0.4)},
-    {"subsample": 0, "history": 50, "noise": Power(c=3.0, k=0.1)},
+    {"gamma": 0.05},
+    {"gamma": Power(c=2.0, k=0.4)},
+    {"subsample": 0, "history_size": 50, "gamma": Power(c=3.0, k=0.1)},
     {"subsample": 1},
     {"step_size": 0.05, "target_acceptance": 0.5},
 ], ids=str)
@@ -169,14 +169,14 @@ def test_memory_of_kam(options, schedule):
 
 
 @pytest.mark.parametrize("options", [
-    {}, {"kernel": Linear()}, {"kernel": Gaussian(3.0), "noise": 2.0}, {"bank": 3},
-    {"beta": 0.7, "cycle": 77, "renewal": 0.2},
-    {"step_gain": 0.1, "step_size": 1.0, "noise": Power(c=4.0, k=0.55)}, {"subsample": 0},
+    {}, {"kernel": Linear()}, {"kernel": Gaussian(3.0), "gamma": 2.0}, {"bank_size": 3},
+    {"exploration_fraction": 0.7, "cycle": 77, "renewal": 0.2},
+    {"step_gain": 0.1, "step_size": 1.0, "gamma": Power(c=4.0, k=0.55)}, {"subsample": 0},
 ], ids=str)
 @pytest.mark.parametrize("schedule", [Finite(), Perpetual()], ids=str)
 def test_cycles(options, schedule):
     """Many cycles, so that the bank is written over, on two modes far apart."""
-    sampler = CYCLES(**{"subsample": 20, "cycle": 100, "bank": 8} | options)
+    sampler = CYCLES(**{"subsample": 20, "cycle": 100, "bank_size": 8} | options)
     compare("ckam", sampler, "modes", tune=1250, draws=600, schedule=schedule)
 
 
@@ -199,8 +199,8 @@ def test_one_leapfrog_step_is_mala():
     logp, d = TARGETS["five"]
     cov = np.linalg.inv(0.5 * (FIVE + FIVE.T))
     cov = 0.5 * (cov + cov.T)
-    hmc = SAMPLERS["hmc"](metric="fixed", cov=cov, steps=1, jitter=0.0, step_size=0.9)
-    mala = SAMPLERS["mala"](cov=cov, step_size=0.9)
+    hmc = SAMPLERS["hmc"](metric="fixed", inverse_mass_matrix=cov, n_steps=1, jitter=0.0, step_size=0.9)
+    mala = SAMPLERS["mala"](preconditioner=cov, step_size=0.9)
     one, other = (
         fk.sample(lambda x: (logp(x), GRADIENTS["five"](x)), np.zeros(d), sampler=sampler, tune=0,
                   draws=1000, seed=3, progress=False) for sampler in (hmc, mala))

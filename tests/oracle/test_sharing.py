@@ -12,8 +12,8 @@ from reference.base import power
 K = 3
 LEARNT = ("rwm", "ram", "am", "rbam", "gam", "arwm", "cholam", "kam", "kpca", "mala", "fishermala",
           "barker", "gadrwm")
-OPTIONS = {"rwm": {"target_acceptance": 0.3}, "kam": {"subsample": 40, "history": 200},
-           "kpca": {"subsample": 20, "components": 3, "history": 300},
+OPTIONS = {"rwm": {"target_acceptance": 0.3}, "kam": {"subsample": 40, "history_size": 200},
+           "kpca": {"subsample": 20, "n_components": 3, "history_size": 300},
            "cholam": {"scale_gain": 0.01}, "fishermala": {"plain_steps": 0},
            "barker": {"metric": "dense"}, "gadrwm": {"optimizer": "adam"}}
 

@@ -14,7 +14,7 @@ class AdaptiveMetropolis(Reference, of="am"):
 
     def start(self, x0):
         self.mu = np.array(x0 if self.s.mean is None else self.s.mean, dtype=float)
-        self.Sigma = covariance(self.s.cov, self.d)
+        self.Sigma = covariance(self.s.target_cov, self.d)
 
     def scale(self):
         """lambda"""
@@ -36,7 +36,7 @@ class AdaptiveMetropolis(Reference, of="am"):
         return {"mu": self.mu, "L": np.linalg.cholesky(self.Sigma)}
 
 
-class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis, of="rbam"):
+class RaoBlackwellizedAdaptiveMetropolis(AdaptiveMetropolis, of="rbam"):
     """The expectation of the update over the decision."""
 
     def adapt(self, x, y, alpha, accepted, gain, rng):

@@ -21,7 +21,7 @@ class AutoStep(Reference):
     def start(self, x0):
         s, d = self.s, self.d
         self.mu = np.array(x0 if s.mean is None else s.mean, dtype=float)
-        self.variances = np.diag(covariance(s.cov, d))
+        self.variances = np.diag(covariance(s.preconditioner, d))
         self.log_eps = log(s.first_step_size(d) if s.step_size is None else s.step_size)
         self.eps, self.agreed = 0.0, False
 

@@ -18,7 +18,7 @@ class BarkerProposal(Reference, of="barker"):
     def start(self, x0):
         s, d = self.s, self.d
         self.mu = np.array(x0 if s.mean is None else s.mean, dtype=float)
-        self.Sigma = covariance(s.cov, d)
+        self.Sigma = covariance(s.preconditioner, d)
         self.step_size = 2.4 * d ** (-1 / 6) if s.step_size is None else s.step_size
         self.log_s = np.log(self.step_size)
 
@@ -48,6 +48,6 @@ class BarkerProposal(Reference, of="barker"):
 
     def fields(self):
         F = np.linalg.cholesky(self.Sigma)
-        dense = self.s.metric == "dense" or np.ndim(self.s.cov) == 2
+        dense = self.s.metric == "dense" or np.ndim(self.s.preconditioner) == 2
         return {"log_s": self.log_s, "s": self.step_size, "mu": self.mu, "w": self.w,
                 "log_forward": self.log_forward, "F": F.T.ravel() if dense else np.diag(F)}

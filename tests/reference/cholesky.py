@@ -11,13 +11,13 @@ class CholeskyAdaptiveMetropolis(Reference, of="cholam"):
 
     FIELDS = {"mu": Field("learnt mean", shared=True, learnt=True),
               "L": Field("factor of the proposal", shared=True, learnt=True),
-              "delta": Field("global scale", shared=True, learnt=True, stat="delta")}
+              "delta": Field("global scale", shared=True, learnt=True, stat="scale")}
 
     def start(self, x0):
         s, d = self.s, self.d
         self.mu = np.array(x0 if s.mean is None else s.mean, dtype=float)
-        self.L = np.linalg.cholesky(covariance(0.01 / d if s.cov is None else s.cov, d))
-        self.delta = s.delta
+        self.L = np.linalg.cholesky(covariance(0.01 / d if s.proposal_cov is None else s.proposal_cov, d))
+        self.delta = s.scale
 
     def propose(self, x, rng):
         return x + np.sqrt(self.delta) * self.L @ rng.standard_normal(self.d)
@@ -28,7 +28,7 @@ class CholeskyAdaptiveMetropolis(Reference, of="cholam"):
         w = np.linalg.solve(L, X - self.mu)
         A = np.outer(w, w) - np.eye(self.d)
         self.L = L + gain * L @ np.tril(A)
-        np.fill_diagonal(self.L, np.maximum(np.diag(self.L), s.floor))
+        np.fill_diagonal(self.L, np.maximum(np.diag(self.L), s.min_diagonal))
         self.delta += s.scale_gain * (accepted / s.target_acceptance - 1) * self.delta
 
     def fields(self):

@@ -17,7 +17,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, of="ckam"):
     def start(self, x0):
         super().start(x0)
         self.first = self.log_nu, self.length
-        self.T, self.T_e = self.s.cycle, int(self.s.beta * self.s.cycle)
+        self.T, self.T_e = self.s.cycle, int(self.s.exploration_fraction * self.s.cycle)
         self.origin, self.frozen, self.bank, self.banked = 0, False, {}, 0
         self.exploring, self.x_e = True, None
 
@@ -30,7 +30,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, of="ckam"):
 
     def nu_i(self):
         """nu_i = nu_0 / 2 (cos(pi i / T) + 1), nu_0 = 2 nu_exp / (cos(beta pi) + 1)"""
-        nu_0 = 2 * np.exp(self.log_nu) / (np.cos(self.s.beta * np.pi) + 1)
+        nu_0 = 2 * np.exp(self.log_nu) / (np.cos(self.s.exploration_fraction * np.pi) + 1)
         return nu_0 / 2 * (np.cos(np.pi * self.place() / self.T) + 1)
 
     def propose(self, x, rng):
@@ -49,7 +49,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, of="ckam"):
             return super().propose(x, rng)
         if i == self.T_e and not self.frozen:
             self.x_e = x
-            self.bank[self.banked % self.s.bank] = self.z, self.log_nu, self.length, self.x_e
+            self.bank[self.banked % self.s.bank_size] = self.z, self.log_nu, self.length, self.x_e
             self.banked += 1
         # nu^2 Sigma, Sigma = R / nu_exp^2
         self.nu = self.nu_i()

@@ -28,7 +28,7 @@ class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis, of="dram"):
         self.stage, self.logp_first = 2, first.logp
         self.f = rng.standard_normal(self.d)
         self.E = rng.standard_exponential()
-        second = yield x + np.sqrt(self.s.shrink) * np.linalg.cholesky(C) @ self.f
+        second = yield x + np.sqrt(self.s.second_cov_ratio) * np.linalg.cholesky(C) @ self.f
         if second.logp == -inf:
             return Proposal(second)
         with np.errstate(divide="ignore"):

@@ -16,10 +16,10 @@ class DivergenceMinimization(Reference, of="dm"):
 
     @property
     def WIDTH(self):
-        return self.s.points
+        return self.s.n_gradients
 
     def start(self, x0):
-        self.C = np.linalg.cholesky(covariance(self.s.cov, self.d))
+        self.C = np.linalg.cholesky(covariance(self.s.proposal_cov, self.d))
         self.bank, self.frozen = [], False
 
     def nearest(self, x):
@@ -27,7 +27,7 @@ class DivergenceMinimization(Reference, of="dm"):
 
     def step(self, x, rng):
         C = self.C if not self.frozen else self.bank[self.nearest(x)][1]
-        self.e = rng.standard_normal((self.s.points if self.adapting else 1, self.d))
+        self.e = rng.standard_normal((self.s.n_gradients if self.adapting else 1, self.d))
         self.found = yield [x + C @ e for e in self.e]
         y = self.found[0]
         if not self.frozen or y.logp == -inf:
@@ -40,9 +40,9 @@ class DivergenceMinimization(Reference, of="dm"):
         for point, e in zip(self.found, self.e, strict=True):
             if point.logp > -inf:
                 c = self.s.entropy_weight + (point.logp < self.logp_x)
-                G += c / self.s.points * np.outer(point.grad, e)
+                G += c / self.s.n_gradients * np.outer(point.grad, e)
         G = np.tril(G) + np.diag(self.s.entropy_weight / np.diag(self.C))
-        step = gain * (1 if accepted else self.s.shrink) * G
+        step = gain * (1 if accepted else self.s.rejection_factor) * G
         step = np.clip(step, -self.s.largest_step, self.s.largest_step)
         if self.s.norm_clip is not None:
             step *= min(1, self.s.norm_clip / np.linalg.norm(step))
@@ -51,7 +51,7 @@ class DivergenceMinimization(Reference, of="dm"):
         start = stop // 2 if stop < inf else inf
         if self.t >= start:
             t, length = self.t - start, stop - start
-            n = min(self.s.bank, length)
+            n = min(self.s.bank_size, length)
             if len(self.bank) < n and (t + 1) * n // length > t * n // length:
                 self.bank.append((y if accepted else x, self.C))
 

@@ -209,9 +209,9 @@ class ParallelTempering(Exchange, of="pt"):
     def start(self, x0):
         s = self.s
         self.begin(x0, s.first_ladder())
-        self.every, self.scheme = s.every, s.scheme
-        self.widening = s.widening or 1 + 2 / np.sqrt(self.d)
-        self.tunes = s.tune_ladder and s.ladder is None
+        self.every, self.scheme = s.swap_interval, s.scheme
+        self.widening = s.reference_scale or 1 + 2 / np.sqrt(self.d)
+        self.tunes = s.tune_betas and s.betas is None
         if not isinstance(s.reference, str):
             self.normal = np.array(s.reference[0]), covariance(s.reference[1], self.d)
         elif s.reference == "fitted":
@@ -220,5 +220,5 @@ class ParallelTempering(Exchange, of="pt"):
 
 class Scout(Exchange, of="scout"):
     def start(self, x0):
-        self.begin(x0, [1.0, self.s.tau])
-        self.every = self.s.every
+        self.begin(x0, [1.0, self.s.beta])
+        self.every = self.s.swap_interval

@@ -14,15 +14,15 @@ class Ascent(Reference):
 
     GRADIENT = True
     FIELDS = {"L": Field("factor of the proposal", shared=True, learnt=True),
-              "beta": Field("weight of the entropy", shared=True, learnt=True, stat="beta"),
+              "beta": Field("weight of the entropy", shared=True, learnt=True, stat="entropy_weight"),
               "G": Field("mean of squared gradients", shared=True),
               "M": Field("mean of gradients", shared=True),
               "age": Field("adaptations made", dtype="i8", shared=True)}
 
     def start(self, x0):
-        cov = 0.01 / self.d if self.s.cov is None else self.s.cov
+        cov = 0.01 / self.d if self.s.proposal_cov is None else self.s.proposal_cov
         self.L = np.linalg.cholesky(covariance(cov, self.d))
-        self.beta, self.age = self.s.beta_start, 0
+        self.beta, self.age = self.s.entropy_weight, 0
         self.G, self.M = np.zeros((self.d, self.d)), np.zeros((self.d, self.d))
 
     def ascend(self, g, rho):
@@ -43,12 +43,12 @@ class Ascent(Reference):
         else:
             step = g
         self.L = self.L + rho * step
-        np.fill_diagonal(self.L, np.maximum(np.diag(self.L), s.floor))
+        np.fill_diagonal(self.L, np.maximum(np.diag(self.L), s.min_diagonal))
 
     def follow(self, accepted):
-        self.beta *= 1 + self.s.beta_gain * (accepted - self.s.target_acceptance)
-        cap = inf if self.s.beta_cap is None else self.s.beta_cap
-        self.beta = min(max(self.beta, self.s.beta_floor), cap)
+        self.beta *= 1 + self.s.entropy_weight_gain * (accepted - self.s.target_acceptance)
+        cap = inf if self.s.max_entropy_weight is None else self.s.max_entropy_weight
+        self.beta = min(max(self.beta, self.s.min_entropy_weight), cap)
 
     def fields(self):
         L = np.diag(self.L)[:, None] if self.s.diagonal else self.L

@@ -24,7 +24,7 @@ class Hamiltonian(Reference):
 
     def start(self, x0):
         s = self.s
-        self.F = np.linalg.cholesky(covariance(s.cov, self.d))
+        self.F = np.linalg.cholesky(covariance(s.inverse_mass_matrix, self.d))
         self.log_eps = log(self.d**-0.25 if s.step_size is None else s.step_size)
         self.log_eps_mean = self.log_eps
         self.searching, self.window = True, 10
@@ -145,7 +145,7 @@ class HMC(Hamiltonian, of="hmc"):
 
     def trajectory(self, x, r, u, rng):
         y, grad, energies, self.diverging = x, self.grad_x, [self.H0], False
-        for _ in range(self.s.steps):
+        for _ in range(self.s.n_steps):
             point, r = yield from self.leapfrog(y, grad, r, self.step_size())
             if point.logp == -inf:
                 break
@@ -198,7 +198,7 @@ class NUTS(Hamiltonian, of="nuts"):
             log_w = np.logaddexp(log_w, tree.log_w)
             self.depth += 1
             turned = self.turns(ends[-sign][2], ends[sign][2], rho, tree.first, tree.last, tree.rho)
-            if turned or self.depth == self.s.max_depth:
+            if turned or self.depth == self.s.max_tree_depth:
                 break
             ends[sign], rho = (tree.end.x, tree.end.grad, tree.last), rho + tree.rho
             u = rng.random()

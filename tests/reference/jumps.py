@@ -31,7 +31,7 @@ class ModeJumping(Composite, of="jumps"):
         self.tempered = isinstance(self.inner[0], Exchange)
         self.chances = np.zeros(3)
         self.used = [KINDS.index(kind) - 1 for kind in s.kinds()]
-        self.chances[self.used] = (s.chance or 0.2) / len(self.used)
+        self.chances[self.used] = (s.jump_probability or 0.2) / len(self.used)
         self.tried, self.taken_moves, self.fitted = np.zeros(3), np.zeros(3), 0
         if s.means is not None:
             weights, means, factors = s.given(self.d)
@@ -74,7 +74,7 @@ class ModeJumping(Composite, of="jumps"):
         own.t, own.adapting, own.keep = self.inner_steps, self.adapting, True
         own.end_of_adaptation = self.end_of_adaptation
         if own.end_of_adaptation < inf:
-            own.end_of_adaptation = ceil((1 - (self.s.chance or 0.5)) * own.end_of_adaptation)
+            own.end_of_adaptation = ceil((1 - (self.s.jump_probability or 0.5)) * own.end_of_adaptation)
         own.logp_x = self.logp_x
         if self.needs_gradient:
             own.grad_x = self.grad_x
@@ -93,7 +93,7 @@ class ModeJumping(Composite, of="jumps"):
 
     def propose_move(self, x, rng):
         if self.move == 1:
-            L = np.linalg.cholesky(covariance(self.s.cov, self.d))
+            L = np.linalg.cholesky(covariance(self.s.jump_cov, self.d))
             return x + L @ rng.standard_normal(self.d)
         weights, means, covs = self.mixture
         if self.move == 2:
@@ -164,7 +164,7 @@ class ModeJumping(Composite, of="jumps"):
         if n not in (2**k for k in range(8, 40)) and not last:
             return
         self.fitted = n
-        if self.s.chance is None and self.tried.sum() >= 50:
+        if self.s.jump_probability is None and self.tried.sum() >= 50:
             a = np.where(self.tried > 0, (self.taken_moves + 1) / (self.tried + 4), 0)
             p = np.clip(min(0.8, 2 * a.max()) * a**2 / (a**2).sum(), 0.01, [0.1, 0.7, 0.2])
             self.chances[self.used] = p[self.used]
@@ -175,14 +175,14 @@ class ModeJumping(Composite, of="jumps"):
         if self.tempered:
             X = np.vstack([X, np.array(self.warmer)[self.kept(n)][::3]])
         near = 1 if self.mixture is None else len(self.mixture[0]) - 1
-        found = modes.fit(X, int(rng.random() * 2**53), near, most=self.s.components, **self.guess)
+        found = modes.fit(X, int(rng.random() * 2**53), near, most=self.s.max_components, **self.guess)
         if found is not None:
             self.learn(found)
 
     def kept(self, n):
         """Which of n states are fitted to."""
         rows = np.arange(n)
-        while len(rows) > self.s.states + self.s.states % 2:
+        while len(rows) > self.s.n_states + self.s.n_states % 2:
             rows = rows[::2]
         return rows[len(rows) // 4:]
 

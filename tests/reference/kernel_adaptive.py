@@ -29,13 +29,13 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
         self.nu = self.first_nu()
         self.log_nu = np.log(self.nu)
         self.z, self.age = np.empty((0, self.d)), 0
-        self.history = History(s.history)
+        self.history = History(s.history_size)
 
     def first_nu(self):
         return 2.38 / np.sqrt(self.d) if self.s.step_size is None else self.s.step_size
 
     def gamma(self):
-        return power(self.s.noise, self.age + 1)
+        return power(self.s.gamma, self.age + 1)
 
     def gradient(self, y):
         return gradient(self.s.kernel, self.length, y, self.z)

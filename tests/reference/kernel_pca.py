@@ -15,8 +15,8 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, of="kpca"):
 
     def start(self, x0):
         super().start(x0)
-        self.p = np.eye(self.s.components)[0]
-        self.Ha, self.used = np.zeros((0, self.s.components)), self.z
+        self.p = np.eye(self.s.n_components)[0]
+        self.Ha, self.used = np.zeros((0, self.s.n_components)), self.z
 
     def gradient(self, y):
         self.z, z = self.used, self.z
@@ -46,7 +46,7 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, of="kpca"):
 
     def learn_length(self):
         super().learn_length()
-        n, most = len(self.z), self.s.components
+        n, most = len(self.z), self.s.n_components
         k = min(n, most)
         K = np.array([kernel(self.s.kernel, self.length, z, self.z) for z in self.z])
         H = np.eye(n) - np.ones((n, n)) / n

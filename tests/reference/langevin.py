@@ -40,7 +40,7 @@ class MALA(Langevin, of="mala"):
         self.log_s = np.log(self.step_size)
 
     def factor(self):
-        return self.step_size * np.linalg.cholesky(covariance(self.s.cov, self.d))
+        return self.step_size * np.linalg.cholesky(covariance(self.s.preconditioner, self.d))
 
     def propose(self, x, rng):
         self.step_size = np.exp(self.log_s) * jittered(self.s, rng)

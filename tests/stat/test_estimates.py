@@ -25,9 +25,9 @@ from fastkam.testing import compare, invariance
 FALSE_ALARM = 1e-4
 D, K = 2, 3
 SMALL = {
-    "kam": {"subsample": 30, "history": 200},
-    "kpca": {"subsample": 30, "history": 200},
-    "ckam": {"cycle": 10, "subsample": 8, "noise": Power(c=2.0, k=0.25, offset=0.0)},
+    "kam": {"subsample": 30, "history_size": 200},
+    "kpca": {"subsample": 30, "history_size": 200},
+    "ckam": {"cycle": 10, "subsample": 8, "gamma": Power(c=2.0, k=0.25, offset=0.0)},
 }
 PLAIN = [name for name, cls in SAMPLERS.items()
          if not issubclass(cls, Coupled) and not cls().needs_gradient]
@@ -133,7 +133,7 @@ MISTAKES = {
     "dram": lambda cls: check(cls(), Banana(blocks=3), steps=8, replicates=20_000, seed=4),
     "delayed": lambda cls: check(cls(sampler=RandomWalk()), Surrogated(KnownBanana()), steps=16,
                                  replicates=60_000, seed=9),
-    "pt": lambda cls: coupled(cls(sampler=RandomWalk(cov=0.01), **FLAT), 15_000, seed=6, steps=8),
+    "pt": lambda cls: coupled(cls(sampler=RandomWalk(proposal_cov=0.01), **FLAT), 15_000, seed=6, steps=8),
     "scout": lambda cls: coupled(cls(tau=0.3, every=1), 15_000, seed=6, steps=8),
 }
 
@@ -220,12 +220,12 @@ def test_log_z(refresh, bias, within):
 
 # ---- couplings ----
 
-FLAT = {"reference": "flat", "rungs": 3, "ladder": [1.0, 0.5, 0.2]}
+FLAT = {"reference": "flat", "n_replicas": 3, "betas": [1.0, 0.5, 0.2]}
 COUPLINGS = [
     fk.ParallelTempering(**FLAT),
     fk.ParallelTempering(scheme="random", sampler="autorwm", **FLAT),
-    fk.ParallelTempering(reference=([0.5], 9.0), rungs=3, ladder=[1.0, 0.3, 0.0], sampler="dram"),
-    fk.Scout(tau=0.3, every=1),
+    fk.ParallelTempering(reference=([0.5], 9.0), n_replicas=3, betas=[1.0, 0.3, 0.0], sampler="dram"),
+    fk.Scout(beta=0.3, swap_interval=1),
 ]
 
 

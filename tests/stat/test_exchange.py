@@ -125,22 +125,22 @@ def found(sampler, steps, replicates, seed, target=MODES, tune=300):
     return compare(before, after, seed=seed)
 
 
-FLAT = {"rungs": 3, "ladder": [1.0, 0.5, 0.2], "reference": "flat"}
+FLAT = {"n_replicas": 3, "betas": [1.0, 0.5, 0.2], "reference": "flat"}
 GAUSSIAN = FLAT | {"reference": ([0.5], 9.0)}
-PRIOR = GAUSSIAN | {"ladder": [1.0, 0.3, 0.0]}
-KAM = fk.KernelAdaptiveMetropolis(subsample=20, history=100)
+PRIOR = GAUSSIAN | {"betas": [1.0, 0.3, 0.0]}
+KAM = fk.KernelAdaptiveMetropolis(subsample=20, history_size=100)
 MIXTURE = {"means": [[-1.5], [1.0]], "covs": [0.5, 2.0], "fit": False}
 COUPLINGS = [
     fk.ParallelTempering(**FLAT),
     fk.ParallelTempering(scheme="random", sampler="rwm", **FLAT),
     fk.ParallelTempering(**PRIOR),
     fk.ParallelTempering(sampler=KAM, **GAUSSIAN),
-    fk.Scout(tau=0.3, every=2),
-    fk.Scout(main=KAM, tau=0.3, every=1),
-    *(fk.ModeJumping(sampler=fk.ParallelTempering(**options), chance=0.6, **MIXTURE)
+    fk.Scout(beta=0.3, swap_interval=2),
+    fk.Scout(main=KAM, beta=0.3, swap_interval=1),
+    *(fk.ModeJumping(sampler=fk.ParallelTempering(**options), jump_probability=0.6, **MIXTURE)
       for options in (FLAT, GAUSSIAN)),
     fk.ModeJumping(sampler=fk.ParallelTempering(
-        sampler=fk.HMC(steps=2, metric="fixed", step_size=0.8), **GAUSSIAN), chance=0.4, **MIXTURE),
+        sampler=fk.HMC(n_steps=2, metric="fixed", step_size=0.8), **GAUSSIAN), jump_probability=0.4, **MIXTURE),
 ]
 
 
@@ -152,7 +152,7 @@ def test_couplings_are_invariant(sampler):
 
 # ---- kernels of several evaluations a step: the point that they take is not the last one ----
 
-SEVERAL = {"nuts": {"max_depth": 4}, "hmc": {"steps": 3}, "automala": {}, "autorwm": {},
+SEVERAL = {"nuts": {"max_tree_depth": 4}, "hmc": {"n_steps": 3}, "automala": {}, "autorwm": {},
            "gadmala": {"exact": True}, "dram": {}}
 DENSITIES = {"modes": MODES, "box": BOX, "plateaus": PLATEAUS}
 
@@ -204,7 +204,7 @@ def discrepancy(sampler, target, steps=400):
 @pytest.mark.parametrize("name", SEVERAL)
 def test_what_a_rung_keeps_belongs_to_its_state(name, target, reference):
     """No false alarms: after each step, log pi, log q and gradient are those at the state."""
-    sampler = fk.ParallelTempering(sampler=SAMPLERS[name](**SEVERAL[name]), rungs=3,
+    sampler = fk.ParallelTempering(sampler=SAMPLERS[name](**SEVERAL[name]), n_replicas=3,
                                    reference=reference)
     assert discrepancy(sampler, DENSITIES[target]) < 1e-12
 
@@ -220,7 +220,7 @@ def coupling(cls, name, **options):
 
 
 NARROW = FLAT | {"reference": ([0.5], 1.0)}
-SLOW = fk.RandomWalk(cov=0.01)      # a copied state is still there at the next swaps
+SLOW = fk.RandomWalk(proposal_cov=0.01)      # a copied state is still there at the next swaps
 MISTAKES = {
     "swap_copies": lambda cls, name: found(coupling(cls, name, sampler=SLOW), 12, 15_000, seed=2),
     "stale_reference": lambda cls, name: found(cls(**NARROW), 4, 15_000, seed=2),
@@ -249,7 +249,7 @@ def test_without_a_mistake_nothing_is_seen(twin):
 
 @pytest.mark.parametrize("target", DENSITIES)
 def test_a_point_recalled_without_its_densities_is_seen(twins, target):
-    sampler = fk.ParallelTempering(sampler=twins.sampler("half_recalled")(), rungs=3)
+    sampler = fk.ParallelTempering(sampler=twins.sampler("half_recalled")(), n_replicas=3)
     assert discrepancy(sampler, DENSITIES[target]) > 0.1
 
 
@@ -258,7 +258,7 @@ def test_a_point_recalled_without_its_densities_is_seen(twins, target):
     fk.targets.TARGETS["banana_bunch"]()], ids=["two modes", "basis vectors", "bunch"])
 def test_log_z(target):
     """Of normalised densities it is 0: within 4 of its own errors, and these below 0.05."""
-    result = fk.sample(target, np.zeros(target.dim), sampler=fk.ParallelTempering(rungs=10),
+    result = fk.sample(target, np.zeros(target.dim), sampler=fk.ParallelTempering(n_replicas=10),
                        draws=50_000, tune=20_000, chains=4, seed=3, keep_warmup=False)
     report = fk.tempering(result)
     assert report.log_z_error < 0.05, report
@@ -271,7 +271,7 @@ def test_swap_rates_of_gaussians():
     d, ladder = 3, [1.0, 0.4, 0.15]
     gaussian = fk.as_target(lambda x: -0.5 * x @ x, d)
     result = fk.sample(gaussian, np.zeros(d), sampler=fk.ParallelTempering(
-        rungs=3, ladder=ladder, reference="flat"), draws=4000, tune=1000, seed=4)
+        n_replicas=3, betas=ladder, reference="flat"), draws=4000, tune=1000, seed=4)
     rng = np.random.default_rng(5)
     for i, (a, b) in enumerate(itertools.pairwise(ladder)):
         x_a, x_b = rng.chisquare(d, (2, 10**6)) / np.array([[a], [b]])
@@ -281,7 +281,7 @@ def test_swap_rates_of_gaussians():
 
 
 def test_the_report_of_tempering_within_mode_jumping():
-    sampler = fk.ModeJumping(sampler=fk.ParallelTempering(rungs=4))
+    sampler = fk.ModeJumping(sampler=fk.ParallelTempering(n_replicas=4))
     result = fk.sample(MODES, [0.0], sampler=sampler, draws=20_000, tune=5000, seed=6)
     report = fk.tempering(result)
     assert report.ladder.shape == (4, 4)

@@ -18,10 +18,10 @@ FALSE_ALARM = 1e-4
 
 # smaller than the defaults, so that many replicates fit into seconds
 SMALL = {
-    "kam": {"subsample": 30, "history": 200},
-    "kpca": {"subsample": 30, "history": 200},
-    "dm": {"bank": 50},
-    "ckam": {"cycle": 20, "subsample": 8, "noise": Power(c=2.0, k=0.25, offset=0.0)},
+    "kam": {"subsample": 30, "history_size": 200},
+    "kpca": {"subsample": 30, "history_size": 200},
+    "dm": {"bank_size": 50},
+    "ckam": {"cycle": 20, "subsample": 8, "gamma": Power(c=2.0, k=0.25, offset=0.0)},
 }
 BANANA = targets.banana(b=0.1, V=4.0, d=2)
 MODES = targets.GaussianMixture([[-3.0, 0.0], [3.0, 0.0]], covs=[0.2, 1.5])
@@ -100,11 +100,11 @@ def test_kam_is_invariant_in_as_many_dimensions_as_points(sampler, target):
 LINE = targets.Gaussian([0.0])
 # with which a mistake counts for more than by default: (target, options of the sampler, steps)
 CASES = {
-    "second_try_for_first": (LINE, {"shrink": 0.5}, 6),
-    "without_first_density": (BANANA, {"shrink": 0.25}, 6),
+    "second_try_for_first": (LINE, {"second_cov_ratio": 0.5}, 6),
+    "without_first_density": (BANANA, {"second_cov_ratio": 0.25}, 6),
     "cycles_without_hastings": (    # 8 of the 10 steps of Exploration, gamma falling
-        MODES, SMALL["ckam"] | {"noise": Power(c=0.7, k=0.1, offset=0.0)}, 8),
-    "wrong_sign": (MODES, {"cov": 0.5}, 6),
+        MODES, SMALL["ckam"] | {"gamma": Power(c=0.7, k=0.1, offset=0.0)}, 8),
+    "wrong_sign": (MODES, {"proposal_cov": 0.5}, 6),
 }
 
 
@@ -128,8 +128,8 @@ def test_a_mistake_is_seen_in_as_many_dimensions_as_points(twins, twin):
 
 def test_ckam_as_published_is_biased_and_its_exact_form_is_not():
     sampler = CyclicalKernelAdaptiveMetropolis(
-        cycle=20, subsample=8, bank=20, step_size=1.0, kernel=kernels.Matern(2.0, 4.0),
-        noise=Power(c=2.0, k=0.25, offset=0.0),
+        cycle=20, subsample=8, bank_size=20, step_size=1.0, kernel=kernels.Matern(2.0, 4.0),
+        gamma=Power(c=2.0, k=0.25, offset=0.0),
     )
     published = invariance_as_published(sampler, MODES, steps=20, replicates=150_000, seed=7)
     assert published.p_value < FALSE_ALARM, published

@@ -16,21 +16,21 @@ THREE = {  # that do not fit the target, so that every ratio counts
     "means": [[-3.0, 0.5], [3.0, 0.0], [0.0, 1.0]], "covs": [0.3, 1.0, 2.0],
     "weights": [1.0, 2.0, 1.0], "fit": False,
 }
-DM = fk.DivergenceMinimization(bank=50, points=3)
-KAM = fk.KernelAdaptiveMetropolis(subsample=30, history=200)
+DM = fk.DivergenceMinimization(bank_size=50, n_gradients=3)
+KAM = fk.KernelAdaptiveMetropolis(subsample=30, history_size=200)
 
 
 @pytest.mark.parametrize("options", [
-    {"moves": "jump", "cov": 16.0},
+    {"moves": "jump", "jump_cov": 16.0},
     {"moves": "independent"} | THREE,
     {"moves": "hop"} | THREE,
     {"moves": "hop"},
     {"sampler": DM} | THREE,
     {"sampler": KAM},
-    {"sampler": "nuts", "moves": ("independent", "hop"), "chance": 0.5} | THREE,
+    {"sampler": "nuts", "moves": ("independent", "hop"), "jump_probability": 0.5} | THREE,
 ], ids=["jump", "independent", "hop", "fitted", "dm", "kam", "nuts"])
 def test_moves_are_invariant(options):
-    sampler = fk.ModeJumping(**{"chance": 0.7} | options)
+    sampler = fk.ModeJumping(**{"jump_probability": 0.7} | options)
     found = invariance(sampler, MODES, replicates=20_000, seed=1)
     assert found.p_value > FALSE_ALARM, found
     assert found.moved > 0.1
@@ -38,16 +38,16 @@ def test_moves_are_invariant(options):
 
 @pytest.mark.parametrize("move", ["jump", "independent", "hop"])
 def test_a_move_is_reversible(move):
-    options = THREE if move != "jump" else {"cov": 16.0}
-    found = invariance(fk.ModeJumping(moves=move, chance=0.9, **options), MODES, steps=1,
+    options = THREE if move != "jump" else {"jump_cov": 16.0}
+    found = invariance(fk.ModeJumping(moves=move, jump_probability=0.9, **options), MODES, steps=1,
                        replicates=20_000, seed=2, reversible=True)
     assert found.p_value > FALSE_ALARM, found
 
 
 @pytest.mark.parametrize(("twin", "options", "steps", "replicates"), [
-    ("jumps_without_ratio", {"moves": "hop", "chance": 0.7}, 6, 30_000),
-    ("jumps_without_ratio", {"moves": "independent", "chance": 0.7}, 6, 30_000),
-    ("jumps_unannounced", {"moves": "hop", "chance": 0.3, "sampler": KAM}, 40, 150_000),
+    ("jumps_without_ratio", {"moves": "hop", "jump_probability": 0.7}, 6, 30_000),
+    ("jumps_without_ratio", {"moves": "independent", "jump_probability": 0.7}, 6, 30_000),
+    ("jumps_unannounced", {"moves": "hop", "jump_probability": 0.3, "sampler": KAM}, 40, 150_000),
 ], ids=["hop", "independent", "unannounced"])
 def test_a_mistake_is_seen(twins, twin, options, steps, replicates):
     sampler = twins.sampler(twin)(**options | THREE)

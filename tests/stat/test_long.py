@@ -19,9 +19,9 @@ pytestmark = pytest.mark.long
 
 FALSE_ALARM = 1e-4
 SMALL = {
-    "kam": {"subsample": 30, "history": 200},
-    "kpca": {"subsample": 30, "history": 200},
-    "ckam": {"cycle": 20, "subsample": 8, "noise": Power(c=2.0, k=0.25, offset=0.0)},
+    "kam": {"subsample": 30, "history_size": 200},
+    "kpca": {"subsample": 30, "history_size": 200},
+    "ckam": {"cycle": 20, "subsample": 8, "gamma": Power(c=2.0, k=0.25, offset=0.0)},
 }
 SINGLE = [name for name, cls in SAMPLERS.items() if not issubclass(cls, Coupled)]
 # the law of all rungs is tested in test_exchange.py
@@ -46,8 +46,8 @@ def test_invariance(name, target, seed):
 @pytest.mark.parametrize("seed", [21, 22, 23])
 def test_ckam_over_whole_cycles(seed):
     sampler = CyclicalKernelAdaptiveMetropolis(
-        cycle=20, subsample=8, bank=20, step_size=1.0, kernel=fk.kernels.Matern(2.0, 4.0),
-        noise=Power(c=2.0, k=0.25, offset=0.0),
+        cycle=20, subsample=8, bank_size=20, step_size=1.0, kernel=fk.kernels.Matern(2.0, 4.0),
+        gamma=Power(c=2.0, k=0.25, offset=0.0),
     )
     options = {"steps": 20, "replicates": 1_000_000, "seed": seed}
     published = invariance_as_published(sampler, TARGETS["modes"], **options)
@@ -88,7 +88,7 @@ def test_independent_moves_in_two_thousand_dimensions():
     Of 100, within 5 standard errors; logarithms of densities are near 3000 there.
     """
     d = 2000
-    sampler = fk.ModeJumping(moves="independent", chance=0.9, means=np.zeros((1, d)), fit=False)
+    sampler = fk.ModeJumping(moves="independent", jump_probability=0.9, means=np.zeros((1, d)), fit=False)
     result = fk.sample(targets.Gaussian(np.zeros(d)), np.random.default_rng(1).standard_normal(d),
                        sampler=sampler, draws=100, tune=0, chains=1, seed=2)
     moved = result.stats["move"][0] == 2

@@ -70,7 +70,7 @@ class Best(fk.PythonSampler):
 
 
 @pytest.mark.parametrize("sampler", [Skewed(), Tries(), Best(),
-                                     fk.ModeJumping(sampler=Tries(), chance=0.4,
+                                     fk.ModeJumping(sampler=Tries(), jump_probability=0.4,
                                                     means=[[-3.0, 0.0], [3.0, 0.0]], fit=False)],
                          ids=lambda sampler: type(sampler).__name__)
 def test_invariance(sampler):

@@ -72,7 +72,7 @@ def test_composites_need_what_their_parts_need():
     assert fk.ParallelTempering(sampler="mala").build(np.zeros(2)).gradient
     assert fk.Scout(main="ram", scout="mala").needs_gradient
     with pytest.raises(TypeError, match="Exchange needs the gradient"):
-        replicate(fk.ParallelTempering(sampler="nuts", rungs=2), fk.as_target(logp, 2),
+        replicate(fk.ParallelTempering(sampler="nuts", n_replicas=2), fk.as_target(logp, 2),
                   np.zeros((1, 2)), 1, seed=1)
 
 
@@ -84,7 +84,7 @@ def test_more_replicas_than_the_kernel_has_room_for_are_refused():
         Exchange(kernels, np.linspace(1, 0.1, len(kernels)), scheme="even-odd", every=1,
                  reference=None, widening=1.0, fits=False, tunes=True)
     with pytest.raises(ValueError, match=f"rungs must be at most {Exchange.LARGEST}"):
-        fk.ParallelTempering(rungs=Exchange.LARGEST + 1)
+        fk.ParallelTempering(n_replicas=Exchange.LARGEST + 1)
 
 
 # ---- the table of the state ----
@@ -143,7 +143,7 @@ def test_a_shared_number_is_taken_over_and_others_are_not():
 
 def test_parts_of_composites_have_tables_too():
     assert issubclass(Composite, Sampler)
-    state = fk.ParallelTempering(rungs=3).build(np.zeros(2)).state()
+    state = fk.ParallelTempering(n_replicas=3).build(np.zeros(2)).state()
     for name in ("ladder", "swaps.tried", "evidence.stones", "reference.mean", "rung0.log_pi_x",
                  "rung2.kernel.S"):
         assert name in state

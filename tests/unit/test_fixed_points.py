@@ -115,33 +115,36 @@ def both(f, g):
 # R R' = COV / 10^6: as after many signals, so that one more is small
 FISHER = {"R": 1e-3 * FACTOR, "trace": 1e-6 * np.trace(COV), "n": np.array(10**4)}
 FISHER_STEP = 1.1 * np.sqrt(np.trace(COV) / 3)
-LEARNT = {"mean": MEAN, "cov": COV}
-WALK = {"subsample": 0, "noise": np.sqrt(SCALE), "target_acceptance": acceptance(SCALE)}
+LEARNT = {"mean": MEAN, "target_cov": COV}
+WALK = {"subsample": 0, "gamma": np.sqrt(SCALE), "target_acceptance": acceptance(SCALE)}
 # without a subsample: N(x, noise^2 I), on N(m, I)
 
-DIAGONAL = {"mean": MEAN, "cov": np.diag(COV)}
-BARKER = LEARNT | {"step_size": 1.1, "target_acceptance": acceptance_of_barker(1.1)}
-DIVERGENCE = {"entropy_weight": 0.9, "cov": divergence_scale(0.9) ** 2 * COV, "bank": 1}
-ONE_STEP = {"metric": "fixed", "cov": COV, "step_size": 1.1,
+DIAGONAL = {"mean": MEAN, "preconditioner": np.diag(COV)}
+BARKER = {"mean": MEAN, "preconditioner": COV, "step_size": 1.1,
+           "target_acceptance": acceptance_of_barker(1.1)}
+DIVERGENCE = {"entropy_weight": 0.9, "proposal_cov": divergence_scale(0.9) ** 2 * COV,
+              "bank_size": 1}
+ONE_STEP = {"metric": "fixed", "inverse_mass_matrix": COV, "step_size": 1.1,
             "target_acceptance": acceptance_of_langevin(1.1)}      # one leapfrog step is MALA
 
 # short name: (parameters, the state besides what they give, what is measured of the update)
 RIGHT = {
-    "rwm": ({"cov": SCALE * COV, "target_acceptance": acceptance(SCALE)}, {}, scalar("s")),
+    "rwm": ({"proposal_cov": SCALE * COV, "target_acceptance": acceptance(SCALE)}, {}, scalar("s")),
     "am": (LEARNT | {"scale": SCALE}, {}, moments),
     "rbam": (LEARNT | {"scale": SCALE}, {}, moments),
     "gam": (LEARNT | {"scale": SCALE, "target_acceptance": acceptance(SCALE)}, {},
             both(moments, scalar("log_scale"))),
     "arwm": ({"safe_weight": 0.3, "safe_scale": 1.0}, {"mu": MEAN, "L": FACTOR}, moments),
-    "cholam": (LEARNT | {"delta": SCALE, "scale_gain": GAIN,
-                         "target_acceptance": acceptance(SCALE)}, {},
+    "cholam": ({"mean": MEAN, "proposal_cov": COV, "scale": SCALE, "scale_gain": GAIN,
+                "target_acceptance": acceptance(SCALE)}, {},
                both(moments, scalar("delta"))),
-    "ram": ({"cov": SCALE * COV, "target_acceptance": acceptance(SCALE)}, {}, shape),
-    "kam": (WALK | {"history": 2}, {}, scalar("log_nu")),
-    "kpca": (WALK | {"history": 2, "subsample": 1, "components": 1}, {}, scalar("log_nu")),
-    "ckam": (WALK | {"cycle": 4, "beta": 0.5, "step_gain": GAIN}, {}, scalar("log_nu")),
-    "mala": ({"cov": COV, "step_size": 1.1, "target_acceptance": acceptance_of_langevin(1.1)}, {},
-             scalar("log_s")),
+    "ram": ({"proposal_cov": SCALE * COV, "target_acceptance": acceptance(SCALE)}, {}, shape),
+    "kam": (WALK | {"history_size": 2}, {}, scalar("log_nu")),
+    "kpca": (WALK | {"history_size": 2, "subsample": 1, "n_components": 1}, {}, scalar("log_nu")),
+    "ckam": (WALK | {"cycle": 4, "exploration_fraction": 0.5, "step_gain": GAIN}, {},
+             scalar("log_nu")),
+    "mala": ({"preconditioner": COV, "step_size": 1.1,
+              "target_acceptance": acceptance_of_langevin(1.1)}, {}, scalar("log_s")),
     "fishermala": ({"step_size": FISHER_STEP, "target_acceptance": acceptance_of_langevin(1.1)},
                    FISHER, both(preconditioner, scalar("log_s"))),
     "barker": (BARKER | {"metric": "dense"}, {}, both(moments_of_F, scalar("log_s"))),
@@ -149,12 +152,12 @@ RIGHT = {
     "autorwm": (DIAGONAL, {}, variances),
     "dram": (LEARNT | {"scale": SCALE}, {}, moments),
     "dm": (DIVERGENCE, {}, lambda before, after: (after["C"] - before["C"])[np.tril_indices(3)]),
-    "gadrwm": ({"cov": SCALE * COV, "beta_gain": GAIN, "target_acceptance": acceptance(SCALE)}, {},
-               scalar("beta")),
-    "gadmala": ({"cov": 1.21 * COV, "beta_gain": GAIN,
+    "gadrwm": ({"proposal_cov": SCALE * COV, "entropy_weight_gain": GAIN,
+                "target_acceptance": acceptance(SCALE)}, {}, scalar("beta")),
+    "gadmala": ({"proposal_cov": 1.21 * COV, "entropy_weight_gain": GAIN,
                  "target_acceptance": acceptance_of_langevin(1.1)}, {}, scalar("beta")),
-    "hmc": (ONE_STEP | {"steps": 1, "jitter": 0.0}, {"searching": np.array(0)}, scalar("H_mean")),
-    "nuts": (ONE_STEP | {"max_depth": 1}, {"searching": np.array(0)}, scalar("H_mean")),
+    "hmc": (ONE_STEP | {"n_steps": 1, "jitter": 0.0}, {"searching": np.array(0)}, scalar("H_mean")),
+    "nuts": (ONE_STEP | {"max_tree_depth": 1}, {"searching": np.array(0)}, scalar("H_mean")),
 }
 
 RIGHT |= {name: cls.fixed_point(sys.modules[__name__]) for name, cls in REFERENCES.items()
@@ -227,7 +230,8 @@ def test_it_is_one_for_chains_that_learn_as_one(name):
 
 
 @pytest.mark.parametrize(("name", "wrong"), [
-    ("am", {"cov": 1.1 * COV}), ("mala", {"step_size": 1.0}), ("ram", {"cov": 1.2 * SCALE * COV}),
+    ("am", {"target_cov": 1.1 * COV}), ("mala", {"step_size": 1.0}),
+    ("ram", {"proposal_cov": 1.2 * SCALE * COV}),
 ])
 def test_a_wrong_answer_is_none_for_them_either(name, wrong):
     options, state, measure = RIGHT[name]
@@ -235,15 +239,17 @@ def test_a_wrong_answer_is_none_for_them_either(name, wrong):
 
 
 @pytest.mark.parametrize(("name", "wrong"), [
-    ("rwm", {"cov": 1.1 * SCALE * COV}), ("am", {"cov": 1.1 * COV}),
-    ("rbam", {"cov": 1.1 * COV}), ("gam", {"scale": 1.1 * SCALE}),
-    ("rbam", {"mean": MEAN + 0.1}), ("cholam", {"cov": 1.1 * COV}), ("kam", {"noise": 1.2}),
-    ("ram", {"cov": SCALE * COV + np.diag([0, 0, 0.3])}), ("ckam", {"noise": 1.2}),
+    ("rwm", {"proposal_cov": 1.1 * SCALE * COV}), ("am", {"target_cov": 1.1 * COV}),
+    ("rbam", {"target_cov": 1.1 * COV}), ("gam", {"scale": 1.1 * SCALE}),
+    ("rbam", {"mean": MEAN + 0.1}), ("cholam", {"proposal_cov": 1.1 * COV}), ("kam", {"gamma": 1.2}),
+    ("ram", {"proposal_cov": SCALE * COV + np.diag([0, 0, 0.3])}), ("ckam", {"gamma": 1.2}),
     ("fishermala", {"step_size": 0.9 * FISHER_STEP}), ("barker", {"step_size": 1.0}),
-    ("barker", {"cov": np.diag(COV)}), ("automala", {"cov": 1.1 * np.diag(COV)}),
-    ("autorwm", {"mean": MEAN + 0.1}), ("dram", {"cov": 1.1 * COV}),
-    ("dm", {"entropy_weight": 0.8}), ("dm", {"cov": DIVERGENCE["cov"] + np.diag([0, 0, 0.03])}),
-    ("mala", {"step_size": 1.0}), ("gadrwm", {"cov": COV}), ("gadmala", {"cov": COV}),
+    ("barker", {"preconditioner": np.diag(COV)}),
+    ("automala", {"preconditioner": 1.1 * np.diag(COV)}),
+    ("autorwm", {"mean": MEAN + 0.1}), ("dram", {"target_cov": 1.1 * COV}),
+    ("dm", {"entropy_weight": 0.8}),
+    ("dm", {"proposal_cov": DIVERGENCE["proposal_cov"] + np.diag([0, 0, 0.03])}),
+    ("mala", {"step_size": 1.0}), ("gadrwm", {"proposal_cov": COV}), ("gadmala", {"proposal_cov": COV}),
     ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
 ])
 def test_a_wrong_answer_is_none(name, wrong):

@@ -21,31 +21,36 @@ NOT_A_MEAN = [1.0, [1.0], [1.0, np.nan], "x", [[1.0, 2.0]]]
 NOT_A_COUNT = [0, -1, 1.5, "x", True, None, np.nan]
 
 BAD = {  # values that are bad wherever the parameter occurs
-    "cov": NOT_A_COVARIANCE,
+    "proposal_cov": NOT_A_COVARIANCE,
+    "target_cov": NOT_A_COVARIANCE,
+    "preconditioner": NOT_A_COVARIANCE,
+    "inverse_mass_matrix": NOT_A_COVARIANCE,
+    "jump_cov": NOT_A_COVARIANCE,
     "mean": NOT_A_MEAN,
     "scale": NOT_POSITIVE,
     "target_acceptance": NOT_A_FRACTION,
     "safe_weight": NOT_A_FRACTION,
     "safe_scale": [*NOT_POSITIVE, None],
-    "delta": [*NOT_POSITIVE, None],
     "scale_gain": [-0.1, 1.0, np.nan, "x", None],
     "mean_gain": [0, 1.0, -0.1, np.nan, "x"],
-    "floor": [*NOT_POSITIVE, None],
+    "min_diagonal": [*NOT_POSITIVE, None],
     "kernel": ["cosine", None, 1.0, Gaussian],
     "subsample": [-1, 1.5, "x", True, None],
     "step_size": NOT_POSITIVE,
-    "noise": NOT_A_SEQUENCE,
+    "gamma": NOT_A_SEQUENCE,
     "renewal": NOT_A_SEQUENCE,
-    "history": [1, 399, 1.5, "x", None],
-    "components": NOT_A_COUNT,
+    "history_size": [1, 399, 1.5, "x", None],
+    "n_components": NOT_A_COUNT,
+    "max_components": NOT_A_COUNT,
     "cycle": [1, *NOT_A_COUNT],
-    "beta": [*NOT_A_FRACTION, 0.0005],
+    "exploration_fraction": [*NOT_A_FRACTION, 0.0005],
     "step_gain": NOT_A_SEQUENCE,
-    "bank": NOT_A_COUNT,
-    "shrink": [*NOT_POSITIVE, None],
+    "bank_size": NOT_A_COUNT,
+    "second_cov_ratio": [*NOT_POSITIVE, None],
+    "rejection_factor": [*NOT_POSITIVE, None],
     "damping": [*NOT_POSITIVE, None],
     "plain_steps": [-1, 1.5, "x", True, None],
-    "points": NOT_A_COUNT,
+    "n_gradients": NOT_A_COUNT,
     "entropy_weight": [*NOT_POSITIVE, None],
     "largest_step": [*NOT_POSITIVE, None],
     "norm_clip": NOT_POSITIVE,
@@ -53,36 +58,35 @@ BAD = {  # values that are bad wherever the parameter occurs
     "optimizer": ["sgd", None],
     "decay": [-0.1, 1.0, np.nan, "x"],
     "decay_mean": [-0.1, 1.0, np.nan, "x", None],
-    "beta_start": [*NOT_POSITIVE, None],
-    "beta_floor": [*NOT_POSITIVE, None],
-    "beta_cap": [1e-5, *NOT_POSITIVE],
-    "beta_gain": [-0.1, 1.0, np.nan, "x", None],
+    "min_entropy_weight": [*NOT_POSITIVE, None],
+    "max_entropy_weight": [1e-5, *NOT_POSITIVE],
+    "entropy_weight_gain": [-0.1, 1.0, np.nan, "x", None],
     "exact": ["no", None, 1],
     "sampler": ["none such", None, 1.0, fk.ModeJumping()],
     "main": ["none such", None, 1.0, fk.Scout()],
     "scout": ["none such", 1.0],
-    "rungs": [1, 65, *NOT_A_COUNT],
-    "widening": [0.5, np.nan, "x"],
-    "least": [-0.1, 1, np.nan, "x"],
-    "ladder": [[1.0, 0.5], np.linspace(1, -0.1, 8), np.linspace(0.9, 0.1, 8), [1.0]],
-    "tune_ladder": ["no", None, 1],
+    "n_replicas": [1, 65, *NOT_A_COUNT],
+    "reference_scale": [0.5, np.nan, "x"],
+    "min_beta": [-0.1, 1, np.nan, "x"],
+    "betas": [[1.0, 0.5], np.linspace(1, -0.1, 8), np.linspace(0.9, 0.1, 8), [1.0]],
+    "tune_betas": ["no", None, 1],
     "scheme": ["all", None],
-    "every": NOT_A_COUNT,
-    "tau": NOT_A_FRACTION,
+    "swap_interval": NOT_A_COUNT,
+    "beta": NOT_A_FRACTION,
     "reference": ["wide", 1.0, None, [[0.0], 1.0], [[0.0, 0.0], -1.0]],
     "moves": ["leap", (), ("hop", "hop"), ("hop", "leap"), None, 1],
-    "chance": [value for value in NOT_A_FRACTION if value is not None],
+    "jump_probability": [value for value in NOT_A_FRACTION if value is not None],
     "means": [1.0, [1.0], "x", [[1.0]], [[1.0, np.nan]], np.empty((0, 2)), [[1.0], [1.0, 2.0]]],
     "covs": [1.0, [1.0, 2.0], "x"],      # without means
     "weights": [1.0, [1.0, 2.0], "x"],
     "fit": ["no", None, 1],
-    "states": [19, *NOT_A_COUNT],
+    "n_states": [19, *NOT_A_COUNT],
     "metric": ["full", None, 1],
     "learn_from": ["both", None],
     "rank": NOT_A_COUNT,
-    "max_depth": [31, *NOT_A_COUNT],
+    "max_tree_depth": [31, *NOT_A_COUNT],
     "max_energy_error": [*NOT_POSITIVE, None],
-    "steps": NOT_A_COUNT,
+    "n_steps": NOT_A_COUNT,
     "jitter": [-0.1, 1, np.nan, "x", None],
 }
 
@@ -142,15 +146,15 @@ def test_ckam_has_its_own_gain():
 
 
 def test_ckam_has_its_own_history():
-    with pytest.raises(TypeError, match="history"):
-        fk.CyclicalKernelAdaptiveMetropolis(history=1000)
+    with pytest.raises(TypeError, match="history_size"):
+        fk.CyclicalKernelAdaptiveMetropolis(history_size=1000)
     sampler = dataclasses.replace(fk.CyclicalKernelAdaptiveMetropolis(), cycle=77, subsample=50)
     assert sampler.history == 100
 
 
 def test_components_beyond_the_subsample():
     with pytest.raises(ValueError, match="subsample must be at least 7, not 5"):
-        fk.KernelPCAMetropolis(components=7, subsample=5)
+        fk.KernelPCAMetropolis(n_components=7, subsample=5)
 
 
 @pytest.mark.parametrize("value", ["ramm", None, 3, fk.RandomWalk], ids=str)

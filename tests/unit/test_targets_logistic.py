@@ -52,7 +52,7 @@ def test_the_published_posterior_mean(name):
     d, _, _, expected, error = PUBLISHED[name]
     t = targets.logistic_regression(name)
     mode, cov = t.laplace()
-    walk = fk.RandomWalk(cov=2.38**2 / d * cov)
+    walk = fk.RandomWalk(proposal_cov=2.38**2 / d * cov)
     res = fk.sample(t, mode, sampler=walk, draws=40_000, tune=2000, chains=4, seed=1,
                     progress=False)
     batches = res.stats["lp"].reshape(4 * 20, 2000).mean(axis=1)
@@ -126,7 +126,7 @@ def test_chains_in_threads_are_the_same_draws():
     X, y = synthetic(300, 5)
     for t in (targets.LogisticRegression(X, y), targets.gp_gaussian(), targets.mixture_32d()):
         runs = [fk.sample(t, np.zeros(t.dim), draws=300, tune=100, chains=4, seed=1, threads=k,
-                          sampler=fk.RandomWalk(cov=1e-3),
+                          sampler=fk.RandomWalk(proposal_cov=1e-3),
                           progress=False).draws for k in (1, 4)]
         np.testing.assert_array_equal(*runs)
 

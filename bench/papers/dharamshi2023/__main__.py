@@ -34,28 +34,28 @@ COLUMNS = ["sampler", "acceptance", "distance of the mean", "of the second momen
 
 def tempering(rungs, scheme, variance):
     return fk.ParallelTempering(
-        sampler=fk.RandomWalk(cov=variance), rungs=rungs, ladder=np.linspace(1, 0.1, rungs),
-        scheme=scheme, tune_ladder=False, reference="flat")
+        sampler=fk.RandomWalk(proposal_cov=variance), n_replicas=rungs, betas=np.linspace(1, 0.1, rungs),
+        scheme=scheme, tune_betas=False, reference="flat")
 
 
 def samplers(name):
     """Name -> (sampler, schedule, whether it is run as the paper's finite forms)."""
     sparse = name == "horseshoe"
     variance, bold, many = (0.03**2, 0.1**2, 10) if sparse else (1.0, 9.0, 5)
-    factor = {"cov": variance, "shrink": 0.5} if sparse else {}
+    factor = {"proposal_cov": variance, "rejection_factor": 0.5} if sparse else {}
     bank = RUNS[name][4]
     dm = fk.DivergenceMinimization(**factor)
-    banked = fk.DivergenceMinimization(bank=bank, **factor)
-    finite = released.DivergenceMinimization(bank=bank, **factor)
-    scout = fk.RandomWalk(cov=bold)
+    banked = fk.DivergenceMinimization(bank_size=bank, **factor)
+    finite = released.DivergenceMinimization(bank_size=bank, **factor)
+    scout = fk.RandomWalk(proposal_cov=bold)
     forever, ending = Perpetual(), Finite()
     follow = Perpetual(gain=constant(2e-6)) if sparse else forever     # of scales of some 0.03
 
     def copying(rungs):
-        return released.ParallelTempering(rungs=rungs, variance=variance)
+        return released.ParallelTempering(n_replicas=rungs, variance=variance)
 
     found = {
-        "RWM": (fk.RandomWalk(cov=variance), ending, False),
+        "RWM": (fk.RandomWalk(proposal_cov=variance), ending, False),
         "aRWM": (fk.AdaptiveRandomWalk(), forever, False),
         "PT (2), as released": (copying(2), ending, False),
         f"PT ({many}), as released": (copying(many), ending, False),
@@ -69,7 +69,7 @@ def samplers(name):
         f"PT ({many})": (tempering(many, "random", variance), ending, False),
         f"PT ({many}), even-odd": (tempering(many, "even-odd", variance), ending, False),
         "pt, as it comes": (fk.ParallelTempering(), ending, False),
-        "pt of NUTS, 4 rungs": (fk.ParallelTempering(sampler=fk.NUTS(), rungs=4), ending, False),
+        "pt of NUTS, 4 rungs": (fk.ParallelTempering(sampler=fk.NUTS(), n_replicas=4), ending, False),
         "RAM": (fk.RobustAdaptiveMetropolis(), ending, False),
         "NUTS": (fk.NUTS(), ending, False),
     }

@@ -36,8 +36,8 @@ PUBLISHED = {
 def samplers():
     """Name -> (sampler, schedule)."""
     scale = (1 - SAFE) * 2.38**2 / 2
-    walk = fk.AdaptiveMetropolis(cov=0.005 / scale, scale=scale)
-    weights = {"cov": 1.0, "entropy_weight": 0.95, "bank": BANK}
+    walk = fk.AdaptiveMetropolis(target_cov=0.005 / scale, scale=scale)
+    weights = {"proposal_cov": 1.0, "entropy_weight": 0.95, "bank_size": BANK}
     step = constant(0.003)
     return {
         "aRWM, as released": (walk, Perpetual(gain=Power(c=1.0, k=1.0, offset=1.0))),

@@ -24,13 +24,13 @@ class ParallelTempering(fk.PythonSampler):
 
     Parameters
     ----------
-    rungs : int
+    n_replicas : int
         Number of inverse temperatures, equally spaced.
     variance : float
         Of the proposals' coordinates, at all temperatures.
     """
 
-    rungs: int = 2
+    n_replicas: int = 2
     variance: float = 1.0
     WIDTH = 10
     FIELDS = {
@@ -39,16 +39,16 @@ class ParallelTempering(fk.PythonSampler):
     }
 
     def start(self, x0):
-        self.states, self.logps = np.tile(x0, (self.rungs, 1)), np.full(self.rungs, np.nan)
+        self.states, self.logps = np.tile(x0, (self.n_replicas, 1)), np.full(self.n_replicas, np.nan)
 
     def step(self, x, rng):
-        betas = np.linspace(1, 0.1, self.rungs)
+        betas = np.linspace(1, 0.1, self.n_replicas)
         if self.t == 0:
             self.logps[:] = self.logp_x
         else:
             self.exchange(betas, rng)
-        e, E = np.empty((self.rungs, self.d)), np.empty(self.rungs)
-        for r in range(self.rungs):
+        e, E = np.empty((self.n_replicas, self.d)), np.empty(self.n_replicas)
+        for r in range(self.n_replicas):
             e[r], E[r] = rng.standard_normal(self.d), rng.standard_exponential()
         cold = Point(self.states[0].copy(), self.logps[0])
         found = yield self.states + np.sqrt(self.variance) * e
@@ -60,8 +60,8 @@ class ParallelTempering(fk.PythonSampler):
                         x=cold)
 
     def exchange(self, betas, rng):
-        a = int(self.rungs * rng.random())
-        b = int((self.rungs - 1) * rng.random())
+        a = int(self.n_replicas * rng.random())
+        b = int((self.n_replicas - 1) * rng.random())
         b += b >= a
         log_ratio = (betas[a] - betas[b]) * (self.logps[b] - self.logps[a])
         if log_ratio > -rng.standard_exponential():
@@ -76,16 +76,16 @@ class DivergenceMinimization(fk.PythonSampler):
 
     Parameters
     ----------
-    cov : float
+    proposal_cov : float
         Covariance of the first proposal.
     entropy_weight, shrink, bank
         As of `fastkam.DivergenceMinimization`.
     """
 
-    cov: float = 4.0
+    proposal_cov: float = 4.0
     entropy_weight: float = 0.2
-    shrink: float = 1.0
-    bank: int = 1000
+    rejection_factor: float = 1.0
+    bank_size: int = 1000
     GRADIENT = True
     WIDTH = 10                  # J
     FIELDS = {
@@ -98,9 +98,9 @@ class DivergenceMinimization(fk.PythonSampler):
     }
 
     def start(self, x0):
-        self.C = np.sqrt(self.cov) * np.eye(self.d)
-        self.bank_x = np.tile(x0, (self.bank, 1))
-        self.bank_C = np.tile(self.C, (self.bank, 1, 1))
+        self.C = np.sqrt(self.proposal_cov) * np.eye(self.d)
+        self.bank_x = np.tile(x0, (self.bank_size, 1))
+        self.bank_C = np.tile(self.C, (self.bank_size, 1, 1))
         self.banked, self.frozen, self.at = 0, 0, -1
 
     def nearest(self, x):
@@ -139,16 +139,16 @@ class DivergenceMinimization(fk.PythonSampler):
             if point.logp > -np.inf:
                 G += (b + (point.logp < self.logp_x)) / self.WIDTH * np.outer(point.grad, e)
         G = np.tril(G) + np.diag(b / np.diag(self.C))
-        self.C = self.C + np.clip(gain * (1 if accepted else self.shrink) * G, -10, 10)
+        self.C = self.C + np.clip(gain * (1 if accepted else self.rejection_factor) * G, -10, 10)
         self.learn_bank(y if accepted else x)
 
     def learn_bank(self, x):
         """Of the second half of adaptation, states and factors at equal distances in time."""
-        if self.end_of_adaptation == np.inf or self.banked == self.bank:
+        if self.end_of_adaptation == np.inf or self.banked == self.bank_size:
             return
         start = self.end_of_adaptation // 2
         t, length = self.t - start, self.end_of_adaptation - start
-        n = min(self.bank, length)
+        n = min(self.bank_size, length)
         if t >= 0 and (t + 1) * n // length > t * n // length:
             self.bank_x[self.banked], self.bank_C[self.banked] = x, self.C
             self.banked += 1

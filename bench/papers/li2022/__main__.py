@@ -39,7 +39,7 @@ def samplers(name, n):
     matern = fk.kernels.Matern(2.0, 4.0)
     learning = Perpetual(gain=Power(k=0.75, offset=0.0))
     g_am, g_rb = (0.01, 0.001) if name != "two_mode" else (0.1, 0.1)
-    cycles = {"cycle": cycle, "beta": beta, "subsample": 100 if wide else 50, "kernel": matern}
+    cycles = {"cycle": cycle, "exploration_fraction": beta, "subsample": 100 if wide else 50, "kernel": matern}
     kept = 1 - int(beta * cycle) / cycle
     rungs = 16 if wide else 8
 
@@ -48,22 +48,22 @@ def samplers(name, n):
 
     code = falling(4.0, 1.0, 0.55, cycle)
     return {
-        "RW": (fk.RandomWalk(cov=2.38**2 / d if wide else 15.0), Finite(), 1, 1),
+        "RW": (fk.RandomWalk(proposal_cov=2.38**2 / d if wide else 15.0), Finite(), 1, 1),
         "AM": (fk.AdaptiveMetropolis(), Perpetual(gain=constant(g_am)), 1, 1),
-        "RBAM": (fk.RaoBlackwellisedAdaptiveMetropolis(scale=1.0),
+        "RBAM": (fk.RaoBlackwellizedAdaptiveMetropolis(scale=1.0),
                  Perpetual(gain=constant(g_rb)), 1, 1),
         "GAM": (fk.GlobalAdaptiveMetropolis(),
                 Perpetual(gain=Power(k=0.75, offset=1.0)), 1, 1),
         "KAM, paper": (fk.KernelAdaptiveMetropolis(
             kernel=matern, subsample=30, step_size=2 * 2.38 / np.sqrt(d),
-            noise=falling(4.0, 1.0, 0.55, n)), learning, 1, 1),
+            gamma=falling(4.0, 1.0, 0.55, n)), learning, 1, 1),
         "cKAM, paper": (ckam(noise=code), Perpetual(), kept, 1),
         "cKAM, as released": (released.ckam(d, cycle, beta), Perpetual(), kept, 1),
         "cKAM, own noise, as published": (ckam(), Perpetual(), kept, 1),
         "cKAM, own noise, exact": (ckam(), Finite(), kept, 1),
         "the cycles without the kernel": (ckam(kernel=fk.kernels.Linear()), Perpetual(), kept, 1),
-        "RW, wide": (fk.RandomWalk(cov=15 * 2.38**2 / d if wide else 100.0), Finite(), 1, 1),
-        "parallel tempering": (fk.ParallelTempering(rungs=rungs), Finite(), 1, rungs),
+        "RW, wide": (fk.RandomWalk(proposal_cov=15 * 2.38**2 / d if wide else 100.0), Finite(), 1, 1),
+        "parallel tempering": (fk.ParallelTempering(n_replicas=rungs), Finite(), 1, rungs),
     }
 
 

@@ -21,13 +21,13 @@ STEPS, RUNS, TUNE = 2_000_000, 80, 100_000
 def forms(steps):
     """name -> (sampler, schedule, draws, warm-up): each makes `steps` steps besides warm-up."""
     ckam = fk.CyclicalKernelAdaptiveMetropolis(
-        kernel=fk.kernels.Matern(2.0, 4.0), subsample=50, cycle=1000, beta=0.4,
-        noise=fk.schedules.Power(c=10.0, k=0.25, offset=0.0))
+        kernel=fk.kernels.Matern(2.0, 4.0), subsample=50, cycle=1000, exploration_fraction=0.4,
+        gamma=fk.schedules.Power(c=10.0, k=0.25, offset=0.0))
     sampling = int(steps * 0.6)
     return {
         "published, draws of Sampling": (ckam, "perpetual", sampling, 0),
         "exact, draws of Sampling": (ckam, "finite", sampling, TUNE),
-        "random walk, sd 10": (fk.RandomWalk(cov=100.0), "finite", steps, 0),
+        "random walk, sd 10": (fk.RandomWalk(proposal_cov=100.0), "finite", steps, 0),
     }
 
 

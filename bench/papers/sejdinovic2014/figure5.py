@@ -43,15 +43,15 @@ TARGETS = {
 def samplers(length, variances, history, start=START):
     """{name: (sampler, schedule)}, as in the paper; `variances` are AM's first."""
     d = len(variances)
-    learn = {"cov": variances, "mean": np.zeros(d), "scale": 2.38**2 / d}
+    learn = {"target_cov": variances, "mean": np.zeros(d), "scale": 2.38**2 / d}
     power = fk.schedules.Power
     am = fk.schedules.Finite(gain=power(c=1 / 20, k=0.5), start=start)
     kam = fk.KernelAdaptiveMetropolis(
-        kernel=fk.kernels.Gaussian(length), subsample=1000, step_size=np.sqrt(0.1), noise=0.2,
-        renewal=1.0, history=history,
+        kernel=fk.kernels.Gaussian(length), subsample=1000, step_size=np.sqrt(0.1), gamma=0.2,
+        renewal=1.0, history_size=history,
     )
     return {
-        "SM": (fk.RandomWalk(cov=2.38**2 / d), "finite"),
+        "SM": (fk.RandomWalk(proposal_cov=2.38**2 / d), "finite"),
         "AM": (fk.AdaptiveMetropolis(**learn), am),
         "AM-LS": (fk.GlobalAdaptiveMetropolis(**learn), am),
         "KAM": (kam, fk.schedules.Finite(gain=power(c=0.5, k=0.5), start=start)),

@@ -31,7 +31,7 @@ def constant(c):
 def samplers(name):
     """Name -> (sampler, schedule, name in the paper or None)."""
     leapfrog = LEAPFROG.get(name, 5)
-    hmc = fk.HMC(metric="fixed", steps=leapfrog, jitter=0.0, target_acceptance=0.7)
+    hmc = fk.HMC(metric="fixed", n_steps=leapfrog, jitter=0.0, target_acceptance=0.7)
     langevin = fk.MALA(step_size=np.sqrt(0.5 / DIMENSIONS[name]), target_acceptance=0.54)
     return {
         "gadMALAf": (fk.GradientAdaptiveMALA(), Finite(), "gadMALAf"),
@@ -61,8 +61,8 @@ def target_of(name):
 def seconds_of_density(target, needs_gradient):
     """Of one evaluation of the compiled density: of a run that does hardly anything else."""
     d = target.dim
-    walk = fk.HMC(metric="fixed", step_size=1e-6, steps=1000, jitter=0.0) if needs_gradient else (
-        fk.RandomWalk(cov=1e-12))
+    walk = fk.HMC(metric="fixed", step_size=1e-6, n_steps=1000, jitter=0.0) if needs_gradient else (
+        fk.RandomWalk(proposal_cov=1e-12))
     calls = 20_000 if d < 80 or not hasattr(target, "X") else 2000
     begun = time.process_time()
     result = fk.sample(target, np.zeros(d), sampler=walk, tune=0, chains=1, progress=False,

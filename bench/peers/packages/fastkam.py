@@ -41,6 +41,6 @@ COMPILED = {f"{name}, compiled": contestant(name, "compiled")
     "auto without gradient, compiled": contestant(
         fk.choose_sampler(lambda x: 0.0, [0.0] * 8).sampler, "compiled"),
     "nuts, compiled": contestant("nuts", "compiled", parts=("banana", "neal")),
-    "hmc, 5 steps, compiled": contestant(fk.HMC(steps=5), "compiled", parts=("neal",)),
+    "hmc, 5 steps, compiled": contestant(fk.HMC(n_steps=5), "compiled", parts=("neal",)),
 }
 SAMPLERS = OVERHEAD | PYTHON | COMPILED

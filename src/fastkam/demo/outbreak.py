@@ -39,7 +39,7 @@ def run(folder, *, seed, quick):
     draws, tune = (3_000, 1_000) if quick else (10_000, 4_000)
     starts = START + 0.1 * np.random.default_rng(seed).standard_normal((4, len(START)))
     result = report.sampled(
-        LogDensity(), starts, sampler=fk.RobustAdaptiveMetropolis(cov=FIRST_STEPS**2),
+        LogDensity(), starts, sampler=fk.RobustAdaptiveMetropolis(proposal_cov=FIRST_STEPS**2),
         draws=draws, tune=tune, chains=4, names=NAMES, seed=seed,
     )
     known = summary(quantities(result.draws), list(QUANTITIES))

@@ -154,7 +154,7 @@ def run(table, title, folder, *, seed, quick):
     result = report.sampled(
         fk.targets.LogisticRegression(table.X, table.y),
         starts,
-        sampler=fk.RobustAdaptiveMetropolis(cov=cov * 2.38**2 / d),
+        sampler=fk.RobustAdaptiveMetropolis(proposal_cov=cov * 2.38**2 / d),
         schedule=GENTLE,
         draws=steps // thin,
         tune=steps // 4,

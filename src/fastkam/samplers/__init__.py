@@ -11,7 +11,7 @@ from fastkam.samplers.metropolis import (
     DelayedRejectionAdaptiveMetropolis,
     GlobalAdaptiveMetropolis,
     RandomWalk,
-    RaoBlackwellisedAdaptiveMetropolis,
+    RaoBlackwellizedAdaptiveMetropolis,
     RobustAdaptiveMetropolis,
 )
 from fastkam.samplers.kernel_adaptive import (

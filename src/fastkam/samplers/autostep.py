@@ -23,7 +23,7 @@ class AutoStep(Sampler):
     """What they have in common."""
 
     metric: str = "diagonal"
-    cov: ArrayLike = 1.0
+    preconditioner: ArrayLike = 1.0
     mean: ArrayLike | None = None
     step_size: float | None = None
 
@@ -39,9 +39,9 @@ class AutoStep(Sampler):
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
-        factor = np.asarray(check_covariance("cov", self.cov, d))
+        factor = np.asarray(check_covariance("preconditioner", self.preconditioner, d))
         if factor.ndim == 2:
-            raise ValueError(f"cov must be a number or (d,), not {self.cov!r}")
+            raise ValueError(f"preconditioner must be a number or (d,), not {self.preconditioner!r}")
         return self.kernel_class()(
             x0 if self.mean is None else check_array("mean", self.mean, shape=(d,)),
             np.broadcast_to(factor, d),
@@ -63,9 +63,9 @@ class AutoMALA(AutoStep, name="automala"):
     Parameters
     ----------
     metric : str
-        Whether the variances of the target are learnt from the chain ("diagonal") or stay at `cov`
+        Whether the variances of the target are learnt from the chain ("diagonal") or stay at `preconditioner`
         ("fixed").
-    cov : float or array (d,)
+    preconditioner : float or array (d,)
         The variances at the start.
     mean : array (d,), optional
         The mean at the start; the starting point by default.
@@ -91,7 +91,7 @@ class AutoStepRandomWalk(AutoStep, name="autorwm"):
 
     Parameters
     ----------
-    metric, cov, mean
+    metric, preconditioner, mean
         As for `AutoMALA`.
     step_size : float, optional
         With which each search begins, at the start; 2.38 d^(-1/2) by default. It is learnt.

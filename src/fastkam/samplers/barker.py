@@ -26,8 +26,8 @@ class BarkerProposal(Sampler, name="barker"):
     ----------
     metric : str
         What is learnt of the covariance, from the chain: its "diagonal", all of it ("dense"), or
-        nothing ("fixed", at `cov`).
-    cov : float, array (d,) or array (d, d)
+        nothing ("fixed", at `preconditioner`).
+    preconditioner : float, array (d,) or array (d, d)
         The covariance at the start.
     mean : array (d,), optional
         The mean at the start; the starting point by default.
@@ -46,7 +46,7 @@ class BarkerProposal(Sampler, name="barker"):
     """
 
     metric: str = "diagonal"
-    cov: ArrayLike = 1.0
+    preconditioner: ArrayLike = 1.0
     mean: ArrayLike | None = None
     step_size: float | None = None
     target_acceptance: float = 0.4
@@ -63,14 +63,14 @@ class BarkerProposal(Sampler, name="barker"):
 
     def factor(self, d: int) -> NDArray[np.float64]:
         """(d,) or (d, d), as the metric has it."""
-        factor = np.asarray(check_covariance("cov", self.cov, d))
+        factor = np.asarray(check_covariance("preconditioner", self.preconditioner, d))
         if factor.ndim == 2 and self.metric == "diagonal":
             raise ValueError(
-                f'cov must be a number or (d,) for a diagonal metric, not {self.cov!r}: '
+                f'preconditioner must be a number or (d,) for a diagonal metric, not {self.preconditioner!r}: '
                 'use metric="dense" or "fixed"'
             )
         if self.metric == "dense":
-            return full_factor("cov", self.cov, d)
+            return full_factor("preconditioner", self.preconditioner, d)
         return factor if factor.ndim == 2 else np.full(d, factor)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:

@@ -97,8 +97,8 @@ def choose_sampler(
     if share or points.shape[1] > MOST_TEMPERED:
         reason += ", and chains share" if share else ", and many dimensions"
         return Choice(NUTS() if gradient else ModeJumping(), reason)
-    inner = HMC(steps=2) if gradient else RobustAdaptiveMetropolis()
-    tempered = ParallelTempering(sampler=inner, rungs=5, least=0.02, widening=100.0)
+    inner = HMC(n_steps=2) if gradient else RobustAdaptiveMetropolis()
+    tempered = ParallelTempering(sampler=inner, n_replicas=5, min_beta=0.02, reference_scale=100.0)
     return Choice(ModeJumping(sampler=tempered), f"{reason}, and few dimensions")
 
 

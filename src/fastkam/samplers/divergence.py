@@ -27,9 +27,9 @@ class DivergenceMinimization(Sampler, name="dm"):
 
     Parameters
     ----------
-    cov : float, array (d,) or array (d, d)
+    proposal_cov : float, array (d,) or array (d, d)
         Covariance of the first proposal.
-    points : int
+    n_gradients : int
         J, the points a step at which the gradient is taken in warm-up, the proposal among them.
     entropy_weight : float
         b: the larger, the longer the steps.
@@ -37,9 +37,9 @@ class DivergenceMinimization(Sampler, name="dm"):
         An element of the factor moves by at most this much at once.
     norm_clip : float, optional
         The whole factor moves by at most this much, in Frobenius' norm.
-    shrink : float
+    rejection_factor : float
         Factor on the step of C after a rejection, at most 1.
-    bank : int
+    bank_size : int
         Most entries of the bank, of d (d + 1) numbers each.
 
     References
@@ -48,34 +48,34 @@ class DivergenceMinimization(Sampler, name="dm"):
     Communications in Statistics - Simulation and Computation. The default gain is 0.002, constant.
     """
 
-    cov: ArrayLike = 4.0
-    points: int = 10
+    proposal_cov: ArrayLike = 4.0
+    n_gradients: int = 10
     entropy_weight: float = 0.2
     largest_step: float = 10.0
     norm_clip: float | None = None
-    shrink: float = 1.0
-    bank: int = 1000
+    rejection_factor: float = 1.0
+    bank_size: int = 1000
     KERNEL: ClassVar[str] = "dm.DivergenceMinimization"
     ALONE: ClassVar[str] = "its factor follows the place where its own chain is"
 
     def __post_init__(self) -> None:
-        check_integer("points", self.points, least=1)
+        check_integer("n_gradients", self.n_gradients, least=1)
         check_number("entropy_weight", self.entropy_weight, above=0)
         check_number("largest_step", self.largest_step, above=0)
         if self.norm_clip is not None:
             check_number("norm_clip", self.norm_clip, above=0)
-        check_number("shrink", self.shrink, above=0, most=1)
-        check_integer("bank", self.bank, least=1)
+        check_number("rejection_factor", self.rejection_factor, above=0, most=1)
+        check_integer("bank_size", self.bank_size, least=1)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         return self.kernel_class()(
-            full_factor("cov", self.cov, len(x0)),
-            points=self.points,
-            bank=self.bank,
+            full_factor("proposal_cov", self.proposal_cov, len(x0)),
+            points=self.n_gradients,
+            bank=self.bank_size,
             entropy_weight=self.entropy_weight,
             largest_step=self.largest_step,
             norm_clip=self.norm_clip,
-            shrink=self.shrink,
+            shrink=self.rejection_factor,
         )
 
     def default_gain(self, d: int) -> Power:

@@ -37,25 +37,25 @@ class ParallelTempering(Coupled, name="pt"):
     ----------
     sampler : str or Sampler
         What moves each replica; each learns for itself.
-    rungs : int
+    n_replicas : int
         How many temperatures.
-    least : float
+    min_beta : float
         The smallest inverse temperature of a ladder that is geometric at first; by default 0, a
         draw from the reference, or 0.01 where that is "flat".
-    ladder : array (rungs,), optional
+    betas : array (rungs,), optional
         The inverse temperatures, from 1 down.
-    tune_ladder : bool
+    tune_betas : bool
         Move the rungs during warm-up so that all neighbours swap equally often.
     scheme : str
         "even-odd": all even and all odd pairs of neighbours alternately; "random": one pair of any
         two rungs.
-    every : int
+    swap_interval : int
         Steps between swaps.
     reference : str or (mean, cov)
         What the hottest rungs tend to: "fitted" to the states of all rungs during warm-up, and
         N(x0, 100 (1 + |x0|)^2) before; "flat"; or a Gaussian, by its mean (d,) and its covariance,
         a number, (d,) or (d, d).
-    widening : float, optional
+    reference_scale : float, optional
         What the covariance of the fitted reference is multiplied by; 1 + 2/sqrt(d) by default. A
         curved density has ends that no Gaussian of its own covariance covers: there 10 to 100.
 
@@ -67,35 +67,35 @@ class ParallelTempering(Coupled, name="pt"):
     """
 
     sampler: Sampler | str = "ram"
-    rungs: int = 8
-    least: float | None = None
-    ladder: ArrayLike | None = None
-    tune_ladder: bool = True
+    n_replicas: int = 8
+    min_beta: float | None = None
+    betas: ArrayLike | None = None
+    tune_betas: bool = True
     scheme: str = "even-odd"
-    every: int = 1
+    swap_interval: int = 1
     reference: Any = "fitted"
-    widening: float | None = None
+    reference_scale: float | None = None
 
     def __post_init__(self) -> None:
         check_part("sampler", self.sampler)
-        check_integer("rungs", self.rungs, least=2)
+        check_integer("n_replicas", self.n_replicas, least=2)
         most = self.kernel_class().LARGEST
-        if self.rungs > most:
-            raise ValueError(f"rungs must be at most {most}, not {self.rungs!r}")
+        if self.n_replicas > most:
+            raise ValueError(f"n_replicas must be at most {most}, not {self.n_replicas!r}")
         flat = isinstance(self.reference, str) and self.reference == "flat"
-        if self.least is not None:
-            check_number("least", self.least, least=0, below=1)
-            if flat and self.least == 0:
-                raise ValueError("least must be above 0 with a flat reference, not 0")
-        if self.widening is not None:
-            check_number("widening", self.widening, least=1)
-        if self.ladder is not None:
+        if self.min_beta is not None:
+            check_number("min_beta", self.min_beta, least=0, below=1)
+            if flat and self.min_beta == 0:
+                raise ValueError("min_beta must be above 0 with a flat reference, not 0")
+        if self.reference_scale is not None:
+            check_number("reference_scale", self.reference_scale, least=1)
+        if self.betas is not None:
             self.check_ladder(flat)
-        if not isinstance(self.tune_ladder, (bool, np.bool_)):
-            raise TypeError(f"tune_ladder must be True or False, not {self.tune_ladder!r}")
+        if not isinstance(self.tune_betas, (bool, np.bool_)):
+            raise TypeError(f"tune_betas must be True or False, not {self.tune_betas!r}")
         if self.scheme not in SCHEMES:
             raise ValueError(f"scheme must be one of {SCHEMES}, not {self.scheme!r}")
-        check_integer("every", self.every, least=1)
+        check_integer("swap_interval", self.swap_interval, least=1)
         if isinstance(self.reference, str):
             if self.reference not in ("fitted", "flat"):
                 raise ValueError(f"reference must be \"fitted\", \"flat\" or (mean, cov), not "
@@ -105,24 +105,24 @@ class ParallelTempering(Coupled, name="pt"):
                              f"{self.reference!r}")
 
     def check_ladder(self, flat: bool) -> None:
-        ladder = check_array("ladder", np.atleast_1d(np.asarray(self.ladder)), shape=(self.rungs,))
+        ladder = check_array("betas", np.atleast_1d(np.asarray(self.betas)), shape=(self.n_replicas,))
         if ladder[0] != 1 or (np.diff(ladder) >= 0).any() or ladder[-1] < 0:
-            raise ValueError(f"ladder must fall from 1 to 0 or more, not {self.ladder!r}")
+            raise ValueError(f"betas must fall from 1 to 0 or more, not {self.betas!r}")
         if flat and ladder[-1] == 0:
-            raise ValueError(f"ladder must stay above 0 with a flat reference: {self.ladder!r}")
+            raise ValueError(f"betas must stay above 0 with a flat reference: {self.betas!r}")
 
     def parts(self) -> list[Sampler]:
-        return [check_part("sampler", self.sampler)] * self.rungs
+        return [check_part("sampler", self.sampler)] * self.n_replicas
 
     def first_ladder(self) -> NDArray[np.float64]:
         """Inverse temperatures at the start, (rungs,)."""
-        if self.ladder is not None:
-            return np.asarray(self.ladder, dtype=float)
+        if self.betas is not None:
+            return np.asarray(self.betas, dtype=float)
         flat = isinstance(self.reference, str) and self.reference == "flat"
-        least = (0.01 if flat else 0.0) if self.least is None else self.least
+        least = (0.01 if flat else 0.0) if self.min_beta is None else self.min_beta
         if least > 0:
-            return np.asarray(least ** (np.arange(self.rungs) / (self.rungs - 1)))
-        return np.r_[0.01 ** (np.arange(self.rungs - 1) / max(self.rungs - 2, 1)), 0.0]
+            return np.asarray(least ** (np.arange(self.n_replicas) / (self.n_replicas - 1)))
+        return np.r_[0.01 ** (np.arange(self.n_replicas - 1) / max(self.n_replicas - 2, 1)), 0.0]
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d, reference = len(x0), self.reference
@@ -136,11 +136,11 @@ class ParallelTempering(Coupled, name="pt"):
             [part.build(x0) for part in self.parts()],
             self.first_ladder(),
             scheme=self.scheme,
-            every=self.every,
+            every=self.swap_interval,
             reference=first,
-            widening=1 + 2 / np.sqrt(d) if self.widening is None else self.widening,
+            widening=1 + 2 / np.sqrt(d) if self.reference_scale is None else self.reference_scale,
             fits=isinstance(reference, str) and reference == "fitted",
-            tunes=bool(self.tune_ladder) and self.ladder is None,
+            tunes=bool(self.tune_betas) and self.betas is None,
         )
 
 
@@ -154,9 +154,9 @@ class Scout(Coupled, name="scout"):
         What moves the chain.
     scout : str or Sampler, optional
         What moves the scout; a random walk with steps of variance 9 by default.
-    tau : float
+    beta : float
         The scout's inverse temperature.
-    every : int
+    swap_interval : int
         Steps between swaps.
 
     References
@@ -168,20 +168,20 @@ class Scout(Coupled, name="scout"):
 
     main: Sampler | str = "ram"
     scout: Sampler | str | None = None
-    tau: float = 0.1
-    every: int = 20
+    beta: float = 0.1
+    swap_interval: int = 20
 
     def __post_init__(self) -> None:
         self.parts()
-        check_number("tau", self.tau, above=0, below=1)
-        check_integer("every", self.every, least=1)
+        check_number("beta", self.beta, above=0, below=1)
+        check_integer("swap_interval", self.swap_interval, least=1)
 
     def parts(self) -> list[Sampler]:
-        scout = RandomWalk(cov=9.0) if self.scout is None else self.scout
+        scout = RandomWalk(proposal_cov=9.0) if self.scout is None else self.scout
         return [check_part("main", self.main), check_part("scout", scout)]
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         return self.kernel_class()(
-            [part.build(x0) for part in self.parts()], [1.0, self.tau], scheme="even-odd",
-            every=self.every, reference=None, widening=1, fits=False, tunes=False,
+            [part.build(x0) for part in self.parts()], [1.0, self.beta], scheme="even-odd",
+            every=self.swap_interval, reference=None, widening=1, fits=False, tunes=False,
         )

@@ -1,4 +1,4 @@
-"""Samplers whose proposal climbs the gradient of the generalised speed measure."""
+"""Samplers whose proposal climbs the gradient of the generalized speed measure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ OPTIMIZERS = ("rmsprop", "adam", "plain")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
-    """A random walk whose factor L climbs the gradient of the generalised speed measure.
+    """A random walk whose factor L climbs the gradient of the generalized speed measure.
 
     Parameters
     ----------
-    cov : float, array (d,) or array (d, d), optional
+    proposal_cov : float, array (d,) or array (d, d), optional
         Covariance of the first proposal; 0.01 / d by default.
     diagonal : bool
         Learn a diagonal L, at O(d) a step.
@@ -36,14 +36,14 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
         Of the running mean of the squared gradient; 0.9, for "adam" 0.999 by default.
     decay_mean : float
         Of Adam's running mean of the gradient.
-    floor : float
+    min_diagonal : float
         Least diagonal element of L: choose it well below the smallest scale of the target.
-    beta_start, beta_floor : float
+    entropy_weight, min_entropy_weight : float
         The weight of the proposal's entropy at the start, and the least that it becomes.
-    beta_cap : float, optional
+    max_entropy_weight : float, optional
         The most. There is none by default: on wide targets beta can grow for long, and the
         acceptance then stay low.
-    beta_gain : float
+    entropy_weight_gain : float
         How fast the weight follows the acceptances.
 
     References
@@ -52,17 +52,17 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
     Advances in Neural Information Processing Systems 32. The default gain is 5e-5, constant.
     """
 
-    cov: ArrayLike | None = None
+    proposal_cov: ArrayLike | None = None
     diagonal: bool = False
     target_acceptance: float = 0.25
     optimizer: str = "rmsprop"
     decay: float | None = None
     decay_mean: float = 0.9
-    floor: float = 1e-3
-    beta_start: float = 1.0
-    beta_floor: float = 1e-4
-    beta_cap: float | None = None
-    beta_gain: float = 0.02
+    min_diagonal: float = 1e-3
+    entropy_weight: float = 1.0
+    min_entropy_weight: float = 1e-4
+    max_entropy_weight: float | None = None
+    entropy_weight_gain: float = 0.02
     KERNEL: ClassVar[str] = "gadrwm.GradientAdaptiveRandomWalk"
     RHO: ClassVar[float] = 5e-5
 
@@ -75,34 +75,36 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
         if self.decay is not None:
             check_number("decay", self.decay, least=0, below=1)
         check_number("decay_mean", self.decay_mean, least=0, below=1)
-        check_number("floor", self.floor, above=0)
-        check_number("beta_start", self.beta_start, above=0)
-        check_number("beta_floor", self.beta_floor, above=0)
-        if self.beta_cap is not None:
-            check_number("beta_cap", self.beta_cap, above=self.beta_floor)
-        check_number("beta_gain", self.beta_gain, least=0, below=1)
+        check_number("min_diagonal", self.min_diagonal, above=0)
+        check_number("entropy_weight", self.entropy_weight, above=0)
+        check_number("min_entropy_weight", self.min_entropy_weight, above=0)
+        if self.max_entropy_weight is not None:
+            check_number("max_entropy_weight", self.max_entropy_weight,
+                         above=self.min_entropy_weight)
+        check_number("entropy_weight_gain", self.entropy_weight_gain, least=0, below=1)
 
     def options(self, d: int) -> dict[str, Any]:
         """What every kernel of the family takes."""
-        cov = 0.01 / d if self.cov is None else self.cov
+        cov = 0.01 / d if self.proposal_cov is None else self.proposal_cov
         if self.diagonal:
-            factor = np.asarray(check_covariance("cov", cov, d))
+            factor = np.asarray(check_covariance("proposal_cov", cov, d))
             if factor.ndim == 2:
-                raise ValueError(f"cov must be a number or (d,) with diagonal=True, not {cov!r}")
+                raise ValueError("proposal_cov must be a number or (d,) with diagonal=True, not "
+                                 f"{cov!r}")
             factor = np.broadcast_to(factor, d)
         else:
-            factor = full_factor("cov", cov, d)
+            factor = full_factor("proposal_cov", cov, d)
         default_decay = 0.999 if self.optimizer == "adam" else 0.9
         return {
             "factor": factor,
             "optimizer": self.optimizer,
-            "beta": self.beta_start,
+            "beta": self.entropy_weight,
             "decay": default_decay if self.decay is None else self.decay,
             "decay_mean": self.decay_mean,
-            "floor": self.floor,
-            "beta_floor": self.beta_floor,
-            "beta_cap": self.beta_cap,
-            "beta_gain": self.beta_gain,
+            "floor": self.min_diagonal,
+            "beta_floor": self.min_entropy_weight,
+            "beta_cap": self.max_entropy_weight,
+            "beta_gain": self.entropy_weight_gain,
             "target_acceptance": self.target_acceptance,
         }
 
@@ -115,15 +117,15 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GradientAdaptiveMALA(GradientAdaptiveRandomWalk, name="gadmala"):
-    """MALA whose preconditioner L L' climbs the gradient of the generalised speed measure.
+    """MALA whose preconditioner L L' climbs the gradient of the generalized speed measure.
 
     Parameters
     ----------
-    cov, diagonal, optimizer, decay, decay_mean, floor
+    proposal_cov, diagonal, optimizer, decay, decay_mean, min_diagonal
         As for `GradientAdaptiveRandomWalk`.
     target_acceptance : float
         The acceptance rate aimed at.
-    beta_start, beta_floor, beta_cap, beta_gain
+    entropy_weight, min_entropy_weight, max_entropy_weight, entropy_weight_gain
         As there.
     exact : bool
         Differentiate through the gradient at the proposal too, by one product of the Hessian with a

@@ -26,7 +26,7 @@ class Hamiltonian(Sampler):
     """What HMC and NUTS have in common."""
 
     metric: str = "low-rank"
-    cov: ArrayLike = 1.0
+    inverse_mass_matrix: ArrayLike = 1.0
     learn_from: str = "gradients"
     rank: int = 100
     step_size: float | None = None
@@ -54,13 +54,13 @@ class Hamiltonian(Sampler):
 
     def options(self, d: int) -> dict[str, Any]:
         """What every kernel of the family takes."""
-        factor = np.asarray(check_covariance("cov", self.cov, d))
+        factor = np.asarray(check_covariance("inverse_mass_matrix", self.inverse_mass_matrix, d))
         kind = self.metric
         if kind == "fixed":
             kind = "dense" if factor.ndim == 2 else "diagonal"
         elif factor.ndim == 2 and kind != "dense":
             raise ValueError(
-                f'cov must be a number or (d,) for a {kind} metric, not {self.cov!r}: '
+                f'inverse_mass_matrix must be a number or (d,) for a {kind} metric, not {self.inverse_mass_matrix!r}: '
                 'use metric="dense" or "fixed"'
             )
         return {
@@ -99,8 +99,8 @@ class NUTS(Hamiltonian, name="nuts"):
     ----------
     metric : str
         What is learnt of the covariance: a diagonal and those directions that differ most from it
-        ("low-rank"), only the "diagonal", all of it ("dense"), or nothing ("fixed", at `cov`).
-    cov : float, array (d,) or array (d, d)
+        ("low-rank"), only the "diagonal", all of it ("dense"), or nothing ("fixed", at `inverse_mass_matrix`).
+    inverse_mass_matrix : float, array (d,) or array (d, d)
         The metric (inverse mass matrix) at the start. Where one is learnt, it is soon replaced.
     learn_from : str
         "gradients": from draws and gradients, which takes far fewer of them; or "draws" alone.
@@ -113,7 +113,7 @@ class NUTS(Hamiltonian, name="nuts"):
         Mean acceptance probability over the trajectory that the step size aims at.
     max_energy_error : float
         A step that raises the Hamiltonian by more ends the trajectory as divergent.
-    max_depth : int
+    max_tree_depth : int
         A trajectory has at most 2^max_depth steps.
 
     References
@@ -123,18 +123,18 @@ class NUTS(Hamiltonian, name="nuts"):
     arXiv:1701.02434.
     """
 
-    max_depth: int = 10
+    max_tree_depth: int = 10
     KERNEL: ClassVar[str] = "nuts.NUTS"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_integer("max_depth", self.max_depth, least=1)
-        if self.max_depth > 30:
-            raise ValueError(f"max_depth must be at most 30, not {self.max_depth!r}")
+        check_integer("max_tree_depth", self.max_tree_depth, least=1)
+        if self.max_tree_depth > 30:
+            raise ValueError(f"max_tree_depth must be at most 30, not {self.max_tree_depth!r}")
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
-        return self.kernel_class()(d, max_depth=self.max_depth, **self.options(d))
+        return self.kernel_class()(d, max_depth=self.max_tree_depth, **self.options(d))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -143,13 +143,13 @@ class HMC(Hamiltonian, name="hmc"):
 
     Parameters
     ----------
-    metric, cov, learn_from, rank, step_size
+    metric, inverse_mass_matrix, learn_from, rank, step_size
         As for `NUTS`.
     target_acceptance : float
         The acceptance probability that the step size aims at.
     max_energy_error : float
         A trajectory along which the Hamiltonian ranges over more is rejected as divergent.
-    steps : int
+    n_steps : int
         Leapfrog steps of a trajectory.
     jitter : float
         The step size of a trajectory is drawn within this fraction of its learnt value, so that no
@@ -161,15 +161,15 @@ class HMC(Hamiltonian, name="hmc"):
     chapter 5.
     """
 
-    steps: int = 10
+    n_steps: int = 10
     jitter: float = 0.1
     KERNEL: ClassVar[str] = "hmc.HMC"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_integer("steps", self.steps, least=1)
+        check_integer("n_steps", self.n_steps, least=1)
         check_number("jitter", self.jitter, least=0, below=1)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
-        return self.kernel_class()(d, steps=self.steps, jitter=self.jitter, **self.options(d))
+        return self.kernel_class()(d, steps=self.n_steps, jitter=self.jitter, **self.options(d))

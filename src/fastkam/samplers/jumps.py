@@ -42,10 +42,10 @@ class ModeJumping(Composite, name="jumps"):
         `choose_sampler` takes one with few rungs and a wide reference.
     moves : str or sequence of str
         Which of "jump", "independent" and "hop".
-    chance : float, optional
+    jump_probability : float, optional
         The probability that a step is one of these moves, at equal chances. By default 0.2 at
         first, and then learnt in warm-up, for each kind, from how many of its moves are accepted.
-    cov : float, array (d,) or array (d, d)
+    jump_cov : float, array (d,) or array (d, d)
         Covariance of a jump: its scale should be that of the distances between modes.
     means : array (K, d), optional
         Where modes are, or may be: the means of q's components.
@@ -56,10 +56,10 @@ class ModeJumping(Composite, name="jumps"):
         Weights of the components, until q is fitted; equal by default.
     fit : bool
         Fit q to the states of warm-up. Modes in `means` that were not visited are kept.
-    components : int
+    max_components : int
         The most components to be fitted where `means` does not say how many; AIC3 chooses. They
         follow the density's shape: several may share a mode.
-    states : int
+    n_states : int
         How many states of warm-up to fit to, at equal distances in time.
 
     References
@@ -72,14 +72,14 @@ class ModeJumping(Composite, name="jumps"):
 
     sampler: Sampler | str = "ram"
     moves: str | Sequence[str] = MOVES
-    chance: float | None = None
-    cov: ArrayLike = 100.0
+    jump_probability: float | None = None
+    jump_cov: ArrayLike = 100.0
     means: ArrayLike | None = None
     covs: ArrayLike | None = None
     weights: ArrayLike | None = None
     fit: bool = True
-    components: int = 32
-    states: int = 4000
+    max_components: int = 32
+    n_states: int = 4000
     KERNEL: ClassVar[str] = "jumps.ModeJumping"
 
     def __post_init__(self) -> None:
@@ -87,12 +87,12 @@ class ModeJumping(Composite, name="jumps"):
         kinds = self.kinds()
         if not kinds or len(set(kinds)) < len(kinds) or not set(kinds) <= set(MOVES):
             raise ValueError(f"moves must be some of {MOVES}, each once, not {self.moves!r}")
-        if self.chance is not None:
-            check_number("chance", self.chance, above=0, below=1)
+        if self.jump_probability is not None:
+            check_number("jump_probability", self.jump_probability, above=0, below=1)
         if not isinstance(self.fit, (bool, np.bool_)):
             raise TypeError(f"fit must be True or False, not {self.fit!r}")
-        check_integer("components", self.components, least=1)
-        check_integer("states", self.states, least=20)
+        check_integer("max_components", self.max_components, least=1)
+        check_integer("n_states", self.n_states, least=20)
         if self.means is None:
             for name in ("covs", "weights"):
                 if getattr(self, name) is not None:
@@ -143,17 +143,17 @@ class ModeJumping(Composite, name="jumps"):
         if mixture is not None:
             _, means, factors = mixture
             covs = None if self.covs is None else factors @ factors.transpose(0, 2, 1)
-        estimate = partial(modes.fit, most=self.components, means=means, covs=covs)
+        estimate = partial(modes.fit, most=self.max_components, means=means, covs=covs)
         components = len(means) if means is not None else max(
-            1, min(self.components, int(self.states / modes.parameters(d))))
+            1, min(self.max_components, int(self.n_states / modes.parameters(d))))
         fits = self.fit and self.kinds() != ("jump",)
         return self.kernel_class()(
             self.parts()[0].build(x0),
-            chance=self.chance,
+            chance=self.jump_probability,
             moves=self.kinds(),
-            jump_factor=full_factor("cov", self.cov, d),
+            jump_factor=full_factor("jump_cov", self.jump_cov, d),
             mixture=None if mixture is None else modes.with_wide(*mixture),
             components=components + 1,
-            states=self.states + self.states % 2 if fits else 0,
+            states=self.n_states + self.n_states % 2 if fits else 0,
             estimate=estimate,
         )

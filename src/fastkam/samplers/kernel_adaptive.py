@@ -29,14 +29,14 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
         1.4 d - 4, and O(n d^2 + d^3) from there on.
     step_size : float, optional
         nu at the start, 2.38 / sqrt(d) by default; it is learnt.
-    noise : float or Power
+    gamma : float or Power
         gamma, the standard deviation of the isotropic part; a Power decays with the adaptations
         and stays where adaptation ends.
     renewal : float or Power
         p_t, the probability that an adaptation draws a new subsample.
     target_acceptance : float
         The acceptance probability aimed at.
-    history : int
+    history_size : int
         States of the chain that are kept to draw from, at least 2 n: evenly thinned when full.
 
     References
@@ -49,18 +49,18 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
     kernel: Kernel | str = field(default_factory=Gaussian)
     subsample: int = 200
     step_size: float | None = None
-    noise: float | Power = 0.2
+    gamma: float | Power = 0.2
     renewal: float | Power = field(default_factory=lambda: Power(k=0.5, offset=0.0))
     target_acceptance: float = 0.234
-    history: int = 10_000
+    history_size: int = 10_000
     KERNEL: ClassVar[str] = "kam.KernelAdaptiveMetropolis"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
-        object.__setattr__(self, "noise", as_power("noise", self.noise))
+        object.__setattr__(self, "gamma", as_power("gamma", self.gamma))
         object.__setattr__(self, "renewal", as_power("renewal", self.renewal))
         check_integer("subsample", self.subsample, least=0)
-        check_integer("history", self.history, least=max(2, 2 * self.subsample))
+        check_integer("history_size", self.history_size, least=max(2, 2 * self.subsample))
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
         if self.step_size is not None:
             check_number("step_size", self.step_size, above=0)
@@ -81,9 +81,9 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
             "subsample": self.subsample,
             "step_size": self.first_step_size(d),
             "target_acceptance": self.target_acceptance,
-            "noise": self.noise,
+            "noise": self.gamma,
             "renewal": self.renewal,
-            "capacity": self.history,
+            "capacity": self.history_size,
             "few": self.few_points(d),
         }
 
@@ -101,9 +101,9 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, name="kpca"):
 
     Parameters
     ----------
-    components : int
+    n_components : int
         Leading directions of the subsample in feature space, one to a component of the mixture.
-    kernel, subsample, step_size, noise, renewal, target_acceptance, history
+    kernel, subsample, step_size, gamma, renewal, target_acceptance, history_size
         As for `KernelAdaptiveMetropolis`. Each renewal costs an eigendecomposition, O(n^3).
 
     References
@@ -113,17 +113,17 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, name="kpca"):
     authors' programs have them.
     """
 
-    components: int = 10
+    n_components: int = 10
     renewal: float | Power = field(default_factory=lambda: Power(k=0.75, offset=0.0))
     KERNEL: ClassVar[str] = "kpca.KernelPCAMetropolis"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_integer("components", self.components, least=1)
-        check_integer("subsample", self.subsample, least=self.components)
+        check_integer("n_components", self.n_components, least=1)
+        check_integer("subsample", self.subsample, least=self.n_components)
 
     def options(self, d: int) -> dict[str, Any]:
-        own = {"components": self.components, "kernel": self.kernel, "few": False}
+        own = {"components": self.n_components, "kernel": self.kernel, "few": False}
         return super().options(d) | own
 
 
@@ -140,15 +140,15 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
     ----------
     cycle : int
         Steps of a cycle.
-    beta : float
+    exploration_fraction : float
         Fraction of a cycle that is Exploration.
     step_gain : float or Power
         Gain of log nu within a cycle; the n-th step has the n-th term.
-    noise : float or Power
+    gamma : float or Power
         gamma within a cycle; the n-th step has the n-th term.
-    bank : int
+    bank_size : int
         Cycles kept in the bank; the oldest goes when it is full.
-    history : int
+    history_size : int
         Not an argument: all states of a cycle are kept.
     kernel, subsample, step_size, renewal, target_acceptance
         As for `KernelAdaptiveMetropolis`, within a cycle; the step size at the start of a cycle is
@@ -161,27 +161,27 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
     """
 
     cycle: int = 1000
-    beta: float = 0.4
+    exploration_fraction: float = 0.4
     step_gain: float | Power = field(default_factory=lambda: Power(k=0.75, offset=0.0))
-    noise: float | Power = field(default_factory=lambda: Power(c=10.0, k=0.25, offset=0.0))
+    gamma: float | Power = field(default_factory=lambda: Power(c=10.0, k=0.25, offset=0.0))
     kernel: Kernel | str = field(default_factory=lambda: Matern("median", 4.0))
     subsample: int = 50
-    bank: int = 100
-    history: int = field(init=False, default=0)
+    bank_size: int = 100
+    history_size: int = field(init=False, default=0)
     KERNEL: ClassVar[str] = "ckam.CyclicalKernelAdaptiveMetropolis"
     ALONE: ClassVar[str] = "a cycle learns from the states of its own chain"
 
     def __post_init__(self) -> None:
         check_integer("cycle", self.cycle, least=2)
         check_integer("subsample", self.subsample, least=0)
-        object.__setattr__(self, "history", max(self.cycle, 2 * self.subsample))
+        object.__setattr__(self, "history_size", max(self.cycle, 2 * self.subsample))
         super().__post_init__()
         object.__setattr__(self, "step_gain", as_power("step_gain", self.step_gain))
-        check_number("beta", self.beta, above=0, below=1)
-        check_integer("bank", self.bank, least=1)
-        if int(self.beta * self.cycle) < 1:
+        check_number("exploration_fraction", self.exploration_fraction, above=0, below=1)
+        check_integer("bank_size", self.bank_size, least=1)
+        if int(self.exploration_fraction * self.cycle) < 1:
             raise ValueError(
-                f"beta must give Exploration a step, not {self.beta!r} of {self.cycle}"
+                f"exploration_fraction must give Exploration a step, not {self.exploration_fraction!r} of {self.cycle}"
             )
 
     def first_step_size(self, d: int) -> float:
@@ -190,9 +190,9 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
     def options(self, d: int) -> dict[str, Any]:
         return super().options(d) | {
             "cycle": self.cycle,
-            "beta": self.beta,
+            "beta": self.exploration_fraction,
             "gain": self.step_gain,
-            "bank": self.bank,
+            "bank": self.bank_size,
         }
 
     def default_gain(self, d: int) -> Power:
@@ -206,9 +206,9 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
         if not isinstance(schedule, (Finite, Perpetual)):
             name = type(schedule).__name__
             raise ValueError(f"schedule must be Finite or Perpetual for ckam, not {name}")
-        if isinstance(schedule, Finite) and tune <= int(self.beta * self.cycle):
+        if isinstance(schedule, Finite) and tune <= int(self.exploration_fraction * self.cycle):
             raise ValueError(
-                f"tune must be more than the {int(self.beta * self.cycle)} steps of Exploration, "
+                f"tune must be more than the {int(self.exploration_fraction * self.cycle)} steps of Exploration, "
                 f"so that the bank gets an entry, not {tune}"
             )
         if schedule.start > 0:

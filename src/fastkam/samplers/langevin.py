@@ -22,7 +22,7 @@ class MALA(Sampler, name="mala"):
 
     Parameters
     ----------
-    cov : float, array (d,) or array (d, d)
+    preconditioner : float, array (d,) or array (d, d)
         The preconditioner C, best the target's covariance: the proposal is
         N(x + (s^2 / 2) C grad log pi(x), s^2 C).
     step_size : float, optional
@@ -38,7 +38,7 @@ class MALA(Sampler, name="mala"):
     their discrete approximations. Bernoulli 2, 341-363. The default gain is (1 + n)^(-0.6).
     """
 
-    cov: ArrayLike = 1.0
+    preconditioner: ArrayLike = 1.0
     step_size: float | None = None
     target_acceptance: float = 0.574
     jitter: float = 0.0
@@ -54,7 +54,7 @@ class MALA(Sampler, name="mala"):
         d = len(x0)
         return self.kernel_class()(
             d,
-            np.asarray(check_covariance("cov", self.cov, d)),
+            np.asarray(check_covariance("preconditioner", self.preconditioner, d)),
             step_size=d ** (-1 / 6) if self.step_size is None else self.step_size,
             target_acceptance=self.target_acceptance,
             jitter=self.jitter,

@@ -27,7 +27,7 @@ class RandomWalk(Sampler, name="rwm"):
 
     Parameters
     ----------
-    cov : float, array (d,) or array (d, d), optional
+    proposal_cov : float, array (d,) or array (d, d), optional
         Covariance of the proposal: a variance, variances, or a matrix; 2.38^2 / d by default, which
         is right for a target of unit scales.
     target_acceptance : float, optional
@@ -42,7 +42,7 @@ class RandomWalk(Sampler, name="rwm"):
     of Chemical Physics 21, 1087-1092. The default gain is (1 + n)^(-0.6).
     """
 
-    cov: ArrayLike | None = None
+    proposal_cov: ArrayLike | None = None
     target_acceptance: float | None = None
     jitter: float = 0.0
     KERNEL: ClassVar[str] = "rwm.RandomWalk"
@@ -54,10 +54,10 @@ class RandomWalk(Sampler, name="rwm"):
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
-        cov = optimal_scale(d) if self.cov is None else self.cov
+        cov = optimal_scale(d) if self.proposal_cov is None else self.proposal_cov
         return self.kernel_class()(
             d,
-            np.asarray(check_covariance("cov", cov, d)),
+            np.asarray(check_covariance("proposal_cov", cov, d)),
             target_acceptance=self.target_acceptance or 0.0,
             jitter=self.jitter,
         )
@@ -75,7 +75,7 @@ class RobustAdaptiveMetropolis(Sampler, name="ram"):
 
     Parameters
     ----------
-    cov : float, array (d,) or array (d, d), optional
+    proposal_cov : float, array (d,) or array (d, d), optional
         Covariance of the first proposal; 2.38^2 / d by default.
     target_acceptance : float
         The acceptance probability aimed at.
@@ -88,7 +88,7 @@ class RobustAdaptiveMetropolis(Sampler, name="ram"):
     and Computing 22, 997-1008. Eq. (1); the default gain is min(1, d n^(-2/3)). Halving is ours.
     """
 
-    cov: ArrayLike | None = None
+    proposal_cov: ArrayLike | None = None
     target_acceptance: float = 0.234
     jitter: float = 0.0
     KERNEL: ClassVar[str] = "ram.RobustAdaptiveMetropolis"
@@ -99,9 +99,9 @@ class RobustAdaptiveMetropolis(Sampler, name="ram"):
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
-        cov = optimal_scale(d) if self.cov is None else self.cov
+        cov = optimal_scale(d) if self.proposal_cov is None else self.proposal_cov
         return self.kernel_class()(
-            full_factor("cov", cov, d), self.target_acceptance, jitter=self.jitter
+            full_factor("proposal_cov", cov, d), self.target_acceptance, jitter=self.jitter
         )
 
     def default_gain(self, d: int) -> Power:
@@ -118,7 +118,7 @@ class AdaptiveMetropolis(Sampler, name="am"):
 
     Parameters
     ----------
-    cov : float, array (d,) or array (d, d)
+    target_cov : float, array (d,) or array (d, d)
         Sigma at the start.
     mean : array (d,), optional
         The mean at the start; the starting point by default.
@@ -133,7 +133,7 @@ class AdaptiveMetropolis(Sampler, name="am"):
     343-373. Algorithm 2; the default gain is (1 + n)^(-0.7).
     """
 
-    cov: ArrayLike = 1.0
+    target_cov: ArrayLike = 1.0
     mean: ArrayLike | None = None
     scale: float | None = None
     jitter: float = 0.0
@@ -151,7 +151,7 @@ class AdaptiveMetropolis(Sampler, name="am"):
         d = len(x0)
         mean = x0 if self.mean is None else check_array("mean", self.mean, shape=(d,))
         scale = optimal_scale(d) if self.scale is None else self.scale
-        return mean, full_factor("cov", self.cov, d), scale
+        return mean, full_factor("target_cov", self.target_cov, d), scale
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         return self.kernel_class()(*self.learner(x0), jitter=self.jitter)
@@ -164,12 +164,12 @@ class AdaptiveMetropolis(Sampler, name="am"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis, name="rbam"):
+class RaoBlackwellizedAdaptiveMetropolis(AdaptiveMetropolis, name="rbam"):
     """Adaptive Metropolis that learns from the expectation over each decision.
 
     Parameters
     ----------
-    cov, mean, scale, jitter
+    target_cov, mean, scale, jitter
         As for `AdaptiveMetropolis`.
 
     References
@@ -178,7 +178,7 @@ class RaoBlackwellisedAdaptiveMetropolis(AdaptiveMetropolis, name="rbam"):
     343-373. Algorithm 3: the weighted sum of two outer products.
     """
 
-    KERNEL: ClassVar[str] = "rbam.RaoBlackwellisedAdaptiveMetropolis"
+    KERNEL: ClassVar[str] = "rbam.RaoBlackwellizedAdaptiveMetropolis"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -187,7 +187,7 @@ class GlobalAdaptiveMetropolis(AdaptiveMetropolis, name="gam"):
 
     Parameters
     ----------
-    cov, mean, scale, jitter
+    target_cov, mean, scale, jitter
         As for `AdaptiveMetropolis`; `scale` is where learning starts.
     target_acceptance : float
         The acceptance probability aimed at.
@@ -215,9 +215,9 @@ class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis, name="dram"):
 
     Parameters
     ----------
-    cov, mean, scale, jitter
+    target_cov, mean, scale, jitter
         As for `AdaptiveMetropolis`.
-    shrink : float
+    second_cov_ratio : float
         Covariance of the second try, as a fraction of that of the first.
 
     References
@@ -226,15 +226,15 @@ class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis, name="dram"):
     Statistics and Computing 16, 339-354. Two stages; the default gain is (1 + n)^(-0.7).
     """
 
-    shrink: float = 0.04
+    second_cov_ratio: float = 0.04
     KERNEL: ClassVar[str] = "dram.DelayedRejectionAdaptiveMetropolis"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number("shrink", self.shrink, above=0)
+        check_number("second_cov_ratio", self.second_cov_ratio, above=0)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
-        return self.kernel_class()(*self.learner(x0), self.shrink, jitter=self.jitter)
+        return self.kernel_class()(*self.learner(x0), self.second_cov_ratio, jitter=self.jitter)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -282,11 +282,11 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
 
     Parameters
     ----------
-    cov : float, array (d,) or array (d, d), optional
+    proposal_cov : float, array (d,) or array (d, d), optional
         Covariance of the first proposal; 0.01 / d by default.
     mean : array (d,), optional
         The mean at the start; the starting point by default.
-    delta : float, optional
+    scale : float, optional
         Global scale at the start; 1 by default.
     scale_gain : float
         Rate at which the scale follows the acceptances; 0 leaves it alone.
@@ -294,7 +294,7 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
         Constant rate of the mean; the schedule's gain by default.
     target_acceptance : float
         The acceptance rate that the scale aims at.
-    floor : float
+    min_diagonal : float
         Least diagonal element of the factor.
 
     References
@@ -304,34 +304,34 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
     0.001 / (1 + n / 4000).
     """
 
-    cov: ArrayLike | None = None
+    proposal_cov: ArrayLike | None = None
     mean: ArrayLike | None = None
-    delta: float = 1.0
+    scale: float = 1.0
     scale_gain: float = 0.0
     mean_gain: float | None = None
     target_acceptance: float = 0.25
-    floor: float = 1e-3
+    min_diagonal: float = 1e-3
     KERNEL: ClassVar[str] = "cholam.CholeskyAdaptiveMetropolis"
 
     def __post_init__(self) -> None:
-        check_number("delta", self.delta, above=0)
+        check_number("scale", self.scale, above=0)
         check_number("scale_gain", self.scale_gain, least=0, below=1)
         if self.mean_gain is not None:
             check_number("mean_gain", self.mean_gain, above=0, below=1)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
-        check_number("floor", self.floor, above=0)
+        check_number("min_diagonal", self.min_diagonal, above=0)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
-        cov = 0.01 / d if self.cov is None else self.cov
+        cov = 0.01 / d if self.proposal_cov is None else self.proposal_cov
         return self.kernel_class()(
             x0 if self.mean is None else check_array("mean", self.mean, shape=(d,)),
-            full_factor("cov", cov, d),
-            self.delta,
+            full_factor("proposal_cov", cov, d),
+            self.scale,
             mean_gain=self.mean_gain,
             scale_gain=self.scale_gain,
             target_acceptance=self.target_acceptance,
-            floor=self.floor,
+            floor=self.min_diagonal,
         )
 
     def default_gain(self, d: int) -> Power:

@@ -26,7 +26,7 @@ cdef class CholeskyAdaptiveMetropolis(Kernel):
     FIELDS = {
         "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
         "L": Field("lower-triangular factor of the proposal", ("d", "d"), shared=True, learnt=True),
-        "delta": Field("global scale", shared=True, learnt=True, stat="delta"),
+        "delta": Field("global scale", shared=True, learnt=True, stat="scale"),
     }
     cdef public double[::1] mu
     cdef public double[::1, :] L

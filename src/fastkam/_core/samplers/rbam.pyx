@@ -1,4 +1,4 @@
-"""Rao-Blackwellised adaptive Metropolis.
+"""Rao-Blackwellized adaptive Metropolis.
 
     y     = x + sqrt(lambda) L e,      e ~ N(0, I),   Sigma = L L'
     D, E  = x - mu, y - mu
@@ -24,7 +24,7 @@ from fastkam._core.engine.state import zeros
 import numpy as np
 
 
-cdef class RaoBlackwellisedAdaptiveMetropolis(Kernel):
+cdef class RaoBlackwellizedAdaptiveMetropolis(Kernel):
     FIELDS = {
         "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
         "L": Field("lower-triangular factor of the learnt covariance", ("d", "d"), shared=True,
