@@ -7,7 +7,6 @@ import numpy as np
 import fastkam as fk
 from fastkam.samplers import SAMPLERS, Field, Proposal
 
-
 REFERENCES = {}     # short name of the compiled sampler -> class
 
 

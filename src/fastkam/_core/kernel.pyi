@@ -3,22 +3,23 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from fastkam._core.fields import Field
+
 LINE: int
 
 def zeros(shape: Any, dtype: Any = ..., order: str = "C") -> NDArray[Any]: ...
 def uninterrupted(function: Callable[..., None], *args: Any) -> None: ...
 
 class Kernel:
-    FIELDS: ClassVar[dict[str, tuple[Any, ...]]]
-    LEARNT: ClassVar[tuple[str, ...]]
-    SHARED: ClassVar[tuple[str, ...]]
-    STATS: ClassVar[dict[str, str]]
+    FIELDS: ClassVar[dict[str, Field]]
+    GRADIENT: ClassVar[bool]
+    SEVERAL: ClassVar[bool]
     @property
     def d(self) -> int: ...
     @property
-    def considers(self) -> bool: ...
-    @property
     def gradient(self) -> bool: ...
+    @property
+    def several(self) -> bool: ...
     @property
     def width(self) -> int: ...
     @property

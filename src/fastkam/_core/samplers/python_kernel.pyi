@@ -1,7 +1,8 @@
 from typing import Any
 
-from fastkam._core.kernel import Kernel
 from numpy.typing import ArrayLike, NDArray
+
+from fastkam._core.kernel import Kernel
 
 class Point:
     def __init__(self, x: ArrayLike, logp: float, grad: ArrayLike | None = None) -> None: ...
