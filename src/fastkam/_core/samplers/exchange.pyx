@@ -161,6 +161,7 @@ cdef class Exchange(Kernel):
         cdef int r, answer, waiting = 0
         for r in range(self.rungs):
             if (<Replica>self.pointers[r]).waits:
+                (<Replica>self.pointers[r]).kernel.t = self.t   # a step that goes on has no propose
                 answer = (<Replica>self.pointers[r]).consider(c)
                 if answer == FATAL:
                     return FATAL
@@ -176,6 +177,7 @@ cdef class Exchange(Kernel):
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         cdef int r
         for r in range(self.rungs):
+            (<Replica>self.pointers[r]).kernel.t = self.t
             (<Replica>self.pointers[r]).adapt(gain)
         if self.reference.fits:
             for r in range(self.rungs):
