@@ -17,6 +17,12 @@ FORMAT = 1
 HEADER = "header"
 
 
+def class_name(cls: type) -> str:
+    """The name of a class in a header: with its module where it is none of fastkam's."""
+    own = cls.__module__.split(".")[0] == "fastkam"
+    return cls.__name__ if own else f"{cls.__module__}:{cls.__qualname__}"
+
+
 def classes() -> dict[str, type]:
     """The parameter classes that a header may name."""
     from fastkam import kernels, samplers, schedules
@@ -24,7 +30,7 @@ def classes() -> dict[str, type]:
     own = list(samplers.PythonSampler.__subclasses__())
     for cls in own:
         own += cls.__subclasses__()
-    return {cls.__name__: cls for cls in own if dataclasses.is_dataclass(cls)} | {
+    return {class_name(cls): cls for cls in own} | {
         name: value
         for module in (samplers, schedules, kernels)
         for name, value in vars(module).items()
@@ -37,7 +43,7 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         init = [f.name for f in dataclasses.fields(value) if f.init]
         fields = {name: plain(getattr(value, name)) for name in init}
-        return {"__class__": type(value).__name__} | fields
+        return {"__class__": class_name(type(value))} | fields
     if isinstance(value, np.ndarray):
         return {"__array__": value.tolist(), "dtype": str(value.dtype)}
     if isinstance(value, np.generic):
