@@ -1,4 +1,4 @@
-"""Samplers written in Python: of one evaluation a step and of several, with and without gradient."""
+"""Samplers written in Python: of one evaluation a step and of several, some with the gradient."""
 
 import numpy as np
 
@@ -122,13 +122,13 @@ class LeapfrogSteps(fk.PythonSampler):
 
     def step(self, x, rng):
         p = rng.standard_normal(self.d)
-        y, grad, logp, start = x, self.grad_x, self.logp_x, 0.5 * p @ p - self.logp_x
+        y, grad, start = x, self.grad_x, 0.5 * p @ p - self.logp_x
         for _ in range(1 + int(4 * rng.random())):
             p = p + 0.5 * self.eps * grad
             point = yield y + self.eps * p
             if point.logp == -np.inf:
                 return Decision(alpha=0.0, accepted=False)
-            y, grad, logp = point.x, point.grad, point.logp
+            y, grad = point.x, point.grad
             p = p + 0.5 * self.eps * grad
         return Proposal(point, log_q=start + self.logp_x - 0.5 * p @ p)
 

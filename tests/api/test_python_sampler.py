@@ -7,7 +7,7 @@ import densities
 import numpy as np
 import pytest
 from densities import D, assert_same, stopped_at, with_gradient
-from python_samplers import SAMPLERS, Langevin, Scaling
+from python_samplers import SAMPLERS, Langevin, MultipleTry, Scaling
 
 import fastkam as fk
 from fastkam.run.loop import RunOptions
@@ -80,7 +80,7 @@ def test_share(library, name):
 
 
 def test_what_shares_nothing_refuses():
-    with pytest.raises(ValueError, match="share must be False for MultipleTry.*shared=True"):
+    with pytest.raises(ValueError, match=r"share must be False for MultipleTry.*shared=True"):
         fk.sample(densities.python, np.ones(D), sampler=SAMPLERS["tries"], share=True)
 
 
@@ -172,7 +172,7 @@ def interrupting(method, call):
     """A Langevin sampler whose `method` is cut short at its n-th call, in its middle."""
     left = [call]
 
-    class Langevin(SAMPLERS["langevin"].__class__):
+    class Interrupted(Langevin):
         pass
 
     whole = getattr(Langevin, method)
@@ -192,8 +192,8 @@ def interrupting(method, call):
         self.mu -= 1.0
         return whole(self, *args)
 
-    setattr(Langevin, method, cut)
-    return Langevin()
+    setattr(Interrupted, method, cut)
+    return Interrupted()
 
 
 @pytest.mark.parametrize("share", [False, True])
@@ -212,7 +212,7 @@ def test_an_interrupt_in_a_method_undoes_it(method, share):
 def test_an_interrupt_in_a_step_undoes_it():
     left = [0]
 
-    class Tries(SAMPLERS["tries"].__class__):
+    class Tries(MultipleTry):
         def step(self, x, rng):
             inner, answer = super().step(x, rng), None
             while True:

@@ -108,6 +108,19 @@ def test_resume_with_few_points(library, tmp_path, sampler, share):
     assert_same(fk.resume(tmp_path / "run.fk", target=target), whole)
 
 
+def test_the_clocks_of_replicas_go_on(library):
+    """Near the end of warm-up HMC learns its step size alone: by the clock of each replica."""
+    target = with_gradient("python", library)
+    sampler = fk.ParallelTempering(n_replicas=3, sampler=fk.HMC(metric="diagonal", n_steps=3))
+    options = {"sampler": sampler, "tune": 40, "draws": 30, "chains": 1, "seed": 9,
+               "check_gradient": False}
+    whole = fk.sample(target, np.ones(D), **options)
+    for evaluation in range(whole.evaluations * 34 // 70, whole.evaluations * 40 // 70, 5):
+        with pytest.raises(fk.SamplingError) as caught:
+            fk.sample(stopped_at(target, evaluation), np.ones(D), **options)
+        assert_same(caught.value.result.resume(target=target), whole)
+
+
 @pytest.mark.parametrize("schedule", ["finite", "diminishing", "rare", "perpetual"])
 def test_resume_under_every_schedule(schedule):
     options = {"tune": 40, "chains": 2, "seed": 9, "schedule": schedule}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, fields
-from functools import cache
 from types import new_class
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
@@ -18,6 +17,7 @@ from fastkam.samplers.sampler import Sampler
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
 
+CHAIN_CLASS = "_chain_class"
 METHODS = ("propose", "log_q", "step", "adapt", "freeze", "take")
 # attributes that the engine sets
 OWN = {"d", "t", "adapting", "end_of_adaptation", "keep", "E", "logp_x", "logp_y", "grad_x",
@@ -187,30 +187,33 @@ def check_fields(sampler: PythonSampler) -> None:
         if not name.isidentifier():
             raise ValueError(f"{who} must name attributes, not {name!r}")
         if name in parameters:
-            raise ValueError(f"{who} names {name!r}, which is a parameter: parameters do not "
-                             "change")
+            raise ValueError(f"{who} names {name!r}, which is a parameter: those do not change")
         if name in OWN or hasattr(PythonSampler, name):
             raise ValueError(f"{who} names {name!r}, which is an attribute of every PythonSampler: "
                              "choose another name")
 
 
-@cache
 def chain_class(cls: type[PythonSampler]) -> type[PythonSampler]:
-    """The class of the copies of a sampler that belong to one chain: other attributes can be set.
+    """The class of a sampler's copies that belong to one chain: there, attributes can be set.
 
-    Frozen dataclasses refuse that of themselves, and only for their fields of subclasses.
+    It is kept with its class, and is none of parameters itself.
     """
-    parameters = {field.name for field in fields(cls)}
+    if CHAIN_CLASS not in vars(cls):
+        parameters = {field.name for field in fields(cls)}
 
-    def set_attribute(self: Any, name: str, value: Any) -> None:
-        if name in parameters:
-            raise AttributeError(f"{cls.__name__}.{name} is a parameter: keep what changes from "
-                                 "step to step in a field of another name")
-        object.__setattr__(self, name, value)
+        def set_attribute(self: Any, name: str, value: Any) -> None:
+            if name in parameters:
+                raise AttributeError(f"{cls.__name__}.{name} is a parameter: keep what changes "
+                                     "from step to step in a field of another name")
+            object.__setattr__(self, name, value)
 
-    space = {"__setattr__": set_attribute, "__delattr__": object.__delattr__,
-             "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
-    return new_class(cls.__name__, (cls,), {"living": True}, lambda body: body.update(space))
+        space = {"__setattr__": set_attribute, "__delattr__": object.__delattr__,
+                 "__module__": cls.__module__, "__qualname__": cls.__qualname__,
+                 "__doc__": cls.__doc__}
+        made = new_class(cls.__name__, (cls,), {"living": True}, lambda body: body.update(space))
+        setattr(cls, CHAIN_CLASS, made)
+    found: type[PythonSampler] = vars(cls)[CHAIN_CLASS]
+    return found
 
 
 __all__ = ["Decision", "Field", "Point", "Proposal", "PythonSampler"]

@@ -7,8 +7,8 @@ A run may stop at any evaluation, and neither a generator nor the attributes tha
 for `adapt` can be stored. So of a step that is under way it is stored how it began, and what it has
 received since: the fields, the point and the state of the bit generator at the start, the states of
 the bit generator each time that the generator went on, and the points evaluated. When the run goes
-on, the step is replayed to where it was. A call that was cut short by KeyboardInterrupt is undone in
-the same way and made again, and the interrupt is raised when it has returned.
+on, the step is replayed to where it was. A call that was cut short by KeyboardInterrupt is undone
+in the same way and made again, and the interrupt is raised when it has returned.
 """
 cimport cython
 from cpython.exc cimport PyErr_SetInterrupt
@@ -70,8 +70,8 @@ cdef class Proposal:
 cdef class Decision:
     """What `step` returns where it has decided itself.
 
-    `point` is where the chain goes if `accepted`, `alpha` the acceptance probability. A sampler that
-    has exchanged the state of the chain before its move says by `x` at which point it began.
+    `point` is where the chain goes if `accepted`, `alpha` the acceptance probability. A sampler
+    that has exchanged the state of the chain before its move says by `x` at which point it began.
     """
     cdef readonly Point point
     cdef readonly object alpha
@@ -436,7 +436,7 @@ cdef class PythonKernel(Kernel):
         return 0
 
     cdef int open(self, Chain *c, double *y) except -1:
-        """Call propose or step, from the start of the step on; the proposal goes to y, if wanted."""
+        """Call propose or step, from the start of the step on; a proposal goes to y, if wanted."""
         cdef dict space = self.space
         self.x = read_only(c.d, &self.origin[1])
         space["t"], space["adapting"], space["keep"] = self.step_t, self.step_adapts, True
