@@ -42,7 +42,8 @@ class TrueSwaps(dharamshi2023.ParallelTempering):
 
 @pytest.mark.parametrize("rungs", [2, 5])
 def test_swaps(rungs):
-    paper = fk.ParallelTempering(sampler=fk.RandomWalk(proposal_cov=0.5), n_replicas=rungs, scheme="random",
+    paper = fk.ParallelTempering(sampler=fk.RandomWalk(proposal_cov=0.5), n_replicas=rungs,
+                                 scheme="random",
                                  betas=np.linspace(1, 0.1, rungs), tune_betas=False,
                                  reference="flat")
     options = {"n_replicas": rungs, "variance": 0.5}

@@ -164,7 +164,8 @@ def test_two_threads(thin, report):
     seconds = {}
     for threads in (1, 2) * 7:
         begun = time.perf_counter()
-        fk.sample(target, [-8.0, 0.0], sampler=fk.RandomWalk(proposal_cov=15.0), draws=4_000_000 // thin,
+        fk.sample(target, [-8.0, 0.0], sampler=fk.RandomWalk(proposal_cov=15.0),
+                  draws=4_000_000 // thin,
                   tune=0, chains=4, seed=1, threads=threads, thin=thin, progress=False)
         seconds.setdefault(threads, []).append(time.perf_counter() - begun)
     one, two = (np.median(seconds[threads]) for threads in (1, 2))

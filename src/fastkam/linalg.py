@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from fastkam._core.linalg.dense import dense as compiled
+from fastkam._core.linalg import dense as compiled
 from fastkam.arguments import (
     apart,
     check_array,

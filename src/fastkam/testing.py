@@ -1,8 +1,8 @@
 """Is a sampler right? Tests that need exact draws of a target and nothing else.
 
 A kernel leaves pi invariant if a point drawn from pi still has the distribution pi after some
-steps. So: draw exact points, move each by a fixed number of steps with a kernel that is set to the same state every
-time, and compare before and after.
+steps. So: draw exact points, move each by a fixed number of steps with a kernel that is set to the
+same state every time, and compare before and after.
 """
 
 from __future__ import annotations

@@ -16,7 +16,9 @@ class RandomWalk(fk.RandomWalk):
     """Twice as bold as the built-in of this name."""
 
     def build(self, x0):
-        return super().build(2 * x0) if self.cov is None else fk.RandomWalk(proposal_cov=4.0).build(x0)
+        if self.proposal_cov is None:
+            return super().build(2 * x0)
+        return fk.RandomWalk(proposal_cov=4.0).build(x0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -84,7 +84,8 @@ def test_sample(folder, capsys, module):
     assert saved.draws.shape == (3, 100, 2)
     assert saved.sampler.cov == 2
     np.testing.assert_array_equal(saved.state.x0[0], [-1, 2])
-    direct = fk.sample(lambda x: -0.5 * float(x @ x), [-1, 2], sampler=fk.RandomWalk(proposal_cov=2),
+    direct = fk.sample(lambda x: -0.5 * float(x @ x), [-1, 2],
+                       sampler=fk.RandomWalk(proposal_cov=2),
                        draws=100, tune=50, chains=3, seed=7, progress=False)
     np.testing.assert_array_equal(saved.draws, direct.draws)
 

@@ -9,7 +9,8 @@ import fastkam as fk
 
 
 @pytest.mark.parametrize("sampler", [
-    fk.ParallelTempering(n_replicas=3, sampler="autorwm"), fk.ParallelTempering(n_replicas=3, sampler="dram"),
+    fk.ParallelTempering(n_replicas=3, sampler="autorwm"), fk.ParallelTempering(n_replicas=3,
+                                                                                sampler="dram"),
     fk.ParallelTempering(n_replicas=3, scheme="random"), fk.Scout(main="kam", swap_interval=2),
 ], ids=["autorwm", "dram", "random", "kam"])
 @pytest.mark.parametrize("refresh", [{}, {"correlation": 0.9}], ids=["fresh", "correlated"])

@@ -147,7 +147,8 @@ class Plain(fk.PythonSampler):
 
 def test_the_random_numbers_are_those_of_compiled_samplers():
     ours = fk.sample(densities.python, np.ones(D), sampler=Plain(), **OPTIONS)
-    theirs = fk.sample(densities.python, np.ones(D), sampler=fk.RandomWalk(proposal_cov=1.0), **OPTIONS)
+    theirs = fk.sample(densities.python, np.ones(D), sampler=fk.RandomWalk(proposal_cov=1.0),
+                       **OPTIONS)
     np.testing.assert_array_equal(ours.draws, theirs.draws)
 
 

@@ -146,7 +146,8 @@ def test_resume_with_every_bit_generator(library, tmp_path):
 
 def test_a_file_keeps_everything(tmp_path):
     result = fk.sample(densities.python, np.ones(D), draws=20, tune=10, seed=2**90,
-                       sampler=fk.RandomWalk(proposal_cov=[1.0, 2.0]), names=["a"], shapes={"a": (2,)})
+                       sampler=fk.RandomWalk(proposal_cov=[1.0, 2.0]), names=["a"],
+                       shapes={"a": (2,)})
     result.save(tmp_path / "run.fk")
     other = fk.load(tmp_path / "run.fk")
     assert_same(result, other)

@@ -168,7 +168,8 @@ def test_what_no_file_can_hold_can_be_given(tmp_path):
 def test_a_surrogate_and_a_given_sampler(tmp_path):
     path = tmp_path / "run.fk"
     both = {"target": densities.python, "surrogate": densities.python}
-    whole, _ = whole_and_part(path, subclasses.RandomWalk(proposal_cov=1.0), surrogate=densities.python)
+    whole, _ = whole_and_part(path, subclasses.RandomWalk(proposal_cov=1.0),
+                              surrogate=densities.python)
     assert_same(fk.resume(path, 37, **both), whole)
     assert_same(fk.resume(path, 37, sampler=subclasses.RandomWalk(proposal_cov=1.0), **both), whole)
 

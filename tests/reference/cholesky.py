@@ -16,7 +16,8 @@ class CholeskyAdaptiveMetropolis(Reference, of="cholam"):
     def start(self, x0):
         s, d = self.s, self.d
         self.mu = np.array(x0 if s.mean is None else s.mean, dtype=float)
-        self.L = np.linalg.cholesky(covariance(0.01 / d if s.proposal_cov is None else s.proposal_cov, d))
+        first = 0.01 / d if s.proposal_cov is None else s.proposal_cov
+        self.L = np.linalg.cholesky(covariance(first, d))
         self.delta = s.scale
 
     def propose(self, x, rng):

@@ -14,7 +14,8 @@ class Ascent(Reference):
 
     GRADIENT = True
     FIELDS = {"L": Field("factor of the proposal", shared=True, learnt=True),
-              "beta": Field("weight of the entropy", shared=True, learnt=True, stat="entropy_weight"),
+              "beta": Field("weight of the entropy", shared=True, learnt=True,
+                            stat="entropy_weight"),
               "G": Field("mean of squared gradients", shared=True),
               "M": Field("mean of gradients", shared=True),
               "age": Field("adaptations made", dtype="i8", shared=True)}

@@ -74,7 +74,8 @@ class ModeJumping(Composite, of="jumps"):
         own.t, own.adapting, own.keep = self.inner_steps, self.adapting, True
         own.end_of_adaptation = self.end_of_adaptation
         if own.end_of_adaptation < inf:
-            own.end_of_adaptation = ceil((1 - (self.s.jump_probability or 0.5)) * own.end_of_adaptation)
+            planned = 1 - (self.s.jump_probability or 0.5)
+            own.end_of_adaptation = ceil(planned * own.end_of_adaptation)
         own.logp_x = self.logp_x
         if self.needs_gradient:
             own.grad_x = self.grad_x
@@ -175,7 +176,8 @@ class ModeJumping(Composite, of="jumps"):
         if self.tempered:
             X = np.vstack([X, np.array(self.warmer)[self.kept(n)][::3]])
         near = 1 if self.mixture is None else len(self.mixture[0]) - 1
-        found = modes.fit(X, int(rng.random() * 2**53), near, most=self.s.max_components, **self.guess)
+        found = modes.fit(X, int(rng.random() * 2**53), near, most=self.s.max_components,
+                          **self.guess)
         if found is not None:
             self.learn(found)
 

@@ -13,7 +13,8 @@ class RandomWalk(Reference, of="rwm"):
 
     def start(self, x0):
         self.scale = 1.0
-        self.Sigma = covariance(2.38**2 / self.d if self.s.proposal_cov is None else self.s.proposal_cov, self.d)
+        cov = self.s.proposal_cov
+        self.Sigma = covariance(2.38**2 / self.d if cov is None else cov, self.d)
 
     def propose(self, x, rng):
         C = (self.scale * jittered(self.s, rng)) ** 2 * self.Sigma

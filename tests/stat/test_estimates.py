@@ -133,7 +133,8 @@ MISTAKES = {
     "dram": lambda cls: check(cls(), Banana(blocks=3), steps=8, replicates=20_000, seed=4),
     "delayed": lambda cls: check(cls(sampler=RandomWalk()), Surrogated(KnownBanana()), steps=16,
                                  replicates=60_000, seed=9),
-    "pt": lambda cls: coupled(cls(sampler=RandomWalk(proposal_cov=0.01), **FLAT), 15_000, seed=6, steps=8),
+    "pt": lambda cls: coupled(
+        cls(sampler=RandomWalk(proposal_cov=0.01), **FLAT), 15_000, seed=6, steps=8),
     "scout": lambda cls: coupled(cls(tau=0.3, every=1), 15_000, seed=6, steps=8),
 }
 
@@ -224,7 +225,8 @@ FLAT = {"reference": "flat", "n_replicas": 3, "betas": [1.0, 0.5, 0.2]}
 COUPLINGS = [
     fk.ParallelTempering(**FLAT),
     fk.ParallelTempering(scheme="random", sampler="autorwm", **FLAT),
-    fk.ParallelTempering(reference=([0.5], 9.0), n_replicas=3, betas=[1.0, 0.3, 0.0], sampler="dram"),
+    fk.ParallelTempering(reference=([0.5], 9.0), n_replicas=3, betas=[1.0, 0.3, 0.0],
+                         sampler="dram"),
     fk.Scout(beta=0.3, swap_interval=1),
 ]
 

@@ -140,7 +140,8 @@ COUPLINGS = [
     *(fk.ModeJumping(sampler=fk.ParallelTempering(**options), jump_probability=0.6, **MIXTURE)
       for options in (FLAT, GAUSSIAN)),
     fk.ModeJumping(sampler=fk.ParallelTempering(
-        sampler=fk.HMC(n_steps=2, metric="fixed", step_size=0.8), **GAUSSIAN), jump_probability=0.4, **MIXTURE),
+        sampler=fk.HMC(n_steps=2, metric="fixed", step_size=0.8), **GAUSSIAN),
+        jump_probability=0.4, **MIXTURE),
 ]
 
 

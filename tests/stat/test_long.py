@@ -88,7 +88,8 @@ def test_independent_moves_in_two_thousand_dimensions():
     Of 100, within 5 standard errors; logarithms of densities are near 3000 there.
     """
     d = 2000
-    sampler = fk.ModeJumping(moves="independent", jump_probability=0.9, means=np.zeros((1, d)), fit=False)
+    sampler = fk.ModeJumping(moves="independent", jump_probability=0.9, means=np.zeros((1, d)),
+                             fit=False)
     result = fk.sample(targets.Gaussian(np.zeros(d)), np.random.default_rng(1).standard_normal(d),
                        sampler=sampler, draws=100, tune=0, chains=1, seed=2)
     moved = result.stats["move"][0] == 2

@@ -275,6 +275,7 @@ LIST = [
     # ---- estimated densities and surrogates ----
     twin("estimate_repeated", "rwm", "estimates",
          "The density at x is estimated again at every step.",
+         ("cimport jittered, normal\n", "cimport jittered, normal, normals\n"),
          ("        cdef double s = self.s * jittered(c.rng, self.jitter)\n",
           "        cdef double s = self.s * jittered(c.rng, self.jitter)\n"
           "        normals(c.rng, c.n_aux, c.v)\n"
@@ -282,6 +283,7 @@ LIST = [
     twin("root_forgotten", "rwm", "estimates",
          "The noise becomes v = rho u + (1 - rho) xi, which shrinks.",
          (IMPORT_CHAIN, "from fastkam._core.engine.kernel cimport SAME, Chain, Kernel"),
+         ("cimport jittered, normal\n", "cimport jittered, normal, normals\n"),
          ("        cdef double s = self.s * jittered(c.rng, self.jitter)\n",
           "        cdef double s = self.s * jittered(c.rng, self.jitter)\n"
           "        normals(c.rng, c.n_aux, c.v)\n"

@@ -241,7 +241,8 @@ def test_a_wrong_answer_is_none_for_them_either(name, wrong):
 @pytest.mark.parametrize(("name", "wrong"), [
     ("rwm", {"proposal_cov": 1.1 * SCALE * COV}), ("am", {"target_cov": 1.1 * COV}),
     ("rbam", {"target_cov": 1.1 * COV}), ("gam", {"scale": 1.1 * SCALE}),
-    ("rbam", {"mean": MEAN + 0.1}), ("cholam", {"proposal_cov": 1.1 * COV}), ("kam", {"gamma": 1.2}),
+    ("rbam", {"mean": MEAN + 0.1}), ("cholam", {"proposal_cov": 1.1 * COV}), ("kam",
+                                                                              {"gamma": 1.2}),
     ("ram", {"proposal_cov": SCALE * COV + np.diag([0, 0, 0.3])}), ("ckam", {"gamma": 1.2}),
     ("fishermala", {"step_size": 0.9 * FISHER_STEP}), ("barker", {"step_size": 1.0}),
     ("barker", {"preconditioner": np.diag(COV)}),
@@ -249,7 +250,8 @@ def test_a_wrong_answer_is_none_for_them_either(name, wrong):
     ("autorwm", {"mean": MEAN + 0.1}), ("dram", {"target_cov": 1.1 * COV}),
     ("dm", {"entropy_weight": 0.8}),
     ("dm", {"proposal_cov": DIVERGENCE["proposal_cov"] + np.diag([0, 0, 0.03])}),
-    ("mala", {"step_size": 1.0}), ("gadrwm", {"proposal_cov": COV}), ("gadmala", {"proposal_cov": COV}),
+    ("mala", {"step_size": 1.0}), ("gadrwm", {"proposal_cov": COV}), ("gadmala",
+                                                                      {"proposal_cov": COV}),
     ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
 ])
 def test_a_wrong_answer_is_none(name, wrong):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
-from fastkam._core.linalg.dense import dense as compiled
+from fastkam._core.linalg import dense as compiled
 
 SIZES = [1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 33, 64, 128]
 

@@ -34,7 +34,8 @@ COLUMNS = ["sampler", "acceptance", "distance of the mean", "of the second momen
 
 def tempering(rungs, scheme, variance):
     return fk.ParallelTempering(
-        sampler=fk.RandomWalk(proposal_cov=variance), n_replicas=rungs, betas=np.linspace(1, 0.1, rungs),
+        sampler=fk.RandomWalk(proposal_cov=variance), n_replicas=rungs, betas=np.linspace(1, 0.1,
+                                                                                          rungs),
         scheme=scheme, tune_betas=False, reference="flat")
 
 
@@ -69,7 +70,8 @@ def samplers(name):
         f"PT ({many})": (tempering(many, "random", variance), ending, False),
         f"PT ({many}), even-odd": (tempering(many, "even-odd", variance), ending, False),
         "pt, as it comes": (fk.ParallelTempering(), ending, False),
-        "pt of NUTS, 4 rungs": (fk.ParallelTempering(sampler=fk.NUTS(), n_replicas=4), ending, False),
+        "pt of NUTS, 4 rungs": (
+            fk.ParallelTempering(sampler=fk.NUTS(), n_replicas=4), ending, False),
         "RAM": (fk.RobustAdaptiveMetropolis(), ending, False),
         "NUTS": (fk.NUTS(), ending, False),
     }

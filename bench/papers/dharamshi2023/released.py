@@ -39,7 +39,8 @@ class ParallelTempering(fk.PythonSampler):
     }
 
     def start(self, x0):
-        self.states, self.logps = np.tile(x0, (self.n_replicas, 1)), np.full(self.n_replicas, np.nan)
+        self.states, self.logps = np.tile(x0, (self.n_replicas, 1)), np.full(self.n_replicas,
+                                                                             np.nan)
 
     def step(self, x, rng):
         betas = np.linspace(1, 0.1, self.n_replicas)

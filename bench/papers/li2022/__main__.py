@@ -39,7 +39,8 @@ def samplers(name, n):
     matern = fk.kernels.Matern(2.0, 4.0)
     learning = Perpetual(gain=Power(k=0.75, offset=0.0))
     g_am, g_rb = (0.01, 0.001) if name != "two_mode" else (0.1, 0.1)
-    cycles = {"cycle": cycle, "exploration_fraction": beta, "subsample": 100 if wide else 50, "kernel": matern}
+    cycles = {"cycle": cycle, "exploration_fraction": beta, "subsample": 100 if wide else 50,
+              "kernel": matern}
     kept = 1 - int(beta * cycle) / cycle
     rungs = 16 if wide else 8
 
@@ -62,7 +63,8 @@ def samplers(name, n):
         "cKAM, own noise, as published": (ckam(), Perpetual(), kept, 1),
         "cKAM, own noise, exact": (ckam(), Finite(), kept, 1),
         "the cycles without the kernel": (ckam(kernel=fk.kernels.Linear()), Perpetual(), kept, 1),
-        "RW, wide": (fk.RandomWalk(proposal_cov=15 * 2.38**2 / d if wide else 100.0), Finite(), 1, 1),
+        "RW, wide": (
+            fk.RandomWalk(proposal_cov=15 * 2.38**2 / d if wide else 100.0), Finite(), 1, 1),
         "parallel tempering": (fk.ParallelTempering(n_replicas=rungs), Finite(), 1, rungs),
     }
 

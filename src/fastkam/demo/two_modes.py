@@ -23,7 +23,8 @@ def run(folder, *, seed, quick):
     options = {"draws": draws, "tune": tune, "thin": 20, "chains": 4, "names": ["x", "y"],
                "seed": seed, "keep_warmup": False}
     result = report.sampled(target, START, sampler="ckam", **options)
-    walk = report.sampled(target, START, sampler=fk.RandomWalk(proposal_cov=WIDE_STEP**2), **options)
+    walk = report.sampled(target, START, sampler=fk.RandomWalk(proposal_cov=WIDE_STEP**2),
+                          **options)
 
     table(result, target)
     report.say(judged(result, target))

@@ -77,10 +77,10 @@ def check_noise(target: Target, x: ArrayLike, n: int = 1000, *, seed: Any = None
     """How noisy an estimated density is, and whether it is as noisy as it should be.
 
     The work of an estimate and its variance are traded against each other. Where all noise is drawn
-    independently at each step, a standard deviation of the log estimate of 0.92 (Pitt et al.) to 1.5
-    (Doucet et al.) is best, at a point where the density is high. Where a part of it is kept, what counts
-    is the difference of two estimates: its standard deviation should be sqrt(2) times as large,
-    which is that of the difference in the first case.
+    independently at each step, a standard deviation of the log estimate of 0.92 (Pitt et al.) to
+    1.5 (Doucet et al.) is best, at a point where the density is high. Where a part of it is kept,
+    what counts is the difference of two estimates: its standard deviation should be sqrt(2) times
+    as large, which is that of the difference in the first case.
 
     Parameters
     ----------

@@ -41,7 +41,8 @@ class AutoStep(Sampler):
         d = len(x0)
         factor = np.asarray(check_covariance("preconditioner", self.preconditioner, d))
         if factor.ndim == 2:
-            raise ValueError(f"preconditioner must be a number or (d,), not {self.preconditioner!r}")
+            raise ValueError("preconditioner must be a number or (d,), not "
+                             f"{self.preconditioner!r}")
         return self.kernel_class()(
             x0 if self.mean is None else check_array("mean", self.mean, shape=(d,)),
             np.broadcast_to(factor, d),
@@ -63,7 +64,8 @@ class AutoMALA(AutoStep, name="automala"):
     Parameters
     ----------
     metric : str
-        Whether the variances of the target are learnt from the chain ("diagonal") or stay at `preconditioner`
+        Whether the variances of the target are learnt from the chain ("diagonal") or stay at
+        `preconditioner`
         ("fixed").
     preconditioner : float or array (d,)
         The variances at the start.

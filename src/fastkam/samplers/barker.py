@@ -66,7 +66,8 @@ class BarkerProposal(Sampler, name="barker"):
         factor = np.asarray(check_covariance("preconditioner", self.preconditioner, d))
         if factor.ndim == 2 and self.metric == "diagonal":
             raise ValueError(
-                f'preconditioner must be a number or (d,) for a diagonal metric, not {self.preconditioner!r}: '
+                'preconditioner must be a number or (d,) for a diagonal metric, not '
+                f'{self.preconditioner!r}: '
                 'use metric="dense" or "fixed"'
             )
         if self.metric == "dense":

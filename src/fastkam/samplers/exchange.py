@@ -105,7 +105,8 @@ class ParallelTempering(Coupled, name="pt"):
                              f"{self.reference!r}")
 
     def check_ladder(self, flat: bool) -> None:
-        ladder = check_array("betas", np.atleast_1d(np.asarray(self.betas)), shape=(self.n_replicas,))
+        ladder = check_array("betas", np.atleast_1d(np.asarray(self.betas)),
+                             shape=(self.n_replicas,))
         if ladder[0] != 1 or (np.diff(ladder) >= 0).any() or ladder[-1] < 0:
             raise ValueError(f"betas must fall from 1 to 0 or more, not {self.betas!r}")
         if flat and ladder[-1] == 0:

@@ -60,7 +60,8 @@ class Hamiltonian(Sampler):
             kind = "dense" if factor.ndim == 2 else "diagonal"
         elif factor.ndim == 2 and kind != "dense":
             raise ValueError(
-                f'inverse_mass_matrix must be a number or (d,) for a {kind} metric, not {self.inverse_mass_matrix!r}: '
+                f'inverse_mass_matrix must be a number or (d,) for a {kind} metric, not '
+                f'{self.inverse_mass_matrix!r}: '
                 'use metric="dense" or "fixed"'
             )
         return {
@@ -99,7 +100,8 @@ class NUTS(Hamiltonian, name="nuts"):
     ----------
     metric : str
         What is learnt of the covariance: a diagonal and those directions that differ most from it
-        ("low-rank"), only the "diagonal", all of it ("dense"), or nothing ("fixed", at `inverse_mass_matrix`).
+        ("low-rank"), only the "diagonal", all of it ("dense"), or nothing ("fixed", at
+        `inverse_mass_matrix`).
     inverse_mass_matrix : float, array (d,) or array (d, d)
         The metric (inverse mass matrix) at the start. Where one is learnt, it is soon replaced.
     learn_from : str

@@ -181,7 +181,8 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
         check_integer("bank_size", self.bank_size, least=1)
         if int(self.exploration_fraction * self.cycle) < 1:
             raise ValueError(
-                f"exploration_fraction must give Exploration a step, not {self.exploration_fraction!r} of {self.cycle}"
+                "exploration_fraction must give Exploration a step, not "
+                f"{self.exploration_fraction!r} of {self.cycle}"
             )
 
     def first_step_size(self, d: int) -> float:
@@ -208,7 +209,8 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
             raise ValueError(f"schedule must be Finite or Perpetual for ckam, not {name}")
         if isinstance(schedule, Finite) and tune <= int(self.exploration_fraction * self.cycle):
             raise ValueError(
-                f"tune must be more than the {int(self.exploration_fraction * self.cycle)} steps of Exploration, "
+                f"tune must be more than the {int(self.exploration_fraction * self.cycle)} steps of "
+                "Exploration, "
                 f"so that the bank gets an entry, not {tune}"
             )
         if schedule.start > 0:

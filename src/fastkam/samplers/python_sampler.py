@@ -171,7 +171,7 @@ class PythonSampler(Sampler):
         if self.method("propose") is None and self.method("step") is None:
             raise TypeError(f"{name} must define propose, or step")
         check_fields(self)
-        own = object.__new__(chain_class(type(self)))  # type: ignore[arg-type]  # hashable
+        own = object.__new__(chain_class(type(self)))
         own.__dict__.update(self.__dict__)
         return PythonKernel(own, x0, self.FIELDS, gradient=self.needs_gradient,
                             width=self.WIDTH, **{name: own.method(name) for name in METHODS})

@@ -131,8 +131,8 @@ class Flower(FlowerFamily):
         -----
         With e the deviation of the radius from mu, its density given the angle is that of a
         Gaussian times rho = mu + e, and what is odd in e leaves the distribution of e^2 alone.
-        So this is exact but for the cut at rho = 0, which counts where r0 - |A| is not some 4 standard
-        deviations or more.
+        So this is exact but for the cut at rho = 0, which counts where r0 - |A| is less than some 4
+        standard deviations.
         """
         x = check_points(self, x)
         r0, A, w, s2, d = self.parameters.values()

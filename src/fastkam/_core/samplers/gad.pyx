@@ -56,7 +56,8 @@ cdef class GradientAdaptive(Kernel):
                    ("d", "columns"), shared=True, learnt=True),
         "G": Field("running mean of the squared gradient", ("d", "columns"), shared=True),
         "M": Field("running mean of the gradient, for Adam", ("d", "moments"), shared=True),
-        "beta": Field("weight of the proposal's entropy", shared=True, learnt=True, stat="entropy_weight"),
+        "beta": Field("weight of the entropy of the proposal", shared=True, learnt=True,
+                      stat="entropy_weight"),
         "e": Field("the last standard normal draw", ("d",)),
         "age": Field("adaptations made", dtype="i8", shared=True),
     }
