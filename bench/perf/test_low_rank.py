@@ -34,7 +34,7 @@ def test_step(d, n, phase, report, benchmark):
     forms = []
     for cls in (InPoints, InDimensions):
         # the subsample is renewed as rarely as late in a chain
-        sampler = cls(subsample=n, history=2 * n, renewal=1e-3)
+        sampler = cls(subsample=n, history_size=2 * n, renewal=1e-3)
         go, _ = stepper(target, sampler, np.zeros(d), steps, tune=2 * n, schedule=schedule)
         forms.append(go)
     points, dimensions = medians(*forms, rounds=5 if d > 500 else 21)

@@ -70,7 +70,8 @@ def run(*words):
 
 @pytest.mark.parametrize("module", ["our_model.py", "our_model", "./our_model.py"])
 def test_sample(folder, capsys, module):
-    code = run("sample", f"{module}:logp", "--init", "-1,2", "--sampler", "rwm", "--set", "cov=2",
+    code = run("sample", f"{module}:logp", "--init", "-1,2", "--sampler", "rwm",
+               "--set", "proposal_cov=2",
                "--draws", "100", "--tune", "50", "--chains", "3", "--seed", "7", "--names", "a,b")
     assert code == 0
     said = capsys.readouterr()
@@ -93,7 +94,8 @@ def test_sample(folder, capsys, module):
 def test_the_options_arrive(folder):
     run("sample", "our_model:rows", "--dim", "2", "--vectorized", "--thin", "3", "--draws", "20",
         "--tune", "30", "--schedule", "perpetual", "--threads", "2", "--out", "out.fk",
-        "--checkpoint", "check.fk", "--set", "target_acceptance=0.3", "--set", "cov=[1, 4]",
+        "--checkpoint", "check.fk", "--set", "target_acceptance=0.3",
+        "--set", "proposal_cov=[1, 4]",
         "--seed", "1")
     saved = fk.load("out.fk")
     assert saved.thin == 3
@@ -128,7 +130,7 @@ def test_auto_says_what_it_chose(folder, capsys):
     assert run("sample", "our_model:logp", "--dim", "2", "--draws", "20", "--tune", "20",
                "--sampler", "auto") == 0
     assert "because the density has no gradient, and few dimensions." in capsys.readouterr().out
-    assert run("sample", "our_model:logp", "--dim", "2", "--sampler", "auto", "--set", "cov=1") == 2
+    assert run("sample", "our_model:logp", "--dim", "2", "--sampler", "auto", "--set", "x=1") == 2
 
 
 def test_rejected_proposals_are_counted(folder, capsys):
@@ -209,12 +211,13 @@ MISTAKES = {
     "schedule": (["our_model:logp", "--schedule", "x"], "schedule must be a Schedule or one of"),
     "parameter": (["our_model:logp", "--set", "size=2"], "ram has no parameter 'size'; its "
                   "parameters are cov, target_acceptance"),
-    "no value": (["our_model:logp", "--set", "cov"], "--set must be KEY=VALUE, not 'cov'"),
+    "no value": (["our_model:logp", "--set", "proposal_cov"],
+                 "--set must be KEY=VALUE, not 'proposal_cov'"),
     "bad value": (["our_model:logp", "--set", "target_acceptance=2"],
                   "target_acceptance must be below 1, not 2"),
     "text value": (["our_model:logp", "--set", "target_acceptance=high"],
                    "target_acceptance must be a number, not 'high'"),
-    "no class": (["our_model:logp", "--set", "cov=Thing(2)"], "--set knows no 'Thing'"),
+    "no class": (["our_model:logp", "--set", "proposal_cov=Thing(2)"], "--set knows no 'Thing'"),
     "draws": (["our_model:logp", "--draws", "0"], "draws must be at least 1, not 0"),
     "names": (["our_model:logp", "--names", "a"], "names and shapes describe 1 coordinates"),
     "out": (["our_model:logp", "--out", "no/where.fk"], "--out must be a file in a folder"),

@@ -84,5 +84,5 @@ def test_a_mistake_is_seen(reference):
 @pytest.mark.parametrize(("twin", "name"), caught_by("sharing"))
 def test_a_mistake_of_sharing_is_seen(twins, twin, name):
     """Distances that another chain has changed."""
-    sampler = twins.sampler(twin)(subsample=N, history=60, renewal=0.2)
+    sampler = twins.sampler(twin)(subsample=N, history_size=60, renewal=0.2)
     assert test_sharing.disagreement(name, "twelve", sampler=sampler) is not None

@@ -83,7 +83,7 @@ def test_more_replicas_than_the_kernel_has_room_for_are_refused():
     with pytest.raises(ValueError, match=f"1 to {Exchange.LARGEST} kernels, not"):
         Exchange(kernels, np.linspace(1, 0.1, len(kernels)), scheme="even-odd", every=1,
                  reference=None, widening=1.0, fits=False, tunes=True)
-    with pytest.raises(ValueError, match=f"rungs must be at most {Exchange.LARGEST}"):
+    with pytest.raises(ValueError, match=f"n_replicas must be at most {Exchange.LARGEST}"):
         fk.ParallelTempering(n_replicas=Exchange.LARGEST + 1)
 
 

@@ -44,8 +44,8 @@ def test_a_sampler_refuses_before_any_work(sampler):
     def never(x):
         raise AssertionError("the density was called")
 
-    with pytest.raises(TypeError, match="cov must be an array of numbers, not 'wide'"):
-        fk.sample(never, [0.0, 0.0], sampler=sampler(cov="wide"))
+    with pytest.raises(TypeError, match="proposal_cov must be an array of numbers, not 'wide'"):
+        fk.sample(never, [0.0, 0.0], sampler=sampler(proposal_cov="wide"))
 
 
 def test_an_integer_beyond_all_floats_is_not_finite():

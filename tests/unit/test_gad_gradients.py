@@ -66,8 +66,9 @@ def test_gradient(name, exact, product, diagonal):
         L = np.linalg.cholesky(0.2 * A @ A.T + 0.3 * np.eye(D))
         L = np.diag(np.diag(L)) if diagonal else L
         x = TARGET.sample(1, seed)[0]
-        sampler = SAMPLERS[name](cov=np.diag(L) ** 2 if diagonal else L @ L.T, diagonal=diagonal,
-                                 optimizer="plain", beta_start=BETA, **options)
+        sampler = SAMPLERS[name](proposal_cov=np.diag(L) ** 2 if diagonal else L @ L.T,
+                                 diagonal=diagonal,
+                                 optimizer="plain", entropy_weight=BETA, **options)
         kernel = sampler.build(x)
         chain = ChainState(kernel, np.random.PCG64(seed), x)
         target = fk.Target.from_python(TARGET.logp_grad, D, gradient=True, hvp=product)

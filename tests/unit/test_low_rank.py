@@ -23,8 +23,8 @@ SIZES = [(4, 1), (8, 3), (12, 11), (17, 8), (40, 20), (64, 50), (130, 33)]      
 def compiled(cls, kernel, z, *, step_size=0.8, noise=0.3):
     """A compiled kernel whose subsample is z."""
     n, d = z.shape
-    found = cls(kernel=kernel, subsample=n, history=max(2, 2 * n), step_size=step_size,
-                noise=noise).build(np.zeros(d))
+    found = cls(kernel=kernel, subsample=n, history_size=max(2, 2 * n), step_size=step_size,
+                gamma=noise).build(np.zeros(d))
     found.restore(found.state() | {"z": blocked(z), "n": np.array(n)})
     return found
 

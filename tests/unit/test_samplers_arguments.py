@@ -141,7 +141,7 @@ def test_ckam_has_its_own_gain():
         run("ckam", schedule=Perpetual(gain=Power()))
     with pytest.raises(ValueError, match="start = 5"):
         run("ckam", schedule=Perpetual(start=5))
-    with pytest.raises(ValueError, match=r"tune must be more than the 400 steps.*not 400"):
+    with pytest.raises(ValueError, match=r"tune must be more than the steps of Exploration, 400, .*not 400"):
         run("ckam", tune=400)
 
 
@@ -149,7 +149,7 @@ def test_ckam_has_its_own_history():
     with pytest.raises(TypeError, match="history_size"):
         fk.CyclicalKernelAdaptiveMetropolis(history_size=1000)
     sampler = dataclasses.replace(fk.CyclicalKernelAdaptiveMetropolis(), cycle=77, subsample=50)
-    assert sampler.history == 100
+    assert sampler.history_size == 100
 
 
 def test_components_beyond_the_subsample():

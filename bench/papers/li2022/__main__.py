@@ -58,7 +58,7 @@ def samplers(name, n):
         "KAM, paper": (fk.KernelAdaptiveMetropolis(
             kernel=matern, subsample=30, step_size=2 * 2.38 / np.sqrt(d),
             gamma=falling(4.0, 1.0, 0.55, n)), learning, 1, 1),
-        "cKAM, paper": (ckam(noise=code), Perpetual(), kept, 1),
+        "cKAM, paper": (ckam(gamma=code), Perpetual(), kept, 1),
         "cKAM, as released": (released.ckam(d, cycle, beta), Perpetual(), kept, 1),
         "cKAM, own noise, as published": (ckam(), Perpetual(), kept, 1),
         "cKAM, own noise, exact": (ckam(), Finite(), kept, 1),

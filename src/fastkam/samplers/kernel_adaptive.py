@@ -209,9 +209,9 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
             raise ValueError(f"schedule must be Finite or Perpetual for ckam, not {name}")
         if isinstance(schedule, Finite) and tune <= int(self.exploration_fraction * self.cycle):
             raise ValueError(
-                f"tune must be more than the {int(self.exploration_fraction * self.cycle)} steps of "
-                "Exploration, "
-                f"so that the bank gets an entry, not {tune}"
+                "tune must be more than the steps of Exploration, "
+                f"{int(self.exploration_fraction * self.cycle)}, so that the bank gets an entry, "
+                f"not {tune}"
             )
         if schedule.start > 0:
             raise ValueError(f"ckam adapts from the first step, not from start = {schedule.start}")
