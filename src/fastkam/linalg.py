@@ -24,7 +24,7 @@ def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):
     """Log density of multivariate normal distributions.
 
     The leading dimensions of points, means and covariances are broadcast as numpy does: many points
-    of one distribution, a point each of many, or both. Each covariance is factorised once.
+    of one distribution, a point each of many, or both. Each covariance is factorized once.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):
         Contiguous float64 is not copied.
     mean : array (..., d)
     cov : array (..., d, d), optional
-        The covariances; they are factorised at each call.
+        The covariances; they are factorized at each call.
     factor : array (..., d, d), optional
         Instead of them, their lower Cholesky factors; what stands above the diagonals is not read.
     out : ndarray of float64, optional
@@ -229,7 +229,7 @@ def columns_of(name, matrices, threads=1):
     if k >= 0:
         which = label(name, leading, k)
         check_symmetric(which, check_array(which, L[k].T, shape=(d, d)))
-    k = first_in_pieces(lambda begin, end: compiled.factorise(L, begin, end), len(L), threads)
+    k = first_in_pieces(lambda begin, end: compiled.factorize(L, begin, end), len(L), threads)
     if k >= 0:
         least = np.linalg.eigvalsh(columns[k])[0]
         raise ValueError(f"{label(name, leading, k)} must be positive definite; its least "

@@ -58,7 +58,7 @@ class ESS(StopRule):
 
 @dataclass(frozen=True)
 class Rhat(StopRule):
-    """Every coordinate's rank-normalised R-hat is at most this."""
+    """Every coordinate's rank-normalized R-hat is at most this."""
 
     most: float = 1.01
 

@@ -1,4 +1,4 @@
-"""The divergence-minimisation sampler, in both forms (Dharamshi, Ngo and Rosenthal 2023)."""
+"""The divergence-minimization sampler, in both forms (Dharamshi, Ngo and Rosenthal 2023)."""
 
 from math import inf
 

@@ -29,9 +29,9 @@ class ModeJumping(Composite, of="jumps"):
         self.inner_steps, self.states, self.mixture, self.guess = 0, [], None, {}
         self.tempered, self.warmer, self.kept_inside = False, [], True
         self.tempered = isinstance(self.inner[0], Exchange)
-        self.chances = np.zeros(3)
+        self.probabilities = np.zeros(3)
         self.used = [KINDS.index(kind) - 1 for kind in s.kinds()]
-        self.chances[self.used] = (s.jump_probability or 0.2) / len(self.used)
+        self.probabilities[self.used] = (s.jump_probability or 0.2) / len(self.used)
         self.tried, self.taken_moves, self.fitted = np.zeros(3), np.zeros(3), 0
         if s.means is not None:
             weights, means, factors = s.given(self.d)
@@ -50,7 +50,7 @@ class ModeJumping(Composite, of="jumps"):
         self.mixture = weights, means, [L @ L.T for L in factors]
 
     def choose(self, rng):
-        kind = 1 + int(np.searchsorted(np.cumsum(self.chances), rng.random(), side="right"))
+        kind = 1 + int(np.searchsorted(np.cumsum(self.probabilities), rng.random(), side="right"))
         modes = 0 if self.mixture is None else len(self.mixture[0]) - 1
         return 0 if kind > 3 or modes < (0, 0, 1, 2)[kind] else kind
 
@@ -168,7 +168,7 @@ class ModeJumping(Composite, of="jumps"):
         if self.s.jump_probability is None and self.tried.sum() >= 50:
             a = np.where(self.tried > 0, (self.taken_moves + 1) / (self.tried + 4), 0)
             p = np.clip(min(0.8, 2 * a.max()) * a**2 / (a**2).sum(), 0.01, [0.1, 0.7, 0.2])
-            self.chances[self.used] = p[self.used]
+            self.probabilities[self.used] = p[self.used]
             self.tried, self.taken_moves = self.tried / 2, self.taken_moves / 2
         if not self.s.fit or self.s.kinds() == ("jump",):
             return
@@ -194,5 +194,5 @@ class ModeJumping(Composite, of="jumps"):
 
     def fields(self):
         return {"inner_t": self.inner_steps, "move": self.move, "seen": len(self.states),
-                "chances": self.chances, "taken": self.taken_moves} | {
+                "probabilities": self.probabilities, "n_accepted": self.taken_moves} | {
             f"inner.{name}": value for name, value in self.inner[0].fields().items()}

@@ -258,7 +258,7 @@ def test_a_point_recalled_without_its_densities_is_seen(twins, target):
     fk.targets.two_mode(), fk.targets.TARGETS["basis_vectors"](),
     fk.targets.TARGETS["banana_bunch"]()], ids=["two modes", "basis vectors", "bunch"])
 def test_log_z(target):
-    """Of normalised densities it is 0: within 4 of its own errors, and these below 0.05."""
+    """Of normalized densities it is 0: within 4 of its own errors, and these below 0.05."""
     result = fk.sample(target, np.zeros(target.dim), sampler=fk.ParallelTempering(n_replicas=10),
                        draws=50_000, tune=20_000, chains=4, seed=3, keep_warmup=False)
     report = fk.tempering(result)

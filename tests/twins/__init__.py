@@ -54,7 +54,7 @@ IMPORT_CHAIN = "from fastkam._core.engine.kernel cimport Chain, Kernel"
 LIST = [
     # ---- random walks, and what they learn ----
     twin("drifting_walk", "rwm", "invariance",
-         "The walk favours one direction, and does not correct for it.",
+         "The walk favors one direction, and does not correct for it.",
          ("c.y[i] = c.x[i] + s * self.L[i if self.ndim else 0] * normal(c.rng)",
           "c.y[i] = c.x[i] + s * self.L[i if self.ndim else 0] * (normal(c.rng) + 0.1)")),
     twin("walk_scaled_by_state", "rwm", "invariance",
@@ -206,7 +206,7 @@ LIST = [
          ("if random_standard_uniform(c.rng) < exp(self.stack_log_w[0] - self.log_w):",
           "if True:")),
 
-    # ---- gradient-based adaptation, divergence minimisation ----
+    # ---- gradient-based adaptation, divergence minimization ----
     twin("gradient_at_x", "gadrwm", "oracle",
          "It learns from the gradient at x for that at y.",
          ("self.ascend(rho, c.grad_y, ", "self.ascend(rho, c.grad_x, ")),

@@ -1,4 +1,4 @@
-"""The gradients of the generalised speed measure, against differences of the measure itself.
+"""The gradients of the generalized speed measure, against differences of the measure itself.
 
 The objective of one draw, at fixed x and e, is min(0, log ratio) + beta sum_i log L_ii; "plain"
 steps of size rho move L by rho times its gradient. The fast form of gadmala takes grad log pi(y)

@@ -19,44 +19,44 @@ def problem(d, seed=0):
 
 
 @pytest.mark.parametrize("d", SIZES)
-def test_factorise(d):
+def test_factorize(d):
     L, _ = problem(d)
     A = np.asfortranarray(L @ L.T)
     A[np.triu_indices(d, 1)] = np.nan       # is not read
-    assert compiled.factorise(A.T[None], 0, 1) == -1
+    assert compiled.factorize(A.T[None], 0, 1) == -1
     np.testing.assert_allclose(np.tril(A), L, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("d", SIZES)
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e-145, 1e145, 1e160, 1e300])
-def test_factorise_at_extreme_scales(d, scale):
+def test_factorize_at_extreme_scales(d, scale):
     """Products of two pivots may over- or underflow."""
     L, _ = problem(d)
     A = np.asfortranarray(scale * (L @ L.T))
-    assert compiled.factorise(A.T[None], 0, 1) == -1
+    assert compiled.factorize(A.T[None], 0, 1) == -1
     np.testing.assert_allclose(np.tril(A) / np.sqrt(scale), L, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("d", SIZES)
 @pytest.mark.parametrize("exponent", [8, 12, 15])
-def test_factorise_ill_conditioned(d, exponent):
+def test_factorize_ill_conditioned(d, exponent):
     """L L' is A up to the rounding of A, whatever its condition."""
     rng = np.random.default_rng([d, exponent])
     U = np.linalg.qr(rng.standard_normal((d, d)))[0]
     A = np.asfortranarray(U * np.logspace(0, -exponent, d) @ U.T)
     A += np.diag(np.full(d, 4 * d * np.finfo(float).eps))
     exact = A.copy()
-    assert compiled.factorise(A.T[None], 0, 1) == -1
+    assert compiled.factorize(A.T[None], 0, 1) == -1
     L = np.tril(A)
     assert np.abs(L @ L.T - exact).max() < 4 * (d + 2) * np.finfo(float).eps * np.abs(exact).max()
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
 @pytest.mark.parametrize("place", [0, 4, 8])
-def test_factorise_refuses(bad, place):
+def test_factorize_refuses(bad, place):
     A = np.asfortranarray(np.eye(9))
     A[place, place] = bad
-    assert compiled.factorise(A.T[None], 0, 1) == 0
+    assert compiled.factorize(A.T[None], 0, 1) == 0
 
 
 def products(d):

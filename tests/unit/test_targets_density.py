@@ -1,4 +1,4 @@
-"""Built-in densities: values, gradients, Hessian products, normalisation, extreme points."""
+"""Built-in densities: values, gradients, Hessian products, normalization, extreme points."""
 
 import pickle
 from itertools import product
@@ -179,7 +179,7 @@ def test_the_hessian_product_is_the_gradients_slope(target):
                                    atol=1e-6 * np.abs(slope).max())
 
 
-# ---- normalisation -----------------------------------------------------------------------------
+# ---- normalization -----------------------------------------------------------------------------
 
 PLANE = {
     "two_mode": ((-14, 16), (-9, 9)), "five_component": ((-6, 20), (-6, 20)),

@@ -97,7 +97,7 @@ def test_extreme_logits_keep_their_digits(scale):
     assert t.logp_grad([scale])[1][0] == pytest.approx(-np.tanh(scale / 2), rel=1e-13, abs=2e-16)
 
 
-def test_the_prior_is_normalised():
+def test_the_prior_is_normalized():
     """With one row of zeros the likelihood is 1/2 everywhere."""
     t = targets.LogisticRegression([[0.0]], [1], prior_variance=3.0)
     total, _ = integrate.quad(lambda w: np.exp(t.logp([w])), -40, 40)

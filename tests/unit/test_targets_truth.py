@@ -63,7 +63,7 @@ def test_the_draws_have_the_claimed_covariance(target):
         pytest.skip("no usable fourth moments")
     centred = target.sample(N, seed=2) - target.mean
     i, j = np.tril_indices(target.dim)
-    if target.dim > 40:     # all variances, and the covariances of neighbours
+    if target.dim > 40:     # all variances, and the covariances of neighbors
         i, j = i[i - j < 2][: 2 * target.dim], j[i - j < 2][: 2 * target.dim]
     assert np.abs(z_scores(centred[:, i] * centred[:, j], target.cov[i, j])).max() < BOUND
 

@@ -1,4 +1,4 @@
-"""Figures 1 to 5: one banana, by an adaptive random walk and by divergence minimisation.
+"""Figures 1 to 5: one banana, by an adaptive random walk and by divergence minimization.
 
     python -m bench.papers.dharamshi2023.banana [--quick]
 

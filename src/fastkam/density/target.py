@@ -183,7 +183,7 @@ class Target(Base):
             rho: a step proposes the noise rho u + sqrt(1 - rho^2) xi, so that two estimates have
             much of their noise in common (correlated pseudo-marginal). 0 draws all of it again.
         blocks : int
-            u is divided into this number of blocks of neighbours: a step draws one of them again
+            u is divided into this number of blocks of neighbors: a step draws one of them again
             and keeps the others (block pseudo-marginal). 1 draws all of it again.
         user_data, thread_safe
             For a pointer, as in `from_c`.

@@ -52,7 +52,7 @@ def summary(draws, labels=None):
 
 
 def ess_bulk(draws):
-    """Effective sample size of the centre: that of the rank-normalised draws.
+    """Effective sample size of the centre: that of the rank-normalized draws.
 
     Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Bürkner, P.-C. (2021).
     Rank-normalization, folding, and localization: an improved R-hat. Bayesian Analysis 16, 667-718.
@@ -83,7 +83,7 @@ def ess_tail(draws):
 
 
 def r_hat(draws):
-    """Rank-normalised split R-hat: near 1 where the chains agree, inf where none ever moves.
+    """Rank-normalized split R-hat: near 1 where the chains agree, inf where none ever moves.
 
     Parameters
     ----------

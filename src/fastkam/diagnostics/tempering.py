@@ -19,14 +19,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Tempering:
-    """Swaps, ladder and normalising constant of a coupled run, since warm-up.
+    """Swaps, ladder and normalizing constant of a coupled run, since warm-up.
 
     Attributes
     ----------
     ladder : ndarray, shape (chains, rungs)
         Inverse temperatures.
     swap_rates : ndarray, shape (chains, rungs - 1)
-        Mean acceptance probability of the swaps between neighbours; NaN where none was tried.
+        Mean acceptance probability of the swaps between neighbors; NaN where none was tried.
     barrier : ndarray, shape (chains,)
         Sum of their rejection rates: the global communication barrier, once there are many rungs.
     round_trips : ndarray of int, shape (chains,)
@@ -35,8 +35,8 @@ class Tempering:
         About 2 barriers + 1, which makes round trips most frequent for the work.
     log_z, log_z_error : float
         log of the integral of the density, by stepping stones, and its standard error; NaN unless
-        the ladder ends at 0, with the reference. The density need not be normalised: this is its
-        normalising constant.
+        the ladder ends at 0, with the reference. The density need not be normalized: this is its
+        normalizing constant.
     log_z_thermodynamic, log_z_thermodynamic_error : float
         The same by thermodynamic integration. The error has that of the quadrature besides, taken
         to be its correction term; it is large where log pi falls far under the reference.

@@ -57,7 +57,7 @@ class Dispatch(Run):
                 for future in done:
                     part = pending.pop(future)
                     if self.is_unknown(future):
-                        pending[self.submit(part, rows, anew=True)] = part
+                        pending[self.submit(part, rows, again=True)] = part
                     else:
                         problem = self.take(future, part)
                         failure = failure or problem
@@ -82,11 +82,11 @@ class Dispatch(Run):
         tuned = all(state["t"] >= self.past.tune for state in states)
         return tuned and all(self.trace.counts[part] >= rows)
 
-    def submit(self, part, rows, anew=False):
+    def submit(self, part, rows, again=False):
         start = int(self.trace.counts[part].min())
         piece = self.state("running").select(
             part, draws_from=start, warmup_from=int(self.warmup.counts[part].min()))
-        return self.tasks.submit(anew, piece, rows - start, self.most_evaluations)
+        return self.tasks.submit(again, piece, rows - start, self.most_evaluations)
 
     def is_unknown(self, future):
         """Whether the task came back because its worker had not seen the target."""
@@ -147,7 +147,7 @@ class LocalTasks:
         self.executor, self.target = executor, target
         self.halted = threading.Event()
 
-    def submit(self, anew, *task):
+    def submit(self, again, *task):
         return self.executor.submit(run_part, self.target, *task, Halted(self.halted))
 
     def halt(self, pending):
@@ -196,8 +196,8 @@ class RemoteTasks:
         self.digest = hashlib.sha256(self.payload).hexdigest()
         self.sent = False
 
-    def submit(self, anew, *task):
-        payload = self.payload if anew or not self.sent else None
+    def submit(self, again, *task):
+        payload = self.payload if again or not self.sent else None
         return self.executor.submit(run_sent, self.digest, payload, *task)
 
     def halt(self, pending):

@@ -45,9 +45,9 @@ class ParallelTempering(Coupled, name="pt"):
     betas : array (rungs,), optional
         The inverse temperatures, from 1 down.
     tune_betas : bool
-        Move the rungs during warm-up so that all neighbours swap equally often.
+        Move the rungs during warm-up so that all neighbors swap equally often.
     scheme : str
-        "even-odd": all even and all odd pairs of neighbours alternately; "random": one pair of any
+        "even-odd": all even and all odd pairs of neighbors alternately; "random": one pair of any
         two rungs.
     swap_interval : int
         Steps between swaps.

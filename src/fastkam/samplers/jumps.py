@@ -43,8 +43,9 @@ class ModeJumping(Composite, name="jumps"):
     moves : str or sequence of str
         Which of "jump", "independent" and "hop".
     jump_probability : float, optional
-        The probability that a step is one of these moves, at equal chances. By default 0.2 at
-        first, and then learnt in warm-up, for each kind, from how many of its moves are accepted.
+        The probability that a step is one of these moves, each kind with the same probability. By
+        default 0.2 at first, and then learnt in warm-up, for each kind, from how many of its moves
+        are accepted.
     jump_cov : float, array (d,) or array (d, d)
         Covariance of a jump: its scale should be that of the distances between modes.
     means : array (K, d), optional
@@ -149,7 +150,7 @@ class ModeJumping(Composite, name="jumps"):
         fits = self.fit and self.kinds() != ("jump",)
         return self.kernel_class()(
             self.parts()[0].build(x0),
-            chance=self.jump_probability,
+            probability=self.jump_probability,
             moves=self.kinds(),
             jump_factor=full_factor("jump_cov", self.jump_cov, d),
             mixture=None if mixture is None else modes.with_wide(*mixture),

@@ -86,7 +86,7 @@ def chosen(z: Array, most: int, near: int, rng: np.random.Generator) -> Mixture:
     new = 1 + (z[1:] != z[:-1]).any(axis=1).sum()
     most = max(1, min(most, int(new / parameters(d))))
     if most == 1:
-        return maximised(n, np.array([float(n)]), z.sum(axis=0)[None], (z.T @ z)[None], None, None)
+        return maximized(n, np.array([float(n)]), z.sum(axis=0)[None], (z.T @ z)[None], None, None)
     least, worse, k = np.inf, 0, min(max(1, near // 2), most)
     while worse < 2 and k <= most:
         found, log_likelihood = em(z, *first(z, k, rng))
@@ -134,7 +134,7 @@ def em(
     z: Array, weights: Array, means: Array, factors: Array,
     guesses: Array | None = None, covs: Array | None = None,
 ) -> tuple[Mixture, float]:
-    """(mixture, log likelihood) from a first mixture, by expectation-maximisation.
+    """(mixture, log likelihood) from a first mixture, by expectation-maximization.
 
     Components without states vanish, unless they are guesses.
     """
@@ -148,11 +148,11 @@ def em(
         if guesses is None and (n_k < 1).any():
             stay = n_k >= 1
             n_k, sums, squares = n_k[stay], sums[stay], squares[stay]
-        weights, means, factors = maximised(n, n_k, sums, squares, guesses, covs)
+        weights, means, factors = maximized(n, n_k, sums, squares, guesses, covs)
     return (weights, means, factors), log_likelihood
 
 
-def maximised(
+def maximized(
     n: int, n_k: Array, sums: Array, squares: Array, guesses: Array | None, covs: Array | None
 ) -> Mixture:
     """The mixture for given responsibilities; weights as if each component had a state more."""

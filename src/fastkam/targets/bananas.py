@@ -10,7 +10,7 @@ from fastkam.targets.builtin import Exact, check_points, check_vector, mixture_m
 
 
 class BananaMixture(Exact, BananaMixtureDensity):
-    """A mixture of bent Gaussians. Normalised.
+    """A mixture of bent Gaussians. Normalized.
 
     In component k all coordinates are independent N(0, v_kj), but for one, which follows a parabola
     in another:
@@ -76,7 +76,7 @@ class BananaMixture(Exact, BananaMixtureDensity):
 class Banana(BananaMixture):
     """One bent Gaussian: x_2 = shift + curvature x_1^2 + e, all else independent N(0, v_j).
 
-    Normalised; mean (0, shift + curvature v_1, 0, ..), variances v with 2 curvature^2 v_1^2 added
+    Normalized; mean (0, shift + curvature v_1, 0, ..), variances v with 2 curvature^2 v_1^2 added
     to the second. See `banana` for the form of the papers.
 
     Parameters

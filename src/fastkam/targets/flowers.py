@@ -29,7 +29,7 @@ class FlowerFamily(Exact, FlowerDensity):
         self.set_up(d, r0, A, w, s2, self.full_norm, constant)
 
     def integrals(self, r0, A, w, s2, d):
-        """Log of the normalisation, (E x_1^2, E x_2^2) and E x_j^2, j > 2, by quadrature.
+        """Log of the normalization, (E x_1^2, E x_2^2) and E x_j^2, j > 2, by quadrature.
 
         Over the radius R > t in closed form, with t the norm of x_3 .. x_d where it counts; over
         w phi by the trapezoidal rule, which for a smooth periodic function is exact to rounding;
@@ -92,7 +92,7 @@ class FlowerFamily(Exact, FlowerDensity):
 class Flower(FlowerFamily):
     """The flower: log pi(x) = c - (rho - r0 - A cos(w phi))^2/(2 s2) - sum_{j>2} x_j^2/2.
 
-    rho and phi are the polar coordinates of (x_1, x_2). Normalised. Mean 0; E x_1^2 = E x_2^2 =
+    rho and phi are the polar coordinates of (x_1, x_2). Normalized. Mean 0; E x_1^2 = E x_2^2 =
     (r0^2 + 1.5 A^2 + 3 s2)/2 for w > 2, but for what is cut off at rho = 0, which is counted:
     78.5 for the default. Sejdinovic et al. (2014), whose formula lacks the square.
 
@@ -143,7 +143,7 @@ class Flower(FlowerFamily):
 class FlowerFullNorm(FlowerFamily):
     """The flower as the authors' program has it: rho is the norm of all d coordinates.
 
-    Otherwise as `Flower`, to which it is equal for d = 2. Normalised by quadrature; E x_1^2 = 75.8
+    Otherwise as `Flower`, to which it is equal for d = 2. Normalized by quadrature; E x_1^2 = 75.8
     for the default. The distribution of its quantile regions has no closed form.
     """
 

@@ -10,7 +10,7 @@ from fastkam.targets.builtin import Exact, check_points
 
 
 class Funnel(Exact, FunnelDensity):
-    """Neal's funnel: x_1 ~ N(0, variance), x_j | x_1 ~ N(0, exp(x_1)), j > 1. Normalised.
+    """Neal's funnel: x_1 ~ N(0, variance), x_j | x_1 ~ N(0, exp(x_1)), j > 1. Normalized.
 
     Mean 0, E x_1^2 = variance, E x_j^2 = exp(variance/2), all uncorrelated.
 

@@ -12,7 +12,7 @@ from fastkam.targets.builtin import Exact, check_points, check_vector, full_matr
 class Gaussian(Exact, GaussianDensity):
     """A Gaussian: log pi(x) = -(x - m)' Sigma^-1 (x - m)/2 - d/2 log(2 pi) - log det(Sigma)/2.
 
-    Normalised. With gradient and Hessian-vector product.
+    Normalized. With gradient and Hessian-vector product.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Gaussian(Exact, GaussianDensity):
 class StudentT(Exact, StudentTDensity):
     """Student's t: log pi(x) = c - (nu + d)/2 log(1 + (x - m)' S^-1 (x - m) / nu).
 
-    Normalised. The mean exists for nu > 1, the covariance S nu/(nu - 2) for nu > 2.
+    Normalized. The mean exists for nu > 1, the covariance S nu/(nu - 2) for nu > 2.
 
     Parameters
     ----------

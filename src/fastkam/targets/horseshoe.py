@@ -13,7 +13,7 @@ COEFFICIENTS = (10.0, 5.0, 2.5, 2.0, 1.0, 0.75, 0.5, 0.25, 0.2, 0.1)
 
 
 class HorseshoeRegression(BuiltIn, HorseshoeDensity):
-    """Linear regression with the horseshoe prior, all scales as logarithms; not normalised.
+    """Linear regression with the horseshoe prior, all scales as logarithms; not normalized.
 
         y = X beta + N(0, sigma^2 I),   beta_j ~ N(0, l_j^2 tau^2),   l_j, tau ~ C+(0, 1),
         p(sigma^2) proportional to 1 / sigma^2

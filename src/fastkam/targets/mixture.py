@@ -14,7 +14,7 @@ from fastkam.targets.gaussian import mahalanobis
 
 
 class GaussianMixture(Exact, GaussianMixtureDensity):
-    """A mixture of Gaussians: log pi(x) = log sum_k w_k phi(x; m_k, Sigma_k). Normalised.
+    """A mixture of Gaussians: log pi(x) = log sum_k w_k phi(x; m_k, Sigma_k). Normalized.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class GaussianMixture(Exact, GaussianMixtureDensity):
 class LatticeMixture(Exact, LatticeMixtureDensity):
     """K^d equal modes on a lattice: log pi(x) = sum_j log (1/K) sum_m phi(x_j; mu_m, v).
 
-    mu_m, m = 1 .. K, lie `spacing` apart about 0. Normalised; one evaluation costs two exponentials
+    mu_m, m = 1 .. K, lie `spacing` apart about 0. Normalized; one evaluation costs two exponentials
     a coordinate.
 
     Parameters
@@ -108,7 +108,7 @@ class LatticeMixture(Exact, LatticeMixtureDensity):
     K : int
         Centres in each coordinate.
     spacing, variance : float
-        Distance of neighbouring centres, and v.
+        Distance of neighboring centres, and v.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ def five_component():
 def mixture_32d(d=32):
     """The lattice of Li, Zeng and Guo: centres -30, -15, 0, 15, 30 in each coordinate, variance 15.
 
-    Mean 0, variances 465. The authors' program has another function, which cannot be normalised.
+    Mean 0, variances 465. The authors' program has another function, which cannot be normalized.
 
     Parameters
     ----------

@@ -148,7 +148,7 @@ static inline PyThread_type_lock fk_held_lock(void)
 }
 
 /* Make the locks of `helpers` threads, as far as they are missing; 0, or -1 if out of memory. The
- * pool is zero-initialised. */
+ * pool is zero-initialized. */
 static inline int fk_prepare_crew(fk_crew *c, int helpers)
 {
     if (!c->empty) c->empty = fk_held_lock();

@@ -23,7 +23,7 @@ add_Lz, times_Lt = chosen.add_Lz, chosen.times_Lt
 add_Rz, times_Rt = chosen.add_Rz, chosen.times_Rt
 
 
-def factorise(double[:, :, ::1] A, Py_ssize_t begin, Py_ssize_t end):
+def factorize(double[:, :, ::1] A, Py_ssize_t begin, Py_ssize_t end):
     """A_k <- L_k with L_k L_k' = A_k, column-major (k, column, row), for begin <= k < end.
 
     Returns the first k whose A_k is not positive definite, or -1.

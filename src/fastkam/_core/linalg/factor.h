@@ -1,4 +1,4 @@
-/* Factorisations and products that are compiled for each instruction set. All matrices are
+/* Factorizations and products that are compiled for each instruction set. All matrices are
  * column-major; L is lower triangular, and what stands above its diagonal is neither used nor
  * written; R is square. The bits do not depend on the instruction set. */
 #ifndef FASTKAM_FACTOR_H

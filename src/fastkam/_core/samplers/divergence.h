@@ -9,7 +9,7 @@
 #include "linalg.h"
 
 /* step <- gain lower(sum_j w_j g_j e_j' + b diag(1 / C_ii)), each element cut to +-most, for the J
- * rows of g and e, (J, d); rows of weight 0 are not read. Answers the sum of squares. */
+ * rows of g and e, (J, d); rows of weight 0 are not read. Returns the sum of squares. */
 FK_CLONES
 static double fk_divergence_step(ptrdiff_t d, ptrdiff_t J, const double *C, const double *g,
                                  const double *e, const double *w, double b, double gain,

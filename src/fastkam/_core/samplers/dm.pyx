@@ -1,4 +1,4 @@
-"""The divergence-minimisation (DM) sampler.
+"""The divergence-minimization (DM) sampler.
 
     e_0, ..., e_J-1 ~ N(0, I),   y_j = x + C e_j,   y_0 is the proposal, a random walk's
     G = lower( (1/J) sum_j c_j grad log pi(y_j) e_j' ) + b diag(1 / C_ii),

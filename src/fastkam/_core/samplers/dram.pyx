@@ -8,8 +8,8 @@
     mu, Sigma  as in adaptive Metropolis
 
 with q1 the density of the first proposal: |L^-1 (y1 - y2)|^2 / lambda = |e - sqrt(shrink) f|^2.
-The noise of an estimated density goes u, v1, v2, each from the one before: the way back from v2 has
-the same distribution, so that nothing of it enters the ratio.
+The noise of an estimated density goes u, v1, v2, each from the one before: the reverse order from
+v2 has the same distribution, so that nothing of it enters the ratio.
 
 Haario, H., Laine, M., Mira, A. and Saksman, E. (2006). DRAM: efficient adaptive MCMC. Statistics
 and Computing 16, 339-354. Delayed rejection: Tierney, L. and Mira, A. (1999). Some adaptive Monte

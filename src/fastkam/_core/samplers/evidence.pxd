@@ -1,4 +1,4 @@
-"""The normalising constant from tempered replicas."""
+"""The normalizing constant from tempered replicas."""
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.state cimport State

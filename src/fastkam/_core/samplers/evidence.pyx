@@ -1,4 +1,4 @@
-"""What the normalising constant is estimated from, in batches of steps.
+"""What the normalizing constant is estimated from, in batches of steps.
 
     log Z - log Z_q = sum_r log E_r+1 exp((beta_r - beta_r+1) W)               (stepping stones)
                     = integral of E_beta W over beta                           (thermodynamic)

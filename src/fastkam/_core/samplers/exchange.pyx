@@ -5,7 +5,7 @@
 A step moves each replica by its own kernel (replica.pyx), and begins with swaps (swaps.pyx). The
 state of rung 0 is the chain's. While it adapts, the reference q (reference.pyx) is fitted to the
 states of all rungs, and the ladder (ladder.pxd) tuned, in rounds, each as long as all before it:
-they end after 1/32, 1/16, ... 1/2 of warm-up. Afterwards the normalising constant is estimated
+they end after 1/32, 1/16, ... 1/2 of warm-up. Afterwards the normalizing constant is estimated
 (evidence.pyx).
 
 Where pi is estimated, all this holds of (x, u), u the noise, and a swap exchanges both. The x of a

@@ -6,7 +6,7 @@
     log s <- log s + g (alpha - alpha*)
 
 The preconditioner is the inverse of the target's Fisher information E[grad grad'], with mean
-diagonal 1; of the preconditioners it maximises the expected squared jump of small steps. Its square
+diagonal 1; of the preconditioners it maximizes the expected squared jump of small steps. Its square
 root follows from the one before, R_0 = I / sqrt(lambda), in O(d^2):
 
     phi = R' v_n,   R <- R - r (R phi) phi' / (1 + |phi|^2),   r = 1 / (1 + sqrt(1 / (1 + |phi|^2)))

@@ -1,4 +1,4 @@
-"""What the gradient-based adaptive samplers share: ascent on the generalised speed measure.
+"""What the gradient-based adaptive samplers share: ascent on the generalized speed measure.
 
     log s(x) = E log alpha(x, y) + beta H(q(. | x)),   H(q) = sum_i log L_ii + const
 

@@ -16,7 +16,7 @@ A. (2014). The No-U-Turn sampler. Journal of Machine Learning Research 15, 1593-
 
 The metric is learnt from the states of two overlapping windows that grow: the older one serves
 until the younger is long enough to take its place. From draws alone Sigma is their covariance; with
-their gradients it minimises the Fisher divergence to a Gaussian: on the diagonal, s_i^2 = sd(x_i) /
+their gradients it minimizes the Fisher divergence to a Gaussian: on the diagonal, s_i^2 = sd(x_i) /
 sd(grad_i), in general the Sigma with Sigma cov(grad) Sigma = cov(x) (`fastkam.metrics`). Seyboldt,
 A., Carlson, E. L. and Carpenter, B. (2026). Preconditioning Hamiltonian Monte Carlo by minimizing
 Fisher divergence.

@@ -9,11 +9,12 @@ With probability p_k a move of kind k, and otherwise a step of the other sampler
                    b uniform among the others,
                    y = m_b + L_b L_a^-1 (x - m_a),   ratio  w_b s(x) / (w_a s(y)),   C = L L'
 
-Component 0 has the mean and the covariance of all and the tails of Student's law with 3 degrees of
-freedom, so that pi/q stays bounded unless those of pi are longer. The modes are 1, 2, ... The way
-back of a hop chooses b at y, then a, so that the ratio is r_b(y) |L_b| / (r_a(x) |L_a|), with r
-the chances of the first choice; N(y; m_b, C_b) |L_b| = N(x; m_a, C_a) |L_a| leaves what stands
-above. The kind of a move does not depend on x: each leaves pi invariant, and so does their mixture.
+Component 0 has the mean and the covariance of all and the tails of Student's t distribution with
+3 degrees of freedom, so that pi/q stays bounded unless those of pi are longer. The modes are 1,
+2, ... The reverse of a hop chooses b at y, then a, so that the ratio is r_b(y) |L_b| / (r_a(x)
+|L_a|), with r the probabilities of the first choice; N(y; m_b, C_b) |L_b| = N(x; m_a, C_a) |L_a|
+leaves what stands above. The kind of a move does not depend on x: each leaves pi invariant, and
+so does their mixture.
 
 q is given, or fitted to the states of warm-up: after 256, 512, 1024, ... of them and at the end. A
 fit draws one uniform variate, its seed. As long as there is no q, or a single mode, the other
@@ -53,13 +54,13 @@ import numpy as np
 cdef enum:
     FIRST_FIT = 256
     SOON = 32       # states too few for another fit
-    FEW_MOVES = 50  # too few to learn their chances from
-    WARM = 3        # one warmer state in so many is fitted to
+    FEW_MOVES = 50  # too few to learn their probabilities from
+    WARM = 3        # every third warmer state is fitted to
 
-cdef double FIRST_CHANCE = 0.2
-cdef double LEAST_CHANCE = 0.01
-cdef double MOST_CHANCE = 0.8
-cdef double[3] MOST_CHANCES = [0.1, 0.7, 0.2]   # of jump, independent and hop
+cdef double FIRST_PROBABILITY = 0.2
+cdef double LEAST_PROBABILITY = 0.01
+cdef double MOST_PROBABILITY = 0.8
+cdef double[3] MOST_PROBABILITIES = [0.1, 0.7, 0.2]   # of jump, independent and hop
 LEARNT_SHARE = 0.5      # what the inner sampler's plan takes for its share of warm-up
 COUNTS = {"diverging", "n_steps", "tree_depth"}     # statistics of the inner sampler's own steps
 
@@ -78,9 +79,9 @@ cdef class ModeJumping(Kernel):
                       stat="move"),
         "inner_t": Field("steps of the sampler within: its clock", dtype="i8"),
         "accepted": Field("whether the last of them was accepted, x being there still", dtype="i8"),
-        "chances": Field("p_k of jump, independent and hop", ("kinds",), shared=True),
-        "tried": Field("how many of each, older ones for less", ("kinds",), shared=True),
-        "taken": Field("how many of them were accepted", ("kinds",), shared=True),
+        "probabilities": Field("p_k of jump, independent and hop", ("kinds",), shared=True),
+        "n_proposed": Field("number of each, older ones counting less", ("kinds",), shared=True),
+        "n_accepted": Field("how many of them were accepted", ("kinds",), shared=True),
         "n": Field("components of q; 0 if there is none", dtype="i8", shared=True),
         "weights": Field("their weights, the wide one's first", ("components",), shared=True,
                          learnt=True),
@@ -101,15 +102,15 @@ cdef class ModeJumping(Kernel):
     cdef object estimate
     cdef bint[3] used                       # which kinds
     cdef int[::1] counts                    # columns of the inner sampler's that count its steps
-    cdef bint learns_chances
+    cdef bint learns_probabilities
     cdef double planned                     # what share of warm-up the inner sampler plans for
     cdef const double[:, ::1] jump_factor   # transposed
     cdef public int64_t move
     cdef public int64_t inner_t
     cdef public int64_t accepted
-    cdef public double[::1] chances
-    cdef public double[::1] tried
-    cdef public double[::1] taken
+    cdef public double[::1] probabilities
+    cdef public double[::1] n_proposed
+    cdef public double[::1] n_accepted
     cdef public int64_t n
     cdef public double[::1] weights
     cdef public double[:, ::1] means
@@ -125,20 +126,21 @@ cdef class ModeJumping(Kernel):
     cdef double log_q_y
     cdef double[::1] v
 
-    def __init__(self, Kernel inner, *, chance, moves, jump_factor, mixture, components, states,
-                 estimate):
+    def __init__(self, Kernel inner, *, probability, moves, jump_factor, mixture, components,
+                 states, estimate):
         cdef int k
         self.inner = inner
         self.tempered = inner if isinstance(inner, Exchange) else None
         self.allocate(d=inner.d, components=components, states=states, kinds=len(KINDS),
                       warmer=states if self.tempered is not None else 0)
         self.width, self.gradient, self.several = inner.width, inner.gradient, inner.several
-        self.learns_chances, self.stride = chance is None, 1
-        self.planned = LEARNT_SHARE if chance is None else 1 - chance
+        self.learns_probabilities, self.stride = probability is None, 1
+        self.planned = LEARNT_SHARE if probability is None else 1 - probability
         for kind in moves:
             k = KINDS[kind] - 1
             self.used[k] = True
-            self.chances[k] = (FIRST_CHANCE if chance is None else chance) / len(moves)
+            self.probabilities[k] = (
+                FIRST_PROBABILITY if probability is None else probability) / len(moves)
         self.counts = np.array([i for i, name in enumerate(inner.stat_names()) if name in COUNTS],
                                np.intc)
         self.jump_factor = np.ascontiguousarray(jump_factor.T)
@@ -231,11 +233,11 @@ cdef class ModeJumping(Kernel):
     cdef int choose(self, double u) noexcept nogil:
         cdef int kind
         for kind in range(JUMP, HOP + 1):
-            if u < self.chances[kind - 1]:
+            if u < self.probabilities[kind - 1]:
                 if kind == INDEPENDENT and self.n == 0 or kind == HOP and self.n < 3:
                     return INNER
                 return kind
-            u -= self.chances[kind - 1]
+            u -= self.probabilities[kind - 1]
         return INNER
 
     cdef void put(self, Chain *c, const double *centre, double scale,
@@ -303,8 +305,8 @@ cdef class ModeJumping(Kernel):
             self.inner.t = self.inner_t - 1
             self.inner.adapt(c, gain)
         else:
-            self.tried[self.move - 1] += 1
-            self.taken[self.move - 1] += c.accepted
+            self.n_proposed[self.move - 1] += 1
+            self.n_accepted[self.move - 1] += c.accepted
         if self.history.shape[0]:
             self.remember(c.y if c.accepted else c.x)
         self.seen += 1
@@ -317,29 +319,31 @@ cdef class ModeJumping(Kernel):
         cdef double u
         cdef int64_t near = max(1, self.n - 1)
         self.fitted = self.seen
-        if self.learns_chances:
-            self.learn_chances()
+        if self.learns_probabilities:
+            self.learn_probabilities()
         if self.history.shape[0]:
             u = random_standard_uniform(c.rng)
             with gil:
                 uninterrupted(self.fit, u, near)
         return 0
 
-    cdef void learn_chances(self) noexcept nogil:
+    cdef void learn_probabilities(self) noexcept nogil:
         cdef int k
         cdef double most = 0, squares = 0, tried = 0
         cdef double[3] a
         for k in range(3):
-            a[k] = (self.taken[k] + 1) / (self.tried[k] + 4) if self.tried[k] > 0 else 0
-            most, squares, tried = max(most, a[k]), squares + a[k]**2, tried + self.tried[k]
+            a[k] = 0
+            if self.n_proposed[k] > 0:
+                a[k] = (self.n_accepted[k] + 1) / (self.n_proposed[k] + 4)
+            most, squares, tried = max(most, a[k]), squares + a[k]**2, tried + self.n_proposed[k]
         if tried < FEW_MOVES:
             return
         for k in range(3):
             if self.used[k]:
-                self.chances[k] = min(MOST_CHANCES[k], max(
-                    LEAST_CHANCE, min(MOST_CHANCE, 2 * most) * a[k]**2 / squares))
-            self.tried[k] *= 0.5
-            self.taken[k] *= 0.5
+                self.probabilities[k] = min(MOST_PROBABILITIES[k], max(
+                    LEAST_PROBABILITY, min(MOST_PROBABILITY, 2 * most) * a[k]**2 / squares))
+            self.n_proposed[k] *= 0.5
+            self.n_accepted[k] *= 0.5
 
     cdef void remember(self, const double *x) noexcept nogil:
         """Keep every `stride`-th state; where the history is full, every second of those."""

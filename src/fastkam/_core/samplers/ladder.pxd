@@ -1,11 +1,11 @@
 """The ladder of inverse temperatures, 1 = beta_0 > beta_1 > ... >= 0, and how it is tuned.
 
-The rejection rates r_k of swaps between neighbours add up to the barrier
+The rejection rates r_k of swaps between neighbors add up to the barrier
 
     Lambda(beta_k) = r_0 + ... + r_k-1,
 
 and new rungs are put at equal distances in Lambda, which is linear between the old ones: then all
-neighbours swap equally often.
+neighbors swap equally often.
 
 Syed, S., Bouchard-Cote, A., Deligiannidis, G. and Doucet, A. (2022). Non-reversible parallel
 tempering. Journal of the Royal Statistical Society B 84, 321-350. Algorithm 4.

@@ -16,7 +16,7 @@ What is the same in both directions leaves the ratio: gamma and |v|. M'v comes f
 are there: (z_i - x)'(y - x) = (|z_i - x|^2 + |y - x|^2 - |z_i - y|^2) / 2.
 
 What was y's is x's after an acceptance, so that there is one pass a step, and a new nu costs one
-small factorisation.
+small factorization.
 """
 from libc.math cimport INFINITY, exp
 from libc.stdint cimport int64_t

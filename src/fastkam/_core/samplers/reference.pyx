@@ -45,7 +45,7 @@ cdef class Reference(State):
         self.find_norm()
 
     cdef void find_norm(self) noexcept nogil:
-        """log q(m), the log normalising constant."""
+        """log q(m), the log normalizing constant."""
         self.log_norm = -0.5 * log(2 * M_PI) * <double>self.d - log_det_L(self.d, &self.L[0, 0])
 
     cdef double log_density(self, const double *x, double *grad) noexcept nogil:

@@ -26,7 +26,7 @@ cdef struct Banana:
     double shift
     double curvature
     double h_bent               # 1 / variance of e
-    double constant             # log of weight times normalisation
+    double constant             # log of weight times normalization
     const double *h             # (d,) 1 / variances of the other coordinates, 0 at bent
 
 cdef struct Bananas:

@@ -16,7 +16,7 @@
 
 typedef struct {
     ptrdiff_t K;
-    double low, h, v, constant; /* the lowest centre, spacing, variance, log of the normalisation */
+    double low, h, v, constant; /* the lowest centre, spacing, variance, log of the normalization */
     const double *fall;         /* (K,) exp(-2 k b) */
 } fk_lattice;
 
