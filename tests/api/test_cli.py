@@ -83,7 +83,7 @@ def test_sample(folder, capsys, module):
     assert said.err == ""
     saved = fk.load("logp.fk")
     assert saved.draws.shape == (3, 100, 2)
-    assert saved.sampler.cov == 2
+    assert saved.sampler.proposal_cov == 2
     np.testing.assert_array_equal(saved.state.x0[0], [-1, 2])
     direct = fk.sample(lambda x: -0.5 * float(x @ x), [-1, 2],
                        sampler=fk.RandomWalk(proposal_cov=2),
@@ -101,7 +101,7 @@ def test_the_options_arrive(folder):
     assert saved.thin == 3
     assert type(saved.schedule).__name__ == "Perpetual"
     assert saved.sampler.target_acceptance == 0.3
-    assert saved.sampler.cov == [1, 4]
+    assert saved.sampler.proposal_cov == [1, 4]
     np.testing.assert_array_equal(fk.load("check.fk").draws, saved.draws)
 
 
@@ -210,7 +210,7 @@ MISTAKES = {
     "sampler": (["our_model:logp", "--sampler", "nuts9"], "there is no sampler 'nuts9'; there are"),
     "schedule": (["our_model:logp", "--schedule", "x"], "schedule must be a Schedule or one of"),
     "parameter": (["our_model:logp", "--set", "size=2"], "ram has no parameter 'size'; its "
-                  "parameters are cov, target_acceptance"),
+                  "parameters are proposal_cov, target_acceptance"),
     "no value": (["our_model:logp", "--set", "proposal_cov"],
                  "--set must be KEY=VALUE, not 'proposal_cov'"),
     "bad value": (["our_model:logp", "--set", "target_acceptance=2"],
