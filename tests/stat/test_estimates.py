@@ -135,7 +135,7 @@ MISTAKES = {
                                  replicates=60_000, seed=9),
     "pt": lambda cls: coupled(
         cls(sampler=RandomWalk(proposal_cov=0.01), **FLAT), 15_000, seed=6, steps=8),
-    "scout": lambda cls: coupled(cls(tau=0.3, every=1), 15_000, seed=6, steps=8),
+    "scout": lambda cls: coupled(cls(beta=0.3, swap_interval=1), 15_000, seed=6, steps=8),
 }
 
 
@@ -195,7 +195,7 @@ def test_random_effects(form):
 
 
 def test_estimates_made_again_spoil_the_posterior(twins):
-    sampler = twins.sampler("estimate_repeated")(cov=2.0)
+    sampler = twins.sampler("estimate_repeated")(proposal_cov=2.0)
     assert (np.abs(deviations(sampler, FORMS["fresh"](), 4000, seed=12)) > 4.1).any()
 
 

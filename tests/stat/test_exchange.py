@@ -217,7 +217,7 @@ def coupling(cls, name, **options):
     if name == "pt":
         return cls(**FLAT | options)
     moved = {"main": options["sampler"], "scout": options["sampler"]} if options else {}
-    return cls(tau=0.6, every=1, **moved)
+    return cls(beta=0.6, swap_interval=1, **moved)
 
 
 NARROW = FLAT | {"reference": ([0.5], 1.0)}
