@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, final
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -33,6 +33,7 @@ class Decision:
     @property
     def x(self) -> Point | None: ...
 
+@final
 class PythonKernel(Kernel):
     def __init__(self, own: Any, x0: Any, fields: Any, **options: Any) -> None: ...
     @property
