@@ -50,5 +50,5 @@ from .samplers import RandomWalk as RandomWalk
 from .samplers import RaoBlackwellizedAdaptiveMetropolis as RaoBlackwellizedAdaptiveMetropolis
 from .samplers import RobustAdaptiveMetropolis as RobustAdaptiveMetropolis
 from .samplers import Scout as Scout
-from .samplers.choice import choose_sampler as choose_sampler
 from .sampling import sample as sample
+from .search.choice import choose_sampler as choose_sampler

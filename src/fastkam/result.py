@@ -18,7 +18,8 @@ from fastkam.density.forms import target_of, with_surrogate
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import read, write
-from fastkam.run.loop import Run, RunOptions
+from fastkam.run.drive import carry_out
+from fastkam.run.loop import Outcome, RunOptions
 from fastkam.run.state import RunState
 from fastkam.run.trace import Trace
 from fastkam.samplers import Sampler, as_sampler
@@ -57,6 +58,10 @@ class Result:
         Steps of warm-up, steps for each draw, and the draws a chain that were asked for.
     share : bool
         Whether the chains have learnt as one.
+    search : list of str
+        What the search before the run did, a line each.
+    scales : ndarray, shape (d,)
+        The units in which the sampler saw the coordinates: 1 where a length was given to it.
     names : list of str
     shapes : dict of str to tuple of int
         Shape of each named parameter.
@@ -66,7 +71,7 @@ class Result:
         Values along dimensions.
     states : list of dict
         The state of each chain, {name: array}: position, counters, and each field of the sampler
-        under "kernel.".
+        under "kernel."; in units of the scales.
     status : str
         "complete", "stopped" (by a stop rule), "interrupted", or "failed".
     seconds : float
@@ -119,6 +124,14 @@ class Result:
     @property
     def coords(self) -> dict[str, NDArray[Any]]:
         return self.state.layout.coords
+
+    @property
+    def search(self) -> list[str]:
+        return self.state.search
+
+    @property
+    def scales(self) -> NDArray[np.float64]:
+        return self.state.scales
 
     @property
     def trace(self) -> Trace:
@@ -188,7 +201,7 @@ class Result:
     @property
     def offending(self) -> dict[str, NDArray[np.float64]]:
         """The first points of each kind of `rejected`, {kind: (up to 5 a chain, d)}."""
-        points = np.array([state["offending"] for state in self.states])
+        points = np.array([state["offending"] for state in self.states]) * self.state.scales
         rows = {kind: points[:, i].reshape(-1, self.d) for i, kind in enumerate(REJECTED)}
         return {kind: some[~np.isnan(some).all(axis=1)] for kind, some in rows.items()}
 
@@ -197,7 +210,8 @@ class Result:
         """The course of what was learnt, {"step": (n,), field: (chains, n, *shape)}.
 
         The fields (see the sampler's kernel, ``sampler.kernel_class().FIELDS``) after up to 50
-        evenly spaced steps of warm-up; NaN where a chain has not come so far.
+        evenly spaced steps of warm-up, in units of the scales; NaN where a chain has not come so
+        far.
         """
         names = [name for name in (self.states or [{}])[0] if name.startswith("adaptation.")]
         fields = {name.removeprefix("adaptation."): np.array([state[name] for state in self.states])
@@ -342,7 +356,7 @@ def resume(
         target = with_surrogate(target, surrogate)
     check_stages(state.sampler, target)
     check_noise_of(state, target)
-    return finish(state, target, rows, options)
+    return conclude(carry_out(state, target, rows, options), target, rows)
 
 
 def check_noise_of(state: RunState, target: Target) -> None:
@@ -357,14 +371,8 @@ def check_noise_of(state: RunState, target: Target) -> None:
 # ---- how a run ends ----
 
 
-def finish(state: RunState, target: Target, rows: int, options: RunOptions) -> Result:
-    """Continue a run to `rows` draws, here or through an executor: a Result, or SamplingError."""
-    if options.executor is None:
-        outcome = Run(state, target, rows).go(options)
-    else:
-        from fastkam.run.executors import run_through
-
-        outcome = run_through(options, state, target, rows)
+def conclude(outcome: Outcome, target: Target, rows: int) -> Result:
+    """The Result of a run that was to have `rows` draws a chain, or SamplingError."""
     result, failure = Result(outcome.state, target), outcome.failure
     unwritten, problem = outcome.checkpoint.error, outcome.checkpoint.problem
     counts = result.trace.counts.tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -11,19 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastkam.arguments import check_array, check_flag, check_integer, real_array
-from fastkam.density.forms import check_surrogate, target_of, with_surrogate
+from fastkam.arguments import check_flag, check_integer
+from fastkam.density.forms import as_target, check_surrogate, target_of, with_surrogate
 from fastkam.density.gradient import check_start
 from fastkam.progress import Progress
-from fastkam.result import Result, finish
+from fastkam.result import Result, conclude
+from fastkam.run.drive import carry_out, carry_out_thinned
 from fastkam.run.loop import RunOptions
 from fastkam.run.shapes import check_layout
+from fastkam.run.starts import search_generator, seed_sequence, starting_points
 from fastkam.run.state import RunState, check_bit_generator, snapshot_steps
 from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
-from fastkam.samplers.choice import choose_sampler, log
 from fastkam.samplers.delayed import check_stages
 from fastkam.schedules import Schedule, as_schedule
+from fastkam.search.choice import PLAIN_TUNE, choose, find, log
 from fastkam.stop import StopRule
 
 
@@ -31,15 +32,16 @@ def sample(
     target: Any,
     x0: ArrayLike,
     *,
-    sampler: str | Sampler = "ram",
+    sampler: str | Sampler = "auto",
     draws: int = 1000,
-    tune: int = 1000,
+    tune: int | None = None,
     chains: int = 4,
     seed: Any = None,
     schedule: str | Schedule = "finite",
     share: bool = False,
     vectorized: bool = False,
-    thin: int = 1,
+    thin: int | None = None,
+    search: bool = True,
     threads: int | None = None,
     names: Sequence[str] | None = None,
     shapes: Mapping[str, int | tuple[int, ...]] | None = None,
@@ -65,14 +67,16 @@ def sample(
         that the point is impossible: it is rejected and counted. `Target.from_estimator` makes one
         of a density that can only be estimated.
     x0 : array (d,) or (chains, d)
-        Where the chains start: all at one point, or each at its own. Where the density is not
+        Where the search begins: at one point, or at one for each chain. Where the density is not
         finite there, points around it are tried.
     sampler : str or Sampler
         A short name (see `fastkam.samplers.SAMPLERS`), or a sampler with its parameters; or "auto":
-        tempered mode jumping to 20 dimensions; above, NUTS where there is a gradient, and mode
-        jumping where there is none (see `choose_sampler`; what it chose is logged).
-    draws, tune : int
-        Draws kept a chain, and steps of warm-up before them.
+        what suits the density as the search has found it (see `choose_sampler`; what was chosen is
+        logged).
+    draws : int
+        Draws kept a chain.
+    tune : int, optional
+        Steps of warm-up before them. By default 1000; with "auto" as many as the choice needs.
     chains : int
         How many chains.
     seed : int, SeedSequence, Generator or BitGenerator, optional
@@ -87,8 +91,15 @@ def sample(
         compiled density. Not for "ckam", "dm", "pt" and "scout".
     vectorized : bool
         The Python function takes points (k, d) and returns (k,): one call for all chains.
-    thin : int
-        Keep every thin-th step.
+    thin : int, optional
+        Keep every thin-th step. By default each; with "auto" what makes four draws of a chain worth
+        about one that is independent, 100 at most, as the first steps after warm-up show.
+    search : bool
+        Look first for where the chains are to start and in which units: the length of each
+        coordinate in which the log density changes by 1 is the unit of those lengths among the
+        sampler's parameters that are not given; chains that are given one point in common are
+        dispersed, and walk home from a point far away. The result says what was done
+        (``result.search``). Without it chains start at `x0`, and the units are those of x.
     threads : int, optional
         Threads to run chains in; by default one a processor for compiled targets, one for Python
         functions (more on a free-threaded Python). Those beyond the number of chains help to
@@ -149,78 +160,58 @@ def sample(
     """
     chains = check_integer("chains", chains, least=1)
     draws = check_integer("draws", draws, least=1)
-    tune = check_integer("tune", tune, least=0)
-    thin = check_integer("thin", thin, least=1)
+    tune = None if tune is None else check_integer("tune", tune, least=0)
+    thin = None if thin is None else check_integer("thin", thin, least=1)
+    share, search = check_flag("share", share), check_flag("search", search)
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
         checkpoint_interval=checkpoint_interval, executor=executor)
     points = starting_points(x0, chains)
     d = points.shape[1]
+    layout, schedule = check_layout(names, shapes, dims, coords, d), as_schedule(schedule)
+    bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
+    rng, choice = search_generator(seed), None
     if isinstance(sampler, str) and sampler == "auto":
-        choice = choose_sampler(target, points, vectorized=vectorized,
-                                surrogate=surrogate is not None, share=share)
+        choice = choose(as_target(target, d, vectorized=vectorized), points, chains, rng,
+                        search=search, surrogate=surrogate is not None, threads=threads or 1)
         log.info("auto: %s", choice)
-        sampler = choice.sampler
-    method, schedule = as_sampler(sampler), as_schedule(schedule)
+        sampler, found = choice.sampler, choice.search
+    method = as_sampler(sampler)
     target = target_of(method, target, d, vectorized)
     if surrogate is not None:
         method = DelayedAcceptance(sampler=method)
         target = with_surrogate(target, surrogate)
         check_surrogate(target.surrogate, points)
     check_stages(method, target)
+    if tune is None:
+        tune = PLAIN_TUNE if choice is None else choice.tune
     method.check_run(schedule, tune)
-    if check_flag("share", share):
+    if share:
         method.check_share()
     schedule.compiled(method, d, tune)
     kernel = method.build(points[0])  # refuses parameters that do not fit the dimension
     if check_gradient and method.needs_gradient:
         check_start(target, points[0])
+    if choice is None:
+        found = find(target, points, chains, rng, search=search)
     stat_names = method.stat_names if check_flag("keep_stats", keep_stats) else None
     state = RunState(
         sampler=method,
         schedule=schedule,
-        x0=points,
+        x0=found.points,
         tune=tune,
-        thin=thin,
+        thin=thin or 1,
         keep_warmup=bool(keep_warmup),
-        share=bool(share),
+        share=share,
         requested=draws,
-        seed=seed_sequence(seed),
-        bit_generator=check_bit_generator(bit_generator),
-        layout=check_layout(names, shapes, dims, coords, d),
+        seed=seed,
+        bit_generator=bit_generator,
+        layout=layout,
         trace=Trace(chains, 0, d, stat_names),
         warmup=Trace(chains, 0, d, stat_names),
         snapshot_steps=snapshot_steps(kernel, tune),
+        scales=found.scales if method.relative else np.ones(d),
+        search=found.steps + ([] if choice is None else [str(choice)]),
     )
-    return finish(state, target, draws, options)
-
-
-# ---- arguments ----
-
-
-def starting_points(x0, chains):
-    """x0 as (chains, d)."""
-    x0 = real_array("x0", x0)
-    if x0.ndim not in (1, 2) or x0.size == 0:
-        raise ValueError(f"x0 must have shape (d,) or (chains, d), not {x0.shape}")
-    if x0.ndim == 2 and len(x0) != chains:
-        raise ValueError(f"x0 has {len(x0)} rows, but there are {chains} chains")
-    return check_array("x0", np.broadcast_to(x0, (chains, x0.shape[-1])),
-                       shape=(chains, x0.shape[-1]))
-
-
-def seed_sequence(seed):
-    """A SeedSequence from anything numpy takes as a seed."""
-    if isinstance(seed, np.random.SeedSequence):
-        return copy.deepcopy(seed)  # its owner may go on spawning
-    if isinstance(seed, np.random.Generator):
-        seed = seed.bit_generator
-    if isinstance(seed, np.random.BitGenerator):
-        # the next child: each run from one generator gets its own stream
-        return seed.seed_seq.spawn(1)[0]
-    try:
-        return np.random.SeedSequence(seed)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"seed must be an integer, None, or a numpy seed or generator, not {seed!r}"
-        ) from None
+    run = carry_out_thinned if choice is not None and thin is None else carry_out
+    return conclude(run(state, target, draws, options), target, draws)

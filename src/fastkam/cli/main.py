@@ -171,7 +171,6 @@ def demo(options):
 
 def sample(options):
     """fastkam sample"""
-    from fastkam.samplers.choice import choose_sampler
     from fastkam.sampling import sample as run
 
     target = find_target(options.target)
@@ -179,11 +178,6 @@ def sample(options):
     check_folder("--out", out)
     x0 = read_init(options.init) if options.dim is None else zeros(options.dim)
     sampler = read_sampler(options.sampler, options.set)
-    if sampler == "auto":
-        choice = choose_sampler(
-            target, x0, vectorized=options.vectorized, share=options.share)
-        print(f"Sampler: {choice}.")
-        sampler = choice.sampler
     return finish(options, options.target, out, lambda: run(
         target,
         x0,

@@ -24,7 +24,7 @@ from fastkam.schedules import Schedule, as_schedule
 
 FORMAT = 2
 HEADER = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested",
-          "bit_generator", "generators", "seconds", "status")
+          "bit_generator", "generators", "search", "seconds", "status")
 SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
 
 
@@ -36,7 +36,7 @@ def write(path: str | os.PathLike[str], run: RunState) -> None:
                "shapes": run.layout.shapes, "dims": run.layout.dims}
     arrays: dict[str, Any] = {
         "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
-        "x0": run.x0, "snapshot_steps": run.snapshot_steps}
+        "x0": run.x0, "snapshot_steps": run.snapshot_steps, "scales": run.scales}
     parts = {"trace.": run.trace.arrays(), "warmup.": run.warmup.arrays(),
              "coords.": run.layout.coords}
     parts |= {f"chain{k}.": state for k, state in enumerate(run.states)}
@@ -112,6 +112,7 @@ def from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> RunState:
         seed=np.random.SeedSequence(**seed),
         x0=arrays["x0"],
         snapshot_steps=arrays["snapshot_steps"],
+        scales=arrays["scales"],
         trace=Trace.from_arrays(under("trace."), stat_names),
         warmup=Trace.from_arrays(under("warmup."), stat_names),
         states=[under(f"chain{k}.") for k in range(len(arrays["x0"]))],

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.group import ChainState, Fault, Group
 from fastkam.arguments import check_integer, check_number
 from fastkam.progress import Progress, check_progress, reporter
@@ -296,15 +297,20 @@ class ChainGroup:
         self.limit = None
         self.chains = []
         for k in indices:
+            x0 = past.x0 / past.scales
             # chains that learn as one begin with the same knowledge
-            kernel = past.sampler.build(past.x0.mean(axis=0) if past.share else past.x0[k])
-            chain = ChainState(kernel, past.generator(k), past.x0[k], n_aux=run.target.n_aux)
+            kernel = past.sampler.build(x0.mean(axis=0) if past.share else x0[k])
+            chain = ChainState(kernel, past.generator(k), x0[k], n_aux=run.target.n_aux)
             chain.keep_history(len(past.snapshot_steps))
             if past.states:
                 chain.restore(past.states[k])
             self.chains.append(chain)
         plan = past.schedule.compiled(past.sampler, past.d, past.tune)
-        self.engine = Group(run.target.bind(), self.chains, plan, share=past.share)
+        target = run.target.bind()
+        self.scales = past.scales if past.scaled else None
+        if self.scales is not None:
+            target = ScaledTarget(target, self.scales)
+        self.engine = Group(target, self.chains, plan, share=past.share)
 
     @property
     def tuning(self):
@@ -323,7 +329,10 @@ class ChainGroup:
         trace = self.run.warmup if self.tuning else self.run.trace
         capacity = trace.x.shape[1] if self.tuning else rows
         for k, chain in zip(self.indices, self.chains, strict=True):
-            chain.attach(trace.chain(k), capacity, self.run.past.thin)
+            arrays = trace.chain(k)
+            if self.scales is not None:
+                arrays["scales"] = self.scales
+            chain.attach(arrays, capacity, self.run.past.thin)
         self.limit = limit
 
     def chunk(self, rows, threads):
@@ -346,6 +355,8 @@ class ChainGroup:
                 self.engine.run(n, self.run.most_evaluations, threads)
             except Fault as fault:
                 fault.chain = self.indices[fault.chain]
+                if self.scales is not None:
+                    fault.x = fault.x * self.scales
                 raise
             self.take_snapshot()
             seconds = time.perf_counter() - begun

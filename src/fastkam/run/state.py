@@ -44,8 +44,12 @@ class RunState:
         Draws, and states of warm-up.
     snapshot_steps : ndarray of int, shape (n,)
         The steps of warm-up after which the state of a chain keeps what has been learnt.
+    scales : ndarray, shape (d,)
+        The units in which the samplers see the coordinates.
+    search : list of str
+        What the search for starting points, scales and a sampler did, a line each.
     states : list of dict
-        The state of each chain, {name: array}; empty before the first step.
+        The state of each chain, {name: array}, in units of the scales; empty before the first step.
     generators : list of dict
         The state of each chain's bit generator; empty before the first step.
     seconds : float
@@ -68,10 +72,17 @@ class RunState:
     trace: Trace
     warmup: Trace
     snapshot_steps: NDArray[np.int64]
+    scales: NDArray[np.float64]
+    search: list[str] = field(default_factory=list)
     states: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     generators: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     status: str = "new"
+
+    @property
+    def scaled(self) -> bool:
+        """Whether any scale is not 1."""
+        return bool((self.scales != 1).any())
 
     @property
     def chains(self) -> int:

@@ -114,6 +114,14 @@ class Trace:
             setattr(new, name, self.arrays()[name][chains, start:])
         return new
 
+    def take(self, rows: NDArray[np.int64]) -> Trace:
+        """A copy of these rows of every chain, all of which are filled."""
+        new = self.first(np.full(len(self.counts), len(rows)))
+        for name in COLUMNS:
+            array = getattr(self, name)
+            setattr(new, name, array[:, rows] if array.shape[1] else array)
+        return new
+
     def put(self, chains: list[int], start: int, part: Trace) -> None:
         """Write the rows of `part`, a trace of these chains, from the row `start` on."""
         stop = start + int(part.counts.max(initial=0))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam.arguments import check_array, check_covariance, check_number
-from fastkam.samplers.sampler import Sampler, check_below_one
+from fastkam.samplers.sampler import Sampler, check_below_one, given
 from fastkam.schedules import Power
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class AutoStep(Sampler):
     """What they have in common."""
 
     metric: str = "diagonal"
-    preconditioner: ArrayLike = 1.0
+    preconditioner: ArrayLike | None = None
     mean: ArrayLike | None = None
     step_size: float | None = None
 
@@ -39,7 +39,8 @@ class AutoStep(Sampler):
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
-        factor = np.asarray(check_covariance("preconditioner", self.preconditioner, d))
+        variances = given(self.preconditioner, 1.0)
+        factor = np.asarray(check_covariance("preconditioner", variances, d))
         if factor.ndim == 2:
             raise ValueError("preconditioner must be a number or (d,), not "
                              f"{self.preconditioner!r}")
@@ -65,10 +66,9 @@ class AutoMALA(AutoStep, name="automala"):
     ----------
     metric : str
         Whether the variances of the target are learnt from the chain ("diagonal") or stay at
-        `preconditioner`
-        ("fixed").
-    preconditioner : float or array (d,)
-        The variances at the start.
+        `preconditioner` ("fixed").
+    preconditioner : float or array (d,), optional
+        The variances at the start; the squared scales by default.
     mean : array (d,), optional
         The mean at the start; the starting point by default.
     step_size : float, optional
@@ -82,6 +82,7 @@ class AutoMALA(AutoStep, name="automala"):
     """
 
     KERNEL: ClassVar[str] = "automala.AutoMALA"
+    LENGTHS = ("preconditioner", "mean", "step_size")
 
     def first_step_size(self, d: int) -> float:
         return float(d ** (-1 / 6))
@@ -105,6 +106,7 @@ class AutoStepRandomWalk(AutoStep, name="autorwm"):
     """
 
     KERNEL: ClassVar[str] = "autorwm.AutoStepRandomWalk"
+    LENGTHS = ("preconditioner", "mean", "step_size")
 
     def first_step_size(self, d: int) -> float:
         return float(2.38 * d**-0.5)

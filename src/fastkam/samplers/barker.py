@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam.arguments import check_array, check_covariance, check_number
-from fastkam.samplers.sampler import Sampler, check_below_one, full_factor
+from fastkam.samplers.sampler import Sampler, check_below_one, full_factor, given
 from fastkam.schedules import Power
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ class BarkerProposal(Sampler, name="barker"):
     metric : str
         What is learnt of the covariance, from the chain: its "diagonal", all of it ("dense"), or
         nothing ("fixed", at `preconditioner`).
-    preconditioner : float, array (d,) or array (d, d)
-        The covariance at the start.
+    preconditioner : float, array (d,) or array (d, d), optional
+        The covariance at the start; the squared scales by default.
     mean : array (d,), optional
         The mean at the start; the starting point by default.
     step_size : float, optional
@@ -46,12 +46,13 @@ class BarkerProposal(Sampler, name="barker"):
     """
 
     metric: str = "diagonal"
-    preconditioner: ArrayLike = 1.0
+    preconditioner: ArrayLike | None = None
     mean: ArrayLike | None = None
     step_size: float | None = None
     target_acceptance: float = 0.4
     jitter: float = 0.0
     KERNEL: ClassVar[str] = "barker.BarkerProposal"
+    LENGTHS = ("preconditioner", "mean", "step_size")
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
@@ -63,7 +64,8 @@ class BarkerProposal(Sampler, name="barker"):
 
     def factor(self, d: int) -> NDArray[np.float64]:
         """(d,) or (d, d), as the metric has it."""
-        factor = np.asarray(check_covariance("preconditioner", self.preconditioner, d))
+        cov = given(self.preconditioner, 1.0)
+        factor = np.asarray(check_covariance("preconditioner", cov, d))
         if factor.ndim == 2 and self.metric == "diagonal":
             raise ValueError(
                 'preconditioner must be a number or (d,) for a diagonal metric, not '
@@ -71,7 +73,7 @@ class BarkerProposal(Sampler, name="barker"):
                 'use metric="dense" or "fixed"'
             )
         if self.metric == "dense":
-            return full_factor("preconditioner", self.preconditioner, d)
+            return full_factor("preconditioner", cov, d)
         return factor if factor.ndim == 2 else np.full(d, factor)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:

@@ -32,6 +32,7 @@ class DelayedAcceptance(Composite):
 
     sampler: Sampler
     KERNEL: ClassVar[str] = "delayed.DelayedAcceptance"
+    LENGTHS = ()
 
     def __post_init__(self) -> None:
         name = type(self.sampler).__name__

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam.arguments import check_integer, check_number
-from fastkam.samplers.sampler import Sampler, full_factor
+from fastkam.samplers.sampler import Sampler, check_optional, full_factor, given
 from fastkam.schedules import Power, constant
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ class DivergenceMinimization(Sampler, name="dm"):
 
     Parameters
     ----------
-    proposal_cov : float, array (d,) or array (d, d)
-        Covariance of the first proposal.
+    proposal_cov : float, array (d,) or array (d, d), optional
+        Covariance of the first proposal; 4 times the squared scales by default.
     n_gradients : int
         J, the points a step at which the gradient is taken in warm-up, the proposal among them.
     entropy_weight : float
         b: the larger, the longer the steps.
-    largest_step : float
-        An element of the factor moves by at most this much at once.
+    largest_step : float, optional
+        An element of the factor moves by at most this much at once; 10 scales by default.
     norm_clip : float, optional
         The whole factor moves by at most this much, in Frobenius' norm.
     rejection_factor : float
@@ -48,32 +48,32 @@ class DivergenceMinimization(Sampler, name="dm"):
     Communications in Statistics - Simulation and Computation. The default gain is 0.002, constant.
     """
 
-    proposal_cov: ArrayLike = 4.0
+    proposal_cov: ArrayLike | None = None
     n_gradients: int = 10
     entropy_weight: float = 0.2
-    largest_step: float = 10.0
+    largest_step: float | None = None
     norm_clip: float | None = None
     rejection_factor: float = 1.0
     bank_size: int = 1000
     KERNEL: ClassVar[str] = "dm.DivergenceMinimization"
+    LENGTHS = ("proposal_cov", "largest_step", "norm_clip")
     ALONE: ClassVar[str] = "its factor follows the place where its own chain is"
 
     def __post_init__(self) -> None:
         check_integer("n_gradients", self.n_gradients, least=1)
         check_number("entropy_weight", self.entropy_weight, above=0)
-        check_number("largest_step", self.largest_step, above=0)
-        if self.norm_clip is not None:
-            check_number("norm_clip", self.norm_clip, above=0)
+        check_optional("largest_step", self.largest_step)
+        check_optional("norm_clip", self.norm_clip)
         check_number("rejection_factor", self.rejection_factor, above=0, most=1)
         check_integer("bank_size", self.bank_size, least=1)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         return self.kernel_class()(
-            full_factor("proposal_cov", self.proposal_cov, len(x0)),
+            full_factor("proposal_cov", given(self.proposal_cov, 4.0), len(x0)),
             points=self.n_gradients,
             bank=self.bank_size,
             entropy_weight=self.entropy_weight,
-            largest_step=self.largest_step,
+            largest_step=given(self.largest_step, 10.0),
             norm_clip=self.norm_clip,
             shrink=self.rejection_factor,
         )

@@ -75,6 +75,12 @@ class ParallelTempering(Coupled, name="pt"):
     swap_interval: int = 1
     reference: Any = "fitted"
     reference_scale: float | None = None
+    LENGTHS = ()
+
+    @property
+    def relative(self) -> bool:
+        """Whether no reference is given, and its sampler is relative."""
+        return super().relative and isinstance(self.reference, str)
 
     def __post_init__(self) -> None:
         check_part("sampler", self.sampler)
@@ -154,7 +160,8 @@ class Scout(Coupled, name="scout"):
     main : str or Sampler
         What moves the chain.
     scout : str or Sampler, optional
-        What moves the scout; a random walk with steps of variance 9 by default.
+        What moves the scout; a random walk with steps of variance 9, in units of the
+        scales, by default.
     beta : float
         The scout's inverse temperature.
     swap_interval : int
@@ -171,6 +178,15 @@ class Scout(Coupled, name="scout"):
     scout: Sampler | str | None = None
     beta: float = 0.1
     swap_interval: int = 20
+    LENGTHS = ()
+
+    @property
+    def relative(self) -> bool:
+        """Whether the samplers that are given are relative."""
+        names = vars(type(self)).get("LENGTHS")
+        some = [part for part, given in zip(self.parts(), (True, self.scout is not None),
+                                            strict=True) if given]
+        return names is not None and all(part.relative for part in some)
 
     def __post_init__(self) -> None:
         self.parts()

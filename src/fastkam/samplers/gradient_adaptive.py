@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam.arguments import check_covariance, check_number
-from fastkam.samplers.sampler import Sampler, full_factor
+from fastkam.samplers.sampler import Sampler, check_optional, full_factor, given
 from fastkam.schedules import Power, constant
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
     Parameters
     ----------
     proposal_cov : float, array (d,) or array (d, d), optional
-        Covariance of the first proposal; 0.01 / d by default.
+        Covariance of the first proposal; 0.01 / d times the squared scales by default.
     diagonal : bool
         Learn a diagonal L, at O(d) a step.
     target_acceptance : float
@@ -36,8 +36,8 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
         Of the running mean of the squared gradient; 0.9, for "adam" 0.999 by default.
     decay_mean : float
         Of Adam's running mean of the gradient.
-    min_diagonal : float
-        Least diagonal element of L: choose it well below the smallest scale of the target.
+    min_diagonal : float, optional
+        Least diagonal element of L; 0.001 of the scales by default.
     entropy_weight, min_entropy_weight : float
         The weight of the proposal's entropy at the start, and the least that it becomes.
     max_entropy_weight : float, optional
@@ -58,12 +58,13 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
     optimizer: str = "rmsprop"
     decay: float | None = None
     decay_mean: float = 0.9
-    min_diagonal: float = 1e-3
+    min_diagonal: float | None = None
     entropy_weight: float = 1.0
     min_entropy_weight: float = 1e-4
     max_entropy_weight: float | None = None
     entropy_weight_gain: float = 0.02
     KERNEL: ClassVar[str] = "gadrwm.GradientAdaptiveRandomWalk"
+    LENGTHS = ("proposal_cov", "min_diagonal")
     RHO: ClassVar[float] = 5e-5
 
     def __post_init__(self) -> None:
@@ -75,7 +76,7 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
         if self.decay is not None:
             check_number("decay", self.decay, least=0, below=1)
         check_number("decay_mean", self.decay_mean, least=0, below=1)
-        check_number("min_diagonal", self.min_diagonal, above=0)
+        check_optional("min_diagonal", self.min_diagonal)
         check_number("entropy_weight", self.entropy_weight, above=0)
         check_number("min_entropy_weight", self.min_entropy_weight, above=0)
         if self.max_entropy_weight is not None:
@@ -101,7 +102,7 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
             "beta": self.entropy_weight,
             "decay": default_decay if self.decay is None else self.decay,
             "decay_mean": self.decay_mean,
-            "floor": self.min_diagonal,
+            "floor": given(self.min_diagonal, 1e-3),
             "beta_floor": self.min_entropy_weight,
             "beta_cap": self.max_entropy_weight,
             "beta_gain": self.entropy_weight_gain,
@@ -141,6 +142,7 @@ class GradientAdaptiveMALA(GradientAdaptiveRandomWalk, name="gadmala"):
     target_acceptance: float = 0.55
     exact: bool = False
     KERNEL: ClassVar[str] = "gadmala.GradientAdaptiveMALA"
+    LENGTHS = ("proposal_cov", "min_diagonal")
     RHO: ClassVar[float] = 1.5e-4
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam.arguments import check_covariance, check_integer, check_number
 from fastkam.samplers import metrics
-from fastkam.samplers.sampler import Sampler
+from fastkam.samplers.sampler import Sampler, given
 from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Hamiltonian(Sampler):
     """What HMC and NUTS have in common."""
 
     metric: str = "low-rank"
-    inverse_mass_matrix: ArrayLike = 1.0
+    inverse_mass_matrix: ArrayLike | None = None
     learn_from: str = "gradients"
     rank: int = 100
     step_size: float | None = None
@@ -54,7 +54,8 @@ class Hamiltonian(Sampler):
 
     def options(self, d: int) -> dict[str, Any]:
         """What every kernel of the family takes."""
-        factor = np.asarray(check_covariance("inverse_mass_matrix", self.inverse_mass_matrix, d))
+        metric = given(self.inverse_mass_matrix, 1.0)
+        factor = np.asarray(check_covariance("inverse_mass_matrix", metric, d))
         kind = self.metric
         if kind == "fixed":
             kind = "dense" if factor.ndim == 2 else "diagonal"
@@ -102,8 +103,9 @@ class NUTS(Hamiltonian, name="nuts"):
         What is learnt of the covariance: a diagonal and those directions that differ most from it
         ("low-rank"), only the "diagonal", all of it ("dense"), or nothing ("fixed", at
         `inverse_mass_matrix`).
-    inverse_mass_matrix : float, array (d,) or array (d, d)
-        The metric (inverse mass matrix) at the start. Where one is learnt, it is soon replaced.
+    inverse_mass_matrix : float, array (d,) or array (d, d), optional
+        The metric (inverse mass matrix) at the start; the squared scales by default. Where one is
+        learnt, it is soon replaced.
     learn_from : str
         "gradients": from draws and gradients, which takes far fewer of them; or "draws" alone.
     rank : int
@@ -127,6 +129,7 @@ class NUTS(Hamiltonian, name="nuts"):
 
     max_tree_depth: int = 10
     KERNEL: ClassVar[str] = "nuts.NUTS"
+    LENGTHS = ("inverse_mass_matrix", "step_size")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -166,6 +169,7 @@ class HMC(Hamiltonian, name="hmc"):
     n_steps: int = 10
     jitter: float = 0.1
     KERNEL: ClassVar[str] = "hmc.HMC"
+    LENGTHS = ("inverse_mass_matrix", "step_size")
 
     def __post_init__(self) -> None:
         super().__post_init__()

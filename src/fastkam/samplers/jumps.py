@@ -19,7 +19,7 @@ from fastkam.arguments import (
 )
 from fastkam.samplers import modes
 from fastkam.samplers.exchange import Coupled
-from fastkam.samplers.sampler import Composite, Sampler, check_part, full_factor
+from fastkam.samplers.sampler import Composite, Sampler, check_part, full_factor, given
 
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
@@ -46,8 +46,9 @@ class ModeJumping(Composite, name="jumps"):
         The probability that a step is one of these moves, each kind with the same probability. By
         default 0.2 at first, and then learnt in warm-up, for each kind, from how many of its moves
         are accepted.
-    jump_cov : float, array (d,) or array (d, d)
-        Covariance of a jump: its scale should be that of the distances between modes.
+    jump_cov : float, array (d,) or array (d, d), optional
+        Covariance of a jump: its scale should be that of the distances between modes. 100 times the
+        squared scales by default.
     means : array (K, d), optional
         Where modes are, or may be: the means of q's components.
     covs : float, array (K,), (K, d) or (K, d, d), optional
@@ -74,7 +75,7 @@ class ModeJumping(Composite, name="jumps"):
     sampler: Sampler | str = "ram"
     moves: str | Sequence[str] = MOVES
     jump_probability: float | None = None
-    jump_cov: ArrayLike = 100.0
+    jump_cov: ArrayLike | None = None
     means: ArrayLike | None = None
     covs: ArrayLike | None = None
     weights: ArrayLike | None = None
@@ -82,6 +83,7 @@ class ModeJumping(Composite, name="jumps"):
     max_components: int = 32
     n_states: int = 4000
     KERNEL: ClassVar[str] = "jumps.ModeJumping"
+    LENGTHS = ("jump_cov", "means", "covs")
 
     def __post_init__(self) -> None:
         self.parts()
@@ -152,7 +154,7 @@ class ModeJumping(Composite, name="jumps"):
             self.parts()[0].build(x0),
             probability=self.jump_probability,
             moves=self.kinds(),
-            jump_factor=full_factor("jump_cov", self.jump_cov, d),
+            jump_factor=full_factor("jump_cov", given(self.jump_cov, 100.0), d),
             mixture=None if mixture is None else modes.with_wide(*mixture),
             components=components + 1,
             states=self.n_states + self.n_states % 2 if fits else 0,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastkam.arguments import check_integer, check_number
 from fastkam.kernels import Gaussian, Kernel, Matern, as_kernel
-from fastkam.samplers.sampler import Sampler, as_power
+from fastkam.samplers.sampler import Sampler, as_power, given
 from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
         1.4 d - 4, and O(n d^2 + d^3) from there on.
     step_size : float, optional
         nu at the start, 2.38 / sqrt(d) by default; it is learnt.
-    gamma : float or Power
+    gamma : float or Power, optional
         gamma, the standard deviation of the isotropic part; a Power decays with the adaptations
-        and stays where adaptation ends.
+        and stays where adaptation ends. 0.2 of the scales by default.
     renewal : float or Power
         p_t, the probability that an adaptation draws a new subsample.
     target_acceptance : float
@@ -49,21 +49,29 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
     kernel: Kernel | str = field(default_factory=Gaussian)
     subsample: int = 200
     step_size: float | None = None
-    gamma: float | Power = 0.2
+    gamma: float | Power | None = None
     renewal: float | Power = field(default_factory=lambda: Power(k=0.5, offset=0.0))
     target_acceptance: float = 0.234
     history_size: int = 10_000
     KERNEL: ClassVar[str] = "kam.KernelAdaptiveMetropolis"
+    LENGTHS = ("gamma",)
+    GAMMA: ClassVar[Power] = constant(0.2)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
-        object.__setattr__(self, "gamma", as_power("gamma", self.gamma))
+        if self.gamma is not None:
+            object.__setattr__(self, "gamma", as_power("gamma", self.gamma))
         object.__setattr__(self, "renewal", as_power("renewal", self.renewal))
         check_integer("subsample", self.subsample, least=0)
         check_integer("history_size", self.history_size, least=max(2, 2 * self.subsample))
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
         if self.step_size is not None:
             check_number("step_size", self.step_size, above=0)
+
+    @property
+    def relative(self) -> bool:
+        """Whether neither gamma nor the length of the kernel is given."""
+        return super().relative and as_kernel(self.kernel).adapts_length
 
     def first_step_size(self, d: int) -> float:
         """nu at the start."""
@@ -81,7 +89,7 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
             "subsample": self.subsample,
             "step_size": self.first_step_size(d),
             "target_acceptance": self.target_acceptance,
-            "noise": self.gamma,
+            "noise": given(self.gamma, self.GAMMA),
             "renewal": self.renewal,
             "capacity": self.history_size,
             "few": self.few_points(d),
@@ -116,6 +124,7 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, name="kpca"):
     n_components: int = 10
     renewal: float | Power = field(default_factory=lambda: Power(k=0.75, offset=0.0))
     KERNEL: ClassVar[str] = "kpca.KernelPCAMetropolis"
+    LENGTHS = ("gamma",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -144,8 +153,8 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
         Fraction of a cycle that is Exploration.
     step_gain : float or Power
         Gain of log nu within a cycle; the n-th step has the n-th term.
-    gamma : float or Power
-        gamma within a cycle; the n-th step has the n-th term.
+    gamma : float or Power, optional
+        gamma within a cycle; the n-th step has the n-th term. 10 n^(-1/4) scales by default.
     bank_size : int
         Cycles kept in the bank; the oldest goes when it is full.
     history_size : int
@@ -163,12 +172,14 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
     cycle: int = 1000
     exploration_fraction: float = 0.4
     step_gain: float | Power = field(default_factory=lambda: Power(k=0.75, offset=0.0))
-    gamma: float | Power = field(default_factory=lambda: Power(c=10.0, k=0.25, offset=0.0))
+    gamma: float | Power | None = None
     kernel: Kernel | str = field(default_factory=lambda: Matern("median", 4.0))
     subsample: int = 50
     bank_size: int = 100
     history_size: int = field(init=False, default=0)
     KERNEL: ClassVar[str] = "ckam.CyclicalKernelAdaptiveMetropolis"
+    LENGTHS = ("gamma",)
+    GAMMA = Power(c=10.0, k=0.25, offset=0.0)
     ALONE: ClassVar[str] = "a cycle learns from the states of its own chain"
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam.arguments import check_covariance, check_integer, check_number
-from fastkam.samplers.sampler import Sampler
+from fastkam.samplers.sampler import Sampler, check_optional, given
 from fastkam.schedules import Power
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ class MALA(Sampler, name="mala"):
 
     Parameters
     ----------
-    preconditioner : float, array (d,) or array (d, d)
-        The preconditioner C, best the target's covariance: the proposal is
-        N(x + (s^2 / 2) C grad log pi(x), s^2 C).
+    preconditioner : float, array (d,) or array (d, d), optional
+        The preconditioner C, best the target's covariance; the squared scales by default. The
+        proposal is N(x + (s^2 / 2) C grad log pi(x), s^2 C).
     step_size : float, optional
         s at the start; d^(-1/6) by default. It is learnt.
     target_acceptance : float
@@ -38,11 +38,12 @@ class MALA(Sampler, name="mala"):
     their discrete approximations. Bernoulli 2, 341-363. The default gain is (1 + n)^(-0.6).
     """
 
-    preconditioner: ArrayLike = 1.0
+    preconditioner: ArrayLike | None = None
     step_size: float | None = None
     target_acceptance: float = 0.574
     jitter: float = 0.0
     KERNEL: ClassVar[str] = "mala.MALA"
+    LENGTHS = ("preconditioner", "step_size")
 
     def __post_init__(self) -> None:
         if self.step_size is not None:
@@ -54,7 +55,7 @@ class MALA(Sampler, name="mala"):
         d = len(x0)
         return self.kernel_class()(
             d,
-            np.asarray(check_covariance("preconditioner", self.preconditioner, d)),
+            np.asarray(check_covariance("preconditioner", given(self.preconditioner, 1.0), d)),
             step_size=d ** (-1 / 6) if self.step_size is None else self.step_size,
             target_acceptance=self.target_acceptance,
             jitter=self.jitter,
@@ -74,8 +75,9 @@ class FisherAdaptiveMALA(Sampler, name="fishermala"):
         s at the start; d^(-1/6) by default. It is learnt.
     target_acceptance : float
         The acceptance probability aimed at.
-    damping : float
-        lambda: what stands on the diagonal of the summed information before the first signal.
+    damping : float, optional
+        lambda: what stands on the diagonal of the summed information before the first signal; 10 in
+        units of the scales by default.
     plain_steps : int
         Steps of adaptation before the preconditioner is learnt, for the step size alone.
     jitter : float
@@ -90,17 +92,18 @@ class FisherAdaptiveMALA(Sampler, name="fishermala"):
 
     step_size: float | None = None
     target_acceptance: float = 0.574
-    damping: float = 10.0
+    damping: float | None = None
     plain_steps: int = 500
     jitter: float = 0.0
     KERNEL: ClassVar[str] = "fishermala.FisherAdaptiveMALA"
+    LENGTHS = ("step_size", "damping")
 
     def __post_init__(self) -> None:
         if self.step_size is not None:
             check_number("step_size", self.step_size, above=0)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
         check_number("jitter", self.jitter, least=0, below=1)
-        check_number("damping", self.damping, above=0)
+        check_optional("damping", self.damping)
         check_integer("plain_steps", self.plain_steps, least=0)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
@@ -110,7 +113,7 @@ class FisherAdaptiveMALA(Sampler, name="fishermala"):
             step_size=d ** (-1 / 6) if self.step_size is None else self.step_size,
             target_acceptance=self.target_acceptance,
             jitter=self.jitter,
-            damping=self.damping,
+            damping=given(self.damping, 10.0),
             plain_steps=self.plain_steps,
         )
 

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam.arguments import check_array, check_covariance, check_number
-from fastkam.samplers.sampler import Sampler, check_below_one, full_factor
+from fastkam.samplers.sampler import (
+    Sampler,
+    check_below_one,
+    check_optional,
+    full_factor,
+    given,
+)
 from fastkam.schedules import Power
 
 if TYPE_CHECKING:
@@ -28,8 +34,8 @@ class RandomWalk(Sampler, name="rwm"):
     Parameters
     ----------
     proposal_cov : float, array (d,) or array (d, d), optional
-        Covariance of the proposal: a variance, variances, or a matrix; 2.38^2 / d by default, which
-        is right for a target of unit scales.
+        Covariance of the proposal: a variance, variances, or a matrix; 2.38^2 / d times the squared
+        scales by default.
     target_acceptance : float, optional
         The acceptance probability aimed at by learning a scale of the proposal; by default none is
         learnt.
@@ -46,6 +52,7 @@ class RandomWalk(Sampler, name="rwm"):
     target_acceptance: float | None = None
     jitter: float = 0.0
     KERNEL: ClassVar[str] = "rwm.RandomWalk"
+    LENGTHS = ("proposal_cov",)
 
     def __post_init__(self) -> None:
         if self.target_acceptance is not None:
@@ -76,7 +83,7 @@ class RobustAdaptiveMetropolis(Sampler, name="ram"):
     Parameters
     ----------
     proposal_cov : float, array (d,) or array (d, d), optional
-        Covariance of the first proposal; 2.38^2 / d by default.
+        Covariance of the first proposal; 2.38^2 / d times the squared scales by default.
     target_acceptance : float
         The acceptance probability aimed at.
     jitter : float
@@ -92,6 +99,7 @@ class RobustAdaptiveMetropolis(Sampler, name="ram"):
     target_acceptance: float = 0.234
     jitter: float = 0.0
     KERNEL: ClassVar[str] = "ram.RobustAdaptiveMetropolis"
+    LENGTHS = ("proposal_cov",)
 
     def __post_init__(self) -> None:
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
@@ -118,8 +126,8 @@ class AdaptiveMetropolis(Sampler, name="am"):
 
     Parameters
     ----------
-    target_cov : float, array (d,) or array (d, d)
-        Sigma at the start.
+    target_cov : float, array (d,) or array (d, d), optional
+        Sigma at the start; the squared scales by default.
     mean : array (d,), optional
         The mean at the start; the starting point by default.
     scale : float, optional
@@ -133,11 +141,12 @@ class AdaptiveMetropolis(Sampler, name="am"):
     343-373. Algorithm 2; the default gain is (1 + n)^(-0.7).
     """
 
-    target_cov: ArrayLike = 1.0
+    target_cov: ArrayLike | None = None
     mean: ArrayLike | None = None
     scale: float | None = None
     jitter: float = 0.0
     KERNEL: ClassVar[str] = "am.AdaptiveMetropolis"
+    LENGTHS = ("target_cov", "mean")
 
     def __post_init__(self) -> None:
         if self.scale is not None:
@@ -151,7 +160,7 @@ class AdaptiveMetropolis(Sampler, name="am"):
         d = len(x0)
         mean = x0 if self.mean is None else check_array("mean", self.mean, shape=(d,))
         scale = optimal_scale(d) if self.scale is None else self.scale
-        return mean, full_factor("target_cov", self.target_cov, d), scale
+        return mean, full_factor("target_cov", given(self.target_cov, 1.0), d), scale
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         return self.kernel_class()(*self.learner(x0), jitter=self.jitter)
@@ -179,6 +188,7 @@ class RaoBlackwellizedAdaptiveMetropolis(AdaptiveMetropolis, name="rbam"):
     """
 
     KERNEL: ClassVar[str] = "rbam.RaoBlackwellizedAdaptiveMetropolis"
+    LENGTHS = ("target_cov", "mean")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -200,6 +210,7 @@ class GlobalAdaptiveMetropolis(AdaptiveMetropolis, name="gam"):
 
     target_acceptance: float = 0.234
     KERNEL: ClassVar[str] = "gam.GlobalAdaptiveMetropolis"
+    LENGTHS = ("target_cov", "mean")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -228,6 +239,7 @@ class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis, name="dram"):
 
     second_cov_ratio: float = 0.04
     KERNEL: ClassVar[str] = "dram.DelayedRejectionAdaptiveMetropolis"
+    LENGTHS = ("target_cov", "mean")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -245,8 +257,9 @@ class AdaptiveRandomWalk(Sampler, name="arwm"):
     ----------
     safe_weight : float
         Probability of the safe component, in (0, 1).
-    safe_scale : float
-        It is N(x, (safe_scale^2 / d) I), and the only one for the first 2 d steps.
+    safe_scale : float, optional
+        It is N(x, (safe_scale^2 / d) I), and the only one for the first 2 d steps; 0.1 of the
+        scales by default.
 
     References
     ----------
@@ -256,15 +269,16 @@ class AdaptiveRandomWalk(Sampler, name="arwm"):
     """
 
     safe_weight: float = 0.05
-    safe_scale: float = 0.1
+    safe_scale: float | None = None
     KERNEL: ClassVar[str] = "arwm.AdaptiveRandomWalk"
+    LENGTHS = ("safe_scale",)
 
     def __post_init__(self) -> None:
         check_number("safe_weight", self.safe_weight, above=0, below=1)
-        check_number("safe_scale", self.safe_scale, above=0)
+        check_optional("safe_scale", self.safe_scale)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
-        return self.kernel_class()(x0, self.safe_weight, self.safe_scale)
+        return self.kernel_class()(x0, self.safe_weight, given(self.safe_scale, 0.1))
 
     def default_gain(self, d: int) -> Power:
         return Power(k=1.0)
@@ -283,7 +297,7 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
     Parameters
     ----------
     proposal_cov : float, array (d,) or array (d, d), optional
-        Covariance of the first proposal; 0.01 / d by default.
+        Covariance of the first proposal; 0.01 / d times the squared scales by default.
     mean : array (d,), optional
         The mean at the start; the starting point by default.
     scale : float, optional
@@ -294,8 +308,8 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
         Constant rate of the mean; the schedule's gain by default.
     target_acceptance : float
         The acceptance rate that the scale aims at.
-    min_diagonal : float
-        Least diagonal element of the factor.
+    min_diagonal : float, optional
+        Least diagonal element of the factor; 0.001 of the scales by default.
 
     References
     ----------
@@ -310,8 +324,9 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
     scale_gain: float = 0.0
     mean_gain: float | None = None
     target_acceptance: float = 0.25
-    min_diagonal: float = 1e-3
+    min_diagonal: float | None = None
     KERNEL: ClassVar[str] = "cholam.CholeskyAdaptiveMetropolis"
+    LENGTHS = ("proposal_cov", "mean", "min_diagonal")
 
     def __post_init__(self) -> None:
         check_number("scale", self.scale, above=0)
@@ -319,7 +334,7 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
         if self.mean_gain is not None:
             check_number("mean_gain", self.mean_gain, above=0, below=1)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
-        check_number("min_diagonal", self.min_diagonal, above=0)
+        check_optional("min_diagonal", self.min_diagonal)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
@@ -331,7 +346,7 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
             mean_gain=self.mean_gain,
             scale_gain=self.scale_gain,
             target_acceptance=self.target_acceptance,
-            floor=self.min_diagonal,
+            floor=given(self.min_diagonal, 1e-3),
         )
 
     def default_gain(self, d: int) -> Power:

@@ -24,6 +24,7 @@ def fit(
     most: int,
     means: Array | None = None,
     covs: Array | None = None,
+    effective: float = np.inf,
 ) -> Mixture | None:
     """A mixture fitted to states, with a wide component; None where they do not spread enough.
 
@@ -41,6 +42,8 @@ def fit(
     covs : array (K, d, d), optional
         Guesses of their covariances, which count as d + 1 states each. Without them, each component
         tends to the covariance within components instead.
+    effective : float
+        How many independent states they are worth, where that is known.
 
     Returns
     -------
@@ -65,7 +68,8 @@ def fit(
         z = (states - centre) / scale
         try:
             if means is None:
-                weights, at, factors = chosen(z, most, near, np.random.default_rng(seed))
+                weights, at, factors = chosen(
+                    z, most, near, np.random.default_rng(seed), effective)
             else:
                 if covs is not None:
                     covs = covs / np.outer(scale, scale)
@@ -75,16 +79,20 @@ def fit(
             return None
 
 
-def chosen(z: Array, most: int, near: int, rng: np.random.Generator) -> Mixture:
+def chosen(
+    z: Array, most: int, near: int, rng: np.random.Generator, effective: float
+) -> Mixture:
     """The mixture of z (n, d), of mean 0 and variances 1, with the least AIC3.
 
     A state that repeats the one before tells nothing new: the log likelihood counts as that of the
-    `new` ones. Sizes grow from half of `near`, by a factor of about 1.4, until two in turn have
+    `new` ones, or of `effective` ones. Sizes grow from half of `near`, by a factor of about 1.4, until two in turn have
     been worse.
     """
     n, d = z.shape
     new = 1 + (z[1:] != z[:-1]).any(axis=1).sum()
     most = max(1, min(most, int(new / parameters(d))))
+    if effective < new:
+        new = np.sqrt(new * effective)
     if most == 1:
         return maximized(n, np.array([float(n)]), z.sum(axis=0)[None], (z.T @ z)[None], None, None)
     least, worse, k = np.inf, 0, min(max(1, near // 2), most)

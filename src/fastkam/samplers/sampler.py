@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_covariance
+from fastkam.arguments import check_covariance, check_number
 from fastkam.parameters import Parameters, chosen
 from fastkam.schedules import Power, Schedule, constant
 
@@ -27,12 +27,23 @@ class Sampler(Parameters):
     NAMES: ClassVar[dict[str, type[Any]]] = {}
     KERNEL: ClassVar[str] = ""  # module.Class below fastkam._core.samplers
     ALONE: ClassVar[str] = "what it learns belongs to one chain"  # where its kernel shares nothing
+    LENGTHS: ClassVar[tuple[str, ...] | None] = None  # its parameters in units of the coordinates
 
     @classmethod
     def kernel_class(cls) -> Any:
         """The compiled class: its FIELDS and STATS say what state there is."""
         module, name = cls.KERNEL.split(".")
         return getattr(import_module(f"fastkam._core.samplers.{module}"), name)
+
+    @property
+    def relative(self) -> bool:
+        """Whether it runs in units of the scales that a search finds: no length is given.
+
+        A class that does not name its LENGTHS itself, be it derived from one that does, is taken at
+        its word.
+        """
+        lengths = vars(type(self)).get("LENGTHS")
+        return lengths is not None and all(getattr(self, name) is None for name in lengths)
 
     @property
     def needs_gradient(self) -> bool:
@@ -91,6 +102,11 @@ class Composite(Sampler):
         raise NotImplementedError
 
     @property
+    def relative(self) -> bool:
+        """Whether it and all its parts run in units of the scales."""
+        return super().relative and all(part.relative for part in self.parts())
+
+    @property
     def needs_gradient(self) -> bool:
         """Whether any of its parts needs the gradient."""
         return any(part.needs_gradient for part in self.parts())
@@ -129,6 +145,17 @@ def check_part(name: str, value: Any, allowed: type[Sampler] | tuple[()] = ()) -
     if isinstance(part, Composite) and not isinstance(part, allowed):
         raise ValueError(f"{name} must be a sampler that is not made of others, not {part!r}")
     return part
+
+
+def given(value: Any, default: Any) -> Any:
+    """`value`, or the default where it is None."""
+    return default if value is None else value
+
+
+def check_optional(name: str, value: Any) -> None:
+    """Refuse a length that is given and not a positive number."""
+    if value is not None:
+        check_number(name, value, above=0)
 
 
 def check_below_one(gain: Power) -> None:

@@ -10,6 +10,7 @@ cdef enum:
 
 cdef struct Trace:          # where draws go; rows [count, capacity) are still to come
     double *x               # (capacity, d)
+    const double *scales    # (d,) what a state is multiplied by; NULL where that is 1
     double *logp            # (capacity,); NULL where states alone are kept
     double *log_ratio       # (capacity,)
     signed char *accepted   # (capacity,)

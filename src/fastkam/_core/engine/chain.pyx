@@ -121,13 +121,14 @@ cdef class ChainMemory(State):
     def attach(self, arrays, int64_t capacity=0, int64_t thin=1):
         """Record into x, logp, log_ratio, accepted, extra from row counts[0] to `capacity`.
 
-        Where logp is empty, into x alone.
+        Where logp is empty, into x alone. States are multiplied by `scales`, where there are any.
         `publish` writes the number of rows filled back to counts[0].
         """
         cdef double[:, ::1] x
         cdef double[:, ::1] extra
         cdef double[::1] logp
         cdef double[::1] log_ratio
+        cdef const double[::1] scales
         cdef signed char[::1] accepted
         cdef int64_t[::1] counts = arrays["counts"]
         cdef int64_t count = counts[0]
@@ -141,6 +142,10 @@ cdef class ChainMemory(State):
         logp, log_ratio = arrays["logp"], arrays["log_ratio"]
         accepted = arrays["accepted"]
         self.trace.x = &x[0, 0]
+        self.trace.scales = NULL
+        if "scales" in arrays:
+            scales = arrays["scales"]
+            self.trace.scales = &scales[0]
         self.trace.logp = NULL
         if logp.shape[0]:
             self.trace.logp = &logp[0]

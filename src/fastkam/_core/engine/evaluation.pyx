@@ -64,6 +64,28 @@ cdef class Evaluation:
         if self.crew != NULL:
             end_crew(self.crew)
 
+    def values_of(self, const double[:, ::1] X, const double[::1] noise=None):
+        """(log densities, return codes) at the rows of X (m, d), of which there are at most n.
+
+        Where the density is estimated: of the estimates with the noise (n_aux,), the same for all.
+        The values of points with a code other than 0 mean nothing; where a code is negative, the
+        points after that one may be missing.
+        """
+        cdef int j, m = X.shape[0]
+        if m > self.n:
+            raise ValueError(f"there is room for {self.n} points, not {m}")
+        for j in range(m):
+            copy(self.target.c.dim, &X[j, 0], &self.points[j, 0])
+            self.waiting[j], self.codes[j] = j, 0
+            if self.noisy:
+                self.noises[j] = &noise[0]
+        if self.target.needs_gil:
+            self.at(m)
+        else:
+            with nogil:
+                self.at(m)
+        return np.array(self.values[:m]), np.array(self.codes[:m])
+
     cdef void at(self, int m) noexcept nogil:
         """Evaluate points waiting[:m]. Where one has a code < 0, those after it may be missing."""
         cdef double begun

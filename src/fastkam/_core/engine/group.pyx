@@ -251,9 +251,13 @@ cdef class ChainState(ChainMemory):
         cdef Trace *trace = &self.trace
         cdef Chain *c = &self.c
         cdef int64_t row = trace.count
+        cdef Py_ssize_t i
         if not c.keep or row >= trace.capacity or (trace.thin > 1 and self.t % trace.thin):
             return
         copy(c.d, c.x, trace.x + row * c.d)
+        if trace.scales != NULL:
+            for i in range(c.d):
+                trace.x[row * c.d + i] *= trace.scales[i]
         if trace.logp != NULL:
             trace.logp[row] = c.logp_x
             trace.log_ratio[row] = self.log_ratio

@@ -8,6 +8,12 @@ class Mixture:
     @property
     def n(self) -> int: ...
 
+def log_densities(
+    states: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    means: NDArray[np.float64],
+    factors: NDArray[np.float64],
+) -> NDArray[np.float64]: ...
 def expect(
     states: NDArray[np.float64],
     weights: NDArray[np.float64],

@@ -1,5 +1,5 @@
 """A Gaussian mixture, packed so that its density is quick; and a pass of EM over many states."""
-from libc.math cimport INFINITY, lgamma, log
+from libc.math cimport INFINITY, M_PI as pi, lgamma, log
 
 from fastkam._core.engine.state import zeros
 
@@ -67,6 +67,22 @@ cdef class Mixture:
         """log((2 pi)^(d/2) q(x)) without tails; each component's share of it takes q's place."""
         self.squares(x)
         return fk_mixture_shares((self.n + LANES - 1) // LANES * LANES, &self.c[0], &self.q[0])
+
+
+def log_densities(const double[:, ::1] states, const double[::1] weights,
+                  const double[:, ::1] means, factors):
+    """The log density of a mixture with all its tails at each of the states (n, d): (n,)."""
+    cdef Py_ssize_t i, K = means.shape[0], d = means.shape[1]
+    cdef const double[:, :, ::1] L = np.ascontiguousarray(factors.transpose(0, 2, 1))
+    cdef Mixture mixture = Mixture(d, K)
+    cdef double constant = 0.5 * d * log(2 * pi)
+    out = np.empty(states.shape[0])
+    cdef double[::1] values = out
+    with nogil:
+        mixture.set(K, &weights[0], &means[0, 0], &L[0, 0, 0])
+        for i in range(states.shape[0]):
+            values[i] = mixture.log_density(&states[i, 0]) - constant
+    return out
 
 
 def expect(const double[:, ::1] states, const double[::1] weights, const double[:, ::1] means,

@@ -1,0 +1,70 @@
+"""From the state of a run to its outcome: here or through an executor, and how much to thin it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fastkam.diagnostics import ess_bulk
+from fastkam.run.loop import Outcome, Run, RunOptions
+
+if TYPE_CHECKING:
+    from fastkam.density.target import Target
+    from fastkam.run.state import RunState
+
+FIRST_ROWS = 250  # a chain, after which it is first asked how much they are worth
+ENOUGH = 100  # effective draws, over all chains, to say so
+WORTH = 0.25  # effective draws in each draw that is kept
+MOST_THINNED = 100
+
+
+def carry_out(state: RunState, target: Target, rows: int, options: RunOptions) -> Outcome:
+    """Continue a run to `rows` draws a chain."""
+    if options.executor is None:
+        return Run(state, target, rows).go(options)
+    from fastkam.run.executors import run_through
+
+    return run_through(options, state, target, rows)
+
+
+def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOptions) -> Outcome:
+    """The same, thinned by as much as the first draws show to be good.
+
+    The first 250 draws a chain, or twice as many and so on, are worth some effective draws, by the
+    mean, variance or log density that is known worst. Every k-th is kept, of those already made too,
+    so that one in four of the draws kept is effective.
+    """
+    some = min(FIRST_ROWS, rows)
+    while True:
+        outcome = carry_out(replace(state, requested=rows), target, some, options)
+        state = replace(outcome.state, requested=rows)
+        if outcome.state.status != "complete":
+            return replace(outcome, state=state)
+        effective = least_effective(state)
+        if effective >= ENOUGH or some == rows:
+            break
+        some = min(2 * some, rows)
+    steps = some * state.chains
+    thin = int(np.clip(np.ceil(WORTH * steps / max(effective, 1.0)), 1, MOST_THINNED))
+    if thin == 1 and some == rows:
+        return replace(outcome, state=state)
+    return carry_out(thinned(state, thin), target, rows, options)
+
+
+def least_effective(state: RunState) -> float:
+    """The least effective sample size of means and variances, and of the log density."""
+    trace = state.trace
+    columns = [trace.draws, (trace.draws - trace.draws.mean(axis=(0, 1))) ** 2]
+    if "lp" in trace.stats:
+        columns.append(trace.stats["lp"][:, :, None])
+    sizes = ess_bulk(np.concatenate(columns, axis=2))
+    return float(np.nanmin(sizes, initial=np.inf)) if np.isfinite(sizes).any() else 0.0
+
+
+def thinned(state: RunState, thin: int) -> RunState:
+    """A run of which each step was kept, as if every `thin`-th had been."""
+    n = int(state.trace.counts.min())
+    kept = np.flatnonzero((state.tune + 1 + np.arange(n)) % thin == 0)
+    return replace(state, thin=thin, trace=state.trace.take(kept))

@@ -1,0 +1,47 @@
+"""Where chains start, and from which seeds."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.arguments import check_array, real_array
+
+SEARCH_KEY = 2**32 - 1  # of the search among the children of a seed, behind all chains
+
+
+def starting_points(x0: Any, chains: int) -> NDArray[np.float64]:
+    """x0 as (chains, d)."""
+    x0 = real_array("x0", x0)
+    if x0.ndim not in (1, 2) or x0.size == 0:
+        raise ValueError(f"x0 must have shape (d,) or (chains, d), not {x0.shape}")
+    if x0.ndim == 2 and len(x0) != chains:
+        raise ValueError(f"x0 has {len(x0)} rows, but there are {chains} chains")
+    return check_array("x0", np.broadcast_to(x0, (chains, x0.shape[-1])),
+                       shape=(chains, x0.shape[-1]))
+
+
+def seed_sequence(seed: Any) -> np.random.SeedSequence:
+    """A SeedSequence from anything numpy takes as a seed."""
+    if isinstance(seed, np.random.SeedSequence):
+        return copy.deepcopy(seed)  # its owner may go on spawning
+    if isinstance(seed, np.random.Generator):
+        seed = seed.bit_generator
+    if isinstance(seed, np.random.BitGenerator):
+        # the next child: each run from one generator gets its own stream
+        return seed.seed_seq.spawn(1)[0]
+    try:
+        return np.random.SeedSequence(seed)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"seed must be an integer, None, or a numpy seed or generator, not {seed!r}"
+        ) from None
+
+
+def search_generator(seed: np.random.SeedSequence) -> np.random.Generator:
+    """The generator of the search, apart from those of the chains."""
+    return np.random.default_rng(np.random.SeedSequence(
+        seed.entropy, spawn_key=(*seed.spawn_key, SEARCH_KEY), pool_size=seed.pool_size))

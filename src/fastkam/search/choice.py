@@ -1,0 +1,212 @@
+"""Which sampler for which density: what `sampler="auto"` means."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam.arguments import check_integer
+from fastkam.density.forms import as_target
+from fastkam.run.starts import search_generator, seed_sequence, starting_points
+from fastkam.samplers import (
+    MALA,
+    AutoStepRandomWalk,
+    NUTS,
+    GlobalAdaptiveMetropolis,
+    ModeJumping,
+    RandomWalk,
+    Sampler,
+)
+from fastkam.samplers.metropolis import optimal_scale
+from fastkam.search.search import Search, Searcher, unsearched
+
+if TYPE_CHECKING:
+    from fastkam._core.density.target import Target
+
+log = logging.getLogger("fastkam")
+
+MOST_GATHERED = 30  # dimensions to which walkers are gathered where there is a gradient
+FIRST_EVALUATIONS, EVALUATIONS_PER_DIMENSION = 30_000, 4_000  # that a search may take
+MOST_EVALUATIONS = 400_000
+LEARNT_TUNE = 300  # steps of warm-up of what begins with a shape that the search has learnt
+NUTS_TUNE = 400
+PLAIN_TUNE = 1000
+LONG_JUMPS = 25.0  # covariance of jumps, in units of that of the whole density
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A sampler, and why it was chosen.
+
+    Attributes
+    ----------
+    sampler : Sampler
+    reason : str
+    search : Search
+        What the search has found, on which the choice rests.
+    tune : int
+        Steps of warm-up that the sampler needs.
+    """
+
+    sampler: Sampler
+    reason: str
+    search: Search
+    tune: int
+
+    def __str__(self) -> str:
+        return f"{described(self.sampler)}, because {self.reason}"
+
+
+def described(sampler: Sampler) -> str:
+    """The names of a sampler and of those within it, as A(B)."""
+    parts = ", ".join(dict.fromkeys(described(part) for part in getattr(sampler, "parts", list)()))
+    return type(sampler).__name__ + (parts and f"({parts})")
+
+
+def choose(
+    target: Target,
+    points: NDArray[np.float64],
+    chains: int,
+    rng: np.random.Generator,
+    *,
+    search: bool,
+    surrogate: bool,
+    threads: int,
+) -> Choice:
+    """Search the density, and choose by what is found.
+
+    Parameters
+    ----------
+    target : Target
+    points : array (m, d)
+        Where the search begins.
+    chains : int
+        How many chains there will be.
+    rng : Generator
+        Of the search.
+    search : bool
+        Whether to search at all.
+    surrogate : bool
+        Whether the density stands behind a surrogate.
+    threads : int
+        Threads that may evaluate a slow compiled density.
+    """
+    d = points.shape[1]
+    gradient = has_gradient(target, points)
+    reason = f"the density has {'a' if gradient else 'no'} gradient"
+    if not search:
+        plain = NUTS() if gradient and not surrogate else ModeJumping(sampler="gam")
+        return Choice(plain, f"{reason}, and nothing was searched", unsearched(points), PLAIN_TUNE)
+    searcher = Searcher(target, points, rng)
+    with searcher.evaluate.helped(threads):
+        if surrogate or target.is_estimate:
+            why = "a surrogate stands in for it" if surrogate else "the density is estimated"
+            search = searcher.brief(chains, disperse=not target.is_estimate)
+            return Choice(GlobalAdaptiveMetropolis(), why, search, PLAIN_TUNE)
+        if gradient and d > MOST_GATHERED:
+            search = searcher.brief(chains, disperse=True)
+            return Choice(NUTS(), f"{reason}, and many dimensions", search, NUTS_TUNE)
+        most = min(MOST_EVALUATIONS, FIRST_EVALUATIONS + EVALUATIONS_PER_DIMENSION * d)
+        search = searcher.full(chains, most)
+    if search.mixture is None:
+        why = "walkers have found no spread"
+        return Choice(NUTS() if gradient else GlobalAdaptiveMetropolis(), f"{reason}, and {why}",
+                      search, PLAIN_TUNE)
+    return around_mixture(search, reason, gradient)
+
+
+def choose_sampler(
+    target: Any,
+    x0: ArrayLike,
+    *,
+    vectorized: bool = False,
+    surrogate: bool = False,
+    chains: int = 4,
+    seed: Any = None,
+) -> Choice:
+    """The sampler that ``sampler="auto"`` takes for a density, after the same search.
+
+    Parameters
+    ----------
+    target : callable, pointer, Target or TargetRecipe
+        As in `sample`. A Python function is called once, at `x0`, to see whether it returns a
+        gradient.
+    x0 : array (d,) or (chains, d)
+    vectorized : bool
+        The Python function takes points (k, d).
+    surrogate : bool
+        The density is to stand behind a surrogate, which has no use for a gradient.
+    chains : int
+        How many chains there will be.
+    seed : int, SeedSequence, Generator or BitGenerator, optional
+        As in `sample`: with the same seed the choice is the same.
+
+    Returns
+    -------
+    Choice
+
+    Examples
+    --------
+    >>> import fastkam as fk
+    >>> choice = fk.choose_sampler(lambda x: -0.5 * x @ x, [0.0, 0.0], seed=1)
+    >>> type(choice.sampler).__name__
+    'ModeJumping'
+    >>> print(fk.choose_sampler(lambda x: (-0.5 * x @ x, -x), [0.0] * 50, seed=1))
+    NUTS, because the density has a gradient, and many dimensions
+    """
+    points = starting_points(x0, check_integer("chains", chains, least=1))
+    made = as_target(target, points.shape[1], vectorized=vectorized)
+    return choose(made, points, chains, search_generator(seed_sequence(seed)), search=True,
+                  surrogate=surrogate, threads=1)
+
+
+def find(
+    target: Target,
+    points: NDArray[np.float64],
+    chains: int,
+    rng: np.random.Generator,
+    *,
+    search: bool,
+) -> Search:
+    """The search for a sampler that is given: scales, and starts from one point for all chains."""
+    if not search:
+        return unsearched(points)
+    one = bool((points == points[0]).all())
+    disperse = one and not target.is_estimate and target.surrogate is None
+    return Searcher(target, points, rng).brief(chains, disperse=disperse)
+
+
+def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
+    """Jumps by the mixture that the search has fitted, around a walk with its shape."""
+    q, d = search.mixture, len(search.scales)
+    assert q is not None
+    inner: Sampler
+    if gradient:
+        inner = MALA(preconditioner=q.within)
+    elif search.components == 1:
+        inner = RandomWalk(proposal_cov=optimal_scale(d) * q.within, target_acceptance=0.234)
+    else:
+        inner = AutoStepRandomWalk(preconditioner=np.diag(q.within))
+    away = q.means[1:] - np.average(q.means[1:], axis=0, weights=q.weights[1:])
+    whole = q.within + (q.weights[1:, None] * away).T @ away / q.weights[1:].sum()
+    sampler = ModeJumping(
+        sampler=inner, jump_cov=LONG_JUMPS * whole, weights=q.weights[1:], means=q.means[1:],
+        covs=q.factors[1:] @ q.factors[1:].transpose(0, 2, 1), fit=False)
+    accepted = search.independent_acceptance
+    n = search.components
+    reason += (f", and {'one normal component' if n == 1 else f'a mixture of {n} components'} fits "
+               f"it: {100 * accepted:.0f} % of independent proposals accepted")
+    return Choice(sampler, reason, search, LEARNT_TUNE)
+
+
+def has_gradient(target: Target, points: NDArray[np.float64]) -> bool:
+    """Whether the target can be asked for a gradient; a Python function is tried."""
+    function = getattr(target, "function", None)
+    if function is None:
+        return "logp_grad" in target.abilities
+    returned = function(points.copy() if target.batched else points[0].copy())
+    return type(returned) is tuple and len(returned) == 2

@@ -1,0 +1,78 @@
+"""The mixture q that a search fits, with the tails that `ModeJumping` gives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.numerics.mixture import log_densities
+from fastkam.samplers import modes
+
+Array = NDArray[np.float64]
+
+TAIL, TAIL_SCALE = 0.1, 2.0  # of each component but the first
+DEGREES = 3  # of freedom, of the first
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A wide Student component in front, and normal ones with tails (see ``_core/samplers/jumps``).
+
+    Attributes
+    ----------
+    weights : ndarray, shape (K + 1,)
+    means : ndarray, shape (K + 1, d)
+    factors : ndarray, shape (K + 1, d, d)
+        Lower-triangular factors of the components' covariances.
+    """
+
+    weights: Array
+    means: Array
+    factors: Array
+
+    @staticmethod
+    def fitted(
+        states: Array, rng: np.random.Generator, most: int, effective: float
+    ) -> Mixture | None:
+        """The mixture of up to `most` components for states (n, d); None where they do not spread.
+
+        States that a walker has kept for several steps must follow each other; all of them are
+        worth `effective` independent ones.
+        """
+        found = modes.fit(states, int(rng.integers(2**53)), most=most, effective=effective)
+        return None if found is None else Mixture(*found)
+
+    def joined(self, other: Mixture, weight: float) -> Mixture:
+        """This mixture and the components of another, which get a weight in all."""
+        own = (1 - weight) * self.weights[1:] / self.weights[1:].sum()
+        more = weight * other.weights[1:] / other.weights[1:].sum()
+        return Mixture(*modes.with_wide(
+            np.r_[own, more], np.vstack([self.means[1:], other.means[1:]]),
+            np.concatenate([self.factors[1:], other.factors[1:]])))
+
+    @property
+    def n(self) -> int:
+        """Components besides the wide one."""
+        return len(self.weights) - 1
+
+    @property
+    def within(self) -> Array:
+        """The mean covariance within components, (d, d), the wide one left out."""
+        covs = self.factors[1:] @ self.factors[1:].transpose(0, 2, 1)
+        return np.asarray(np.average(covs, axis=0, weights=self.weights[1:]))
+
+    def log_density(self, X: Array) -> Array:
+        """log q at the rows of X (n, d)."""
+        return log_densities(np.ascontiguousarray(X), self.weights, self.means, self.factors)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """n independent points of q, (n, d)."""
+        k = rng.choice(len(self.weights), n, p=self.weights / self.weights.sum())
+        heavy = np.sqrt(DEGREES / rng.chisquare(DEGREES, n))
+        scale = np.where(rng.random(n) < TAIL, TAIL_SCALE, 1.0)
+        scale = np.where(k == 0, heavy, scale)
+        normals = rng.standard_normal((n, self.means.shape[1]))
+        steps = np.einsum("nij,nj->ni", self.factors[k], normals)
+        return np.asarray(self.means[k] + scale[:, None] * steps)

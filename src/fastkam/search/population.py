@@ -1,0 +1,274 @@
+"""A population of walkers: it finds where the mass is, and the shape that it has there.
+
+Each of K walkers is a Metropolis chain. On the way home each goes alone, by a random walk whose
+length it learns, so that those that start near another mode arrive in that mode. From then on they
+learn from each other, in windows. A step of a walker is
+
+    a difference    y = x + g (a - b) + e,   a, b walkers of the other half; g = 2.38 / sqrt(2 d),
+                    or 1 in one of ten
+    a walk          y = x + s L z,           L L' the mean covariance within q's components
+    an independent  y ~ q,                   q the mixture fitted to the last window
+    a scout         y = x + r h z,           r log-uniform from 0.3 to 1000, h the scales; z normal,
+                                             or along one coordinate
+
+all of which leave the density invariant within a window. A window ends the search when the walkers
+agree with each other: when R-hat over them is small, and their log densities no longer drift.
+
+ter Braak, C. J. F. (2006). A Markov chain Monte Carlo version of the genetic algorithm Differential
+Evolution. Statistics and Computing 16, 239-249: differences. Giordani, P. and Kohn, R. (2010).
+Adaptive independent Metropolis-Hastings by fast estimation of mixtures of normals. Journal of
+Computational and Graphical Statistics 19, 243-259: independent proposals, learnt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.search.mixture import Mixture
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+HOME_STEPS = 25  # steps of a stage on the way home
+WALK_TARGET = 0.3  # acceptance probability of a walk
+STILL_CLIMBING = 0.15  # share of walkers that climb, below which all are at home
+FIRST_WINDOW, GROWTH = 40, 1.5  # steps of a window, and from one to the next
+SCOUTS = 0.07  # share of scouts
+FARTHEST = 1000.0  # scouts' longest step, in units of the scales
+WALKS = 0.45  # share of walks
+AGREED = 1.2  # R-hat over walkers at which they agree
+FITTED_STATES = 4000  # states that a mixture is fitted to at most
+MOST_COMPONENTS = 32
+
+
+@dataclass(frozen=True)
+class Window:
+    """Steps of all walkers.
+
+    Attributes
+    ----------
+    x : ndarray, shape (n, K, d)
+    logp : ndarray, shape (n, K)
+    acceptance : float
+        Mean acceptance probability of the independent proposals; NaN where there were none.
+    """
+
+    x: Array
+    logp: Array
+    acceptance: float
+
+    @property
+    def second_half(self) -> slice:
+        return slice(len(self.x) // 2, None)
+
+    @property
+    def level(self) -> Array:
+        """The median log density of each walker, (K,), in the second half."""
+        return np.asarray(np.median(self.logp[self.second_half], axis=0))
+
+    @property
+    def near(self) -> NDArray[np.bool_]:
+        """The walkers whose log density is not far below that of the others, (K,)."""
+        return at_home(self.level, self.x.shape[2])
+
+    def states(self) -> Array:
+        """States of the near walkers in the second half, (n, d), walker by walker."""
+        d = self.x.shape[2]
+        return self.x[self.second_half, self.near].transpose(1, 0, 2).reshape(-1, d)
+
+    def r_hat(self) -> float:
+        """The largest R-hat over near walkers, of coordinates and log density."""
+        half, near = self.second_half, self.near
+        columns = np.concatenate([self.x[half, near], self.logp[half, near, None]], axis=2)
+        return float(r_hat(columns).max()) if near.sum() > 1 else np.inf
+
+    def effective(self) -> float:
+        """How many independent states those of the second half are worth: one a walker at least."""
+        half, near = self.second_half, self.near
+        x = self.x[half, near]
+        variance = x.reshape(-1, x.shape[2]).var(axis=0)
+        of_means = x.mean(axis=0).var(axis=0, ddof=1) / near.sum()
+        return max(float((variance / np.maximum(of_means, 1e-300)).min()), float(near.sum()))
+
+    def drift(self) -> float:
+        """How much the median log density has risen between the halves, in units of its spread."""
+        d, near = self.x.shape[2], self.near
+        first = np.median(self.logp[: len(self.logp) // 2, near])
+        second = np.median(self.logp[self.second_half, near])
+        return float((second - first) / np.sqrt(d / 2))
+
+    def settled(self) -> bool:
+        """Whether all walkers agree."""
+        return bool(self.near.all() and abs(self.drift()) < 0.25 and self.r_hat() < AGREED)
+
+
+def at_home(level: Array, d: int) -> NDArray[np.bool_]:
+    """Which log densities are not far below the others' median for d dimensions."""
+    return np.asarray(level > np.median(level) - (d / 2 + 3 * np.sqrt(d) + 10))
+
+
+def r_hat(x: Array) -> Array:
+    """R-hat of x (n, K, ...) over the second axis; 1 where nothing ever changes."""
+    n = len(x)
+    within = x.var(axis=0, ddof=1).mean(axis=0)
+    between = x.mean(axis=0).var(axis=0, ddof=1)
+    with np.errstate(all="ignore"):
+        ratio = np.sqrt((n - 1) / n + between / within)
+    return np.where(between > 0, ratio, 1.0)
+
+
+class Population:
+    """K walkers.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Log densities (n,) at points (n, d); -inf where there is none.
+    x : array (K, d)
+        Where the walkers start. K is even, and at least 4.
+    logp : array (K,)
+        The log densities there, finite.
+    scales : array (d,)
+    lengths : array (K,)
+        The first steps of the walkers, in units of the scales.
+    rng : Generator
+    """
+
+    def __init__(
+        self,
+        evaluate: Callable[[Array], Array],
+        x: Array,
+        logp: Array,
+        scales: Array,
+        lengths: Array,
+        rng: np.random.Generator,
+    ) -> None:
+        self.evaluate, self.rng = evaluate, rng
+        self.x, self.logp, self.scales = x.copy(), logp.copy(), scales
+        self.K, self.d = x.shape
+        self.log_length = np.log(lengths)
+        self.factor = np.diag(scales)
+        self.mixture: Mixture | None = None
+        self.independent = 0.0  # share of independent proposals
+
+    # ---- the way home ----
+
+    def go_home(self, stages: int) -> None:
+        """Let each walker go alone until few climb, or for that number of stages.
+
+        Those that are far below the others then, after so long a way, start again from others.
+        """
+        for _ in range(stages):
+            before = self.logp.copy()
+            for _ in range(HOME_STEPS):
+                self.step_alone()
+            climbed = self.logp - before > 1 + 2 * np.sqrt(self.d / 2)
+            if climbed.mean() < STILL_CLIMBING:
+                break
+        self.restart(~at_home(self.logp, self.d))
+
+    def step_alone(self) -> None:
+        """A step of a walk with a length of its own for each walker, or of a scout."""
+        normals = self.rng.standard_normal((self.K, self.d))
+        lengths = np.exp(self.log_length) / np.sqrt(self.d)
+        y = self.x + lengths[:, None] * self.scales * normals
+        scouts = np.flatnonzero(self.rng.random(self.K) < SCOUTS)
+        y[scouts] = self.scout(self.x[scouts])
+        alpha = self.decide(slice(0, self.K), y, np.zeros(self.K))
+        alpha[scouts] = WALK_TARGET
+        self.log_length += alpha - WALK_TARGET
+
+    def restart(self, lost: NDArray[np.bool_]) -> None:
+        """Put the walkers that are lost where others are, which are drawn at random."""
+        if lost.any() and not lost.all():
+            source = self.rng.choice(np.flatnonzero(~lost), int(lost.sum()))
+            self.x[lost], self.logp[lost] = self.x[source], self.logp[source]
+
+    # ---- learning from each other ----
+
+    def window(self, steps: int, beta: float = 1.0) -> Window:
+        """Make steps of all walkers on the density to the power beta, with fixed proposals."""
+        x, logp = np.empty((steps, self.K, self.d)), np.empty((steps, self.K))
+        tried = accepted = 0.0
+        for t in range(steps):
+            for first in (0, self.K // 2):
+                half = slice(first, first + self.K // 2)
+                y, log_ratio, independent, walks = self.propose(half)
+                alpha = self.decide(half, y, log_ratio, beta)
+                self.log_length[half][walks] += alpha[walks] - WALK_TARGET
+                tried += len(independent)
+                accepted += alpha[independent].sum()
+            x[t], logp[t] = self.x, self.logp
+        return Window(x, logp, accepted / tried if tried else np.nan)
+
+    def spread(self, steps: int, beta: float) -> None:
+        """Move every second walker by steps on the density to the power beta."""
+        x, logp = self.x[::2].copy(), self.logp[::2].copy()
+        self.learn(self.window(steps, beta))
+        self.x[::2], self.logp[::2] = x, logp
+
+    def propose(self, half: slice) -> tuple[Array, Array, Indices, Indices]:
+        """Points for a half, log ratios of their proposal densities; which are independent, walks.
+        """
+        x, rng, d = self.x[half], self.rng, self.d
+        others = self.x[self.K // 2 :] if half.start == 0 else self.x[: self.K // 2]
+        n, kind = len(x), rng.random(len(x))
+        a = rng.integers(n, size=n)
+        b = (a + 1 + rng.integers(n - 1, size=n)) % n
+        g = np.where(rng.random(n) < 0.1, 1.0, 2.38 / np.sqrt(2 * d))
+        g *= 1 + 0.05 * rng.standard_normal(n)
+        y = x + g[:, None] * (others[a] - others[b])
+        y += 1e-3 * self.scales * rng.standard_normal((n, d))
+        log_ratio = np.zeros(n)
+        independent = np.flatnonzero(kind < self.independent)
+        if self.mixture is not None and len(independent):
+            y[independent] = self.mixture.draw(len(independent), rng)
+            log_ratio[independent] = (self.mixture.log_density(x[independent])
+                                      - self.mixture.log_density(y[independent]))
+        walks = np.flatnonzero((kind >= self.independent) & (kind < self.independent + WALKS))
+        lengths = np.exp(self.log_length[half][walks]) / np.sqrt(d)
+        normals = rng.standard_normal((len(walks), d))
+        y[walks] = x[walks] + lengths[:, None] * (normals @ self.factor.T)
+        scouts = np.flatnonzero(kind > 1 - SCOUTS)
+        y[scouts] = self.scout(x[scouts])
+        log_ratio[scouts] = 0.0
+        return y, log_ratio, independent, walks
+
+    def scout(self, x: Array) -> Array:
+        """Proposals of many scales from x (n, d), half of them along one coordinate."""
+        n, d, rng = len(x), self.d, self.rng
+        length = np.exp(rng.uniform(np.log(0.3), np.log(FARTHEST), n))
+        direction = rng.standard_normal((n, d))
+        one = rng.random(n) < 0.5
+        direction[one] *= np.eye(d)[rng.integers(d, size=int(one.sum()))]
+        return np.asarray(x + length[:, None] * self.scales * direction)
+
+    def decide(self, half: slice, y: Array, log_ratio: Array, beta: float = 1.0) -> Array:
+        """Evaluate the points y (n, d), accept or reject each; the acceptance probabilities."""
+        new = self.evaluate(y)
+        alpha = np.exp(np.minimum(0.0, beta * (new - self.logp[half]) + log_ratio))
+        accepted = self.rng.random(len(y)) < alpha
+        self.x[half][accepted], self.logp[half][accepted] = y[accepted], new[accepted]
+        return np.asarray(alpha)
+
+    def learn(self, window: Window) -> None:
+        """Learn the proposals of the next window from this one."""
+        climbing = window.level - np.median(window.logp[: len(window.logp) // 2], axis=0) > 1
+        self.restart(~window.near & ~climbing)
+        found = self.fit(window)
+        if found is None:
+            return
+        self.log_length[:] = np.log(2.38) if self.mixture is None else self.log_length.mean()
+        self.mixture, self.factor = found, np.linalg.cholesky(found.within)
+        a = window.acceptance
+        self.independent = 0.05 if a < 0.02 else 0.4 if a > 0.1 else 0.15
+
+    def fit(self, window: Window, most: int = MOST_COMPONENTS) -> Mixture | None:
+        """The mixture of a window's states."""
+        states = window.states()
+        stride = -(-len(states) // FITTED_STATES)
+        return Mixture.fitted(states[::stride], self.rng, most, window.effective())

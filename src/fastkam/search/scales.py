@@ -1,0 +1,121 @@
+"""For each coordinate, the step along it that changes the log density by about 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+FIRST = 0.01  # the first step, in units of the coordinate, or absolute where that is 0
+NEAR = (0.5, 2.0)  # changes of the log density that are close enough to 1
+NARROW = 1.1  # a bracket with this ratio of its ends holds a wall
+MOST = 1e150  # steps beyond which a coordinate does not matter
+ROUNDS = 80
+
+
+def find_scales(evaluate: Callable[[Array], Array], x0: Array, logp: float) -> tuple[Array, Array]:
+    """The length of each coordinate in units of which the density is to be seen at `x0`.
+
+    Steps to both sides of every coordinate grow or shrink until the log density changes by 1; the
+    shorter of the two is taken. A side on which the density ends before counts only where the
+    other side ends too: next to a wall it says nothing of the width.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Log densities (n,) at points (n, d).
+    x0 : array (d,)
+    logp : float
+        The log density there, finite.
+
+    Returns
+    -------
+    scales : ndarray, shape (d,)
+        Positive. Multiplying a coordinate by a number multiplies its scale by that number.
+    flat : ndarray of bool, shape (d,)
+        The coordinates on which the log density does not depend; their scale is the first step.
+    """
+    d = len(x0)
+    first = FIRST * np.where(x0 != 0, np.abs(x0), 1.0)
+    sides = [Bracket(np.maximum(first, 1e-300)) for _ in (1, -1)]
+    for _ in range(ROUNDS):
+        todo = [(side, k) for side in (0, 1) for k in np.flatnonzero(~sides[side].done)]
+        if not todo:
+            break
+        X = np.tile(x0, (len(todo), 1))
+        for row, (side, k) in enumerate(todo):
+            X[row, k] += (1 - 2 * side) * sides[side].step[k]
+        changes = np.abs(evaluate(X) - logp)
+        for row, (side, k) in enumerate(todo):
+            sides[side].learn(k, changes[row], moved=X[row, k] != x0[k])
+    walls = np.array([side.wall for side in sides])
+    steps = np.array([side.step for side in sides])
+    flat = np.array([side.flat for side in sides]).all(axis=0)
+    width = np.where(walls.all(axis=0), steps.max(axis=0),
+                     np.where(walls, np.inf, steps).min(axis=0))
+    return np.where(flat, first, width).reshape(d), flat
+
+
+class Bracket:
+    """The search to one side of every coordinate, each on its own.
+
+    Attributes
+    ----------
+    step : ndarray, shape (d,)
+        The next steps to be tried; in the end those that were looked for.
+    done, wall, flat : ndarray of bool, shape (d,)
+        Whether the search has ended; at a step from which on there is no density; without any
+        change.
+    """
+
+    def __init__(self, step: Array) -> None:
+        d = len(step)
+        self.step = step.copy()
+        self.low, self.high = np.zeros(d), np.full(d, np.inf)
+        self.low_change, self.high_change = np.zeros(d), np.full(d, np.inf)
+        self.growth = np.full(d, 8.0)
+        self.done, self.wall, self.flat = (np.zeros(d, bool) for _ in range(3))
+
+    def learn(self, k: int, change: float, moved: bool) -> None:
+        """The log density changes by `change` along a step of coordinate k; choose the next."""
+        t = self.step[k]
+        if not moved:  # rounding hides a step so short: nothing below it can be told apart
+            self.low[k], self.low_change[k] = t, 0.0
+        elif change > 1:
+            self.high[k], self.high_change[k] = t, change
+        else:
+            self.low[k], self.low_change[k] = t, change
+        low, high = self.low[k], self.high[k]
+        if moved and NEAR[0] < change < NEAR[1]:
+            self.done[k] = True
+        elif low > 0 and high < NARROW * low:
+            self.done[k], self.wall[k] = True, np.isinf(self.high_change[k])
+        elif high == np.inf:
+            self.grow(k, change if moved else 0.0)
+        elif low == 0:
+            self.step[k] = t / 8 if change > 50 else t / np.sqrt(change)
+            self.done[k] = self.step[k] < 1e-300
+        else:
+            self.step[k] = self.between(k)
+
+    def grow(self, k: int, change: float) -> None:
+        """Try a longer step: ever longer ones while nothing changes at all."""
+        if change > 0.01:
+            self.step[k] /= np.sqrt(change)
+            return
+        self.step[k] *= self.growth[k]
+        if change == 0:
+            self.growth[k] = min(self.growth[k] ** 1.5, 1e30)
+        if self.step[k] > MOST:
+            self.done[k] = self.flat[k] = True
+
+    def between(self, k: int) -> float:
+        """A step within the bracket: where a power law through its ends has a change of 1."""
+        low, high = self.low[k], self.high[k]
+        share = 0.5
+        if np.isfinite(self.high_change[k]) and self.low_change[k] > 0:
+            share = -np.log(self.low_change[k]) / np.log(self.high_change[k] / self.low_change[k])
+        return float(low * (high / low) ** np.clip(share, 0.1, 0.9))

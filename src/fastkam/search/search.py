@@ -1,0 +1,237 @@
+"""The search as a whole: from what a user gives to starting points, scales, shape and mixture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.engine.group import Fault
+from fastkam.search.evaluator import Evaluator
+from fastkam.search.mixture import Mixture
+from fastkam.search.population import FIRST_WINDOW, GROWTH, Population, Window, at_home
+from fastkam.search.scales import find_scales
+
+if TYPE_CHECKING:
+    from fastkam._core.density.target import Target
+
+Array = NDArray[np.float64]
+
+LEAST_WALKERS = 32
+CANDIDATES = 4  # points of which the best is where a walker starts
+TRIES = 12  # rounds of candidates, each nearer than the last
+MOST_MIRRORED = 50  # points tried with two coordinates exchanged
+SPREAD, SPREAD_STEPS = 0.25, 60  # the power of the density on which walkers spread at first
+FLATTER, TAIL_STEPS = 0.5, 60  # the power of the density whose states show its tails
+WARM_WEIGHT, MOST_WARM = 0.2, 16  # of the components fitted to these
+BRIEF_STAGES, FULL_STAGES = 10, 20  # of the way home at most
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search has found, and what it took.
+
+    Attributes
+    ----------
+    points : ndarray, shape (chains, d)
+        Where the chains start.
+    scales : ndarray, shape (d,)
+        The steps that change the log density by about 1.
+    flat : ndarray of int, shape (n,)
+        The coordinates along which it does not change at all.
+    evaluations : int
+    settled : bool
+        Whether the walkers agreed in the end; True where there were none.
+    steps : list of str
+        What was done, a line each.
+    mixture : Mixture or None
+        Fitted to the walkers' states, with a part that covers the tails.
+    components : int
+        How many of its components the density itself needs: one where it is nearly normal.
+    independent_acceptance : float
+        Acceptance probability of independent proposals of the mixture; NaN where there were none.
+    """
+
+    points: Array
+    scales: Array
+    flat: NDArray[np.intp]
+    evaluations: int
+    settled: bool = True
+    steps: list[str] = field(default_factory=list)
+    mixture: Mixture | None = None
+    components: int = 0
+    independent_acceptance: float = float("nan")
+
+
+def unsearched(points: Array) -> Search:
+    """What there is without a search."""
+    return Search(points, np.ones(points.shape[1]), np.zeros(0, np.intp), 0)
+
+
+class Searcher:
+    """One search, in stages.
+
+    Parameters
+    ----------
+    target : Target
+    points : array (m, d)
+        Where it begins: the first of them with a density is the origin of scales.
+    rng : Generator
+    """
+
+    def __init__(self, target: Target, points: Array, rng: np.random.Generator) -> None:
+        self.evaluate = Evaluator(target, rng)
+        self.points, self.rng = points, rng
+        self.d = points.shape[1]
+        self.lines: list[str] = []
+        self.settled = True
+        self.window: Window | None = None
+        self.origin, self.level = self.first_with_density()
+        self.scales, self.flat = find_scales(self.evaluate, self.origin, self.level)
+        self.say(f"scales {self.scales.min():.2g} to {self.scales.max():.2g}")
+
+    def say(self, line: str) -> None:
+        self.lines.append(f"{line}, after {self.evaluate.n} evaluations")
+
+    def first_with_density(self) -> tuple[Array, float]:
+        """(a starting point, its log density); a point near the first where none has a density.
+
+        The k-th try is further away, from 0.01 to 10 times 1 + |x|; Fault where 100 have none.
+        """
+        values = self.evaluate(self.points)
+        if np.isfinite(values).any():
+            i = int(np.argmax(np.isfinite(values)))
+            return self.points[i], float(values[i])
+        x = self.points[0]
+        for k in range(1, 101):
+            width = 0.01 * 1000 ** (k / 100) * (1 + np.abs(x))
+            y = x + width * self.rng.standard_normal(self.d)
+            value = float(self.evaluate(y[None])[0])
+            if np.isfinite(value):
+                return y, value
+        raise Fault(0, x, 0)
+
+    # ---- stages ----
+
+    def gather(self, K: int, levels: tuple[float, ...]) -> Population:
+        """K walkers around the points, at each of the levels in turn (in units of the scales)."""
+        lengths = np.array(levels)[np.arange(K) % len(levels)]
+        centres = self.points[np.arange(K) % len(self.points)]
+        x, logp = np.tile(self.origin, (K, 1)), np.full(K, -np.inf)
+        width = lengths.copy()
+        for _ in range(TRIES):
+            todo = np.flatnonzero(~np.isfinite(logp))
+            if not len(todo):
+                break
+            normals = self.rng.standard_normal((len(todo), CANDIDATES, self.d))
+            tried = centres[todo, None] + width[todo, None, None] * self.scales * normals
+            values = self.evaluate(tried.reshape(-1, self.d)).reshape(len(todo), CANDIDATES)
+            best = values.argmax(axis=1)
+            x[todo] = tried[np.arange(len(todo)), best]
+            logp[todo] = values[np.arange(len(todo)), best]
+            width[todo] /= 4
+        still = ~np.isfinite(logp)
+        x[still], logp[still] = self.origin, self.level
+        return Population(self.evaluate, x, logp, self.scales, 0.5 * lengths, self.rng)
+
+    def mirror(self, population: Population) -> None:
+        """Try mirror images of the best state: of all signs, of one, of two places exchanged.
+
+        Densities with symmetries, as those of mixtures and factors, have modes there. A walker
+        far below the median takes the place. Of all signs the centre of the walkers is mirrored too,
+        which is nearer to a mode than any state in many dimensions.
+        """
+        best = population.x[population.logp.argmax()]
+        centre = population.x[at_home(population.logp, self.d)].mean(axis=0)
+        signs = np.vstack([-centre, -best, np.where(np.eye(self.d, dtype=bool), -best, best)])
+        pairs = np.array([(i, j) for i in range(self.d) for j in range(i)], dtype=int).reshape(-1, 2)
+        if len(pairs) > MOST_MIRRORED:
+            pairs = self.rng.permutation(pairs)[:MOST_MIRRORED]
+        exchanged = np.tile(best, (len(pairs), 1))
+        rows = np.arange(len(pairs))
+        exchanged[rows, pairs[:, 0]] = best[pairs[:, 1]]
+        exchanged[rows, pairs[:, 1]] = best[pairs[:, 0]]
+        images = np.vstack([signs, exchanged])
+        values = self.evaluate(images)
+        order = np.argsort(population.logp)  # the lowest walkers give way
+        good = np.flatnonzero(values > population.logp[order[population.K // 4]])
+        good = good[np.argsort(-values[good])][: population.K // 4]
+        population.x[order[: len(good)]] = images[good]
+        population.logp[order[: len(good)]] = values[good]
+
+    def settle(self, population: Population, most_evaluations: int) -> Window:
+        """Windows of walkers that learn from each other, until they agree.
+
+        Half of them spread first on a flatter power of the density: walkers that begin further out
+        than the mass lies do not agree before they have seen what is between. The others stay,
+        since a narrow mode is lost on the flatter power.
+        """
+        population.learn(population.window(FIRST_WINDOW))
+        population.spread(SPREAD_STEPS, SPREAD)
+        steps = float(FIRST_WINDOW)
+        while True:
+            window = population.window(int(steps))
+            self.settled = window.settled()
+            spent = self.evaluate.n + GROWTH * steps * population.K > most_evaluations
+            if self.settled or spent:
+                self.say(f"{population.K} walkers {'agree' if self.settled else 'do not agree'}"
+                         f" (R-hat {window.r_hat():.2f})")
+                return window
+            population.learn(window)
+            steps *= GROWTH
+
+    def chosen(self, population: Population, chains: int) -> Array:
+        """Where the chains start: at states of different walkers, while there are enough."""
+        K = population.K
+        return population.x[self.rng.choice(K, chains, replace=chains > K)]
+
+    # ---- whole searches ----
+
+    def brief(self, chains: int, *, disperse: bool) -> Search:
+        """Scales; and, to disperse the chains, walkers that go home from around the points."""
+        points = self.points
+        if disperse:
+            population = self.gather(max(4, chains + chains % 2), (1.0,))
+            population.go_home(BRIEF_STAGES)
+            middle = int(np.argsort(population.logp)[population.K // 2])
+            climbed = population.logp[middle] - self.level
+            if climbed > self.d / 2 + 10:
+                self.origin, self.level = population.x[middle], float(population.logp[middle])
+                self.scales, self.flat = find_scales(self.evaluate, self.origin, self.level)
+                self.say(f"log density up by {climbed:.3g}, scales found again")
+            points = self.chosen(population, chains)
+        return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
+                      steps=self.lines)
+
+    def full(self, chains: int, most_evaluations: int) -> Search:
+        """Scales, many walkers on the way home, and windows of them until they agree."""
+        K = max(LEAST_WALKERS, 2 * (self.d + 1))
+        population = self.gather(K, levels(self.d))
+        population.go_home(min(2 + self.d, FULL_STAGES))
+        self.mirror(population)
+        self.say("walkers at home")
+        window = self.settle(population, most_evaluations)
+        points, cold = self.chosen(population, chains), population.fit(window)
+        return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
+                      self.settled, self.lines, self.covering(population, cold),
+                      0 if cold is None else cold.n, window.acceptance)
+
+    def covering(self, population: Population, cold: Mixture | None) -> Mixture | None:
+        """A mixture fitted to walkers, and a part that covers the tails.
+
+        That part is fitted to states of the same walkers on a flatter power of the density. Where
+        q has no mass, chains with q as their proposal stay for long, and seldom come.
+        """
+        if cold is None:
+            return None
+        flatter = population.window(TAIL_STEPS, FLATTER)
+        warm = population.fit(flatter, MOST_WARM)
+        self.say("tails seen")
+        return cold if warm is None else cold.joined(warm, WARM_WEIGHT)
+
+
+def levels(d: int) -> tuple[float, ...]:
+    """Distances from the origin at which walkers start; they take d steps to halve."""
+    return (1.0, 10.0, 100.0) if d <= 10 else (1.0, 10.0) if d <= 30 else (1.0, 3.0)
