@@ -13,7 +13,8 @@ from twins import TWINS, caught_by
 
 import fastkam as fk
 from fastkam._core.density.python_target import PythonTarget
-from fastkam._core.engine.group import ChainState, Group
+from fastkam._core.engine.chain import ChainState
+from fastkam._core.engine.group import Group
 from fastkam.samplers import SAMPLERS
 from fastkam.schedules import Finite
 from fastkam.testing import compare, learnt_state

@@ -9,9 +9,8 @@ import pytest
 
 import fastkam as fk
 from fastkam._core import samplers as compiled
-from fastkam._core.engine.chain import NUMBERS, ChainMemory
+from fastkam._core.engine.chain import NUMBERS, ChainState
 from fastkam._core.engine.fields import Field
-from fastkam._core.engine.group import ChainState
 from fastkam._core.engine.state import State, offsets
 from fastkam.samplers import SAMPLERS
 from fastkam.samplers.sampler import Composite, Sampler
@@ -94,7 +93,7 @@ def test_more_replicas_than_the_kernel_has_room_for_are_refused():
 def test_the_table_names_everything_public(cls):
     """A public attribute that a step could change and a checkpoint would not hold."""
     assert all(isinstance(field, Field) and field.meaning for field in cls.FIELDS.values())
-    declared = {*cls.FIELDS, *NUMBERS} if issubclass(cls, ChainMemory) else set(cls.FIELDS)
+    declared = {*cls.FIELDS, *NUMBERS} if issubclass(cls, ChainState) else set(cls.FIELDS)
     writable = {name for base in cls.__mro__ for name, value in vars(base).items()
                 if type(value).__name__ == "getset_descriptor" and not name.startswith("__")
                 and is_writable(cls, name)}

@@ -1,4 +1,5 @@
 """A chain's memory, and where its draws go."""
+cimport cython
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport Chain, Kernel
@@ -22,7 +23,9 @@ cdef struct Trace:          # where draws go; rows [count, capacity) are still t
 
 cdef dict numbers_of(Chain *c)
 
-cdef class ChainMemory(State):
+
+@cython.final
+cdef class ChainState(State):
     cdef Chain c
     cdef Trace trace
     cdef readonly Kernel kernel

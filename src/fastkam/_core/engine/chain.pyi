@@ -10,7 +10,7 @@ from fastkam._core.engine.state import State
 REJECTED: tuple[str, ...]
 NUMBERS: dict[str, Field]
 
-class ChainMemory(State):
+class ChainState(State):
     STEP: ClassVar[dict[str, Field]]
     GRADIENTS: ClassVar[dict[str, Field]]
     NOISE: ClassVar[dict[str, Field]]

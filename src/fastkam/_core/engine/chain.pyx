@@ -37,7 +37,7 @@ cdef dict numbers_of(Chain *c):
     }
 
 
-cdef class ChainMemory(State):
+cdef class ChainState(State):
     """Everything one chain needs to go on: position, kernel, generator, counters."""
     STEP = NUMBERS
     FIELDS = {
