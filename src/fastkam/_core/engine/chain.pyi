@@ -1,4 +1,4 @@
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +10,7 @@ from fastkam._core.engine.state import State
 REJECTED: tuple[str, ...]
 NUMBERS: dict[str, Field]
 
+@final
 class ChainState(State):
     STEP: ClassVar[dict[str, Field]]
     GRADIENTS: ClassVar[dict[str, Field]]
