@@ -12,7 +12,8 @@ import numpy as np
 import fastkam as fk
 from bench.papers.record import heading, options, table, write
 from bench.perf import floor
-from fastkam._core.engine.group import ChainState, Group
+from fastkam._core.engine.chain import ChainState
+from fastkam._core.engine.group import Group
 from fastkam.run.trace import Trace
 from fastkam.samplers import SAMPLERS, as_sampler
 from fastkam.schedules import Perpetual

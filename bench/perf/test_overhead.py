@@ -36,7 +36,8 @@ def endless(sampler, d):
 def stepper(target, sampler, x0, n, *, tune=0, schedule=FROZEN):
     """A function that makes n steps of one chain, draws stored, and goes on at each call."""
     from fastkam import as_target
-    from fastkam._core.engine.group import ChainState, Group
+    from fastkam._core.engine.chain import ChainState
+    from fastkam._core.engine.group import Group
     from fastkam.run.trace import Trace
     from fastkam.samplers import as_sampler
 

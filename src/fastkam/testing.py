@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastkam._core.engine.group import ChainState, Group
+from fastkam._core.engine.chain import ChainState
+from fastkam._core.engine.group import Group
 from fastkam.samplers import as_sampler
 from fastkam.sampling import sample
 from fastkam.schedules import Perpetual, Plan

@@ -1,6 +1,5 @@
 """The pages: every example is run, every sampler has its place, every link leads somewhere."""
 
-import dataclasses
 import doctest
 import importlib
 import io
@@ -83,12 +82,10 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_a_sampler_has_its_place(name):
-    """A section that names every parameter, and a row in the table of samplers."""
+    """A section, and a row in the table of samplers; test_names.py looks for its parameters."""
     text = (ROOT / "docs" / "samplers.md").read_text()
     section = re.search(rf"^## {name}: .*?(?=^## |\Z)", text, re.M | re.S)
     assert section, f"docs/samplers.md has no section {name!r}"
-    fields = [field.name for field in dataclasses.fields(SAMPLERS[name])]
-    assert not [field for field in fields if not re.search(rf"`{field}\b", section[0])]
     assert len(re.findall(rf"^\| `{name}`[^|]* \|", text.partition("\n## ")[0], re.M)) == 1
 
 

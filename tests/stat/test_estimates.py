@@ -16,7 +16,8 @@ from twins import TWINS, caught_by
 import fastkam as fk
 from fastkam._core.density.estimator import PythonEstimator, SurrogateTarget
 from fastkam._core.density.python_target import PythonTarget
-from fastkam._core.engine.group import ChainState, Group
+from fastkam._core.engine.chain import ChainState
+from fastkam._core.engine.group import Group
 from fastkam.samplers import SAMPLERS, DelayedAcceptance, RandomWalk
 from fastkam.samplers.exchange import Coupled
 from fastkam.schedules import Power

@@ -13,7 +13,8 @@ from twins import TWINS, caught_by
 
 import fastkam as fk
 from fastkam._core.density.python_target import PythonTarget
-from fastkam._core.engine.group import ChainState, Group
+from fastkam._core.engine.chain import ChainState
+from fastkam._core.engine.group import Group
 from fastkam.samplers import SAMPLERS
 from fastkam.schedules import Finite
 from fastkam.testing import compare, learnt_state
@@ -84,10 +85,11 @@ class Rungs:
         self.first = learnt_state(sampler, target, tune, seed=seed) if tune else self.kernel.state()
         self.chain = ChainState(self.kernel, np.random.PCG64(seed), np.zeros(1))
         self.group = Group(target.bind(), [self.chain], plan)
-        rows = np.cumsum([0] + [kernel.width for kernel in self.exchange.kernels])
+        replicas = self.exchange.replicas.members
+        rows = np.cumsum([0] + [replica.kernel.width for replica in replicas])
         y = self.chain.views()["y"]
         self.known = [replica.views() | {"y": y[row:row + 1]}
-                      for replica, row in zip(self.exchange.replicas, rows, strict=False)]
+                      for replica, row in zip(replicas, rows, strict=False)]
 
     def exact(self, n):
         """Draws (n, rungs) from the joint distribution."""

@@ -254,10 +254,10 @@ LIST = [
           "        pass\n")),
     twin("swaps_unannounced", ("pt", "scout"), "exchange",
          "Kernels are not told that a swap has displaced their states.",
-         ("replica", "    a.kernel.displaced()\n    b.kernel.displaced()\n", "")),
+         ("swaps", "    a.kernel.displaced()\n    b.kernel.displaced()\n", "")),
     twin("noise_stays", ("pt", "scout"), "estimates",
          "A swap leaves the noise of the two estimates where it is.",
-         ("replica", "    swap_arrays(a.c.n_aux, a.c.u, b.c.u)\n", "")),
+         ("swaps", "    swap_arrays(a.c.n_aux, a.c.u, b.c.u)\n", "")),
 
     # ---- mode jumping ----
     twin("jumps_without_ratio", "jumps", "jumps",

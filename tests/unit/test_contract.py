@@ -9,10 +9,9 @@ import pytest
 
 import fastkam as fk
 from fastkam._core import samplers as compiled
-from fastkam._core.engine.chain import NUMBERS, ChainMemory
+from fastkam._core.engine.chain import NUMBERS, ChainState
 from fastkam._core.engine.fields import Field
-from fastkam._core.engine.group import ChainState
-from fastkam._core.engine.state import State, offsets
+from fastkam._core.engine.state import State, offsets, zeros
 from fastkam.samplers import SAMPLERS
 from fastkam.samplers.sampler import Composite, Sampler
 from fastkam.testing import replicate
@@ -94,7 +93,7 @@ def test_more_replicas_than_the_kernel_has_room_for_are_refused():
 def test_the_table_names_everything_public(cls):
     """A public attribute that a step could change and a checkpoint would not hold."""
     assert all(isinstance(field, Field) and field.meaning for field in cls.FIELDS.values())
-    declared = {*cls.FIELDS, *NUMBERS} if issubclass(cls, ChainMemory) else set(cls.FIELDS)
+    declared = {*cls.FIELDS, *NUMBERS} if issubclass(cls, ChainState) else set(cls.FIELDS)
     writable = {name for base in cls.__mro__ for name, value in vars(base).items()
                 if type(value).__name__ == "getset_descriptor" and not name.startswith("__")
                 and is_writable(cls, name)}
@@ -147,3 +146,13 @@ def test_parts_of_composites_have_tables_too():
     for name in ("ladder", "swaps.tried", "evidence.stones", "reference.mean", "rung0.log_pi_x",
                  "rung2.kernel.S"):
         assert name in state
+
+
+@pytest.mark.parametrize("dtype", [float, np.int64, np.int8])
+@pytest.mark.parametrize("shape", [1, 3, (5, 7), (32, 32)])
+def test_arrays_begin_at_a_cache_line(shape, dtype):
+    array = zeros(shape, dtype, "F")
+    assert array.ctypes.data % 64 == 0
+    assert array.dtype == dtype
+    assert array.shape == (shape if isinstance(shape, tuple) else (shape,))
+    assert not array.any()

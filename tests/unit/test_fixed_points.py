@@ -14,7 +14,8 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import chi, norm
 
-from fastkam._core.engine.group import ChainState, Group
+from fastkam._core.engine.chain import ChainState
+from fastkam._core.engine.group import Group
 from fastkam.density.forms import as_target
 from fastkam.samplers import SAMPLERS
 from reference import REFERENCES

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import fastkam as fk
-from fastkam._core.engine.group import ChainState, Group
+from fastkam._core.engine.chain import ChainState
+from fastkam._core.engine.group import Group
 from fastkam.samplers import SAMPLERS
 
 BETA, RHO, D = 1.7, 1e-6, 4

@@ -9,7 +9,8 @@ from levels import digest_at, every_level
 from scipy.stats import norm
 
 import fastkam as fk
-from fastkam._core.engine.group import ChainState, Group
+from fastkam._core.engine.chain import ChainState
+from fastkam._core.engine.group import Group
 from fastkam._core.linalg.lanes import blocked
 from fastkam.density.forms import as_target
 from fastkam.kernels import Gaussian, Linear, Matern, proposal_covariance

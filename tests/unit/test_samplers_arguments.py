@@ -90,9 +90,11 @@ BAD = {  # values that are bad wherever the parameter occurs
     "jitter": [-0.1, 1, np.nan, "x", None],
 }
 
+OF_NO_KIND = ["x", np.nan]      # for parameters that BAD does not list
 OPTIONAL = {("rwm", "target_acceptance")}   # where None has a meaning
 CASES = [(name, field.name, value) for name, cls in SAMPLERS.items()
-         for field in dataclasses.fields(cls) if field.init for value in BAD[field.name]
+         for field in dataclasses.fields(cls) if field.init
+         for value in BAD.get(field.name, OF_NO_KIND)
          if value is not None or (name, field.name) not in OPTIONAL]
 
 

@@ -17,7 +17,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fastkam._core.density.scaled import ScaledTarget
-from fastkam._core.engine.group import ChainState, Fault, Group
+from fastkam._core.engine.chain import ChainState
+from fastkam._core.engine.group import Fault, Group
 from fastkam.arguments import check_integer, check_number
 from fastkam.progress import Progress, check_progress, reporter
 from fastkam.run.checkpoint import CheckpointWriter

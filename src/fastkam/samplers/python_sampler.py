@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.engine.fields import Field
-from fastkam._core.samplers.python_kernel import Decision, Point, Proposal, PythonKernel
+from fastkam._core.samplers.python_kernel import PythonKernel
+from fastkam._core.samplers.python_points import Decision, Point, Proposal
+from fastkam._core.samplers.python_steps import StepKernel
 from fastkam.samplers.sampler import Sampler
 
 if TYPE_CHECKING:
@@ -173,8 +175,9 @@ class PythonSampler(Sampler):
         check_fields(self)
         own = object.__new__(chain_class(type(self)))
         own.__dict__.update(self.__dict__)
-        return PythonKernel(own, x0, self.FIELDS, gradient=self.needs_gradient,
-                            width=self.WIDTH, **{name: own.method(name) for name in METHODS})
+        kernel = StepKernel if self.several_evaluations else PythonKernel
+        return kernel(own, x0, self.FIELDS, gradient=self.needs_gradient, width=self.WIDTH,
+                      **{name: own.method(name) for name in METHODS})
 
 
 def check_fields(sampler: PythonSampler) -> None:

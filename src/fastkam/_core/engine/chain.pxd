@@ -1,7 +1,8 @@
 """A chain's memory, and where its draws go."""
+cimport cython
 from libc.stdint cimport int64_t
 
-from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.engine.kernel cimport Chain, Kernel, Parts
 from fastkam._core.engine.state cimport State
 from fastkam._core.density.target cimport Refresh
 
@@ -22,8 +23,12 @@ cdef struct Trace:          # where draws go; rows [count, capacity) are still t
     int64_t thin
 
 cdef dict numbers_of(Chain *c)
+cdef dict numbers_of_parts(Parts *parts)
+cdef void take_rows(Chain *c, const Chain *outer, int64_t first) noexcept nogil
 
-cdef class ChainMemory(State):
+
+@cython.final
+cdef class ChainState(State):
     cdef Chain c
     cdef Trace trace
     cdef readonly Kernel kernel

@@ -1,4 +1,4 @@
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,8 @@ from fastkam._core.engine.state import State
 REJECTED: tuple[str, ...]
 NUMBERS: dict[str, Field]
 
-class ChainMemory(State):
+@final
+class ChainState(State):
     STEP: ClassVar[dict[str, Field]]
     GRADIENTS: ClassVar[dict[str, Field]]
     NOISE: ClassVar[dict[str, Field]]

@@ -2,7 +2,7 @@
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t
 
-from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.engine.kernel cimport Chain, Kernel, Parts
 from fastkam._core.engine.rng cimport bitgen_t
 from fastkam._core.engine.state cimport State, integer_view, real_view
 
@@ -37,7 +37,24 @@ cdef dict numbers_of(Chain *c):
     }
 
 
-cdef class ChainMemory(State):
+cdef dict numbers_of_parts(Parts *parts):
+    """Return what is known of a tempered density at x and y, {name: view}."""
+    return {
+        "log_pi_x": real_view(&parts.log_pi_x), "log_ref_x": real_view(&parts.log_ref_x),
+        "log_pi_y": real_view(&parts.log_pi_y), "log_ref_y": real_view(&parts.log_ref_y),
+    }
+
+
+cdef void take_rows(Chain *c, const Chain *outer, int64_t first) noexcept nogil:
+    """Give a chain within another its generator, and its rows of y and noise from `first` on."""
+    c.rng, c.bit_generator, c.n_aux = outer.rng, outer.bit_generator, outer.n_aux
+    c.y, c.wanted = outer.y + first * outer.d, outer.wanted + first
+    c.noise = outer.noise + first
+    if outer.n_aux:
+        c.u, c.v = outer.u + first * outer.n_aux, outer.v + first * outer.n_aux
+
+
+cdef class ChainState(State):
     """Everything one chain needs to go on: position, kernel, generator, counters."""
     STEP = NUMBERS
     FIELDS = {

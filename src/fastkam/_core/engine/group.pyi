@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.density.target import Target
-from fastkam._core.engine.chain import ChainMemory
+from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.kernel import Kernel
 
 N_SEARCH: int
@@ -20,9 +20,6 @@ class Fault(Exception):
     def __init__(
         self, chain: int, x: NDArray[np.float64], code: int, cause: BaseException | None = None
     ) -> None: ...
-
-@final
-class ChainState(ChainMemory): ...
 
 @final
 class Group:

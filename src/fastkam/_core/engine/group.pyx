@@ -1,37 +1,29 @@
-"""The loop: a group of chains that propose, are evaluated, decide, adapt, move and record.
+"""The loop: a group of chains that are evaluated together, and where a run of them begins and ends.
 
-A step that cannot be finished, because the target failed or was interrupted, is left pending: the
-proposal is kept, and the next run begins with its evaluation. So a chain can be stopped at any
-evaluation and go on bit for bit as if it had not been. Chains of a group that have decided while
-another still waits keep their decision.
+A run may end at any evaluation, with which the next one begins (chain_step.pxd). Chains of the
+group that have decided while another still waits keep their decision.
 """
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, ceil, isfinite, isnan, log, pow
 from libc.limits cimport INT_MIN
+from libc.math cimport isfinite
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
 
-from fastkam._core.engine.chain cimport N_KEPT, ChainMemory, Trace
-from fastkam._core.engine.evaluation cimport Evaluation
-from fastkam._core.engine.kernel cimport (
-    AGAIN, DECIDED, FATAL, FRESH, FURTHER, HELD, MOVED, SAME, SPENT, Chain, Kernel,
-)
-from fastkam._core.linalg.dense cimport all_finite, copy
-from fastkam._core.engine.noise cimport refresh_noise
-from fastkam._core.engine.rng cimport normals, random_standard_exponential
-from fastkam._core.engine.step cimport accept, accepts, log_target_ratio, probability
-from fastkam._core.engine.sums cimport Power, term
 from fastkam._core.density.target cimport Target
-from fastkam.target cimport fk_target
+from fastkam._core.engine.chain cimport ChainState
+from fastkam._core.engine.chain_step cimport (
+    GOOD, advance_alone, begin, consider, finish, freeze, is_full, judge, publish, tally,
+)
+from fastkam._core.engine.evaluation cimport Evaluation
+from fastkam._core.engine.kernel cimport AGAIN, HELD, SAME, Chain, Kernel
+from fastkam._core.engine.rng cimport normals
+from fastkam._core.engine.sums cimport Power
+from fastkam._core.linalg.dense cimport copy
 
 import numpy as np
 
 N_SEARCH = 100                              # points tried where x0 has no finite density
 INFINITE = INT_MIN                          # the code of a log density of +inf
-
-cdef enum:
-    GOOD = -1
 
 
 class Fault(Exception):
@@ -49,222 +41,6 @@ def check_fit(Kernel kernel, Target target):
     """Refuse a kernel that needs what the target does not have."""
     if kernel.gradient and not target.has_gradient:
         raise TypeError(f"{type(kernel).__name__} needs the gradient, and {target!r} has none")
-
-
-cdef class ChainState(ChainMemory):
-    """A chain that steps."""
-
-    cdef int64_t advance(self, int64_t n, Schedule *schedule, int64_t most_evaluations,
-                         double *gradient, bint *faulty) except -1 nogil:
-        """Make up to n steps of a chain on its own; return the number made.
-
-        Stops early if the trace is full, the budget of evaluations is spent, or an evaluation fails
-        (sets *faulty). The gradient (d,) is evaluated too unless it is NULL.
-        """
-        cdef int64_t done
-        for done in range(n):
-            self.begin(schedule)
-            faulty[0] = self.settle(gradient)
-            if faulty[0]:
-                return done
-            self.finish(schedule)
-            self.freeze(schedule)
-            if self.is_full(most_evaluations):
-                return done + 1
-        return n
-
-    cdef int settle(self, double *gradient) except -1 nogil:
-        """Evaluate until the chain can decide; 1 if the run must stop."""
-        cdef const fk_target *target = self.c.target
-        cdef double logp = 0
-        cdef int rc
-        while self.answer == AGAIN:
-            if self.c.wanted[0]:
-                if gradient != NULL:
-                    rc = target.logp_grad(target.dim, self.c.y, gradient, &logp, target.data)
-                else:
-                    rc = target.logp(target.dim, self.c.y, &logp, target.data)
-                if self.judge(0, rc, logp):
-                    return 1
-                self.tally_point(0)
-            if self.consider():
-                return 1
-        return 0
-
-    # ---- the parts of a step ----
-
-    cdef int begin(self, Schedule *schedule) except -1 nogil:
-        """Propose, unless a proposal is pending, and draw E = -log U for the decision.
-
-        E is drawn whatever the density turns out to be, so that the stream does not depend on it;
-        and before the density is evaluated, since many of them load y as vectors, which would
-        otherwise wait for the elements just stored (20 ns a step).
-        """
-        if not self.pending:
-            self.answer = AGAIN
-            self.c.adapting = schedule.start <= self.t < schedule.stop and (
-                schedule.rarity <= 0 or self.t >= self.next_adaptation)
-            if self.c.n_aux:
-                memset(self.c.noise, MOVED, self.kernel.width)
-            self.kernel.propose(&self.c)
-            self.c.E = random_standard_exponential(self.c.rng)
-            if self.c.n_aux:
-                self.draw_noise()
-            self.pending = True
-        return 0
-
-    cdef int draw_noise(self) except -1 nogil:
-        """Make the noise of the evaluations to come."""
-        cdef Chain *c = &self.c
-        cdef Py_ssize_t k = c.n_aux, row
-        for row in range(self.kernel.width):
-            if not c.wanted[row]:
-                continue
-            if c.noise[row] == MOVED:
-                refresh_noise(&self.refresh, c.rng, k, c.u + row * k, c.v + row * k)
-            elif c.noise[row] == FURTHER:
-                refresh_noise(&self.refresh, c.rng, k, c.v + row * k, c.v + row * k)
-            elif c.noise[row] == FRESH:
-                normals(c.rng, k, c.v + row * k)
-            elif c.noise[row] == SPENT:
-                with gil:
-                    raise TypeError(f"{type(self.kernel).__name__} makes several evaluations a "
-                                    "step and does not say which noise each takes")
-            if c.noise[row] != HELD:
-                c.noise[row] = SPENT
-        return 0
-
-    cdef int judge(self, int row, int rc, double logp) noexcept nogil:
-        """Classify the density at a row of y, good or rejected (status); 1 if fatal, in c.code."""
-        self.c.logps[row] = -INFINITY
-        if rc < 0:
-            self.c.code = rc
-            return 1
-        if rc > 0:
-            self.status[row] = 2
-        elif isnan(logp):
-            self.status[row] = 0
-        elif logp == -INFINITY:
-            self.status[row] = 1
-        elif logp == INFINITY:
-            self.c.code = INT_MIN
-            return 1
-        elif self.c.grad_y != NULL and not all_finite(self.c.d, self.c.grad_y + row * self.c.d):
-            self.status[row] = 3
-        else:
-            self.status[row] = GOOD
-            self.c.logps[row] = logp
-        return 0
-
-    cdef int consider(self) except -1 nogil:
-        """Let the kernel consider the density at y, if it waits for it; 1 if fatal, in c.code."""
-        cdef int answer
-        if self.answer == AGAIN:
-            answer = self.kernel.consider(&self.c)
-            if answer == FATAL:     # the same evaluation is made again when the run goes on
-                return 1
-            self.answer = answer
-            if answer == AGAIN:
-                if not self.kernel.several:
-                    with gil:
-                        raise TypeError(f"{type(self.kernel).__name__} makes several evaluations "
-                                        "a step: its class must say SEVERAL = True")
-                if self.c.n_aux:
-                    self.draw_noise()
-        return 0
-
-    cdef void publish(self) noexcept nogil:
-        """Write the number of filled rows to the trace; until then it is kept in the chain."""
-        if self.trace.filled != NULL:
-            self.trace.filled[0] = self.trace.count
-
-    cdef bint is_full(self, int64_t most_evaluations) noexcept nogil:
-        return (self.trace.count >= self.trace.capacity > 0
-                or self.n_evaluations >= most_evaluations)
-
-    cdef int finish(self, Schedule *schedule) except -1 nogil:
-        """Decide, adapt, move, record."""
-        cdef Chain *c = &self.c
-        if self.answer == DECIDED:
-            self.log_ratio = log(c.alpha)
-        else:
-            self.log_ratio = log_target_ratio(c) + c.log_q
-            c.accepted = accepts(c.E, &self.log_ratio)
-        if c.adapting:
-            self.adapt(schedule)
-        if c.accepted:
-            accept(c)
-            self.n_accepted += 1
-        self.t += 1
-        self.kernel.t = self.t
-        self.pending = False
-        self.record()
-        return 0
-
-    cdef int adapt(self, Schedule *schedule) except -1 nogil:
-        """Let the kernel learn, with the gain of the schedule.
-
-        K chains that share what they learn make one sequence of adaptations, in which the j-th of
-        chain k = 0, ..., K - 1 is the (K (j - 1) + k + 1)-th.
-        """
-        cdef int64_t n
-        if schedule.rarity > 0:
-            self.next_adaptation = schedule.start - 1 + <int64_t>ceil(
-                pow(self.n_adapted + 2.0, 1.0 + schedule.rarity))
-        self.n_adapted += 1
-        if self.answer != DECIDED:
-            self.c.alpha = probability(self.log_ratio)
-        n = self.kernel.sharers * (self.n_adapted - 1) + self.turn + 1
-        if n != schedule.n:
-            schedule.n, schedule.term = n, term(&schedule.gain, n)
-        return self.kernel.adapt(&self.c, schedule.term)
-
-    cdef int freeze(self, Schedule *schedule) except -1 nogil:
-        """Freeze the kernel if adaptation has just ended, for all that it may share with."""
-        if self.t == schedule.stop and not self.frozen:
-            self.frozen = True
-            self.kernel.freeze(&self.c)
-        return 0
-
-    cdef void tally(self) noexcept nogil:
-        """Count the evaluations just made."""
-        cdef int row
-        if not self.pending or self.answer != AGAIN:
-            return
-        for row in range(self.kernel.width):
-            if self.c.wanted[row]:
-                self.tally_point(row)
-
-    cdef void tally_point(self, int row) noexcept nogil:
-        """Count an evaluation, and a point without a density: the first of a kind are kept."""
-        cdef int status = self.status[row]
-        cdef int64_t n
-        self.n_evaluations += 1
-        if status != GOOD:
-            n = self.n_rejected[status]
-            if n < N_KEPT:
-                memcpy(&self.offending[status, n, 0], self.c.y + row * self.c.d,
-                       self.c.d * sizeof(double))
-            self.n_rejected[status] += 1
-
-    cdef void record(self) noexcept nogil:
-        cdef Trace *trace = &self.trace
-        cdef Chain *c = &self.c
-        cdef int64_t row = trace.count
-        cdef Py_ssize_t i
-        if not c.keep or row >= trace.capacity or (trace.thin > 1 and self.t % trace.thin):
-            return
-        copy(c.d, c.x, trace.x + row * c.d)
-        if trace.scales != NULL:
-            for i in range(c.d):
-                trace.x[row * c.d + i] *= trace.scales[i]
-        if trace.logp != NULL:
-            trace.logp[row] = c.logp_x
-            trace.log_ratio[row] = self.log_ratio
-            trace.accepted[row] = c.accepted
-        if trace.n_extra:
-            self.kernel.record(c, trace.extra + row * trace.n_extra)
-        trace.count = row + 1
 
 
 cdef class Group:
@@ -349,7 +125,7 @@ cdef class Group:
                 s.c.logp_x = logp
             raise
         for s in self.chains:
-            s.freeze(&self.schedule)
+            freeze(s, &self.schedule)
 
     def search(self):
         cdef ChainState s
@@ -412,7 +188,7 @@ cdef class Group:
         finally:            # compiled: no signal comes between a step and its count
             self.evaluation.dismiss_helpers()
             for k in range(self.K):
-                (<ChainState>self.pointers[k]).publish()
+                publish(<ChainState>self.pointers[k])
         if fault:
             raise self.error()
         return self.done
@@ -426,28 +202,28 @@ cdef class Group:
         cdef int k
         cdef bint full, faulty = False
         if self.alone:
-            self.done = (<ChainState>self.pointers[0]).advance(
-                n, &self.schedule, self.most_evaluations,
+            self.done = advance_alone(
+                <ChainState>self.pointers[0], n, &self.schedule, self.most_evaluations,
                 &self.evaluation.gradients[0, 0] if self.evaluation.gradient else NULL, &faulty)
             self.failed = self.failed_row = 0
             return faulty
         self.done = 0
         while self.done < n:
             for k in range(self.K):
-                (<ChainState>self.pointers[k]).begin(&self.schedule)
+                begin(<ChainState>self.pointers[k], &self.schedule)
             if self.settle():
                 return 1
             full = True
             for k in range(self.K):
                 if self.shares and k > 0:
                     self.hand_on(k - 1, k)
-                (<ChainState>self.pointers[k]).finish(&self.schedule)
-                full = full and (<ChainState>self.pointers[k]).is_full(self.most_evaluations)
+                finish(<ChainState>self.pointers[k], &self.schedule)
+                full = full and is_full(<ChainState>self.pointers[k], self.most_evaluations)
             if self.shares:
                 for k in range(self.K - 1):
                     self.hand_on(self.K - 1, k)
             for k in range(self.K):
-                (<ChainState>self.pointers[k]).freeze(&self.schedule)
+                freeze(<ChainState>self.pointers[k], &self.schedule)
             self.done += 1
             if full:
                 break
@@ -466,7 +242,7 @@ cdef class Group:
                 return 1
             waiting = 0
             for k in range(self.K):
-                if (<ChainState>self.pointers[k]).consider():
+                if consider(<ChainState>self.pointers[k]):
                     self.failed, self.failed_row = k, 0
                     return 1
                 waiting += (<ChainState>self.pointers[k]).answer == AGAIN
@@ -483,14 +259,14 @@ cdef class Group:
                 if not (<ChainState>self.pointers[k]).c.wanted[row]:
                     continue
                 i = k * self.width + row
-                if (<ChainState>self.pointers[k]).judge(
-                        row, self.evaluation.codes[i], self.evaluation.values[i]):
+                if judge(<ChainState>self.pointers[k], row, self.evaluation.codes[i],
+                         self.evaluation.values[i]):
                     self.failed, self.failed_row = k, row
                     return 1
             if self.width > 1:
                 (<ChainState>self.pointers[k]).c.logp_y = (<ChainState>self.pointers[k]).c.logps[0]
         for k in range(self.K):
-            (<ChainState>self.pointers[k]).tally()
+            tally(<ChainState>self.pointers[k])
         return 0
 
     cdef int gather(self) noexcept nogil:

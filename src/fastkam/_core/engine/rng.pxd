@@ -12,6 +12,8 @@ cdef extern from "normal.h" nogil:
 cdef Ziggurat ziggurat
 
 cdef void normals(bitgen_t *rng, Py_ssize_t n, double *out) noexcept nogil
+cdef object encoded_states(list states)
+cdef list decoded_states(encoded)
 
 
 cdef inline double normal(bitgen_t *rng) noexcept nogil:

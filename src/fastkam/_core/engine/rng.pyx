@@ -2,6 +2,8 @@
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from numpy.random cimport bitgen_t
 
+import json
+
 import numpy as np
 
 cdef extern from "normal.h" nogil:
@@ -24,6 +26,22 @@ def standard_normal(bit_generator, Py_ssize_t n):
     cdef double[::1] out = np.empty(n)
     normals(bits_of(bit_generator), n, &out[0] if n else NULL)
     return np.asarray(out)
+
+
+cdef object encoded_states(list states):
+    """Return states of a bit generator, as numpy gives them, as an array of bytes."""
+    if not states:
+        return np.zeros(0, np.uint8)
+    text = json.dumps(states, default=lambda a: {"array": a.tolist(), "dtype": str(a.dtype)})
+    return np.frombuffer(text.encode(), np.uint8).copy()
+
+
+cdef list decoded_states(encoded):
+    """Return the states that `encoded_states` has made bytes of."""
+    def array(found):
+        return np.array(found["array"], found["dtype"]) if "array" in found else found
+
+    return json.loads(bytes(encoded), object_hook=array) if len(encoded) else []
 
 
 probe = np.random.SFC64(0)      # only the way the tables are read off depends on it

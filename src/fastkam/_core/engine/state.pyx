@@ -12,7 +12,7 @@ import numpy as np
 
 import_array()
 
-LINE = 16       # float64 elements to leave free: two cache lines
+LINE = 64       # bytes of a cache line
 NO_NUMBERS = np.zeros(0, np.intp)
 # two values that no byte, count or pointer of an object has by chance
 MARKS = {"f8": (-1.2345678901234567e-211, 7.654321e+187),
@@ -20,9 +20,15 @@ MARKS = {"f8": (-1.2345678901234567e-211, 7.654321e+187),
 
 
 def zeros(shape, dtype=float, order="C"):
-    """Return zeros with cache lines of their own, so that threads do not wait for each other."""
-    n = int(np.prod(shape))
-    return np.zeros(n + 2 * LINE, dtype)[LINE:LINE + n].reshape(shape, order=order)
+    """Return zeros that begin at a cache line and share none, so that threads do not wait.
+
+    A vector of the processor is as long as a line: where columns begin at one, a load takes one
+    line, not parts of two.
+    """
+    n = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.zeros(n + 4 * LINE, np.uint8)
+    begin = LINE + -memory.ctypes.data % LINE
+    return memory[begin:begin + n].view(dtype).reshape(shape, order=order)
 
 
 cdef object real_view(double *number):

@@ -1,6 +1,7 @@
 """Small dense factors, see linalg.h: L is lower triangular, R square, both column-major."""
 cdef extern from "linalg.h" nogil:
     void copy "fk_copy" (Py_ssize_t d, const double *x, double *y)
+    void add "fk_add" (Py_ssize_t d, double a, const double *x, double *y)
     double dot "fk_dot" (Py_ssize_t d, const double *v, const double *w)
     double square "fk_square" (Py_ssize_t d, const double *v)
     double log_det_L "fk_log_det_L" (Py_ssize_t d, const double *L)

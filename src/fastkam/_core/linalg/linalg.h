@@ -22,6 +22,12 @@ static inline void fk_copy(ptrdiff_t d, const double *restrict x, double *restri
     if (d > 3) y[3] = x[3];
 }
 
+/* y += a x */
+static inline void fk_add(ptrdiff_t d, double a, const double *restrict x, double *restrict y)
+{
+    for (ptrdiff_t i = 0; i < d; i++) y[i] += a * x[i];
+}
+
 /* v'w, in eight sums that do not wait for each other: an order that vectorises at every level; the
  * last elements, fewer than 8, one by one: they may have been stored so just now, and a vector load
  * would wait for the stores */

@@ -4,15 +4,14 @@ from libc.stdint cimport int64_t
 from fastkam._core.engine.kernel cimport Chain, Kernel
 from fastkam._core.samplers.evidence cimport Evidence
 from fastkam._core.samplers.reference cimport Reference
-from fastkam._core.samplers.replica cimport Replica
+from fastkam._core.samplers.replicas cimport Replicas
 from fastkam._core.samplers.swaps cimport Swaps
 
 cdef class Exchange(Kernel):
-    cdef readonly list replicas
+    cdef readonly Replicas replicas
     cdef readonly Reference reference
     cdef readonly Swaps swaps
     cdef readonly Evidence evidence
-    cdef void **pointers                    # to the replicas
     cdef int rungs
     cdef bint tunes
     cdef public double[::1] ladder
@@ -22,9 +21,5 @@ cdef class Exchange(Kernel):
     cdef public int64_t rounds
     cdef double[::1] rejections
     cdef const double *state_at(self, int r) noexcept nogil
-    cdef void set_ladder(self) noexcept nogil
-    cdef void begin(self, Chain *c) noexcept nogil
-    cdef void move(self, Chain *c) noexcept nogil
-    cdef void exchange(self, Chain *c) noexcept nogil
     cdef void end_round(self) noexcept nogil
     cdef void forget(self) noexcept nogil

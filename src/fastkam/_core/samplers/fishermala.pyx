@@ -20,7 +20,7 @@ from libc.math cimport INFINITY, exp, sqrt
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport DECIDE, Chain, Kernel
-from fastkam._core.linalg.dense cimport add_Rz, square, times_Rt
+from fastkam._core.linalg.dense cimport add, add_Rz, square, times_Rt
 from fastkam._core.engine.rng cimport jittered
 from fastkam._core.samplers.langevin cimport SQUARE, langevin_log_q, langevin_move
 
@@ -110,6 +110,5 @@ cdef class FisherAdaptiveMALA(Kernel):
         self.trace = 0              # summed again: a difference would lose its digits
         for j in range(d):
             column = &self.R[0, 0] + j * d
-            for i in range(d):
-                column[i] -= phi[j] * v[i]
+            add(d, -phi[j], v, column)
             self.trace += square(d, column)

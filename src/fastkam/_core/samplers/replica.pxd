@@ -22,17 +22,10 @@ cdef class Replica(State):
     cdef public double[::1] grad_pi_x
     cdef bint is_reference(self) noexcept nogil
     cdef void connect(self, Chain *outer, bint gradient) noexcept
-    cdef void begin(self, const Chain *outer) noexcept nogil
     cdef void follow(self, const Chain *outer, bint displaced) noexcept nogil
-    cdef void move(self) noexcept nogil
     cdef double W(self) noexcept nogil
-    cdef double log_density(self, double log_pi, double log_ref) noexcept nogil
-    cdef void gradient(self, const double *x, const double *grad_pi, double *grad) noexcept nogil
     cdef void refer(self) noexcept nogil
     cdef int propose(self, const Chain *outer, int64_t t) except -1 nogil
     cdef int consider(self, Chain *outer, int64_t t) except -1 nogil
     cdef void evaluate(self, const Chain *outer) noexcept nogil
     cdef void decide(self, int answer) noexcept nogil
-    cdef int adapt(self, double gain, int64_t t) except -1 nogil
-
-cdef void swap_states(Replica a, Replica b) noexcept nogil

@@ -7,17 +7,17 @@ y stand among its rows, where log pi and its gradient are evaluated. Beside the 
 each keeps log pi, log q and the gradient of log pi, so that a state can go to another temperature.
 At beta = 0 a replica is drawn from q, where that is a distribution.
 """
-from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from fastkam._core.engine.chain cimport numbers_of
+from fastkam._core.engine.chain cimport numbers_of, numbers_of_parts, take_rows
 from fastkam._core.engine.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, FRESH, Chain, Kernel
 from fastkam._core.linalg.dense cimport copy
 from fastkam._core.engine.rng cimport random_standard_exponential
 from fastkam._core.samplers.reference cimport Reference
-from fastkam._core.engine.state cimport State, real_view
-from fastkam._core.engine.step cimport accept, accepts, log_target_ratio, probability
+from fastkam._core.engine.state cimport State
+from fastkam._core.samplers.tempered cimport temper_gradient, tempered
+from fastkam._core.engine.step cimport accepts, log_target_ratio, probability
 
 from fastkam._core.engine.fields import Field
 
@@ -42,12 +42,7 @@ cdef class Replica(State):
         return {"kernel": self.kernel}
 
     def numbers(self):
-        return State.numbers(self) | numbers_of(&self.c) | {
-            "log_pi_x": real_view(&self.parts_of.log_pi_x),
-            "log_ref_x": real_view(&self.parts_of.log_ref_x),
-            "log_pi_y": real_view(&self.parts_of.log_pi_y),
-            "log_ref_y": real_view(&self.parts_of.log_ref_y),
-        }
+        return State.numbers(self) | numbers_of(&self.c) | numbers_of_parts(&self.parts_of)
 
     cdef bint is_reference(self) noexcept nogil:
         return self.beta == 0 and self.reference.proper
@@ -58,23 +53,13 @@ cdef class Replica(State):
         """Take its rows of the outer chain."""
         self.target = outer.target[0]
         self.target.hvp = NULL      # of log pi, not of the tempered density
-        self.c.rng, self.c.bit_generator = outer.rng, outer.bit_generator
-        self.c.target, self.c.n_aux = &self.target, outer.n_aux
-        self.c.y, self.c.wanted = outer.y + self.first * outer.d, outer.wanted + self.first
-        self.c.noise = outer.noise + self.first
-        if outer.n_aux:
-            self.c.u = outer.u + self.first * outer.n_aux
-            self.c.v = outer.v + self.first * outer.n_aux
+        take_rows(&self.c, outer, self.first)
+        self.c.target = &self.target
         if gradient:
             self.c.grad_x, self.c.grad_y = &self.grad_x[0], &self.grad_y[0, 0]
             self.parts_of.grad_pi_x = &self.grad_pi_x[0]
             self.parts_of.grad_pi_y = outer.grad_y + self.first * outer.d
         self.kernel.connect(&self.c)
-
-    cdef void begin(self, const Chain *outer) noexcept nogil:
-        """Start where the outer chain is, with its noise."""
-        copy(outer.n_aux, outer.u, self.c.u)
-        self.follow(outer, True)
 
     cdef void follow(self, const Chain *outer, bint displaced) noexcept nogil:
         """Go where the outer chain is; by its own decision, or `displaced` by another kernel."""
@@ -87,26 +72,10 @@ cdef class Replica(State):
         elif self.c.accepted:
             self.parts_of.log_ref_x = self.parts_of.log_ref_y
 
-    cdef void move(self) noexcept nogil:
-        """Take the last step's decision."""
-        if self.c.accepted:
-            accept(&self.c)
-
     # ---- the tempered density ----
 
     cdef double W(self) noexcept nogil:
         return self.parts_of.log_pi_x - self.parts_of.log_ref_x
-
-    cdef double log_density(self, double log_pi, double log_ref) noexcept nogil:
-        if log_pi == -INFINITY:
-            return log_ref if self.beta == 0 else -INFINITY
-        return self.beta * log_pi + (1 - self.beta) * log_ref
-
-    cdef void gradient(self, const double *x, const double *grad_pi, double *grad) noexcept nogil:
-        cdef Py_ssize_t i
-        self.reference.log_density(x, grad)
-        for i in range(self.c.d):
-            grad[i] = self.beta * grad_pi[i] + (1 - self.beta) * grad[i]
 
     cdef void refer(self) noexcept nogil:
         """The reference is another one: evaluate it again."""
@@ -122,9 +91,10 @@ cdef class Replica(State):
         memset(c.wanted, 0, self.kernel.width)
         c.wanted[0] = True
         # of this temperature, whichever it was before
-        c.logp_x = self.log_density(self.parts_of.log_pi_x, self.parts_of.log_ref_x)
+        c.logp_x = tempered(self.beta, self.parts_of.log_pi_x, self.parts_of.log_ref_x)
         if c.grad_x != NULL:
-            self.gradient(c.x, self.parts_of.grad_pi_x, c.grad_x)
+            self.reference.log_density(c.x, c.grad_x)
+            temper_gradient(c.d, self.beta, self.parts_of.grad_pi_x, c.grad_x)
         if self.is_reference():
             self.reference.draw(c.rng, c.y)
             c.noise[0] = FRESH
@@ -151,14 +121,16 @@ cdef class Replica(State):
         cdef Chain *c = &self.c
         cdef int64_t row = self.kernel.width, at
         cdef double *y
+        cdef double *grad
         while row > 0:              # the proposal last
             row -= 1
             if c.wanted[row]:
                 y, at = c.y + row * c.d, self.first + row
-                self.parts_of.log_ref_y = self.reference.log_density(y, NULL)
-                c.logps[row] = self.log_density(outer.logps[at], self.parts_of.log_ref_y)
-                if c.grad_x != NULL:
-                    self.gradient(y, outer.grad_y + at * c.d, c.grad_y + row * c.d)
+                grad = NULL if c.grad_x == NULL else c.grad_y + row * c.d
+                self.parts_of.log_ref_y = self.reference.log_density(y, grad)
+                c.logps[row] = tempered(self.beta, outer.logps[at], self.parts_of.log_ref_y)
+                if grad != NULL:
+                    temper_gradient(c.d, self.beta, outer.grad_y + at * c.d, grad)
         c.logp_y = c.logps[0]
         self.parts_of.log_pi_y = outer.logps[self.first]
 
@@ -172,27 +144,3 @@ cdef class Replica(State):
             c.alpha = probability(log_ratio)
         self.waits = False
         memset(c.wanted, 0, self.kernel.width)
-
-    cdef int adapt(self, double gain, int64_t t) except -1 nogil:
-        self.kernel.t = t
-        if not self.is_reference():
-            self.kernel.adapt(&self.c, gain)
-        return 0
-
-
-cdef inline void swap_arrays(Py_ssize_t n, double *a, double *b) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        a[i], b[i] = b[i], a[i]
-
-
-cdef void swap_states(Replica a, Replica b) noexcept nogil:
-    """Exchange the states of two replicas, and all that is known of log pi and log q there."""
-    swap_arrays(a.c.d, a.c.x, b.c.x)
-    swap_arrays(a.c.n_aux, a.c.u, b.c.u)
-    if a.c.grad_x != NULL:
-        swap_arrays(a.c.d, a.parts_of.grad_pi_x, b.parts_of.grad_pi_x)
-    swap_arrays(1, &a.parts_of.log_pi_x, &b.parts_of.log_pi_x)
-    swap_arrays(1, &a.parts_of.log_ref_x, &b.parts_of.log_ref_x)
-    a.kernel.displaced()
-    b.kernel.displaced()

@@ -18,5 +18,5 @@ cdef class Swaps(State):
     cdef void exchange(self, bitgen_t *rng, int64_t t, void **replicas) noexcept nogil
     cdef void try_swap(self, bitgen_t *rng, int a, int b, void **replicas) noexcept nogil
     cdef void count_round_trips(self) noexcept nogil
-    cdef double rejection(self, int r) noexcept nogil
+    cdef void find_rejections(self, double *rates) noexcept nogil
     cdef void forget(self) noexcept nogil

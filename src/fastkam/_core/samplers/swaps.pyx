@@ -13,7 +13,7 @@ from libc.math cimport exp
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.rng cimport bitgen_t, integer, random_standard_exponential
-from fastkam._core.samplers.replica cimport Replica, swap_states
+from fastkam._core.samplers.replica cimport Replica
 from fastkam._core.engine.state cimport State
 from fastkam._core.engine.step cimport accepts
 
@@ -26,6 +26,24 @@ cdef enum:
     RANDOM
 
 SCHEMES = {"even-odd": EVEN_ODD, "random": RANDOM}
+
+
+cdef inline void swap_arrays(Py_ssize_t n, double *a, double *b) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        a[i], b[i] = b[i], a[i]
+
+
+cdef inline void swap_states(Replica a, Replica b) noexcept nogil:
+    """Exchange the states of two replicas, and all that is known of log pi and log q there."""
+    swap_arrays(a.c.d, a.c.x, b.c.x)
+    swap_arrays(a.c.n_aux, a.c.u, b.c.u)
+    if a.c.grad_x != NULL:
+        swap_arrays(a.c.d, a.parts_of.grad_pi_x, b.parts_of.grad_pi_x)
+    swap_arrays(1, &a.parts_of.log_pi_x, &b.parts_of.log_pi_x)
+    swap_arrays(1, &a.parts_of.log_ref_x, &b.parts_of.log_ref_x)
+    a.kernel.displaced()
+    b.kernel.displaced()
 
 
 cdef class Swaps(State):
@@ -79,9 +97,11 @@ cdef class Swaps(State):
             self.was_hot[cold] = False
             self.round_trips += 1
 
-    cdef double rejection(self, int r) noexcept nogil:
-        """Return the rate of rejection between rung r and the next; 1/2 where none was tried."""
-        return 1 - self.swapped[r] / self.tried[r] if self.tried[r] > 0 else 0.5
+    cdef void find_rejections(self, double *rates) noexcept nogil:
+        """Write the rejection rates (rungs - 1,) of neighbors; 1/2 where no swap was tried."""
+        cdef int r
+        for r in range(self.rungs - 1):
+            rates[r] = 1 - self.swapped[r] / self.tried[r] if self.tried[r] > 0 else 0.5
 
     cdef void forget(self) noexcept nogil:
         """Count again from here."""

@@ -1,0 +1,54 @@
+"""What a sampler written in Python receives and returns: points, proposals, decisions."""
+from libc.string cimport memcpy
+from numpy cimport (
+    NPY_ARRAY_WRITEABLE, NPY_DOUBLE, PyArray_CLEARFLAGS, PyArray_DATA, PyArray_SimpleNew,
+    import_array, ndarray, npy_intp,
+)
+
+import_array()
+
+
+cdef class Point:
+    """A point with the log density there, and its gradient where the class has GRADIENT.
+
+    Where the point has no density, `logp` is -inf and `grad` is void.
+    """
+
+    def __init__(self, x, double logp, grad=None):
+        self.x, self.logp, self.grad, self.place = x, logp, grad, -1
+
+    def __repr__(self):
+        return f"Point(x={self.x!r}, logp={self.logp!r})"
+
+
+cdef class Proposal:
+    """What `step` returns to have the engine decide about a point: with log q(x|y) - log q(y|x)."""
+
+    def __init__(self, Point point not None, log_q=0.0):
+        self.point, self.log_q = point, log_q
+
+    def __repr__(self):
+        return f"Proposal({self.point!r}, log_q={self.log_q!r})"
+
+
+cdef class Decision:
+    """What `step` returns where it has decided itself.
+
+    `point` is where the chain goes if `accepted`, `alpha` the acceptance probability. A sampler
+    that has exchanged the state of the chain before its move says by `x` at which point it began.
+    """
+
+    def __init__(self, Point point=None, *, alpha, accepted, Point x=None):
+        self.point, self.alpha, self.accepted, self.x = point, alpha, accepted, x
+
+    def __repr__(self):
+        return f"Decision({self.point!r}, alpha={self.alpha!r}, accepted={self.accepted!r})"
+
+
+cdef object read_only(Py_ssize_t n, const double *values):
+    """Return a read-only copy (n,)."""
+    cdef npy_intp size = n
+    cdef ndarray array = PyArray_SimpleNew(1, &size, NPY_DOUBLE)
+    memcpy(PyArray_DATA(array), values, n * sizeof(double))
+    PyArray_CLEARFLAGS(array, NPY_ARRAY_WRITEABLE)
+    return array
