@@ -16,9 +16,9 @@ class SamplingError(RuntimeError):
 
     Attributes
     ----------
-    result : Result
+    result : Result or None
         The draws made until then; ``result.resume()`` goes on from the very evaluation that
-        failed, once its cause is fixed.
+        failed, once its cause is fixed. None where the search before the run has failed.
     chain, step : int
         Where it happened; the step counts from 0 and includes warm-up.
     x : ndarray, shape (d,)

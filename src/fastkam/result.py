@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
-from fastkam._core.engine.group import INFINITE, Fault
+from fastkam._core.engine.group import Fault
 from fastkam.arguments import check_integer
 from fastkam.density.forms import target_of, with_surrogate
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import read, write
 from fastkam.run.drive import carry_out
+from fastkam.run.faults import describe
 from fastkam.run.loop import Outcome, RunOptions
 from fastkam.run.state import RunState
 from fastkam.run.trace import Trace
@@ -379,7 +380,8 @@ def conclude(outcome: Outcome, target: Target, rows: int) -> Result:
     kept = f"{counts} draws a chain are kept in this error's .result"
     if isinstance(failure, Fault):
         step = int(result.states[failure.chain]["t"])
-        raise SamplingError(f"{describe(failure, step)}; {kept}{problem}", result=result,
+        where = f"chain {failure.chain}, step {step}"
+        raise SamplingError(f"{describe(failure, where)}; {kept}{problem}", result=result,
                             chain=failure.chain, step=step, x=failure.x) from failure.cause
     if failure:
         what = f"{type(failure).__name__}: {failure}"
@@ -395,20 +397,6 @@ def conclude(outcome: Outcome, target: Target, rows: int) -> Result:
     warn_of_stuck_chains(result, target)
     warn_of_divergences(result)
     return result
-
-
-def describe(fault: Fault, step: int) -> str:
-    """What a Fault was, and where."""
-    where = f"chain {fault.chain}, step {step}, at x = {np.array2string(fault.x, threshold=8)}"
-    if fault.code == 0:
-        what = "no finite log density at the start, nor at 100 points around it"
-    elif fault.cause is not None:
-        what = f"the target raised {type(fault.cause).__name__}: {fault.cause}"
-    elif fault.code == INFINITE:
-        what = "the log density is +inf, which no density is"
-    else:
-        what = f"the target returned the fatal code {fault.code}"
-    return f"{what} ({where})"
 
 
 def warn_of_stuck_chains(result: Result, target: Target) -> None:

@@ -24,7 +24,7 @@ from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
 from fastkam.schedules import Schedule, as_schedule
-from fastkam.search.choice import PLAIN_TUNE, choose, find, log
+from fastkam.search.choice import PLAIN_TUNE, before_the_run, choose, find, log
 from fastkam.stop import StopRule
 
 
@@ -172,8 +172,9 @@ def sample(
     bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
     rng, choice = search_generator(seed), None
     if isinstance(sampler, str) and sampler == "auto":
-        choice = choose(as_target(target, d, vectorized=vectorized), points, chains, rng,
-                        search=search, surrogate=surrogate is not None, threads=threads or 1)
+        with before_the_run():
+            choice = choose(as_target(target, d, vectorized=vectorized), points, chains, rng,
+                            search=search, surrogate=surrogate is not None, threads=threads or 1)
         log.info("auto: %s", choice)
         sampler, found = choice.sampler, choice.search
     method = as_sampler(sampler)
@@ -193,7 +194,8 @@ def sample(
     if check_gradient and method.needs_gradient:
         check_start(target, points[0])
     if choice is None:
-        found = find(target, points, chains, rng, search=search)
+        with before_the_run():
+            found = find(target, points, chains, rng, search=search)
     stat_names = method.stat_names if check_flag("keep_stats", keep_stats) else None
     state = RunState(
         sampler=method,

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 
@@ -17,7 +18,7 @@ def sampler_of(name):
 
 @pytest.mark.parametrize("name", fk.samplers.SAMPLERS)
 def test_it_ends_where_the_frozen_kernel_is(name):
-    result = fk.sample(TARGET, np.zeros(3), sampler=sampler_of(name), **OPTIONS)
+    result = sample(TARGET, np.zeros(3), sampler=sampler_of(name), **OPTIONS)
     learnt = result.adaptation
     assert learnt.pop("step")[-1] == 1003
     for field, values in learnt.items():
@@ -29,7 +30,7 @@ def test_it_ends_where_the_frozen_kernel_is(name):
 
 
 def test_it_is_the_same_through_interruption_file_threads_and_executor(tmp_path):
-    whole = fk.sample(TARGET, np.zeros(3), sampler="gam", **OPTIONS).adaptation
+    whole = sample(TARGET, np.zeros(3), sampler="gam", **OPTIONS).adaptation
     calls = 0
 
     def fails_once(x):
@@ -40,20 +41,20 @@ def test_it_is_the_same_through_interruption_file_threads_and_executor(tmp_path)
         return TARGET.logp(x)
 
     with pytest.raises(fk.SamplingError) as caught:
-        fk.sample(fails_once, np.zeros(3), sampler="gam", **OPTIONS)
+        sample(fails_once, np.zeros(3), sampler="gam", **OPTIONS)
     assert np.isnan(caught.value.result.adaptation["log_scale"]).any()
     caught.value.result.save(tmp_path / "part.fk")
     resumed = fk.load(tmp_path / "part.fk").resume(target=TARGET)
     with ThreadPoolExecutor(2) as executor:
-        through = fk.sample(TARGET, np.zeros(3), sampler="gam", executor=executor, **OPTIONS)
-    threaded = fk.sample(TARGET, np.zeros(3), sampler="gam", threads=2, **OPTIONS)
+        through = sample(TARGET, np.zeros(3), sampler="gam", executor=executor, **OPTIONS)
+    threaded = sample(TARGET, np.zeros(3), sampler="gam", threads=2, **OPTIONS)
     for result in (resumed, through, threaded):
         for field, values in result.adaptation.items():
             np.testing.assert_array_equal(values, whole[field])
 
 
 def test_many_dimensions_take_few_snapshots():
-    result = fk.sample(fk.targets.neal_gaussian(200), np.zeros(200), sampler="ram", **OPTIONS)
+    result = sample(fk.targets.neal_gaussian(200), np.zeros(200), sampler="ram", **OPTIONS)
     assert 2 <= len(result.adaptation["step"]) < 50
 
 
@@ -61,19 +62,19 @@ def test_many_dimensions_take_few_snapshots():
 @pytest.mark.parametrize("start", [0.0, 1.0])
 def test_the_first_scale_of_ram_may_be_far_too_wide(start, share, sd):
     target = fk.targets.Gaussian(np.zeros(6), np.full(6, sd**2))
-    result = fk.sample(target, np.full(6, start), tune=1000, draws=1000, chains=2, seed=2,
-                       share=share)
+    result = sample(target, np.full(6, start), tune=1000, draws=1000, chains=2, seed=2,
+                    share=share)
     np.testing.assert_allclose(result.acceptance, 0.234, atol=0.1)
     assert np.abs(result.draws.mean((0, 1))).max() < sd
 
 
 def test_the_steps_are_those_of_the_file(tmp_path, monkeypatch):
     """Also where another version of fastkam takes more of them, or fewer."""
-    result = fk.sample(TARGET, np.zeros(3), **OPTIONS)
+    result = sample(TARGET, np.zeros(3), **OPTIONS)
     result.save(tmp_path / "run.fk")
     monkeypatch.setattr("fastkam.run.state.MOST_SNAPSHOTS", 7)
     for other in (fk.load(tmp_path / "run.fk"), result.resume(5),
                   fk.resume(tmp_path / "run.fk", 5, target=TARGET)):
         for name, values in result.adaptation.items():
             np.testing.assert_array_equal(other.adaptation[name], values)
-    assert len(fk.sample(TARGET, np.zeros(3), **OPTIONS).adaptation["step"]) == 7
+    assert len(sample(TARGET, np.zeros(3), **OPTIONS).adaptation["step"]) == 7

@@ -7,6 +7,7 @@ import densities
 import numpy as np
 import pytest
 from densities import D
+from runs import sample
 
 import fastkam as fk
 from fastkam import schedules
@@ -113,7 +114,7 @@ def test_sample_refuses(name, value, says):
         return 0.0
 
     with refuses(name, says):
-        fk.sample(**{"target": density, "x0": np.zeros(D), name: value})
+        sample(**{"target": density, "x0": np.zeros(D), name: value})
     assert not calls
 
 
@@ -128,7 +129,7 @@ def test_resume_refuses(name, value, says):
         calls.append(x)
         return densities.python(x)
 
-    result = fk.sample(density, np.zeros(D), draws=5, tune=0, chains=2)
+    result = sample(density, np.zeros(D), draws=5, tune=0, chains=2)
     calls.clear()
     with refuses(name, says):
         result.resume(**{"draws": 5, name: value})
@@ -142,7 +143,7 @@ def test_resume_of_what_is_no_result(result):
 
 
 def test_resume_with_a_target_of_another_dimension():
-    result = fk.sample(densities.python, np.zeros(D), draws=5, tune=0)
+    result = sample(densities.python, np.zeros(D), draws=5, tune=0)
     other = fk.Target.from_python(densities.python, 3)
     with pytest.raises(ValueError, match="target has dimension 3, but x0 has 2 coordinates"):
         result.resume(5, target=other)
@@ -191,7 +192,7 @@ def test_stop_rules_that_are_refused(make, says):
 
 def test_seeds_of_every_kind():
     def draws(seed):
-        return fk.sample(densities.python, np.zeros(D), draws=5, tune=0, seed=seed).draws
+        return sample(densities.python, np.zeros(D), draws=5, tune=0, seed=seed).draws
 
     np.testing.assert_array_equal(draws(7), draws(np.random.SeedSequence(7)))
     np.testing.assert_array_equal(draws([1, 2]), draws(np.array([1, 2])))
@@ -205,7 +206,7 @@ def test_seeds_of_every_kind():
 def test_a_seed_sequence_that_has_children_gives_chains_of_their_own():
     seed = np.random.SeedSequence(7)
     child = seed.spawn(1)[0]
-    result = fk.sample(densities.python, np.zeros(D), draws=5, tune=0, seed=seed)
+    result = sample(densities.python, np.zeros(D), draws=5, tune=0, seed=seed)
     taken = np.random.PCG64(child).state["state"]["inc"]
     assert taken not in [state["state"]["inc"] for state in result.state.generators]
     assert seed.n_children_spawned == 1

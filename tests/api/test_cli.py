@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 from fastkam.cli.main import main
@@ -58,8 +59,10 @@ def folder(tmp_path, monkeypatch):
 def run(*words):
     """The command line's exit code."""
     words = list(words)
-    if words[0] == "sample" and "--seed" not in words:
-        words += ["--seed", "1"]
+    if words[0] == "sample":
+        words += [] if "--seed" in words else ["--seed", "1"]
+        words += [] if "--sampler" in words else ["--sampler", "ram"]
+        words += [] if "auto" in words else ["--no-search"]
     if words[0] in ("sample", "resume"):
         words += ["--no-progress"]
     return main(words)
@@ -85,9 +88,9 @@ def test_sample(folder, capsys, module):
     assert saved.draws.shape == (3, 100, 2)
     assert saved.sampler.proposal_cov == 2
     np.testing.assert_array_equal(saved.state.x0[0], [-1, 2])
-    direct = fk.sample(lambda x: -0.5 * float(x @ x), [-1, 2],
-                       sampler=fk.RandomWalk(proposal_cov=2),
-                       draws=100, tune=50, chains=3, seed=7, progress=False)
+    direct = sample(lambda x: -0.5 * float(x @ x), [-1, 2],
+                    sampler=fk.RandomWalk(proposal_cov=2),
+                    draws=100, tune=50, chains=3, seed=7, progress=False)
     np.testing.assert_array_equal(saved.draws, direct.draws)
 
 
@@ -129,7 +132,8 @@ def test_a_start_from_a_file(folder, name, text, expected):
 def test_auto_says_what_it_chose(folder, capsys):
     assert run("sample", "our_model:logp", "--dim", "2", "--draws", "20", "--tune", "20",
                "--sampler", "auto") == 0
-    assert "because the density has no gradient, and few dimensions." in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Sampler: ModeJumping(RandomWalk), because the density has no gradient" in said
     assert run("sample", "our_model:logp", "--dim", "2", "--sampler", "auto", "--set", "x=1") == 2
 
 

@@ -6,6 +6,7 @@ import types
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 
@@ -14,8 +15,8 @@ xarray = pytest.importorskip("xarray")
 
 @pytest.fixture(scope="module")
 def result():
-    return fk.sample(lambda x: -0.5 * x @ x, np.zeros(5), draws=200, tune=150, seed=2**100,
-                     thin=2, names=["mu", "theta"], shapes={"theta": (2, 2)}, progress=False)
+    return sample(lambda x: -0.5 * x @ x, np.zeros(5), draws=200, tune=150, seed=2**100,
+                  thin=2, names=["mu", "theta"], shapes={"theta": (2, 2)}, progress=False)
 
 
 def test_groups_names_and_shapes(result):
@@ -39,8 +40,8 @@ WHEN = np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]")
 
 
 def described(d, **options):
-    return fk.sample(lambda x: -0.5 * x @ x, np.zeros(d), draws=20, tune=10, chains=2, seed=1,
-                     progress=False, **options)
+    return sample(lambda x: -0.5 * x @ x, np.zeros(d), draws=20, tune=10, chains=2, seed=1,
+                  progress=False, **options)
 
 
 def test_dims_and_coords(tmp_path):
@@ -91,8 +92,8 @@ def test_what_does_not_fit_is_refused(d, options, says):
 
 
 def test_warmup_is_absent_where_it_was_not_kept():
-    result = fk.sample(lambda x: -0.5 * x @ x, [0.0], draws=20, tune=20, seed=1,
-                       keep_warmup=False, progress=False)
+    result = sample(lambda x: -0.5 * x @ x, [0.0], draws=20, tune=20, seed=1,
+                    keep_warmup=False, progress=False)
     assert set(result.to_datatree().children) == {"posterior", "sample_stats"}
     assert result.to_datatree()["posterior"]["x"].shape == (4, 20, 1)
 
@@ -147,8 +148,8 @@ def test_netcdf_round_trip(result, tmp_path):
 
 
 def test_a_name_that_arviz_needs_is_refused():
-    result = fk.sample(lambda x: -0.5 * x @ x, [0.0], draws=5, tune=5, seed=1, names=["draw"],
-                       progress=False)
+    result = sample(lambda x: -0.5 * x @ x, [0.0], draws=5, tune=5, seed=1, names=["draw"],
+                    progress=False)
     with pytest.raises(ValueError, match=r"names must not be .* as \['draw'\] are"):
         result.to_datatree()
 

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 from fastkam.cli.main import main
@@ -49,8 +50,8 @@ def two_mode_result(x):
     """A result whose first coordinate is x (chains, draws), the second noise."""
     x = np.asarray(x, dtype=float)
     y = np.random.default_rng(0).standard_normal(x.shape)
-    result = fk.sample(lambda x: -0.5 * x @ x, [0.0, 0.0], draws=x.shape[1], tune=0,
-                       chains=len(x), seed=1, progress=False)
+    result = sample(lambda x: -0.5 * x @ x, [0.0, 0.0], draws=x.shape[1], tune=0,
+                    chains=len(x), seed=1, progress=False)
     result.trace.x[:] = np.stack([x, y], axis=-1)
     return result
 
@@ -120,7 +121,7 @@ def test_outbreak(tmp_path, capsys, monkeypatch):
 
 def test_predictions_follow_the_data():
     """The data lie within the central 98 % of what parameters that fit them predict."""
-    result = fk.sample(lambda x: 0.0, np.zeros(4), draws=5, tune=0, seed=1, progress=False)
+    result = sample(lambda x: 0.0, np.zeros(4), draws=5, tune=0, seed=1, progress=False)
     result.trace.x[:] = [np.log(1.9), np.log(0.53), np.log(0.6), np.log(12.0)]
     counts = outbreak.predictions(result, 1, outbreak.DAYS, size=400)
     low, high = np.quantile(counts, [0.01, 0.99], axis=0)
@@ -242,7 +243,7 @@ def test_many_coefficients_are_not_all_printed(capsys):
 def test_an_interrupted_demonstration_ends_quietly(demo_parts, data, tmp_path, capsys,
                                                     monkeypatch):
     def interrupted(*_arguments, **_options):
-        result = fk.sample(lambda x: 0.0, [0.0], draws=1, tune=0)
+        result = sample(lambda x: 0.0, [0.0], draws=1, tune=0)
         return fk.Result(dataclasses.replace(result.state, status="interrupted"))
 
     monkeypatch.setattr(report, "fk", type("Library", (), {"sample": staticmethod(interrupted)}))
@@ -274,7 +275,7 @@ def test_counts_are_grouped(number, text):
 
 def test_without_matplotlib_there_is_no_figure(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    result = fk.sample(lambda x: -0.5 * x @ x, [0.0], draws=20, tune=0, seed=1, progress=False)
+    result = sample(lambda x: -0.5 * x @ x, [0.0], draws=20, tune=0, seed=1, progress=False)
     report.save(result, lambda: fk.plots.plot_trace(result), tmp_path, "x")
     assert "figure  none: this needs matplotlib: pip install fastkam[plot]" in (
         capsys.readouterr().out

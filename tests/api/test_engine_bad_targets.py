@@ -14,6 +14,7 @@ import densities
 import numpy as np
 import pytest
 from densities import D, assert_same, ctypes_function, short
+from runs import sample
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS
@@ -58,7 +59,7 @@ def test_impossible_points_are_rejected_and_counted(library, kind, answer, code,
     """The mean of a normal cut at 1.5 is -phi(1.5)/Phi(1.5); |z| < 5, alarm rate 1e-6 a test."""
     target = faulty(kind, library, answer=answer, code=code)
     draws = 40_000 if kind == "c" else 5_000
-    result = fk.sample(target, np.zeros(D), draws=draws, seed=11)
+    result = sample(target, np.zeros(D), draws=draws, seed=11)
     assert (result.draws[:, :, 0] <= EDGE).all()
     truth = -0.12951759566589174 / 0.9331927987311419
     assert abs(batch_means_z(result.draws[:, :, 0], truth)) < 5
@@ -78,7 +79,7 @@ def test_impossible_points_are_rejected_and_counted(library, kind, answer, code,
 @pytest.mark.parametrize("kind", KINDS)
 def test_plus_infinity_stops_the_run(library, kind):
     with pytest.raises(fk.SamplingError, match=r"is \+inf, which no density is \(chain ") as caught:
-        fk.sample(faulty(kind, library, answer=np.inf, edge=2.5), np.zeros(D), seed=1)
+        sample(faulty(kind, library, answer=np.inf, edge=2.5), np.zeros(D), seed=1)
     assert caught.value.x[0] > 2.5
     assert caught.value.result.status == "failed"
 
@@ -98,14 +99,14 @@ def test_the_first_fault_of_a_group_is_told(at):
         return -0.5 * float(x @ x)
 
     with pytest.raises(fk.SamplingError, match=r"is \+inf, which no density is") as caught:
-        fk.sample(density, np.zeros(D), sampler="ram", share=True, chains=2, seed=1)
+        sample(density, np.zeros(D), sampler="ram", share=True, chains=2, seed=1)
     assert caught.value.chain == (at - 1) % 2
 
 
 @pytest.mark.parametrize("code", [-1, -101, -7])
 def test_negative_codes_stop_the_run(library, code):
     with pytest.raises(fk.SamplingError, match=f"the fatal code {code} ") as caught:
-        fk.sample(faulty("c", library, code=code), np.zeros(D), seed=1)
+        sample(faulty("c", library, code=code), np.zeros(D), seed=1)
     assert caught.value.x[0] > EDGE
 
 
@@ -117,8 +118,8 @@ def test_negative_codes_of_a_hessian_product_stop_the_run(library, code, chains)
     provider.struct.hvp = ctypes.cast(provider.library.faulty_product, ctypes.c_void_p).value
     provider.struct.data = ctypes.addressof(data)
     with pytest.raises(fk.SamplingError, match=f"the fatal code {code} ") as caught:
-        fk.sample(provider, np.zeros(D), sampler=fk.samplers.GradientAdaptiveMALA(exact=True),
-                  chains=chains, share=chains > 1, threads=1, seed=1)
+        sample(provider, np.zeros(D), sampler=fk.samplers.GradientAdaptiveMALA(exact=True),
+               chains=chains, share=chains > 1, threads=1, seed=1)
     assert caught.value.x[0] > EDGE
 
 
@@ -151,9 +152,9 @@ def test_a_run_that_failed_goes_on_bit_for_bit(name, vectorized, at):
     def target(f):
         return fk.as_target(f, D, vectorized=vectorized, gradient=True)
 
-    whole = fk.sample(target(Failing(0, vectorized=vectorized)), np.ones(D), **options)
+    whole = sample(target(Failing(0, vectorized=vectorized)), np.ones(D), **options)
     with pytest.raises(fk.SamplingError, match="raised Mistake: at this very point") as caught:
-        fk.sample(target(Failing(at, vectorized=vectorized)), np.ones(D), **options)
+        sample(target(Failing(at, vectorized=vectorized)), np.ones(D), **options)
     error = caught.value
     assert isinstance(error.__cause__, Mistake)
     assert any(entry.name == "__call__" for entry in caught.traceback) or (
@@ -175,10 +176,10 @@ def test_search_for_a_start_that_failed_goes_on_bit_for_bit():
         return -0.5 * float(x @ x) if x[0] > 3 else -np.inf
 
     options = {"draws": 50, "tune": 0, "chains": 1, "seed": 8}
-    whole = fk.sample(density, np.zeros(D), **options)
+    whole = sample(density, np.zeros(D), **options)
     calls = 0
     with pytest.raises(fk.SamplingError) as caught:
-        fk.sample(lambda x: density(x, 6), np.zeros(D), **options)
+        sample(lambda x: density(x, 6), np.zeros(D), **options)
     assert_same(caught.value.result.resume(target=density), whole)
 
 
@@ -191,10 +192,10 @@ def test_another_exception_than_the_densitys_keeps_the_draws():
 
     options = {"draws": 3000, "tune": 10, "chains": 2, "seed": 4}
     with pytest.raises(fk.SamplingError, match="stopped by Mistake: no screen") as caught:
-        fk.sample(densities.python, np.zeros(D), progress=progress, **options)
+        sample(densities.python, np.zeros(D), progress=progress, **options)
     assert isinstance(caught.value.__cause__, Mistake)
     assert caught.value.result.trace.counts.sum() > 0
-    whole = fk.sample(densities.python, np.zeros(D), **options)
+    whole = sample(densities.python, np.zeros(D), **options)
     assert_same(caught.value.result.resume(progress=False), whole)
 
 
@@ -220,7 +221,7 @@ def test_another_exception_than_the_densitys_keeps_the_draws():
 )
 def test_a_density_that_is_no_number(answer, says):
     with pytest.raises(fk.SamplingError, match="must be one real number, not .*" + says) as caught:
-        fk.sample(lambda x: answer, np.zeros(D))
+        sample(lambda x: answer, np.zeros(D))
     assert isinstance(caught.value.__cause__, TypeError)
 
 
@@ -228,8 +229,8 @@ def test_a_density_that_is_no_number(answer, says):
     "cast", [int, np.float32, np.float64, np.longdouble, np.array, np.atleast_1d,
              lambda v: np.full((1, 1), v), lambda v: [v], lambda v: (v, None)])
 def test_a_density_that_is_a_number_in_some_form(cast):
-    result = fk.sample(lambda x: cast(-int(x @ x)), np.zeros(D), draws=20, tune=0, seed=2)
-    expected = fk.sample(lambda x: -float(int(x @ x)), np.zeros(D), draws=20, tune=0, seed=2)
+    result = sample(lambda x: cast(-int(x @ x)), np.zeros(D), draws=20, tune=0, seed=2)
+    expected = sample(lambda x: -float(int(x @ x)), np.zeros(D), draws=20, tune=0, seed=2)
     np.testing.assert_array_equal(result.draws, expected.draws)
 
 
@@ -246,10 +247,10 @@ def test_a_density_that_is_a_number_in_some_form(cast):
 )
 def test_vectorized_densities_that_are_no_numbers(answer, says):
     with pytest.raises(fk.SamplingError, match="the log density must be a real array.*" + says):
-        fk.sample(answer, np.zeros(D), vectorized=True, chains=4)
+        sample(answer, np.zeros(D), vectorized=True, chains=4)
     estimated = fk.Target.from_estimator(lambda X, U: answer(X), D, 3, vectorized=True)
     with pytest.raises(fk.SamplingError, match="the log density must be a real array.*" + says):
-        fk.sample(estimated, np.zeros(D), chains=4)
+        sample(estimated, np.zeros(D), chains=4)
 
 
 @pytest.mark.parametrize("gradient", [np.zeros(3), None, np.zeros(2, complex)])
@@ -271,7 +272,7 @@ def test_a_kept_argument_keeps_its_value(vectorized):
         copies.append(x.copy())
         return densities.vectorized(x) if vectorized else densities.python(x)
 
-    fk.sample(density, np.zeros(D), draws=50, tune=0, chains=2, vectorized=vectorized)
+    sample(density, np.zeros(D), draws=50, tune=0, chains=2, vectorized=vectorized)
     np.testing.assert_array_equal(kept, copies)
 
 
@@ -281,7 +282,7 @@ def test_the_argument_is_read_only():
         return 0.0
 
     with pytest.raises(fk.SamplingError, match="ValueError: assignment destination is read-only"):
-        fk.sample(density, np.zeros(D))
+        sample(density, np.zeros(D))
 
 
 def test_a_density_may_sample():
@@ -290,12 +291,12 @@ def test_a_density_may_sample():
 
     def density(x):
         before = x.copy()
-        mean = fk.sample(inner, x, draws=5, tune=0, chains=2, seed=1).draws.mean()
+        mean = sample(inner, x, draws=5, tune=0, chains=2, seed=1).draws.mean()
         assert (x == before).all()
         return -0.5 * float(x @ x) - 0 * mean
 
-    result = fk.sample(density, np.zeros(D), draws=10, tune=0, chains=2, seed=1)
-    expected = fk.sample(inner, np.zeros(D), draws=10, tune=0, chains=2, seed=1)
+    result = sample(density, np.zeros(D), draws=10, tune=0, chains=2, seed=1)
+    expected = sample(inner, np.zeros(D), draws=10, tune=0, chains=2, seed=1)
     np.testing.assert_array_equal(result.draws, expected.draws)
 
 
@@ -314,7 +315,7 @@ def test_a_target_may_call_itself():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_start_without_density_is_searched_around(library, kind):
-    result = fk.sample(faulty(kind, library, answer=-np.inf), [EDGE + 0.5, 0.0], draws=50, seed=6)
+    result = sample(faulty(kind, library, answer=-np.inf), [EDGE + 0.5, 0.0], draws=50, seed=6)
     assert (result.warmup.draws[:, :, 0] <= EDGE).all()
     assert result.evaluations == 4 * 1050
 
@@ -324,7 +325,7 @@ def test_a_start_without_density_is_searched_around(library, kind):
 def test_no_start_at_all(library, kind, answer):
     with pytest.raises(fk.SamplingError, match="no finite log density at the start, nor at 100 "
                                                r"points around it \(chain 0") as caught:
-        fk.sample(faulty(kind, library, answer=answer, edge=-1e300), np.ones(D), threads=1)
+        sample(faulty(kind, library, answer=answer, edge=-1e300), np.ones(D), threads=1)
     np.testing.assert_array_equal(caught.value.x, np.ones(D))
     assert caught.value.result.trace.counts.sum() == 0
 
@@ -338,18 +339,18 @@ def test_an_interrupt_inside_the_density(at, threads):
     options = {"tune": 50, "draws": 60, "chains": 2, "seed": 3, "threads": threads}
     failing = Failing(at, KeyboardInterrupt)
     with pytest.warns(fk.SamplingWarning, match="interrupted after .* of 60 draws") as caught:
-        part = fk.sample(failing, np.ones(D), **options)
+        part = sample(failing, np.ones(D), **options)
     assert part.status == "interrupted"
     assert caught[0].filename == __file__
-    assert_same(part.resume(), fk.sample(Failing(0), np.ones(D), **options))
+    assert_same(part.resume(), sample(Failing(0), np.ones(D), **options))
 
 
 def test_an_interrupt_where_warnings_are_errors_keeps_the_draws():
     options = {"tune": 50, "draws": 60, "chains": 1, "seed": 3}
     warnings.simplefilter("error")  # undone by pytest
     with pytest.raises(fk.SamplingWarning) as caught:
-        fk.sample(Failing(90, KeyboardInterrupt), np.ones(D), **options)
-    assert_same(caught.value.result.resume(), fk.sample(Failing(0), np.ones(D), **options))
+        sample(Failing(90, KeyboardInterrupt), np.ones(D), **options)
+    assert_same(caught.value.result.resume(), sample(Failing(0), np.ones(D), **options))
 
 
 @pytest.mark.parametrize("chains", [1, 2])
@@ -358,7 +359,7 @@ def test_an_interrupt_in_the_search_for_a_start(library, chains):
     timer = threading.Timer(0.1, _thread.interrupt_main)
     timer.start()
     with pytest.warns(fk.SamplingWarning, match="interrupted after"):
-        result = fk.sample(ctypes_function(library, "nowhere"), np.zeros(D), chains=chains)
+        result = sample(ctypes_function(library, "nowhere"), np.zeros(D), chains=chains)
     timer.join()
     assert result.evaluations == 0
 
@@ -382,12 +383,12 @@ def ready(progress):
 target = {{"python": slow, "c": densities.ctypes_function({library!r}, "slow")}}[{kind!r}]
 options = dict(tune=100, chains=2, seed=1, threads={threads})
 warnings.simplefilter("ignore")
-part = fk.sample(target, [0.0, 0.0], draws=100_000, progress=ready, **options)
+part = fk.sample(target, [0.0, 0.0], sampler="ram", search=False, draws=100_000, progress=ready, **options)
 assert part.status == "interrupted", part
 n = part.trace.counts
 assert 0 < n.min() <= n.max() < 100_000, n
 rows = int(n.max()) + 20
-whole = fk.sample(target, [0.0, 0.0], draws=rows, **options)
+whole = fk.sample(target, [0.0, 0.0], sampler="ram", search=False, draws=rows, **options)
 densities.assert_same(part.resume(20), whole)
 print("same", flush=True)
 """
@@ -411,4 +412,4 @@ def test_a_chain_that_hardly_moves_is_warned_of():
         return -0.5e12 * float(x @ x)
 
     with pytest.warns(fk.SamplingWarning, match=r"chain . accepts .* % of the proposals of Rand"):
-        fk.sample(narrow, [0.0, 0.0], sampler="rwm", draws=200, tune=0, seed=1)
+        sample(narrow, [0.0, 0.0], sampler="rwm", draws=200, tune=0, seed=1)

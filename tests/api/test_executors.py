@@ -16,6 +16,7 @@ import densities
 import numpy as np
 import pytest
 from densities import D, Provider, assert_same, short, with_gradient
+from runs import sample
 
 import fastkam as fk
 from fastkam.run import executors
@@ -73,45 +74,45 @@ def dies_beyond_three(x):
 @pytest.mark.parametrize("kind", ["python", "vectorized"])
 def test_the_same_draws(processes, kind, name):
     target = with_gradient(kind, None)
-    expected = fk.sample(target, sampler=short(name), **OPTIONS)
+    expected = sample(target, sampler=short(name), **OPTIONS)
     with ThreadPoolExecutor(2) as threads:
         for executor in (threads, processes, Loopback()):
-            result = fk.sample(target, sampler=short(name), executor=executor, **OPTIONS)
+            result = sample(target, sampler=short(name), executor=executor, **OPTIONS)
             assert_same(result, expected)
 
 
 def test_compiled_targets_travel_as_recipes(library, processes):
     recipe = fk.TargetRecipe("densities:Provider", library)
-    expected = fk.sample(Provider(library), **OPTIONS)
-    result = fk.sample(recipe, executor=processes, **OPTIONS)
+    expected = sample(Provider(library), **OPTIONS)
+    result = sample(recipe, executor=processes, **OPTIONS)
     assert_same(result, expected)
     assert_same(result.resume(50, executor=processes), expected.resume(50))
-    assert_same(fk.sample(recipe, **OPTIONS), expected)
+    assert_same(sample(recipe, **OPTIONS), expected)
     with pytest.raises(TypeError, match=r"target <Target .*> cannot be sent .*TargetRecipe"):
-        fk.sample(Provider(library), executor=processes, **OPTIONS)
+        sample(Provider(library), executor=processes, **OPTIONS)
 
 
 def test_built_in_targets_travel_by_themselves(processes):
     target = fk.targets.two_mode()
-    expected = fk.sample(target, **OPTIONS)
-    assert_same(fk.sample(target, executor=processes, **OPTIONS), expected)
+    expected = sample(target, **OPTIONS)
+    assert_same(sample(target, executor=processes, **OPTIONS), expected)
 
 
 def test_numba_functions_travel_by_themselves():
     numba = pytest.importorskip("numba")
-    expected = fk.sample(densities.python, **OPTIONS)
-    assert_same(fk.sample(numba.njit(densities.python), executor=Loopback(), **OPTIONS), expected)
+    expected = sample(densities.python, **OPTIONS)
+    assert_same(sample(numba.njit(densities.python), executor=Loopback(), **OPTIONS), expected)
 
 
 def test_functions_without_a_name(processes, monkeypatch):
     pytest.importorskip("cloudpickle")
-    expected = fk.sample(densities.python, **OPTIONS)
-    result = fk.sample(lambda x: densities.python(x), executor=processes, **OPTIONS)
+    expected = sample(densities.python, **OPTIONS)
+    result = sample(lambda x: densities.python(x), executor=processes, **OPTIONS)
     assert_same(result, expected)
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     with pytest.raises(TypeError, match=r"target <function .*lambda.* cannot be sent .*install "
                                         r"cloudpickle, or give a fastkam.TargetRecipe"):
-        fk.sample(lambda x: 0.0, executor=processes, **OPTIONS)
+        sample(lambda x: 0.0, executor=processes, **OPTIONS)
 
 
 def test_thread_pools_need_no_pickle(monkeypatch):
@@ -123,8 +124,8 @@ def test_thread_pools_need_no_pickle(monkeypatch):
             return densities.python(x)
 
     with ThreadPoolExecutor(2) as pool:
-        result = fk.sample(density, executor=pool, **OPTIONS)
-    assert_same(result, fk.sample(densities.python, **OPTIONS))
+        result = sample(density, executor=pool, **OPTIONS)
+    assert_same(result, sample(densities.python, **OPTIONS))
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -133,10 +134,10 @@ def test_the_target_travels_once(workers):
     data = np.arange(100_000.0)
     target = fk.TargetRecipe(likelihood, data)
     executor = Loopback(workers)
-    result = fk.sample(target, executor=executor, stop=fk.stop.Evaluations(3 * 900),
-                       **OPTIONS | {"draws": 2000})
-    assert_same(result, fk.sample(target, stop=fk.stop.Evaluations(3 * 900),
-                                  **OPTIONS | {"draws": 2000}))
+    result = sample(target, executor=executor, stop=fk.stop.Evaluations(3 * 900),
+                    **OPTIONS | {"draws": 2000})
+    assert_same(result, sample(target, stop=fk.stop.Evaluations(3 * 900),
+                               **OPTIONS | {"draws": 2000}))
     assert len(executor.tasks) > 20
     assert sum(size > data.nbytes for size in executor.tasks) <= 3 + workers
 
@@ -147,16 +148,16 @@ def likelihood(data):
 
 def test_milestones_and_checkpoints(tmp_path):
     path = tmp_path / "run.fk"
-    whole = fk.sample(densities.python, **OPTIONS)
-    result = fk.sample(densities.python, executor=Loopback(), checkpoint=path,
-                       checkpoint_interval=0.0, **OPTIONS)
+    whole = sample(densities.python, **OPTIONS)
+    result = sample(densities.python, executor=Loopback(), checkpoint=path,
+                    checkpoint_interval=0.0, **OPTIONS)
     assert_same(result, whole)
     assert_same(fk.load(path), whole)
     seen = []
-    fk.sample(densities.python, executor=Loopback(), progress=seen.append, **OPTIONS)
+    sample(densities.python, executor=Loopback(), progress=seen.append, **OPTIONS)
     assert seen[-1].steps == seen[-1].total == 3 * 310
-    part = fk.sample(densities.python, executor=Loopback(), stop=fk.stop.Evaluations(300),
-                     **OPTIONS)
+    part = sample(densities.python, executor=Loopback(), stop=fk.stop.Evaluations(300),
+                  **OPTIONS)
     assert part.evaluations == 300
     assert_same(part.resume(250 - part.trace.rows), whole)
 
@@ -165,12 +166,12 @@ def test_milestones_and_checkpoints(tmp_path):
 def test_time_ends_a_run_of_tasks(pool):
     """What tasks had brought by then is a run that goes on as ever."""
     with pool(2) as executor:
-        part = fk.sample(densities.python, executor=executor, stop=fk.stop.Time(0.1),
-                         **OPTIONS | {"draws": 100_000})
+        part = sample(densities.python, executor=executor, stop=fk.stop.Time(0.1),
+                      **OPTIONS | {"draws": 100_000})
     assert part.status == "stopped"
     rows = int(part.trace.counts.max()) + 10
     assert rows < 100_000
-    whole = fk.sample(densities.python, **OPTIONS | {"draws": rows})
+    whole = sample(densities.python, **OPTIONS | {"draws": rows})
     assert_same(part.resume(10), whole)
 
 
@@ -184,7 +185,7 @@ def test_a_failure_in_a_worker_keeps_all_other_chains(processes):
     """Chain 1 starts where it soon fails; with this seed the others never do."""
     for executor in (processes, Loopback()):
         with pytest.raises(fk.SamplingError, match=r"raised Beyond: too far \(chain 1, ") as caught:
-            fk.sample(fails_beyond_three, executor=executor, **FAILING)
+            sample(fails_beyond_three, executor=executor, **FAILING)
         error = caught.value
         assert isinstance(error.__cause__, Beyond)
         assert "in fails_beyond_three" in error.__cause__.__notes__[0]
@@ -193,26 +194,26 @@ def test_a_failure_in_a_worker_keeps_all_other_chains(processes):
         counts = error.result.trace.counts.tolist()
         assert counts[0] == 30
         assert_same(error.result.resume(target=densities.python),
-                    fk.sample(densities.python, **FAILING))
+                    sample(densities.python, **FAILING))
 
 
 def test_a_failure_in_a_thread_pool_chains_the_very_exception():
     with ThreadPoolExecutor(2) as pool, pytest.raises(fk.SamplingError) as caught:
-        fk.sample(fails_beyond_three, executor=pool, **FAILING)
+        sample(fails_beyond_three, executor=pool, **FAILING)
     assert caught.value.__cause__.__traceback__ is not None
     assert_same(caught.value.result.resume(target=densities.python),
-                fk.sample(densities.python, **FAILING))
+                sample(densities.python, **FAILING))
 
 
 def test_a_worker_that_dies():
     """What other tasks had brought by then is kept."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         with pytest.raises(fk.SamplingError, match="stopped by BrokenProcessPool") as caught:
-            fk.sample(dies_beyond_three, executor=pool, **FAILING)
+            sample(dies_beyond_three, executor=pool, **FAILING)
         assert isinstance(caught.value.__cause__, BrokenProcessPool)
     assert caught.value.result.trace.counts.tolist() == [30, 0, 0]
     assert_same(caught.value.result.resume(target=densities.python),
-                fk.sample(densities.python, **FAILING))
+                sample(densities.python, **FAILING))
 
 
 class Unsendable(Exception):
@@ -226,7 +227,7 @@ def raises_unsendable(x):
 
 def test_an_exception_that_cannot_be_pickled():
     with pytest.raises(fk.SamplingError, match="Unsendable: this and that") as caught:
-        fk.sample(raises_unsendable, executor=Loopback(), **OPTIONS)
+        sample(raises_unsendable, executor=Loopback(), **OPTIONS)
     assert "in raises_unsendable" in caught.value.__cause__.__notes__[0]
 
 
@@ -251,11 +252,11 @@ if __name__ == "__main__":
         pool = ThreadPoolExecutor(2)
     target = fk.TargetRecipe("densities:ctypes_function", sys.argv[3], "slow")
     with pool:
-        part = fk.sample(target, [0.0, 0.0], draws=4000, progress=ready, executor=pool,
+        part = fk.sample(target, [0.0, 0.0], sampler="ram", search=False, draws=4000, progress=ready, executor=pool,
                          checkpoint=sys.argv[4], **options)
     assert part.status == "interrupted", part
     rows = int(part.trace.counts.max()) + 20
-    whole = fk.sample(target, [0.0, 0.0], draws=rows, **options)
+    whole = fk.sample(target, [0.0, 0.0], sampler="ram", search=False, draws=rows, **options)
     densities.assert_same(part.resume(20), whole)
     print("same", flush=True)
 """
@@ -276,7 +277,7 @@ def test_ctrl_c_returns_what_finished(library, tmp_path, kind):
 
 
 def test_results_travel_without_their_target(library):
-    result = fk.sample(Provider(library), **OPTIONS)
+    result = sample(Provider(library), **OPTIONS)
     other = pickle.loads(pickle.dumps(result))
     assert other.target is None
     assert_same(other, result)

@@ -6,6 +6,7 @@ import densities
 import numpy as np
 import pytest
 from densities import D, Provider, assert_same, ctypes_function, python, short
+from runs import sample
 from scipy import LowLevelCallable
 
 import fastkam as fk
@@ -117,8 +118,8 @@ def test_numba_forms(numba_forms, form):
 def test_the_same_seed_gives_the_same_chain_whatever_the_form(
         library, api_module, numba_forms, name):
     def run(target, **options):
-        return fk.sample(target, POINT, sampler=short(name), draws=60, tune=40, chains=2, seed=5,
-                         **options)
+        return sample(target, POINT, sampler=short(name), draws=60, tune=40, chains=2, seed=5,
+                      **options)
 
     pairs = {kind: densities.with_gradient(kind, library) for kind in ("python", "vectorized", "c")}
     expected = run(pairs["python"])
@@ -218,7 +219,7 @@ def test_numba_arguments_division_and_exceptions():
     with pytest.raises(ValueError, match="beyond five"):
         target.logp([6.0, 0.0])
     with pytest.raises(fk.SamplingError, match="raised ValueError: beyond five") as caught:
-        fk.sample(target, [6.0, 0.0], chains=1)
+        sample(target, [6.0, 0.0], chains=1)
     assert isinstance(caught.value.__cause__, ValueError)
 
 

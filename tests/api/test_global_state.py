@@ -11,6 +11,7 @@ import densities
 import numpy as np
 import pytest
 from densities import D
+from runs import sample
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import fastkam as fk
@@ -45,10 +46,10 @@ def test_a_run_changes_nothing(threads):
             inside.append(blas_threads())
             return densities.python(x)
 
-        fk.sample(density, np.zeros(D), draws=20, tune=5, chains=2, threads=threads)
+        sample(density, np.zeros(D), draws=20, tune=5, chains=2, threads=threads)
         assert inside[-1] == [1] * len(inside[-1])
         with pytest.raises(fk.SamplingError):
-            fk.sample(fails, np.zeros(D), chains=2, threads=threads)
+            sample(fails, np.zeros(D), chains=2, threads=threads)
         assert host() == before
 
 
@@ -70,8 +71,8 @@ def test_runs_side_by_side_leave_the_number_of_blas_threads():
     options = {"x0": np.zeros(D), "draws": 5, "tune": 0, "chains": 1}
     with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(2) as pool:
         before = blas_threads()
-        one = pool.submit(fk.sample, first, **options)
+        one = pool.submit(sample, first, **options)
         one.add_done_callback(lambda _: first_ended.set())
         first_runs.wait(10)
-        pool.submit(fk.sample, second, **options).result()
+        pool.submit(sample, second, **options).result()
         assert blas_threads() == before

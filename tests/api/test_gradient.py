@@ -1,12 +1,12 @@
 """Samplers that need a gradient: what they refuse, wrong gradients, the automatic choice."""
 
-import logging
 import warnings
 
 import densities
 import numpy as np
 import pytest
 from densities import D, ctypes_function
+from runs import sample
 
 import fastkam as fk
 from fastkam.density.gradient import check_start
@@ -69,11 +69,11 @@ def test_what_check_gradient_refuses():
 @pytest.mark.parametrize("factor", [-1.0, 2.0, 1.01])
 def test_a_wrong_gradient_is_warned_of_before_the_run(factor):
     with pytest.warns(fk.SamplingWarning, match="disagrees .* coordinate 1: gradient"):
-        fk.sample(wrong_at(1, factor), np.ones(3), sampler="mala", draws=5, tune=5)
+        sample(wrong_at(1, factor), np.ones(3), sampler="mala", draws=5, tune=5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fk.sample(wrong_at(1, factor), np.ones(3), sampler="mala", draws=5, tune=5,
-                  check_gradient=False)
+        sample(wrong_at(1, factor), np.ones(3), sampler="mala", draws=5, tune=5,
+               check_gradient=False)
 
 
 def test_the_check_before_a_run_never_warns_of_a_right_gradient():
@@ -89,14 +89,14 @@ def test_targets_without_a_gradient_are_refused(tmp_path):
     library = densities.build(tmp_path)
     for target in (ctypes_function(library, "own_form"), fk.as_target(densities.python, D)):
         with pytest.raises(ValueError, match="NUTS needs the gradient, and target"):
-            fk.sample(target, np.ones(D), sampler="nuts")
+            sample(target, np.ones(D), sampler="nuts")
 
 
 @pytest.mark.parametrize("vectorized", [False, True])
 def test_a_function_that_returns_no_gradient(vectorized):
     f = densities.vectorized if vectorized else densities.python
     with pytest.raises(TypeError, match=r"must return the pair \(log density, gradient\), not"):
-        fk.sample(f, np.ones(D), sampler="mala", vectorized=vectorized)
+        sample(f, np.ones(D), sampler="mala", vectorized=vectorized)
 
 
 def test_a_gradient_that_is_not_finite_is_rejected_and_counted():
@@ -105,7 +105,7 @@ def test_a_gradient_that_is_not_finite_is_rejected_and_counted():
         return -0.5 * x @ x, np.where(x > 1.0, np.nan, -x)
 
     for sampler in ("mala", "hmc", "nuts", "gadmala"):
-        result = fk.sample(density, np.zeros(2), sampler=sampler, draws=300, tune=300, seed=1)
+        result = sample(density, np.zeros(2), sampler=sampler, draws=300, tune=300, seed=1)
         assert result.draws.max() <= 1.0
         assert result.rejected["gradient"].sum() > 10
         assert result.offending["gradient"].max() > 1.0
@@ -120,22 +120,22 @@ def test_a_pointer_with_the_gradient_alone(tmp_path):
     assert target.logp([0.5, 1.0]) == densities.python(np.array([0.5, 1.0]))
     for name in ("nuts", "ram"):
         options = {"sampler": name, "draws": 50, "tune": 50, "seed": 2}
-        one = fk.sample(target, np.ones(D), **options)
-        other = fk.sample(densities.python_pair, np.ones(D), **options)
+        one = sample(target, np.ones(D), **options)
+        other = sample(densities.python_pair, np.ones(D), **options)
         np.testing.assert_array_equal(one.draws, other.draws)
 
 
 def test_divergences_are_warned_of():
     funnel = fk.targets.TARGETS["funnel"]()
     with pytest.warns(fk.SamplingWarning, match="trajectories diverged: the draws may leave out"):
-        result = fk.sample(funnel, np.zeros(funnel.dim), sampler="nuts", draws=500, seed=1)
+        result = sample(funnel, np.zeros(funnel.dim), sampler="nuts", draws=500, seed=1)
     assert result.stats["diverging"].dtype == bool
     assert result.stats["n_steps"].dtype == np.int64
 
 
 def test_divergences_among_other_moves_are_only_counted():
     banana = fk.targets.banana(b=0.1, d=2)
-    result = fk.sample(banana, np.zeros(2), sampler="auto", draws=2000, seed=1)
+    result = sample(banana, np.zeros(2), sampler="auto", draws=2000, seed=1)
     assert result.stats["diverging"].any()
 
 
@@ -150,43 +150,9 @@ def test_all_chains_of_a_vectorized_density_share_each_call(sampler):
         rows.append(len(X))
         return densities.vectorized_pair(X)
 
-    result = fk.sample(density, np.ones((5, D)) + np.arange(5)[:, None] / 10, sampler=sampler,
-                       draws=40, tune=0, chains=5, seed=1, vectorized=True, check_gradient=False)
+    result = sample(density, np.ones((5, D)) + np.arange(5)[:, None] / 10, sampler=sampler,
+                    draws=40, tune=0, chains=5, seed=1, vectorized=True, check_gradient=False)
     assert set(rows) == {5}
     assert len(rows) == 1 + result.evaluations / 5
     steps = 4 if isinstance(sampler, fk.HMC) else 1
     assert result.evaluations <= 5 * 40 * steps
-
-
-# ---- auto ----
-
-
-@pytest.mark.parametrize(("target", "vectorized", "expected"), [
-    (densities.python, False, "ram"), (densities.python_pair, False, "hmc"),
-    (densities.vectorized, True, "ram"), (densities.vectorized_pair, True, "hmc"),
-    (fk.targets.banana(d=2), False, "hmc"),
-])
-def test_auto(target, vectorized, expected, caplog):
-    with caplog.at_level(logging.INFO, logger="fastkam"):
-        result = fk.sample(target, np.ones(D), sampler="auto", draws=20, tune=20,
-                           vectorized=vectorized)
-    assert type(result.sampler) is fk.ModeJumping
-    assert type(result.sampler.sampler.sampler) is fk.samplers.SAMPLERS[expected]
-    reason = "a gradient" if expected == "hmc" else "no gradient"
-    assert f"because the density has {reason}" in caplog.text
-
-
-@pytest.mark.parametrize(("gradient", "d", "share", "expected"), [
-    (False, 20, False, "ModeJumping(ParallelTempering(RobustAdaptiveMetropolis)), because the "
-                       "density has no gradient, and few dimensions"),
-    (True, 20, False, "ModeJumping(ParallelTempering(HMC)), because the density has a "
-                      "gradient, and few dimensions"),
-    (False, 21, False, "ModeJumping(RobustAdaptiveMetropolis), because the density has no "
-                       "gradient, and many dimensions"),
-    (True, 21, False, "NUTS, because the density has a gradient, and many dimensions"),
-    (False, 3, True, "ModeJumping(RobustAdaptiveMetropolis), because the density has no "
-                     "gradient, and chains share"),
-    (True, 3, True, "NUTS, because the density has a gradient, and chains share")])
-def test_auto_by_dimension_and_sharing(gradient, d, share, expected):
-    target = densities.python_pair if gradient else densities.python
-    assert str(fk.choose_sampler(target, np.ones(d), share=share)) == expected

@@ -9,6 +9,7 @@ import densities
 import numpy as np
 import pytest
 from densities import D, assert_same, ctypes_function, with_gradient
+from runs import sample
 
 import fastkam as fk
 
@@ -28,7 +29,7 @@ def sampled(library, target, threads, **options):
     """(result, the most evaluations at once)"""
     most = ctypes_function(library, "most_at_once")
     most()
-    return fk.sample(target, np.ones(D), threads=threads, **options), most()
+    return sample(target, np.ones(D), threads=threads, **options), most()
 
 
 @pytest.mark.parametrize(("form", "options"), [
@@ -63,11 +64,11 @@ def test_groups_divide_the_threads(library):
 
 def test_a_cheap_density_has_no_helpers(library):
     cheap = with_gradient("c", library)
-    fk.sample(cheap, np.ones(D), sampler="pt", threads=4, **ONE_CHAIN)
+    sample(cheap, np.ones(D), sampler="pt", threads=4, **ONE_CHAIN)
     before = threads_of_this_process()
     seen = []
-    fk.sample(cheap, np.ones(D), sampler="pt", threads=4, **ONE_CHAIN | {"draws": 30_000},
-              progress=lambda p: seen.append(threads_of_this_process()))
+    sample(cheap, np.ones(D), sampler="pt", threads=4, **ONE_CHAIN | {"draws": 30_000},
+           progress=lambda p: seen.append(threads_of_this_process()))
     assert set(seen) == {before}
 
 
@@ -90,9 +91,9 @@ def faulty(library, form, code, answer):
 
 @pytest.mark.parametrize(("code", "answer"), [(0, np.nan), (3, 0.0)])
 def test_rejected_points_are_counted_alike(library, code, answer):
-    expected = fk.sample(faulty(library, "faulty", code, answer), np.zeros(D), **SHARED)
-    result = fk.sample(faulty(library, "slow_and_faulty", code, answer), np.zeros(D), threads=3,
-                       **SHARED)
+    expected = sample(faulty(library, "faulty", code, answer), np.zeros(D), **SHARED)
+    result = sample(faulty(library, "slow_and_faulty", code, answer), np.zeros(D), threads=3,
+                    **SHARED)
     assert_same(result, expected)
     assert sum(counts.sum() for counts in result.rejected.values()) > 0
 
@@ -103,7 +104,7 @@ def test_a_fatal_point_stops_the_run_alike(library, options, code, answer):
     errors = []
     for form, threads in (("faulty", 1), ("slow_and_faulty", 3)):
         with pytest.raises(fk.SamplingError) as caught:
-            fk.sample(faulty(library, form, code, answer), np.zeros(D), threads=threads, **options)
+            sample(faulty(library, form, code, answer), np.zeros(D), threads=threads, **options)
         errors.append(caught.value)
     one, other = errors
     assert str(one) == str(other)
@@ -128,7 +129,7 @@ def test_an_exception_of_numba():
     target, errors = fk.Target.from_numba(f, D), []
     for threads in (1, 3):
         with pytest.raises(fk.SamplingError, match="raised ValueError: beyond") as caught:
-            fk.sample(target, np.zeros(D), threads=threads, **SHARED)
+            sample(target, np.zeros(D), threads=threads, **SHARED)
         errors.append(caught.value)
     assert str(errors[0]) == str(errors[1])
 
@@ -152,7 +153,7 @@ def test_no_thread_is_left_between_chunks_nor_after(library):
     # a thread that has been waited for may still be listed for a moment
     assert sorted(seen)[len(seen) // 2] == before
     with pytest.raises(fk.SamplingError):
-        fk.sample(faulty(library, "slow_and_faulty", -7, 0.0), np.zeros(D), threads=4, **SHARED)
+        sample(faulty(library, "slow_and_faulty", -7, 0.0), np.zeros(D), threads=4, **SHARED)
     assert threads_of_this_process() <= before + 3
 
 
@@ -160,7 +161,7 @@ def test_no_thread_is_left_between_chunks_nor_after(library):
 def test_a_process_that_is_forked_from_a_run(library):
     """In a pool of forked processes, made in the midst of a run with helpers."""
     recipe = fk.TargetRecipe("densities:ctypes_function", library, "counted")
-    expected = fk.sample(recipe, np.ones(D), threads=1, **SHARED)
+    expected = sample(recipe, np.ones(D), threads=1, **SHARED)
     found = []
 
     def fork(progress):
@@ -168,10 +169,10 @@ def test_a_process_that_is_forked_from_a_run(library):
             with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
                 found.append(pool.submit(helped, recipe).result(timeout=60))
 
-    result = fk.sample(recipe, np.ones(D), threads=3, progress=fork, **SHARED)
+    result = sample(recipe, np.ones(D), threads=3, progress=fork, **SHARED)
     assert_same(result, expected)
     assert_same(found[0], expected)
 
 
 def helped(recipe):
-    return fk.sample(recipe, np.ones(D), threads=3, progress=False, **SHARED)
+    return sample(recipe, np.ones(D), threads=3, progress=False, **SHARED)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 from fastkam.samplers import modes
@@ -28,18 +29,18 @@ def fits(monkeypatch):
     (40, 1), (256, 1), (280, 1), (288, 2), (1025, 3), (1100, 4)])
 def test_fits_at_powers_of_two_and_at_the_end(fits, tune, n):
     """The last one only where enough states have come since."""
-    fk.sample(TARGET, tune=tune, chains=1, **OPTIONS)
+    sample(TARGET, tune=tune, chains=1, **OPTIONS)
     assert len(fits) == n
 
 
 def test_chains_that_share_fit_once_for_all(fits):
     """At 256, 512, 1024 and, in the last step, 1197 states of the four; a quarter is left out."""
-    fk.sample(TARGET, tune=300, chains=4, share=True, **OPTIONS)
+    sample(TARGET, tune=300, chains=4, share=True, **OPTIONS)
     assert [n for n, _, _ in fits] == [192, 384, 768, 898]
 
 
 def test_a_fit_knows_how_many_components_there_were(fits):
-    result = fk.sample(TARGET, tune=1100, chains=1, **OPTIONS)
+    result = sample(TARGET, tune=1100, chains=1, **OPTIONS)
     _, before, found = zip(*fits, strict=True)
     assert before == (1, *found[:-1])
     assert result.states[0]["kernel.n"] == found[-1] + 1

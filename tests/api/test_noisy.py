@@ -9,6 +9,7 @@ import densities
 import numpy as np
 import pytest
 from densities import DOUBLES, D, assert_same, replaced
+from runs import sample
 from twins import caught_by
 
 import fastkam as fk
@@ -63,8 +64,8 @@ def small(name):
 @pytest.mark.parametrize("name", PLAIN)
 def test_resume_and_threads(tmp_path, name, form):
     one_point = FORMS[form.removeprefix("vectorized ")]()
-    whole = fk.sample(one_point, np.ones(D), sampler=small(name), draws=60, **OPTIONS)
-    part = fk.sample(FORMS[form](), np.ones(D), sampler=small(name), draws=23, threads=2, **OPTIONS)
+    whole = sample(one_point, np.ones(D), sampler=small(name), draws=60, **OPTIONS)
+    part = sample(FORMS[form](), np.ones(D), sampler=small(name), draws=23, threads=2, **OPTIONS)
     replaced(part, requested=60).save(tmp_path / "run.fk")
     assert_same(fk.resume(tmp_path / "run.fk", target=FORMS[form](), threads=2), whole)
     assert len(np.unique(whole.draws[0, :, 0])) > 5
@@ -89,11 +90,11 @@ def test_an_estimate_that_failed_is_made_again_with_the_same_noise(name, form):
             raise Stop
         return f(x, noise)
 
-    whole = fk.sample(fk.Target.from_estimator(f, D, n_aux, **refresh), np.ones(D), sampler=name,
-                      draws=60, **OPTIONS)
+    whole = sample(fk.Target.from_estimator(f, D, n_aux, **refresh), np.ones(D), sampler=name,
+                   draws=60, **OPTIONS)
     target = fk.Target.from_estimator(failing, D, n_aux, **refresh)
     with pytest.raises(fk.SamplingError) as first:
-        fk.sample(target, np.ones(D), sampler=name, draws=60, **OPTIONS)
+        sample(target, np.ones(D), sampler=name, draws=60, **OPTIONS)
     with pytest.raises(fk.SamplingError) as caught:
         first.value.result.resume()
     assert_same(caught.value.result.resume(), whole)
@@ -101,14 +102,14 @@ def test_an_estimate_that_failed_is_made_again_with_the_same_noise(name, form):
 
 @pytest.mark.parametrize("vectorized", [False, True])
 def test_executors_and_pickle(vectorized):
-    whole = fk.sample(noisy(blocks=2), np.ones(D), draws=60, **OPTIONS)
+    whole = sample(noisy(blocks=2), np.ones(D), draws=60, **OPTIONS)
     target = noisy(vectorized, blocks=2)
     with ThreadPoolExecutor(2) as pool:
-        assert_same(fk.sample(target, np.ones(D), draws=60, executor=pool, **OPTIONS), whole)
+        assert_same(sample(target, np.ones(D), draws=60, executor=pool, **OPTIONS), whole)
     other = pickle.loads(pickle.dumps(target))
     assert (other.dim, other.n_aux, other.blocks, other.correlation) == (D, K, 2, 0.0)
     assert other.batched == vectorized
-    assert_same(fk.sample(other, np.ones(D), draws=60, **OPTIONS), whole)
+    assert_same(sample(other, np.ones(D), draws=60, **OPTIONS), whole)
 
 
 # ---- forms ----
@@ -132,8 +133,8 @@ def test_a_c_function():
         target = fk.Target.from_estimator(function, D, K, thread_safe=False, **refresh)
         assert target.is_estimate
         assert (target.n_aux, target.serial, target.abilities) == (K, True, ("noisy",))
-        assert_same(fk.sample(target, np.ones(D), draws=60, **OPTIONS),
-                    fk.sample(noisy(**refresh), np.ones(D), draws=60, **OPTIONS))
+        assert_same(sample(target, np.ones(D), draws=60, **OPTIONS),
+                    sample(noisy(**refresh), np.ones(D), draws=60, **OPTIONS))
     with pytest.raises(TypeError, match="cannot be sent to another process"):
         pickle.dumps(target)
 
@@ -150,11 +151,11 @@ def test_a_capsule():
             make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
             return make(ctypes.addressof(struct), b"fk_target_v1", None)
 
-    assert_same(fk.sample(Provider(), np.ones(D), draws=60, **OPTIONS),
-                fk.sample(noisy(), np.ones(D), draws=60, **OPTIONS))
+    assert_same(sample(Provider(), np.ones(D), draws=60, **OPTIONS),
+                sample(noisy(), np.ones(D), draws=60, **OPTIONS))
     target = fk.Target.from_estimator(Provider(), D, blocks=2)
-    assert_same(fk.sample(target, np.ones(D), draws=60, **OPTIONS),
-                fk.sample(noisy(blocks=2), np.ones(D), draws=60, **OPTIONS))
+    assert_same(sample(target, np.ones(D), draws=60, **OPTIONS),
+                sample(noisy(blocks=2), np.ones(D), draws=60, **OPTIONS))
     struct.n_aux = 0
     with pytest.raises(ValueError, match="none of logp, logp_grad, batch and noisy"):
         fk.as_target(Provider(), D)
@@ -171,8 +172,8 @@ def test_numba():
     target = fk.Target.from_estimator(function, D, K, correlation=0.9)
     assert not target.needs_gil
     assert fk.Target.from_estimator(function, D, K, vectorized=True).batched    # called as Python
-    whole = fk.sample(target, np.ones(D), draws=60, **OPTIONS)
-    assert_same(whole, fk.sample(noisy(correlation=0.9), np.ones(D), draws=60, **OPTIONS))
+    whole = sample(target, np.ones(D), draws=60, **OPTIONS)
+    assert_same(whole, sample(noisy(correlation=0.9), np.ones(D), draws=60, **OPTIONS))
 
     @numba.njit
     def raising(x, u):
@@ -181,7 +182,7 @@ def test_numba():
         return 0.0
 
     with pytest.raises(fk.SamplingError, match=r"the numba estimator .* raised"):
-        fk.sample(fk.Target.from_estimator(raising, D, 1), np.ones(D), draws=200, **OPTIONS)
+        sample(fk.Target.from_estimator(raising, D, 1), np.ones(D), draws=200, **OPTIONS)
 
 
 def test_noise_of_python():
@@ -193,7 +194,7 @@ def test_noise_of_python():
         u[0] = 0
         return estimate(x, u)
 
-    fk.sample(fk.Target.from_estimator(f, D, K), np.ones(D), draws=20, chains=1, tune=5, seed=1)
+    sample(fk.Target.from_estimator(f, D, K), np.ones(D), draws=20, chains=1, tune=5, seed=1)
     assert all(u.shape == (K,) for u in seen)
     assert len({float(u[1]) for u in seen}) == len(seen)
 
@@ -204,7 +205,7 @@ def test_noise_of_python():
 
     seen.clear()
     target = fk.Target.from_estimator(many, D, K, vectorized=True)
-    result = fk.sample(target, np.ones(D), draws=20, chains=3, tune=5, seed=1)
+    result = sample(target, np.ones(D), draws=20, chains=3, tune=5, seed=1)
     assert len({id(U) for U in seen}) == len(seen)
     assert all((state["u"] != 0).all() for state in result.states)
 
@@ -246,7 +247,7 @@ def test_bad_arguments(arguments, options, says):
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_samplers_of_gradients_refuse_an_estimate(name):
     with pytest.raises(ValueError, match=r"needs the gradient of a known density, and .* estimate"):
-        fk.sample(noisy(), np.ones(D), sampler=small(name), draws=5, tune=5)
+        sample(noisy(), np.ones(D), sampler=small(name), draws=5, tune=5)
 
 
 def test_what_else_an_estimate_cannot_do():
@@ -259,31 +260,31 @@ def test_what_else_an_estimate_cannot_do():
         fk.Target.from_estimator(fk.TargetRecipe("a:b"), D)
     with pytest.raises(TypeError, match="has no estimate"):
         fk.as_target(densities.python, D).estimate(np.ones(D), np.ones(3))
-    assert isinstance(fk.choose_sampler(target, np.ones(D)).sampler, SAMPLERS["ram"])
+    assert isinstance(fk.choose_sampler(target, np.ones(D)).sampler, SAMPLERS["gam"])
 
 
 @pytest.mark.parametrize(("twin", "name"), caught_by("refused"))
 def test_a_sampler_of_several_evaluations_must_say_which_noise_they_take(twins, twin, name):
     sampler = twins.sampler(twin, name)()
     with pytest.raises(fk.SamplingError, match=r"RandomWalk .* does not say which noise"):
-        fk.sample(noisy(), np.ones(D), sampler=sampler)
+        sample(noisy(), np.ones(D), sampler=sampler)
     with pytest.raises(ValueError, match=f"{twin} makes several: take another sampler"):
-        fk.sample(densities.python, np.ones(D), sampler=sampler, surrogate=densities.python)
+        sample(densities.python, np.ones(D), sampler=sampler, surrogate=densities.python)
 
 
 def test_a_chain_that_noise_holds_is_warned_of():
     target = fk.Target.from_estimator(lambda x, u: 100 * u[0], 1, 1)
     with pytest.warns(fk.SamplingWarning, match=r"less noisy \(see fastkam\.check_noise\)"):
-        fk.sample(target, [0.0], draws=500, **OPTIONS)
+        sample(target, [0.0], draws=500, **OPTIONS)
 
 
 def test_resuming_with_another_kind_of_target():
-    part = fk.sample(noisy(), np.ones(D), draws=10, **OPTIONS)
+    part = sample(noisy(), np.ones(D), draws=10, **OPTIONS)
     with pytest.raises(ValueError, match=r"target takes 0 numbers of noise, but .* took 4"):
         part.resume(5, target=densities.python)
     with pytest.raises(ValueError, match=r"target takes 3 numbers of noise, but .* took 4"):
         part.resume(5, target=fk.Target.from_estimator(estimate, D, 3))
-    part = fk.sample(densities.python, np.ones(D), draws=10, **OPTIONS)
+    part = sample(densities.python, np.ones(D), draws=10, **OPTIONS)
     with pytest.raises(ValueError, match=r"target takes 4 numbers of noise, but .* took 0"):
         part.resume(5, target=noisy())
 
@@ -296,9 +297,9 @@ def test_the_search_for_a_start():
     def many(X, U):
         return np.array([rarely(x, u) for x, u in zip(X, U, strict=True)])
 
-    result = fk.sample(fk.Target.from_estimator(rarely, D, K), np.ones(D), draws=500, **OPTIONS)
-    assert_same(fk.sample(fk.Target.from_estimator(many, D, K, vectorized=True), np.ones(D),
-                          draws=500, **OPTIONS), result)
+    result = sample(fk.Target.from_estimator(rarely, D, K), np.ones(D), draws=500, **OPTIONS)
+    assert_same(sample(fk.Target.from_estimator(many, D, K, vectorized=True), np.ones(D),
+                       draws=500, **OPTIONS), result)
     assert (result.rejected["outside"] > 300).all()
     assert np.isfinite(result.stats["lp"]).all()
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from densities import D, assert_same
+from runs import sample
 from test_noisy import OPTIONS, K, estimate, estimates, noisy
 
 import fastkam as fk
@@ -16,9 +17,9 @@ import fastkam as fk
 @pytest.mark.parametrize("refresh", [{}, {"correlation": 0.9}], ids=["fresh", "correlated"])
 def test_rungs_that_wait_for_different_evaluations(sampler, refresh):
     """Held noise, moved noise and rungs that have finished their step, in the same call."""
-    whole = fk.sample(noisy(**refresh), np.ones(D), sampler=sampler, draws=80, **OPTIONS)
-    assert_same(fk.sample(noisy(vectorized=True, **refresh), np.ones(D), sampler=sampler, draws=80,
-                          **OPTIONS), whole)
+    whole = sample(noisy(**refresh), np.ones(D), sampler=sampler, draws=80, **OPTIONS)
+    assert_same(sample(noisy(vectorized=True, **refresh), np.ones(D), sampler=sampler, draws=80,
+                       **OPTIONS), whole)
 
 
 @pytest.mark.parametrize(("sampler", "rows"), [("ram", 5), (fk.ParallelTempering(n_replicas=3), 15),
@@ -33,7 +34,7 @@ def test_all_points_of_a_step_are_in_one_call(sampler, rows):
         return estimates(X, U)
 
     target = fk.Target.from_estimator(f, D, K, vectorized=True)
-    fk.sample(target, np.ones(D), sampler=sampler, draws=30, tune=0, chains=5, seed=1)
+    sample(target, np.ones(D), sampler=sampler, draws=30, tune=0, chains=5, seed=1)
     assert sizes == [5] + 30 * [rows]
 
 
@@ -48,8 +49,8 @@ def test_a_vectorized_estimator():
     assert fk.as_target(target, D) is target
     again = fk.Target.from_estimator(target, D, blocks=2)
     assert again.batched
-    assert_same(fk.sample(again, np.ones(D), draws=60, **OPTIONS),
-                fk.sample(noisy(blocks=2), np.ones(D), draws=60, **OPTIONS))
+    assert_same(sample(again, np.ones(D), draws=60, **OPTIONS),
+                sample(noisy(blocks=2), np.ones(D), draws=60, **OPTIONS))
 
 
 @pytest.mark.parametrize(("answer", "kind"), [(np.nan, "nan"), (-np.inf, "outside")])
@@ -62,9 +63,9 @@ def test_rows_without_an_estimate(answer, kind):
         return np.array([f(x, u) for x, u in zip(X, U, strict=True)])
 
     one, all_rows = (fk.Target.from_estimator(g, D, K, vectorized=g is many) for g in (f, many))
-    whole = fk.sample(one, np.ones(D), draws=60, **OPTIONS)
+    whole = sample(one, np.ones(D), draws=60, **OPTIONS)
     assert whole.rejected[kind].sum() > 5
-    assert_same(fk.sample(all_rows, np.ones(D), draws=60, **OPTIONS), whole)
+    assert_same(sample(all_rows, np.ones(D), draws=60, **OPTIONS), whole)
 
 
 def test_a_row_of_infinity_stops_the_run():
@@ -74,7 +75,7 @@ def test_a_row_of_infinity_stops_the_run():
 
     target = fk.Target.from_estimator(f, D, K, vectorized=True)
     with pytest.raises(fk.SamplingError, match=r"the log density is \+inf") as caught:
-        fk.sample(target, np.ones(D), draws=300, **OPTIONS)
+        sample(target, np.ones(D), draws=300, **OPTIONS)
     assert caught.value.x[0] > 2
     assert_same(caught.value.result.resume(target=noisy(vectorized=True)),
-                fk.sample(noisy(), np.ones(D), draws=300, **OPTIONS))
+                sample(noisy(), np.ones(D), draws=300, **OPTIONS))

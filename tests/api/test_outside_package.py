@@ -10,6 +10,7 @@ import densities
 import numpy as np
 import pytest
 from densities import assert_same
+from runs import sample
 
 import fastkam as fk
 
@@ -37,9 +38,9 @@ def test_an_outside_package(outside):
     target = fk.as_target(outside.Banana(0.5), 2)
     assert not target.needs_gil
     options = {"x0": np.ones(2), "draws": 200, "tune": 100, "seed": 3}
-    assert_same(fk.sample(target, threads=2, **options), fk.sample(densities.python, **options))
+    assert_same(sample(target, threads=2, **options), sample(densities.python, **options))
     with pytest.raises(ValueError, match="target has dimension 2, but x0 has 3 coordinates"):
-        fk.sample(outside.Banana(0.5), np.ones(3))
+        sample(outside.Banana(0.5), np.ones(3))
 
 
 def test_it_uses_the_public_interface_only():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from densities import D, assert_same, stopped_at, with_gradient
 from python_samplers import SAMPLERS, Langevin, MultipleTry, Scaling
+from runs import sample
 
 import fastkam as fk
 from fastkam.run.loop import RunOptions
@@ -27,7 +28,7 @@ def pair(x):
 
 def interrupted_at(target, evaluation, **options):
     with pytest.raises(fk.SamplingError) as caught:
-        fk.sample(stopped_at(target, evaluation), np.ones(D), **OPTIONS | options)
+        sample(stopped_at(target, evaluation), np.ones(D), **OPTIONS | options)
     return caught.value.result
 
 
@@ -47,7 +48,7 @@ def test_resume_within_a_step(library, tmp_path, name, what):
     """At every evaluation of some steps, in memory and through a file."""
     target = with_gradient("python", library)
     sampler = around(name, what)
-    whole = fk.sample(target, np.ones(D), sampler=sampler, **OPTIONS)
+    whole = sample(target, np.ones(D), sampler=sampler, **OPTIONS)
     assert len(np.unique(whole.draws[..., 0])) > 20
     for evaluation in (*range(20, 32), 90, 91, 161, 162):
         part = interrupted_at(target, evaluation, sampler=sampler)
@@ -59,7 +60,7 @@ def test_resume_within_a_step(library, tmp_path, name, what):
 @pytest.mark.parametrize("bits", BIT_GENERATORS)
 def test_resume_with_every_bit_generator(library, tmp_path, bits):
     target, options = with_gradient("python", library), {"sampler": SAMPLERS["leapfrog"]}
-    whole = fk.sample(target, np.ones(D), bit_generator=bits, **options, **OPTIONS)
+    whole = sample(target, np.ones(D), bit_generator=bits, **options, **OPTIONS)
     for evaluation in (33, 34, 35):
         part = interrupted_at(target, evaluation, bit_generator=bits, **options)
         part.save(tmp_path / "part.fk")
@@ -69,7 +70,7 @@ def test_resume_with_every_bit_generator(library, tmp_path, bits):
 @pytest.mark.parametrize("name", SHARED)
 def test_share(library, name):
     target = with_gradient("python", library)
-    whole = fk.sample(target, np.ones(D), sampler=SAMPLERS[name], share=True, **OPTIONS)
+    whole = sample(target, np.ones(D), sampler=SAMPLERS[name], share=True, **OPTIONS)
     one, other = whole.states
     for field, row in SAMPLERS[name].FIELDS.items():
         if row.shared:
@@ -81,16 +82,16 @@ def test_share(library, name):
 
 def test_what_shares_nothing_refuses():
     with pytest.raises(ValueError, match=r"share must be False for MultipleTry.*shared=True"):
-        fk.sample(densities.python, np.ones(D), sampler=SAMPLERS["tries"], share=True)
+        sample(densities.python, np.ones(D), sampler=SAMPLERS["tries"], share=True)
 
 
 @pytest.mark.parametrize("name", ["scaling", "langevin", "rejection"])
 @pytest.mark.parametrize("schedule", ["diminishing", "rare", "perpetual"])
 def test_schedules(library, name, schedule):
     target = with_gradient("python", library)
-    whole = fk.sample(target, np.ones(D), sampler=SAMPLERS[name], schedule=schedule, **OPTIONS)
-    part = fk.sample(target, np.ones(D), sampler=SAMPLERS[name], schedule=schedule,
-                     **OPTIONS | {"draws": 17})
+    whole = sample(target, np.ones(D), sampler=SAMPLERS[name], schedule=schedule, **OPTIONS)
+    part = sample(target, np.ones(D), sampler=SAMPLERS[name], schedule=schedule,
+                  **OPTIONS | {"draws": 17})
     assert_same(part.resume(43), whole)
 
 
@@ -99,7 +100,7 @@ def test_schedules(library, name, schedule):
 def test_threads_and_kinds_of_targets(library, name, kind):
     """The same bits from every number of threads."""
     target = with_gradient(kind, library)
-    one, two = (fk.sample(target, np.ones(D), sampler=SAMPLERS[name], threads=n, **OPTIONS)
+    one, two = (sample(target, np.ones(D), sampler=SAMPLERS[name], threads=n, **OPTIONS)
                 for n in (1, 2))
     assert_same(one, two)
 
@@ -113,9 +114,9 @@ def test_one_thread_is_the_default(library):
 @pytest.mark.parametrize("name", ["langevin", "tries"])
 def test_executor(name):
     target = fk.Target.from_python(densities.python_pair, D, gradient=True)
-    here = fk.sample(target, np.ones(D), sampler=SAMPLERS[name], **OPTIONS)
+    here = sample(target, np.ones(D), sampler=SAMPLERS[name], **OPTIONS)
     with ProcessPoolExecutor(2) as pool:
-        there = fk.sample(target, np.ones(D), sampler=SAMPLERS[name], executor=pool, **OPTIONS)
+        there = sample(target, np.ones(D), sampler=SAMPLERS[name], executor=pool, **OPTIONS)
     assert_same(here, there)
 
 
@@ -125,7 +126,7 @@ def test_delayed_acceptance(name):
         pytest.skip("a surrogate has no gradient")
     options = {"sampler": SAMPLERS[name], "surrogate": lambda x: -0.45 * x @ x}
     target = fk.Target.from_python(densities.python_pair, D, gradient=True)
-    whole = fk.sample(target, np.ones(D), **options, **OPTIONS)
+    whole = sample(target, np.ones(D), **options, **OPTIONS)
     for evaluation in (20, 21, 60):
         part = interrupted_at(target, evaluation, **options)
         assert_same(part.resume(target=target, surrogate=options["surrogate"]), whole)
@@ -133,11 +134,11 @@ def test_delayed_acceptance(name):
 
 def test_estimated_density():
     target = fk.Target.from_estimator(lambda x, u: -0.5 * x @ x + 0.1 * u.sum(), D, n_aux=3)
-    ours = fk.sample(target, np.ones(D), sampler=Plain(), **OPTIONS)
-    theirs = fk.sample(target, np.ones(D), sampler=fk.RandomWalk(proposal_cov=1.0), **OPTIONS)
+    ours = sample(target, np.ones(D), sampler=Plain(), **OPTIONS)
+    theirs = sample(target, np.ones(D), sampler=fk.RandomWalk(proposal_cov=1.0), **OPTIONS)
     np.testing.assert_array_equal(ours.draws, theirs.draws)
     with pytest.raises(fk.SamplingError, match="several evaluations a step and does not say which"):
-        fk.sample(target, np.ones(D), sampler=SAMPLERS["rejection"], **OPTIONS)
+        sample(target, np.ones(D), sampler=SAMPLERS["rejection"], **OPTIONS)
 
 
 class Plain(fk.PythonSampler):
@@ -146,9 +147,9 @@ class Plain(fk.PythonSampler):
 
 
 def test_the_random_numbers_are_those_of_compiled_samplers():
-    ours = fk.sample(densities.python, np.ones(D), sampler=Plain(), **OPTIONS)
-    theirs = fk.sample(densities.python, np.ones(D), sampler=fk.RandomWalk(proposal_cov=1.0),
-                       **OPTIONS)
+    ours = sample(densities.python, np.ones(D), sampler=Plain(), **OPTIONS)
+    theirs = sample(densities.python, np.ones(D), sampler=fk.RandomWalk(proposal_cov=1.0),
+                    **OPTIONS)
     np.testing.assert_array_equal(ours.draws, theirs.draws)
 
 
@@ -160,7 +161,7 @@ def test_points_without_a_density(name):
             return (np.nan if x[1] > 0 else -np.inf), x
         return -0.5 * x @ x, (np.full(D, np.nan) if x[1] > 1.5 else -x)
 
-    result = fk.sample(holes, np.zeros(D), sampler=SAMPLERS[name], **OPTIONS)
+    result = sample(holes, np.zeros(D), sampler=SAMPLERS[name], **OPTIONS)
     assert result.draws[..., 0].max() <= 1.2
     assert all(result.rejected[kind].sum() for kind in ("nan", "outside"))
     assert len(np.unique(result.draws[..., 0])) > 20
@@ -201,9 +202,9 @@ def interrupting(method, call):
 @pytest.mark.parametrize("method", ["propose", "log_q", "adapt"])
 def test_an_interrupt_in_a_method_undoes_it(method, share):
     options = OPTIONS | {"share": share}
-    whole = fk.sample(pair, np.ones(D), sampler=interrupting(method, -1), **options)
+    whole = sample(pair, np.ones(D), sampler=interrupting(method, -1), **options)
     with pytest.warns(fk.SamplingWarning, match="interrupted") as caught:
-        fk.sample(pair, np.ones(D), sampler=interrupting(method, 57), **options)
+        sample(pair, np.ones(D), sampler=interrupting(method, 57), **options)
     part = next(w.message for w in caught if "interrupted" in str(w.message)).result
     again = part.resume(target=pair)
     np.testing.assert_array_equal(again.draws, whole.draws)
@@ -226,11 +227,11 @@ def test_an_interrupt_in_a_step_undoes_it():
                     raise KeyboardInterrupt
                 answer = yield found
 
-    whole = fk.sample(pair, np.ones(D), sampler=Tries(), **OPTIONS)
+    whole = sample(pair, np.ones(D), sampler=Tries(), **OPTIONS)
     for call in (60, 61, 62, 63):
         left[0] = call
         with pytest.warns(fk.SamplingWarning, match="interrupted") as caught:
-            fk.sample(pair, np.ones(D), sampler=Tries(), **OPTIONS)
+            sample(pair, np.ones(D), sampler=Tries(), **OPTIONS)
         part = next(w.message for w in caught if "interrupted" in str(w.message)).result
         np.testing.assert_array_equal(part.resume(target=pair).draws, whole.draws)
 
@@ -244,12 +245,12 @@ def test_parameters_are_those_of_every_sampler():
         Scaling().target_acceptance = 0.5
     with pytest.raises(TypeError, match="unexpected keyword"):
         Scaling(acceptance=0.5)
-    assert fk.sample(pair, np.ones(D), sampler=Scaling(target_acceptance=0.5), **OPTIONS
-                     ).sampler.target_acceptance == 0.5
+    assert sample(pair, np.ones(D), sampler=Scaling(target_acceptance=0.5), **OPTIONS
+                  ).sampler.target_acceptance == 0.5
 
 
 def test_statistics_and_history():
-    result = fk.sample(pair, np.ones(D), sampler=Langevin(), **OPTIONS)
+    result = sample(pair, np.ones(D), sampler=Langevin(), **OPTIONS)
     assert result.stats["n"][0, -1] == 40
     np.testing.assert_array_equal(result.warmup.stats["n"][0], np.arange(1, 41))
     assert result.adaptation["C"].shape == (2, 40, D, D)
@@ -322,7 +323,7 @@ MISTAKES = {
 def test_mistakes_are_named(name):
     cls, kind, text = MISTAKES[name]
     with pytest.raises((kind, fk.SamplingError), match=re.escape(text)) as caught:
-        fk.sample(pair, np.ones(D), sampler=cls(), **OPTIONS)
+        sample(pair, np.ones(D), sampler=cls(), **OPTIONS)
     if isinstance(caught.value, fk.SamplingError):
         assert isinstance(caught.value.__cause__, kind)
 
@@ -332,7 +333,7 @@ def test_the_traceback_is_that_of_the_user():
         return x + 1 / 0
 
     with pytest.raises(fk.SamplingError, match="ZeroDivisionError") as caught:
-        fk.sample(pair, np.ones(D), sampler=variant(propose=propose)(), **OPTIONS)
+        sample(pair, np.ones(D), sampler=variant(propose=propose)(), **OPTIONS)
     frames = caught.value.__cause__.__traceback__
     while frames.tb_next:
         frames = frames.tb_next
@@ -341,7 +342,7 @@ def test_the_traceback_is_that_of_the_user():
 
 def test_a_ratio_that_is_no_number_rejects():
     cls = variant(log_q=lambda self, x, y: np.nan)
-    result = fk.sample(pair, np.ones(D), sampler=cls(), **OPTIONS | {"draws": 20})
+    result = sample(pair, np.ones(D), sampler=cls(), **OPTIONS | {"draws": 20})
     assert not result.stats["accepted"].any()
 
 
@@ -354,7 +355,7 @@ def test_a_point_of_another_step_is_refused():
             return Proposal(old[0])
 
     with pytest.raises(fk.SamplingError, match="must propose a point of this step"):
-        fk.sample(pair, np.ones(D), sampler=Mine(), **OPTIONS)
+        sample(pair, np.ones(D), sampler=Mine(), **OPTIONS)
 
 
 def test_points_that_were_known_before():
@@ -365,8 +366,8 @@ def test_points_that_were_known_before():
             here = Point(x + 2.0, -1.0)
             return Decision(point, alpha=0.0, accepted=False, x=here)
 
-    result = fk.sample(pair, np.zeros(D), sampler=Mine(), **OPTIONS | {"tune": 0, "draws": 5})
+    result = sample(pair, np.zeros(D), sampler=Mine(), **OPTIONS | {"tune": 0, "draws": 5})
     np.testing.assert_array_equal(result.draws[0, :, 0], [2.0, 4.0, 6.0, 8.0, 10.0])
     with pytest.raises(fk.SamplingError, match="must not move the chain by itself"):
-        fk.sample(pair, np.zeros(D), sampler=fk.ParallelTempering(sampler=Mine(), n_replicas=2),
-                  **OPTIONS)
+        sample(pair, np.zeros(D), sampler=fk.ParallelTempering(sampler=Mine(), n_replicas=2),
+               **OPTIONS)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from densities import D, Stop, assert_same, replaced, short, stopped_at, with_gradient
 from forms import CyclesInPoints, InPoints
+from runs import sample
 
 import fastkam as fk
 from fastkam.run import checkpoint
@@ -64,12 +65,12 @@ def test_resume_in_a_new_process(library, tmp_path, name):
         for thin in (1, 3):
             options = {"sampler": short(name), "tune": 40, "chains": 2, "seed": 9, "thin": thin,
                        "check_gradient": False}
-            whole = fk.sample(target, np.ones(D), draws=60, **options)
-            keep(whole, fk.sample(target, np.ones(D), draws=23, **options), kind)
+            whole = sample(target, np.ones(D), draws=60, **options)
+            keep(whole, sample(target, np.ones(D), draws=23, **options), kind)
             if kind != "c":
                 for evaluation in (20, 90):
                     with pytest.raises(fk.SamplingError) as caught:
-                        fk.sample(stopped_at(target, evaluation), np.ones(D), draws=60, **options)
+                        sample(stopped_at(target, evaluation), np.ones(D), draws=60, **options)
                     keep(whole, caught.value.result, kind)
     for whole, other in zip(wholes, resumed(files, library), strict=True):
         assert_same(whole, other)
@@ -82,10 +83,10 @@ def test_resume_where_moves_alternate(library, within):
     sampler = fk.ModeJumping(sampler=within, jump_probability=0.5, means=[[0.0, 0.0], [1.0, 1.0]])
     options = {"sampler": sampler, "tune": 40, "draws": 60, "chains": 2, "seed": 9,
                "check_gradient": False}
-    whole = fk.sample(target, np.ones(D), **options)
+    whole = sample(target, np.ones(D), **options)
     for evaluation in (20, 21, 90, 160):
         with pytest.raises(fk.SamplingError) as caught:
-            fk.sample(stopped_at(target, evaluation), np.ones(D), **options)
+            sample(stopped_at(target, evaluation), np.ones(D), **options)
         assert_same(caught.value.result.resume(target=target), whole)
 
 
@@ -98,10 +99,10 @@ def test_resume_with_few_points(library, tmp_path, sampler, share):
     """What is kept of distances between points is no field: it is the same, made anew."""
     target = with_gradient("python", library)
     options = {"sampler": sampler, "tune": 40, "draws": 60, "chains": 2, "seed": 9, "share": share}
-    whole = fk.sample(target, np.ones(D), **options)
+    whole = sample(target, np.ones(D), **options)
     for evaluation in (*range(5, 40, 3), 75, 90, 161):
         with pytest.raises(fk.SamplingError) as caught:
-            fk.sample(stopped_at(target, evaluation), np.ones(D), **options)
+            sample(stopped_at(target, evaluation), np.ones(D), **options)
         assert_same(caught.value.result.resume(target=target), whole)
     caught.value.result.save(tmp_path / "run.fk")
     assert repr(fk.load(tmp_path / "run.fk").sampler) == repr(sampler)
@@ -114,18 +115,18 @@ def test_the_clocks_of_replicas_go_on(library):
     sampler = fk.ParallelTempering(n_replicas=3, sampler=fk.HMC(metric="diagonal", n_steps=3))
     options = {"sampler": sampler, "tune": 40, "draws": 30, "chains": 1, "seed": 9,
                "check_gradient": False}
-    whole = fk.sample(target, np.ones(D), **options)
+    whole = sample(target, np.ones(D), **options)
     for evaluation in range(whole.evaluations * 34 // 70, whole.evaluations * 40 // 70, 5):
         with pytest.raises(fk.SamplingError) as caught:
-            fk.sample(stopped_at(target, evaluation), np.ones(D), **options)
+            sample(stopped_at(target, evaluation), np.ones(D), **options)
         assert_same(caught.value.result.resume(target=target), whole)
 
 
 @pytest.mark.parametrize("schedule", ["finite", "diminishing", "rare", "perpetual"])
 def test_resume_under_every_schedule(schedule):
     options = {"tune": 40, "chains": 2, "seed": 9, "schedule": schedule}
-    whole = fk.sample(densities.python, np.ones(D), draws=200, **options)
-    part = fk.sample(densities.python, np.ones(D), draws=77, **options)
+    whole = sample(densities.python, np.ones(D), draws=200, **options)
+    part = sample(densities.python, np.ones(D), draws=77, **options)
     assert_same(part.resume(123), whole)
 
 
@@ -134,9 +135,9 @@ def test_resume_with_every_bit_generator(library, tmp_path):
     for bits in BIT_GENERATORS:
         options = {"tune": 20, "chains": 2, "seed": 4, "bit_generator": bits}
         target = with_gradient("c", library)
-        wholes.append(fk.sample(target, np.ones(D), draws=50, **options))
+        wholes.append(sample(target, np.ones(D), draws=50, **options))
         path = str(tmp_path / f"{bits}.fk")
-        replaced(fk.sample(target, np.ones(D), draws=20, **options), requested=50).save(path)
+        replaced(sample(target, np.ones(D), draws=20, **options), requested=50).save(path)
         files.append((path, "c", 1))
     for whole, other in zip(wholes, resumed(files, library), strict=True):
         assert_same(whole, other)
@@ -145,9 +146,9 @@ def test_resume_with_every_bit_generator(library, tmp_path):
 
 
 def test_a_file_keeps_everything(tmp_path):
-    result = fk.sample(densities.python, np.ones(D), draws=20, tune=10, seed=2**90,
-                       sampler=fk.RandomWalk(proposal_cov=[1.0, 2.0]), names=["a"],
-                       shapes={"a": (2,)})
+    result = sample(densities.python, np.ones(D), draws=20, tune=10, seed=2**90,
+                    sampler=fk.RandomWalk(proposal_cov=[1.0, 2.0]), names=["a"],
+                    shapes={"a": (2,)})
     result.save(tmp_path / "run.fk")
     other = fk.load(tmp_path / "run.fk")
     assert_same(result, other)
@@ -165,8 +166,8 @@ def test_states_alone(tmp_path):
     """Without statistics the draws are the same, also through a file and in processes."""
     run = {"draws": 60, "tune": 40, "chains": 2, "seed": 3, "sampler": "nuts"}
     target = fk.targets.banana(d=2)
-    full = fk.sample(target, np.zeros(2), **run)
-    bare = fk.sample(target, np.zeros(2), keep_stats=False, **run | {"draws": 25})
+    full = sample(target, np.zeros(2), **run)
+    bare = sample(target, np.zeros(2), keep_stats=False, **run | {"draws": 25})
     assert bare.stats == bare.warmup.stats == {}
     assert np.isnan(bare.acceptance).all()
     bare.save(tmp_path / "bare.fk")
@@ -174,7 +175,7 @@ def test_states_alone(tmp_path):
     np.testing.assert_array_equal(bare.draws, full.draws)
     assert bare.trace.arrays()["logp"].size == 0
     with ProcessPoolExecutor(1) as pool:
-        there = fk.sample(target, np.zeros(2), keep_stats=False, executor=pool, **run)
+        there = sample(target, np.zeros(2), keep_stats=False, executor=pool, **run)
     np.testing.assert_array_equal(there.draws, full.draws)
     assert there.stats == {}
     bare.summary()
@@ -187,9 +188,9 @@ def test_a_result_from_a_file_may_be_resumed_before_any_step(tmp_path):
 
     options = {"draws": 30, "tune": 10, "seed": 5}
     with pytest.raises(fk.SamplingError) as caught:
-        fk.sample(fails, np.ones(D), **options)
+        sample(fails, np.ones(D), **options)
     caught.value.result.save(tmp_path / "run.fk")
-    whole = fk.sample(densities.python, np.ones(D), **options)
+    whole = sample(densities.python, np.ones(D), **options)
     assert_same(fk.resume(tmp_path / "run.fk", target=densities.python), whole)
 
 
@@ -197,7 +198,7 @@ def test_a_result_from_a_file_may_be_resumed_before_any_step(tmp_path):
 
 KILLED = """
 f = densities.ctypes_function(sys.argv[1], "slow")
-fk.sample(f, [0.0, 0.0], draws=10**6, tune=300, chains=2, seed=7, threads=int(sys.argv[3]),
+fk.sample(f, [0.0, 0.0], sampler="ram", search=False, draws=10**6, tune=300, chains=2, seed=7, threads=int(sys.argv[3]),
           checkpoint=sys.argv[2], checkpoint_interval=0.1)
 """
 
@@ -218,7 +219,7 @@ def test_kill_during_a_run(library, tmp_path, threads):
     assert part.status == "running"
     rows = int(part.trace.counts.max()) + 50
     fast = densities.ctypes_function(library, "plain_form")
-    whole = fk.sample(fast, np.zeros(D), draws=rows, tune=300, chains=2, seed=7)
+    whole = sample(fast, np.zeros(D), draws=rows, tune=300, chains=2, seed=7)
     assert_same(fk.resume(path, 50, target=fast), whole)
 
 
@@ -234,10 +235,10 @@ def test_checkpoints_of_threads_hold_the_state_of_their_draws(library, tmp_path,
 
     monkeypatch.setattr(checkpoint, "write", slow_write)
     target = densities.ctypes_function(library, "slow")
-    fk.sample(target, np.zeros(D), draws=1500, tune=100, chains=2, seed=7, threads=2,
-              checkpoint=tmp_path / "run.fk", checkpoint_interval=0.0)
+    sample(target, np.zeros(D), draws=1500, tune=100, chains=2, seed=7, threads=2,
+           checkpoint=tmp_path / "run.fk", checkpoint_interval=0.0)
     fast = densities.ctypes_function(library, "plain_form")
-    whole = fk.sample(fast, np.zeros(D), draws=1500, tune=100, chains=2, seed=7)
+    whole = sample(fast, np.zeros(D), draws=1500, tune=100, chains=2, seed=7)
     assert len(kept) > 3
     for part in kept[:: max(1, len(kept) // 10)]:
         assert_same(part.resume(target=fast), whole)
@@ -249,7 +250,7 @@ def test_checkpoints_of_threads_hold_the_state_of_their_draws(library, tmp_path,
 @pytest.fixture
 def good(tmp_path):
     path = tmp_path / "run.fk"
-    fk.sample(densities.python, np.ones(D), draws=20, tune=10, seed=1, checkpoint=path)
+    sample(densities.python, np.ones(D), draws=20, tune=10, seed=1, checkpoint=path)
     return path
 
 
@@ -322,10 +323,10 @@ def test_a_full_disk_in_mid_run_is_warned_of_and_passes(full_disk, tmp_path):
         full_disk(p.draws[0] < 3000)
 
     with pytest.warns(fk.SamplingWarning, match="goes on, but checkpoint=.*No space left") as seen:
-        result = fk.sample(densities.python, np.ones(D), checkpoint=path, checkpoint_interval=0.0,
-                           progress=progress, **options)
+        result = sample(densities.python, np.ones(D), checkpoint=path, checkpoint_interval=0.0,
+                        progress=progress, **options)
     assert len(seen) == 1
-    assert_same(result, fk.sample(densities.python, np.ones(D), **options))
+    assert_same(result, sample(densities.python, np.ones(D), **options))
     assert_same(result, fk.load(path))
     assert os.listdir(tmp_path) == ["run.fk"]
 
@@ -334,7 +335,7 @@ def test_a_full_disk_at_the_end_is_an_error_with_the_draws(full_disk, good):
     old = good.read_bytes()
     full_disk(True)
     with pytest.raises(fk.SamplingError, match=r"complete, but checkpoint=.*No space left") as seen:
-        fk.sample(densities.python, np.ones(D), draws=20, seed=1, checkpoint=good)
+        sample(densities.python, np.ones(D), draws=20, seed=1, checkpoint=good)
     assert seen.value.result.draws.shape == (4, 20, D)
     assert isinstance(seen.value.__cause__, OSError)
     assert good.read_bytes() == old
@@ -346,7 +347,7 @@ def test_a_full_disk_does_not_hide_the_densitys_error(full_disk, good):
 
     full_disk(True)
     with pytest.raises(fk.SamplingError, match=r"Stop: for another reason.*No space left") as seen:
-        fk.sample(density, np.ones(D), seed=1, checkpoint=good)
+        sample(density, np.ones(D), seed=1, checkpoint=good)
     assert isinstance(seen.value.__cause__, Stop)
 
 
@@ -360,7 +361,7 @@ def test_an_interrupt_within_an_adaptation(monkeypatch, tmp_path, name, module, 
     options = {"x0": np.zeros(D), "sampler": SAMPLERS[name](), "draws": 40, "tune": 600,
                "chains": 2, "seed": 4, "share": share, "threads": 1}
     target, path, calls = with_gradient("python", None), tmp_path / "run.fk", 0
-    whole = fk.sample(target, **options)
+    whole = sample(target, **options)
     undisturbed = getattr(module, function)
 
     def interrupted(*args, **more):
@@ -373,7 +374,7 @@ def test_an_interrupt_within_an_adaptation(monkeypatch, tmp_path, name, module, 
     with monkeypatch.context() as patch:
         patch.setattr(module, function, interrupted)
         with pytest.warns(fk.SamplingWarning, match="interrupted"):
-            part = fk.sample(target, **options)
+            part = sample(target, **options)
     assert calls >= nth + 2
     assert part.status == "interrupted"
     part.save(path)

@@ -7,6 +7,7 @@ import densities
 import numpy as np
 import pytest
 from densities import D, assert_same, short, stopped_at, with_gradient
+from runs import sample
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS
@@ -40,8 +41,8 @@ def shared(sampler):
 @pytest.mark.parametrize("name", SHARING)
 def test_what_is_shared_is_the_same_in_every_chain(name, schedule):
     sampler = sampler_of(name)
-    one, two = (fk.sample(with_gradient("python", None), sampler=sampler, schedule=schedule,
-                          **OPTIONS | {"tune": tune}) for tune in (60, 61))
+    one, two = (sample(with_gradient("python", None), sampler=sampler, schedule=schedule,
+                       **OPTIONS | {"tune": tune}) for tune in (60, 61))
     assert shared_fields(sampler)
     moved = False
     for field in shared_fields(sampler):
@@ -56,8 +57,8 @@ def test_what_is_shared_is_the_same_in_every_chain(name, schedule):
 @pytest.mark.parametrize("name", SHARING)
 def test_it_is_fixed_while_draws_are_made(name):
     sampler = sampler_of(name)
-    some, more = (fk.sample(with_gradient("python", None), sampler=sampler,
-                            **OPTIONS | {"draws": draws}) for draws in (1, 40))
+    some, more = (sample(with_gradient("python", None), sampler=sampler,
+                         **OPTIONS | {"draws": draws}) for draws in (1, 40))
     for field in shared_fields(sampler):
         np.testing.assert_array_equal(some.states[0][field], more.states[0][field], err_msg=field)
 
@@ -66,36 +67,36 @@ def test_it_is_fixed_while_draws_are_made(name):
 def test_resuming(tmp_path, name):
     """From a file; after a failure at any chain's evaluation, in warm-up and in the draws."""
     target, path = with_gradient("python", None), tmp_path / "run.fk"
-    whole = fk.sample(target, sampler=sampler_of(name), **OPTIONS)
+    whole = sample(target, sampler=sampler_of(name), **OPTIONS)
     assert whole.share
-    fk.sample(target, sampler=sampler_of(name), **OPTIONS | {"draws": 20}).save(path)
+    sample(target, sampler=sampler_of(name), **OPTIONS | {"draws": 20}).save(path)
     assert_same(fk.resume(path, 30, target=target), whole)
     for evaluation in (50, 51, 52, 250):
         with pytest.raises(fk.SamplingError) as caught:
-            fk.sample(stopped_at(target, evaluation), sampler=sampler_of(name), **OPTIONS)
+            sample(stopped_at(target, evaluation), sampler=sampler_of(name), **OPTIONS)
         caught.value.result.save(path)
         assert_same(fk.resume(path, target=target), whole)
 
 
 @pytest.mark.parametrize("name", SHARING)
 def test_every_form_threads_and_executors(library, name):
-    expected = fk.sample(with_gradient("python", None), sampler=sampler_of(name), **OPTIONS)
+    expected = sample(with_gradient("python", None), sampler=sampler_of(name), **OPTIONS)
     for kind in ("vectorized", "c"):
         for threads in (1, 3):
             target = with_gradient(kind, library)
-            assert_same(fk.sample(target, sampler=sampler_of(name), threads=threads, **OPTIONS),
+            assert_same(sample(target, sampler=sampler_of(name), threads=threads, **OPTIONS),
                         expected)
     with ThreadPoolExecutor(2) as pool:
-        assert_same(fk.sample(with_gradient("python", None), sampler=sampler_of(name),
-                              executor=pool, **OPTIONS), expected)
+        assert_same(sample(with_gradient("python", None), sampler=sampler_of(name),
+                           executor=pool, **OPTIONS), expected)
 
 
 def test_processes_and_milestones():
-    expected = fk.sample(densities.python, **OPTIONS | {"draws": 300})
+    expected = sample(densities.python, **OPTIONS | {"draws": 300})
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        result = fk.sample(densities.python, executor=pool, **OPTIONS | {"draws": 300})
-        part = fk.sample(densities.python, executor=pool, stop=fk.stop.Evaluations(500),
-                         **OPTIONS | {"draws": 300})
+        result = sample(densities.python, executor=pool, **OPTIONS | {"draws": 300})
+        part = sample(densities.python, executor=pool, stop=fk.stop.Evaluations(500),
+                      **OPTIONS | {"draws": 300})
     assert_same(result, expected)
     assert part.trace.rows < 300
     assert_same(part.resume(300 - part.trace.rows), expected)
@@ -105,15 +106,15 @@ def test_processes_and_milestones():
 def test_one_chain_has_nobody_to_share_with(name):
     target = with_gradient("python", None)
     options = OPTIONS | {"x0": STARTS[0], "chains": 1}
-    assert_same(fk.sample(target, sampler=sampler_of(name), **options),
-                fk.sample(target, sampler=sampler_of(name), **options | {"share": False}))
+    assert_same(sample(target, sampler=sampler_of(name), **options),
+                sample(target, sampler=sampler_of(name), **options | {"share": False}))
 
 
 @pytest.mark.parametrize("metric", ["diagonal", "dense"])
 def test_a_metric_is_learnt_to_the_end(metric):
     """Also where the chains fill the memory of draws sooner than a window has its steps."""
-    result = fk.sample(with_gradient("python", None), STARTS[0], sampler=fk.NUTS(metric=metric),
-                       chains=8, tune=700, draws=1, seed=1, share=True, check_gradient=False)
+    result = sample(with_gradient("python", None), STARTS[0], sampler=fk.NUTS(metric=metric),
+                    chains=8, tune=700, draws=1, seed=1, share=True, check_gradient=False)
     learnt, field = result.adaptation, "L" if metric == "dense" else "s"
     (middle,) = np.flatnonzero(learnt["step"] == 350)
     assert (learnt[field][:, middle] != learnt[field][:, -1]).any()
@@ -129,15 +130,15 @@ def test_estimates_and_surrogates():
 
     noisy = fk.Target.from_estimator(estimate, D, 1)
     for target, more in ((noisy, {}), (densities.python, {"surrogate": lambda x: -0.3 * x @ x})):
-        whole = fk.sample(target, sampler="gam", **OPTIONS | more)
-        part = fk.sample(target, sampler="gam", **OPTIONS | more | {"draws": 20})
+        whole = sample(target, sampler="gam", **OPTIONS | more)
+        part = sample(target, sampler="gam", **OPTIONS | more | {"draws": 20})
         assert_same(part.resume(30), whole)
         inner = "inner." if "surrogate" in more else ""
         scales = {float(state[f"kernel.{inner}log_scale"]) for state in whole.states}
         assert len(scales) == 1
     vectorized = fk.Target.from_estimator(estimates, D, 1, vectorized=True)
-    assert_same(fk.sample(vectorized, sampler="gam", **OPTIONS),
-                fk.sample(noisy, sampler="gam", **OPTIONS))
+    assert_same(sample(vectorized, sampler="gam", **OPTIONS),
+                sample(noisy, sampler="gam", **OPTIONS))
 
 
 # ---- what is refused ----
@@ -146,18 +147,18 @@ def test_estimates_and_surrogates():
 @pytest.mark.parametrize("name", ALONE)
 def test_samplers_that_learn_for_one_chain(name):
     with pytest.raises(ValueError, match=r"share must be False for \w+, not True: \w+"):
-        fk.sample(with_gradient("python", None), sampler=short(name), **OPTIONS)
+        sample(with_gradient("python", None), sampler=short(name), **OPTIONS)
     if name in ("ckam", "dm"):
         within = fk.ModeJumping(sampler=short(name))
         with pytest.raises(ValueError, match=r"share must be False for \w+, not True: \w+"):
-            fk.sample(with_gradient("python", None), sampler=within, **OPTIONS)
+            sample(with_gradient("python", None), sampler=within, **OPTIONS)
 
 
 def test_the_step_size_follows_the_acceptances_of_all_in_turn():
     """Dual averaging as for one chain, but that K of its steps count as one."""
     K, tune = 3, 80
-    result = fk.sample(with_gradient("python", None), sampler=fk.HMC(metric="fixed"),
-                       **OPTIONS | {"chains": K, "tune": tune, "draws": 1})
+    result = sample(with_gradient("python", None), sampler=fk.HMC(metric="fixed"),
+                    **OPTIONS | {"chains": K, "tune": tune, "draws": 1})
     state, H, mean = result.states[0], 0.0, 0.0
     for n, alpha in enumerate(result.warmup.stats["acceptance_rate"].T.ravel(), 1):
         H += (0.8 - alpha - H) / (n + 10 * K)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import subclasses
 from densities import D, assert_same
+from runs import sample
 
 import fastkam as fk
 from fastkam.parameters import class_path
@@ -28,8 +29,8 @@ LAST = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import 
 def whole_and_part(path, sampler, **options):
     """A run of 60 draws, and the first 23 of it in a file."""
     options = OPTIONS | {"sampler": sampler} | options
-    whole = fk.sample(densities.python, np.ones(D), draws=60, **options)
-    part = fk.sample(densities.python, np.ones(D), draws=23, checkpoint=path, **options)
+    whole = sample(densities.python, np.ones(D), draws=60, **options)
+    part = sample(densities.python, np.ones(D), draws=23, checkpoint=path, **options)
     return whole, part
 
 
@@ -175,7 +176,7 @@ def test_a_surrogate_and_a_given_sampler(tmp_path):
 
 
 def test_a_sampler_beside_a_result_is_refused():
-    result = fk.sample(densities.python, np.ones(D), draws=5, tune=0, progress=False)
+    result = sample(densities.python, np.ones(D), draws=5, tune=0, progress=False)
     with pytest.raises(ValueError, match="sampler and schedule must be given with a file"):
         result.resume(5, sampler="ram")
 
@@ -188,7 +189,7 @@ def test_a_class_registers_itself():
         pass
 
     try:
-        result = fk.sample(densities.python, np.ones(D), sampler="mine", draws=5, progress=False)
+        result = sample(densities.python, np.ones(D), sampler="mine", draws=5, progress=False)
         assert type(result.sampler) is Mine
     finally:
         del SAMPLERS["mine"]

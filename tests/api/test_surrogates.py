@@ -6,6 +6,7 @@ import densities
 import numpy as np
 import pytest
 from densities import D, Stop, assert_same, replaced
+from runs import sample
 from test_noisy import OPTIONS, PLAIN, noisy, small
 
 import fastkam as fk
@@ -18,9 +19,9 @@ def cheap(x):
 
 def test_auto_takes_no_gradient_where_there_is_a_surrogate():
     target = fk.targets.Gaussian(np.zeros(D), 1.0)
-    result = fk.sample(target, np.ones(D), sampler="auto", surrogate=target, draws=50, tune=50,
-                       chains=1, seed=1)
-    assert isinstance(result.sampler.sampler, SAMPLERS["ram"])
+    result = sample(target, np.ones(D), sampler="auto", surrogate=target, draws=50, tune=50,
+                    chains=1, seed=1)
+    assert isinstance(result.sampler.sampler, SAMPLERS["gam"])
 
 
 BEHIND = [name for name in PLAIN if not SAMPLERS[name]().several_evaluations]
@@ -31,8 +32,8 @@ def test_a_surrogate_resumes(tmp_path, name):
     options = OPTIONS | {"surrogate": cheap, "sampler": small(name)}
     runs = []
     for target in (densities.python, noisy(correlation=0.9), noisy(True, correlation=0.9)):
-        whole = fk.sample(target, np.ones(D), draws=60, **options)
-        part = fk.sample(target, np.ones(D), draws=23, threads=2, **options)
+        whole = sample(target, np.ones(D), draws=60, **options)
+        part = sample(target, np.ones(D), draws=23, threads=2, **options)
         assert_same(part.resume(20).resume(17), whole)
         replaced(part, requested=60).save(tmp_path / "run.fk")
         with pytest.raises(ValueError, match="surrogate must be given for a run of Delayed"):
@@ -52,7 +53,7 @@ def test_the_density_is_asked_only_for_what_has_passed():
         calls[0] += 1
         return densities.python(x)
 
-    result = fk.sample(costly, np.ones(D), draws=500, tune=0, chains=1, seed=1, surrogate=cheap)
+    result = sample(costly, np.ones(D), draws=500, tune=0, chains=1, seed=1, surrogate=cheap)
     assert result.evaluations == calls[0] - 1 == result.stats["passed"].sum() < 450
     assert isinstance(result.sampler, DelayedAcceptance)
     assert (result.stats["accepted"] <= result.stats["passed"]).all()
@@ -60,22 +61,22 @@ def test_the_density_is_asked_only_for_what_has_passed():
 
 
 def test_a_perfect_surrogate_leaves_nothing_to_reject():
-    result = fk.sample(densities.python, np.ones(D), draws=300, seed=1, surrogate=densities.python)
+    result = sample(densities.python, np.ones(D), draws=300, seed=1, surrogate=densities.python)
     np.testing.assert_array_equal(result.stats["accepted"], result.stats["passed"])
 
 
 def test_a_surrogate_in_every_form(library):
     function = densities.ctypes_function(library, "plain_form")
-    whole = fk.sample(cheap, np.ones(D), draws=60, surrogate=densities.python, **OPTIONS)
+    whole = sample(cheap, np.ones(D), draws=60, surrogate=densities.python, **OPTIONS)
     pair = fk.Target.from_python(densities.python_pair, D, gradient=True)
     many = fk.Target.from_python(densities.vectorized, D, vectorized=True)
     for surrogate in (function, pair, many, densities.ctypes_function(library, "own_grad")):
-        assert_same(fk.sample(cheap, np.ones(D), draws=60, surrogate=surrogate, **OPTIONS), whole)
-    assert_same(fk.sample(lambda X: np.array([cheap(x) for x in X]), np.ones(D), draws=60,
-                          surrogate=function, vectorized=True, **OPTIONS), whole)
+        assert_same(sample(cheap, np.ones(D), draws=60, surrogate=surrogate, **OPTIONS), whole)
+    assert_same(sample(lambda X: np.array([cheap(x) for x in X]), np.ones(D), draws=60,
+                       surrogate=function, vectorized=True, **OPTIONS), whole)
     with ThreadPoolExecutor(2) as pool:
-        assert_same(fk.sample(cheap, np.ones(D), draws=60, surrogate=function, executor=pool,
-                              **OPTIONS), whole)
+        assert_same(sample(cheap, np.ones(D), draws=60, surrogate=function, executor=pool,
+                           **OPTIONS), whole)
 
 
 @pytest.mark.parametrize(("name", "says"), [
@@ -87,22 +88,22 @@ def test_a_surrogate_in_every_form(library):
 ])
 def test_samplers_that_refuse_a_surrogate(name, says):
     with pytest.raises(ValueError, match=says):
-        fk.sample(densities.python_pair, np.ones(D), sampler=name, surrogate=cheap)
+        sample(densities.python_pair, np.ones(D), sampler=name, surrogate=cheap)
 
 
 def test_surrogates_that_are_refused():
     with pytest.raises(ValueError, match="surrogate must be a known density, not the estimate"):
-        fk.sample(densities.python, np.ones(D), surrogate=noisy())
+        sample(densities.python, np.ones(D), surrogate=noisy())
     with pytest.raises(ValueError, match=r"surrogate must be finite .* -inf at x = \[1. 1.\]"):
-        fk.sample(densities.python, np.ones(D), surrogate=lambda x: -np.inf)
+        sample(densities.python, np.ones(D), surrogate=lambda x: -np.inf)
     with pytest.raises(TypeError, match="surrogate: target must be a function"):
-        fk.sample(densities.python, np.ones(D), surrogate=3)
-    part = fk.sample(densities.python, np.ones(D), draws=5, **OPTIONS)
+        sample(densities.python, np.ones(D), surrogate=3)
+    part = sample(densities.python, np.ones(D), draws=5, **OPTIONS)
     with pytest.raises(ValueError, match="surrogate must not be given for a run of Robust"):
         part.resume(5, surrogate=cheap)
     delayed = DelayedAcceptance(sampler=SAMPLERS["ram"]())
     with pytest.raises(ValueError, match="surrogate must be given for a run of DelayedAcceptance"):
-        fk.sample(densities.python, np.ones(D), sampler=delayed)
+        sample(densities.python, np.ones(D), sampler=delayed)
     for coupling in (fk.ParallelTempering, DelayedAcceptance):
         with pytest.raises(ValueError, match="DelayedAcceptance"):
             coupling(sampler=delayed)
@@ -120,9 +121,9 @@ def test_a_surrogate_that_fails(value):
             return value
         return cheap(x)
 
-    whole = fk.sample(densities.python, np.ones(D), draws=60, surrogate=cheap, **OPTIONS)
+    whole = sample(densities.python, np.ones(D), draws=60, surrogate=cheap, **OPTIONS)
     with pytest.raises(fk.SamplingError, match=r"Stop|the log density of the surrogate") as caught:
-        fk.sample(densities.python, np.ones(D), draws=60, surrogate=fails, **OPTIONS)
+        sample(densities.python, np.ones(D), draws=60, surrogate=fails, **OPTIONS)
     assert_same(caught.value.result.resume(), whole)
 
 
@@ -131,5 +132,5 @@ def test_a_surrogate_may_be_narrower_than_the_density():
     def half(x):
         return cheap(x) if x[0] > 0 else (np.nan if x[1] > 0 else -np.inf)
 
-    result = fk.sample(densities.python, np.ones(D), draws=300, seed=1, surrogate=half)
+    result = sample(densities.python, np.ones(D), draws=300, seed=1, surrogate=half)
     assert (result.draws[..., 0] > 0).all()

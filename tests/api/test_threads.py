@@ -8,6 +8,7 @@ import densities
 import numpy as np
 import pytest
 from densities import D, assert_same, short, with_gradient
+from runs import sample
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS
@@ -21,7 +22,7 @@ OPTIONS = {"tune": 100, "chains": 3, "seed": 2}
 def test_the_number_of_threads_changes_nothing(library, name, kind):
     target = with_gradient(kind, library)
     one, *others = (
-        fk.sample(target, np.ones(D), draws=150, sampler=short(name), threads=threads, **OPTIONS)
+        sample(target, np.ones(D), draws=150, sampler=short(name), threads=threads, **OPTIONS)
         for threads in (1, 2, 3)
     )
     for other in others:
@@ -29,7 +30,7 @@ def test_the_number_of_threads_changes_nothing(library, name, kind):
 
 
 def test_the_number_of_chains_does_not_change_the_first():
-    few, many = (fk.sample(densities.python, np.ones(D), draws=50, chains=n, seed=1)
+    few, many = (sample(densities.python, np.ones(D), draws=50, chains=n, seed=1)
                  for n in (2, 5))
     np.testing.assert_array_equal(few.draws, many.draws[:2])
     assert len({chain.tobytes() for chain in many.draws}) == 5
@@ -51,10 +52,10 @@ def test_a_serial_target_is_never_in_two_threads():
 
     serial = fk.Target.from_c(density, D, thread_safe=False)
     assert serial.serial
-    fk.sample(serial, np.ones(D), draws=200, threads=3, **OPTIONS)
+    sample(serial, np.ones(D), draws=200, threads=3, **OPTIONS)
     assert most == [1]
     with ThreadPoolExecutor(3) as pool:
-        fk.sample(serial, np.ones(D), draws=200, executor=pool, **OPTIONS)
+        sample(serial, np.ones(D), draws=200, executor=pool, **OPTIONS)
     assert most == [1]
 
 
@@ -70,10 +71,10 @@ def test_a_failure_in_one_chain_keeps_the_others(threads):
     density.fails = True
     x0 = np.array([[0.0, 0.0], [50.0, 0.0], [0.0, 0.0]])
     with pytest.raises(fk.SamplingError) as caught:
-        fk.sample(density, x0, draws=50, threads=threads, **OPTIONS)
+        sample(density, x0, draws=50, threads=threads, **OPTIONS)
     assert caught.value.chain == 1
     density.fails = False
-    whole = fk.sample(density, x0, draws=50, **OPTIONS)
+    whole = sample(density, x0, draws=50, **OPTIONS)
     assert_same(caught.value.result.resume(threads=threads), whole)
 
 
@@ -81,8 +82,8 @@ def test_a_chunk_cut_short_does_not_make_the_next_one_long(library):
     """Chunks grow by what was made, not by what was asked for: 8 times at most."""
     steps = []
     target = densities.ctypes_function(library, "slow")
-    fk.sample(target, np.ones(D), draws=900, tune=74, chains=1, threads=1, seed=1,
-              progress=lambda p: steps.append(p.steps))
+    sample(target, np.ones(D), draws=900, tune=74, chains=1, threads=1, seed=1,
+           progress=lambda p: steps.append(p.steps))
     sizes = np.diff([0, *steps[:-1]])
     assert 74 in steps
     assert (sizes[1:] <= 8 * sizes[:-1]).all()
@@ -95,8 +96,8 @@ def test_a_chunk_cut_short_does_not_make_the_next_one_long(library):
 def test_progress_only_grows(library, threads):
     seen = []
     target = densities.ctypes_function(library, "slow")
-    result = fk.sample(target, np.ones(D), draws=400, threads=threads, progress=seen.append,
-                       **OPTIONS)
+    result = sample(target, np.ones(D), draws=400, threads=threads, progress=seen.append,
+                    **OPTIONS)
     steps = [p.steps for p in seen]
     assert len(steps) > 3
     assert steps == sorted(steps)
@@ -113,7 +114,7 @@ def test_progress_only_grows(library, threads):
 
 
 def test_a_bar(capsys):
-    fk.sample(densities.python, np.ones(D), draws=50, progress=True, **OPTIONS)
+    sample(densities.python, np.ones(D), draws=50, progress=True, **OPTIONS)
     assert "drawing" in capsys.readouterr().err
 
 
@@ -133,12 +134,12 @@ class Mean(StopRule):
 
 def test_a_rule_on_the_draws_stops_at_the_same_draw(library):
     target = densities.ctypes_function(library, "plain_form")
-    whole = fk.sample(target, np.ones(D), draws=5000, **OPTIONS)
+    whole = sample(target, np.ones(D), draws=5000, **OPTIONS)
     lengths = set()
     for threads in (1, 2, 3):
         for rule in (Mean(0.02), Mean(0.02) | fk.stop.Time("1h")):
-            result = fk.sample(target, np.ones(D), draws=5000, threads=threads, stop=rule,
-                               **OPTIONS)
+            result = sample(target, np.ones(D), draws=5000, threads=threads, stop=rule,
+                            **OPTIONS)
             lengths.add(result.trace.rows)
             np.testing.assert_array_equal(result.draws, whole.draws[:, :result.trace.rows])
     assert len(lengths) == 1
@@ -151,7 +152,7 @@ def test_rules_on_draws_are_asked_at_milestones_only():
     rules = [Mean(0.0), Mean(0.0)]
     stops = [rules[0], rules[1] | fk.stop.Time("1h")]
     for stop in stops:
-        fk.sample(densities.python, np.ones(D), draws=700, stop=stop, **OPTIONS)
+        sample(densities.python, np.ones(D), draws=700, stop=stop, **OPTIONS)
     assert rules[0].asked == rules[1].asked == [100, 200, 300, 400, 500, 600]
 
 
@@ -165,17 +166,17 @@ def test_evaluations(count, threads):
         calls.append(0)
         return densities.python(x)
 
-    result = fk.sample(density, np.ones(D), draws=10_000, threads=threads,
-                       stop=fk.stop.Evaluations(count), **OPTIONS)
+    result = sample(density, np.ones(D), draws=10_000, threads=threads,
+                    stop=fk.stop.Evaluations(count), **OPTIONS)
     assert result.status == "stopped"
     assert count <= result.evaluations < count + 3
     assert len(calls) == result.evaluations + 3  # the starting points
-    whole = fk.sample(densities.python, np.ones(D), draws=result.trace.rows + 1, **OPTIONS)
+    whole = sample(densities.python, np.ones(D), draws=result.trace.rows + 1, **OPTIONS)
     assert_same(result.resume(1), whole)
 
 
 def test_time():
-    result = fk.sample(densities.python, np.ones(D), draws=10**6, stop=fk.stop.Time(0.2), **OPTIONS)
+    result = sample(densities.python, np.ones(D), draws=10**6, stop=fk.stop.Time(0.2), **OPTIONS)
     assert result.status == "stopped"
     assert result.seconds >= 0.2
     assert 0 < result.trace.rows < 10**6
@@ -184,15 +185,15 @@ def test_time():
 def test_both_and_either():
     few, many = fk.stop.Evaluations(300), fk.stop.Evaluations(3000)
     run = {"draws": 10_000, **OPTIONS}
-    either = fk.sample(densities.python, np.ones(D), stop=few | many, **run)
-    both = fk.sample(densities.python, np.ones(D), stop=few & many, **run)
+    either = sample(densities.python, np.ones(D), stop=few | many, **run)
+    both = sample(densities.python, np.ones(D), stop=few & many, **run)
     assert (either.evaluations, both.evaluations) == (300, 3000)
-    both = fk.sample(densities.python, np.ones(D), stop=few & Mean(1e9), **run)
+    both = sample(densities.python, np.ones(D), stop=few & Mean(1e9), **run)
     assert both.trace.rows == 100
 
 
 def test_a_run_that_has_all_its_draws_is_complete():
-    result = fk.sample(densities.python, np.ones(D), draws=50, stop=Mean(1e9), **OPTIONS)
+    result = sample(densities.python, np.ones(D), draws=50, stop=Mean(1e9), **OPTIONS)
     assert result.status == "complete"
 
 
@@ -202,7 +203,7 @@ def test_a_rule_that_raises_keeps_the_draws():
             raise ZeroDivisionError("no rule")
 
     with pytest.raises(fk.SamplingError, match="ZeroDivisionError: no rule") as caught:
-        fk.sample(densities.python, np.ones(D), draws=500, stop=Broken(), **OPTIONS)
+        sample(densities.python, np.ones(D), draws=500, stop=Broken(), **OPTIONS)
     assert caught.value.result.trace.counts.tolist() == [100] * 3
 
 
@@ -210,7 +211,7 @@ def test_ess_and_r_hat_stop_the_same_run_at_the_same_draw(library):
     pytest.importorskip("fastkam.diagnostics")
     target = densities.ctypes_function(library, "plain_form")
     for stop in (fk.stop.ESS(200), fk.stop.Rhat(1.05), fk.stop.ESS(200) & fk.stop.Rhat(1.05)):
-        one, two = (fk.sample(target, np.ones(D), draws=20_000, stop=stop, threads=n, **OPTIONS)
+        one, two = (sample(target, np.ones(D), draws=20_000, stop=stop, threads=n, **OPTIONS)
                     for n in (1, 2))
         assert one.status == "stopped"
         assert_same(one, two)

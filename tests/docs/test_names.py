@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from runs import sample
 
-import fastkam as fk
 from fastkam.samplers import SAMPLERS
 
 PAGE = Path(__file__).parents[2] / "docs" / "names.md"
@@ -39,8 +39,8 @@ def statistics_of_every_sampler():
     def logp(x):
         return -0.5 * (x @ x)
 
-    runs = [fk.sample(logp, np.zeros(1), sampler="rwm", draws=2, tune=2, chains=1, seed=1,
-                      progress=False, surrogate=surrogate) for surrogate in (None, logp)]
+    runs = [sample(logp, np.zeros(1), sampler="rwm", draws=2, tune=2, chains=1, seed=1,
+                   progress=False, surrogate=surrogate) for surrogate in (None, logp)]
     own = set(SAMPLERS["rwm"]().stat_names)
     plain, delayed = (set(run.stats) - own for run in runs)
     return dict.fromkeys(plain, ALL) | dict.fromkeys(delayed - plain, BEHIND_A_SURROGATE)

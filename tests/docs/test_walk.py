@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from runs import sample
 
 import fastkam as fk
 
@@ -37,7 +38,7 @@ def test_the_way_from_sample_to_the_density():
         ways.append(files_on_the_stack())
         return -0.5 * x @ x
 
-    result = fk.sample(logp, np.zeros(2), draws=10, tune=10, chains=1, progress=False)
+    result = sample(logp, np.zeros(2), draws=10, tune=10, chains=1, progress=False)
     assert result.draws.shape == (1, 10, 2)
     # from the face into the loop; all that follows up to the stored draw is compiled
     assert set(ways[-1]) <= set(listed()), ways[-1]

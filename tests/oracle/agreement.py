@@ -7,6 +7,7 @@ tolerance, and then taken over; what the reference learns and remembers stays it
 """
 
 import numpy as np
+from runs import sample
 
 import fastkam as fk
 from fastkam.schedules import Finite
@@ -182,8 +183,8 @@ def run(logp, grad, x0, chains=1, **options):
         points.append(x.copy())
         return logp(x), grad(x)
 
-    result = fk.sample(recording, x0, chains=chains, progress=False, check_gradient=False,
-                       **options)
+    result = sample(recording, x0, chains=chains, progress=False, check_gradient=False,
+                    **options)
     return result, np.array(points[chains:])        # the first are x0
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from agreement import FIVE, GRADIENTS, TARGETS, compare, differ, disagreement
+from runs import sample
 
-import fastkam as fk
 from fastkam.kernels import Gaussian, Linear, Matern
 from fastkam.samplers import SAMPLERS
 from fastkam.schedules import Diminishing, Finite, IncreasinglyRare, Perpetual, Power
@@ -51,7 +51,7 @@ def test_each_chain_has_its_generator():
     logp, d = TARGETS["five"]
     sampler, x0 = default("gam"), np.arange(3 * d).reshape(3, d) / 10
     options = {"tune": 0, "draws": 500, "chains": 3, "seed": 5, "schedule": Perpetual()}
-    ours, theirs = (fk.sample(logp, x0, sampler=one, progress=False, **options)
+    ours, theirs = (sample(logp, x0, sampler=one, progress=False, **options)
                     for one in (sampler, REFERENCES["gam"](s=sampler)))
     assert differ(ours.draws, theirs.draws) is None
     assert differ(ours.draws[0], ours.draws[1]) is not None
@@ -213,8 +213,8 @@ def test_one_leapfrog_step_is_mala():
                           step_size=0.9)
     mala = SAMPLERS["mala"](preconditioner=cov, step_size=0.9)
     one, other = (
-        fk.sample(lambda x: (logp(x), GRADIENTS["five"](x)), np.zeros(d), sampler=sampler, tune=0,
-                  draws=1000, seed=3, progress=False) for sampler in (hmc, mala))
+        sample(lambda x: (logp(x), GRADIENTS["five"](x)), np.zeros(d), sampler=sampler, tune=0,
+               draws=1000, seed=3, progress=False) for sampler in (hmc, mala))
     assert differ(one.draws, other.draws) is None
     assert differ(one.stats["acceptance_rate"], other.stats["acceptance_rate"]) is None
 

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+import runs
 from forms import InPoints
 from rungs import at_rungs
 from scipy.stats import multivariate_normal, norm
@@ -172,7 +173,7 @@ def random_effects(x, u):
 
 def deviations(sampler, target, draws, seed):
     """Of the posterior's mean and variance from the truth, in standard errors."""
-    result = fk.sample(target, [0.0], sampler=sampler, draws=draws, tune=500, seed=seed)
+    result = runs.sample(target, [0.0], sampler=sampler, draws=draws, tune=500, seed=seed)
     precision = len(Y) / 2 + 1 / 10
     x = result.draws[:, :, :1] - Y.sum() / 2 / precision
     table = fk.diagnostics.summary(np.concatenate([x, x**2], axis=2), ["mean", "variance"])
@@ -210,7 +211,7 @@ def test_log_z(refresh, bias, within):
     """
     target = fk.Target.from_estimator(lambda X, U: random_effects(X, U) + bias, 1, len(Y) * N,
                                       vectorized=True, **refresh)
-    result = fk.sample(target, [0.0], sampler=fk.ParallelTempering(), draws=4000, tune=1000,
+    result = runs.sample(target, [0.0], sampler=fk.ParallelTempering(), draws=4000, tune=1000,
                        seed=13)
     n = len(Y)
     truth = (multivariate_normal(cov=2 * np.eye(n) + 10).logpdf(Y)

@@ -8,6 +8,7 @@ from bisect import bisect
 
 import numpy as np
 import pytest
+import runs
 from rungs import at_rungs
 from twins import TWINS, caught_by
 
@@ -261,7 +262,7 @@ def test_a_point_recalled_without_its_densities_is_seen(twins, target):
     fk.targets.TARGETS["banana_bunch"]()], ids=["two modes", "basis vectors", "bunch"])
 def test_log_z(target):
     """Of normalized densities it is 0: within 4 of its own errors, and these below 0.05."""
-    result = fk.sample(target, np.zeros(target.dim), sampler=fk.ParallelTempering(n_replicas=10),
+    result = runs.sample(target, np.zeros(target.dim), sampler=fk.ParallelTempering(n_replicas=10),
                        draws=50_000, tune=20_000, chains=4, seed=3, keep_warmup=False)
     report = fk.tempering(result)
     assert report.log_z_error < 0.05, report
@@ -273,7 +274,7 @@ def test_swap_rates_of_gaussians():
     """Of N(0, I / beta): the mean of min(1, exp((a - b)(|x_a|^2 - |x_b|^2) / 2)), by simulation."""
     d, ladder = 3, [1.0, 0.4, 0.15]
     gaussian = fk.as_target(lambda x: -0.5 * x @ x, d)
-    result = fk.sample(gaussian, np.zeros(d), sampler=fk.ParallelTempering(
+    result = runs.sample(gaussian, np.zeros(d), sampler=fk.ParallelTempering(
         n_replicas=3, betas=ladder, reference="flat"), draws=4000, tune=1000, seed=4)
     rng = np.random.default_rng(5)
     for i, (a, b) in enumerate(itertools.pairwise(ladder)):
@@ -285,7 +286,7 @@ def test_swap_rates_of_gaussians():
 
 def test_the_report_of_tempering_within_mode_jumping():
     sampler = fk.ModeJumping(sampler=fk.ParallelTempering(n_replicas=4))
-    result = fk.sample(MODES, [0.0], sampler=sampler, draws=20_000, tune=5000, seed=6)
+    result = runs.sample(MODES, [0.0], sampler=sampler, draws=20_000, tune=5000, seed=6)
     report = fk.tempering(result)
     assert report.ladder.shape == (4, 4)
     assert (report.round_trips > 10).all()

@@ -5,6 +5,7 @@ Each test has a false-alarm rate of at most 1e-4 over the seeds, which are fixed
 
 import numpy as np
 import pytest
+from runs import sample
 from twins import TWINS, caught_by
 
 import fastkam as fk
@@ -62,8 +63,8 @@ def test_no_mistake_is_left_out():
 def test_modes_never_visited_are_reached_by_hops():
     """Each of four modes is drawn as often as it should be, |z| < 5 by batch means."""
     target = fk.targets.basis_vectors(2)
-    result = fk.sample(target, target.modes[0], draws=20_000, tune=4000, chains=4, seed=4,
-                       sampler=fk.ModeJumping(moves="hop", means=1.1 * target.modes))
+    result = sample(target, target.modes[0], draws=20_000, tune=4000, chains=4, seed=4,
+                    sampler=fk.ModeJumping(moves="hop", means=1.1 * target.modes))
     for k in range(4):
         batches = (target.mode_of(result.draws) == k).reshape(80, -1).mean(axis=1)
         assert abs(batches.mean() - 0.25) < 5 * batches.std(ddof=1) / np.sqrt(80)

@@ -6,6 +6,7 @@ seeds is at most 1e-4.
 
 import numpy as np
 import pytest
+from runs import sample
 from scipy.stats import t as student
 
 import fastkam as fk
@@ -59,9 +60,9 @@ def test_ckam_over_whole_cycles(seed):
 def moment_p_value(sampler, schedule, seed, chains=64):
     """Means of x and x^2 over chains that start from exact draws, against the truth: a t-test."""
     target = targets.banana(b=0.2, V=2.0, d=3)
-    draws = fk.sample(target, target.sample(chains, seed), sampler=sampler, schedule=schedule,
-                      draws=40_000, tune=5000, chains=chains, seed=seed, keep_warmup=False,
-                      progress=False).draws
+    draws = sample(target, target.sample(chains, seed), sampler=sampler, schedule=schedule,
+                   draws=40_000, tune=5000, chains=chains, seed=seed, keep_warmup=False,
+                   progress=False).draws
     p_values = []
     for power, truth in ((1, target.mean), (2, target.second_moment)):
         means = (draws**power).mean(axis=1)
@@ -90,8 +91,8 @@ def test_independent_moves_in_two_thousand_dimensions():
     d = 2000
     sampler = fk.ModeJumping(moves="independent", jump_probability=0.9, means=np.zeros((1, d)),
                              fit=False)
-    result = fk.sample(targets.Gaussian(np.zeros(d)), np.random.default_rng(1).standard_normal(d),
-                       sampler=sampler, draws=100, tune=0, chains=1, seed=2)
+    result = sample(targets.Gaussian(np.zeros(d)), np.random.default_rng(1).standard_normal(d),
+                    sampler=sampler, draws=100, tune=0, chains=1, seed=2)
     moved = result.stats["move"][0] == 2
     share = result.stats["accepted"][0][moved].mean()
     assert abs(share - 0.95 * 0.9) < 5 * np.sqrt(0.95 * 0.9 * 0.1 / moved.sum())

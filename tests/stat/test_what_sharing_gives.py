@@ -6,6 +6,7 @@ If they did not, all errors of one side would lie below all of the other with a 
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 
@@ -21,8 +22,8 @@ def errors(name, chains, share, seeds):
     """How far the shape learnt is from the target's, a run: |C - I|, C of mean trace 1."""
     found = []
     for seed in seeds:
-        result = fk.sample(TARGET, TARGET.sample(chains, seed), sampler=name, chains=chains,
-                           tune=2000, draws=1, seed=seed, share=share, progress=False)
+        result = sample(TARGET, TARGET.sample(chains, seed), sampler=name, chains=chains,
+                        tune=2000, draws=1, seed=seed, share=share, progress=False)
         F = WHITEN @ result.states[0][f"kernel.{FACTORS[name]}"]
         C = F @ F.T
         found.append(np.linalg.norm(C / (np.trace(C) / D) - np.eye(D)))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 from fastkam._core import samplers as compiled
@@ -41,18 +42,18 @@ class UndeclaredMALA(Sampler):
 def test_the_compiled_class_says_that_it_needs_the_gradient():
     assert UndeclaredMALA().needs_gradient
     with pytest.raises(TypeError, match="needs the gradient: the function must return the pair"):
-        fk.sample(logp, [0.0, 0.0], sampler=UndeclaredMALA(), progress=False)
+        sample(logp, [0.0, 0.0], sampler=UndeclaredMALA(), progress=False)
     with pytest.raises(ValueError, match="UndeclaredMALA needs the gradient"):
-        fk.sample(fk.as_target(logp, 2), [0.0, 0.0], sampler=UndeclaredMALA(), progress=False)
-    result = fk.sample(lambda x: (logp(x), -x), [0.0, 0.0], sampler=UndeclaredMALA(), draws=20,
-                       tune=0, progress=False)
+        sample(fk.as_target(logp, 2), [0.0, 0.0], sampler=UndeclaredMALA(), progress=False)
+    result = sample(lambda x: (logp(x), -x), [0.0, 0.0], sampler=UndeclaredMALA(), draws=20,
+                    tune=0, progress=False)
     assert result.draws.shape == (4, 20, 2)
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLERS if SAMPLERS[name]().needs_gradient])
 def test_a_target_without_a_gradient_is_refused(name):
     with pytest.raises(ValueError, match="needs the gradient"):
-        fk.sample(fk.as_target(logp, 2), [0.0, 0.0], sampler=name, progress=False)
+        sample(fk.as_target(logp, 2), [0.0, 0.0], sampler=name, progress=False)
     kernel = SAMPLERS[name]().kernel_class().__name__
     with pytest.raises(TypeError, match=f"{kernel} needs the gradient, and <Target"):
         replicate(name, fk.as_target(logp, 2), np.zeros((1, 2)), 1, seed=1)
@@ -128,8 +129,8 @@ def test_numbers_are_found_where_they_are(name):
 
 def test_a_shared_number_is_taken_over_and_others_are_not():
     sampler = fk.GradientAdaptiveMALA()
-    result = fk.sample(lambda x: (logp(x), -x), [0.0, 0.0], sampler=sampler, share=True, chains=3,
-                       draws=10, tune=50, progress=False, seed=1)
+    result = sample(lambda x: (logp(x), -x), [0.0, 0.0], sampler=sampler, share=True, chains=3,
+                    draws=10, tune=50, progress=False, seed=1)
     fields = sampler.kernel_class().FIELDS
     for name, field in fields.items():
         values = [state[f"kernel.{name}"] for state in result.states]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 from fastkam.arguments import check_covariance, check_number
@@ -45,7 +46,7 @@ def test_a_sampler_refuses_before_any_work(sampler):
         raise AssertionError("the density was called")
 
     with pytest.raises(TypeError, match="proposal_cov must be an array of numbers, not 'wide'"):
-        fk.sample(never, [0.0, 0.0], sampler=sampler(proposal_cov="wide"))
+        sample(never, [0.0, 0.0], sampler=sampler(proposal_cov="wide"))
 
 
 def test_an_integer_beyond_all_floats_is_not_finite():

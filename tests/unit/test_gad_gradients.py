@@ -7,6 +7,7 @@ for a constant.
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 from fastkam._core.engine.chain import ChainState
@@ -94,8 +95,8 @@ def test_a_product_that_raises_stops_the_run_and_can_be_mended():
     targets = [fk.Target.from_python(TARGET.logp_grad, D, gradient=True, hvp=h)
                for h in (broken, hvp)]
     with pytest.raises(fk.SamplingError, match="raised ArithmeticError: no Hessian") as caught:
-        fk.sample(targets[0], np.zeros(D), **options)
-    whole = fk.sample(targets[1], np.zeros(D), **options)
+        sample(targets[0], np.zeros(D), **options)
+    whole = sample(targets[1], np.zeros(D), **options)
     resumed = caught.value.result.resume(target=targets[1])
     np.testing.assert_array_equal(resumed.draws, whole.draws)
 

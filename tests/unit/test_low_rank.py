@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from forms import InDimensions, InPoints
 from levels import digest_at, every_level
+from runs import sample
 from scipy.stats import norm
 
 import fastkam as fk
@@ -135,8 +136,8 @@ def digest():
     for kernel in (Linear(), Gaussian(), Matern("median", 1.5), Matern(2.0, 23.7)):
         for d, n in ((4, 1), (9, 8), (33, 25)):
             sampler = InPoints(kernel=kernel, subsample=n, renewal=0.1)
-            result = fk.sample(fk.targets.Gaussian(np.zeros(d), np.ones(d)), np.zeros(d),
-                               sampler=sampler, tune=60, draws=60, chains=1, seed=1, progress=False)
+            result = sample(fk.targets.Gaussian(np.zeros(d), np.ones(d)), np.zeros(d),
+                            sampler=sampler, tune=60, draws=60, chains=1, seed=1, progress=False)
             bits.update(result.draws.tobytes())
             bits.update(result.states[0]["kernel.log_nu"].tobytes())
     return bits.hexdigest()
@@ -150,8 +151,8 @@ def test_the_same_bits_on_every_level(level):
 @pytest.mark.parametrize("step_size", [1e200, 1e-300])
 def test_a_covariance_that_overflows_is_a_rejection(step_size):
     sampler = InPoints(kernel=Gaussian(1.0), subsample=4, step_size=step_size)
-    result = fk.sample(lambda x: 0.0, 0.1 * np.arange(6), sampler=sampler, tune=300, draws=50,
-                       chains=1, seed=1, progress=False)
+    result = sample(lambda x: 0.0, 0.1 * np.arange(6), sampler=sampler, tune=300, draws=50,
+                    chains=1, seed=1, progress=False)
     assert np.abs(result.draws).max() < 1e3
     assert np.isfinite(result.states[0]["kernel.log_nu"])
 

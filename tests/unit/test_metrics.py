@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 from fastkam.samplers import hamiltonian, metrics
@@ -42,8 +43,8 @@ def test_a_metric_is_learnt_to_the_end_of_a_long_warmup(monkeypatch):
 
     monkeypatch.setattr(metrics, "low_rank", counted)
     monkeypatch.setattr(hamiltonian, "ROWS", 40)
-    fk.sample(fk.targets.banana(d=2), np.zeros(2), sampler="nuts", tune=400, draws=1, chains=1,
-              seed=1)
+    sample(fk.targets.banana(d=2), np.zeros(2), sampler="nuts", tune=400, draws=1, chains=1,
+           seed=1)
     assert sizes[:4] == [10, 15, 22, 33]
     assert len(sizes) == 7
     assert all(20 <= size <= 40 for size in sizes[4:])

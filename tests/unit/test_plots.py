@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 from fastkam.run.trace import Trace
@@ -14,8 +15,8 @@ pytest.importorskip("matplotlib")
 
 @pytest.fixture(scope="module")
 def result():
-    return fk.sample(lambda x: -0.5 * x @ x, np.zeros(3), draws=300, tune=200, chains=2, seed=1,
-                     names=["a", "b"], shapes={"b": 2}, progress=False)
+    return sample(lambda x: -0.5 * x @ x, np.zeros(3), draws=300, tune=200, chains=2, seed=1,
+                  names=["a", "b"], shapes={"b": 2}, progress=False)
 
 
 def test_trace(result, tmp_path):
@@ -56,8 +57,8 @@ def test_no_global_state(result):
 
 
 def test_a_coordinate_that_never_moves_can_be_drawn():
-    stuck = fk.sample(lambda x: -0.5 * x[0] ** 2 if x[1] == 3 else -np.inf, [0.0, 3.0], draws=20,
-                      tune=0, chains=1, seed=1, progress=False)
+    stuck = sample(lambda x: -0.5 * x[0] ** 2 if x[1] == 3 else -np.inf, [0.0, 3.0], draws=20,
+                   tune=0, chains=1, seed=1, progress=False)
     fk.plots.plot_trace(stuck)
     fk.plots.plot_2d(stuck)
 

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 from fastkam.kernels import Gaussian, Matern
@@ -186,5 +187,5 @@ def test_kernels(make, words):
 
 
 def run(sampler, *, tune=500, schedule="finite"):
-    return fk.sample(lambda x: (-0.5 * x @ x, -x), [0.0, 0.0], sampler=sampler, draws=1,
-                     tune=tune, chains=1, seed=1, schedule=schedule, progress=False)
+    return sample(lambda x: (-0.5 * x @ x, -x), [0.0, 0.0], sampler=sampler, draws=1,
+                  tune=tune, chains=1, seed=1, schedule=schedule, progress=False)

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS
@@ -72,8 +73,8 @@ def test_fields_and_statistics(name):
 def test_runs(name):
     """It samples, records what it declares, and keeps the state that it declares."""
     sampler = SAMPLERS[name](**TINY.get(name, {}))
-    result = fk.sample(lambda x: (-0.5 * x @ x, -x), np.zeros(2), sampler=sampler, draws=60,
-                       tune=40, chains=2, seed=1, progress=False)
+    result = sample(lambda x: (-0.5 * x @ x, -x), np.zeros(2), sampler=sampler, draws=60,
+                    tune=40, chains=2, seed=1, progress=False)
     kernel = SAMPLERS[name].kernel_class()
     assert result.draws.shape == (2, 60, 2)
     assert set(sampler.stat_names) == set(result.stats) - {"lp", "acceptance_rate", "accepted"}
@@ -84,6 +85,6 @@ def test_runs(name):
 
 @pytest.mark.parametrize("name", [name for name in SAMPLERS if name not in TINY])
 def test_short_name(name):
-    result = fk.sample(lambda x: (-0.5 * x @ x, -x), np.zeros(1), sampler=name, draws=5, tune=5,
-                       chains=1, progress=False)
+    result = sample(lambda x: (-0.5 * x @ x, -x), np.zeros(1), sampler=name, draws=5, tune=5,
+                    chains=1, progress=False)
     assert type(result.sampler) is SAMPLERS[name]

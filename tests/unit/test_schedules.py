@@ -4,6 +4,7 @@ from math import ceil
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 from fastkam.schedules import (
@@ -23,8 +24,8 @@ SAMPLER = fk.GlobalAdaptiveMetropolis(scale=0.7)
 
 def adaptations(schedule, *, tune=200, draws=300):
     """{step: gain} of one run: log scale moves by gain (alpha - alpha*) where it adapts."""
-    result = fk.sample(lambda x: -0.5 * x @ x, [0.3, 0.1], sampler=SAMPLER, tune=tune, draws=draws,
-                       chains=1, seed=4, schedule=schedule, progress=False)
+    result = sample(lambda x: -0.5 * x @ x, [0.3, 0.1], sampler=SAMPLER, tune=tune, draws=draws,
+                    chains=1, seed=4, schedule=schedule, progress=False)
     scale, alpha = (np.r_[result.warmup.stats[name][0], result.stats[name][0]]
                     for name in ("log_scale", "acceptance_rate"))
     change = np.diff(scale, prepend=np.log(SAMPLER.scale))
@@ -73,8 +74,8 @@ def test_resuming_goes_on_counting():
     for schedule in (IncreasinglyRare(rarity=0.4), Diminishing()):
         options = {"sampler": SAMPLER, "tune": 50, "chains": 2, "seed": 1, "schedule": schedule,
                    "progress": False}
-        whole = fk.sample(lambda x: -0.5 * x @ x, [0.0], draws=300, **options)
-        part = fk.sample(lambda x: -0.5 * x @ x, [0.0], draws=77, **options).resume(223)
+        whole = sample(lambda x: -0.5 * x @ x, [0.0], draws=300, **options)
+        part = sample(lambda x: -0.5 * x @ x, [0.0], draws=77, **options).resume(223)
         np.testing.assert_array_equal(part.draws, whole.draws)
         np.testing.assert_array_equal(part.stats["log_scale"], whole.stats["log_scale"])
 

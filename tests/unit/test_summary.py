@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from runs import sample
 
 import fastkam as fk
 from fastkam.arguments import import_extra
@@ -114,8 +115,8 @@ def test_one_chain_and_a_constant_coordinate():
 
 
 def test_a_result_summarises_itself_by_name():
-    result = fk.sample(lambda x: -0.5 * x @ x, [0.0, 0.0, 0.0], draws=200, tune=200, seed=1,
-                       names=["a", "b"], shapes={"b": 2}, progress=False)
+    result = sample(lambda x: -0.5 * x @ x, [0.0, 0.0, 0.0], draws=200, tune=200, seed=1,
+                    names=["a", "b"], shapes={"b": 2}, progress=False)
     assert result.summary().labels == ["a", "b[0]", "b[1]"]
 
 
@@ -127,7 +128,7 @@ def test_stop_rules_are_not_met_by_a_coordinate_that_never_moves():
 
     options = {"draws": 300, "tune": 0, "seed": 1, "progress": False, "sampler": "rwm"}
     for rule in (fk.stop.ESS(10), fk.stop.Rhat(2.0)):
-        stuck = fk.sample(logp, [0.0, 3.0], stop=rule, **options)
+        stuck = sample(logp, [0.0, 3.0], stop=rule, **options)
         assert stuck.status == "complete"
-        free = fk.sample(lambda x: -0.5 * x @ x, [0.0, 3.0], stop=rule, **options)
+        free = sample(lambda x: -0.5 * x @ x, [0.0, 3.0], stop=rule, **options)
         assert free.status == "stopped"

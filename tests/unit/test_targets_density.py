@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from runs import sample
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
@@ -272,7 +273,7 @@ def test_it_is_a_target_that_sample_takes(target):
     assert not target.needs_gil
     assert not target.serial
     start = target.sample(1, 0)[0] if hasattr(target, "sample") else np.zeros(target.dim)
-    draws = fk.sample(target, start, draws=10, tune=0, chains=2, seed=1, progress=False).draws
+    draws = sample(target, start, draws=10, tune=0, chains=2, seed=1, progress=False).draws
     assert draws.shape == (2, 10, target.dim)
 
 

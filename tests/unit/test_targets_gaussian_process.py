@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from runs import sample
 from scipy.special import expit, log_expit, logsumexp
 from scipy.stats import multivariate_normal, norm
 from threadpoolctl import threadpool_limits
@@ -223,8 +224,8 @@ def test_more_calls_at_once_than_places(tmp_path):
 def test_the_approximation_can_be_sampled():
     """Its draws are the same in any number of threads, and its law is that of a fine grid."""
     t = GaussianProcessLaplace(*problem(15, 1), prior_variance=2.0)
-    runs = [fk.sample(t, [0.0], draws=2000, tune=500, chains=4, seed=1, threads=threads,
-                      progress=False) for threads in (1, 4)]
+    runs = [sample(t, [0.0], draws=2000, tune=500, chains=4, seed=1, threads=threads,
+                   progress=False) for threads in (1, 4)]
     np.testing.assert_array_equal(runs[0].draws, runs[1].draws)
     grid = np.linspace(-9, 9, 2001)[:, None]
     p = np.exp(t.logp(grid))

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from runs import sample
 from scipy import integrate
 from scipy.special import log_expit
 
@@ -53,8 +54,8 @@ def test_the_published_posterior_mean(name):
     t = targets.logistic_regression(name)
     mode, cov = t.laplace()
     walk = fk.RandomWalk(proposal_cov=2.38**2 / d * cov)
-    res = fk.sample(t, mode, sampler=walk, draws=40_000, tune=2000, chains=4, seed=1,
-                    progress=False)
+    res = sample(t, mode, sampler=walk, draws=40_000, tune=2000, chains=4, seed=1,
+                 progress=False)
     batches = res.stats["lp"].reshape(4 * 20, 2000).mean(axis=1)
     own = batches.std(ddof=1) / np.sqrt(len(batches))
     assert own < 0.1
@@ -125,9 +126,9 @@ def test_chains_in_threads_are_the_same_draws():
     """The engine calls the density without the GIL: here the calls truly overlap."""
     X, y = synthetic(300, 5)
     for t in (targets.LogisticRegression(X, y), targets.gp_gaussian(), targets.mixture_32d()):
-        runs = [fk.sample(t, np.zeros(t.dim), draws=300, tune=100, chains=4, seed=1, threads=k,
-                          sampler=fk.RandomWalk(proposal_cov=1e-3),
-                          progress=False).draws for k in (1, 4)]
+        runs = [sample(t, np.zeros(t.dim), draws=300, tune=100, chains=4, seed=1, threads=k,
+                       sampler=fk.RandomWalk(proposal_cov=1e-3),
+                       progress=False).draws for k in (1, 4)]
         np.testing.assert_array_equal(*runs)
 
 
@@ -141,7 +142,7 @@ def test_the_posterior_is_found():
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 2)
     p = np.exp(t.logp(grid) - t.logp(mode))
     truth = p @ np.c_[grid, grid**2] / p.sum()
-    res = fk.sample(t, mode, draws=20_000, tune=5000, chains=4, seed=1, progress=False)
+    res = sample(t, mode, draws=20_000, tune=5000, chains=4, seed=1, progress=False)
     x = np.concatenate([res.draws, res.draws**2], axis=2)
     batches = x.reshape(4 * 40, 500, 4).mean(axis=1)
     z = (batches.mean(axis=0) - truth) / (batches.std(axis=0, ddof=1) / np.sqrt(len(batches)))

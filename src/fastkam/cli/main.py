@@ -90,7 +90,7 @@ def add_sample(commands):
     start.add_argument("--init", metavar="0,0 | @FILE",
                        help="where the chains start; a file holds one point, or one a chain")
     start.add_argument("--dim", type=int, help="start at 0 in this dimension")
-    one.add_argument("--sampler", default="ram", metavar="NAME",
+    one.add_argument("--sampler", default="auto", metavar="NAME",
                      help="see fastkam samplers; auto chooses (default: %(default)s)")
     one.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
                      help="a parameter of the sampler; may be repeated")
@@ -98,11 +98,13 @@ def add_sample(commands):
                      help="when it adapts: finite, diminishing, rare or perpetual "
                      "(default: %(default)s)")
     one.add_argument("--draws", type=int, default=1000, help="draws a chain (default: %(default)s)")
-    one.add_argument("--tune", type=int, default=1000,
-                     help="steps of warm-up (default: %(default)s)")
+    one.add_argument("--tune", type=int,
+                     help="steps of warm-up (default: 1000; with auto what the choice needs)")
     one.add_argument("--chains", type=int, default=4, help="default: %(default)s")
     one.add_argument("--share", action="store_true", help="let the chains learn as one")
-    one.add_argument("--thin", type=int, default=1, help="keep every thin-th step")
+    one.add_argument("--thin", type=int, help="keep every thin-th step (default: chosen with auto)")
+    one.add_argument("--no-search", action="store_true",
+                     help="start at the points that are given, in their own units")
     one.add_argument("--seed", type=int, help="the same seed gives the same draws")
     one.add_argument("--names", metavar="a,b", help="names of the coordinates")
     add_running(one, "default: FUNCTION.fk")
@@ -178,10 +180,11 @@ def sample(options):
     check_folder("--out", out)
     x0 = read_init(options.init) if options.dim is None else zeros(options.dim)
     sampler = read_sampler(options.sampler, options.set)
-    return finish(options, options.target, out, lambda: run(
+    return finish(options, options.target, out, lambda: say_choice(options, run(
         target,
         x0,
         sampler=sampler,
+        search=not options.no_search,
         schedule=options.schedule,
         draws=options.draws,
         tune=options.tune,
@@ -194,7 +197,14 @@ def sample(options):
         threads=options.threads,
         checkpoint=options.checkpoint,
         progress=False if options.no_progress else None,
-    ))
+    )))
+
+
+def say_choice(options, result):
+    """Print which sampler was chosen, where one was; the result."""
+    if options.sampler == "auto":
+        print(f"Sampler: {result.search[-1]}.")
+    return result
 
 
 def zeros(dim):

@@ -33,8 +33,8 @@ def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOp
     """The same, thinned by as much as the first draws show to be good.
 
     The first 250 draws a chain, or twice as many and so on, are worth some effective draws, by the
-    mean, variance or log density that is known worst. Every k-th is kept, of those already made too,
-    so that one in four of the draws kept is effective.
+    mean, variance or log density that is known worst. Every k-th is kept, of those made already
+    too, so that one in four of the draws kept is effective.
     """
     some = min(FIRST_ROWS, rows)
     while True:

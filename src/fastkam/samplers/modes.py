@@ -85,8 +85,9 @@ def chosen(
     """The mixture of z (n, d), of mean 0 and variances 1, with the least AIC3.
 
     A state that repeats the one before tells nothing new: the log likelihood counts as that of the
-    `new` ones, or of `effective` ones. Sizes grow from half of `near`, by a factor of about 1.4, until two in turn have
-    been worse.
+    `new` ones; where only `effective` ones are independent, as that of the geometric mean of both
+    numbers. Sizes grow from half of `near`, by a factor of about 1.4, until two in turn have been
+    worse.
     """
     n, d = z.shape
     new = 1 + (z[1:] != z[:-1]).any(axis=1).sum()

@@ -1,1 +1,1 @@
-"""The search before a run: scales, the way to where the mass is, its shape, and what that is for."""
+"""The search before a run: scales, the way to where the mass is, its shape, and the choice."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastkam._core.engine.group import Fault
 from fastkam.arguments import check_integer
 from fastkam.density.forms import as_target
+from fastkam.errors import SamplingError
+from fastkam.run.faults import describe
 from fastkam.run.starts import search_generator, seed_sequence, starting_points
 from fastkam.samplers import (
     MALA,
-    AutoStepRandomWalk,
     NUTS,
+    AutoStepRandomWalk,
     GlobalAdaptiveMetropolis,
     ModeJumping,
     RandomWalk,
@@ -96,27 +101,27 @@ def choose(
         Threads that may evaluate a slow compiled density.
     """
     d = points.shape[1]
+    if surrogate or target.is_estimate:
+        why = "a surrogate stands in for it" if surrogate else "the density is estimated"
+        found = find(target, points, chains, rng, search=search)
+        return Choice(GlobalAdaptiveMetropolis(), why, found, PLAIN_TUNE)
     gradient = has_gradient(target, points)
     reason = f"the density has {'a' if gradient else 'no'} gradient"
     if not search:
-        plain = NUTS() if gradient and not surrogate else ModeJumping(sampler="gam")
+        plain = NUTS() if gradient else ModeJumping(sampler="gam")
         return Choice(plain, f"{reason}, and nothing was searched", unsearched(points), PLAIN_TUNE)
     searcher = Searcher(target, points, rng)
     with searcher.evaluate.helped(threads):
-        if surrogate or target.is_estimate:
-            why = "a surrogate stands in for it" if surrogate else "the density is estimated"
-            search = searcher.brief(chains, disperse=not target.is_estimate)
-            return Choice(GlobalAdaptiveMetropolis(), why, search, PLAIN_TUNE)
         if gradient and d > MOST_GATHERED:
-            search = searcher.brief(chains, disperse=True)
-            return Choice(NUTS(), f"{reason}, and many dimensions", search, NUTS_TUNE)
+            found = searcher.brief(chains, disperse=True)
+            return Choice(NUTS(), f"{reason}, and many dimensions", found, NUTS_TUNE)
         most = min(MOST_EVALUATIONS, FIRST_EVALUATIONS + EVALUATIONS_PER_DIMENSION * d)
-        search = searcher.full(chains, most)
-    if search.mixture is None:
+        found = searcher.full(chains, most)
+    if found.mixture is None:
         why = "walkers have found no spread"
         return Choice(NUTS() if gradient else GlobalAdaptiveMetropolis(), f"{reason}, and {why}",
-                      search, PLAIN_TUNE)
-    return around_mixture(search, reason, gradient)
+                      found, PLAIN_TUNE)
+    return around_mixture(found, reason, gradient)
 
 
 def choose_sampler(
@@ -160,8 +165,9 @@ def choose_sampler(
     """
     points = starting_points(x0, check_integer("chains", chains, least=1))
     made = as_target(target, points.shape[1], vectorized=vectorized)
-    return choose(made, points, chains, search_generator(seed_sequence(seed)), search=True,
-                  surrogate=surrogate, threads=1)
+    with before_the_run():
+        return choose(made, points, chains, search_generator(seed_sequence(seed)), search=True,
+                      surrogate=surrogate, threads=1)
 
 
 def find(
@@ -201,6 +207,18 @@ def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
     reason += (f", and {'one normal component' if n == 1 else f'a mixture of {n} components'} fits "
                f"it: {100 * accepted:.0f} % of independent proposals accepted")
     return Choice(sampler, reason, search, LEARNT_TUNE)
+
+
+@contextmanager
+def before_the_run() -> Iterator[None]:
+    """A context in which a fault of the target becomes a SamplingError without a result."""
+    try:
+        yield
+    except Fault as fault:
+        if isinstance(fault.cause, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        what = describe(fault, "in the search for a start")
+        raise SamplingError(f"{what}; no draw had been made", x=fault.x) from fault.cause
 
 
 def has_gradient(target: Target, points: NDArray[np.float64]) -> bool:

@@ -12,7 +12,8 @@ Array = NDArray[np.float64]
 FIRST = 0.01  # the first step, in units of the coordinate, or absolute where that is 0
 NEAR = (0.5, 2.0)  # changes of the log density that are close enough to 1
 NARROW = 1.1  # a bracket with this ratio of its ends holds a wall
-MOST = 1e150  # steps beyond which a coordinate does not matter
+LEAST, MOST = 1e-300, 1e300  # steps beyond which a coordinate does not matter
+FASTEST = 1e30  # most by which a step grows or shrinks at once
 ROUNDS = 80
 
 
@@ -40,7 +41,7 @@ def find_scales(evaluate: Callable[[Array], Array], x0: Array, logp: float) -> t
     """
     d = len(x0)
     first = FIRST * np.where(x0 != 0, np.abs(x0), 1.0)
-    sides = [Bracket(np.maximum(first, 1e-300)) for _ in (1, -1)]
+    sides = [Bracket(np.maximum(first, LEAST)) for _ in (1, -1)]
     for _ in range(ROUNDS):
         todo = [(side, k) for side in (0, 1) for k in np.flatnonzero(~sides[side].done)]
         if not todo:
@@ -96,21 +97,28 @@ class Bracket:
         elif high == np.inf:
             self.grow(k, change if moved else 0.0)
         elif low == 0:
-            self.step[k] = t / 8 if change > 50 else t / np.sqrt(change)
-            self.done[k] = self.step[k] < 1e-300
+            self.shrink(k, change)
         else:
             self.step[k] = self.between(k)
 
     def grow(self, k: int, change: float) -> None:
         """Try a longer step: ever longer ones while nothing changes at all."""
-        if change > 0.01:
-            self.step[k] /= np.sqrt(change)
-            return
-        self.step[k] *= self.growth[k]
-        if change == 0:
-            self.growth[k] = min(self.growth[k] ** 1.5, 1e30)
+        if change > 0:
+            self.step[k] /= max(np.sqrt(change), 1 / FASTEST)
+        else:
+            self.step[k] *= self.growth[k]
+            self.growth[k] = min(self.growth[k] ** 1.5, FASTEST)
         if self.step[k] > MOST:
             self.done[k] = self.flat[k] = True
+
+    def shrink(self, k: int, change: float) -> None:
+        """Try a shorter step: ever shorter ones while there is no density."""
+        if np.isfinite(change):
+            self.step[k] /= min(np.sqrt(change), FASTEST)
+        else:
+            self.step[k] /= self.growth[k]
+            self.growth[k] = min(self.growth[k] ** 1.5, FASTEST)
+        self.done[k] = self.step[k] < LEAST
 
     def between(self, k: int) -> float:
         """A step within the bracket: where a power law through its ends has a change of 1."""

@@ -140,13 +140,13 @@ class Searcher:
         """Try mirror images of the best state: of all signs, of one, of two places exchanged.
 
         Densities with symmetries, as those of mixtures and factors, have modes there. A walker
-        far below the median takes the place. Of all signs the centre of the walkers is mirrored too,
-        which is nearer to a mode than any state in many dimensions.
+        far below the median takes the place. Of all signs the centre of the walkers is mirrored
+        too, which is nearer to a mode than any state in many dimensions.
         """
         best = population.x[population.logp.argmax()]
         centre = population.x[at_home(population.logp, self.d)].mean(axis=0)
-        signs = np.vstack([-centre, -best, np.where(np.eye(self.d, dtype=bool), -best, best)])
-        pairs = np.array([(i, j) for i in range(self.d) for j in range(i)], dtype=int).reshape(-1, 2)
+        signs = np.vstack([-centre, -best, best * (1 - 2 * np.eye(self.d))])
+        pairs = np.column_stack(np.tril_indices(self.d, -1))
         if len(pairs) > MOST_MIRRORED:
             pairs = self.rng.permutation(pairs)[:MOST_MIRRORED]
         exchanged = np.tile(best, (len(pairs), 1))

@@ -1,0 +1,255 @@
+"""The search before a run, and what "auto" makes of it."""
+
+import logging
+
+import densities
+import numpy as np
+import pytest
+from densities import D
+from runs import sample as plain
+
+import fastkam as fk
+from fastkam.search.evaluator import Evaluator
+from fastkam.search.scales import find_scales
+from fastkam.search.search import Searcher
+
+
+def normal(scales, mean=0.0):
+    """The log density of a normal distribution with these standard deviations."""
+    return lambda x: -0.5 * float((((x - mean) / scales) ** 2).sum())
+
+
+def scales_of(f, x0):
+    """(scales, flat, number of evaluations) of a function at x0."""
+    x0 = np.asarray(x0, float)
+    evaluate = Evaluator(fk.as_target(f, len(x0)), np.random.default_rng(1))
+    found = find_scales(evaluate, x0, f(x0))
+    return *found, evaluate.n
+
+
+# ---- scales ----
+
+
+@pytest.mark.parametrize("power", range(-150, 151, 50))
+def test_scales_of_any_magnitude(power):
+    sd = 10.0**power * np.array([1.0, 3.0, 0.2])
+    for x0 in (np.zeros(3), 2 * sd, -0.3 * sd):
+        scales, flat, n = scales_of(normal(sd), x0)
+        assert not flat.any()
+        ratio = scales / sd
+        assert (ratio > 0.15).all() and (ratio < 2.1).all(), ratio
+        assert n < 3 * 2 * 80
+
+
+def test_a_change_of_units_changes_scales_alike():
+    sd, x0, units = np.array([1.0, 2.0, 0.1]), np.array([0.7, -2.0, 0.3]), [1e-6, 1e6, 3.0]
+    one, *_ = scales_of(normal(sd), x0)
+    other, *_ = scales_of(normal(sd * units), x0 * units)
+    np.testing.assert_allclose(other, one * units, rtol=1e-9)
+
+
+def test_a_wall_next_to_the_start_is_no_scale():
+    def f(x):
+        return -float(x.sum()) if (x >= 0).all() else -np.inf
+
+    scales, *_ = scales_of(f, [1e-9, 2.0])
+    assert (scales > 0.5).all() and (scales < 2.5).all()
+
+
+def test_walls_on_both_sides_are_the_scale():
+    scales, *_ = scales_of(lambda x: 0.0 if abs(x[0]) < 1e-3 else -np.inf, [2e-4])
+    assert 7e-4 < scales[0] < 1.3e-3
+
+
+def test_a_coordinate_without_influence_is_noticed():
+    scales, flat, n = scales_of(lambda x: -0.5 * x[0] ** 2, [0.0, 5.0])
+    assert flat.tolist() == [False, True]
+    assert scales[1] == pytest.approx(0.05)
+    assert n < 100
+
+
+def test_a_step_that_rounding_hides():
+    scales, *_ = scales_of(normal(1e-3, mean=1e16), [1e16])  # its neighbors are 2 away
+    assert np.isfinite(scales).all() and (scales > 0).all()
+
+
+# ---- starts ----
+
+
+def test_chains_are_dispersed_around_one_point():
+    result = fk.sample(normal([1.0, 1e4]), [0.0, 0.0], sampler="am", draws=10, tune=10, seed=1)
+    starts = result.state.x0
+    assert len(np.unique(starts[:, 0])) == 4
+    assert (np.abs(starts) < [6, 6e4]).all()
+    np.testing.assert_allclose(result.scales, 2**0.5 * np.array([1.0, 1e4]), rtol=0.5)
+    assert result.search[0].startswith("scales ")
+
+
+def test_a_far_start_is_walked_home():
+    result = fk.sample(normal(1.0), [300.0, -200.0], sampler="am", draws=10, tune=0, seed=1)
+    assert (np.abs(result.state.x0) < 12).all()
+    assert "log density up by" in result.search[1]
+
+
+def test_chains_with_points_of_their_own_start_there():
+    x0 = np.arange(8.0).reshape(4, 2)
+    result = fk.sample(normal(1.0), x0, sampler="am", draws=10, tune=10, seed=1)
+    np.testing.assert_array_equal(result.state.x0, x0)
+    assert (result.scales != 1).all()
+
+
+def test_without_a_search():
+    result = fk.sample(normal(3.0), [1.0, 2.0], sampler="am", search=False, draws=10, tune=0)
+    np.testing.assert_array_equal(result.state.x0, [[1.0, 2.0]] * 4)
+    np.testing.assert_array_equal(result.scales, [1, 1])
+    assert result.search == []
+    auto = fk.sample(normal(3.0), [1.0, 2.0], search=False, draws=10, tune=10)
+    assert type(auto.sampler) is fk.ModeJumping
+    np.testing.assert_array_equal(auto.scales, [1, 1])
+
+
+def test_a_length_that_is_given_is_in_the_users_units():
+    given = fk.sample(normal(3.0), np.zeros(2), sampler=fk.RandomWalk(proposal_cov=4.0), draws=10)
+    np.testing.assert_array_equal(given.scales, [1, 1])
+    np.testing.assert_allclose(
+        fk.sample(normal(3.0), np.zeros(2), sampler="rwm", draws=10).scales, 3 * 2**0.5)
+
+
+@pytest.mark.parametrize("name", sorted(fk.samplers.SAMPLERS))
+def test_every_sampler_says_which_parameters_are_lengths(name):
+    cls = fk.samplers.SAMPLERS[name]
+    assert isinstance(vars(cls)["LENGTHS"], tuple)
+    assert cls().relative
+
+
+def test_points_of_a_scaled_run_are_the_users():
+    """Draws, warm-up, states that were refused, and the point of a fault."""
+    calls = []
+
+    def f(x):
+        calls.append(x.copy())
+        return -0.5e-6 * float(x @ x) if x[0] < 500 else -np.inf
+
+    result = fk.sample(f, [0.0, 0.0], sampler="ram", draws=200, tune=200, seed=1, chains=1)
+    seen = {x.tobytes() for x in calls}
+    assert (result.scales > 100).all()
+    assert all(x.tobytes() in seen for x in result.draws.reshape(-1, 2))
+    assert all(x.tobytes() in seen for x in result.warmup.draws.reshape(-1, 2))
+    assert (result.offending["outside"][:, 0] >= 500).all()
+
+
+def test_a_scaled_run_resumes_from_a_file(tmp_path):
+    f, options = normal([1e-4, 1e5]), {"sampler": "ram", "tune": 50, "seed": 2}
+    whole = fk.sample(f, [0.0, 0.0], draws=80, **options)
+    part = fk.sample(f, [0.0, 0.0], draws=30, **options)
+    part.save(tmp_path / "run.fk")
+    again = fk.resume(tmp_path / "run.fk", 50, target=f)
+    np.testing.assert_array_equal(again.draws, whole.draws)
+    assert again.search == whole.search
+
+
+def test_the_same_seed_searches_alike_in_any_form():
+    options = {"draws": 20, "tune": 20, "seed": 3, "chains": 3}
+    one = fk.sample(densities.python, np.ones(D), **options)
+    other = fk.sample(densities.vectorized, np.ones(D), vectorized=True, **options)
+    np.testing.assert_array_equal(one.draws, other.draws)
+    assert one.search == other.search
+    assert not np.array_equal(
+        one.draws, fk.sample(densities.python, np.ones(D), **options | {"seed": 4}).draws)
+
+
+# ---- a search that fails ----
+
+
+def test_a_density_that_raises_in_the_search():
+    def f(x):
+        raise KeyError("no such thing")
+
+    with pytest.raises(fk.SamplingError, match="KeyError: 'no such thing'.*search for a start") as e:
+        fk.sample(f, [0.0], sampler="am")
+    assert e.value.result is None
+    assert isinstance(e.value.__cause__, KeyError)
+    np.testing.assert_array_equal(e.value.x, [0.0])
+
+
+def test_a_density_that_is_infinite_in_the_search():
+    with pytest.raises(fk.SamplingError, match=r"the log density is \+inf"):
+        fk.sample(lambda x: np.inf if x[0] > 3 else -x[0] ** 2, [0.0, 0.0], sampler="am", seed=1)
+
+
+def test_no_density_anywhere():
+    with pytest.raises(fk.SamplingError, match="no finite log density at the start"):
+        fk.sample(lambda x: -np.inf, [0.0, 0.0])
+
+
+def test_an_interrupted_search_is_an_interrupt():
+    def f(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fk.sample(f, [0.0])
+
+
+# ---- auto ----
+
+
+@pytest.mark.parametrize(("target", "vectorized", "expected"), [
+    (densities.python, False, fk.AutoStepRandomWalk), (densities.python_pair, False, fk.MALA),
+    (densities.vectorized, True, fk.AutoStepRandomWalk), (densities.vectorized_pair, True, fk.MALA),
+])
+def test_auto(target, vectorized, expected, caplog):
+    with caplog.at_level(logging.INFO, logger="fastkam"):
+        result = fk.sample(target, np.ones(D), draws=20, tune=20, seed=1, vectorized=vectorized)
+    assert type(result.sampler) is fk.ModeJumping
+    assert type(result.sampler.sampler) is expected
+    reason = "a gradient" if expected is fk.MALA else "no gradient"
+    assert f"because the density has {reason}" in caplog.text
+    assert result.search[-1] in caplog.text
+
+
+def test_auto_in_many_dimensions_with_a_gradient():
+    choice = fk.choose_sampler(densities.python_pair, np.ones(40), seed=1)
+    assert type(choice.sampler) is fk.NUTS
+    assert choice.tune == 400
+
+
+def test_auto_of_several_modes():
+    def f(x):
+        return float(np.logaddexp(-0.5 * (x + 9) @ (x + 9), -0.5 * (x - 9) @ (x - 9)))
+
+    choice = fk.choose_sampler(f, [-9.0, -9.0], seed=1)
+    assert "components" in choice.reason
+    assert type(choice.sampler.sampler) is fk.AutoStepRandomWalk
+    means = choice.sampler.means
+    assert (means[:, 0] < -5).any() and (means[:, 0] > 5).any()
+
+
+def test_auto_takes_what_is_given():
+    options = {"draws": 30, "seed": 1}
+    assert fk.sample(normal(1.0), [0.0], **options, tune=70).tune == 70
+    assert fk.sample(normal(1.0), [0.0], **options, thin=7).thin == 7
+    assert plain(normal(1.0), [0.0], **options).thin == 1
+
+
+def test_the_kept_draws_of_a_thinned_run_are_every_kth_step():
+    """The first steps are kept in full until it is known how many are too many."""
+    def f(x):
+        return -0.5 * float(x @ x)
+
+    chosen = fk.sample(f, np.zeros(15), draws=400, seed=1, chains=2)
+    given = fk.sample(f, np.zeros(15), draws=400, seed=1, chains=2, thin=chosen.thin)
+    assert chosen.thin > 1
+    np.testing.assert_array_equal(chosen.draws, given.draws)
+    for name, values in chosen.stats.items():
+        np.testing.assert_array_equal(values, given.stats[name])
+
+
+def test_walkers_cross_from_mode_to_mode_of_different_width():
+    def f(x):
+        return float(np.logaddexp(-0.5 * (x[0] + 5) ** 2, -0.5 * ((x[0] - 5) / 0.05) ** 2 + 3))
+
+    target = fk.as_target(f, 1)
+    for seed in range(5):
+        searcher = Searcher(target, np.array([[-5.0]]), np.random.default_rng(seed))
+        means = searcher.full(4, 30_000).mixture.means[:, 0]
+        assert (means < 0).any() and (np.abs(means - 5) < 1).any(), seed
