@@ -381,14 +381,14 @@ def ready(progress):
         print("drawing", flush=True)
 
 target = {{"python": slow, "c": densities.ctypes_function({library!r}, "slow")}}[{kind!r}]
-options = dict(tune=100, chains=2, seed=1, threads={threads})
+options = dict(sampler="ram", search=False, tune=100, chains=2, seed=1, threads={threads})
 warnings.simplefilter("ignore")
-part = fk.sample(target, [0.0, 0.0], sampler="ram", search=False, draws=100_000, progress=ready, **options)
+part = fk.sample(target, [0.0, 0.0], draws=100_000, progress=ready, **options)
 assert part.status == "interrupted", part
 n = part.trace.counts
 assert 0 < n.min() <= n.max() < 100_000, n
 rows = int(n.max()) + 20
-whole = fk.sample(target, [0.0, 0.0], sampler="ram", search=False, draws=rows, **options)
+whole = fk.sample(target, [0.0, 0.0], draws=rows, **options)
 densities.assert_same(part.resume(20), whole)
 print("same", flush=True)
 """

@@ -245,18 +245,18 @@ def ready(progress):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    options = dict(tune=100, chains=2, seed=1)
+    options = dict(sampler="ram", search=False, tune=100, chains=2, seed=1)
     if sys.argv[2] == "process":
         pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"))
     else:
         pool = ThreadPoolExecutor(2)
     target = fk.TargetRecipe("densities:ctypes_function", sys.argv[3], "slow")
     with pool:
-        part = fk.sample(target, [0.0, 0.0], sampler="ram", search=False, draws=4000, progress=ready, executor=pool,
+        part = fk.sample(target, [0.0, 0.0], draws=4000, progress=ready, executor=pool,
                          checkpoint=sys.argv[4], **options)
     assert part.status == "interrupted", part
     rows = int(part.trace.counts.max()) + 20
-    whole = fk.sample(target, [0.0, 0.0], sampler="ram", search=False, draws=rows, **options)
+    whole = fk.sample(target, [0.0, 0.0], draws=rows, **options)
     densities.assert_same(part.resume(20), whole)
     print("same", flush=True)
 """

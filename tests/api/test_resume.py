@@ -198,8 +198,8 @@ def test_a_result_from_a_file_may_be_resumed_before_any_step(tmp_path):
 
 KILLED = """
 f = densities.ctypes_function(sys.argv[1], "slow")
-fk.sample(f, [0.0, 0.0], sampler="ram", search=False, draws=10**6, tune=300, chains=2, seed=7, threads=int(sys.argv[3]),
-          checkpoint=sys.argv[2], checkpoint_interval=0.1)
+fk.sample(f, [0.0, 0.0], sampler="ram", search=False, draws=10**6, tune=300, chains=2, seed=7,
+          threads=int(sys.argv[3]), checkpoint=sys.argv[2], checkpoint_interval=0.1)
 """
 
 

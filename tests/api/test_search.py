@@ -37,7 +37,8 @@ def test_scales_of_any_magnitude(power):
         scales, flat, n = scales_of(normal(sd), x0)
         assert not flat.any()
         ratio = scales / sd
-        assert (ratio > 0.15).all() and (ratio < 2.1).all(), ratio
+        assert ratio.min() > 0.15
+        assert ratio.max() < 2.1
         assert n < 3 * 2 * 80
 
 
@@ -53,7 +54,8 @@ def test_a_wall_next_to_the_start_is_no_scale():
         return -float(x.sum()) if (x >= 0).all() else -np.inf
 
     scales, *_ = scales_of(f, [1e-9, 2.0])
-    assert (scales > 0.5).all() and (scales < 2.5).all()
+    assert scales.min() > 0.5
+    assert scales.max() < 2.5
 
 
 def test_walls_on_both_sides_are_the_scale():
@@ -70,7 +72,8 @@ def test_a_coordinate_without_influence_is_noticed():
 
 def test_a_step_that_rounding_hides():
     scales, *_ = scales_of(normal(1e-3, mean=1e16), [1e16])  # its neighbors are 2 away
-    assert np.isfinite(scales).all() and (scales > 0).all()
+    assert np.isfinite(scales).all()
+    assert (scales > 0).all()
 
 
 # ---- starts ----
@@ -165,11 +168,11 @@ def test_a_density_that_raises_in_the_search():
     def f(x):
         raise KeyError("no such thing")
 
-    with pytest.raises(fk.SamplingError, match="KeyError: 'no such thing'.*search for a start") as e:
+    with pytest.raises(fk.SamplingError, match=r"KeyError: .*search for a start") as caught:
         fk.sample(f, [0.0], sampler="am")
-    assert e.value.result is None
-    assert isinstance(e.value.__cause__, KeyError)
-    np.testing.assert_array_equal(e.value.x, [0.0])
+    assert caught.value.result is None
+    assert isinstance(caught.value.__cause__, KeyError)
+    np.testing.assert_array_equal(caught.value.x, [0.0])
 
 
 def test_a_density_that_is_infinite_in_the_search():
@@ -221,7 +224,8 @@ def test_auto_of_several_modes():
     assert "components" in choice.reason
     assert type(choice.sampler.sampler) is fk.AutoStepRandomWalk
     means = choice.sampler.means
-    assert (means[:, 0] < -5).any() and (means[:, 0] > 5).any()
+    assert means[:, 0].min() < -5
+    assert means[:, 0].max() > 5
 
 
 def test_auto_takes_what_is_given():
@@ -252,4 +256,5 @@ def test_walkers_cross_from_mode_to_mode_of_different_width():
     for seed in range(5):
         searcher = Searcher(target, np.array([[-5.0]]), np.random.default_rng(seed))
         means = searcher.full(4, 30_000).mixture.means[:, 0]
-        assert (means < 0).any() and (np.abs(means - 5) < 1).any(), seed
+        assert means.min() < 0, seed
+        assert np.abs(means - 5).min() < 1, seed

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastkam.samplers import Field
-from reference.base import Reference, covariance, jittered
+from reference.base import Reference, covariance, given, jittered
 
 
 class AdaptiveMetropolis(Reference, of="am"):
@@ -72,7 +72,7 @@ class AdaptiveRandomWalk(AdaptiveMetropolis, of="arwm"):
 
     def start(self, x0):
         self.mu = np.array(x0, dtype=float)
-        self.safe = self.s.safe_scale**2 / self.d * np.eye(self.d)
+        self.safe = given(self.s.safe_scale, 0.1)**2 / self.d * np.eye(self.d)
         self.Sigma = self.safe
 
     def propose(self, x, rng):

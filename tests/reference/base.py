@@ -101,9 +101,14 @@ def power(p, n):
     return min(p.cap, p.c * (p.offset + n) ** -p.k)
 
 
+def given(value, default):
+    """`value`, or the default where it is None."""
+    return default if value is None else value
+
+
 def covariance(value, d):
-    """(d, d) from a variance, variances or a matrix."""
-    value = np.asarray(value, dtype=float)
+    """(d, d) from a variance, variances or a matrix; 1 where there is none."""
+    value = np.asarray(given(value, 1.0), dtype=float)
     return value if value.ndim == 2 else np.eye(d) * value
 
 

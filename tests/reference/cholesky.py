@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastkam.samplers import Field
-from reference.base import Reference, covariance
+from reference.base import Reference, covariance, given
 
 
 class CholeskyAdaptiveMetropolis(Reference, of="cholam"):
@@ -29,7 +29,7 @@ class CholeskyAdaptiveMetropolis(Reference, of="cholam"):
         w = np.linalg.solve(L, X - self.mu)
         A = np.outer(w, w) - np.eye(self.d)
         self.L = L + gain * L @ np.tril(A)
-        np.fill_diagonal(self.L, np.maximum(np.diag(self.L), s.min_diagonal))
+        np.fill_diagonal(self.L, np.maximum(np.diag(self.L), given(s.min_diagonal, 1e-3)))
         self.delta += s.scale_gain * (accepted / s.target_acceptance - 1) * self.delta
 
     def fields(self):

@@ -5,7 +5,7 @@ from math import inf
 import numpy as np
 
 from fastkam.samplers import Proposal
-from reference.base import Reference, covariance, log_normal
+from reference.base import Reference, covariance, given, log_normal
 
 
 class DivergenceMinimization(Reference, of="dm"):
@@ -19,7 +19,7 @@ class DivergenceMinimization(Reference, of="dm"):
         return self.s.n_gradients
 
     def start(self, x0):
-        self.C = np.linalg.cholesky(covariance(self.s.proposal_cov, self.d))
+        self.C = np.linalg.cholesky(covariance(given(self.s.proposal_cov, 4.0), self.d))
         self.bank, self.frozen = [], False
 
     def nearest(self, x):
@@ -43,7 +43,8 @@ class DivergenceMinimization(Reference, of="dm"):
                 G += c / self.s.n_gradients * np.outer(point.grad, e)
         G = np.tril(G) + np.diag(self.s.entropy_weight / np.diag(self.C))
         step = gain * (1 if accepted else self.s.rejection_factor) * G
-        step = np.clip(step, -self.s.largest_step, self.s.largest_step)
+        most = given(self.s.largest_step, 10.0)
+        step = np.clip(step, -most, most)
         if self.s.norm_clip is not None:
             step *= min(1, self.s.norm_clip / np.linalg.norm(step))
         self.C = self.C + step

@@ -5,7 +5,7 @@ from math import inf
 import numpy as np
 
 from fastkam.samplers import Field, Proposal
-from reference.base import Reference, covariance
+from reference.base import Reference, covariance, given
 from reference.langevin import Langevin
 
 
@@ -44,7 +44,7 @@ class Ascent(Reference):
         else:
             step = g
         self.L = self.L + rho * step
-        np.fill_diagonal(self.L, np.maximum(np.diag(self.L), s.min_diagonal))
+        np.fill_diagonal(self.L, np.maximum(np.diag(self.L), given(s.min_diagonal, 1e-3)))
 
     def follow(self, accepted):
         self.beta *= 1 + self.s.entropy_weight_gain * (accepted - self.s.target_acceptance)

@@ -5,7 +5,7 @@ from math import ceil, inf, lgamma
 import numpy as np
 
 from fastkam.samplers import Field, Proposal, modes
-from reference.base import Composite, covariance, log_normal, moves
+from reference.base import Composite, covariance, given, log_normal, moves
 from reference.exchange import Exchange
 
 KINDS = ("sampler", "jump", "independent", "hop")
@@ -94,7 +94,7 @@ class ModeJumping(Composite, of="jumps"):
 
     def propose_move(self, x, rng):
         if self.move == 1:
-            L = np.linalg.cholesky(covariance(self.s.jump_cov, self.d))
+            L = np.linalg.cholesky(covariance(given(self.s.jump_cov, 100.0), self.d))
             return x + L @ rng.standard_normal(self.d)
         weights, means, covs = self.mixture
         if self.move == 2:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastkam.samplers import Field
-from reference.base import Reference, log_normal, power
+from reference.base import Reference, given, log_normal, power
 from reference.history import History, median_length
 from reference.kernels import gradient
 
@@ -35,7 +35,7 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
         return 2.38 / np.sqrt(self.d) if self.s.step_size is None else self.s.step_size
 
     def gamma(self):
-        return power(self.s.gamma, self.age + 1)
+        return power(given(self.s.gamma, self.s.GAMMA), self.age + 1)
 
     def gradient(self, y):
         return gradient(self.s.kernel, self.length, y, self.z)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastkam.samplers import Field
-from reference.base import Reference, covariance, jittered, log_normal
+from reference.base import Reference, covariance, given, jittered, log_normal
 
 
 class Langevin(Reference):
@@ -66,10 +66,10 @@ class FisherAdaptiveMALA(MALA, of="fishermala"):
     def start(self, x0):
         super().start(x0)
         self.information, self.n = np.zeros((self.d, self.d)), 0
-        self.R = np.eye(self.d) / np.sqrt(self.s.damping)
+        self.R = np.eye(self.d) / np.sqrt(given(self.s.damping, 10.0))
 
     def inverse_information(self):
-        return np.linalg.inv(self.information + self.s.damping * np.eye(self.d))
+        return np.linalg.inv(self.information + given(self.s.damping, 10.0) * np.eye(self.d))
 
     def factor(self):
         return self.step_size * np.sqrt(self.d / np.trace(self.inverse_information())) * self.R
