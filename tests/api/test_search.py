@@ -175,9 +175,29 @@ def test_a_density_that_raises_in_the_search():
     np.testing.assert_array_equal(caught.value.x, [0.0])
 
 
-def test_a_density_that_is_infinite_in_the_search():
-    with pytest.raises(fk.SamplingError, match=r"the log density is \+inf"):
-        fk.sample(lambda x: np.inf if x[0] > 3 else -x[0] ** 2, [0.0, 0.0], sampler="am", seed=1)
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_points_at_which_the_function_fails_are_passed_over(vectorized):
+    def f(x):
+        if x.max() > 60:
+            raise ArithmeticError("no convergence")
+        return -0.5 * (x**2).sum(axis=-1)
+
+    result = fk.sample(f, [0.0, 0.0], draws=20, tune=20, seed=1, vectorized=vectorized)
+    assert result.search[-2].startswith("passed over ")
+    assert "ArithmeticError: no convergence" in result.search[-2]
+    assert result.draws.max() < 8
+
+
+def test_points_of_infinite_density_are_passed_over():
+    def f(x):
+        return np.inf if x[0] > 60 else -0.5 * float(x @ x)
+
+    result = fk.sample(f, [0.0, 0.0], sampler="am", draws=20, tune=20, seed=1)
+    assert (np.abs(result.state.x0) < 8).all()
+
+
+def test_warnings_of_overflow_are_not_shown_in_a_search():
+    fk.sample(lambda x: float(-np.exp(x[0]) + x[0]), [0.0], draws=20, tune=20, seed=1)
 
 
 def test_no_density_anywhere():

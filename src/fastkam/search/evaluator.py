@@ -25,10 +25,16 @@ class Evaluator:
     Where the density is estimated, all estimates are made with the same noise, so that they differ
     by the points alone.
 
+    A search asks for the density at places where no chain may ever be. So as soon as a density has
+    been found, a point at which the function raises, or returns +inf, is one without a density;
+    and NumPy's warnings of overflow and the like are not shown.
+
     Attributes
     ----------
     n : int
         How many points have been evaluated.
+    failures : list of Fault
+        The points that were such.
     """
 
     def __init__(self, target: Target, rng: np.random.Generator) -> None:
@@ -36,6 +42,8 @@ class Evaluator:
         self.noise = rng.standard_normal(target.n_aux) if target.is_estimate else None
         self.evaluation = Evaluation(self.target, MOST_POINTS, False)
         self.n = 0
+        self.found = False
+        self.failures: list[Fault] = []
 
     @contextmanager
     def helped(self, threads: int) -> Iterator[None]:
@@ -48,19 +56,37 @@ class Evaluator:
 
     def __call__(self, X: Array) -> Array:
         """The log densities (n,) at the rows of X (n, d): -inf where there is none; or a Fault."""
-        parts = [self.some(X[i : i + MOST_POINTS]) for i in range(0, len(X), MOST_POINTS)]
-        return np.concatenate(parts) if parts else np.empty(0)
-
-    def some(self, X: Array) -> Array:
-        """The same for at most MOST_POINTS rows."""
-        finite = np.isfinite(X).all(axis=1)
         values = np.full(len(X), -np.inf)
-        found, codes = self.evaluation.values_of(np.ascontiguousarray(X[finite]), self.noise)
-        self.n += len(found)
-        codes = np.where((codes == 0) & (found == np.inf), INFINITE, codes)
-        if (codes < 0).any():
-            i = int(np.argmax(codes < 0))
-            x = X[finite][i].copy()
-            raise Fault(0, x, int(codes[i]), self.target.fault(int(codes[i]), x))
-        values[finite] = np.where((codes == 0) & ~np.isnan(found), found, -np.inf)
+        rows = np.flatnonzero(np.isfinite(X).all(axis=1))
+        while len(rows):
+            some, rows = rows[:MOST_POINTS], rows[MOST_POINTS:]
+            done = self.some(X[some], values, some)
+            rows = np.concatenate([some[done:], rows])
         return values
+
+    def some(self, X: Array, values: Array, rows: NDArray[np.intp]) -> int:
+        """Evaluate points (m, d) into values[rows]; how many of them are done, one at least."""
+        with np.errstate(all="ignore"):
+            found, codes = self.evaluation.values_of(np.ascontiguousarray(X), self.noise)
+        codes = np.where((codes == 0) & (found == np.inf), INFINITE, codes)
+        done = len(X)
+        if (codes < 0).any():
+            done = int(np.argmax(codes < 0))
+            if self.target.batched and done == 0 and len(X) > 1 and codes[0] != INFINITE:
+                # one of them has made the whole call fail
+                return self.some(X[:1], values, rows[:1])
+            self.fail(int(codes[done]), X[done].copy())
+        good = (codes[:done] == 0) & ~np.isnan(found[:done])
+        values[rows[:done]] = np.where(good, found[:done], -np.inf)
+        self.found = self.found or bool(np.isfinite(values[rows[:done]]).any())
+        failed = done < len(X)
+        self.n += done + failed
+        return done + failed
+
+    def fail(self, code: int, x: Array) -> None:
+        """A fatal code at x (d,): keep it, or raise it."""
+        fault = Fault(0, x, code, self.target.fault(code, x))
+        serious = fault.cause is not None and not isinstance(fault.cause, Exception)
+        if serious or isinstance(fault.cause, MemoryError) or not self.found:
+            raise fault
+        self.failures.append(fault)

@@ -121,7 +121,7 @@ class Bracket:
         self.done[k] = self.step[k] < LEAST
 
     def between(self, k: int) -> float:
-        """A step within the bracket: where a power law through its ends has a change of 1."""
+        """A step within the bracket: where a power of the step through its ends is 1."""
         low, high = self.low[k], self.high[k]
         share = 0.5
         if np.isfinite(self.high_change[k]) and self.low_change[k] > 0:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.group import Fault
+from fastkam.run.faults import describe
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.mixture import Mixture
 from fastkam.search.population import FIRST_WINDOW, GROWTH, Population, Window, at_home
@@ -182,6 +183,14 @@ class Searcher:
             population.learn(window)
             steps *= GROWTH
 
+    def failures(self) -> list[str]:
+        """A line about points at which the function failed, if there were any."""
+        failures = self.evaluate.failures
+        if not failures:
+            return []
+        many = "a point" if len(failures) == 1 else f"{len(failures)} points"
+        return [f"passed over {many} without a density: {describe(failures[0], 'the first')}"]
+
     def chosen(self, population: Population, chains: int) -> Array:
         """Where the chains start: at states of different walkers, while there are enough."""
         K = population.K
@@ -203,7 +212,7 @@ class Searcher:
                 self.say(f"log density up by {climbed:.3g}, scales found again")
             points = self.chosen(population, chains)
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
-                      steps=self.lines)
+                      steps=self.lines + self.failures())
 
     def full(self, chains: int, most_evaluations: int) -> Search:
         """Scales, many walkers on the way home, and windows of them until they agree."""
@@ -215,7 +224,7 @@ class Searcher:
         window = self.settle(population, most_evaluations)
         points, cold = self.chosen(population, chains), population.fit(window)
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
-                      self.settled, self.lines, self.covering(population, cold),
+                      self.settled, self.lines + self.failures(), self.covering(population, cold),
                       0 if cold is None else cold.n, window.acceptance)
 
     def covering(self, population: Population, cold: Mixture | None) -> Mixture | None:
