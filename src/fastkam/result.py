@@ -182,8 +182,11 @@ class Result:
 
     @property
     def evaluations(self) -> int:
-        """Evaluations of the density, the search for a start and those of a surrogate apart."""
-        return sum(int(state["n_evaluations"]) for state in self.states)
+        """Evaluations of the density, those of a surrogate apart.
+
+        Those of the search are counted; those by which a chain finds a start without one are not.
+        """
+        return self.state.searched + sum(int(state["n_evaluations"]) for state in self.states)
 
     @property
     def acceptance(self) -> NDArray[np.float64]:

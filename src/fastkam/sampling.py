@@ -213,6 +213,7 @@ def sample(
         warmup=Trace(chains, 0, d, stat_names),
         snapshot_steps=snapshot_steps(kernel, tune),
         scales=found.scales if method.relative else np.ones(d),
+        searched=found.evaluations,
         search=found.steps + ([] if choice is None else [str(choice)]),
     )
     run = carry_out_thinned if choice is not None and thin is None else carry_out

@@ -24,7 +24,8 @@ from fastkam.schedules import Schedule, as_schedule
 
 FORMAT = 2
 HEADER = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested",
-          "bit_generator", "generators", "search", "seconds", "status")
+          "bit_generator", "generators", "search", "searched",
+          "seconds", "status")
 SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
 
 

@@ -48,6 +48,8 @@ class RunState:
         The units in which the samplers see the coordinates.
     search : list of str
         What the search for starting points, scales and a sampler did, a line each.
+    searched : int
+        Evaluations that it took.
     states : list of dict
         The state of each chain, {name: array}, in units of the scales; empty before the first step.
     generators : list of dict
@@ -74,6 +76,7 @@ class RunState:
     snapshot_steps: NDArray[np.int64]
     scales: NDArray[np.float64]
     search: list[str] = field(default_factory=list)
+    searched: int = 0
     states: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     generators: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
