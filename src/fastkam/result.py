@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
 from fastkam._core.engine.group import INFINITE, Fault
-from fastkam.arguments import check_integer
+from fastkam.arguments import check_flag, check_integer
 from fastkam.density.forms import target_of, with_surrogate
+from fastkam.diagnostics import checks, summary
+from fastkam.diagnostics.look import Finding
+from fastkam.diagnostics.table import Summary
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import read, write
@@ -23,7 +26,6 @@ from fastkam.run.state import RunState
 from fastkam.run.trace import Trace
 from fastkam.samplers import Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
-from fastkam.samplers.sampler import Composite
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.stop import StopRule
 
@@ -31,9 +33,8 @@ if TYPE_CHECKING:
     from xarray import DataTree
 
     from fastkam.density.target import Target
-    from fastkam.diagnostics import Summary
 
-LEAST_ACCEPTANCE = 0.005
+TARGET_TOLERANCE = 1e-8  # of the log density at the points where a run goes on
 
 
 class Result:
@@ -77,6 +78,7 @@ class Result:
 
     def __init__(self, state: RunState, target: Target | None = None) -> None:
         self.state, self.target = state, target
+        self.found: list[Finding] | None = None
 
     # ---- the run ----
 
@@ -212,11 +214,25 @@ class Result:
         Returns
         -------
         Summary
-            Prints as a table; ``summary["r_hat"]`` is a column as an array.
+            Prints as a table, with what `warnings` says below it; ``summary["r_hat"]`` is a column
+            as an array.
         """
-        from fastkam.diagnostics import summary
+        table = summary(self.draws, self.state.layout.labels)
+        table.notes = [one.text for one in self.warnings]
+        return table
 
-        return summary(self.draws, self.state.layout.labels)
+    @property
+    def warnings(self) -> list[Finding]:
+        """What should be known of the run, the gravest first; empty where all is well.
+
+        Each has a ``kind``, a ``text`` that says what to do, and the ``coordinates`` and ``chains``
+        concerned: see `fastkam.diagnostics.Finding`. They are those of the warning at the end of
+        the run.
+        """
+        if self.found is None:
+            is_estimate = self.target is not None and self.target.is_estimate
+            self.found = checks.findings(self.state, is_estimate=is_estimate)
+        return list(self.found)
 
     def to_datatree(self) -> DataTree:
         """An xarray DataTree as ArviZ expects it; needs xarray (``pip install fastkam[arviz]``)."""
@@ -290,6 +306,8 @@ def resume(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_interval: float = 60.0,
     executor: Executor | None = None,
+    diagnose: bool = True,
+    check_target: bool = True,
 ) -> Result:
     """Go on with a run: as if it had never stopped, bit for bit.
 
@@ -305,17 +323,29 @@ def resume(
         As in `sample`; needed where the result comes from a file and had one.
     sampler, schedule : optional
         As in `load`, where the result comes from a file.
-    vectorized, threads, progress, stop, checkpoint, checkpoint_interval, executor
+    vectorized, threads, progress, stop, checkpoint, checkpoint_interval, executor, diagnose
         As in `sample`.
+    check_target : bool
+        Whether `target`, where it is given, is evaluated at the point of each chain first: it must
+        return the log density that the run has found there, to 1e-8 of it (or of 1, if it is
+        smaller). An estimate is made with the noise of the run.
 
     Returns
     -------
     Result
         With the old draws and the new.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument, and for a density that is not that of the run, before any work.
+    SamplingError
+        If the run cannot go on; it carries the draws made until then.
     """
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
-        checkpoint_interval=checkpoint_interval, executor=executor)
+        checkpoint_interval=checkpoint_interval, executor=executor, diagnose=diagnose)
+    check_flag("check_target", check_target)
     if sampler is not None:
         sampler = as_sampler(sampler)
     if schedule is not None:
@@ -331,6 +361,7 @@ def resume(
         rows = state.requested
     else:
         rows = int(state.trace.counts.max()) + check_integer("draws", draws, least=0)
+    check_target = check_target and target is not None
     if target is None:
         target = result.target
     if target is None:
@@ -342,6 +373,8 @@ def resume(
         target = with_surrogate(target, surrogate)
     check_stages(state.sampler, target)
     check_noise_of(state, target)
+    if check_target:
+        check_density_of(state, target)
     return finish(state, target, rows, options)
 
 
@@ -352,6 +385,24 @@ def check_noise_of(state: RunState, target: Target) -> None:
         if k != target.n_aux:
             raise ValueError(f"target takes {target.n_aux} numbers of noise, but that of the run "
                              f"took {k}")
+
+
+def check_density_of(state: RunState, target: Target) -> None:
+    """Refuse a target whose log density is not that of the run, at the points where it goes on."""
+    for k, chain in enumerate(state.states):
+        x, kept = chain["x"], float(chain["logp_x"])
+        if not np.isfinite(kept):  # not begun
+            continue
+        try:
+            found = (target.estimate(x, chain["u"][0]) if target.is_estimate
+                     else float(target.logp(x)))
+        except Exception:  # the run says so, with the draws that there are, if it comes back
+            return
+        if not abs(found - kept) <= TARGET_TOLERANCE * max(1.0, abs(kept)):
+            raise ValueError(
+                f"target must be the density of the run, not another one: at the point of chain "
+                f"{k} it returns {found!r}, and the run found {kept!r} there (x = "
+                f"{np.array2string(x, threshold=8)}); check_target=False goes on all the same")
 
 
 # ---- how a run ends ----
@@ -384,8 +435,8 @@ def finish(state: RunState, target: Target, rows: int, options: RunOptions) -> R
     elif unwritten:
         raise SamplingError(f"the run is {result.status}{problem}; {kept}",
                             result=result) from unwritten
-    warn_of_stuck_chains(result, target)
-    warn_of_divergences(result)
+    elif options.diagnose:
+        checks.warn(result, stacklevel=3)
     return result
 
 
@@ -401,36 +452,3 @@ def describe(fault: Fault, step: int) -> str:
     else:
         what = f"the target returned the fatal code {fault.code}"
     return f"{what} ({where})"
-
-
-def warn_of_stuck_chains(result: Result, target: Target) -> None:
-    """Warn if a chain's acceptance rate is below LEAST_ACCEPTANCE."""
-    if result.trace.rows < 100:
-        return
-    rates = result.acceptance
-    if rates.min() < LEAST_ACCEPTANCE:
-        worst = int(rates.argmin())
-        advice = "begin with narrower ones, or tune for longer"
-        if target.is_estimate:
-            advice += ", or make estimates less noisy (see fastkam.check_noise)"
-        warnings.warn(
-            f"chain {worst} accepts {100 * rates[worst]:.2g} % of the proposals of "
-            f"{type(result.sampler).__name__}: {advice}",
-            SamplingWarning,
-            stacklevel=4,
-        )
-
-
-def warn_of_divergences(result: Result) -> None:
-    """Warn where trajectories diverged: the draws may leave out a part of the target.
-
-    Not of a composite, whose other moves and replicas go where they do not.
-    """
-    n = result.trace.n_diverging
-    if n and result.trace.rows >= 100 and not isinstance(result.sampler, Composite):
-        warnings.warn(
-            f"{n} of {result.trace.counts.sum()} trajectories diverged: the draws may leave out "
-            "where the target bends most; raise target_acceptance, or reparametrise",
-            SamplingWarning,
-            stacklevel=4,
-        )

@@ -55,6 +55,7 @@ def sample(
     check_gradient: bool = True,
     surrogate: Any = None,
     bit_generator: str = "PCG64",
+    diagnose: bool = True,
 ) -> Result:
     """Draw from a density.
 
@@ -128,6 +129,9 @@ def sample(
         the draws are of `target`. For samplers without gradient and of one evaluation a step.
     bit_generator : str
         A bit generator of numpy.random: PCG64, PCG64DXSM, Philox, SFC64 or MT19937.
+    diagnose : bool
+        Whether the run ends with a look at its draws, and a warning where something is wrong with
+        them: one `SamplingWarning` with all that was found. ``result.warnings`` lists it.
 
     Returns
     -------
@@ -153,7 +157,7 @@ def sample(
     thin = check_integer("thin", thin, least=1)
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
-        checkpoint_interval=checkpoint_interval, executor=executor)
+        checkpoint_interval=checkpoint_interval, executor=executor, diagnose=diagnose)
     points = starting_points(x0, chains)
     d = points.shape[1]
     if isinstance(sampler, str) and sampler == "auto":

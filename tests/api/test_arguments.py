@@ -89,6 +89,8 @@ SAMPLE = [
     ("checkpoint_interval", None, "None"),
     ("checkpoint_interval", float("nan"), "nan"),
     ("executor", 4, "4"),
+    ("diagnose", "yes", "'yes'"),
+    ("diagnose", None, "None"),
     ("surrogate", 5, "5"),
     ("surrogate", "text", "'text'"),
     ("bit_generator", "default_rng", "'default_rng'"),
@@ -96,7 +98,7 @@ SAMPLE = [
     ("bit_generator", ["PCG64"], "['PCG64']"),
 ]
 RESUME = ["target", "draws", "threads", "progress", "stop", "checkpoint", "checkpoint_interval",
-          "executor", "surrogate", "sampler", "schedule"]
+          "executor", "surrogate", "sampler", "schedule", "diagnose"]
 
 
 def refuses(name, says):
@@ -152,7 +154,8 @@ def test_every_argument_is_tried():
     """Those that take anything: a truth value."""
     anything = {"vectorized", "keep_warmup", "check_gradient"}
     assert {name for name, *_ in SAMPLE} | anything == set(inspect.signature(fk.sample).parameters)
-    assert set(RESUME) | {"vectorized", "result"} == set(inspect.signature(fk.resume).parameters)
+    others = {"vectorized", "result", "check_target"}
+    assert set(RESUME) | others == set(inspect.signature(fk.resume).parameters)
 
 
 @pytest.mark.parametrize("dim", [0, -1, 1.0, True, None, "2"])

@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fastkam._core.engine.group import ChainState, Fault, Group
-from fastkam.arguments import check_integer, check_number
+from fastkam.arguments import check_flag, check_integer, check_number
 from fastkam.progress import Progress, check_progress, reporter
 from fastkam.run.checkpoint import CheckpointWriter
 from fastkam.run.state import RunState
@@ -40,8 +40,10 @@ class RunOptions:
     checkpoint: str | os.PathLike[str] | None = None
     checkpoint_interval: float = 60.0
     executor: Executor | None = None
+    diagnose: bool = True
 
     def __post_init__(self) -> None:
+        check_flag("diagnose", self.diagnose)
         if self.threads is not None:
             check_integer("threads", self.threads, least=1)
         check_progress(self.progress)
