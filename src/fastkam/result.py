@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
-from fastkam._core.engine.group import INFINITE, Fault
-from fastkam.arguments import check_flag, check_integer
+from fastkam._core.engine.group import Fault
+from fastkam.arguments import check_flag, check_integer, checked_names, near
 from fastkam.density.forms import target_of, with_surrogate
 from fastkam.diagnostics import checks, summary
 from fastkam.diagnostics.look import Finding
@@ -21,7 +21,9 @@ from fastkam.diagnostics.table import Summary
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import read, write
-from fastkam.run.loop import Run, RunOptions
+from fastkam.run.faults import describe
+from fastkam.run.loop import Run, RunOptions, check_path
+from fastkam.run.same_target import check_density_of, check_noise_of
 from fastkam.run.state import RunState
 from fastkam.run.trace import Trace
 from fastkam.samplers import Sampler, as_sampler
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
 
     from fastkam.density.target import Target
 
-TARGET_TOLERANCE = 1e-8  # of the log density at the points where a run goes on
 
 
 class Result:
@@ -166,6 +167,9 @@ class Result:
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         """The draws of one named parameter, (chains, draws, *shape)."""
+        if name not in self.shapes:
+            raise KeyError(f"there is no parameter {name!r}; there are {list(self.shapes)}"
+                           f"{near(name, self.shapes)}")
         return self.state.layout.split(self.draws)[name]
 
     @property
@@ -230,8 +234,7 @@ class Result:
         the run.
         """
         if self.found is None:
-            is_estimate = self.target is not None and self.target.is_estimate
-            self.found = checks.findings(self.state, is_estimate=is_estimate)
+            self.found = checks.findings(self.state)
         return list(self.found)
 
     def to_datatree(self) -> DataTree:
@@ -260,6 +263,7 @@ class Result:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the density to the file `path` (a .npz without pickle)."""
+        check_path("path", path)
         write(path, self.state)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -291,6 +295,7 @@ def load(
     return Result(read(path, sampler, schedule))
 
 
+@checked_names
 def resume(
     result: Result | str | os.PathLike[str],
     draws: int | None = None,
@@ -346,6 +351,7 @@ def resume(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
         checkpoint_interval=checkpoint_interval, executor=executor, diagnose=diagnose)
     check_flag("check_target", check_target)
+    check_flag("vectorized", vectorized)
     if sampler is not None:
         sampler = as_sampler(sampler)
     if schedule is not None:
@@ -378,33 +384,6 @@ def resume(
     return finish(state, target, rows, options)
 
 
-def check_noise_of(state: RunState, target: Target) -> None:
-    """Refuse a target with other noise than that of the run."""
-    for chain in state.states:
-        k = chain["u"].shape[1] if "u" in chain else 0
-        if k != target.n_aux:
-            raise ValueError(f"target takes {target.n_aux} numbers of noise, but that of the run "
-                             f"took {k}")
-
-
-def check_density_of(state: RunState, target: Target) -> None:
-    """Refuse a target whose log density is not that of the run, at the points where it goes on."""
-    for k, chain in enumerate(state.states):
-        x, kept = chain["x"], float(chain["logp_x"])
-        if not np.isfinite(kept):  # not begun
-            continue
-        try:
-            found = (target.estimate(x, chain["u"][0]) if target.is_estimate
-                     else float(target.logp(x)))
-        except Exception:  # the run says so, with the draws that there are, if it comes back
-            return
-        if not abs(found - kept) <= TARGET_TOLERANCE * max(1.0, abs(kept)):
-            raise ValueError(
-                f"target must be the density of the run, not another one: at the point of chain "
-                f"{k} it returns {found!r}, and the run found {kept!r} there (x = "
-                f"{np.array2string(x, threshold=8)}); check_target=False goes on all the same")
-
-
 # ---- how a run ends ----
 
 
@@ -422,7 +401,7 @@ def finish(state: RunState, target: Target, rows: int, options: RunOptions) -> R
     kept = f"{counts} draws a chain are kept in this error's .result"
     if isinstance(failure, Fault):
         step = int(result.states[failure.chain]["t"])
-        raise SamplingError(f"{describe(failure, step)}; {kept}{problem}", result=result,
+        raise SamplingError(f"{describe(failure, step, target)}; {kept}{problem}", result=result,
                             chain=failure.chain, step=step, x=failure.x) from failure.cause
     if failure:
         what = f"{type(failure).__name__}: {failure}"
@@ -431,24 +410,10 @@ def finish(state: RunState, target: Target, rows: int, options: RunOptions) -> R
     if result.status == "interrupted":
         text = (f"interrupted after {counts} of {rows} draws a chain; result.resume() goes on "
                 f"from there{problem}")
-        warnings.warn(SamplingWarning(text, result=result), stacklevel=3)
+        warnings.warn(SamplingWarning(text, result=result), stacklevel=4)
     elif unwritten:
         raise SamplingError(f"the run is {result.status}{problem}; {kept}",
                             result=result) from unwritten
     elif options.diagnose:
-        checks.warn(result, stacklevel=3)
+        checks.warn(result, stacklevel=4)
     return result
-
-
-def describe(fault: Fault, step: int) -> str:
-    """What a Fault was, and where."""
-    where = f"chain {fault.chain}, step {step}, at x = {np.array2string(fault.x, threshold=8)}"
-    if fault.code == 0:
-        what = "no finite log density at the start, nor at 100 points around it"
-    elif fault.cause is not None:
-        what = f"the target raised {type(fault.cause).__name__}: {fault.cause}"
-    elif fault.code == INFINITE:
-        what = "the log density is +inf, which no density is"
-    else:
-        what = f"the target returned the fatal code {fault.code}"
-    return f"{what} ({where})"

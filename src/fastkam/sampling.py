@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastkam.arguments import check_array, check_flag, check_integer, real_array
+from fastkam.arguments import (
+    check_array,
+    check_flag,
+    check_integer,
+    checked_names,
+    real_array,
+)
 from fastkam.density.forms import check_surrogate, target_of, with_surrogate
 from fastkam.density.gradient import check_start
 from fastkam.progress import Progress
@@ -27,6 +33,7 @@ from fastkam.schedules import Schedule, as_schedule
 from fastkam.stop import StopRule
 
 
+@checked_names
 def sample(
     target: Any,
     x0: ArrayLike,
@@ -158,6 +165,7 @@ def sample(
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
         checkpoint_interval=checkpoint_interval, executor=executor, diagnose=diagnose)
+    check_flag("vectorized", vectorized)
     points = starting_points(x0, chains)
     d = points.shape[1]
     if isinstance(sampler, str) and sampler == "auto":
@@ -177,7 +185,7 @@ def sample(
         method.check_share()
     schedule.compiled(method, d, tune)
     kernel = method.build(points[0])  # refuses parameters that do not fit the dimension
-    if check_gradient and method.needs_gradient:
+    if check_flag("check_gradient", check_gradient) and method.needs_gradient:
         check_start(target, points[0])
     stat_names = method.stat_names if check_flag("keep_stats", keep_stats) else None
     state = RunState(
@@ -186,7 +194,7 @@ def sample(
         x0=points,
         tune=tune,
         thin=thin,
-        keep_warmup=bool(keep_warmup),
+        keep_warmup=check_flag("keep_warmup", keep_warmup),
         share=bool(share),
         requested=draws,
         seed=seed_sequence(seed),
@@ -206,9 +214,12 @@ def starting_points(x0, chains):
     """x0 as (chains, d)."""
     x0 = real_array("x0", x0)
     if x0.ndim not in (1, 2) or x0.size == 0:
-        raise ValueError(f"x0 must have shape (d,) or (chains, d), not {x0.shape}")
+        mend = f": write [{x0}] where d = 1, numpy.zeros(d) for zeros" if x0.ndim == 0 else ""
+        raise ValueError(f"x0 must have shape (d,) or (chains, d), not {x0.shape}{mend}")
     if x0.ndim == 2 and len(x0) != chains:
-        raise ValueError(f"x0 has {len(x0)} rows, but there are {chains} chains")
+        mend = ": give its transpose, x0.T" if x0.shape[1] == chains and len(x0) > 1 else (
+            f": give chains={len(x0)}, or one point (d,) for all chains")
+        raise ValueError(f"x0 has {len(x0)} rows, but there are {chains} chains{mend}")
     return check_array("x0", np.broadcast_to(x0, (chains, x0.shape[-1])),
                        shape=(chains, x0.shape[-1]))
 
@@ -227,4 +238,6 @@ def seed_sequence(seed):
     except (TypeError, ValueError):
         raise TypeError(
             f"seed must be an integer, None, or a numpy seed or generator, not {seed!r}"
+            + (": write numpy.random.default_rng(...)"
+               if isinstance(seed, np.random.RandomState) else "")
         ) from None

@@ -28,21 +28,14 @@ ABOUT_DENSITY = {"improper", "constant", "not_a_logarithm"}
 TOO_SHORT = {"r_hat", "ess", "adaptation"}      # of these alone, that a run is too short
 
 
-def findings(state: RunState, *, is_estimate: bool = False) -> list[Finding]:
-    """What the user of this run should know, the gravest first; nothing where all is well.
-
-    Parameters
-    ----------
-    state : RunState
-    is_estimate : bool
-        Whether the density is an estimate, which changes the advice.
-    """
+def findings(state: RunState) -> list[Finding]:
+    """What the user of this run should know, the gravest first; nothing where all is well."""
     if state.trace.rows == 0 or not state.states:
         return []
     look = Look(state)
     found = list(grave(look))
     if look.rows >= LEAST_DRAWS:
-        found += odd(look, is_estimate)
+        found += odd(look)
         kinds = {one.kind for one in found}
         if "stuck" in kinds:  # which says more
             found = [one for one in found if one.kind != "acceptance"]

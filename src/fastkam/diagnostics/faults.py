@@ -47,7 +47,7 @@ def grave(look: Look) -> Iterator[Finding]:
             "is far below those of the others.", look.named(fixed))
 
 
-def odd(look: Look, is_estimate: bool) -> Iterator[Finding]:
+def odd(look: Look) -> Iterator[Finding]:
     """What is wrong with the density, or with how its sampler gets on with it."""
     kind = None
     if look.lp is not None:
@@ -61,7 +61,7 @@ def odd(look: Look, is_estimate: bool) -> Iterator[Finding]:
         yield from growing(look)
     yield from rejections(look)
     yield from boundaries(look)
-    yield from acceptance(look, is_estimate)
+    yield from acceptance(look)
     yield from divergences(look)
 
 
@@ -181,16 +181,16 @@ def acceptance_bounds(sampler: Sampler, is_estimate: bool) -> tuple[float, float
     if isinstance(sampler, Composite) or is_estimate:
         return LEAST_ACCEPTANCE, 1.0
     aim = getattr(sampler, "target_acceptance", None)
-    if aim is None or not 0 < aim < 1:
+    if not (isinstance(aim, (int, float)) and 0 < aim < 1):  # of one's own it may be anything
         return LEAST_OF_WALK, 1.0
     return max(LEAST_ACCEPTANCE, aim / 5), MOST_ACCEPTANCE if aim < 0.5 else 1.0
 
 
-def acceptance(look: Look, is_estimate: bool) -> Iterator[Finding]:
+def acceptance(look: Look) -> Iterator[Finding]:
     """Chains that accept too little or too much for their sampler."""
     if look.log_ratio is None:
         return
-    sampler = look.state.sampler
+    sampler, is_estimate = look.state.sampler, "u" in look.state.states[0]  # its noise
     rates = np.exp(np.minimum(look.log_ratio, 0.0)).mean(axis=1)
     low, high = acceptance_bounds(sampler, is_estimate)
     worst = int(rates.argmin())

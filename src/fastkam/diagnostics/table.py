@@ -7,7 +7,7 @@ from textwrap import wrap
 
 import numpy as np
 
-from fastkam.arguments import import_extra
+from fastkam.arguments import import_extra, near
 
 MOST_ROWS = 60  # longer tables are printed with a gap
 ROWS_BEFORE, ROWS_AFTER = 40, 10
@@ -39,7 +39,8 @@ class Summary:
     def __getitem__(self, name):
         """The column of that name, (d,)."""
         if name not in self.columns:
-            raise KeyError(f"there is no column {name!r}; there are {list(self.columns)}")
+            raise KeyError(f"there is no column {name!r}; there are {list(self.columns)}"
+                           f"{near(name, self.columns)}")
         return self.columns[name]
 
     def __len__(self):
