@@ -222,7 +222,7 @@ class Result:
             as an array.
         """
         table = summary(self.draws, self.state.layout.labels)
-        table.notes = [one.text for one in self.warnings]
+        table.notes = checks.notes(self.warnings, table)
         return table
 
     @property

@@ -241,7 +241,7 @@ def test_a_density_that_is_a_number_in_some_form(cast):
         (lambda X: np.zeros((4, 1)), r"of shape \(4, 1\)"),
         (lambda X: np.zeros(4, complex), "complex128"),
         (lambda X: ["0"] * 4, "<U1"),
-        (lambda X: None, "object"),
+        (lambda X: None, "not None"),
     ],
 )
 def test_vectorized_densities_that_are_no_numbers(answer, says):
@@ -323,7 +323,8 @@ def test_a_start_without_density_is_searched_around(library, kind):
 @pytest.mark.parametrize("answer", [np.nan, -np.inf])
 def test_no_start_at_all(library, kind, answer):
     with pytest.raises(fk.SamplingError, match="no finite log density at the start, nor at 100 "
-                                               r"points around it \(chain 0") as caught:
+                                               rf"points around it: it is {answer}; give x0 "
+                                               r"inside the support, .* \(chain 0") as caught:
         fk.sample(faulty(kind, library, answer=answer, edge=-1e300), np.ones(D), threads=1)
     np.testing.assert_array_equal(caught.value.x, np.ones(D))
     assert caught.value.result.trace.counts.sum() == 0
@@ -410,5 +411,7 @@ def test_a_chain_that_hardly_moves_is_warned_of():
     def narrow(x):
         return -0.5e12 * float(x @ x)
 
-    with pytest.warns(fk.SamplingWarning, match=r"Chain . accepts .* % of the proposals of Rand"):
+    with pytest.warns(fk.SamplingWarning, match="No chain ever moved: no proposal was acc"):
         fk.sample(narrow, [0.0, 0.0], sampler="rwm", draws=200, tune=0, seed=1)
+    with pytest.warns(fk.SamplingWarning, match=r"Chain . accepts .* % of the proposals of Rand"):
+        fk.sample(lambda x: narrow(x) * 1e-10, [0.0, 0.0], sampler="rwm", draws=4000, seed=1)

@@ -244,6 +244,23 @@ def test_no_more_than_some_draws_are_looked_at():
     assert wide.warnings
 
 
+def test_the_notes_have_the_numbers_of_the_table():
+    """Which are those of all draws, not of those that were looked at."""
+    result = fk.sample(gaussian(2), np.zeros(2), draws=40_000, chains=2, seed=1, diagnose=False,
+                       sampler=fk.RandomWalk(proposal_cov=1e-3))
+    table = result.summary()
+    assert f"{table['r_hat'].max():.4g} for " in table.notes[0]
+    assert f"{np.fmin(table['ess_bulk'], table['ess_tail']).min():.0f} for " in table.notes[1]
+    assert [one.kind for one in result.warnings] == ["r_hat", "ess"]
+
+
+def test_many_chains():
+    """Each keeps enough rows for a trend to be seen."""
+    result = fk.sample(gaussian(2), np.zeros(2), draws=100, tune=100, chains=1500, seed=1,
+                       sampler="am", keep_warmup=False, diagnose=False)
+    assert set(of(result)) <= MEASURES
+
+
 def test_the_worst_of_many_coordinates_is_measured():
     """One of 60 whose chains disagree is among those that are."""
     result = fk.sample(gaussian(60), np.zeros(60), draws=3000, seed=1, sampler="nuts")

@@ -25,6 +25,7 @@ LEAST_ESS = 400
 FAR = 1000                  # times 1 + |x0|
 
 ABOUT_DENSITY = {"improper", "constant", "not_a_logarithm"}
+MEASURES = {"r_hat", "ess"}
 TOO_SHORT = {"r_hat", "ess", "adaptation"}      # of these alone, that a run is too short
 
 
@@ -131,6 +132,18 @@ def of_columns(labels: list[str], columns: Any) -> list[Finding]:
 
 
 # ---- telling ----
+
+
+def notes(found: list[Finding], summary: Summary) -> list[str]:
+    """The texts of findings below a summary, with its own numbers of R-hat and sizes.
+
+    The findings have those of the draws that were looked at, which may be fewer.
+    """
+    measured = [one.kind for one in found if one.kind in MEASURES]
+    own = of_columns(summary.labels, summary.columns) if measured else []
+    before = [one.text for one in found if one.kind not in MEASURES | {"adaptation", "log_density"}]
+    after = [one.text for one in found if one.kind in ("adaptation", "log_density")]
+    return [*before, *(one.text for one in own), *after]
 
 
 def warn(result: Result, stacklevel: int) -> None:

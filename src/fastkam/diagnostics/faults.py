@@ -36,8 +36,9 @@ def grave(look: Look) -> Iterator[Finding]:
     moves = (x != x[:, :1]).any(axis=1)  # (chains, d)
     still = np.flatnonzero(~moves.any(axis=1))
     if len(still):
+        who = "No chain ever moved" if len(still) == len(x) else f"{chain_names(still)} never moved"
         yield Finding(
-            "stuck", f"{chain_names(still)} never moved: no proposal was accepted. Begin with "
+            "stuck", f"{who}: no proposal was accepted. Begin with "
             "narrower proposals, tune for longer (tune=), or start elsewhere (x0=).",
             chains=tuple(still.tolist()))
     fixed = np.flatnonzero(~moves.any(axis=0))

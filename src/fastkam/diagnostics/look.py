@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MOST_DRAWS, FEWEST_DRAWS = 20_000, 4000
 MOST_NUMBERS = 50_000   # that are measured, and looked at where there are so few draws
+LEAST_ROWS = 32         # of each chain, however many chains there are
 BLOCKS = 8              # into which draws are cut to see a trend
 NAMED = 3               # coordinates that a text names
 
@@ -62,7 +63,7 @@ class Look:
         self.state, self.rows, self.labels = state, trace.rows, state.layout.labels
         chains, _, d = trace.x.shape
         most = min(MOST_DRAWS, max(FEWEST_DRAWS, MOST_NUMBERS // d))
-        step = -(-chains * self.rows // most)
+        step = max(1, min(-(-chains * self.rows // most), self.rows // LEAST_ROWS))
         self.x = trace.x[:, : self.rows : step]
         kept = trace.stat_names is not None
         self.lp = trace.logp[:, : self.rows : step] if kept else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from textwrap import wrap
 
 import numpy as np
@@ -81,6 +80,8 @@ class Summary:
     __repr__ = __str__
 
     def _repr_html_(self):
+        from html import escape
+
         header, *rows = self.cells()
         head = "".join(f"<th>{escape(text)}</th>" for text in header)
         body = "".join(

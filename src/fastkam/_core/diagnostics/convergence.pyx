@@ -135,7 +135,7 @@ cdef void end(Work *w) noexcept nogil:
 
 
 cdef int widen(Work *w, Py_ssize_t lags) noexcept nogil:
-    """Make room for a window of so many lags, a power of two; 1 if out of memory."""
+    """Make room for a window of that number of lags, a power of two; 1 if out of memory."""
     if lags == w.room:
         return 0
     free(w.waves)
