@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
-from fastkam._core.engine.group import Fault
+from fastkam._core.engine.group import INFINITE, Fault
 from fastkam.arguments import check_flag, check_integer, checked_names, near
 from fastkam.density.forms import target_of, with_surrogate
 from fastkam.diagnostics import checks, summary
@@ -21,7 +21,7 @@ from fastkam.diagnostics.table import Summary
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import read, write
-from fastkam.run.faults import describe
+from fastkam.run.hints import advice
 from fastkam.run.loop import Run, RunOptions, check_path
 from fastkam.run.same_target import check_density_of, check_noise_of
 from fastkam.run.state import RunState
@@ -401,7 +401,8 @@ def finish(state: RunState, target: Target, rows: int, options: RunOptions) -> R
     kept = f"{counts} draws a chain are kept in this error's .result"
     if isinstance(failure, Fault):
         step = int(result.states[failure.chain]["t"])
-        raise SamplingError(f"{describe(failure, step, target)}; {kept}{problem}", result=result,
+        mend = advice(failure, step, target)
+        raise SamplingError(f"{describe(failure, step)}{mend}; {kept}{problem}", result=result,
                             chain=failure.chain, step=step, x=failure.x) from failure.cause
     if failure:
         what = f"{type(failure).__name__}: {failure}"
@@ -417,3 +418,17 @@ def finish(state: RunState, target: Target, rows: int, options: RunOptions) -> R
     elif options.diagnose:
         checks.warn(result, stacklevel=4)
     return result
+
+
+def describe(fault: Fault, step: int) -> str:
+    """What a Fault was, and where."""
+    where = f"chain {fault.chain}, step {step}, at x = {np.array2string(fault.x, threshold=8)}"
+    if fault.code == 0:
+        what = "no finite log density at the start, nor at 100 points around it"
+    elif fault.cause is not None:
+        what = f"the target raised {type(fault.cause).__name__}: {fault.cause}"
+    elif fault.code == INFINITE:
+        what = "the log density is +inf, which no density is"
+    else:
+        what = f"the target returned the fatal code {fault.code}"
+    return f"{what} ({where})"

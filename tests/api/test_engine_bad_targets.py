@@ -323,8 +323,8 @@ def test_a_start_without_density_is_searched_around(library, kind):
 @pytest.mark.parametrize("answer", [np.nan, -np.inf])
 def test_no_start_at_all(library, kind, answer):
     with pytest.raises(fk.SamplingError, match="no finite log density at the start, nor at 100 "
-                                               rf"points around it: it is {answer}; give x0 "
-                                               r"inside the support, .* \(chain 0") as caught:
+                                               r"points around it \(chain 0.*: it is (nan|-inf) "
+                                               "there; give x0 inside the support") as caught:
         fk.sample(faulty(kind, library, answer=answer, edge=-1e300), np.ones(D), threads=1)
     np.testing.assert_array_equal(caught.value.x, np.ones(D))
     assert caught.value.result.trace.counts.sum() == 0

@@ -288,11 +288,11 @@ FUNCTIONS = {
     "too many parameters": (lambda x: x[2], {}, "array of shape (2,), one point"),
     "one point": (logp, {"vectorized": True}, "takes points (k, d), a row each, where vectorized"),
     "a sum over all": (lambda X: (X**2).sum(), {"vectorized": True}, "takes points (k, d)"),
-    "x changed": (lambda x: x.sort(), {}, "x is read-only: change a copy, x.copy()"),
-    "outside": (lambda x: -np.inf, {}, "it is -inf; give x0 inside the support"),
-    "NaN": (lambda x: np.nan, {}, "it is nan; give x0 inside the support"),
+    "x changed": (lambda x: x.sort(), {}, "x is read-only, change a copy, x.copy()"),
+    "outside": (lambda x: -np.inf, {}, "it is -inf there; give x0 inside the support"),
+    "NaN": (lambda x: np.nan, {}, "it is nan there; give x0 inside the support"),
     "gradient": (lambda x: (0.0, np.full(2, np.nan)), {"sampler": "mala"},
-                 "it is 0, but its gradient is not finite"),
+                 "it is 0 there, but its gradient is not finite"),
 }
 
 
