@@ -8,4 +8,17 @@ Every public name is listed once, in ``__init__.pyi``, and imported when it is f
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name):
+    """The public name, imported; an AttributeError that names one that is near."""
+    try:
+        return _find(name)
+    except AttributeError as error:
+        from difflib import get_close_matches
+
+        known = {one.lower(): one for one in __all__}
+        near = get_close_matches(name.lower(), known, 1)
+        mend = f": did you mean {known[near[0]]!r}?" if near else ""
+        raise AttributeError(f"{error}{mend}", name=name) from None

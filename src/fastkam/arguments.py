@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from functools import wraps
 from importlib import import_module
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +17,86 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from types import ModuleType
 
+# what other packages call an argument of ours
+ELSEWHERE = {
+    "burn": "tune", "burnin": "tune", "burn_in": "tune", "warmup": "tune", "num_warmup": "tune",
+    "n_warmup": "tune", "iter_warmup": "tune", "n_tune": "tune", "samples": "draws",
+    "n_samples": "draws", "num_samples": "draws", "nsamples": "draws", "n_draws": "draws",
+    "num_draws": "draws", "iter_sampling": "draws", "iterations": "draws", "n_iter": "draws",
+    "steps": "draws", "n_steps": "draws", "nsteps": "draws", "n": "draws", "n_chains": "chains",
+    "num_chains": "chains", "nchains": "chains", "nwalkers": "chains", "n_walkers": "chains",
+    "walkers": "chains", "n_jobs": "threads", "cores": "threads", "n_threads": "threads",
+    "nthreads": "threads", "num_threads": "threads", "workers": "executor", "pool": "executor",
+    "client": "executor", "random_state": "seed", "random_seed": "seed", "rng": "seed",
+    "key": "seed", "rng_key": "seed", "init": "x0", "initial": "x0", "inits": "x0", "start": "x0",
+    "initvals": "x0", "init_params": "x0", "initial_state": "x0", "p0": "x0", "theta0": "x0",
+    "logp": "target", "log_prob": "target", "logpdf": "target", "log_prob_fn": "target",
+    "log_density": "target", "model": "target", "fun": "target", "func": "target",
+    "method": "sampler", "kernel": "sampler", "algorithm": "sampler", "step": "sampler",
+    "thinning": "thin", "n_thin": "thin", "progressbar": "progress", "progress_bar": "progress",
+    "verbose": "progress", "param_names": "names", "var_names": "names", "labels": "names",
+    "parameters": "names", "vectorize": "vectorized", "target_accept": "target_acceptance",
+    "adapt_delta": "target_acceptance", "target_accept_prob": "target_acceptance",
+    "cov": "proposal_cov", "covariance": "proposal_cov", "max_treedepth": "max_depth",
+    "max_tree_depth": "max_depth", "stepsize": "step_size", "epsilon": "step_size",
+    "n_temps": "n_replicas", "ntemps": "n_replicas",
+}
+
+Arguments = ParamSpec("Arguments")
+Value = TypeVar("Value")
+
+
+def near(name: Any, known: Iterable[str]) -> str:
+    """": did you mean 'ram'?" of the name in `known` that is nearest, or nothing."""
+    if not isinstance(name, str):
+        return ""
+    by_lower = {one.lower(): one for one in known}
+    other = ELSEWHERE.get(name.lower(), "")
+    found = [other] if other in by_lower else get_close_matches(name.lower(), by_lower, 1)
+    return f": did you mean {by_lower[found[0]]!r}?" if found else ""
+
+
+def check_call(
+    who: str, signature: inspect.Signature, places: tuple[Any, ...], named: Mapping[str, Any]
+) -> None:
+    """Refuse arguments that a function does not have, naming those that are near."""
+    parameters = signature.parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return
+    for name in named:
+        if name not in parameters:
+            near_one = near(name, parameters)
+            known = "" if near_one else f"; it has {', '.join(parameters) or 'none'}"
+            raise TypeError(f"{who} has no argument {name!r}{near_one}{known}")
+    by_place = [p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    if len(places) > len(by_place) and not any(
+            p.kind is p.VAR_POSITIONAL for p in parameters.values()):
+        rest = [name for name in parameters if name not in by_place and name not in named]
+        example = f", as {rest[0]}={places[len(by_place)]!r}" if rest else ""
+        what = " and ".join(by_place)
+        what = f"only {what} by their places" if by_place else "none by its place"
+        raise TypeError(f"{who} takes {what}, not {len(places)} arguments: name the others"
+                        f"{example}")
+
+
+def checked_names(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
+    """A function whose misspelt arguments are reported with those that are near."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def call(*places: Arguments.args, **named: Arguments.kwargs) -> Value:
+        check_call(f"{function.__name__}()", signature, places, named)
+        return function(*places, **named)
+
+    return call
+
 
 def check_integer(name: str, value: Any, *, least: int) -> int:
     """`value` as an int, at least `least`; otherwise an error that names the argument."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an integer, not {value!r}")
+        whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
+        raise TypeError(f"{name} must be an integer, not {value!r}"
+                        + (f": write {int(value)}" if whole else ""))
     if value < least:
         raise ValueError(f"{name} must be at least {least}, not {value!r}")
     return int(value)
@@ -78,15 +157,31 @@ def real_array(
 ) -> NDArray[np.float64]:
     """`value` as a float array, new where `copy` is true, else only if it must be, in that order.
 
-    A text is no number, and no imaginary part is dropped.
+    A text is no number, no imaginary part is dropped, and no masked element is taken.
     """
+    if np.ma.is_masked(value):
+        raise TypeError(f"{name} must be an array without masked elements, not {value!r}")
     try:
         array = np.asarray(value)
         if array.dtype.kind in "fiubO" and not isinstance(value, (str, bytes, type(None))):
             return array.astype(float) if copy else np.asarray(array, dtype=float, order=order)
     except (TypeError, ValueError):
         pass
-    raise TypeError(f"{name} must be an array of numbers, not {value!r}")
+    raise TypeError(f"{name} must be an array of numbers, not {value!r}{numbers_instead(value)}")
+
+
+def numbers_instead(value: Any) -> str:
+    """What to give in place of a value that is no array of numbers, as the end of a sentence."""
+    if isinstance(value, Mapping):
+        return ": give a list of its values"
+    if isinstance(value, (list, tuple)) and len({np.shape(row) for row in value
+                                                 if isinstance(row, (list, tuple))}) > 1:
+        return ": its rows have different lengths"
+    if isinstance(value, (set, frozenset)) or inspect.isgenerator(value):
+        return ": give a list"
+    if callable(value):
+        return ": the density comes first, and then where it starts"
+    return ""
 
 
 def check_array(

@@ -1,4 +1,4 @@
-"""The exception and the warning of a run."""
+"""The exception and the warnings of a run."""
 
 from __future__ import annotations
 
@@ -44,9 +44,18 @@ class SamplingWarning(UserWarning):
     Attributes
     ----------
     result : Result or None
-        The draws of a run that was interrupted: where warnings are made errors, they are here.
+        The draws of the run: where warnings are made errors, they are here. What was found is in
+        its ``.warnings``.
     """
 
     def __init__(self, message: str, *, result: Result | None = None) -> None:
         super().__init__(message)
         self.result = result
+
+
+class ConvergenceWarning(SamplingWarning):
+    """The one thing to know of a run is that it was too short.
+
+    R-hat is above 1.01, an effective sample size below 400, or what the sampler learns had not
+    settled, and nothing else was found.
+    """

@@ -7,11 +7,14 @@ among the classes that this process has defined, and imports nothing: a file can
 from __future__ import annotations
 
 import gc
+import inspect
 import weakref
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+
+from fastkam.arguments import check_call, near
 
 DEFINED: dict[str, weakref.WeakSet[type]] = {}  # path -> the classes defined under it
 
@@ -23,6 +26,14 @@ class Parameters:
     """
 
     NAMES: ClassVar[dict[str, type[Any]]]  # short name -> class, of each kind of object its own
+
+    def __new__(cls, *places: Any, **named: Any) -> Any:
+        """An object whose parameters have names that the class knows."""
+        if places or named:
+            signature = inspect.signature(cls.__init__)
+            own = list(signature.parameters.values())[1:]
+            check_call(cls.__name__, signature.replace(parameters=own), places, named)
+        return super().__new__(cls)
 
     def __init_subclass__(cls, *, name: str | None = None, **others: Any) -> None:
         super().__init_subclass__(**others)
@@ -48,7 +59,13 @@ def chosen(what: str, value: Any, kind: type[Kind], others: tuple[str, ...] = ()
         made: Kind = kind.NAMES[value]()
         return made
     names = [*others, *kind.NAMES]
-    raise ValueError(f"{what} must be a {kind.__name__} or one of {names}, not {value!r}")
+    mend = near(value, names)
+    if isinstance(value, type) and issubclass(value, kind):
+        mend = f": write {value.__name__}(), an object"
+    elif isinstance(value, str) and not mend:
+        titles = {made.__name__.lower(): name for name, made in kind.NAMES.items()}
+        mend = f": did you mean {titles[value.lower()]!r}?" if value.lower() in titles else ""
+    raise ValueError(f"{what} must be a {kind.__name__} or one of {names}, not {value!r}{mend}")
 
 
 # ---- for files ----

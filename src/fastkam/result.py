@@ -13,19 +13,23 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
 from fastkam._core.engine.group import Fault
-from fastkam.arguments import check_integer
+from fastkam.arguments import check_flag, check_integer, checked_names, near
 from fastkam.density.forms import target_of, with_surrogate
+from fastkam.diagnostics import checks, summary
+from fastkam.diagnostics.look import Finding
+from fastkam.diagnostics.table import Summary
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import read, write
 from fastkam.run.drive import carry_out
 from fastkam.run.faults import describe
-from fastkam.run.loop import Outcome, RunOptions
+from fastkam.run.hints import advice
+from fastkam.run.loop import Outcome, RunOptions, check_path
+from fastkam.run.same_target import check_density_of, check_noise_of
 from fastkam.run.state import RunState
 from fastkam.run.trace import Trace
 from fastkam.samplers import Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
-from fastkam.samplers.sampler import Composite
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.stop import StopRule
 
@@ -33,9 +37,7 @@ if TYPE_CHECKING:
     from xarray import DataTree
 
     from fastkam.density.target import Target
-    from fastkam.diagnostics import Summary
 
-LEAST_ACCEPTANCE = 0.005
 
 
 class Result:
@@ -83,6 +85,7 @@ class Result:
 
     def __init__(self, state: RunState, target: Target | None = None) -> None:
         self.state, self.target = state, target
+        self.found: list[Finding] | None = None
 
     # ---- the run ----
 
@@ -178,6 +181,9 @@ class Result:
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         """The draws of one named parameter, (chains, draws, *shape)."""
+        if name not in self.shapes:
+            raise KeyError(f"there is no parameter {name!r}; there are {list(self.shapes)}"
+                           f"{near(name, self.shapes)}")
         return self.state.layout.split(self.draws)[name]
 
     @property
@@ -230,11 +236,24 @@ class Result:
         Returns
         -------
         Summary
-            Prints as a table; ``summary["r_hat"]`` is a column as an array.
+            Prints as a table, with what `warnings` says below it; ``summary["r_hat"]`` is a column
+            as an array.
         """
-        from fastkam.diagnostics import summary
+        table = summary(self.draws, self.state.layout.labels)
+        table.notes = checks.notes(self.warnings, table)
+        return table
 
-        return summary(self.draws, self.state.layout.labels)
+    @property
+    def warnings(self) -> list[Finding]:
+        """What should be known of the run, the gravest first; empty where all is well.
+
+        Each has a ``kind``, a ``text`` that says what to do, and the ``coordinates`` and ``chains``
+        concerned: see `fastkam.diagnostics.Finding`. They are those of the warning at the end of
+        the run.
+        """
+        if self.found is None:
+            self.found = checks.findings(self.state)
+        return list(self.found)
 
     def to_datatree(self) -> DataTree:
         """An xarray DataTree as ArviZ expects it; needs xarray (``pip install fastkam[arviz]``)."""
@@ -262,6 +281,7 @@ class Result:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the density to the file `path` (a .npz without pickle)."""
+        check_path("path", path)
         write(path, self.state)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -293,6 +313,7 @@ def load(
     return Result(read(path, sampler, schedule))
 
 
+@checked_names
 def resume(
     result: Result | str | os.PathLike[str],
     draws: int | None = None,
@@ -308,6 +329,8 @@ def resume(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_interval: float = 60.0,
     executor: Executor | None = None,
+    diagnose: bool = True,
+    check_target: bool = True,
 ) -> Result:
     """Go on with a run: as if it had never stopped, bit for bit.
 
@@ -323,17 +346,30 @@ def resume(
         As in `sample`; needed where the result comes from a file and had one.
     sampler, schedule : optional
         As in `load`, where the result comes from a file.
-    vectorized, threads, progress, stop, checkpoint, checkpoint_interval, executor
+    vectorized, threads, progress, stop, checkpoint, checkpoint_interval, executor, diagnose
         As in `sample`.
+    check_target : bool
+        Whether `target`, where it is given, is evaluated at the point of each chain first: it must
+        return the log density that the run has found there, to 1e-8 of it (or of 1, if it is
+        smaller). An estimate is made with the noise of the run.
 
     Returns
     -------
     Result
         With the old draws and the new.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument, and for a density that is not that of the run, before any work.
+    SamplingError
+        If the run cannot go on; it carries the draws made until then.
     """
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
-        checkpoint_interval=checkpoint_interval, executor=executor)
+        checkpoint_interval=checkpoint_interval, executor=executor, diagnose=diagnose)
+    check_flag("check_target", check_target)
+    check_flag("vectorized", vectorized)
     if sampler is not None:
         sampler = as_sampler(sampler)
     if schedule is not None:
@@ -349,6 +385,7 @@ def resume(
         rows = state.requested
     else:
         rows = int(state.trace.counts.max()) + check_integer("draws", draws, least=0)
+    check_target = check_target and target is not None
     if target is None:
         target = result.target
     if target is None:
@@ -360,22 +397,15 @@ def resume(
         target = with_surrogate(target, surrogate)
     check_stages(state.sampler, target)
     check_noise_of(state, target)
-    return conclude(carry_out(state, target, rows, options), target, rows)
-
-
-def check_noise_of(state: RunState, target: Target) -> None:
-    """Refuse a target with other noise than that of the run."""
-    for chain in state.states:
-        k = chain["u"].shape[1] if "u" in chain else 0
-        if k != target.n_aux:
-            raise ValueError(f"target takes {target.n_aux} numbers of noise, but that of the run "
-                             f"took {k}")
+    if check_target:
+        check_density_of(state, target)
+    return conclude(carry_out(state, target, rows, options), target, rows, options)
 
 
 # ---- how a run ends ----
 
 
-def conclude(outcome: Outcome, target: Target, rows: int) -> Result:
+def conclude(outcome: Outcome, target: Target, rows: int, options: RunOptions) -> Result:
     """The Result of a run that was to have `rows` draws a chain, or SamplingError."""
     result, failure = Result(outcome.state, target), outcome.failure
     unwritten, problem = outcome.checkpoint.error, outcome.checkpoint.problem
@@ -384,7 +414,8 @@ def conclude(outcome: Outcome, target: Target, rows: int) -> Result:
     if isinstance(failure, Fault):
         step = int(result.states[failure.chain]["t"])
         where = f"chain {failure.chain}, step {step}"
-        raise SamplingError(f"{describe(failure, where)}; {kept}{problem}", result=result,
+        mend = advice(failure, step, target)
+        raise SamplingError(f"{describe(failure, where)}{mend}; {kept}{problem}", result=result,
                             chain=failure.chain, step=step, x=failure.x) from failure.cause
     if failure:
         what = f"{type(failure).__name__}: {failure}"
@@ -393,43 +424,12 @@ def conclude(outcome: Outcome, target: Target, rows: int) -> Result:
     if result.status == "interrupted":
         text = (f"interrupted after {counts} of {rows} draws a chain; result.resume() goes on "
                 f"from there{problem}")
-        warnings.warn(SamplingWarning(text, result=result), stacklevel=3)
+        warnings.warn(SamplingWarning(text, result=result), stacklevel=4)
     elif unwritten:
         raise SamplingError(f"the run is {result.status}{problem}; {kept}",
                             result=result) from unwritten
-    warn_of_stuck_chains(result, target)
-    warn_of_divergences(result)
+    elif options.diagnose:
+        checks.warn(result, stacklevel=4)
     return result
 
 
-def warn_of_stuck_chains(result: Result, target: Target) -> None:
-    """Warn if a chain's acceptance rate is below LEAST_ACCEPTANCE."""
-    if result.trace.rows < 100:
-        return
-    rates = result.acceptance
-    if rates.min() < LEAST_ACCEPTANCE:
-        worst = int(rates.argmin())
-        advice = "begin with narrower ones, or tune for longer"
-        if target.is_estimate:
-            advice += ", or make estimates less noisy (see fastkam.check_noise)"
-        warnings.warn(
-            f"chain {worst} accepts {100 * rates[worst]:.2g} % of the proposals of "
-            f"{type(result.sampler).__name__}: {advice}",
-            SamplingWarning,
-            stacklevel=4,
-        )
-
-
-def warn_of_divergences(result: Result) -> None:
-    """Warn where trajectories diverged: the draws may leave out a part of the target.
-
-    Not of a composite, whose other moves and replicas go where they do not.
-    """
-    n = result.trace.n_diverging
-    if n and result.trace.rows >= 100 and not isinstance(result.sampler, Composite):
-        warnings.warn(
-            f"{n} of {result.trace.counts.sum()} trajectories diverged: the draws may leave out "
-            "where the target bends most; raise target_acceptance, or reparametrise",
-            SamplingWarning,
-            stacklevel=4,
-        )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastkam.arguments import check_flag, check_integer
+from fastkam.arguments import check_flag, check_integer, checked_names
 from fastkam.density.forms import as_target, check_surrogate, target_of, with_surrogate
 from fastkam.density.gradient import check_start
 from fastkam.progress import Progress
@@ -28,6 +28,7 @@ from fastkam.search.choice import PLAIN_TUNE, before_the_run, choose, find, log
 from fastkam.stop import StopRule
 
 
+@checked_names
 def sample(
     target: Any,
     x0: ArrayLike,
@@ -57,6 +58,7 @@ def sample(
     check_gradient: bool = True,
     surrogate: Any = None,
     bit_generator: str = "PCG64",
+    diagnose: bool = True,
 ) -> Result:
     """Draw from a density.
 
@@ -139,6 +141,9 @@ def sample(
         the draws are of `target`. For samplers without gradient and of one evaluation a step.
     bit_generator : str
         A bit generator of numpy.random: PCG64, PCG64DXSM, Philox, SFC64 or MT19937.
+    diagnose : bool
+        Whether the run ends with a look at its draws, and a warning where something is wrong with
+        them: one `SamplingWarning` with all that was found. ``result.warnings`` lists it.
 
     Returns
     -------
@@ -163,18 +168,23 @@ def sample(
     tune = None if tune is None else check_integer("tune", tune, least=0)
     thin = None if thin is None else check_integer("thin", thin, least=1)
     share, search = check_flag("share", share), check_flag("search", search)
+    keep_warmup, keep_stats = (check_flag("keep_warmup", keep_warmup),
+                               check_flag("keep_stats", keep_stats))
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
-        checkpoint_interval=checkpoint_interval, executor=executor)
+        checkpoint_interval=checkpoint_interval, executor=executor, diagnose=diagnose)
+    check_flag("vectorized", vectorized)
+    check_flag("check_gradient", check_gradient)
     points = starting_points(x0, chains)
     d = points.shape[1]
     layout, schedule = check_layout(names, shapes, dims, coords, d), as_schedule(schedule)
     bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
     rng, choice = search_generator(seed), None
     if isinstance(sampler, str) and sampler == "auto":
-        with before_the_run():
-            choice = choose(as_target(target, d, vectorized=vectorized), points, chains, rng,
-                            search=search, surrogate=surrogate is not None, threads=threads or 1)
+        plain = as_target(target, d, vectorized=vectorized)
+        with before_the_run(plain):
+            choice = choose(plain, points, chains, rng, search=search,
+                            surrogate=surrogate is not None, threads=threads or 1)
         log.info("auto: %s", choice)
         sampler, found = choice.sampler, choice.search
     method = as_sampler(sampler)
@@ -194,16 +204,16 @@ def sample(
     if check_gradient and method.needs_gradient:
         check_start(target, points[0])
     if choice is None:
-        with before_the_run():
+        with before_the_run(target):
             found = find(target, points, chains, rng, search=search)
-    stat_names = method.stat_names if check_flag("keep_stats", keep_stats) else None
+    stat_names = method.stat_names if keep_stats else None
     state = RunState(
         sampler=method,
         schedule=schedule,
         x0=found.points,
         tune=tune,
         thin=thin or 1,
-        keep_warmup=bool(keep_warmup),
+        keep_warmup=keep_warmup,
         share=share,
         requested=draws,
         seed=seed,
@@ -217,4 +227,4 @@ def sample(
         search=found.steps + ([] if choice is None else [str(choice)]),
     )
     run = carry_out_thinned if choice is not None and thin is None else carry_out
-    return conclude(run(state, target, draws, options), target, draws)
+    return conclude(run(state, target, draws, options), target, draws, options)

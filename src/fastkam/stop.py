@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -156,4 +157,14 @@ def check_rule(rule: StopRule) -> StopRule:
     """`rule`, if it is one."""
     if isinstance(rule, StopRule):
         return rule
-    raise TypeError(f"stop must be a rule of fastkam.stop, not {rule!r}")
+    mend = ""
+    if isinstance(rule, type) and issubclass(rule, StopRule):
+        mend = f": write {rule.__name__}(...), an object"
+    elif isinstance(rule, numbers.Real):
+        mend = f": for an effective sample size write fk.stop.ESS({rule!r}), for a number of " \
+               "draws draws="
+    elif isinstance(rule, str):
+        mend = f": for a time write fk.stop.Time({rule!r})"
+    elif callable(rule):
+        mend = ": write a subclass of fk.stop.StopRule"
+    raise TypeError(f"stop must be a rule of fastkam.stop, not {rule!r}{mend}")

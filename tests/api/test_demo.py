@@ -10,6 +10,7 @@ from runs import sample
 import fastkam as fk
 from fastkam.cli.main import main
 from fastkam.demo import outbreak, report, table, two_modes
+from fastkam.diagnostics.checks import verdict
 
 TABLE = """age, smoker, city, level, outcome
 31, yes, Ulm, 1.5, bad
@@ -257,13 +258,12 @@ def test_an_interrupted_demonstration_ends_quietly(demo_parts, data, tmp_path, c
 def test_verdicts():
     rng = np.random.default_rng(0)
     good = rng.standard_normal((4, 2000, 2))
-    assert report.verdict(fk.diagnostics.summary(good)).startswith("The chains agree: R-hat is")
-    few = fk.diagnostics.Summary(["x"], {"sd": [1.0], "r_hat": [1.005], "ess_bulk": [120.0]})
-    assert "least effective size, 120, is small" in report.verdict(few)
-    assert "R-hat is unknown" in report.verdict(fk.diagnostics.summary(good[:1]))
-    assert "x[1] has never moved" in report.verdict(fk.diagnostics.summary(good * [1, 0]))
+    assert verdict(fk.diagnostics.summary(good)).startswith("The chains agree: R-hat is")
+    assert "size is below 400: 1" in verdict(fk.diagnostics.summary(good[:, :40]))
+    assert "R-hat is unknown" in verdict(fk.diagnostics.summary(good[:1]))
+    assert "x[1] never changed" in verdict(fk.diagnostics.summary(good * [1, 0]))
     good[0] += 3
-    assert "do not agree" in report.verdict(fk.diagnostics.summary(good))
+    assert "do not agree" in verdict(fk.diagnostics.summary(good))
 
 
 @pytest.mark.parametrize(("number", "text"), [

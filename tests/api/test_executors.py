@@ -22,7 +22,8 @@ import fastkam as fk
 from fastkam.run import executors
 from fastkam.samplers import SAMPLERS
 
-OPTIONS = {"x0": np.ones(D), "tune": 60, "draws": 250, "chains": 3, "seed": 4}
+OPTIONS = {"x0": np.ones(D), "tune": 60, "draws": 250, "chains": 3, "seed": 4,
+           "diagnose": False}
 
 
 @pytest.fixture(scope="module")

@@ -158,7 +158,7 @@ def test_capsules_that_are_refused(library, options, error, says):
 
 
 def test_a_class_is_no_provider():
-    with pytest.raises(TypeError, match="has no __fk_target__ method"):
+    with pytest.raises(TypeError, match=r"not the class Provider: write Provider\(\.\.\.\)"):
         fk.as_target(Provider, D)
 
 

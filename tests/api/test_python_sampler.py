@@ -243,7 +243,7 @@ def test_parameters_are_those_of_every_sampler():
     assert repr(Scaling()) == "Scaling(target_acceptance=0.234)"
     with pytest.raises(AttributeError):
         Scaling().target_acceptance = 0.5
-    with pytest.raises(TypeError, match="unexpected keyword"):
+    with pytest.raises(TypeError, match="no argument 'acceptance': did you mean 'target_acc"):
         Scaling(acceptance=0.5)
     assert sample(pair, np.ones(D), sampler=Scaling(target_acceptance=0.5), **OPTIONS
                   ).sampler.target_acceptance == 0.5

@@ -317,7 +317,7 @@ def full_disk(monkeypatch):
 
 def test_a_full_disk_in_mid_run_is_warned_of_and_passes(full_disk, tmp_path):
     path = tmp_path / "run.fk"
-    options = {"draws": 3000, "tune": 10, "seed": 1, "chains": 1}
+    options = {"draws": 3000, "tune": 10, "seed": 1, "chains": 1, "diagnose": False}
 
     def progress(p):
         full_disk(p.draws[0] < 3000)

@@ -22,7 +22,8 @@ OPTIONS = {"tune": 100, "chains": 3, "seed": 2}
 def test_the_number_of_threads_changes_nothing(library, name, kind):
     target = with_gradient(kind, library)
     one, *others = (
-        sample(target, np.ones(D), draws=150, sampler=short(name), threads=threads, **OPTIONS)
+        sample(target, np.ones(D), draws=150, sampler=short(name), threads=threads,
+               diagnose=False, **OPTIONS)
         for threads in (1, 2, 3)
     )
     for other in others:

@@ -25,7 +25,8 @@ def files_on_the_stack():
     frame, found = sys._getframe(), []
     while frame:
         path = Path(frame.f_code.co_filename)
-        if PACKAGE in path.parents and path.suffix == ".py":
+        checks = path.name == "arguments.py"    # of the names of arguments, around the call
+        if PACKAGE in path.parents and path.suffix == ".py" and not checks:
             found.insert(0, path.relative_to(PACKAGE).as_posix())
         frame = frame.f_back
     return list(dict.fromkeys(found))

@@ -183,8 +183,8 @@ def run(logp, grad, x0, chains=1, **options):
         points.append(x.copy())
         return logp(x), grad(x)
 
-    result = sample(recording, x0, chains=chains, progress=False, check_gradient=False,
-                    **options)
+    result = sample(recording, x0, chains=chains, progress=False, diagnose=False,
+                    check_gradient=False, **options)
     return result, np.array(points[chains:])        # the first are x0
 
 

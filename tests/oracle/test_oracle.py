@@ -51,7 +51,7 @@ def test_each_chain_has_its_generator():
     logp, d = TARGETS["five"]
     sampler, x0 = default("gam"), np.arange(3 * d).reshape(3, d) / 10
     options = {"tune": 0, "draws": 500, "chains": 3, "seed": 5, "schedule": Perpetual()}
-    ours, theirs = (sample(logp, x0, sampler=one, progress=False, **options)
+    ours, theirs = (sample(logp, x0, sampler=one, progress=False, diagnose=False, **options)
                     for one in (sampler, REFERENCES["gam"](s=sampler)))
     assert differ(ours.draws, theirs.draws) is None
     assert differ(ours.draws[0], ours.draws[1]) is not None

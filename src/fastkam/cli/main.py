@@ -22,7 +22,7 @@ def main(argv=None):
     options = parser().parse_args(attached(sys.argv[1:] if argv is None else argv))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SamplingWarning)  # said in our own words
+            warnings.simplefilter("ignore", SamplingWarning)  # printed below the table
             return options.command(options)
     except UsageError as error:
         print(f"fastkam: {error}", file=sys.stderr)
@@ -299,19 +299,19 @@ def how_to_resume(options, target, out):
 
 def report(result):
     """Print the table, the speed, and what was rejected."""
-    from fastkam.demo.report import speed, verdict
+    from fastkam.demo.report import speed
+    from fastkam.diagnostics.checks import rejected_points, verdict
 
     if result.draws.shape[1]:
         summary = result.summary()
         print(summary)
         print()
-        print(verdict(summary))
+        if not summary.notes:
+            print(verdict(summary))
     print(speed(result))
-    words = {"outside": "outside the support (-inf)", "nan": "NaN", "failed": "failed"}
-    counts = {words.get(kind, kind): n.sum() for kind, n in result.rejected.items() if n.sum()}
-    if counts:
-        print("Rejected without a density: "
-              + ", ".join(f"{count} {kind}" for kind, count in counts.items()) + ".")
+    points = rejected_points(result)
+    if points:
+        print(points)
 
 
 def samplers(options):

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from fastkam.arguments import near
+
 
 class UsageError(Exception):
     """A mistake in the command, reported in one line."""
@@ -117,7 +119,8 @@ def known_samplers():
 def sampler_class(name):
     """The class of a short name."""
     if name not in known_samplers():
-        raise UsageError(f"there is no sampler {name!r}; there are {', '.join(known_samplers())}")
+        raise UsageError(f"there is no sampler {name!r}; there are {', '.join(known_samplers())}"
+                         f"{near(name, known_samplers())}")
     return known_samplers()[name]
 
 
@@ -136,7 +139,7 @@ def read_sampler(name, settings):
             raise UsageError(f"--set must be KEY=VALUE, not {text!r}")
         if key not in fields:
             has = f"its parameters are {', '.join(fields)}" if fields else "it has none"
-            raise UsageError(f"{name} has no parameter {key!r}; {has}")
+            raise UsageError(f"{name} has no parameter {key!r}; {has}{near(key, fields)}")
         parameters[key] = read_value(value)
     try:
         return cls(**parameters)

@@ -20,6 +20,7 @@ import numpy as np
 import fastkam as fk
 from fastkam.demo import report
 from fastkam.diagnostics import summary
+from fastkam.diagnostics.checks import verdict
 from fastkam.plots import new_figure
 
 IN_BED = np.array([3, 8, 26, 76, 225, 298, 258, 233, 189, 128, 68, 29, 14, 4])
@@ -50,7 +51,7 @@ def run(folder, *, seed, quick):
         for i, words in enumerate(QUANTITIES.values())
     ]
     report.table(["", "mean", "sd", "90 % interval", "ESS", "R-hat"], rows)
-    report.say(report.verdict(result.summary()))
+    report.say(verdict(result.summary()))
     report.say(f"{report.speed(result)} Nearly all of that time is SciPy's solver and Python.")
     print()
     report.save(result, lambda: figure(result, seed), folder, "outbreak")

@@ -1,16 +1,12 @@
-"""What the demonstrations share: headings, tables, verdicts, speeds and saved files."""
+"""What the demonstrations share: headings, tables, speeds and saved files."""
 
 from __future__ import annotations
 
 import textwrap
 
-import numpy as np
-
 import fastkam as fk
 from fastkam.diagnostics.table import aligned
 
-GOOD_R_HAT = 1.01
-GOOD_ESS = 400
 WIDTH = 88
 
 
@@ -40,27 +36,6 @@ def sampled(*arguments, **options):
     if result.status == "interrupted":
         raise KeyboardInterrupt
     return result
-
-
-def verdict(summary):
-    """One honest sentence on whether the chains agree and suffice."""
-    r_hat, ess = summary["r_hat"], summary["ess_bulk"]
-    stuck = [label for label, sd in zip(summary.labels, summary["sd"], strict=True) if sd == 0]
-    if stuck:
-        return f"{stuck[0]} has never moved: the chains are stuck, or it can have one value only."
-    if np.isnan(r_hat).any():
-        return "R-hat is unknown for some coordinates: more chains, or more draws, would tell."
-    if not (r_hat <= GOOD_R_HAT).all():
-        return (
-            f"R-hat reaches {r_hat.max():.3f}, above {GOOD_R_HAT}: the chains do not agree yet, "
-            "so the table is provisional."
-        )
-    if not (ess >= GOOD_ESS).all():
-        return (
-            f"The chains agree (R-hat at most {r_hat.max():.3f}), but the least effective size, "
-            f"{ess.min():.0f}, is small: quantiles are rough."
-        )
-    return f"The chains agree: R-hat is at most {r_hat.max():.3f}, ESS at least {ess.min():.0f}."
 
 
 def speed(result):

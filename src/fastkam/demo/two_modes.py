@@ -7,6 +7,7 @@ import numpy as np
 import fastkam as fk
 from fastkam.demo import report
 from fastkam.diagnostics import mode_occupancy, summary
+from fastkam.diagnostics.checks import verdict
 from fastkam.plots import new_figure, scatter, trace_row
 
 START = (-8.0, 0.0)  # the middle of the left mode
@@ -70,7 +71,7 @@ def judged(result, target):
         )
     counts = ", ".join(map(str, modes.switches))
     return (
-        f"{report.verdict(result.summary())} Changes of mode between kept draws: {counts}. "
+        f"{verdict(result.summary())} Changes of mode between kept draws: {counts}. "
         f"The share of mode 1 is off by {missed(result, target):.3f}."
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import numbers
 from functools import partial
 from typing import Any
 
@@ -36,6 +38,9 @@ def as_target(
     TypeError, ValueError
         If it is none of these, or of another dimension.
     """
+    if isinstance(target, type):
+        raise TypeError(f"target must be an object, not the class {target.__name__}: write "
+                        f"{target.__name__}(...)")
     if isinstance(target, TargetRecipe):
         made = as_target(target(), dim, vectorized=vectorized, gradient=gradient)
         made.recipe = partial(as_target, target, dim, vectorized=vectorized, gradient=gradient)
@@ -48,12 +53,45 @@ def as_target(
     elif is_pointer(target):
         made = Target.from_c(target, dim)
     elif callable(target):
+        check_function(target, "points X (k, d)" if vectorized else "a point x (d,)")
         made = Target.from_python(target, dim, vectorized=vectorized, gradient=gradient)
     else:
-        raise TypeError(f"target must be a function, a pointer or a Target, not {target!r}")
+        raise TypeError(f"target must be a function, a pointer or a Target, not {target!r}"
+                        + instead(target))
     if made.dim != dim:
         raise ValueError(f"target has dimension {made.dim}, but x0 has {dim} coordinates")
     return made
+
+
+def check_function(function: Any, takes: str) -> None:
+    """Refuse a function that cannot be called with one argument, where its signature is known."""
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        kind = "an async" if inspect.iscoroutinefunction(function) else "a generator"
+        raise TypeError(f"target must return a number, and {function!r} is {kind} function")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # built-in functions may have none
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        name = getattr(function, "__name__", repr(function))
+        raise TypeError(
+            f"target must be a function of one argument, {takes}, not {name}{signature} "
+            f"({error}): data go in as lambda x: {name if name.isidentifier() else 'f'}(x, data), "
+            "or by functools.partial") from None
+
+
+def instead(target: Any) -> str:
+    """What may have been meant by something that is no density."""
+    if isinstance(target, (numbers.Number, np.ndarray)):
+        return (": give the function itself, not what it returns (logp, not logp(x)); x0 comes "
+                "second")
+    if isinstance(target, (list, tuple)) and any(callable(one) for one in target):
+        return ": give one function, the sum of these log densities"
+    if isinstance(target, str):
+        return ": give the function itself, not its name"
+    return ""
 
 
 # ---- for a sampler ----

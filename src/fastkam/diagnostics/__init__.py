@@ -21,9 +21,11 @@ from fastkam.diagnostics.draws import (
     r_hat,
     summary,
 )
+from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.table import Summary
 
 __all__ = [
+    "Finding",
     "ModeOccupancy",
     "Summary",
     "esjd",

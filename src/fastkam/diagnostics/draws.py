@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.arguments import check_array, check_integer
 from fastkam.diagnostics.table import Summary
 
-LEAST_DRAWS = 4
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-LOW, HIGH = 0.05, 0.95  # the interval of the summary, and the tails of ess_tail
 
 
 # ---- convergence and precision, over all chains ----
@@ -35,24 +34,20 @@ def summary(draws, labels=None):
     labels = [f"x[{i}]" for i in range(d)] if labels is None else list(labels)
     if len(labels) != d:
         raise ValueError(f"labels must be {d} names, one a coordinate, not {len(labels)}")
-    flat = draws.reshape(-1, d)
-    unknown = np.full(d, np.nan)
-    q5, q95 = np.quantile(flat, [LOW, HIGH], axis=0) if len(flat) else (unknown, unknown)
-    return Summary(labels, {
-        "mean": flat.mean(axis=0) if len(flat) else unknown,
-        "sd": flat.std(axis=0, ddof=1) if len(flat) > 1 else unknown,
-        "q5": q5,
-        "q95": q95,
-        "mcse_mean": mcse_mean(draws),
-        "mcse_sd": mcse_sd(draws),
-        "ess_bulk": ess_bulk(draws),
-        "ess_tail": ess_tail(draws),
-        "r_hat": r_hat(draws),
-    })
+    return Summary(labels, statistics(draws))
+
+
+def statistics(draws):
+    """The columns of the summary, {name: (d,)}.
+
+    All are NaN for a coordinate with draws that are not finite; Monte Carlo errors, effective
+    sample sizes and R-hat are NaN too for one that never moves, and for fewer than four draws.
+    """
+    return dict(zip(COLUMNS, measure(check_draws(draws)), strict=True))
 
 
 def ess_bulk(draws):
-    """Effective sample size of the centre: that of the rank-normalized draws.
+    """Effective sample size of the center: that of the rank-normalized draws.
 
     Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Bürkner, P.-C. (2021).
     Rank-normalization, folding, and localization: an improved R-hat. Bayesian Analysis 16, 667-718.
@@ -65,7 +60,7 @@ def ess_bulk(draws):
     -------
     ndarray, shape (d,)
     """
-    return by_coordinate(draws, lambda stats, x: stats.ess(x, method="bulk"))
+    return statistics(draws)["ess_bulk"]
 
 
 def ess_tail(draws):
@@ -79,7 +74,7 @@ def ess_tail(draws):
     -------
     ndarray, shape (d,)
     """
-    return by_coordinate(draws, lambda stats, x: stats.ess(x, method="tail", prob=(LOW, HIGH)))
+    return statistics(draws)["ess_tail"]
 
 
 def r_hat(draws):
@@ -94,14 +89,7 @@ def r_hat(draws):
     -------
     ndarray, shape (d,)
     """
-    if check_draws(draws).shape[0] < 2:
-        return np.full(np.shape(draws)[2], np.nan)
-
-    def value(stats, x):
-        stuck = not np.ptp(halves(x), axis=1).any()  # each at its own place
-        return np.inf if stuck else stats.rhat(x, method="rank")
-
-    return by_coordinate(draws, value)
+    return statistics(draws)["r_hat"]
 
 
 def mcse_mean(draws):
@@ -115,7 +103,7 @@ def mcse_mean(draws):
     -------
     ndarray, shape (d,)
     """
-    return by_coordinate(draws, lambda stats, x: stats.mcse(x, method="mean"), scales=True)
+    return statistics(draws)["mcse_mean"]
 
 
 def mcse_sd(draws):
@@ -129,39 +117,7 @@ def mcse_sd(draws):
     -------
     ndarray, shape (d,)
     """
-    return by_coordinate(draws, lambda stats, x: stats.mcse(x, method="sd"), scales=True)
-
-
-def by_coordinate(draws, value, *, scales=False):
-    """value(array_stats, x) of each coordinate x (chains, draws).
-
-    In units of its spread where that is extreme, because array_stats takes a spread below 1e-15 for
-    none; otherwise unchanged, since ranks of folded draws depend on their last bits. NaN where
-    unknown, and
-    where the halves of the chains, which array_stats compares, are all the same constant.
-    """
-    from arviz_stats.base import array_stats  # 0.6 s
-
-    draws = check_draws(draws)
-    answer = np.full(draws.shape[2], np.nan)
-    if draws.shape[1] < LEAST_DRAWS:
-        return answer
-    for i in range(draws.shape[2]):
-        x, spread = in_units_of_spread(draws[:, :, i])
-        if 1e-6 * max(1, np.abs(draws[0, 0, i])) < spread < 1e6:
-            x, spread = draws[:, :, i], 1.0
-        if spread > 0 and np.ptp(halves(x)) > 0:
-            # of two values, say, ranks can be all the same once folded: 0/0 there, which R-hat
-            # leaves aside
-            with np.errstate(divide="ignore", invalid="ignore"):
-                answer[i] = value(array_stats, x) * (spread if scales else 1)
-    return answer
-
-
-def halves(x):
-    """Halves of chains (chains, draws), without the middle draw of an odd number."""
-    half = x.shape[1] // 2
-    return np.concatenate([x[:, :half], x[:, -half:]])
+    return statistics(draws)["mcse_sd"]
 
 
 def in_units_of_spread(x):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from html import escape
+from textwrap import wrap
 
 import numpy as np
 
-from fastkam.arguments import import_extra
+from fastkam.arguments import import_extra, near
 
 MOST_ROWS = 60  # longer tables are printed with a gap
 ROWS_BEFORE, ROWS_AFTER = 40, 10
+WIDTH = 88  # of the lines of a note
 DIGITS = 3  # of twice the sd, which fixes the decimals of its row
 
 
@@ -25,16 +26,20 @@ class Summary:
     columns : dict of str to ndarray, shape (d,)
         "mean", "sd", "q5", "q95" (quantiles), "mcse_mean", "mcse_sd" (Monte Carlo standard
         errors), "ess_bulk", "ess_tail" (effective sample sizes), "r_hat".
+    notes : list of str
+        What else should be known of the run, printed below the table; none where all is well.
     """
 
-    def __init__(self, labels, columns):
+    def __init__(self, labels, columns, notes=()):
         self.labels = list(labels)
+        self.notes = list(notes)
         self.columns = {name: np.asarray(column) for name, column in columns.items()}
 
     def __getitem__(self, name):
         """The column of that name, (d,)."""
         if name not in self.columns:
-            raise KeyError(f"there is no column {name!r}; there are {list(self.columns)}")
+            raise KeyError(f"there is no column {name!r}; there are {list(self.columns)}"
+                           f"{near(name, self.columns)}")
         return self.columns[name]
 
     def __len__(self):
@@ -65,11 +70,18 @@ class Summary:
         return [["", *self.columns], *rows]
 
     def __str__(self):
-        return aligned(self.cells())
+        return "\n".join([aligned(self.cells()), *(["", *self.wrapped()] if self.notes else [])])
+
+    def wrapped(self):
+        """The notes as lines."""
+        return [line for note in self.notes
+                for line in wrap(note, WIDTH, initial_indent="- ", subsequent_indent="  ")]
 
     __repr__ = __str__
 
     def _repr_html_(self):
+        from html import escape
+
         header, *rows = self.cells()
         head = "".join(f"<th>{escape(text)}</th>" for text in header)
         body = "".join(
@@ -78,7 +90,9 @@ class Summary:
             + "</tr>"
             for label, *texts in rows
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return (f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+                + (f"<ul>{notes}</ul>" if notes else ""))
 
 
 def aligned(rows):

@@ -66,13 +66,20 @@ def read(
 
     `sampler` and `schedule` stand in for those of the file, whose classes it then need not know.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path must be that of a file, not {path!r}")
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"path must be a file, not the folder {str(path)!r}")
+    if not path.exists():
+        raise FileNotFoundError(f"path: there is no file {str(path)!r} in {str(Path.cwd())!r}")
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
             arrays = {name: content[name] for name in content.files}
             header = dict(json.loads(arrays.pop("header").tobytes()))
     except (zipfile.BadZipFile, AttributeError, KeyError, TypeError, ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not a fastkam result: {error}") from error
+        raise ValueError(f"{path} is not a fastkam result, which Result.save or a checkpoint "
+                         "writes") from error
     if header.pop("format", None) != FORMAT:
         raise ValueError(f"{path} has a format that this version of fastkam does not know")
     try:

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.group import Fault, Group
-from fastkam.arguments import check_integer, check_number
+from fastkam.arguments import check_flag, check_integer, check_number
 from fastkam.progress import Progress, check_progress, reporter
 from fastkam.run.checkpoint import CheckpointWriter
 from fastkam.run.state import RunState
@@ -42,17 +42,17 @@ class RunOptions:
     checkpoint: str | os.PathLike[str] | None = None
     checkpoint_interval: float = 60.0
     executor: Executor | None = None
+    diagnose: bool = True
 
     def __post_init__(self) -> None:
+        check_flag("diagnose", self.diagnose)
         if self.threads is not None:
             check_integer("threads", self.threads, least=1)
         check_progress(self.progress)
         as_stop(self.stop)
-        check_path(self.checkpoint)
+        check_path("checkpoint", self.checkpoint)
         check_number("checkpoint_interval", self.checkpoint_interval, least=0)
-        if self.executor is not None and not callable(getattr(self.executor, "submit", None)):
-            raise TypeError(
-                f"executor must be a concurrent.futures.Executor, not {self.executor!r}")
+        check_executor(self.executor)
 
     def number_of_threads(self, target: Any, sampler: Sampler) -> int:
         """The threads in which to run the chains of a target."""
@@ -66,22 +66,40 @@ class RunOptions:
             os.cpu_count() or 1)
 
 
+def check_executor(executor: Any) -> None:
+    """Refuse what runs no tasks, with what to give in its place."""
+    if executor is None:
+        return
+    mend = ""
+    if isinstance(executor, type):
+        mend = f": give an object, {executor.__name__}(...)"
+    elif callable(getattr(executor, "get_executor", None)):
+        mend = ": give client.get_executor()"  # of dask
+    elif hasattr(executor, "Get_rank"):
+        mend = ": give mpi4py.futures.MPIPoolExecutor()"
+    elif isinstance(executor, (int, str)):
+        mend = ": give an object, such as ProcessPoolExecutor(4); for threads threads=4 is enough"
+    elif callable(getattr(executor, "submit", None)) and type(executor) is not Executor:
+        return
+    raise TypeError(f"executor must be a concurrent.futures.Executor, not {executor!r}{mend}")
+
+
 def has_gil() -> bool:
     """Whether Python code runs in one thread at a time."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
-def check_path(checkpoint: Any) -> None:
-    """Refuse, before any work, a checkpoint that could not be written."""
-    if checkpoint is None:
+def check_path(name: str, path: Any) -> None:
+    """Refuse, before any work, the path of a file that could not be written."""
+    if path is None:
         return
-    if not isinstance(checkpoint, (str, os.PathLike)):
-        raise TypeError(f"checkpoint must be a path, not {checkpoint!r}")
-    path = Path(checkpoint).absolute()
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"checkpoint must be a file in a folder that exists, not {checkpoint!r}")
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"checkpoint={str(checkpoint)!r} is in a folder without permission")
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a path, not {path!r}")
+    absolute = Path(path).absolute()
+    if absolute.is_dir() or not absolute.parent.is_dir():
+        raise ValueError(f"{name} must be a file in a folder that exists, not {path!r}")
+    if not os.access(absolute.parent, os.W_OK):
+        raise PermissionError(f"{name}={str(path)!r} is in a folder without permission")
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,12 @@ def starting_points(x0: Any, chains: int) -> NDArray[np.float64]:
     """x0 as (chains, d)."""
     x0 = real_array("x0", x0)
     if x0.ndim not in (1, 2) or x0.size == 0:
-        raise ValueError(f"x0 must have shape (d,) or (chains, d), not {x0.shape}")
+        mend = f": write [{x0}] where d = 1, numpy.zeros(d) for zeros" if x0.ndim == 0 else ""
+        raise ValueError(f"x0 must have shape (d,) or (chains, d), not {x0.shape}{mend}")
     if x0.ndim == 2 and len(x0) != chains:
-        raise ValueError(f"x0 has {len(x0)} rows, but there are {chains} chains")
+        mend = ": give its transpose, x0.T" if x0.shape[1] == chains and len(x0) > 1 else (
+            f": give chains={len(x0)}, or one point (d,) for all chains")
+        raise ValueError(f"x0 has {len(x0)} rows, but there are {chains} chains{mend}")
     return check_array("x0", np.broadcast_to(x0, (chains, x0.shape[-1])),
                        shape=(chains, x0.shape[-1]))
 
@@ -38,6 +41,8 @@ def seed_sequence(seed: Any) -> np.random.SeedSequence:
     except (TypeError, ValueError):
         raise TypeError(
             f"seed must be an integer, None, or a numpy seed or generator, not {seed!r}"
+            + (": write numpy.random.default_rng(...)"
+               if isinstance(seed, np.random.RandomState) else "")
         ) from None
 
 

@@ -16,6 +16,7 @@ from fastkam.arguments import check_integer
 from fastkam.density.forms import as_target
 from fastkam.errors import SamplingError
 from fastkam.run.faults import describe
+from fastkam.run.hints import advice
 from fastkam.run.starts import search_generator, seed_sequence, starting_points
 from fastkam.samplers import (
     MALA,
@@ -165,7 +166,7 @@ def choose_sampler(
     """
     points = starting_points(x0, check_integer("chains", chains, least=1))
     made = as_target(target, points.shape[1], vectorized=vectorized)
-    with before_the_run():
+    with before_the_run(made):
         return choose(made, points, chains, search_generator(seed_sequence(seed)), search=True,
                       surrogate=surrogate, threads=1)
 
@@ -210,14 +211,14 @@ def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
 
 
 @contextmanager
-def before_the_run() -> Iterator[None]:
+def before_the_run(target: Target) -> Iterator[None]:
     """A context in which a fault of the target becomes a SamplingError without a result."""
     try:
         yield
     except Fault as fault:
         if isinstance(fault.cause, KeyboardInterrupt):
             raise KeyboardInterrupt from None
-        what = describe(fault, "in the search for a start")
+        what = describe(fault, "in the search for a start") + advice(fault, 0, target)
         raise SamplingError(f"{what}; no draw had been made", x=fault.x) from fault.cause
 
 
@@ -226,5 +227,12 @@ def has_gradient(target: Target, points: NDArray[np.float64]) -> bool:
     function = getattr(target, "function", None)
     if function is None:
         return "logp_grad" in target.abilities
-    returned = function(points.copy() if target.batched else points[0].copy())
-    return type(returned) is tuple and len(returned) == 2
+    try:
+        with np.errstate(all="ignore"):
+            returned = function(points.copy() if target.batched else points[0].copy())
+    except Exception:  # the search meets it again, and says so
+        return False
+    if type(returned) is not tuple or len(returned) < 2:
+        return False
+    shape = points.shape if target.batched else points[0].shape
+    return not isinstance(returned[1], (str, bytes, dict)) and np.shape(returned[1]) == shape

@@ -72,7 +72,8 @@ class Evaluator:
         done = len(X)
         if (codes < 0).any():
             done = int(np.argmax(codes < 0))
-            if self.target.batched and done == 0 and len(X) > 1 and codes[0] != INFINITE:
+            alone = len(X) == 1 or codes[done] == INFINITE
+            if self.target.batched and self.found and not alone:
                 # one of them has made the whole call fail
                 return self.some(X[:1], values, rows[:1])
             self.fail(int(codes[done]), X[done].copy())

@@ -181,6 +181,8 @@ class Population:
         alpha = self.decide(slice(0, self.K), y, np.zeros(self.K))
         alpha[scouts] = WALK_TARGET
         self.log_length += alpha - WALK_TARGET
+        # where the density does not fall off they would grow for ever
+        np.minimum(self.log_length, np.log(FARTHEST), out=self.log_length)
 
     def restart(self, lost: NDArray[np.bool_]) -> None:
         """Put the walkers that are lost where others are, which are drawn at random."""

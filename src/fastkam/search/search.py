@@ -92,6 +92,8 @@ class Searcher:
         self.origin, self.level = self.first_with_density()
         self.scales, self.flat = find_scales(self.evaluate, self.origin, self.level)
         self.say(f"scales {self.scales.min():.2g} to {self.scales.max():.2g}")
+        if self.flat.any():
+            self.say(f"the log density does not change along {np.flatnonzero(self.flat).tolist()}")
 
     def say(self, line: str) -> None:
         self.lines.append(f"{line}, after {self.evaluate.n} evaluations")

@@ -24,7 +24,8 @@ class MissingGradient(TypeError):
 
     def __init__(self, value):
         super().__init__("this sampler needs the gradient: the function must return the pair "
-                         f"(log density, gradient), not {value!r:.200}")
+                         f"(log density, gradient), not {value!r:.200}; or take a sampler without "
+                         'gradients, such as "ram"')
 
 
 cdef class PythonTarget(Target):
@@ -154,18 +155,33 @@ cdef object array_of(size_t n, const double *x):
 def as_float(value):
     """The one real number in value; a TypeError that says what else it was."""
     # float() would read a text, and drop the imaginary part of a numpy number
-    if not isinstance(value, (str, bytes, np.complexfloating)):
+    if not isinstance(value, (str, bytes, bool, np.bool_, np.complexfloating)) and not (
+            isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value)):
         try:
             if not isinstance(value, np.ndarray) and np.ndim(value) == 0:
                 return float(value)
             array = np.asarray(value)
-            if array.size == 1 and array.dtype.kind in "fiub":
+            if array.size == 1 and array.dtype.kind in "fiu":
                 return float(array.item())
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RuntimeError):    # of a tensor with a gradient, say
             pass
-    got = (f"a {value.dtype} array of shape {value.shape}" if isinstance(value, np.ndarray)
-           else f"{value!r} of type {type(value).__name__}")
-    raise TypeError(f"the log density must be one real number, not {got}")
+    got = (f"a {value.dtype} array of shape {value.shape}" if type(value) is np.ndarray
+           else f"{value!r:.200} of type {type(value).__name__}")
+    raise TypeError(f"the log density must be one real number, not {got}{mend(value)}")
+
+
+def mend(value):
+    """What to do about a value that is no log density, as the end of a sentence."""
+    if value is None:
+        return ": the function has to return it"
+    if isinstance(value, (complex, np.complexfloating)):
+        return ": take its real part"
+    if isinstance(value, (bool, np.bool_)):
+        return ": return 0.0 or -inf where x is possible or not"
+    size = getattr(value, "size", None)
+    if hasattr(value, "__len__") and not isinstance(value, (str, bytes, dict)) and size != 1:
+        return ": sum it, or give vectorized=True if the function takes many points"
+    return ""
 
 
 cdef bint is_plain(value):
@@ -185,10 +201,14 @@ cdef int copy_vector(value, size_t n, what, double *out) except -1:
 cdef int copy_array(value, tuple shape, what, double *out) except -1:
     """An array of that shape, into out; a TypeError that says what else it was."""
     array = np.asarray(value)
-    if array.dtype.kind not in "fiub" or array.shape != shape:
-        raise TypeError(
-            f"the {what} must be a real array of shape {shape}, not a {array.dtype} array "
-            f"of shape {array.shape}")
+    if array.dtype.kind not in "fiub" or array.shape != shape or np.ma.is_masked(value):
+        got = (f"{value!r:.200}" if array.dtype.kind == "O"
+               else f"a {array.dtype} array of shape {array.shape}")
+        masked = " with masked elements" if np.ma.is_masked(value) else ""
+        points = (": the function takes points (k, d), a row each, where vectorized=True"
+                  if what == "log density" else "")
+        raise TypeError(f"the {what} must be a real array of shape {shape}, not {got}{masked}"
+                        f"{points}")
     array = np.ascontiguousarray(array, dtype=float)
     memcpy(out, PyArray_DATA(array), PyArray_NBYTES(array))
     return 0

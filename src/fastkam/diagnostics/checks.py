@@ -1,0 +1,183 @@
+"""What a user should know of a run: findings in plain words, each with what to do."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.diagnostics.convergence import COLUMNS, measure
+from fastkam.diagnostics.adaptation import unsettled
+from fastkam.diagnostics.faults import LEAST_DRAWS, grave, odd
+from fastkam.diagnostics.look import MOST_NUMBERS, NAMED, Finding, Look, blocks, listed
+from fastkam.diagnostics.table import Summary
+from fastkam.errors import ConvergenceWarning, SamplingWarning
+
+if TYPE_CHECKING:
+    from fastkam.result import Result
+    from fastkam.run.state import RunState
+
+MOST_R_HAT = 1.01
+MOST_R_HAT_OF_LP = 1.05     # where the coordinates agree
+LEAST_ESS = 400
+FAR = 1000                  # times 1 + |x0|
+
+ABOUT_DENSITY = {"improper", "constant", "not_a_logarithm"}
+MEASURES = {"r_hat", "ess"}
+TOO_SHORT = {"r_hat", "ess", "adaptation"}      # of these alone, that a run is too short
+
+
+def findings(state: RunState) -> list[Finding]:
+    """What the user of this run should know, the gravest first; nothing where all is well."""
+    if state.trace.rows == 0 or not state.states:
+        return []
+    look = Look(state)
+    found = list(grave(look))
+    if look.rows >= LEAST_DRAWS:
+        found += odd(look)
+        kinds = {one.kind for one in found}
+        if "stuck" in kinds:  # which says more
+            found = [one for one in found if one.kind != "acceptance"]
+        elif "not_finite" not in kinds:
+            found += precision(look, certain=not kinds & ABOUT_DENSITY)
+    return found
+
+
+# ---- convergence and precision ----
+
+
+def screened(look: Look) -> NDArray[np.int64]:
+    """The coordinates to be measured: of many, those whose block means vary most."""
+    chains, n, d = look.x.shape
+    most = max(1, MOST_NUMBERS // (chains * n))
+    if d <= most:
+        return np.arange(d)
+    means = blocks(look.x).reshape(-1, d)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = means.var(axis=0) / look.x.var(axis=(0, 1))
+    return np.sort(np.argsort(-np.nan_to_num(spread))[:most])
+
+
+def precision(look: Look, *, certain: bool) -> list[Finding]:
+    """Whether chains agree, and whether their draws suffice; `certain` that the density is one."""
+    which = screened(look)
+    columns = dict(zip(COLUMNS, measure(look.x[:, :, which]), strict=True))
+    found = wandering(look, which, columns["r_hat"]) if certain else []
+    found += of_columns([look.labels[i] for i in which], columns)
+    if look.lp is not None and not any(one.kind == "r_hat" for one in found):
+        value = measure(look.lp[:, :, None])[COLUMNS.index("r_hat"), 0]
+        if value > MOST_R_HAT_OF_LP:
+            found.append(Finding(
+                "log_density", f"R-hat of the log density is {value:.3g}, though the coordinates "
+                "agree: chains are in regions of different density. Run longer (tune=, draws=), or "
+                'take a sampler for several modes (sampler="auto").'))
+    if found:
+        names = unsettled(look.state)
+        if names:
+            found.append(Finding(
+                "adaptation", f"{type(look.state.sampler).__name__} was still learning when "
+                f"warm-up ended ({listed(names[:NAMED], len(names))}, see result.adaptation): tune "
+                "for longer (tune=)."))
+    return found
+
+
+def wandering(look: Look, which: Any, r_hat: NDArray[np.float64]) -> list[Finding]:
+    """Coordinates on which chains that do not agree are far from where they began."""
+    x0 = look.state.x0[:, which]
+    away = (np.abs(look.x[:, :, which] - x0[:, None]).max(axis=1) / (1 + np.abs(x0))).max(axis=0)
+    far = np.flatnonzero((away > FAR) & (r_hat > 1.1))
+    if not len(far):
+        return []
+    labels = [look.labels[which[i]] for i in far[np.argsort(-away[far])]]
+    return [Finding(
+        "improper", f"{listed(labels[:NAMED], len(labels))}: the chains have wandered off by up to "
+        f"{away.max():.2g} times (1 + |x0|), and do not agree. The density may have no finite "
+        "integral there (a prior is missing, or a sign is wrong); or its scale is far from that of "
+        "x0: start nearer, and tune for longer (tune=).", tuple(labels))]
+
+
+def r_hats(labels: list[str], r_hat: NDArray[np.float64]) -> Finding | None:
+    """Coordinates on which the chains do not agree."""
+    bad = np.flatnonzero(r_hat > MOST_R_HAT)
+    if not len(bad):
+        return None
+    bad = bad[np.argsort(-r_hat[bad])]
+    values = [f"{r_hat[i]:.4g} for {labels[i]}" for i in bad[:NAMED]]
+    return Finding(
+        "r_hat", f"R-hat is above {MOST_R_HAT}: {listed(values, len(bad))}. The chains do not "
+        "agree yet: run longer (tune=, draws=); if it stays so, take a sampler for several modes "
+        '(sampler="auto"), or look at where the chains are.', tuple(labels[i] for i in bad))
+
+
+def sizes(labels: list[str], ess: NDArray[np.float64]) -> Finding | None:
+    """Coordinates of too small an effective sample size."""
+    bad = np.flatnonzero(ess < LEAST_ESS)
+    if not len(bad):
+        return None
+    bad = bad[np.argsort(ess[bad])]
+    values = [f"{ess[i]:.0f} for {labels[i]}" for i in bad[:NAMED]]
+    return Finding(
+        "ess", f"The effective sample size is below {LEAST_ESS}: {listed(values, len(bad))}. Means "
+        "and quantiles are rough: make more draws (result.resume(draws=...)).",
+        tuple(labels[i] for i in bad))
+
+
+def of_columns(labels: list[str], columns: Any) -> list[Finding]:
+    """Whether chains agree and their draws suffice, of the columns of a summary."""
+    least = np.fmin(columns["ess_bulk"], columns["ess_tail"])
+    return [one for one in (r_hats(labels, columns["r_hat"]), sizes(labels, least))
+            if one is not None]
+
+
+# ---- telling ----
+
+
+def notes(found: list[Finding], summary: Summary) -> list[str]:
+    """The texts of findings below a summary, with its own numbers of R-hat and sizes.
+
+    The findings have those of the draws that were looked at, which may be fewer.
+    """
+    measured = [one.kind for one in found if one.kind in MEASURES]
+    own = of_columns(summary.labels, summary.columns) if measured else []
+    before = [one.text for one in found if one.kind not in MEASURES | {"adaptation", "log_density"}]
+    after = [one.text for one in found if one.kind in ("adaptation", "log_density")]
+    return [*before, *(one.text for one in own), *after]
+
+
+def warn(result: Result, stacklevel: int) -> None:
+    """Warn of all findings of a run in one warning, if there are any."""
+    found = result.warnings
+    if not found:
+        return
+    kind = ConvergenceWarning if {one.kind for one in found} <= TOO_SHORT else SamplingWarning
+    text = found[0].text if len(found) == 1 else "\n".join(f"- {one.text}" for one in found)
+    if len(found) > 1:
+        text = f"{len(found)} findings:\n{text}"
+    warnings.warn(kind(text, result=result), stacklevel=stacklevel + 1)
+
+
+def verdict(summary: Summary) -> str:
+    """The notes of a summary, or in their absence what its columns say."""
+    notes = summary.notes or [one.text for one in of_columns(summary.labels, summary.columns)]
+    if notes:
+        return " ".join(notes)
+    r_hat, ess = summary["r_hat"], np.fmin(summary["ess_bulk"], summary["ess_tail"])
+    still = [label for label, sd in zip(summary.labels, summary["sd"], strict=True) if sd == 0]
+    if still:
+        return f"{still[0]} never changed: the chains are stuck, or it can have one value only."
+    if np.isnan(r_hat).any():
+        return "R-hat is unknown for some coordinates: more chains, or more draws, would tell."
+    return f"The chains agree: R-hat is at most {r_hat.max():.3f}, ESS at least {ess.min():.0f}."
+
+
+def rejected_points(result: Result) -> str:
+    """How many points had no density, in words; nothing where all had one."""
+    words = {"outside": "outside the support (-inf)", "nan": "NaN", "failed": "failed",
+             "gradient": "gradient not finite"}
+    counts = {words[kind]: n.sum() for kind, n in result.rejected.items() if n.sum()}
+    if not counts:
+        return ""
+    return ("Rejected without a density: "
+            + ", ".join(f"{count} {kind}" for kind, count in counts.items()) + ".")

@@ -1,0 +1,222 @@
+"""Faults of a density, and of a sampler on it, that the draws of a run betray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fastkam._core.engine.chain import REJECTED
+from fastkam.diagnostics.look import BLOCKS, Finding, Look, blocks, chain_names
+from fastkam.samplers.sampler import Composite, Sampler
+
+LEAST_DRAWS = 100           # a chain; fewer say little
+LEAST_ACCEPTANCE = 0.005    # of any sampler
+LEAST_OF_WALK = 0.02        # of one that aims at no rate
+MOST_ACCEPTANCE = 0.9       # of a random walk
+MOST_DIVERGING = 0.01       # of the steps of a sampler made of others
+MOST_REJECTED = {"nan": 0.01, "failed": 0.01, "gradient": 0.01, "outside": 0.9}
+
+
+# ---- what makes draws useless ----
+
+
+def grave(look: Look) -> Iterator[Finding]:
+    """What is looked for in a run of any length."""
+    x = look.x
+    bad = ~np.isfinite(x).all(axis=(0, 1))
+    if bad.any():
+        where = np.flatnonzero(bad)
+        yield Finding(
+            "not_finite", f"{look.few(where)}: draws that are not finite. The density lets them "
+            "pass: return -inf for such points.", look.named(where))
+        return
+    if look.rows < LEAST_DRAWS:
+        return
+    moves = (x != x[:, :1]).any(axis=1)  # (chains, d)
+    still = np.flatnonzero(~moves.any(axis=1))
+    if len(still):
+        who = "No chain ever moved" if len(still) == len(x) else f"{chain_names(still)} never moved"
+        yield Finding(
+            "stuck", f"{who}: no proposal was accepted. Begin with "
+            "narrower proposals, tune for longer (tune=), or start elsewhere (x0=).",
+            chains=tuple(still.tolist()))
+    fixed = np.flatnonzero(~moves.any(axis=0))
+    if len(fixed) and not len(still):
+        yield Finding(
+            "stuck", f"{look.few(fixed)} never changed: it can have one value only, or its scale "
+            "is far below those of the others.", look.named(fixed))
+
+
+def odd(look: Look) -> Iterator[Finding]:
+    """What is wrong with the density, or with how its sampler gets on with it."""
+    kind = None
+    if look.lp is not None:
+        for check in (not_a_logarithm, constant, rising):
+            found = check(look)
+            if found is not None:
+                kind = found.kind
+                yield found
+                break
+    if kind != "improper":
+        yield from growing(look)
+    yield from rejections(look)
+    yield from boundaries(look)
+    yield from acceptance(look)
+    yield from divergences(look)
+
+
+# ---- the density ----
+
+
+def constant(look: Look) -> Finding | None:
+    """A log density that is the same everywhere, and nowhere -inf."""
+    lp = look.lp
+    moved = (look.x != look.x[:1, :1]).any()
+    if lp is None or not moved or np.ptp(lp) > 0 or look.rejected.any():
+        return None
+    return Finding(
+        "constant", f"The log density is {lp.flat[0]:g} at every draw, and no point was outside "
+        "its support: it does not depend on x, or has no finite integral. Look at the function; it "
+        "returns -inf where x is out of bounds.")
+
+
+def rising(look: Look) -> Finding | None:
+    """A log density that goes up from each eighth of the draws to the next, in all chains."""
+    lp = look.lp
+    if lp is None or not np.isfinite(lp).all():
+        return None
+    means = blocks(lp)
+    size = lp.shape[1] // BLOCKS
+    within = np.median(lp[:, -size:].std(axis=1))
+    rise = means[:, -1] - means[:, 0]
+    if not (np.diff(means, axis=1) > 0).all() or not (rise > 3 * within).all():
+        return None
+    return Finding(
+        "improper", "The log density goes on rising throughout the draws of every chain: warm-up "
+        "was too short (tune=), or the density has no finite integral, or the wrong sign.")
+
+
+def growing(look: Look) -> Iterator[Finding]:
+    """Coordinates whose absolute values grow throughout, in all chains."""
+    means = blocks(np.abs(look.x))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (means[:, -1] / means[:, 0]).min(axis=0)
+    grows = (np.diff(means, axis=1) > 0).all(axis=(0, 1)) & (ratio > 3)
+    if grows.any():
+        where = np.flatnonzero(grows)
+        where = where[np.argsort(-ratio[where])]
+        yield Finding(
+            "improper", f"{look.few(where)}: |x| goes on growing throughout the draws of every "
+            "chain. The density may have no finite integral there (a prior is missing, or a sign "
+            "is wrong), or warm-up was too short (tune=).", look.named(where))
+
+
+def not_a_logarithm(look: Look) -> Finding | None:
+    """A "log density" that is never negative and nearly always nearly 0: a density."""
+    lp, warmup = look.lp, look.state.warmup
+    if lp is None or lp.min() < 0 or np.median(lp) > 1e-3:
+        return None
+    before = warmup.logp[:, : min(warmup.rows, LEAST_DRAWS)]
+    before = before[np.isfinite(before)]
+    if before.min(initial=0) < 0 or not max(lp.max(), before.max(initial=0)) > 0:
+        return None
+    return Finding(
+        "not_a_logarithm", "What the function returns is never negative and nearly always close to "
+        "0, as a density is and the logarithm of one is not: return its logarithm.")
+
+
+# ---- the sampler on it ----
+
+
+def rejections(look: Look) -> Iterator[Finding]:
+    """Points without a density, where they are more than a share of the evaluations."""
+    words = {"nan": "NaN", "failed": "a code of failure", "gradient": "a gradient that is not "
+             "finite", "outside": "-inf"}
+    advice = {
+        "nan": "Return -inf where x is impossible; elsewhere find what makes it NaN",
+        "failed": "Find what fails",
+        "gradient": "Find where the gradient overflows or divides by 0",
+        "outside": "Few proposals are possible: transform the parameters so that all are, or begin "
+                   "with narrower proposals",
+    }
+    total = look.evaluations.sum()
+    for kind, count in zip(REJECTED, look.rejected.sum(axis=0), strict=True):
+        share = count / max(total, 1)
+        if share > MOST_REJECTED[kind]:
+            yield Finding(
+                "rejected", f"The density was {words[kind]} at {count} of {total} points "
+                f"({100 * share:.3g} %), which were rejected. {advice[kind]}; the first such "
+                "points are in result.offending.")
+
+
+def boundaries(look: Look) -> Iterator[Finding]:
+    """Coordinates whose draws crowd at an edge of the support.
+
+    5 % of all draws are within a hundredth of the distance from the outermost draw to the median,
+    where a flat density has 0.5 %, and points beyond that draw were outside the support.
+    """
+    outside = REJECTED.index("outside")
+    if look.rejected[:, outside].sum() < 0.01 * look.evaluations.sum():
+        return
+    points = np.concatenate([one["offending"][outside] for one in look.state.states])
+    points = points[~np.isnan(points).all(axis=1)]
+    d = look.x.shape[2]
+    crowded, middle = np.zeros(d, bool), np.median(look.x, axis=(0, 1))
+    for sign in (1.0, -1.0):  # the low edge, the high edge
+        x = sign * look.x
+        edge = x.min(axis=(0, 1))
+        near = (x <= edge + (sign * middle - edge) / 100).mean(axis=(0, 1))
+        beyond = (sign * points < edge).any(axis=0)
+        crowded |= (near > 0.05) & beyond & (sign * middle > edge)
+    where = np.flatnonzero(crowded)
+    if len(where):
+        yield Finding(
+            "boundary", f"{look.few(where)}: draws crowd at an edge of the support, where the "
+            "density is highest and many proposals fall outside. Transform the parameter (its "
+            "logarithm, say) so that there is no edge.", look.named(where))
+
+
+def acceptance_bounds(sampler: Sampler, is_estimate: bool) -> tuple[float, float]:
+    """The mean acceptance probability below and above which something is wrong."""
+    if isinstance(sampler, Composite) or is_estimate:
+        return LEAST_ACCEPTANCE, 1.0
+    aim = getattr(sampler, "target_acceptance", None)
+    if not (isinstance(aim, (int, float)) and 0 < aim < 1):  # of one's own it may be anything
+        return LEAST_OF_WALK, 1.0
+    return max(LEAST_ACCEPTANCE, aim / 5), MOST_ACCEPTANCE if aim < 0.5 else 1.0
+
+
+def acceptance(look: Look) -> Iterator[Finding]:
+    """Chains that accept too little or too much for their sampler."""
+    if look.log_ratio is None:
+        return
+    sampler, is_estimate = look.state.sampler, "u" in look.state.states[0]  # its noise
+    rates = np.exp(np.minimum(look.log_ratio, 0.0)).mean(axis=1)
+    low, high = acceptance_bounds(sampler, is_estimate)
+    worst = int(rates.argmin())
+    if rates[worst] < low:
+        advice = "begin with narrower ones, or tune for longer"
+        if is_estimate:
+            advice += ", or make estimates less noisy (see fastkam.check_noise)"
+        yield Finding(
+            "acceptance", f"Chain {worst} accepts {100 * rates[worst]:.2g} % of the proposals of "
+            f"{type(sampler).__name__}: {advice}.", chains=tuple(np.flatnonzero(rates < low)))
+    elif rates.min() > high:
+        yield Finding(
+            "acceptance", f"All chains accept more than {100 * rates.min():.3g} % of the proposals "
+            f"of {type(sampler).__name__}: they are too narrow, and the chains move slowly; begin "
+            "with wider ones, or tune for longer.")
+
+
+def divergences(look: Look) -> Iterator[Finding]:
+    """Trajectories that diverged; of a composite, those of the chain at beta = 1.
+
+    Its other moves and replicas go where these do not: a few are no matter.
+    """
+    n, total = look.state.trace.n_diverging, int(look.state.trace.counts.sum())
+    composite = isinstance(look.state.sampler, Composite)
+    if n > (MOST_DIVERGING * total if composite else 0):
+        yield Finding(
+            "divergences", f"{n} of {total} trajectories diverged: the draws may leave out where "
+            "the target bends most; raise target_acceptance, or reparametrize.")

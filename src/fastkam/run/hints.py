@@ -1,0 +1,41 @@
+"""What to do about a density that fails at its first call, as newcomers' functions may."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from fastkam._core.engine.group import Fault
+    from fastkam.density.target import Target
+
+
+def advice(fault: Fault, step: int, target: Target) -> str:
+    """What to do about a Fault, as the end of a sentence; nothing where that is not known."""
+    if fault.code == 0:
+        return at_start(target, fault.x)
+    return hint(fault.cause, fault.x) if step == 0 else ""
+
+
+def at_start(target: Target, x: NDArray[np.float64]) -> str:
+    """What the density is where a chain should have started, and what to do about it."""
+    try:
+        value = None if target.is_estimate else float(target.logp(x))
+    except Exception:  # it has been asked once already
+        value = None
+    if value is None:
+        return ": give x0 inside the support"
+    if np.isfinite(value):
+        return f": it is {value:g} there, but its gradient is not finite"
+    return f": it is {value} there; give x0 inside the support, and look at the function there"
+
+
+def hint(error: BaseException | None, x: NDArray[np.float64]) -> str:
+    """What a function may have got wrong in its first call."""
+    if isinstance(error, (IndexError, KeyError, AttributeError)):
+        return f": the function was called with an array of shape {x.shape}, one point"
+    if isinstance(error, ValueError) and "read-only" in str(error):
+        return ": x is read-only, change a copy, x.copy()"
+    return ""
