@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from fastkam.arguments import check_array, check_flag, check_integer, real_array
 from fastkam.density.forms import check_surrogate, target_of, with_surrogate
 from fastkam.density.gradient import check_start
+from fastkam.problem.given import as_problem
 from fastkam.progress import Progress
 from fastkam.result import Result, finish
 from fastkam.run.loop import RunOptions
@@ -29,8 +30,14 @@ from fastkam.stop import StopRule
 
 def sample(
     target: Any,
-    x0: ArrayLike,
+    x0: ArrayLike | Mapping[str, ArrayLike] | None = None,
     *,
+    prior: Mapping[str, Any] | None = None,
+    bounds: Any = None,
+    transforms: Any = None,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    derived: Callable[..., Mapping[str, Any]] | None = None,
     sampler: str | Sampler = "ram",
     draws: int = 1000,
     tune: int = 1000,
@@ -60,13 +67,29 @@ def sample(
 
     Parameters
     ----------
-    target : callable, pointer, Target or TargetRecipe
-        The log density, up to a constant, in any form that `as_target` takes. -inf or NaN means
-        that the point is impossible: it is rejected and counted. `Target.from_estimator` makes one
-        of a density that can only be estimated.
-    x0 : array (d,) or (chains, d)
+    target : callable, pointer, Target, TargetRecipe or Problem
+        The log density, up to a constant, in any form that `as_target` takes; with `prior`, the log
+        likelihood. -inf or NaN means that the point is impossible: it is rejected and counted.
+        `Target.from_estimator` makes one of a density that can only be estimated. A Python function
+        may return extras in a dict, which are recorded with each draw: see `Problem`, which is
+        what `prior`, `bounds`, `transforms`, `args`, `kwargs` and `derived` make, and which can be
+        given instead.
+    x0 : array (d,) or (chains, d), or dict, optional
         Where the chains start: all at one point, or each at its own. Where the density is not
-        finite there, points around it are tried.
+        finite there, points around it are tried. Or parameters by name. Without it each chain
+        starts at a draw from `prior`.
+    prior : dict, optional
+        Distributions of scipy.stats by the names of parameters: see `Problem`.
+    bounds : optional
+        Bounds of what has no prior: see `Problem`.
+    transforms : dict or False, optional
+        How each parameter is made unconstrained for the sampler: see `Problem`. Draws are of the
+        parameters themselves.
+    args, kwargs : tuple and dict, optional
+        Further arguments of the function.
+    derived : callable, optional
+        Python function of the parameters that returns a dict, evaluated at each draw: see
+        `Problem`.
     sampler : str or Sampler
         A short name (see `fastkam.samplers.SAMPLERS`), or a sampler with its parameters; or "auto":
         tempered mode jumping to 20 dimensions; above, NUTS where there is a gradient, and mode
@@ -151,10 +174,19 @@ def sample(
     draws = check_integer("draws", draws, least=1)
     tune = check_integer("tune", tune, least=0)
     thin = check_integer("thin", thin, least=1)
+    seed = seed_sequence(seed)
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
         checkpoint_interval=checkpoint_interval, executor=executor)
-    points = starting_points(x0, chains)
+    problem = as_problem(
+        target, x0, vectorized=vectorized,
+        own={"prior": prior, "bounds": bounds, "transforms": transforms, "args": args,
+             "kwargs": kwargs, "derived": derived},
+        common={"names": names, "shapes": shapes, "dims": dims, "coords": coords})
+    if problem is None:
+        points = starting_points(x0, chains)
+    else:
+        target, points = problem.target(), problem.start(x0, chains, seed)
     d = points.shape[1]
     if isinstance(sampler, str) and sampler == "auto":
         choice = choose_sampler(target, points, vectorized=vectorized,
@@ -162,8 +194,11 @@ def sample(
         log.info("auto: %s", choice)
         sampler = choice.sampler
     method, schedule = as_sampler(sampler), as_schedule(schedule)
+    if problem is not None:
+        target = problem.target(gradient=method.needs_gradient)
     target = target_of(method, target, d, vectorized)
     if surrogate is not None:
+        surrogate = surrogate if problem is None else problem.beside(surrogate)
         method = DelayedAcceptance(sampler=method)
         target = with_surrogate(target, surrogate)
         check_surrogate(target.surrogate, points)
@@ -185,9 +220,10 @@ def sample(
         keep_warmup=bool(keep_warmup),
         share=bool(share),
         requested=draws,
-        seed=seed_sequence(seed),
+        seed=seed,
         bit_generator=check_bit_generator(bit_generator),
-        layout=check_layout(names, shapes, dims, coords, d),
+        layout=check_layout(names, shapes, dims, coords, d) if problem is None else problem.layout,
+        coordinates=None if problem is None else problem.coordinates,
         trace=Trace(chains, 0, d, stat_names),
         warmup=Trace(chains, 0, d, stat_names),
         snapshot_steps=snapshot_steps(kernel, tune),
@@ -200,6 +236,8 @@ def sample(
 
 def starting_points(x0, chains):
     """x0 as (chains, d)."""
+    if x0 is None:
+        raise ValueError("x0 must be given, and not None, where there is no prior to draw it from")
     x0 = real_array("x0", x0)
     if x0.ndim not in (1, 2) or x0.size == 0:
         raise ValueError(f"x0 must have shape (d,) or (chains, d), not {x0.shape}")

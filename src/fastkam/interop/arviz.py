@@ -37,17 +37,25 @@ def to_datatree(result):
         raise ValueError(f"names must not be those of ArviZ's dimensions, as {sorted(taken)} are")
     layout = result.state.layout
     groups = {
-        "posterior": dataset(xarray, layout.split(result.draws), layout),
+        "posterior": dataset(xarray, layout.split(result.draws) | extras_of(result), layout),
         "sample_stats": dataset(xarray, result.stats, layout),
     }
     if result.warmup.rows:
-        groups["warmup_posterior"] = dataset(xarray, layout.split(result.warmup.draws), layout)
+        groups["warmup_posterior"] = dataset(xarray, layout.split(result.warmup_draws), layout)
         groups["warmup_sample_stats"] = dataset(xarray, result.warmup.stats, layout)
     about = attributes(result)
     tree = xarray.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     tree.attrs.update(about)
     tree["posterior"].attrs.update(about)
     return tree
+
+
+def extras_of(result):
+    """Extras under their names; one that a parameter or a dimension has is refused."""
+    extras = result.extras
+    if taken := sorted(set(extras) & {"chain", "draw", *result.shapes}):
+        raise ValueError(f"extras must not be called like parameters or dimensions, as {taken} are")
+    return extras
 
 
 def to_arviz(result):

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from fastkam._core.engine.group import ChainState, Fault, Group
 from fastkam.arguments import check_integer, check_number
 from fastkam.progress import Progress, check_progress, reporter
 from fastkam.run.checkpoint import CheckpointWriter
+from fastkam.run.records import record
 from fastkam.run.state import RunState
 from fastkam.stop import NO_LIMIT, StopRule, as_stop
 
@@ -304,7 +305,10 @@ class ChainGroup:
                 chain.restore(past.states[k])
             self.chains.append(chain)
         plan = past.schedule.compiled(past.sampler, past.d, past.tune)
-        self.engine = Group(run.target.bind(), self.chains, plan, share=past.share)
+        target = run.target.bind()
+        if run.trace.records.n_extras:
+            target.expect_extras()
+        self.engine = Group(target, self.chains, plan, share=past.share)
 
     @property
     def tuning(self):
@@ -323,7 +327,7 @@ class ChainGroup:
         trace = self.run.warmup if self.tuning else self.run.trace
         capacity = trace.x.shape[1] if self.tuning else rows
         for k, chain in zip(self.indices, self.chains, strict=True):
-            chain.attach(trace.chain(k), capacity, self.run.past.thin)
+            chain.attach(trace.chain(k), capacity, self.run.past.thin, noting=not self.tuning)
         self.limit = limit
 
     def chunk(self, rows, threads):
@@ -346,12 +350,21 @@ class ChainGroup:
                 self.engine.run(n, self.run.most_evaluations, threads)
             except Fault as fault:
                 fault.chain = self.indices[fault.chain]
+                with suppress(Exception):  # the fault comes first; what is missing is made again
+                    self.record()
                 raise
+            self.record()
             self.take_snapshot()
             seconds = time.perf_counter() - begun
             made = self.chains[0].t - t  # fewer than asked for at the end of warm-up
             growth = np.clip(CHUNK_SECONDS / max(seconds, 1e-9), 0.1, 8.0)
             self.size = max(1, int(made * growth))
+
+    def record(self):
+        """Record the extras and the derived quantities of the draws just made."""
+        trace = self.run.trace
+        chains = list(zip(self.indices, self.chains, strict=True))
+        record(trace, chains, self.engine.target, self.run.target)
 
     def take_snapshot(self):
         """Keep what has been learnt, where a snapshot of it is due."""

@@ -108,4 +108,4 @@ def has_gradient(target: Target, points: np.ndarray) -> bool:
     if function is None:
         return "logp_grad" in target.abilities
     answer = function(points.copy() if target.batched else points[0].copy())
-    return type(answer) is tuple and len(answer) == 2
+    return type(answer) is tuple and not isinstance(answer[1], dict)

@@ -34,6 +34,7 @@ cdef class ChainState(ChainMemory):
     cdef void tally(self) noexcept nogil
     cdef void tally_point(self, int row) noexcept nogil
     cdef void record(self) noexcept nogil
+    cdef void note(self, int64_t row) noexcept with gil
 
 
 @cython.final

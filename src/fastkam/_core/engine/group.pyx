@@ -25,6 +25,8 @@ from fastkam._core.engine.sums cimport Power, term
 from fastkam._core.density.target cimport Target
 from fastkam.target cimport fk_target
 
+from fastkam._core.engine.kernel import uninterrupted
+
 import numpy as np
 
 N_SEARCH = 100                              # points tried where x0 has no finite density
@@ -260,7 +262,23 @@ cdef class ChainState(ChainMemory):
             trace.accepted[row] = c.accepted
         if trace.n_extra:
             self.kernel.record(c, trace.extra + row * trace.n_extra)
+        if self.noting and self.source.extras != NULL and self.source.extras[0]:
+            self.note(row)
         trace.count = row + 1
+
+    cdef void note(self, int64_t row) noexcept with gil:
+        """Note the extras of the state, kept since its evaluation or made again.
+
+        A KeyboardInterrupt meanwhile is deferred; after any other error they are missing.
+        """
+        try:
+            uninterrupted(self.note_extras, row)
+        except BaseException as error:
+            self.note_error = error
+
+    def note_extras(self, row):
+        self.notes[row] = self.source.extras_at(
+            np.array(self.x), np.array(self.u[0]) if self.c.n_aux else None)
 
 
 cdef class Group:
@@ -300,6 +318,7 @@ cdef class Group:
             s = chains[i]
             self.pointers[i] = <void *>s
             s.c.target = &target.c
+            s.source = target
             s.c.surrogate = NULL if target.surrogate is None else &target.surrogate.c
             s.refresh = target.refresh
             if s.c.n_aux != target.n_aux:

@@ -1,0 +1,50 @@
+"""Space: how the sampler's unconstrained point z becomes the point x of the user."""
+from fastkam._core.density.target cimport Target
+
+cdef enum:
+    OUTSIDE = 1             # the point is beyond the bounds
+    BROKEN = -200           # the code of a Python prior or transform that has raised
+
+cdef enum:                  # which log distances to the bounds a prior reads
+    BELOW = 1
+    ABOVE = 2
+
+cdef struct Segment:        # the transform of coordinates that are alike, or of one vector
+    int kind
+    int inner               # kind of the elements of an ordered vector
+    int logs                # BELOW | ABOVE, for coordinates at hard bounds
+    Py_ssize_t z            # where its coordinates begin in z and x, and how many there are
+    Py_ssize_t x
+    Py_ssize_t n_z
+    Py_ssize_t n_x
+    double low
+    double high
+    double width            # high - low
+    double log_width
+    void *transform         # the Callback of a transform in Python
+
+cdef struct Transforms:     # of all coordinates
+    Segment *segments
+    Py_ssize_t n
+    Py_ssize_t n_z
+    Py_ssize_t n_x
+
+cdef class Callback:
+    cdef readonly object object
+    cdef object error
+
+cdef class Space:
+    cdef Transforms c
+    cdef readonly list callbacks
+    cdef readonly list rows
+
+# x and, where a prior reads them, log(x - low) and log(high - x); the log Jacobian is added
+cdef int constrain(const Transforms *c, const double *z, double *x, double *below, double *above,
+                   double *log_jacobian) noexcept nogil
+
+# log(x - low) and log(high - x) of a point x; OUTSIDE where it is beyond the bounds
+cdef int locate(const Transforms *c, const double *x, double *below, double *above) noexcept nogil
+
+# dz <- the gradient with respect to z of f(x, below, above) and of the log Jacobian
+cdef int pull_back(const Transforms *c, const double *z, const double *x, const double *dx,
+                   const double *dbelow, const double *dabove, double *dz) noexcept nogil
