@@ -20,7 +20,7 @@ from fastkam._core.engine.group import ChainState, Fault, Group
 from fastkam.arguments import check_integer, check_number
 from fastkam.progress import Progress, check_progress, reporter
 from fastkam.run.checkpoint import CheckpointWriter
-from fastkam.run.records import record
+from fastkam.run.records import check_complete, record
 from fastkam.run.state import RunState
 from fastkam.stop import NO_LIMIT, StopRule, as_stop
 
@@ -159,6 +159,9 @@ class Run:
                     if self.advance(rows, threads, between) or self.may_end(stop):
                         status = "stopped"
                         break
+                for group in self.groups:  # extras that another chain has found since
+                    group.record()
+                check_complete(self.trace)
             report(self.progress())
         except KeyboardInterrupt:
             status = "interrupted"

@@ -108,6 +108,8 @@ def record(trace: Trace, chains: list[tuple[int, ChainState]], target: Target, r
     errors = [error for _, chain in chains if (error := chain.take_note_error()) is not None]
     if not (target.returns_extras or run.derived or records.fields):
         return
+    if records.n_extras:  # found by another chain
+        target.expect_extras()
     for k, _ in chains:
         start, stop = int(records.filled[k]), int(trace.counts[k])
         if start == stop:
@@ -126,6 +128,14 @@ def record(trace: Trace, chains: list[tuple[int, ChainState]], target: Target, r
             rows = np.concatenate([rows, more], axis=1)
         records.find(fields, n_extras)
         records.put(k, rows)
+
+
+def check_complete(trace: Trace) -> None:
+    """Refuse a run in which some chains have extras and others none."""
+    short = trace.records.filled < trace.counts
+    if trace.records.fields and short.any():
+        raise TypeError("the function must return extras at every point with a density, or at "
+                        f"none, and returned none to chain {int(short.argmax())}")
 
 
 def noted(
