@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -412,7 +413,8 @@ def finish(state: RunState, target: Target, rows: int, options: RunOptions) -> R
     kept = f"{counts} draws a chain are kept in this error's .result"
     if isinstance(failure, Fault):
         step = int(result.states[failure.chain]["t"])
-        failure.x = state.constrain(failure.x)
+        with suppress(Exception):  # of a transform in Python, which may be the failure itself
+            failure.x = state.constrain(failure.x)
         raise SamplingError(f"{describe(failure, step)}; {kept}{problem}", result=result,
                             chain=failure.chain, step=step, x=failure.x) from failure.cause
     if failure:
