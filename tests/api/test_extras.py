@@ -224,3 +224,10 @@ def test_arviz():
     posterior = result.to_datatree()["posterior"]
     assert posterior["w"].shape == (2, 60, 3)
     np.testing.assert_array_equal(posterior["pair"].values, result.extras["pair"])
+    result = run(lambda x: (-0.5 * x @ x, {"log_likelihood": -0.5 * x**2}), x0=np.zeros(2))
+    tree = result.to_datatree()
+    assert "log_likelihood" not in tree["posterior"]
+    np.testing.assert_array_equal(tree["log_likelihood"]["log_likelihood"].values,
+                                  result.extras["log_likelihood"])
+    with pytest.raises(ValueError, match=r"extras must not be called.*'x'"):
+        run(lambda x: (-0.5 * x @ x, {"x": 1.0}), x0=np.zeros(2)).to_datatree()

@@ -77,7 +77,8 @@ def test_forms_of_a_function(name):
     problem = fk.Problem(f, PRIOR, **options)
     constant = problem.log_likelihood(X) - value(X)  # of the normalized ones
     for z in np.random.default_rng(1).normal(size=(10, 5)):
-        np.testing.assert_allclose(problem.logp(z) - constant, expected_logp(problem, z), rtol=1e-12)
+        np.testing.assert_allclose(problem.logp(z) - constant, expected_logp(problem, z),
+                                   rtol=1e-12)
         np.testing.assert_allclose(
             problem.logp(z), problem.log_likelihood(problem.constrain(z)) + problem.log_prior_z(z))
     result = run(f, prior=PRIOR, **options)
@@ -203,7 +204,7 @@ def test_a_flat_parameter_beside_a_prior():
     result = run(lambda a, b: -b, {"a": 0.1, "b": 0.2}, prior={"a": stats.norm(), "b": None},
                  bounds={"b": (0, None)})
     assert (result["b"] > 0).all()
-    with pytest.raises(ValueError, match="run without x0 needs a prior of every.*'b'"):
+    with pytest.raises(ValueError, match=r"run without x0 needs a prior of every.*'b'"):
         run(lambda a, b: -b, prior={"a": stats.norm(), "b": None})
 
 
@@ -281,7 +282,7 @@ def test_results_are_in_the_users_coordinates(tmp_path):
 
 def test_resuming_needs_the_problem(tmp_path):
     run(value, prior=PRIOR).save(tmp_path / "run.fk")
-    with pytest.raises(ValueError, match="target must be the fastkam.Problem"):
+    with pytest.raises(ValueError, match=r"target must be the fastkam\.Problem"):
         fk.resume(tmp_path / "run.fk", 5, target=value)
     with pytest.raises(ValueError, match="other parameters or transforms than the run"):
         fk.resume(tmp_path / "run.fk", 5, target=fk.Problem(value, PRIOR, transforms=False))
@@ -398,6 +399,8 @@ def test_a_transform_that_fails():
     ({"prior": {"b": stats.norm([0, 1], 1)}, "transforms": {"b": "ordered"}}, "one distribution"),
     ({"prior": PRIOR, "args": "ab"}, "args must be a tuple"),
     ({"prior": PRIOR, "kwargs": [1]}, "kwargs must be a dict"),
+    ({"prior": PRIOR, "kwargs": {"k": 1}}, r"kwargs names \['k'\], which are parameters"),
+    ({"prior": PRIOR, "args": (1, 2), "named": True}, "args has 2 arguments.*for 1 of them"),
     ({"prior": PRIOR, "derived": 3}, "derived must be a function"),
     ({"prior": PRIOR, "dims": {"beta": ["a", "b"]}}, "name for each dimension"),
     ({"bounds": {"a": (1, 0)}}, r"bounds\['a'\] must have low below high, not 1.0 and 0.0"),

@@ -40,7 +40,11 @@ class Call:
             self.places.append((name, start, start + prod(shape), shape))
             start += prod(shape)
         if shapes is not None and self.args:
-            self.kwargs |= dict(zip(others(f, shapes, self.kwargs), self.args, strict=False))
+            free = others(f, shapes, self.kwargs)
+            if len(self.args) > len(free):
+                raise TypeError(f"args has {len(self.args)} arguments, and {f!r} has room for "
+                                f"{len(free)} of them besides its parameters")
+            self.kwargs |= dict(zip(free, self.args, strict=False))
             self.args = ()
         self.__name__ = getattr(f, "__name__", type(f).__name__)
 

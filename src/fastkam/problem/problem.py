@@ -134,6 +134,8 @@ class Problem(Described):
             self.layout = check_layout(
                 list(own), own, dims, coords, sum(one.size for one in self.priors.values()))
         self.coordinates = self.arrange(check_transforms(transforms, list(self.priors)))
+        if taken := [name for name in self.kwargs if name in self.layout.shapes]:
+            raise ValueError(f"kwargs names {taken}, which are parameters")
         self.loglike = self.called("loglike", loglike, named)
         self.derived = None if derived is None else self.derived_call(derived, named)
         self.targets: dict[bool, Target] = {}
