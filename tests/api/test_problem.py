@@ -1,7 +1,7 @@
 """Problems: the forms in which users have a likelihood, a prior, bounds, transforms and a start."""
 
 import ctypes
-import ctypes.util
+import pickle
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.optimize import Bounds
 
 import fastkam as fk
+from fastkam.cli.main import main
 
 PRIOR = {"k": stats.uniform(0, 1), "sigma": stats.halfnorm(scale=2), "beta": (stats.norm(0, 1), 3)}
 X = np.array([0.3, 1.5, 0.1, -0.2, 0.4])
@@ -426,6 +427,36 @@ def test_bad_arguments(options, says):
 def test_bad_starts(x0, says):
     with pytest.raises(ValueError, match=says):
         run(value, x0, prior=PRIOR)
+
+
+def test_a_problem_travels():
+    again = pickle.loads(pickle.dumps(fk.Problem(value, PRIOR, transforms={"k": "periodic"})))
+    np.testing.assert_array_equal(run(again).draws,
+                                  run(value, prior=PRIOR, transforms={"k": "periodic"}).draws)
+
+
+def test_where_a_target_is_taken():
+    problem = fk.Problem(gradient, PRIOR)
+    assert fk.as_target(problem, 5).dim == 5
+    assert fk.check_gradient(problem, np.zeros(5)).ok
+    assert "gradient" in fk.choose_sampler(problem).reason
+    with pytest.raises(ValueError, match="has dimension 5"):
+        fk.as_target(problem, 4)
+
+
+def test_from_the_command_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "model.py").write_text(
+        "from scipy import stats\nimport fastkam as fk\n"
+        "problem = fk.Problem(lambda k, s: -k * k, {'k': stats.norm(), 's': stats.gamma(2)})\n")
+    monkeypatch.chdir(tmp_path)
+    for more in ([], ["--sampler", "auto"]):
+        assert main(["sample", "model.py:problem", "--draws", "150", "--tune", "50", "--seed", "1",
+                     *more]) == 0
+    assert (fk.load("problem.fk")["s"] > 0).all()
+    assert main(["resume", "problem.fk", "--target", "model.py:problem", "--draws", "10"]) == 0
+    (tmp_path / "model.py").write_text("def f(x):\n    return -x @ x\n")
+    assert main(["sample", "model.py:f"]) == 2
+    assert "one of the arguments --init --dim is required" in capsys.readouterr().err
 
 
 def test_what_belongs_to_the_problem():

@@ -192,6 +192,11 @@ def test_lkj():
         np.testing.assert_allclose(made.logp_grad(z)[1], differences, rtol=1e-5, atol=1e-6)
 
 
+def test_lkj_has_one_transform():
+    with pytest.raises(ValueError, match=r"must be 'cholesky_corr', not 'identity'.*Cholesky"):
+        problem(fk.LKJ(3), transforms=False)
+
+
 def test_lkj_is_a_density():
     """By importance sampling of 3 partial correlations; 1 within 5 standard errors."""
     made = problem(fk.LKJ(3, 2.0))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
@@ -120,6 +120,10 @@ class Problem(Described):
         coords: Mapping[str, ArrayLike] | None = None,
         dim: int | None = None,
     ) -> None:
+        self.given = (loglike, prior), {
+            "bounds": bounds, "transforms": transforms, "args": args, "kwargs": kwargs,
+            "derived": derived, "vectorized": vectorized, "named": named, "names": names,
+            "shapes": shapes, "dims": dims, "coords": coords, "dim": dim}
         self.vectorized = check_flag("vectorized", vectorized)
         if not isinstance(args, (tuple, list, type(None))):
             raise TypeError(f"args must be a tuple of arguments, not {args!r}")
@@ -406,6 +410,10 @@ class Problem(Described):
                 return z
         raise ValueError(f"the log density is not finite at any of {TRIES} draws from the prior: "
                          "give x0, where the chains start")
+
+    def __reduce__(self) -> Any:
+        given, options = self.given
+        return partial(Problem, **options), given
 
     def __repr__(self) -> str:
         return f"<Problem of {', '.join(self.layout.labels[:8])}: {self.dim} unconstrained>"

@@ -112,9 +112,10 @@ def rows_of(name: str, transform: Any, prior: ParameterPrior) -> list[Row]:
     kind = None if transform is None else NAMES[transform]
     if kind in VECTORS:
         return VECTORS[kind](name, prior)
-    if prior.transform == "simplex":
-        raise ValueError(f"transforms[{name!r}] must be 'simplex', not {transform!r}: the "
-                         "coordinates of its prior add up to 1")
+    if prior.transform in VECTORS:
+        what = {"simplex": "add up to 1", "cholesky_corr": "are a Cholesky factor"}
+        raise ValueError(f"transforms[{name!r}] must be {prior.transform!r}, not {transform!r}: "
+                         f"the coordinates of its prior {what[prior.transform]}")
     check_bounded(name, transform, kind, prior)
     rows: list[Row] = []
     for low, high, logs in zip(prior.low.tolist(), prior.high.tolist(), prior.logs.tolist(),

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastkam.arguments import real_array
 from fastkam.density.forms import as_target
+from fastkam.problem.described import Described
 from fastkam.samplers import (
     HMC,
     NUTS,
@@ -53,7 +54,7 @@ def described(sampler: Sampler) -> str:
 
 def choose_sampler(
     target: Any,
-    x0: ArrayLike,
+    x0: ArrayLike | None = None,
     *,
     vectorized: bool = False,
     surrogate: bool = False,
@@ -63,10 +64,11 @@ def choose_sampler(
 
     Parameters
     ----------
-    target : callable, pointer, Target or TargetRecipe
+    target : callable, pointer, Target, TargetRecipe or Problem
         As in `sample`. A Python function is called once, at `x0`, to see whether it returns a
         gradient.
     x0 : array (d,) or (chains, d)
+        May be None for a `Problem`.
     vectorized : bool
         The Python function takes points (k, d).
     surrogate : bool
@@ -88,6 +90,9 @@ def choose_sampler(
     """
     if surrogate:
         return Choice(RobustAdaptiveMetropolis(), "a surrogate stands in for the density alone")
+    if isinstance(target, Described):
+        target = target.target()
+        x0 = np.zeros(target.dim)
     points = np.atleast_2d(real_array("x0", x0))
     made = as_target(target, points.shape[1], vectorized=vectorized)
     if made.is_estimate:
