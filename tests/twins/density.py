@@ -13,7 +13,8 @@ import pytest
 
 from twins.build import CORE, CYTHON, IMPORT, MESON, files_of
 
-MODULES = ("density.space", "density.prior", "density.problem_target")
+MODULES = ("density.coordinate", "density.vectors", "density.space", "density.prior",
+           "density.problem_target")
 
 
 class DensityTwin(NamedTuple):
@@ -27,7 +28,7 @@ class DensityTwin(NamedTuple):
     new: str
 
 
-def twin(name, spoils, mistake, old, new, module="density.space"):
+def twin(name, spoils, mistake, old, new, module="density.coordinate"):
     return DensityTwin(name, spoils, mistake, module, old, new)
 
 
@@ -45,13 +46,15 @@ LIST = [
          "log_jacobian[0] += s.log_width + log_p + log_q",
          "log_jacobian[0] += s.log_width + log_p"),
     twin("simplex_rest", "simplex", "The Jacobian of a simplex lacks the rest of the stick.",
-         "log_jacobian[0] += below[k]", "log_jacobian[0] += below[k] - rest"),
+         "log_jacobian[0] += below[k]", "log_jacobian[0] += below[k] - rest",
+         module="density.vectors"),
     twin("simplex_alone", "simplex", "The Jacobian of a simplex has log(1 - s) left out.",
-         "        log_jacobian[0] += log_sigmoid(-shifted)\n", ""),
+         "        log_jacobian[0] += log_sigmoid(-shifted)\n", "", module="density.vectors"),
     twin("ordered_alone", "ordered", "The Jacobian of ordered values is left out.",
-         "            log_jacobian[0] += z[k]\n", ""),
+         "            log_jacobian[0] += z[k]\n", "", module="density.vectors"),
     twin("correlation_row", "correlation", "The Jacobian of a Cholesky factor lacks its rows.",
-         "log_jacobian[0] += part * (1 + 0.5 * (i - 1 - j))", "log_jacobian[0] += part"),
+         "log_jacobian[0] += part * (1 + 0.5 * (i - 1 - j))", "log_jacobian[0] += part",
+         module="density.vectors"),
     twin("pole", "log", "The prior of a gamma distribution has a in place of a - 1.",
          "times(f.a - 1, p) - y, -1, f.a - 1", "times(f.a, p) - y, -1, f.a",
          module="density.prior"),
@@ -73,7 +76,7 @@ def copies(one):
     for module in MODULES:
         for file in files_of(module):
             text = file.read_text()
-            if module == one.module and file.suffix == ".pyx":
+            if module == one.module and (file.suffix == ".pyx" or len(files_of(module)) == 1):
                 assert text.count(one.old) == 1, (one.name, text.count(one.old))
                 text = text.replace(one.old, one.new)
             found[copy_name(one, module) + file.suffix] = IMPORT.sub(renamed, text)

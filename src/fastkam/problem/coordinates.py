@@ -81,6 +81,15 @@ class Coordinates:
             raise ValueError(self.described(name, int(invalid[k]), flat[k]))
         return np.asarray(Z.reshape(*X.shape[:-1], self.n_z))
 
+    def invalid(self, x: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which rows of x (k, n_x) have no simplex, order or Cholesky factor, (k,)."""
+        wrong, start = np.zeros(len(x), bool), 0
+        for row in self.rows:
+            if row[0] in ("simplex", "ordered", "cholesky_corr"):
+                wrong |= ~is_valid(row[0], x[:, start : start + row[4]])
+            start += row[4]
+        return wrong
+
     def points(self, name: str, value: ArrayLike, n: int) -> NDArray[np.float64]:
         """An array (..., n) of points."""
         array = real_array(name, value)
@@ -118,3 +127,16 @@ class Coordinates:
             return None
         return cls(tuple((name, n) for name, n in header["parts"]),
                    [tuple(row) for row in revived(header["rows"])])
+
+
+def is_valid(kind: str, x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which rows of x are such vectors, edges included, (k,)."""
+    if kind == "simplex":
+        return (x >= 0).all(axis=1) & (np.abs(x.sum(axis=1) - 1) <= 1e-8)
+    if kind == "ordered":
+        return np.asarray((np.diff(x, axis=1) >= 0).all(axis=1))
+    n = round(np.sqrt(x.shape[1]))
+    L = x.reshape(-1, n, n)
+    rows = np.abs((L * L).sum(axis=2) - 1) <= 1e-8
+    return (rows.all(axis=1) & (np.diagonal(L, axis1=1, axis2=2) >= 0).all(axis=1)
+            & (np.triu(L, 1) == 0).all(axis=(1, 2)))

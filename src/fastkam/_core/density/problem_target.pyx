@@ -10,8 +10,9 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from fastkam._core.density.prior cimport Prior, Product, evaluate
+from fastkam._core.density.coordinate cimport OUTSIDE
 from fastkam._core.density.space cimport (
-    BROKEN, OUTSIDE, Space, Transforms, constrain, locate, pull_back,
+    BROKEN, Space, Transforms, constrain, locate, pull_back,
 )
 from fastkam._core.density.target cimport Target, noisy_batch_fn
 from fastkam.target cimport FK_NEEDS_GIL, fk_target

@@ -1,27 +1,8 @@
 """Space: how the sampler's unconstrained point z becomes the point x of the user."""
-from fastkam._core.density.target cimport Target
+from fastkam._core.density.coordinate cimport Segment
 
 cdef enum:
-    OUTSIDE = 1             # the point is beyond the bounds
     BROKEN = -200           # the code of a Python prior or transform that has raised
-
-cdef enum:                  # which log distances to the bounds a prior reads
-    BELOW = 1
-    ABOVE = 2
-
-cdef struct Segment:        # the transform of coordinates that are alike, or of one vector
-    int kind
-    int inner               # kind of the elements of an ordered vector
-    int logs                # BELOW | ABOVE, for coordinates at hard bounds
-    Py_ssize_t z            # where its coordinates begin in z and x, and how many there are
-    Py_ssize_t x
-    Py_ssize_t n_z
-    Py_ssize_t n_x
-    double low
-    double high
-    double width            # high - low
-    double log_width
-    void *transform         # the Callback of a transform in Python
 
 cdef struct Transforms:     # of all coordinates
     Segment *segments
