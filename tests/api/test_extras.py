@@ -163,6 +163,8 @@ def test_a_derived_quantity_that_fails():
     with pytest.raises(fk.SamplingError, match="ArithmeticError: not that") as caught:
         run(fk.Problem(problems.loglike, problems.PRIOR, derived=fragile))
     check_extras(caught.value.result.resume(target=problem()))
+    with ThreadPoolExecutor(2) as pool:
+        check_extras(caught.value.result.resume(target=problem(), executor=pool))
 
 
 @pytest.mark.parametrize(("answer", "says"), [

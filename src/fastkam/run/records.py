@@ -114,6 +114,10 @@ def record(trace: Trace, chains: list[tuple[int, ChainState]], target: Target, r
         start, stop = int(records.filled[k]), int(trace.counts[k])
         if start == stop:
             continue
+        # since the run was resumed, all points may have been without a density, and extras
+        unknown = records.fields is None and not (target.returns_extras or target.is_estimate)
+        if unknown and target.extras_at(trace.x[k, start].copy()) is not None:
+            target.expect_extras()
         rows, fields = np.empty((stop - start, 0)), {}
         n_extras = 0
         if target.returns_extras:

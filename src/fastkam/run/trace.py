@@ -111,6 +111,7 @@ class Trace:
             getattr(new, name)[:, :filled] = getattr(self, name)[:, :filled]
         new.counts = self.counts.copy()
         new.records = self.records.grown(rows)
+        new.records.filled = np.minimum(new.records.filled, new.counts)
         return new
 
     def select(self, chains: list[int], start: int = 0) -> Trace:
@@ -119,6 +120,7 @@ class Trace:
         for name in COLUMNS:
             setattr(new, name, self.arrays()[name][chains, start:])
         new.records = self.records.select(chains, start, start + new.x.shape[1])
+        new.records.filled = np.minimum(new.records.filled, new.counts)
         return new
 
     def put(self, chains: list[int], start: int, part: Trace) -> None:
