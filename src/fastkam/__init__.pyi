@@ -22,6 +22,9 @@ from .errors import SamplingError as SamplingError
 from .errors import SamplingWarning as SamplingWarning
 from .headers import get_include as get_include
 from .numerics.bank import CholeskyBank as CholeskyBank
+from .problem.lkj import LKJ as LKJ
+from .problem.problem import Problem as Problem
+from .problem.transforms import Transform as Transform
 from .result import Result as Result
 from .result import load as load
 from .result import resume as resume

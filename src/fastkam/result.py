@@ -6,11 +6,13 @@ import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.density.problem_target import ProblemTarget
 from fastkam._core.engine.chain import REJECTED
 from fastkam._core.engine.group import Fault
 from fastkam.arguments import check_flag, check_integer, checked_names, near
@@ -19,6 +21,7 @@ from fastkam.diagnostics import checks, summary
 from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.table import Summary
 from fastkam.errors import SamplingError, SamplingWarning
+from fastkam.problem.described import Described
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import read, write
 from fastkam.run.drive import carry_out
@@ -49,11 +52,15 @@ class Result:
     ----------
     draws : ndarray, shape (chains, draws, d)
         Every chain's draws, as many as the shortest chain has.
+    extras : dict of ndarray, shape (chains, draws, ...)
+        Of each draw, what the density returned besides its value, and derived quantities.
     stats : dict of ndarray, shape (chains, draws)
         "lp" (log density), "acceptance_rate" (acceptance probability of the step that led there),
         "accepted", and what the sampler declares.
     trace, warmup : Trace
-        The draws and the states of warm-up, with ``.draws`` and ``.stats`` of their own.
+        The draws and the states of warm-up, with ``.draws`` and ``.stats`` of their own: of a
+        `Problem`, in the sampler's unconstrained coordinates; ``result.warmup_draws`` are states
+        of warm-up in the user's.
     sampler : Sampler
     schedule : Schedule
         ``schedule.guarantee`` says how far the draws may be trusted.
@@ -86,6 +93,7 @@ class Result:
     def __init__(self, state: RunState, target: Target | None = None) -> None:
         self.state, self.target = state, target
         self.found: list[Finding] | None = None
+        self.mapped: NDArray[np.float64] | None = None  # draws in the user's coordinates, once read
 
     # ---- the run ----
 
@@ -167,12 +175,27 @@ class Result:
     @property
     def d(self) -> int:
         """Dimension of the point."""
-        return self.state.d
+        return self.state.d if self.state.coordinates is None else self.state.coordinates.n_x
 
     @property
     def draws(self) -> NDArray[np.float64]:
         """The draws, (chains, draws, d)."""
-        return self.trace.draws
+        if self.state.coordinates is None:
+            return self.trace.draws
+        if self.mapped is None:
+            self.mapped = self.state.constrain(self.trace.draws)
+        return self.mapped
+
+    @property
+    def warmup_draws(self) -> NDArray[np.float64]:
+        """The states of warm-up, (chains, states, d)."""
+        return self.state.constrain(self.warmup.draws)
+
+    @property
+    def extras(self) -> dict[str, NDArray[Any]]:
+        """What the density returned besides, and derived quantities, {name: (chains, draws, ...)}.
+        """
+        return self.trace.records.read(self.trace.rows)
 
     @property
     def stats(self) -> dict[str, NDArray[Any]]:
@@ -212,8 +235,9 @@ class Result:
     def offending(self) -> dict[str, NDArray[np.float64]]:
         """The first points of each kind of `rejected`, {kind: (up to 5 a chain, d)}."""
         points = np.array([state["offending"] for state in self.states]) * self.state.scales
-        rows = {kind: points[:, i].reshape(-1, self.d) for i, kind in enumerate(REJECTED)}
-        return {kind: some[~np.isnan(some).all(axis=1)] for kind, some in rows.items()}
+        rows = {kind: points[:, i].reshape(-1, self.state.d) for i, kind in enumerate(REJECTED)}
+        return {kind: self.state.constrain(some[~np.isnan(some).all(axis=1)])
+                for kind, some in rows.items()}
 
     @property
     def adaptation(self) -> dict[str, NDArray[Any]]:
@@ -286,7 +310,7 @@ class Result:
 
     def __getstate__(self) -> dict[str, Any]:
         """A result travels without its target, which may not be able to."""
-        return self.__dict__ | {"target": None}
+        return self.__dict__ | {"target": None, "mapped": None}
 
 
 def load(
@@ -341,7 +365,8 @@ def resume(
     draws : int, optional
         How many draws a chain more. Absent: those that are missing from what was asked for.
     target : optional
-        The density, as in `sample`; needed where the result comes from a file.
+        The density, as in `sample`; needed where the result comes from a file. Where the run had a
+        prior, bounds or the like, the `Problem` with them.
     surrogate : optional
         As in `sample`; needed where the result comes from a file and had one.
     sampler, schedule : optional
@@ -392,6 +417,7 @@ def resume(
         raise ValueError("target must be given: a result from a file does not hold the density")
     if surrogate is None and result.target is not None:
         surrogate = result.target.surrogate
+    target, surrogate = target_in(state, target, surrogate)
     target = target_of(state.sampler, target, state.d, vectorized)
     if surrogate is not None:
         target = with_surrogate(target, surrogate)
@@ -400,6 +426,22 @@ def resume(
     if check_target:
         check_density_of(state, target)
     return conclude(carry_out(state, target, rows, options), target, rows, options)
+
+
+def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:
+    """The target, and the surrogate, as densities of the run's own points; of a Problem."""
+    if isinstance(target, Described):
+        target = cast(Any, target)
+        if state.coordinates is None or target.coordinates.header() != state.coordinates.header():
+            raise ValueError(f"target {target!r} has other parameters or transforms than the run")
+        if surrogate is not None and not isinstance(surrogate, ProblemTarget):
+            surrogate = target.beside(surrogate)
+        return target.target(gradient=state.sampler.needs_gradient), surrogate
+    inner = target.owner if getattr(target, "surrogate", None) is not None else target
+    if state.coordinates is not None and not isinstance(inner, ProblemTarget):
+        raise ValueError("target must be the fastkam.Problem of which the run was: its prior and "
+                         "its functions are not in the file")
+    return target, surrogate
 
 
 # ---- how a run ends ----
@@ -415,6 +457,8 @@ def conclude(outcome: Outcome, target: Target, rows: int, options: RunOptions) -
         step = int(result.states[failure.chain]["t"])
         where = f"chain {failure.chain}, step {step}"
         mend = advice(failure, step, target)
+        with suppress(Exception):  # of a transform in Python, which may be the failure itself
+            failure.x = outcome.state.constrain(failure.x)
         raise SamplingError(f"{describe(failure, where)}{mend}; {kept}{problem}", result=result,
                             chain=failure.chain, step=step, x=failure.x) from failure.cause
     if failure:

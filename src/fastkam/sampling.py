@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from fastkam.arguments import check_flag, check_integer, checked_names
 from fastkam.density.forms import as_target, check_surrogate, target_of, with_surrogate
 from fastkam.density.gradient import check_start
+from fastkam.problem.given import as_problem
 from fastkam.progress import Progress
 from fastkam.result import Result, conclude
 from fastkam.run.drive import carry_out, carry_out_thinned
@@ -24,15 +25,21 @@ from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
 from fastkam.schedules import Schedule, as_schedule
-from fastkam.search.choice import PLAIN_TUNE, before_the_run, choose, find, log
+from fastkam.search.choice import PLAIN_TUNE, before_the_run, choose, find, log, prior_of
 from fastkam.stop import StopRule
 
 
 @checked_names
 def sample(
     target: Any,
-    x0: ArrayLike,
+    x0: ArrayLike | Mapping[str, ArrayLike] | None = None,
     *,
+    prior: Mapping[str, Any] | None = None,
+    bounds: Any = None,
+    transforms: Any = None,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    derived: Callable[..., Mapping[str, Any]] | None = None,
     sampler: str | Sampler = "auto",
     draws: int = 1000,
     tune: int | None = None,
@@ -64,13 +71,29 @@ def sample(
 
     Parameters
     ----------
-    target : callable, pointer, Target or TargetRecipe
-        The log density, up to a constant, in any form that `as_target` takes. -inf or NaN means
-        that the point is impossible: it is rejected and counted. `Target.from_estimator` makes one
-        of a density that can only be estimated.
-    x0 : array (d,) or (chains, d)
+    target : callable, pointer, Target, TargetRecipe or Problem
+        The log density, up to a constant, in any form that `as_target` takes; with `prior`, the log
+        likelihood. -inf or NaN means that the point is impossible: it is rejected and counted.
+        `Target.from_estimator` makes one of a density that can only be estimated. A Python function
+        may return extras in a dict, which are recorded with each draw: see `Problem`, which is
+        what `prior`, `bounds`, `transforms`, `args`, `kwargs` and `derived` make, and which can be
+        given instead.
+    x0 : array (d,) or (chains, d), or dict, optional
         Where the search begins: at one point, or at one for each chain. Where the density is not
-        finite there, points around it are tried.
+        finite there, points around it are tried. Or parameters by name. Without it the search
+        begins at draws from `prior`.
+    prior : dict, optional
+        Distributions of scipy.stats by the names of parameters: see `Problem`.
+    bounds : optional
+        Bounds of what has no prior: see `Problem`.
+    transforms : dict or False, optional
+        How each parameter is made unconstrained for the sampler: see `Problem`. Draws are of the
+        parameters themselves.
+    args, kwargs : tuple and dict, optional
+        Further arguments of the function.
+    derived : callable, optional
+        Python function of the parameters that returns a dict, evaluated at each draw: see
+        `Problem`.
     sampler : str or Sampler
         A short name (see `fastkam.samplers.SAMPLERS`), or a sampler with its parameters; or "auto":
         what suits the density as the search has found it (see `choose_sampler`; what was chosen is
@@ -175,21 +198,34 @@ def sample(
         checkpoint_interval=checkpoint_interval, executor=executor, diagnose=diagnose)
     check_flag("vectorized", vectorized)
     check_flag("check_gradient", check_gradient)
-    points = starting_points(x0, chains)
-    d = points.shape[1]
-    layout, schedule = check_layout(names, shapes, dims, coords, d), as_schedule(schedule)
     bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
+    problem = as_problem(
+        target, x0, vectorized=vectorized,
+        own={"prior": prior, "bounds": bounds, "transforms": transforms, "args": args,
+             "kwargs": kwargs, "derived": derived},
+        common={"names": names, "shapes": shapes, "dims": dims, "coords": coords})
+    if problem is None:
+        points = starting_points(x0, chains)
+    else:
+        target, points = problem.target(), problem.start(x0, chains, seed)
+    d = points.shape[1]
+    layout = check_layout(names, shapes, dims, coords, d) if problem is None else problem.layout
+    schedule = as_schedule(schedule)
     rng, choice = search_generator(seed), None
     if isinstance(sampler, str) and sampler == "auto":
         plain = as_target(target, d, vectorized=vectorized)
-        with before_the_run(plain):
+        with before_the_run(plain, problem):
             choice = choose(plain, points, chains, rng, search=search,
-                            surrogate=surrogate is not None, threads=threads or 1)
+                            surrogate=surrogate is not None, threads=threads or 1,
+                            prior=prior_of(problem))
         log.info("auto: %s", choice)
         sampler, found = choice.sampler, choice.search
     method = as_sampler(sampler)
+    if problem is not None:
+        target = problem.target(gradient=method.needs_gradient)
     target = target_of(method, target, d, vectorized)
     if surrogate is not None:
+        surrogate = surrogate if problem is None else problem.beside(surrogate)
         method = DelayedAcceptance(sampler=method)
         target = with_surrogate(target, surrogate)
         check_surrogate(target.surrogate, points)
@@ -204,7 +240,7 @@ def sample(
     if check_gradient and method.needs_gradient:
         check_start(target, points[0])
     if choice is None:
-        with before_the_run(target):
+        with before_the_run(target, problem):
             found = find(target, points, chains, rng, search=search)
     stat_names = method.stat_names if keep_stats else None
     state = RunState(
@@ -219,6 +255,7 @@ def sample(
         seed=seed,
         bit_generator=bit_generator,
         layout=layout,
+        coordinates=None if problem is None else problem.coordinates,
         trace=Trace(chains, 0, d, stat_names),
         warmup=Trace(chains, 0, d, stat_names),
         snapshot_steps=snapshot_steps(kernel, tune),

@@ -12,6 +12,7 @@ from pathlib import Path
 from fastkam._version import __version__
 from fastkam.cli.options import UsageError, find_target, read_init, read_sampler
 from fastkam.errors import SamplingError, SamplingWarning
+from fastkam.problem.described import Described
 
 
 def main(argv=None):
@@ -83,10 +84,10 @@ def add_sample(commands):
         help="draw from a density of yours",
         description="Draw from the log density MODULE:FUNCTION. MODULE is a file, as model.py, or "
         "the name of an importable module; FUNCTION takes x (d,) and returns a number, or is "
-        "anything else that fastkam.sample takes.",
+        "anything else that fastkam.sample takes; a Problem with priors needs no start.",
     )
     one.add_argument("target", metavar="MODULE:FUNCTION")
-    start = one.add_mutually_exclusive_group(required=True)
+    start = one.add_mutually_exclusive_group()
     start.add_argument("--init", metavar="0,0 | @FILE",
                        help="where the chains start; a file holds one point, or one a chain")
     start.add_argument("--dim", type=int, help="start at 0 in this dimension")
@@ -171,6 +172,17 @@ def demo(options):
     return 0
 
 
+def start_of(options, target):
+    """Where the chains start; None for a Problem that says it itself."""
+    if options.dim is not None:
+        return zeros(options.dim)
+    if options.init is not None:
+        return read_init(options.init)
+    if not isinstance(target, Described):
+        raise UsageError("one of the arguments --init --dim is required")
+    return None
+
+
 def sample(options):
     """fastkam sample"""
     from fastkam.sampling import sample as run
@@ -178,7 +190,7 @@ def sample(options):
     target = find_target(options.target)
     out = Path(options.out or options.target.rpartition(":")[2] + ".fk")
     check_folder("--out", out)
-    x0 = read_init(options.init) if options.dim is None else zeros(options.dim)
+    x0 = start_of(options, target)
     sampler = read_sampler(options.sampler, options.set)
     return finish(options, options.target, out, lambda: say_choice(options, run(
         target,

@@ -13,6 +13,7 @@ from fastkam._core.density.estimator import SurrogateTarget
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
 from fastkam.density.target import Target
+from fastkam.problem.described import Described
 
 
 def as_target(
@@ -22,10 +23,12 @@ def as_target(
 
     Parameters
     ----------
-    target : Target, callable, pointer or TargetRecipe
-        A Target; a numba njit function; a SciPy LowLevelCallable, ctypes or cffi pointer or numba
-        cfunc (see `Target.from_c`); an object with ``__fk_target__``; a `TargetRecipe` of one of
-        these; or any Python function ``f(x) -> float`` or ``f(x) -> (float, gradient)``.
+    target : Target, Problem, callable, pointer or TargetRecipe
+        A Target; a `Problem`, as the density of its unconstrained point; a numba njit function; a
+        SciPy LowLevelCallable, ctypes or cffi pointer or numba cfunc (see `Target.from_c`); an
+        object with ``__fk_target__``; a `TargetRecipe` of one of these; or any Python function
+        ``f(x) -> float`` or ``f(x) -> (float, gradient)``, with extras in a dict at the end of the
+        tuple, where there are any.
     dim : int
         Dimension of the point.
     vectorized : bool
@@ -41,7 +44,9 @@ def as_target(
     if isinstance(target, type):
         raise TypeError(f"target must be an object, not the class {target.__name__}: write "
                         f"{target.__name__}(...)")
-    if isinstance(target, TargetRecipe):
+    if isinstance(target, Described):
+        made = target.target(gradient=gradient)
+    elif isinstance(target, TargetRecipe):
         made = as_target(target(), dim, vectorized=vectorized, gradient=gradient)
         made.recipe = partial(as_target, target, dim, vectorized=vectorized, gradient=gradient)
     elif isinstance(target, Target):

@@ -7,11 +7,14 @@ import numpy as np
 from fastkam._version import __version__
 from fastkam.arguments import import_extra
 
+OF_ITS_OWN = "log_likelihood"  # an extra of that name is a group, as ArviZ wants it for loo
 ADVICE = "pip install fastkam[arviz]"
 
 
 def to_datatree(result):
     """A DataTree with the groups posterior, sample_stats and, where kept, those of warm-up.
+
+    Extras stand in the posterior; one called "log_likelihood" in a group of that name.
 
     Parameters
     ----------
@@ -37,17 +40,28 @@ def to_datatree(result):
         raise ValueError(f"names must not be those of ArviZ's dimensions, as {sorted(taken)} are")
     layout = result.state.layout
     groups = {
-        "posterior": dataset(xarray, layout.split(result.draws), layout),
+        "posterior": dataset(xarray, layout.split(result.draws) | extras_of(result), layout),
         "sample_stats": dataset(xarray, result.stats, layout),
     }
+    if OF_ITS_OWN in result.extras:
+        own = {OF_ITS_OWN: result.extras[OF_ITS_OWN]}
+        groups[OF_ITS_OWN] = dataset(xarray, own, layout)
     if result.warmup.rows:
-        groups["warmup_posterior"] = dataset(xarray, layout.split(result.warmup.draws), layout)
+        groups["warmup_posterior"] = dataset(xarray, layout.split(result.warmup_draws), layout)
         groups["warmup_sample_stats"] = dataset(xarray, result.warmup.stats, layout)
     about = attributes(result)
     tree = xarray.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
     tree.attrs.update(about)
     tree["posterior"].attrs.update(about)
     return tree
+
+
+def extras_of(result):
+    """Extras under their names; one that a parameter or a dimension has is refused."""
+    extras = result.extras
+    if taken := sorted(set(extras) & {"chain", "draw", *result.shapes}):
+        raise ValueError(f"extras must not be called like parameters or dimensions, as {taken} are")
+    return {name: values for name, values in extras.items() if name != OF_ITS_OWN}
 
 
 def to_arviz(result):

@@ -16,6 +16,7 @@ import numpy as np
 
 from fastkam.errors import SamplingWarning
 from fastkam.parameters import UnknownClass, class_path, plain, revived
+from fastkam.problem.coordinates import Coordinates
 from fastkam.run.shapes import Layout
 from fastkam.run.state import RunState, check_bit_generator
 from fastkam.run.trace import Trace
@@ -35,6 +36,11 @@ def write(path: str | os.PathLike[str], run: RunState) -> None:
     header |= {"format": FORMAT, "stat_names": plain(run.trace.stat_names),
                "seed": {name: plain(getattr(run.seed, name)) for name in SEED},
                "shapes": run.layout.shapes, "dims": run.layout.dims}
+    if run.coordinates is not None:
+        header["coordinates"] = run.coordinates.header()
+    if run.trace.records.fields is not None:
+        header["extras"] = plain(run.trace.records.fields)
+        header["n_extras"] = run.trace.records.n_extras
     arrays: dict[str, Any] = {
         "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
         "x0": run.x0, "snapshot_steps": run.snapshot_steps, "scales": run.scales}
@@ -114,14 +120,19 @@ def from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> RunState:
     shapes = {name: tuple(shape) for name, shape in header.pop("shapes").items()}
     seed = {name: revived(value) for name, value in header.pop("seed").items()}
     stat_names = header.pop("stat_names")
+    extras = header.pop("extras", None)
+    n_extras = header.pop("n_extras", 0)
+    fields = None if extras is None else {
+        name: (tuple(shape), kind) for name, (shape, kind) in revived(extras).items()}
     check_bit_generator(header["bit_generator"])
     return RunState(
         layout=Layout(shapes, header.pop("dims"), under("coords.")),
+        coordinates=Coordinates.from_header(header.pop("coordinates", None)),
         seed=np.random.SeedSequence(**seed),
         x0=arrays["x0"],
         snapshot_steps=arrays["snapshot_steps"],
         scales=arrays["scales"],
-        trace=Trace.from_arrays(under("trace."), stat_names),
+        trace=Trace.from_arrays(under("trace."), stat_names, fields, n_extras),
         warmup=Trace.from_arrays(under("warmup."), stat_names),
         states=[under(f"chain{k}.") for k in range(len(arrays["x0"]))],
         generators=revived(header.pop("generators")),

@@ -38,6 +38,8 @@ class Dispatch(Run):
         super().__init__(past, target, rows)
         start = super().state("new")
         self.states, self.generators = list(start.states), list(start.generators)
+        for group in self.groups:
+            group.record()  # what is missing, as a worker sees no earlier draws
         self.groups = []  # the workers have them
         # one thread at a time may call a serial target; a process has a target of its own
         local = type(executor) is ThreadPoolExecutor

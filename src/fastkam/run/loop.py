@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from fastkam._core.engine.group import Fault, Group
 from fastkam.arguments import check_flag, check_integer, check_number
 from fastkam.progress import Progress, check_progress, reporter
 from fastkam.run.checkpoint import CheckpointWriter
+from fastkam.run.records import check_complete, record
 from fastkam.run.state import RunState
 from fastkam.stop import NO_LIMIT, StopRule, as_stop
 
@@ -178,6 +179,9 @@ class Run:
                     if self.advance(rows, threads, between) or self.may_end(stop):
                         status = "stopped"
                         break
+                for group in self.groups:  # extras that another chain has found since
+                    group.record()
+                check_complete(self.trace)
             report(self.progress())
         except KeyboardInterrupt:
             status = "interrupted"
@@ -326,6 +330,9 @@ class ChainGroup:
             self.chains.append(chain)
         plan = past.schedule.compiled(past.sampler, past.d, past.tune)
         target = run.target.bind()
+        self.target = target = run.target.bind()
+        if run.trace.records.n_extras:
+            target.expect_extras()
         self.scales = past.scales if past.scaled else None
         if self.scales is not None:
             target = ScaledTarget(target, self.scales)
@@ -351,7 +358,7 @@ class ChainGroup:
             arrays = trace.chain(k)
             if self.scales is not None:
                 arrays["scales"] = self.scales
-            chain.attach(arrays, capacity, self.run.past.thin)
+            chain.attach(arrays, capacity, self.run.past.thin, noting=not self.tuning)
         self.limit = limit
 
     def chunk(self, rows, threads):
@@ -376,12 +383,21 @@ class ChainGroup:
                 fault.chain = self.indices[fault.chain]
                 if self.scales is not None:
                     fault.x = fault.x * self.scales
+                with suppress(Exception):  # the fault comes first; what is missing is made again
+                    self.record()
                 raise
+            self.record()
             self.take_snapshot()
             seconds = time.perf_counter() - begun
             made = self.chains[0].t - t  # fewer than asked for at the end of warm-up
             growth = np.clip(CHUNK_SECONDS / max(seconds, 1e-9), 0.1, 8.0)
             self.size = max(1, int(made * growth))
+
+    def record(self):
+        """Record the extras and the derived quantities of the draws just made."""
+        trace = self.run.trace
+        chains = list(zip(self.indices, self.chains, strict=True))
+        record(trace, chains, self.target, self.run.target)
 
     def take_snapshot(self):
         """Keep what has been learnt, where a snapshot of it is due."""

@@ -15,6 +15,8 @@ SEARCH_KEY = 2**32 - 1  # of the search among the children of a seed, behind all
 
 def starting_points(x0: Any, chains: int) -> NDArray[np.float64]:
     """x0 as (chains, d)."""
+    if x0 is None:
+        raise ValueError("x0 must be given, and not None, where there is no prior to draw it from")
     x0 = real_array("x0", x0)
     if x0.ndim not in (1, 2) or x0.size == 0:
         mend = f": write [{x0}] where d = 1, numpy.zeros(d) for zeros" if x0.ndim == 0 else ""

@@ -12,6 +12,7 @@ from fastkam.arguments import near
 
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
+    from fastkam.problem.coordinates import Coordinates
     from fastkam.run.shapes import Layout
     from fastkam.run.trace import Trace
     from fastkam.samplers import Sampler
@@ -42,6 +43,8 @@ class RunState:
     bit_generator : str
     layout : Layout
         The named parameters of which x is made.
+    coordinates : Coordinates or None
+        The map from the points here to those of the user; None where they are the same.
     trace, warmup : Trace
         Draws, and states of warm-up.
     snapshot_steps : ndarray of int, shape (n,)
@@ -83,6 +86,7 @@ class RunState:
     generators: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     status: str = "new"
+    coordinates: Coordinates | None = None
 
     @property
     def scaled(self) -> bool:
@@ -98,6 +102,10 @@ class RunState:
     def d(self) -> int:
         """Dimension of the point."""
         return int(self.x0.shape[1])
+
+    def constrain(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The user's points of these, (..., d)."""
+        return z if self.coordinates is None else self.coordinates.constrain(z)
 
     def generator(self, k: int) -> Any:
         """The bit generator of chain `k`, where it stands."""

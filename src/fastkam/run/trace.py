@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.run.records import Fields, Records
+
 # of the statistics that are no floating-point numbers
 TYPES = {"diverging": np.bool_, "tree_depth": np.int64, "n_steps": np.int64}
 BLOCK = 65_536  # rows that are looked at together
@@ -28,6 +30,8 @@ class Trace:
         statistics are kept: there are no rows but of x.
     counts : ndarray of int64, shape (chains,)
         Rows that are filled, a chain.
+    records : Records
+        Extras and derived quantities of each row.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class Trace:
         self.accepted = np.empty((chains, rows), np.int8)
         self.extra = np.empty((chains, rows, len(self.stat_names or ())))
         self.counts = np.zeros(chains, np.int64)
+        self.records = Records(chains, len(self.x[0]) if chains else 0)
 
     @property
     def rows(self) -> int:
@@ -105,6 +110,8 @@ class Trace:
         for name in COLUMNS:
             getattr(new, name)[:, :filled] = getattr(self, name)[:, :filled]
         new.counts = self.counts.copy()
+        new.records = self.records.grown(rows)
+        new.records.filled = np.minimum(new.records.filled, new.counts)
         return new
 
     def select(self, chains: list[int], start: int = 0) -> Trace:
@@ -112,6 +119,8 @@ class Trace:
         new = self.first(self.counts[chains] - start)
         for name in COLUMNS:
             setattr(new, name, self.arrays()[name][chains, start:])
+        new.records = self.records.select(chains, start, start + new.x.shape[1])
+        new.records.filled = np.minimum(new.records.filled, new.counts)
         return new
 
     def take(self, rows: NDArray[np.int64]) -> Trace:
@@ -128,22 +137,40 @@ class Trace:
         for name in COLUMNS:
             getattr(self, name)[chains, start:stop] = getattr(part, name)[:, : stop - start]
         self.counts[chains] = start + part.counts
+        self.records.merge(chains, start, part.records)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | self.arrays()
+        filled = int(self.counts.max(initial=0))
+        everyone = list(range(len(self.counts)))
+        return self.__dict__ | {
+            name: getattr(self, name)[:, :filled] for name in COLUMNS
+        } | {"records": self.records.select(everyone, 0, filled)}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Every filled row of every chain, for a file."""
         filled = int(self.counts.max(initial=0))
-        return {name: getattr(self, name)[:, :filled] for name in COLUMNS} | {"counts": self.counts}
+        arrays = {name: getattr(self, name)[:, :filled] for name in COLUMNS}
+        arrays["counts"] = self.counts
+        if self.records.fields is not None:
+            arrays["records"] = self.records.block[:, :filled]
+            arrays["recorded"] = np.minimum(self.records.filled, self.counts)
+        return arrays
 
     @classmethod
     def from_arrays(
-        cls, arrays: dict[str, NDArray[Any]], stat_names: Sequence[str] | None
+        cls,
+        arrays: dict[str, NDArray[Any]],
+        stat_names: Sequence[str] | None,
+        fields: Fields | None = None,
+        n_extras: int = 0,
     ) -> Trace:
         """The trace of the arrays that `arrays` has returned."""
         chains, _, d = arrays["x"].shape
         self = cls(chains, 0, d, stat_names)
         for name in (*COLUMNS, "counts"):
             setattr(self, name, arrays[name])
+        rows = arrays["x"].shape[1]
+        self.records = Records(chains, rows, fields, n_extras)
+        if fields is not None:
+            self.records.block, self.records.filled = arrays["records"], arrays["recorded"]
         return self

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from fastkam._core.engine.group import Fault
 from fastkam.arguments import check_integer
 from fastkam.density.forms import as_target
 from fastkam.errors import SamplingError
+from fastkam.problem.described import Described
 from fastkam.run.faults import describe
 from fastkam.run.hints import advice
 from fastkam.run.starts import search_generator, seed_sequence, starting_points
@@ -28,7 +29,7 @@ from fastkam.samplers import (
     Sampler,
 )
 from fastkam.samplers.metropolis import optimal_scale
-from fastkam.search.search import Search, Searcher, unsearched
+from fastkam.search.search import Prior, Search, Searcher, unsearched
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -82,6 +83,7 @@ def choose(
     search: bool,
     surrogate: bool,
     threads: int,
+    prior: Prior | None = None,
 ) -> Choice:
     """Search the density, and choose by what is found.
 
@@ -100,6 +102,8 @@ def choose(
         Whether the density stands behind a surrogate.
     threads : int
         Threads that may evaluate a slow compiled density.
+    prior : callable, optional
+        See `Searcher`.
     """
     d = points.shape[1]
     if surrogate or target.is_estimate:
@@ -111,7 +115,7 @@ def choose(
     if not search:
         plain = NUTS() if gradient else ModeJumping(sampler="gam")
         return Choice(plain, f"{reason}, and nothing was searched", unsearched(points), PLAIN_TUNE)
-    searcher = Searcher(target, points, rng)
+    searcher = Searcher(target, points, rng, prior)
     with searcher.evaluate.helped(threads):
         if gradient and d > MOST_GATHERED:
             found = searcher.brief(chains, disperse=True)
@@ -127,7 +131,7 @@ def choose(
 
 def choose_sampler(
     target: Any,
-    x0: ArrayLike,
+    x0: ArrayLike | None = None,
     *,
     vectorized: bool = False,
     surrogate: bool = False,
@@ -138,10 +142,11 @@ def choose_sampler(
 
     Parameters
     ----------
-    target : callable, pointer, Target or TargetRecipe
+    target : callable, pointer, Target, TargetRecipe or Problem
         As in `sample`. A Python function is called once, at `x0`, to see whether it returns a
         gradient.
-    x0 : array (d,) or (chains, d)
+    x0 : array (d,) or (chains, d), optional
+        May be absent for a `Problem` with priors.
     vectorized : bool
         The Python function takes points (k, d).
     surrogate : bool
@@ -164,11 +169,18 @@ def choose_sampler(
     >>> print(fk.choose_sampler(lambda x: (-0.5 * x @ x, -x), [0.0] * 50, seed=1))
     NUTS, because the density has a gradient, and many dimensions
     """
-    points = starting_points(x0, check_integer("chains", chains, least=1))
+    chains, seed = check_integer("chains", chains, least=1), seed_sequence(seed)
+    problem = cast(Any, target) if isinstance(target, Described) else None
+    points = starting_points(x0, chains) if problem is None else problem.start(x0, chains, seed)
     made = as_target(target, points.shape[1], vectorized=vectorized)
-    with before_the_run(made):
-        return choose(made, points, chains, search_generator(seed_sequence(seed)), search=True,
-                      surrogate=surrogate, threads=1)
+    with before_the_run(made, problem):
+        return choose(made, points, chains, search_generator(seed), search=True,
+                      surrogate=surrogate, threads=1, prior=prior_of(problem))
+
+
+def prior_of(problem: Any) -> Prior | None:
+    """How to draw from the prior of a problem, where it has one for every parameter."""
+    return problem.sample_prior if problem is not None and problem.has_prior else None
 
 
 def find(
@@ -211,13 +223,19 @@ def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
 
 
 @contextmanager
-def before_the_run(target: Target) -> Iterator[None]:
-    """A context in which a fault of the target becomes a SamplingError without a result."""
+def before_the_run(target: Target, problem: Any = None) -> Iterator[None]:
+    """A context in which a fault of the target becomes a SamplingError without a result.
+
+    The point of a fault is shown in the coordinates of the problem, where there is one.
+    """
     try:
         yield
     except Fault as fault:
         if isinstance(fault.cause, KeyboardInterrupt):
             raise KeyboardInterrupt from None
+        if problem is not None:
+            with suppress(Exception):  # of a transform in Python, which may be the failure itself
+                fault.x = problem.constrain(fault.x)
         what = describe(fault, "in the search for a start") + advice(fault, 0, target)
         raise SamplingError(f"{what}; no draw had been made", x=fault.x) from fault.cause
 

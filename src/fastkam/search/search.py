@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from fastkam._core.density.target import Target
 
 Array = NDArray[np.float64]
+Prior = Callable[[int, np.random.Generator], Array]
 
 LEAST_WALKERS = 32
 CANDIDATES = 4  # points of which the best is where a walker starts
@@ -80,11 +82,16 @@ class Searcher:
     points : array (m, d)
         Where it begins: the first of them with a density is the origin of scales.
     rng : Generator
+    prior : callable, optional
+        ``prior(n, rng)`` returns independent draws (n, d) from a distribution that covers the
+        density: half of the walkers start there.
     """
 
-    def __init__(self, target: Target, points: Array, rng: np.random.Generator) -> None:
+    def __init__(
+        self, target: Target, points: Array, rng: np.random.Generator, prior: Prior | None = None
+    ) -> None:
         self.evaluate = Evaluator(target, rng)
-        self.points, self.rng = points, rng
+        self.points, self.rng, self.prior = points, rng, prior
         self.d = points.shape[1]
         self.lines: list[str] = []
         self.settled = True
@@ -119,7 +126,10 @@ class Searcher:
     # ---- stages ----
 
     def gather(self, K: int, levels: tuple[float, ...]) -> Population:
-        """K walkers around the points, at each of the levels in turn (in units of the scales)."""
+        """K walkers around the points, at each of the levels in turn (in units of the scales).
+
+        Where there is a prior, every second starts at a draw from it.
+        """
         lengths = np.array(levels)[np.arange(K) % len(levels)]
         centres = self.points[np.arange(K) % len(self.points)]
         x, logp = np.tile(self.origin, (K, 1)), np.full(K, -np.inf)
@@ -130,6 +140,9 @@ class Searcher:
                 break
             normals = self.rng.standard_normal((len(todo), CANDIDATES, self.d))
             tried = centres[todo, None] + width[todo, None, None] * self.scales * normals
+            if self.prior is not None:
+                tried[::2] = self.prior(len(tried[::2]) * CANDIDATES, self.rng).reshape(
+                    -1, CANDIDATES, self.d)
             values = self.evaluate(tried.reshape(-1, self.d)).reshape(len(todo), CANDIDATES)
             best = values.argmax(axis=1)
             x[todo] = tried[np.arange(len(todo)), best]

@@ -7,7 +7,7 @@ from fastkam.target cimport FK_NEEDS_GIL, FK_SERIAL, fk_noisy_fn
 
 from functools import partial
 
-from fastkam._core.density.python_target import as_float
+from fastkam._core.density.python_target import as_float, first_row
 
 import numpy as np
 
@@ -54,6 +54,12 @@ cdef class PythonEstimator(PythonTarget):
     def bind(self):
         return PythonEstimator(self.f, self.c.dim, self.n, **self.options())
 
+    def call(self, x, u):
+        cdef const double[::1] noise = u
+        if self.vectorized:
+            return first_row(self.f(x.reshape(1, -1), np.array(u).reshape(1, -1)))
+        return self.f(x, self.randomness(noise.shape[0], &noise[0]))
+
     cdef object randomness(self, size_t k, const double *u):
         """u as an array of its own, or the generator of which it is the key."""
         cdef double[::1] copy
@@ -72,6 +78,8 @@ cdef int call_estimator(size_t n, const double *x, size_t k, const double *u, do
     cdef PythonEstimator self = <PythonEstimator>data
     try:
         value = self.f(self.argument(1, x), self.randomness(k, u))
+        if type(value) is tuple:
+            value = self.without_extras(value, n, x, k, u)
         logp[0] = value if isinstance(value, float) else as_float(value)
         return 0
     except BaseException as error:
@@ -84,7 +92,10 @@ cdef int call_many(size_t k, size_t n, const double *X, size_t n_aux, const doub
     cdef PythonEstimator self = <PythonEstimator>data
     try:
         noise = self.randomness(k * n_aux, U).reshape(k, n_aux)
-        copy_vector(self.f(self.argument(k, X), noise), k, "log density", logp)
+        value = self.f(self.argument(k, X), noise)
+        if type(value) is tuple and len(value) > 0 and np.ndim(value[0]) == 1:
+            value = self.without_extras_rows(value, k, n, X, n_aux, U)
+        copy_vector(value, k, "log density", logp)
         return 0
     except BaseException as error:
         self.error = error
@@ -122,6 +133,7 @@ cdef class SurrogateTarget(Target):
         self.c, self.refresh, self.kind = made.c, made.refresh, made.kind
         self.noisy_batch = made.noisy_batch
         self.owner, self.surrogate = made, surrogate
+        self.extras, self.derived = made.extras, made.derived
         self.c.flags |= surrogate.c.flags & FK_SERIAL
 
     def __reduce__(self):
@@ -129,6 +141,15 @@ cdef class SurrogateTarget(Target):
 
     def bind(self):
         return SurrogateTarget(self.owner.bind(), self.surrogate.bind())
+
+    def extras_fields(self):
+        return self.owner.extras_fields()
+
+    def extras_at(self, x, u=None):
+        return self.owner.extras_at(x, u)
+
+    def points_of(self, X):
+        return self.owner.points_of(X)
 
     def fault(self, rc, x):
         if rc == NO_SURROGATE:

@@ -12,6 +12,12 @@ cdef class PythonTarget(Target):
     cdef readonly bint vectorized
     cdef readonly bint gradient
     cdef object error
+    cdef object kept            # the extras of the last evaluations
+    cdef bint has_extras        # whether there have been any
     cdef object argument(self, size_t k, const double *x)
+    cdef object without_extras(self, tuple value, size_t n, const double *x, size_t n_aux,
+                               const double *u)
+    cdef object without_extras_rows(self, tuple value, size_t k, size_t n, const double *X,
+                                    size_t n_aux, const double *U)
 
 cdef int copy_vector(value, size_t n, what, double *out) except -1

@@ -11,6 +11,8 @@ from fastkam.target cimport FK_NEEDS_GIL, fk_batch_fn, fk_hvp_fn, fk_logp_fn, fk
 
 from functools import partial
 
+from fastkam._core.density.extras import Kept
+
 import numpy as np
 
 cdef extern from "Python.h":
@@ -67,6 +69,55 @@ cdef class PythonTarget(Target):
     def bind(self):
         return PythonTarget(self.f, self.c.dim, **self.options())
 
+    # ---- extras ----
+
+    def __cinit__(self):
+        self.extras = &self.has_extras
+        self.kept = Kept()
+
+    def extras_fields(self):
+        return self.kept.fields
+
+    def extras_at(self, x, u=None):
+        key = x.tobytes() if u is None else x.tobytes() + u.tobytes()
+        row = self.kept.get(key)
+        if row is None:
+            extras = extras_in(self.call(x, u))
+            if extras is None:
+                return None
+            self.kept.put(key, extras)
+            row = self.kept.get(key)
+        return row
+
+    def call(self, x, u):
+        """What the function returns at x (dim,)."""
+        return first_row(self.f(x.reshape(1, -1))) if self.vectorized else self.f(x)
+
+    cdef object without_extras(self, tuple value, size_t n, const double *x, size_t n_aux,
+                               const double *u):
+        """The answer without its extras, which are kept: a number, or a pair with a gradient."""
+        extras = extras_in(value)
+        if extras is not None:
+            self.has_extras = True
+            self.kept.put(key_of(n, x, n_aux, u), extras)
+            value = value[: len(value) - 1]
+        if n_aux and len(value) == 2:
+            raise TypeError(f"an estimate has no gradient: the function returned {value!r:.200}")
+        return value[0] if len(value) == 1 else value
+
+    cdef object without_extras_rows(self, tuple value, size_t k, size_t n, const double *X,
+                                    size_t n_aux, const double *U):
+        """As `without_extras`, of k points at once."""
+        extras = extras_in(value)
+        if extras is not None:
+            self.has_extras = True
+            keys = [key_of(n, X + i * n, n_aux, U + i * n_aux) for i in range(k)]
+            self.kept.put_rows(keys, extras)
+            value = value[: len(value) - 1]
+        if n_aux and len(value) == 2:
+            raise TypeError(f"an estimate has no gradient: the function returned {value!r:.200}")
+        return value[0] if len(value) == 1 else value
+
     def fault(self, rc, x):
         error, self.error = self.error, None
         return error if rc == RAISED else None
@@ -89,8 +140,11 @@ cdef int call_scalar(size_t n, const double *x, double *logp, void *data) noexce
     cdef PythonTarget self = <PythonTarget>data
     try:
         value = self.f(self.argument(1, x))
-        if type(value) is tuple and len(value) == 2:    # (log density, gradient)
-            value = value[0]
+        if type(value) is tuple:
+            value = self.without_extras(value, n, x, 0, NULL)
+            if type(value) is tuple:        # (log density, gradient)
+                check_gradient(value[1], n)
+                value = value[0]
         logp[0] = value if isinstance(value, float) else as_float(value)
         return 0
     except BaseException as error:
@@ -103,6 +157,8 @@ cdef int call_gradient(
     cdef PythonTarget self = <PythonTarget>data
     try:
         answer = self.f(self.argument(1, x))
+        if type(answer) is tuple:
+            answer = self.without_extras(answer, n, x, 0, NULL)
         if type(answer) is not tuple or len(answer) != 2:
             raise MissingGradient(answer)
         value, gradient = answer
@@ -132,8 +188,12 @@ cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, doub
     gradient = None
     try:
         value = self.f(self.argument(k, X))
+        if type(value) is tuple and len(value) > 0 and np.ndim(value[0]) == 1:
+            value = self.without_extras_rows(value, k, n, X, 0, NULL)
         if type(value) is tuple and len(value) == 2 and np.ndim(value[0]) == 1:
             value, gradient = value
+            if grad == NULL:
+                check_gradient(gradient, k * n)
         elif grad != NULL:
             raise MissingGradient(value)
         if grad != NULL:
@@ -143,6 +203,48 @@ cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, doub
     except BaseException as error:
         self.error = error
         return RAISED
+
+
+def extras_in(value):
+    """The dict of extras in what a function has returned, or None."""
+    if type(value) is not tuple:
+        return None
+    if 2 <= len(value) <= 3 and isinstance(value[len(value) - 1], dict):
+        return value[len(value) - 1]
+    if len(value) != 2:
+        raise TypeError(f"the log density must be one real number, not {value!r:.200} of type "
+                        "tuple; beside it may stand its gradient, extras in a dict, or first the "
+                        "gradient and then extras")
+    return None
+
+
+def first_row(value):
+    """What a vectorized function has returned for one point, as that of one that is not."""
+    if type(value) is tuple:
+        return tuple({name: np.asarray(row)[0] for name, row in part.items()}
+                     if isinstance(part, dict) else part[0] for part in value)
+    return value[0]
+
+
+cdef int check_gradient(value, size_t size) except -1:
+    """Refuse what stands where a gradient may, and is none, also where none is asked for."""
+    if value is None or PyArray_CheckExact(value) and PyArray_SIZE(value) == <Py_ssize_t>size:
+        return 0
+    try:
+        array = np.asarray(value)
+        fits = array.size == size and array.dtype.kind in "fiub"
+    except ValueError:
+        fits = False
+    if not fits:
+        raise TypeError("beside the log density the function must return its gradient, or extras "
+                        f"in a dict, not {value!r:.200}")
+    return 0
+
+
+cdef bytes key_of(size_t n, const double *x, size_t n_aux, const double *u):
+    """The bytes of a point, and of the noise of an estimate."""
+    key = (<const char *>x)[: n * sizeof(double)]
+    return key + (<const char *>u)[: n_aux * sizeof(double)] if n_aux else key
 
 
 cdef object array_of(size_t n, const double *x):

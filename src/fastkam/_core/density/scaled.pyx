@@ -57,6 +57,7 @@ cdef class ScaledTarget(Target):
             c.noisy = call_noisy
         if made.noisy_batch != NULL:
             self.noisy_batch = call_noisy_batch
+        self.extras = made.extras
         if made.surrogate is not None:
             self.surrogate = ScaledTarget(made.surrogate, scales)
 
@@ -65,6 +66,9 @@ cdef class ScaledTarget(Target):
 
     def bind(self):
         return ScaledTarget(self.owner.bind(), self.scales)
+
+    def extras_at(self, z, u=None):
+        return self.owner.extras_at(np.asarray(self.scales) * z, u)
 
     def fault(self, rc, x):
         if rc == NO_MEMORY:

@@ -167,6 +167,31 @@ cdef class Target:
 
     # ---- what the engine asks ------------------------------------------------------------------
 
+    @property
+    def returns_extras(self):
+        """Whether evaluations have returned extras."""
+        return self.extras != NULL and self.extras[0]
+
+    def expect_extras(self):
+        """Ask for extras at every draw, as a run has had them until now."""
+        if self.extras != NULL:
+            self.extras[0] = True
+
+    def extras_fields(self):
+        """{name: (shape, type)} of the extras, or None where there have been none."""
+        return None
+
+    def extras_at(self, x, u=None):
+        """The extras at x (dim,), with the noise u (n_aux,) of an estimate, as a row of doubles.
+
+        None where the function returns none.
+        """
+        return None
+
+    def points_of(self, X):
+        """The user's points of the sampler's X (k, dim)."""
+        return X
+
     def bind(self):
         """The target as one group of chains may call it: itself, or a copy where it has state."""
         return self

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport Chain, Kernel, Parts
 from fastkam._core.engine.state cimport State
-from fastkam._core.density.target cimport Refresh
+from fastkam._core.density.target cimport Refresh, Target
 
 cdef enum:
     N_KEPT = 5              # offending points kept of each kind
@@ -34,6 +34,10 @@ cdef class ChainState(State):
     cdef readonly Kernel kernel
     cdef readonly object bit_generator
     cdef object arrays                      # what trace points into
+    cdef Target source                      # of the extras that are recorded with draws
+    cdef bint noting                        # whether they are
+    cdef dict notes                         # row of the trace -> its extras, until they are taken
+    cdef object note_error                  # of the evaluation that should have given some
     cdef dict history                       # snapshots of what the kernel learns, by field
     cdef readonly double[::1] x
     cdef readonly double[::1] y             # (width d,)
@@ -58,3 +62,4 @@ cdef class ChainState(State):
     cdef public int64_t next_adaptation
     cdef public int64_t n_accepted
     cdef public int64_t n_evaluations
+    cdef void note(self, int64_t row) noexcept with gil

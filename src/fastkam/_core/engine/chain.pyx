@@ -7,6 +7,7 @@ from fastkam._core.engine.rng cimport bitgen_t
 from fastkam._core.engine.state cimport State, integer_view, real_view
 
 from fastkam._core.engine.fields import Field
+from fastkam._core.engine.kernel import uninterrupted
 from fastkam._core.engine.state import zeros
 
 import numpy as np
@@ -95,7 +96,7 @@ cdef class ChainState(State):
         np.asarray(self.x)[:] = x0
         self.n_rejected = np.zeros(len(REJECTED), np.int64)
         self.offending = np.full((len(REJECTED), N_KEPT, d), np.nan)
-        self.history = {}
+        self.history, self.notes = {}, {}
         self.c.d = d
         self.c.rng = <bitgen_t *>PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
         self.c.bit_generator = <void *>bit_generator
@@ -135,11 +136,12 @@ cdef class ChainState(State):
         """Number of points without a density, by kind."""
         return dict(zip(REJECTED, np.asarray(self.n_rejected).tolist(), strict=True))
 
-    def attach(self, arrays, int64_t capacity=0, int64_t thin=1):
+    def attach(self, arrays, int64_t capacity=0, int64_t thin=1, *, bint noting=False):
         """Record into x, logp, log_ratio, accepted, extra from row counts[0] to `capacity`.
 
         Where logp is empty, into x alone. States are multiplied by `scales`, where there are any.
-        `publish` writes the number of rows filled back to counts[0].
+        `publish` writes the number of rows filled back to counts[0]. With `noting` the extras of
+        each row are noted, where the target has any.
         """
         cdef double[:, ::1] x
         cdef double[:, ::1] extra
@@ -149,7 +151,7 @@ cdef class ChainState(State):
         cdef signed char[::1] accepted
         cdef int64_t[::1] counts = arrays["counts"]
         cdef int64_t count = counts[0]
-        self.arrays = arrays
+        self.arrays, self.noting = arrays, noting
         self.trace.filled = &counts[0]
         self.trace.count = count
         self.trace.capacity = 0
@@ -172,6 +174,30 @@ cdef class ChainState(State):
         self.trace.extra = &extra[0, 0] if extra.shape[1] else NULL
         self.trace.capacity = min(capacity, x.shape[0])
         self.trace.thin = thin
+
+    cdef void note(self, int64_t row) noexcept with gil:
+        """Note the extras of the state, kept since its evaluation or made again.
+
+        A KeyboardInterrupt meanwhile is deferred; after any other error they are missing.
+        """
+        try:
+            uninterrupted(self.note_extras, row)
+        except BaseException as error:
+            self.note_error = error
+
+    def note_extras(self, row):
+        self.notes[row] = self.source.extras_at(
+            np.array(self.x), np.array(self.u[0]) if self.c.n_aux else None)
+
+    def take_notes(self):
+        """The extras noted since the last call, {row: extras}."""
+        notes, self.notes = self.notes, {}
+        return notes
+
+    def take_note_error(self):
+        """What the making of extras has raised since the last call, or None."""
+        error, self.note_error = self.note_error, None
+        return error
 
     def keep_history(self, int n):
         """Make room for n snapshots of what the kernel learns."""

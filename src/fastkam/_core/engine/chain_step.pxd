@@ -258,4 +258,6 @@ cdef inline void record(ChainState s) noexcept nogil:
         trace.accepted[row] = c.accepted
     if trace.n_extra:
         s.kernel.record(c, trace.extra + row * trace.n_extra)
+    if s.noting and s.source.extras != NULL and s.source.extras[0]:
+        s.note(row)
     trace.count = row + 1

@@ -80,6 +80,7 @@ cdef class Group:
             s = chains[i]
             self.pointers[i] = <void *>s
             s.c.target = &target.c
+            s.source = target
             s.c.surrogate = NULL if target.surrogate is None else &target.surrogate.c
             s.refresh = target.refresh
             if s.c.n_aux != target.n_aux:

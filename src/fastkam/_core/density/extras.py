@@ -1,0 +1,94 @@
+"""Extras: named numbers and arrays that a user's function returns beside the log density.
+
+They are kept as rows of doubles, by the bytes of the point at which they were made: a draw may be
+recorded long after its evaluation. What is no longer kept when it is wanted is evaluated again.
+"""
+
+from math import prod
+
+import numpy as np
+
+KEPT = 512  # points whose extras are kept, at most
+KEPT_BYTES = 2**24
+TYPES = {"f": "f8", "i": "i8", "u": "i8", "b": "b1"}  # kind of an array -> the type it is kept as
+
+
+def fields_of(extras, lead=()):
+    """{name: (shape, type)} of a dict of extras; `lead` is the shape that all have in front."""
+    fields = {}
+    for name, value in extras.items():
+        array = np.asarray(value)
+        if not isinstance(name, str) or array.dtype.kind not in TYPES:
+            raise TypeError("extras must be numbers or arrays of them by names, not "
+                            f"{name!r}: {value!r:.100}")
+        if array.shape[: len(lead)] != lead:
+            raise TypeError(f"extras of a vectorized function must have a row for each of the "
+                            f"{lead[0]} points, and {name!r} has shape {array.shape}")
+        fields[name] = (array.shape[len(lead):], TYPES[array.dtype.kind])
+    return fields
+
+
+def width(fields):
+    """How many doubles a row takes."""
+    return sum(prod(shape) for shape, _ in fields.values())
+
+
+def packed(extras, fields, lead=()):
+    """A dict of extras as rows (*lead, width(fields)); TypeError where it has other fields."""
+    if extras.keys() != fields.keys():
+        raise TypeError(f"extras must have the same names at every point: {list(fields)}, and now "
+                        f"{list(extras)}")
+    parts = []
+    for name, (shape, kind) in fields.items():
+        array = np.asarray(extras[name])
+        if array.shape != (*lead, *shape) or (
+                kind != "f8" and TYPES.get(array.dtype.kind) not in (kind, "b1")):
+            raise TypeError(f"extras must be alike at every point: {name!r} was {kind} of shape "
+                            f"{shape}, and is now {array.dtype} of shape {array.shape[len(lead):]}")
+        array = np.ascontiguousarray(array, dtype="f8" if kind == "f8" else "i8")
+        parts.append(array.view("f8").reshape(*lead, -1))
+    return np.concatenate(parts, axis=-1) if parts else np.empty((*lead, 0))
+
+
+def unpacked(rows, fields):
+    """{name: (*lead, *shape)} of rows (*lead, width(fields))."""
+    found, start = {}, 0
+    for name, (shape, kind) in fields.items():
+        some = np.ascontiguousarray(rows[..., start : start + prod(shape)])
+        if kind != "f8":
+            some = some.view("i8").astype(kind)
+        found[name] = some.reshape(*rows.shape[:-1], *shape)
+        start += prod(shape)
+    return found
+
+
+class Kept:
+    """The extras of the last evaluations, by a key."""
+
+    def __init__(self):
+        self.fields = None
+        self.rows = {}
+
+    def put(self, key, extras):
+        """Keep those of one point."""
+        self.put_rows([key], {name: np.asarray(value)[None] for name, value in extras.items()})
+
+    def put_rows(self, keys, extras):
+        """Keep those of several points, in arrays with a row each."""
+        lead = (len(keys),)
+        if self.fields is None:
+            self.fields = fields_of(extras, lead)
+        rows = packed(extras, self.fields, lead)
+        for key, row in zip(keys, rows, strict=True):
+            self.rows.pop(key, None)
+            self.rows[key] = row
+        most = max(8, 2 * len(keys), min(KEPT, KEPT_BYTES // max(8 * rows.shape[-1], 1)))
+        while len(self.rows) > most:
+            del self.rows[next(iter(self.rows))]
+
+    def get(self, key):
+        """A row that is kept, which then is kept for longer; else None."""
+        row = self.rows.pop(key, None)
+        if row is not None:
+            self.rows[key] = row
+        return row

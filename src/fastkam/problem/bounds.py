@@ -1,0 +1,70 @@
+"""Bounds of parameters, in the forms in which users have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import Bounds
+
+Array = NDArray[np.float64]
+
+
+def pair(name: str, value: Any) -> tuple[Array, Array]:
+    """(low, high) of a pair of numbers, arrays or None."""
+    try:
+        low, high = value
+        low = np.asarray(-np.inf if low is None else low, dtype=float)
+        high = np.asarray(np.inf if high is None else high, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a pair (low, high) of numbers or None, not "
+                        f"{value!r}") from None
+    try:
+        low, high = np.broadcast_arrays(low, high)
+    except ValueError:
+        raise ValueError(f"{name} must have low and high of one shape, not {low.shape} and "
+                         f"{high.shape}") from None
+    if not (low < high).all():
+        i = np.unravel_index(int(np.argmin(low < high)), low.shape)
+        raise ValueError(f"{name} must have low below high, not {low[i]} and {high[i]}")
+    return low, high
+
+
+def bounds_by_name(bounds: Any) -> dict[str, tuple[Array, Array]]:
+    """{name: (low, high)} of a dict of bounds."""
+    if not all(isinstance(name, str) for name in bounds):
+        raise TypeError(f"bounds must have the names of parameters as its keys, not {bounds!r}")
+    return {name: pair(f"bounds[{name!r}]", value) for name, value in bounds.items()}
+
+
+def number_of_bounds(bounds: Any) -> int | None:
+    """How many coordinates bounds are for, where they say it."""
+    if isinstance(bounds, Bounds):
+        n = np.size(np.broadcast_arrays(bounds.lb, bounds.ub)[0])
+        return n if n > 1 else None
+    if bounds is None or isinstance(bounds, Mapping):
+        return None
+    try:
+        return len(bounds)
+    except TypeError:
+        raise TypeError("bounds must be a dict by the names of parameters, a list of (low, high), "
+                        f"an array (d, 2) or scipy.optimize.Bounds, not {bounds!r}") from None
+
+
+def bounds_in_order(bounds: Any, d: int) -> tuple[Array, Array]:
+    """low and high (d,) of bounds that are given for each coordinate."""
+    if isinstance(bounds, Bounds):
+        low, high = pair("bounds", (bounds.lb, bounds.ub))
+        if low.size not in (1, d):
+            raise ValueError(f"bounds has {low.size} coordinates, but x0 has {d}")
+        return np.broadcast_to(low, d), np.broadcast_to(high, d)
+    rows = list(bounds)
+    if len(rows) != d:
+        raise ValueError(f"bounds has {len(rows)} pairs (low, high), but there are {d} coordinates")
+    pairs = [pair(f"bounds[{i}]", row) for i, row in enumerate(rows)]
+    if any(low.ndim for low, _ in pairs):
+        raise ValueError("bounds must be pairs of numbers, one a coordinate; those of arrays are "
+                         "given by name")
+    return np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])

@@ -1,0 +1,127 @@
+"""How the user's function is called: with an array or by names, with its further arguments."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Call:
+    """``f(x)`` that calls the user's function in the form that it has.
+
+    Parameters
+    ----------
+    f : callable
+    args : tuple
+        Arguments after the parameters.
+    kwargs : dict
+        Arguments by name.
+    shapes : dict of str to tuple of int, or None
+        Parameters to be given by name, in the order in which they stand in x.
+    """
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        shapes: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> None:
+        self.f, self.args, self.kwargs = f, tuple(args), dict(kwargs or {})
+        self.shapes = None if shapes is None else dict(shapes)
+        self.places: list[tuple[str, int, int, tuple[int, ...]]] = []
+        start = 0
+        for name, shape in (self.shapes or {}).items():
+            self.places.append((name, start, start + prod(shape), shape))
+            start += prod(shape)
+        if shapes is not None and self.args:
+            free = others(f, shapes, self.kwargs)
+            if len(self.args) > len(free):
+                raise TypeError(f"args has {len(self.args)} arguments, and {f!r} has room for "
+                                f"{len(free)} of them besides its parameters")
+            self.kwargs |= dict(zip(free, self.args, strict=False))
+            self.args = ()
+        self.__name__ = getattr(f, "__name__", type(f).__name__)
+
+    def named(self, x: NDArray[np.float64]) -> dict[str, Any]:
+        """The parameters of x (..., n) by name, numbers where a single point has one."""
+        if x.ndim == 1:
+            return {name: x[start:stop].reshape(shape) if shape else x[start]
+                    for name, start, stop, shape in self.places}
+        return {name: x[..., start:stop].reshape(*x.shape[:-1], *shape)
+                for name, start, stop, shape in self.places}
+
+    def __call__(self, x: NDArray[np.float64], *noise: Any) -> Any:
+        """What the function returns at x (n,) or (k, n); `noise` is that of an estimate."""
+        if self.shapes is None:
+            return self.f(x, *noise, *self.args, **self.kwargs)
+        answer = self.f(*noise, **self.named(x), **self.kwargs)
+        by_name = type(answer) is tuple and len(answer) > 1 and isinstance(answer[1], dict)
+        if by_name and answer[1].keys() == self.shapes.keys():
+            return (answer[0], self.joined(answer[1], np.shape(x)[:-1]), *answer[2:])
+        return answer
+
+    def joined(self, gradient: dict[str, Any], lead: tuple[int, ...]) -> NDArray[np.float64]:
+        """A gradient by names as an array (..., n)."""
+        return np.concatenate([np.asarray(gradient[name], dtype=float).reshape(*lead, -1)
+                               for name, *_ in self.places], axis=-1)
+
+    def __reduce__(self) -> Any:
+        return Call, (self.f, self.args, self.kwargs, self.shapes)
+
+
+def others(
+    f: Callable[..., Any], shapes: Mapping[str, Any], kwargs: Mapping[str, Any]
+) -> list[str]:
+    """The positional parameters of f besides those of the problem and those in kwargs."""
+    positional = (inspect.Parameter.POSITIONAL_OR_KEYWORD,)
+    return [name for name, p in inspect.signature(f).parameters.items()
+            if p.kind in positional and name not in shapes and name not in kwargs]
+
+
+def takes_names(
+    f: Any, shapes: Mapping[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> bool:
+    """Whether a function is to be called by names where the user has not said so.
+
+    That is where each parameter of the problem is one of the function's, and all else that it
+    requires is given by `args` and `kwargs`. A function of one parameter "x" takes the array.
+    """
+    if list(shapes) == ["x"] or not callable(f):
+        return False
+    try:
+        signature = inspect.signature(getattr(f, "py_func", f))
+    except (TypeError, ValueError):
+        return False
+    usable = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    own = {name for name, p in signature.parameters.items() if p.kind in usable}
+    if not set(shapes) <= own:
+        return False
+    rest = others(getattr(f, "py_func", f), shapes, kwargs)
+    required = [name for name in rest[len(args):]
+                if signature.parameters[name].default is inspect.Parameter.empty]
+    return not required
+
+
+class Derived(Call):
+    """A function of derived quantities.
+
+    Attributes
+    ----------
+    vectorized : bool
+        It takes points (n, n_x).
+    """
+
+    def __init__(
+        self, f: Callable[..., Any], shapes: Mapping[str, tuple[int, ...]] | None, vectorized: bool
+    ) -> None:
+        super().__init__(f, shapes=shapes)
+        self.vectorized = vectorized
+
+    def __reduce__(self) -> Any:
+        return Derived, (self.f, self.shapes, self.vectorized)

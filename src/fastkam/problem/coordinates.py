@@ -1,0 +1,142 @@
+"""Coordinates: the map between the sampler's unconstrained points and the user's, as a file has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam._core.density.space import Space
+from fastkam.arguments import real_array
+from fastkam.parameters import plain, revived
+
+BLOCK = 65_536  # points that are mapped together
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The transforms of named parameters.
+
+    Attributes
+    ----------
+    parts : tuple of (str, int)
+        Each parameter, and how many segments it has.
+    rows : list of tuple
+        The segments, see `fastkam._core.density.space.Space`.
+    """
+
+    parts: tuple[tuple[str, int], ...]
+    rows: list[tuple[Any, ...]]
+
+    @property
+    def n_z(self) -> int:
+        """How many coordinates the sampler has."""
+        return sum(row[3] for row in self.rows)
+
+    @property
+    def n_x(self) -> int:
+        """How many coordinates the user has."""
+        return sum(row[4] for row in self.rows)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether both are the same, without bounds."""
+        return all(row[0] == "identity" and not np.isfinite(row[5:7]).any() for row in self.rows)
+
+    def constrain(self, z: ArrayLike) -> NDArray[np.float64]:
+        """The user's points (..., n_x) of the sampler's (..., n_z)."""
+        return self.mapped(z)[0]
+
+    def log_jacobian(self, z: ArrayLike) -> NDArray[np.float64]:
+        """log |dx/dz| at z (..., n_z); -inf beyond hard bounds."""
+        return self.mapped(z)[1]
+
+    def mapped(self, z: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Both."""
+        Z = self.points("z", z, self.n_z)
+        flat = np.ascontiguousarray(Z.reshape(-1, self.n_z))
+        space = Space(self.rows)
+        X, log_jacobian = np.empty((len(flat), self.n_x)), np.empty(len(flat))
+        for start in range(0, len(flat), BLOCK):
+            some = slice(start, start + BLOCK)
+            X[some], log_jacobian[some] = space.constrain(flat[some])
+        return X.reshape(*Z.shape[:-1], self.n_x), log_jacobian.reshape(Z.shape[:-1])
+
+    def unconstrain(self, x: ArrayLike, name: str = "x") -> NDArray[np.float64]:
+        """The sampler's points (..., n_z) of the user's (..., n_x).
+
+        Raises
+        ------
+        ValueError
+            Where a parameter is impossible, or on an edge of its support.
+        """
+        X = self.points(name, x, self.n_x)
+        flat = np.ascontiguousarray(X.reshape(-1, self.n_x))
+        Z, invalid = Space(self.rows).unconstrain(flat)
+        if (invalid >= 0).any():
+            k = int(np.argmax(invalid >= 0))
+            raise ValueError(self.described(name, int(invalid[k]), flat[k]))
+        return np.asarray(Z.reshape(*X.shape[:-1], self.n_z))
+
+    def invalid(self, x: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which rows of x (k, n_x) have no simplex, order or Cholesky factor, (k,)."""
+        wrong, start = np.zeros(len(x), bool), 0
+        for row in self.rows:
+            if row[0] in ("simplex", "ordered", "cholesky_corr"):
+                wrong |= ~is_valid(row[0], x[:, start : start + row[4]])
+            start += row[4]
+        return wrong
+
+    def points(self, name: str, value: ArrayLike, n: int) -> NDArray[np.float64]:
+        """An array (..., n) of points."""
+        array = real_array(name, value)
+        if array.ndim == 0 or array.shape[-1] != n:
+            raise ValueError(f"{name} must have shape (..., {n}), not {array.shape}")
+        return array
+
+    def described(self, name: str, segment: int, x: NDArray[np.float64]) -> str:
+        """What is wrong with a point."""
+        start = sum(row[4] for row in self.rows[:segment])
+        of = [name for name, n in self.parts for _ in range(n)]
+        parameter = of[segment]
+        kind, _, _, _, n_x, low, high, _ = self.rows[segment]
+        bounds = {"simplex": "positive numbers that add up to 1",
+                  "cholesky_corr": "a lower triangular matrix with rows of length 1 and a positive "
+                                   "diagonal",
+                  "ordered": f"numbers that increase, within ({low:g}, {high:g})",
+                  "python": "a point that its transform takes"}
+        edges = "[]" if kind in ("identity", "periodic", "reflect") else "()"
+        what = bounds.get(kind, f"within {edges[0]}{low:g}, {high:g}{edges[1]}")
+        value = np.array2string(x[start : start + n_x], threshold=8)
+        return f"{name} must have {parameter!r} as {what}, not {value}" if kind in bounds else (
+            f"{name} must have {parameter!r} {what}, not {value}")
+
+    # ---- for files ----
+
+    def header(self) -> dict[str, Any]:
+        """This in JSON's own types."""
+        return {"parts": [list(part) for part in self.parts], "rows": plain(self.rows)}
+
+    @classmethod
+    def from_header(cls, header: dict[str, Any] | None) -> Coordinates | None:
+        """The inverse of `header`."""
+        if header is None:
+            return None
+        return cls(tuple((name, n) for name, n in header["parts"]),
+                   [tuple(row) for row in revived(header["rows"])])
+
+
+def is_valid(kind: str, x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which rows of x are such vectors, edges included, (k,)."""
+    if kind == "simplex":
+        return (x >= 0).all(axis=1) & (np.abs(x.sum(axis=1) - 1) <= 1e-8)
+    if kind == "ordered":
+        return np.asarray((np.diff(x, axis=1) >= 0).all(axis=1))
+    n = round(np.sqrt(x.shape[1]))
+    L = x.reshape(-1, n, n)
+    rows = np.abs((L * L).sum(axis=2) - 1) <= 1e-8
+    return (rows.all(axis=1) & (np.diagonal(L, axis1=1, axis2=2) >= 0).all(axis=1)
+            & (np.triu(L, 1) == 0).all(axis=(1, 2)))

@@ -1,0 +1,123 @@
+"""Distributions of scipy.stats whose log density and gradient are compiled: their parameters.
+
+Each function takes the shape parameters, loc and scale as flat arrays (n,), and returns the kind of
+`fastkam._core.density.prior` with a, b and the constant of the log density, and the scale. Where a
+formula of the constant would lose digits it is the log density that scipy has at one point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+Array = NDArray[np.float64]
+Entry = tuple[str, Any, Any, Any, Any]  # kind, a, b, constant, scale
+
+ROOT = 0.5 * np.log(2 * np.pi)
+
+
+def norm(loc: Array, scale: Array) -> Entry:
+    return "normal", 0.0, 0.0, -ROOT - np.log(scale), scale
+
+
+def halfnorm(loc: Array, scale: Array) -> Entry:
+    return "normal", 0.0, 0.0, np.log(2) - ROOT - np.log(scale), scale
+
+
+def truncnorm(a: Array, b: Array, loc: Array, scale: Array) -> Entry:
+    at = np.clip(0.0, a, b)
+    return "normal", 0.0, 0.0, stats.truncnorm.logpdf(at, a, b) + 0.5 * at**2 - np.log(scale), scale
+
+
+def uniform(loc: Array, scale: Array) -> Entry:
+    return "flat", 0.0, 0.0, -np.log(scale), scale
+
+
+def expon(loc: Array, scale: Array) -> Entry:
+    return "exponential", 0.0, 0.0, -np.log(scale), scale
+
+
+def gamma(a: Array, loc: Array, scale: Array) -> Entry:
+    return "gamma", a, 0.0, -special.gammaln(a) - a * np.log(scale), scale
+
+
+def chi2(df: Array, loc: Array, scale: Array) -> Entry:
+    return gamma(df / 2, loc, 2 * scale)
+
+
+def invgamma(a: Array, loc: Array, scale: Array) -> Entry:
+    return "invgamma", a, 0.0, a * np.log(scale) - special.gammaln(a), scale
+
+
+def beta(a: Array, b: Array, loc: Array, scale: Array) -> Entry:
+    return "beta", a, b, -special.betaln(a, b) - (a + b - 1) * np.log(scale), scale
+
+
+def cauchy(loc: Array, scale: Array) -> Entry:
+    return "cauchy", 0.0, 0.0, -np.log(np.pi) - np.log(scale), scale
+
+
+def halfcauchy(loc: Array, scale: Array) -> Entry:
+    return "cauchy", 0.0, 0.0, np.log(2 / np.pi) - np.log(scale), scale
+
+
+def t(df: Array, loc: Array, scale: Array) -> Entry:
+    return "student", df, 0.0, stats.t.logpdf(0.0, df) - np.log(scale), scale
+
+
+def lognorm(s: Array, loc: Array, scale: Array) -> Entry:
+    return "lognormal", s, 0.0, -ROOT - np.log(s), scale
+
+
+def laplace(loc: Array, scale: Array) -> Entry:
+    return "laplace", 0.0, 0.0, -np.log(2) - np.log(scale), scale
+
+
+def logistic(loc: Array, scale: Array) -> Entry:
+    return "logistic", 0.0, 0.0, -np.log(scale), scale
+
+
+def loguniform(a: Array, b: Array, loc: Array, scale: Array) -> Entry:
+    return "loguniform", 0.0, 0.0, -np.log(np.log(b / a)) - np.log(scale), scale
+
+
+def weibull_min(c: Array, loc: Array, scale: Array) -> Entry:
+    return "weibull", c, 0.0, np.log(c) - c * np.log(scale), scale
+
+
+def pareto(b: Array, loc: Array, scale: Array) -> Entry:
+    return "pareto", b, 0.0, np.log(b) - np.log(scale), scale
+
+
+def rayleigh(loc: Array, scale: Array) -> Entry:
+    return "rayleigh", 0.0, 0.0, -2 * np.log(scale), scale
+
+
+def gumbel_r(loc: Array, scale: Array) -> Entry:
+    return "gumbel", 1.0, 0.0, -np.log(scale), scale
+
+
+def gumbel_l(loc: Array, scale: Array) -> Entry:
+    return "gumbel", -1.0, 0.0, -np.log(scale), scale
+
+
+def vonmises(kappa: Array, loc: Array, scale: Array) -> Entry:
+    return "vonmises", kappa, 0.0, -np.log(2 * np.pi * special.i0e(kappa)) - np.log(scale), scale
+
+
+# by the class of what a frozen distribution has as its ``.dist``
+FAMILIES: dict[type, Callable[..., Entry]] = {
+    type(getattr(stats, function.__name__)): function for function in (
+        norm, halfnorm, truncnorm, uniform, expon, gamma, chi2, invgamma, beta, cauchy, halfcauchy,
+        t, lognorm, laplace, logistic, loguniform, weibull_min, pareto, rayleigh, gumbel_r,
+        gumbel_l, vonmises)}
+FAMILIES[type(stats.erlang)] = gamma
+
+BELOW, ABOVE = 1, 2
+# which log distances to the ends of the support a kind reads
+LOGS = {"gamma": BELOW, "invgamma": BELOW, "beta": BELOW | ABOVE, "lognormal": BELOW,
+        "weibull": BELOW, "rayleigh": BELOW}

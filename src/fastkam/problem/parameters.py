@@ -1,0 +1,94 @@
+"""The parameters of a Problem: each with its prior, or within its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.arguments import check_integer
+from fastkam.problem.bounds import bounds_by_name, bounds_in_order, number_of_bounds
+from fastkam.problem.priors import ParameterPrior, flat_prior, parameter_prior
+from fastkam.run.shapes import Layout, check_layout
+
+Array = NDArray[np.float64]
+
+
+def from_prior(prior: Any, bounds: Any) -> dict[str, ParameterPrior]:
+    """The prior of each parameter; bounds are for those that have none."""
+    if not isinstance(prior, Mapping) or not prior or not all(
+            isinstance(name, str) for name in prior):
+        raise TypeError("prior must be a dict of distributions by the names of parameters, not "
+                        f"{prior!r}")
+    found = {name: parameter_prior(name, value) for name, value in prior.items()}
+    if bounds is None:
+        return found
+    if not isinstance(bounds, Mapping):
+        raise TypeError("bounds must be a dict by the names of parameters where there is a prior, "
+                        f"not {bounds!r}")
+    for name, (low, high) in bounds_by_name(bounds).items():
+        if name not in found:
+            raise ValueError(f"bounds names {name!r}, and the parameters are {list(found)}")
+        if not found[name].flat:
+            raise ValueError(f"bounds[{name!r}] and prior[{name!r}] exclude each other: give a "
+                             "truncated distribution as the prior")
+        found[name] = bounded(name, found[name].shape, low, high)
+    return found
+
+
+def bounded(name: str, shape: tuple[int, ...], low: Array, high: Array) -> ParameterPrior:
+    """No prior within bounds that fit a shape."""
+    try:
+        return flat_prior(shape, np.broadcast_to(low, shape), np.broadcast_to(high, shape))
+    except ValueError:
+        raise ValueError(f"bounds[{name!r}] has shape {low.shape}, and {name!r} {shape}") from None
+
+
+def from_bounds(
+    bounds: Any, names: Any, shapes: Any, dims: Any, coords: Any, dim: int | None
+) -> tuple[dict[str, ParameterPrior], Layout]:
+    """No prior of each parameter, within its bounds."""
+    by_name = bounds_by_name(bounds) if isinstance(bounds, Mapping) else None
+    if by_name and names is None and not shapes and not dims:
+        names = list(by_name)
+        shapes = {name: low.shape for name, (low, _) in by_name.items()}
+    d = number_of_bounds(bounds)
+    d = d if dim is None else dim
+    if d is None:
+        d = size_of(names, shapes, dims, coords)
+    layout = check_layout(names, shapes, dims, coords, check_integer("dim", d, least=1))
+    if by_name is not None:
+        if unknown := [name for name in by_name if name not in layout.shapes]:
+            raise ValueError(f"bounds names {unknown}, and the parameters are "
+                             f"{list(layout.shapes)}")
+        none = (np.array(-np.inf), np.array(np.inf))
+        return {name: bounded(name, shape, *by_name.get(name, none))
+                for name, shape in layout.shapes.items()}, layout
+    low, high = (np.full(d, -np.inf), np.full(d, np.inf)) if bounds is None else bounds_in_order(
+        bounds, d)
+    found, start = {}, 0
+    for name, shape in layout.shapes.items():
+        some = slice(start, start + prod(shape))
+        found[name] = flat_prior(shape, low[some].reshape(shape), high[some].reshape(shape))
+        start += prod(shape)
+    return found, layout
+
+
+def size_of(names: Any, shapes: Any, dims: Any, coords: Any) -> int:
+    """How many coordinates the names and shapes of parameters describe."""
+    if names is None and not shapes and not dims:
+        raise ValueError("dim must be given: nothing else says how many coordinates x has")
+    both = {**(shapes or {}), **(dims or {})}
+    listed = [names] if isinstance(names, str) else list(names or both)
+    total = 0
+    for name in listed:
+        shape = (shapes or {}).get(name)
+        if shape is None:
+            some = (dims or {}).get(name, [])
+            some = [some] if isinstance(some, str) else some
+            shape = [len((coords or {}).get(dim, ())) for dim in some]
+        total += prod([shape] if np.ndim(shape) == 0 else shape)
+    return total

@@ -1,0 +1,307 @@
+"""The prior of one parameter, from a distribution of scipy.stats and a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, lgamma, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from fastkam.arguments import check_integer
+from fastkam.problem.fallback import Multivariate, Univariate
+from fastkam.problem.families import FAMILIES, LOGS, Entry
+from fastkam.problem.lkj import LKJ
+
+# (kind, n, loc, scale, a, b, constant, vector, matrix, object), see `fastkam._core.density.prior`
+Row = tuple[str, int, float, float, float, float, float, Any, Any, Any]
+
+SPHERES = {  # what has a density on no open set of coordinates, nor a transform here
+    "wishart": "positive definite matrices", "invwishart": "positive definite matrices",
+    "normal_inverse_gamma": "pairs", "vonmises_fisher": "unit vectors",
+    "uniform_direction": "unit vectors", "ortho_group": "orthogonal matrices",
+    "special_ortho_group": "orthogonal matrices", "unitary_group": "unitary matrices",
+    "random_correlation": "correlation matrices, of which fastkam.LKJ is one distribution"}
+
+
+@dataclass(frozen=True)
+class ParameterPrior:
+    """The prior of one parameter.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    low, high : ndarray, shape (n,)
+        Ends of the support of each of its n coordinates.
+    logs : ndarray of int, shape (n,)
+        Which log distances to these the density reads.
+    rows : list of tuple
+        Its factors.
+    transform : str or None
+        The only one, or the default, where the support alone does not say it.
+    exchangeable : bool
+        The elements are independent, and have one distribution.
+    flat : bool
+        No prior but for the bounds: constant, and no density where these are infinite.
+    draw : callable or None
+        ``draw(k, rng) -> (k, n)``.
+    """
+
+    shape: tuple[int, ...]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    logs: NDArray[np.int64]
+    rows: list[Row]
+    transform: str | None = None
+    exchangeable: bool = False
+    flat: bool = False
+    draw: Callable[[int, Any], NDArray[np.float64]] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many coordinates."""
+        return prod(self.shape)
+
+    def ordered(self) -> ParameterPrior:
+        """The prior of its vectors once they are sorted: n! times as dense, where they are."""
+        n = self.shape[-1]
+        constant = 0.0 if self.flat else self.size // n * lgamma(n + 1)
+        rows = [*self.rows, ("powers", 0, 0.0, 1.0, 0.0, 0.0, constant, None, None, None)]
+        draw = self.draw
+
+        def sort(k: int, rng: Any) -> NDArray[np.float64]:
+            assert draw is not None
+            return np.sort(draw(k, rng).reshape(k, -1, n), axis=-1).reshape(k, -1)
+
+        return ParameterPrior(self.shape, self.low, self.high, self.logs, rows, self.transform,
+                              True, self.flat, None if draw is None else sort)
+
+
+def flat_prior(shape: tuple[int, ...], low: Any = -inf, high: Any = inf) -> ParameterPrior:
+    """No prior within bounds."""
+    n = prod(shape)
+    low, high = (np.array(np.broadcast_to(v, shape), dtype=float).reshape(-1) for v in (low, high))
+    equal = bool((low == low[:1]).all() and (high == high[:1]).all())
+    return ParameterPrior(shape, low, high, np.zeros(n, np.int64),
+                          [("flat", n, 0.0, 1.0, 0.0, 0.0, 0.0, None, None, None)],
+                          exchangeable=equal, flat=True)
+
+
+def parameter_prior(name: str, value: Any) -> ParameterPrior:
+    """The prior of a parameter from what `prior` has under its name."""
+    shape = None
+    if isinstance(value, tuple):
+        if len(value) != 2:
+            raise TypeError(f"prior[{name!r}] must be a distribution or a pair (distribution, "
+                            f"shape), not {value!r}")
+        value, shape = value
+        sizes = [shape] if np.ndim(shape) == 0 else list(shape)
+        shape = tuple(check_integer(f"the shape of prior[{name!r}]", n, least=1) for n in sizes)
+    if value is None:
+        return flat_prior(shape or ())
+    check_distribution(name, value)
+    if isinstance(value, LKJ):
+        return lkj_prior(value, shape or ())
+    if is_multivariate(value):
+        return multivariate_prior(name, value, shape or ())
+    return univariate_prior(name, value, shape)
+
+
+def check_distribution(name: str, value: Any) -> None:
+    """Refuse what is no continuous distribution with its parameters."""
+    if isinstance(value, (type, stats.rv_continuous, stats.rv_discrete)) or (
+            hasattr(value, "rvs") and not hasattr(value, "dist") and callable(value)):
+        raise TypeError(f"prior[{name!r}] must be a distribution with its parameters, such as "
+                        f"scipy.stats.norm(0, 1), not {value!r}")
+    classes = {kind.__name__ for kind in type(value).__mro__}
+    if "DiscreteDistribution" in classes or (
+            hasattr(value, "logpmf") and not hasattr(value, "logpdf")):
+        raise TypeError(f"prior[{name!r}] must be continuous, and {value!r} is discrete: sum "
+                        "over such a parameter in the log density")
+    if is_multivariate(value) and kind_of(value) in SPHERES:
+        raise TypeError(f"prior[{name!r}] is a distribution of {SPHERES[kind_of(value)]}: that has "
+                        "no transform here; give None and the shape as the prior, a transform of "
+                        "your own (see fastkam.Transform), and add the log prior to the density")
+    if not callable(getattr(value, "logpdf", None)):
+        raise TypeError(f"prior[{name!r}] must be a distribution of scipy.stats, or None, not "
+                        f"{value!r}")
+
+
+def is_multivariate(value: Any) -> bool:
+    return isinstance(value, stats._multivariate.multi_rv_frozen)
+
+
+def kind_of(value: Any) -> str:
+    """The name of a multivariate distribution of scipy."""
+    return type(value._dist).__name__.removesuffix("_gen")
+
+
+def lkj_prior(value: LKJ, lead: tuple[int, ...]) -> ParameterPrior:
+    n, k = value.n**2, prod(lead)
+    row: Row = ("powers", n, 0.0, 1.0, 0.0, 0.0, value.constant, value.exponents, None, None)
+    return ParameterPrior(
+        (*lead, value.n, value.n), np.full(n * k, -inf), np.full(n * k, inf),
+        np.zeros(n * k, np.int64), [row] * k, "cholesky_corr",
+        draw=lambda m, rng: value.rvs((m, k), rng).reshape(m, -1))
+
+
+# ---- univariate ----
+
+
+def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> ParameterPrior:
+    """Independent elements, with the shape of the distribution's own parameters or the given."""
+    try:
+        own = np.shape(value.logpdf(np.float64(0.0)))
+        low, high = value.support()
+    except Exception as error:
+        raise TypeError(f"prior[{name!r}] = {value!r} has no log density and support: "
+                        f"{error}") from error
+    shape = own if shape is None else shape
+    try:
+        fits = np.broadcast_shapes(own, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"prior[{name!r}] has parameters of shape {own}, which do not fit the "
+                         f"shape {shape}")
+    low, high = (np.array(np.broadcast_to(v, shape), dtype=float).reshape(-1) for v in (low, high))
+    if not (low < high).all():
+        i = int(np.argmin(low < high))
+        raise ValueError(f"prior[{name!r}] has parameters that are not valid: its support is "
+                         f"({low[i]}, {high[i]})")
+    if isinstance(getattr(value, "dist", None), type(stats.t)):
+        df, loc, scale = value.dist._parse_args(*value.args, **value.kwds)
+        if np.isinf(df[0]).all():  # scipy has no draws of it
+            value = stats.norm(loc, scale)
+    entry = compiled(value, shape)
+    transform = None
+    if entry is not None and entry[0][0] == "vonmises":
+        loc, scale = entry[1], entry[2]
+        low, high, transform = loc - np.pi * scale, loc + np.pi * scale, "periodic"
+    if entry is None:
+        factor = Univariate(value, shape, low, high)
+        rows: list[Row] = [("python", len(low), 0.0, 1.0, 0.0, 0.0, 0.0, None, None, factor)]
+        logs = np.zeros(len(low), np.int64)
+    else:
+        rows = factor_rows(*entry)
+        logs = np.full(len(low), LOGS.get(entry[0][0], 0), np.int64)
+
+    def draw(k: int, rng: Any) -> NDArray[np.float64]:
+        x = draws(value, own, shape, k, rng).reshape(k, -1)
+        return low + (x - low) % (high - low) if transform == "periodic" else x
+
+    return ParameterPrior(shape, low, high, logs, rows, transform,
+                          exchangeable=prod(own) == 1, draw=draw)
+
+
+def compiled(
+    value: Any, shape: tuple[int, ...]
+) -> tuple[Entry, NDArray[np.float64], NDArray[np.float64]] | None:
+    """The compiled form of a distribution, with loc and scale (n,); None where there is none."""
+    dist = getattr(value, "dist", None)
+    family: Any = FAMILIES.get(type(dist))
+    new = type(value).__name__
+    if dist is not None and family is not None:
+        args, loc, scale = dist._parse_args(*value.args, **value.kwds)
+    elif new in ("Normal", "StandardNormal"):
+        family, args, loc, scale = FAMILIES[type(stats.norm)], (), value.mu, value.sigma
+    elif new == "Uniform":
+        family, args = FAMILIES[type(stats.uniform)], ()
+        loc, scale = value.a, np.subtract(value.b, value.a)
+    else:
+        return None
+    *args, loc, scale = (np.array(np.broadcast_to(v, shape), dtype=float).reshape(-1)
+                         for v in (*args, loc, scale))
+    if family is FAMILIES[type(stats.t)] and 0 < np.isinf(args[0]).sum() < len(loc):
+        return None
+    entry = family(*args, loc, scale)
+    return entry, loc, entry[4]
+
+
+def factor_rows(
+    entry: Entry, loc: NDArray[np.float64], scale: NDArray[np.float64]
+) -> list[Row]:
+    """A factor of each coordinate; one of neighbors that are alike."""
+    kind, *numbers, _ = entry
+    a, b, constant = (np.broadcast_to(v, loc.shape) for v in numbers)
+    rows: list[Row] = []
+    for each in zip(loc.tolist(), scale.tolist(), a.tolist(), b.tolist(), constant.tolist(),
+                    strict=True):
+        n = rows.pop()[1] + 1 if rows and rows[-1][2:7] == each else 1
+        rows.append((kind, n, *each, None, None, None))
+    return rows
+
+
+def draws(value: Any, own: tuple[int, ...], shape: tuple[int, ...], k: int, rng: Any) -> Any:
+    """Independent draws (k, *shape) of a distribution with parameters of shape `own`."""
+    if hasattr(value, "rvs"):
+        return np.asarray(value.rvs(size=(k, *shape), random_state=rng), dtype=float)
+    lead = shape[: len(shape) - len(own)]
+    if shape[len(lead):] == own:
+        return np.asarray(value.sample((k, *lead), rng=rng), dtype=float)
+    return np.asarray(value.icdf(rng.uniform(size=(k, *shape))), dtype=float)
+
+
+# ---- multivariate ----
+
+
+def multivariate_prior(name: str, value: Any, lead: tuple[int, ...]) -> ParameterPrior:
+    """Independent blocks, of shape `lead`, each with the distribution."""
+    kind, k, transform = kind_of(value), prod(lead), None
+    low, high, logs = -inf, inf, 0
+    try:
+        if kind == "multivariate_normal":
+            block, row = normal_block(value)
+        elif kind == "multivariate_t":
+            block, row = student_block(value)
+        elif kind == "dirichlet":
+            block, row = dirichlet_block(value)
+            transform, low, high, logs = "simplex", 0.0, 1.0, 0
+        else:
+            block = np.shape(np.squeeze(value.rvs(random_state=0)))
+            row = ("python", prod(block), 0.0, 1.0, 0.0, 0.0, 0.0, None, None,
+                   Multivariate(value, block))
+    except np.linalg.LinAlgError:
+        raise ValueError(f"prior[{name!r}] has a singular matrix, so that it has no density") from (
+            None)
+    n = prod(block) * k
+
+    def draw(m: int, rng: Any) -> NDArray[np.float64]:
+        return np.asarray(value.rvs(size=m * k, random_state=rng), dtype=float).reshape(m, n)
+
+    return ParameterPrior(
+        (*lead, *block), np.full(n, low), np.full(n, high), np.full(n, logs, np.int64), [row] * k,
+        transform, draw=draw)
+
+
+def whitening(matrix: Any) -> tuple[NDArray[np.float64], float]:
+    """W with W' W the inverse of `matrix`, and log det W."""
+    factor = np.linalg.cholesky(np.atleast_2d(matrix))
+    W = np.linalg.solve(factor, np.eye(len(factor)))
+    return np.asarray(W, dtype=np.float64), -float(np.log(np.diagonal(factor)).sum())
+
+
+def normal_block(value: Any) -> tuple[tuple[int, ...], Row]:
+    W, log_det = whitening(value.cov)
+    n = len(W)
+    constant = log_det - 0.5 * n * np.log(2 * np.pi)
+    return (n,), ("multinormal", n, 0.0, 1.0, 0.0, 0.0, constant, np.ravel(value.mean), W, None)
+
+
+def student_block(value: Any) -> tuple[tuple[int, ...], Row]:
+    if np.isinf(value.df):
+        return normal_block(stats.multivariate_normal(value.loc, value.shape))
+    W, _ = whitening(value.shape)
+    loc = np.ravel(value.loc)
+    constant = float(value.logpdf(loc))
+    return (len(W),), ("multistudent", len(W), 0.0, 1.0, value.df, 0.0, constant, loc, W, None)
+
+
+def dirichlet_block(value: Any) -> tuple[tuple[int, ...], Row]:
+    alpha = np.ravel(value.alpha)
+    n = len(alpha)
+    constant = lgamma(alpha.sum()) - sum(map(lgamma, alpha))
+    return (n,), ("dirichlet", n, 0.0, 1.0, 0.0, 0.0, constant, alpha, None, None)

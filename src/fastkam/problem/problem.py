@@ -1,0 +1,437 @@
+"""Problem: a likelihood with a prior, bounds and transforms, as a density of unconstrained points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam._core.density.problem_target import ProblemTarget
+from fastkam._core.density.target import Target as CompiledTarget
+from fastkam.arguments import check_flag, check_integer, real_array
+from fastkam.density.forms import as_target
+from fastkam.density.pointers import is_numba_dispatcher, is_pointer
+from fastkam.density.recipe import TargetRecipe
+from fastkam.density.target import Target
+from fastkam.problem.call import Call, Derived, takes_names
+from fastkam.problem.coordinates import Coordinates
+from fastkam.problem.described import Described
+from fastkam.problem.parameters import from_bounds, from_prior
+from fastkam.problem.transforms import check_transforms, rows_of
+from fastkam.run.shapes import check_layout, check_mapping
+
+Array = NDArray[np.float64]
+
+TRIES = 100  # draws from the prior for the start of a chain
+START = 2**32 - 1  # which child of the seed these come from; that of chain k is the k-th
+
+
+class Problem(Described):
+    """A log density of named parameters, with a prior or bounds, ready to be sampled.
+
+    Samplers move an unconstrained point z; the parameters are x(z), and the density of z is
+
+        logp(z) = log likelihood(x(z)) + log prior(x(z)) + log |dx/dz|
+
+    What the user sees is x: the arguments of the function, `x0`, and the draws.
+
+    Parameters
+    ----------
+    loglike : callable, pointer, Target or TargetRecipe
+        The log likelihood, or without a prior the log density, of x (n,) in any form that
+        `as_target` takes, `Target.from_estimator` included. It is not called where the prior is 0
+        or x beyond the bounds. A Python function may return extras, which are recorded with each
+        draw: ``(logp, extras)`` or ``(logp, gradient, extras)``, with extras a dict of numbers and
+        arrays by name. It takes the array x, or the parameters by name; see `named`.
+    prior : dict, optional
+        The parameters in the order in which they stand in x, by name: a frozen distribution of
+        scipy.stats, whose parameters may be arrays; a pair (distribution, shape) of independent
+        elements; a multivariate one; `fastkam.LKJ`; or None, or (None, shape), for no prior.
+    bounds : optional
+        For what has no prior: a dict {name: (low, high)}, a list of (low, high) for each
+        coordinate, an array (d, 2) or `scipy.optimize.Bounds`; None is no bound.
+    transforms : dict or False, optional
+        {name: transform}, with "identity", "log", "logit" or "interval", "ordered", "simplex",
+        "cholesky_corr", "periodic", "reflect", or an object of a subclass of `fastkam.Transform`.
+        By default what the support asks for. False, or "identity", has hard bounds.
+    args, kwargs : tuple and dict, optional
+        Further arguments of a Python or numba function, after x or the parameters.
+    derived : callable, optional
+        Python function of x, or of the parameters by name, that returns a dict of numbers and
+        arrays: evaluated at each draw that is kept, and recorded as extras are.
+    vectorized : bool
+        `loglike` and `derived` take points (k, n), or parameters (k, *shape), and return arrays
+        with k rows.
+    named : bool, optional
+        Whether functions take the parameters by name. By default they do where each parameter is
+        one of the function's by name, and `args` and `kwargs` give all else that it requires; but
+        a function of one parameter called x takes the array.
+    names, shapes, dims, coords : optional
+        As in `sample`; names and shapes only without a prior.
+    dim : int, optional
+        How many coordinates x has, where nothing else says it.
+
+    Attributes
+    ----------
+    layout : Layout
+        Names and shapes of the parameters.
+    coordinates : Coordinates
+        The map between z and x.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument, which the message names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import stats
+    >>> import fastkam as fk
+    >>> y = np.array([4.1, 5.3, 4.6])
+    >>> def loglike(mu, sigma):
+    ...     return stats.norm(mu, sigma).logpdf(y).sum()
+    >>> problem = fk.Problem(loglike, prior={"mu": stats.norm(0, 10), "sigma": stats.halfnorm()})
+    >>> problem.dim, problem.constrain([5.0, 0.0])
+    (2, array([5., 1.]))
+    """
+
+    def __init__(
+        self,
+        loglike: Any,
+        prior: Mapping[str, Any] | None = None,
+        *,
+        bounds: Any = None,
+        transforms: Any = None,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        derived: Callable[..., Mapping[str, Any]] | None = None,
+        vectorized: bool = False,
+        named: bool | None = None,
+        names: Sequence[str] | None = None,
+        shapes: Mapping[str, int | tuple[int, ...]] | None = None,
+        dims: Mapping[str, str | Sequence[str]] | None = None,
+        coords: Mapping[str, ArrayLike] | None = None,
+        dim: int | None = None,
+    ) -> None:
+        self.given = (loglike, prior), {
+            "bounds": bounds, "transforms": transforms, "args": args, "kwargs": kwargs,
+            "derived": derived, "vectorized": vectorized, "named": named, "names": names,
+            "shapes": shapes, "dims": dims, "coords": coords, "dim": dim}
+        self.vectorized = check_flag("vectorized", vectorized)
+        if not isinstance(args, (tuple, list, type(None))):
+            raise TypeError(f"args must be a tuple of arguments, not {args!r}")
+        self.args, self.kwargs = tuple(args or ()), check_mapping("kwargs", kwargs)
+        if prior is not None and (names is not None or shapes is not None):
+            raise ValueError("names and shapes must not be given with prior, which has them")
+        if prior is None:
+            self.priors, self.layout = from_bounds(bounds, names, shapes, dims, coords, dim)
+        else:
+            self.priors = from_prior(prior, bounds)
+            own: Any = {name: one.shape for name, one in self.priors.items()}
+            self.layout = check_layout(
+                list(own), own, dims, coords, sum(one.size for one in self.priors.values()))
+        self.coordinates = self.arrange(check_transforms(transforms, list(self.priors)))
+        if taken := [name for name in self.kwargs if name in self.layout.shapes]:
+            raise ValueError(f"kwargs names {taken}, which are parameters")
+        self.loglike = self.called("loglike", loglike, named)
+        self.derived = None if derived is None else self.derived_call(derived, named)
+        self.targets: dict[bool, Target] = {}
+
+    def arrange(self, transforms: dict[str, Any]) -> Coordinates:
+        """The map; where an order is asked for, the prior is that of ordered values."""
+        rows, parts = [], []
+        for name, one in self.priors.items():
+            some = rows_of(name, transforms.get(name), one)
+            rows += some
+            parts.append((name, len(some)))
+            if transforms.get(name) == "ordered":
+                self.priors[name] = one.ordered()
+        return Coordinates(tuple(parts), rows)
+
+    # ---- the user's functions ----
+
+    def called(self, what: str, f: Any, named: bool | None) -> Any:
+        """The function as one of the array x, or whatever else a target is made of."""
+        compiled = (is_numba_dispatcher(f) and not self.vectorized) or is_pointer(f)
+        plain = callable(f) and not (
+            is_pointer(f) or hasattr(f, "__fk_target__")
+            or isinstance(f, (TargetRecipe, CompiledTarget)))
+        if not plain:
+            if self.args or self.kwargs or named:
+                given = "named=True" if named else "args" if self.args else "kwargs"
+                raise TypeError(f"{given} is for functions of Python and numba, not for {f!r}")
+            return f
+        by_name = named if named is not None else takes_names(
+            f, self.layout.shapes, self.args, self.kwargs)
+        if by_name:
+            return Call(f, self.args, self.kwargs, self.layout.shapes)
+        if compiled and not self.kwargs:
+            return Target.from_numba(f, self.n_x, args=self.args)
+        return Call(f, self.args, self.kwargs) if self.args or self.kwargs else f
+
+    def derived_call(self, f: Any, named: bool | None) -> Derived:
+        if not callable(f):
+            raise TypeError(f"derived must be a function, not {f!r}")
+        if named is None:
+            named = takes_names(f, self.layout.shapes, (), {})
+        return Derived(f, self.layout.shapes if named else None, self.vectorized)
+
+    # ---- sizes ----
+
+    @property
+    def dim(self) -> int:
+        """How many coordinates the unconstrained z has."""
+        return self.coordinates.n_z
+
+    @property
+    def n_x(self) -> int:
+        """How many coordinates x has."""
+        return self.coordinates.n_x
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the parameters, in the order in which they stand in x."""
+        return list(self.layout.shapes)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each parameter."""
+        return self.layout.shapes
+
+    @property
+    def has_prior(self) -> bool:
+        """Whether every parameter has a prior, from which points can be drawn."""
+        return all(one.draw is not None for one in self.priors.values())
+
+    # ---- the map ----
+
+    def constrain(self, z: ArrayLike) -> Array:
+        """The parameters x (..., n) of z (..., dim)."""
+        return self.coordinates.constrain(z)
+
+    def unconstrain(self, x: Any) -> Array:
+        """z (..., dim) of the parameters x (..., n), an array or a dict by name.
+
+        Raises
+        ------
+        ValueError
+            Where x is outside the support, or on an edge that no z has.
+        """
+        return self.coordinates.unconstrain(self.as_array("x", x))
+
+    def as_array(self, what: str, x: Any, lead: int | None = None) -> Array:
+        """Parameters (..., n) from an array, or from a dict of arrays (..., *shape) by name."""
+        if not isinstance(x, Mapping):
+            return real_array(what, x)
+        shapes = self.layout.shapes
+        if missing := [name for name in shapes if name not in x]:
+            raise ValueError(f"{what} must have every parameter, and {missing} are missing")
+        if unknown := [name for name in x if name not in shapes]:
+            raise ValueError(f"{what} names {unknown}, and the parameters are {list(shapes)}")
+        parts = []
+        for name, shape in shapes.items():
+            value = real_array(f"{what}[{name!r}]", x[name])
+            if value.shape[value.ndim - len(shape):] != shape:
+                raise ValueError(f"{what}[{name!r}] must have shape (..., "
+                                 f"{', '.join(map(str, shape))}), not {value.shape}")
+            parts.append(value.reshape(*value.shape[: value.ndim - len(shape)], prod(shape)))
+        try:
+            front = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+        except ValueError:
+            raise ValueError(f"{what} has parameters for different numbers of points") from None
+        return np.concatenate([np.broadcast_to(part, (*front, part.shape[-1])) for part in parts],
+                              axis=-1)
+
+    # ---- densities ----
+
+    def log_prior(self, x: Any) -> Any:
+        """The log density of the prior at x (..., n) in the user's coordinates, (...).
+
+        Of a simplex that is the density of all coordinates but the last; of a Cholesky factor, that
+        of the elements below the diagonal; of ordered elements, n! times that of n independent
+        ones. Outside the support it is -inf; parameters without a prior add nothing.
+        """
+        X = self.coordinates.points("x", self.as_array("x", x), self.n_x)
+        flat = np.ascontiguousarray(X.reshape(-1, self.n_x))
+        values = self.prior_target.log_prior_x(flat)
+        values[self.coordinates.invalid(flat)] = -np.inf
+        return values.reshape(X.shape[:-1])[()]
+
+    def log_prior_z(self, z: ArrayLike) -> Any:
+        """The log density of the prior at z (..., dim) in unconstrained coordinates, (...).
+
+        log prior(x(z)) + log |dx/dz|: the density that `sample_prior` draws from. Along a periodic
+        or a reflected coordinate it repeats itself, and integrates to 1 over one period.
+        """
+        Z = self.coordinates.points("z", z, self.dim)
+        flat = np.ascontiguousarray(Z.reshape(-1, self.dim))
+        return self.prior_target.log_prior_z(flat).reshape(Z.shape[:-1])[()]
+
+    def log_likelihood(self, x: Any) -> Any:
+        """What `loglike` returns at x (n,), a float; at each row of x (k, n), an array (k,)."""
+        return self.inner(gradient=False).logp(self.as_array("x", x))
+
+    def logp(self, z: ArrayLike) -> Any:
+        """The log density of z (dim,), a float; at each row of z (k, dim), an array (k,)."""
+        return self.target().logp(z)
+
+    def logp_grad(self, z: ArrayLike) -> tuple[float, Array]:
+        """The log density of z (dim,) and its gradient (dim,)."""
+        return self.target(gradient=True).logp_grad(z)
+
+    def sample_prior(self, n: int, rng: Any = None) -> Array:
+        """Independent draws from the prior as unconstrained points, (n, dim).
+
+        Drawn by scipy, not by a chain.
+
+        Parameters
+        ----------
+        n : int
+        rng : int, SeedSequence or Generator, optional
+
+        Raises
+        ------
+        ValueError
+            If a parameter has no prior.
+        """
+        n = check_integer("n", n, least=0)
+        self.need_prior("sample_prior")
+        rng = np.random.default_rng(rng)
+        parts = []
+        for one in self.priors.values():
+            assert one.draw is not None
+            parts.append(one.draw(n, rng) if n else np.empty((0, one.size)))
+        return self.coordinates.unconstrain(self.off_edges(np.concatenate(parts, axis=1)))
+
+    def off_edges(self, x: Array) -> Array:
+        """Draws (n, n_x) of which rounding has put some on an edge, where z would be infinite."""
+        start = 0
+        for kind, inner, _, _, n, low, high, _ in self.coordinates.rows:
+            if {kind, inner} & {"log", "upper", "interval", "simplex"}:
+                x[:, start : start + n] = np.clip(
+                    x[:, start : start + n], np.nextafter(low, np.inf), np.nextafter(high, -np.inf))
+            start += n
+        return x
+
+    @property
+    def has_prior(self) -> bool:
+        """Whether every parameter has a prior to draw from."""
+        return all(one.draw is not None for one in self.priors.values())
+
+    def need_prior(self, who: str) -> None:
+        """Refuse to draw a parameter without a prior."""
+        if missing := [name for name, one in self.priors.items() if one.draw is None]:
+            raise ValueError(f"{who} needs a prior of every parameter, and {missing} have none")
+
+    # ---- targets ----
+
+    def target(self, *, gradient: bool = False) -> Target:
+        """The density of z as a Target.
+
+        Parameters
+        ----------
+        gradient : bool
+            The gradient of a Python function will be asked for: it must return it.
+        """
+        if gradient not in self.targets:
+            inner = self.inner(gradient=gradient)
+            made: Any = ProblemTarget(inner, self.coordinates.rows, self.factors, self.derived)
+            self.targets[gradient] = made
+        return self.targets[gradient]
+
+    def beside(self, surrogate: Any) -> Target:
+        """The target of a cheap function that stands in for `loglike`, with the same prior."""
+        try:
+            inner = as_target(surrogate, self.n_x)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"surrogate: {error}") from None
+        made: Any = ProblemTarget(inner, self.coordinates.rows, self.factors)
+        return made
+
+    @property
+    def factors(self) -> list[Any]:
+        """The factors of the prior, in the order of the parameters."""
+        return [row for one in self.priors.values() for row in one.rows]
+
+    def inner(self, *, gradient: bool) -> Target:
+        """The function of x as a Target."""
+        return as_target(self.loglike, self.n_x, vectorized=self.vectorized, gradient=gradient)
+
+    @cached_property
+    def prior_target(self) -> ProblemTarget:
+        """The target of which the prior alone is asked for."""
+        target: Any = self.target()
+        return target
+
+    # ---- where chains start ----
+
+    def start(self, x0: Any, chains: int, seed: np.random.SeedSequence) -> Array:
+        """Starting points (chains, dim): x0 in the user's coordinates, or draws from the prior.
+
+        Each chain draws from a stream of its own, up to 100 times until the density is finite.
+        """
+        if x0 is not None:
+            x = self.as_array("x0", x0)
+            if x.ndim not in (1, 2) or x.size == 0:
+                raise ValueError(f"x0 must have shape ({self.n_x},) or (chains, {self.n_x}), not "
+                                 f"{x.shape}")
+            if x.ndim == 2 and len(x) != chains:
+                raise ValueError(f"x0 has {len(x)} rows, but there are {chains} chains")
+            z = self.coordinates.unconstrain(x, "x0")
+            return np.array(np.broadcast_to(z, (chains, self.dim)))
+        self.need_prior("a run without x0")
+        return np.array([self.first_point(k, seed) for k in range(chains)])
+
+    def first_point(self, k: int, seed: np.random.SeedSequence) -> Array:
+        """A draw from the prior where the density is finite, (dim,), for chain k."""
+        rng = np.random.default_rng(np.random.SeedSequence(
+            seed.entropy, spawn_key=(*seed.spawn_key, START, k), pool_size=seed.pool_size))
+        target = self.target()
+        for _ in range(TRIES):
+            z = self.sample_prior(1, rng)[0]
+            try:
+                value = (target.estimate(z, rng.standard_normal(target.n_aux))
+                         if target.is_estimate else target.logp(z))
+            except Exception:  # the run reports it, with its place
+                return z
+            if np.isfinite(value):
+                return z
+        raise ValueError(f"the log density is not finite at any of {TRIES} draws from the prior: "
+                         "give x0, where the chains start")
+
+    def __reduce__(self) -> Any:
+        given, options = self.given
+        return partial(Problem, **options), given
+
+    def __repr__(self) -> str:
+        return f"<Problem of {', '.join(self.layout.labels[:8])}: {self.dim} unconstrained>"
+
+
+# ---- for sample ----
+
+
+def problem_from(target: Any, x0: Any, arguments: dict[str, Any], vectorized: bool) -> Problem:
+    """The Problem of the arguments of `sample`; x0 says how many coordinates there are."""
+    if arguments.get("prior") is not None:
+        return Problem(target, **arguments, vectorized=vectorized)
+    dim = None
+    if isinstance(x0, Mapping):
+        layout = ("names", "shapes", "dims", "coords")
+        if not isinstance(arguments.get("bounds"), Mapping) and not any(
+                arguments[name] is not None for name in layout):
+            shapes = {name: np.shape(value) for name, value in x0.items()}
+            arguments |= {"names": list(shapes), "shapes": shapes}
+    elif x0 is None:
+        raise ValueError("x0 must be given, and not None, where there is no prior to draw it from")
+    else:
+        x = real_array("x0", x0)
+        if x.ndim not in (1, 2) or x.size == 0:
+            raise ValueError(f"x0 must have shape (d,) or (chains, d), not {x.shape}")
+        dim = x.shape[-1]
+    return Problem(target, **arguments, vectorized=vectorized, dim=dim)

@@ -1,0 +1,235 @@
+"""Extras are those of the draws with which they are recorded, whatever the sampler and the way."""
+
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import problems
+import pytest
+from problems import check_extras, problem
+
+import fastkam as fk
+from fastkam.samplers import SAMPLERS
+
+SMALL = {"kam": {"subsample": 10}, "kpca": {"subsample": 10}, "dm": {"bank_size": 20},
+         "ckam": {"cycle": 20, "subsample": 8}}
+
+
+def run(what, **options):
+    return fk.sample(what, **{"draws": 60, "tune": 40, "chains": 2, "seed": 5,
+                              "progress": False, "check_gradient": False} | options)
+
+
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_sampler(name):
+    sampler = SAMPLERS[name](**SMALL.get(name, {}))
+    result = run(problem(problems.with_gradient), sampler=sampler, draws=150)
+    check_extras(result)
+    assert len(np.unique(result["mu"])) > 5
+
+
+@pytest.mark.parametrize("name", ["ram", "pt", "scout", "jumps", "kam", "rwm"])
+@pytest.mark.parametrize("n_aux", [3, None])
+def test_estimates(name, n_aux):
+    """The extra "noise" is that of the estimate which the chain has kept: logp tells."""
+    def f(x, u):
+        return problems.estimate(x, u if n_aux else u.standard_normal(3))
+
+    target = fk.Target.from_estimator(f, 5, n_aux)
+    result = run(problem(target), sampler=SAMPLERS[name](**SMALL.get(name, {})), draws=100)
+    check_extras(result, ("sum", "reversed", "big", "n", "noise"))
+    exact = problem(lambda x: problems.with_gradient(x)[0])
+    logp = exact.logp(result.trace.draws.reshape(-1, 4)).reshape(2, -1)
+    np.testing.assert_allclose(logp + result.extras["noise"] - 0.015, result.stats["lp"],
+                               atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["ram", "pt", "jumps", "hmc"])
+def test_vectorized(name):
+    if name == "hmc":
+        def f(X):
+            values, gradients, extras = zip(*map(problems.with_gradient, X), strict=True)
+            return np.array(values), np.array(gradients), {
+                key: np.array([some[key] for some in extras]) for key in extras[0]}
+        result = run(fk.Problem(f, problems.PRIOR, vectorized=True, derived=problems.cv), chains=3,
+                     sampler=name)
+    else:
+        result = run(problem(problems.rows, vectorized=True), chains=3, sampler=name)
+    check_extras(result)
+
+
+def test_vectorized_estimates():
+    def f(X, U):
+        values, extras = zip(*map(problems.estimate, X, U), strict=True)
+        return np.array(values), {key: np.array([some[key] for some in extras])
+                                  for key in extras[0]}
+
+    target = fk.Target.from_estimator(f, 5, 3, vectorized=True)
+    result = run(fk.Problem(target, problems.PRIOR, derived=lambda mu, sigma, w: {
+        "cv": sigma / mu, "pair": np.array([mu, sigma])}))
+    check_extras(result, ("sum", "reversed", "big", "n", "noise"))
+
+
+def test_thinned_shared_and_in_threads():
+    check_extras(run(problem(), thin=7))
+    check_extras(run(problem(), share=True))
+    check_extras(run(problem(), threads=2))
+
+
+def test_without_statistics_and_with_a_surrogate():
+    check_extras(run(problem(), keep_stats=False))
+    check_extras(run(problem(), surrogate=lambda x: -0.5 * (x[0] - 4.4) ** 2))
+
+
+def test_a_bare_density():
+    result = run(lambda x: (-0.5 * x @ x, {"twice": 2 * x}), x0=np.zeros(2))
+    np.testing.assert_array_equal(result.extras["twice"], 2 * result.draws)
+    assert run(lambda x: -0.5 * x @ x, x0=np.zeros(2)).extras == {}
+
+
+def test_a_buffer_that_is_used_again():
+    buffer = np.zeros(2)
+
+    def f(x):
+        buffer[:] = x
+        return -0.5 * x @ x, {"x": buffer}
+
+    result = run(f, x0=np.zeros(2), sampler="rwm")
+    np.testing.assert_array_equal(result.extras["x"], result.draws)
+
+
+def test_more_points_than_are_kept(monkeypatch):
+    """What is no longer kept is evaluated again."""
+    from fastkam._core.density import extras
+
+    monkeypatch.setattr(extras, "KEPT_BYTES", 0)
+    check_extras(run(problem(problems.with_gradient), sampler="nuts"))
+    check_extras(run(problem(), sampler="pt"))
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_resumed_bit_for_bit(vectorized, tmp_path):
+    what = problem(problems.rows if vectorized else problems.loglike, vectorized=vectorized)
+    whole = run(what, draws=80)
+    first = run(what, draws=30)
+    first.save(tmp_path / "run.fk")
+    for again in (first.resume(50), fk.resume(tmp_path / "run.fk", 50, target=what)):
+        np.testing.assert_array_equal(again.draws, whole.draws)
+        check_extras(again)
+    loaded = fk.load(tmp_path / "run.fk")
+    check_extras(loaded)
+    np.testing.assert_array_equal(loaded.draws, first.draws)
+    assert loaded.names == ["mu", "sigma", "w"]
+
+
+def test_in_checkpoints(tmp_path):
+    path = tmp_path / "run.fk"
+    check_extras(run(problem(), checkpoint=path, checkpoint_interval=0.0))
+    check_extras(fk.load(path))
+
+
+@pytest.mark.parametrize("stop", [None, fk.stop.ESS(1e9)])
+def test_executors(stop):
+    whole = run(problem(), draws=120)
+    with ThreadPoolExecutor(2) as pool:
+        check_extras(run(problem(), executor=pool, draws=120, stop=stop))
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        result = run(problem(), executor=pool, draws=120, stop=stop)
+    check_extras(result)
+    np.testing.assert_array_equal(result.draws, whole.draws)
+
+
+def test_after_a_fault():
+    """The draws made until then have their extras; those of the rest come with the resumed run."""
+    calls = []
+
+    def f(mu, sigma, w):
+        calls.append(1)
+        if len(calls) == 80:
+            raise ArithmeticError("no")
+        return problems.loglike(mu, sigma, w)
+
+    with pytest.raises(fk.SamplingError, match="no") as caught:
+        run(problem(f), chains=1)
+    check_extras(caught.value.result)
+    check_extras(caught.value.result.resume(target=problem()))
+
+
+def test_a_derived_quantity_that_fails():
+    def fragile(mu, sigma, w):
+        raise ArithmeticError("not that")
+
+    with pytest.raises(fk.SamplingError, match="ArithmeticError: not that") as caught:
+        run(fk.Problem(problems.loglike, problems.PRIOR, derived=fragile))
+    check_extras(caught.value.result.resume(target=problem()))
+    with ThreadPoolExecutor(2) as pool:
+        check_extras(caught.value.result.resume(target=problem(), executor=pool))
+
+
+@pytest.mark.parametrize(("answer", "says"), [
+    (lambda x: (0.0, "text"), "must return its gradient, or extras in a dict, not 'text'"),
+    (lambda x: (0.0, 3.0), "must return its gradient, or extras in a dict, not 3.0"),
+    (lambda x: (0.0, x, x), "must be one real number.*tuple"),
+    (lambda x: (0.0, x, {}, {}), "must be one real number.*tuple"),
+    (lambda x: (0.0, {"a": "text"}), "extras must be numbers or arrays.*'a'"),
+    (lambda x: (0.0, {"a": 1j}), "extras must be numbers or arrays.*'a'"),
+    (lambda x: (0.0, {1: 1.0}), "extras must be numbers or arrays.*1"),
+    (lambda x: (0.0, {"a": x[: 1 + (x[0] > 0)]}), "extras must be alike at every point: 'a'"),
+    (lambda x: (0.0, {"a": 1.0} if x[0] > 0 else {"b": 1.0}), "extras must have the same names")])
+def test_what_is_no_extra(answer, says):
+    with pytest.raises(fk.SamplingError, match=says):
+        run(answer, x0=np.zeros(2), sampler="rwm")
+
+
+def test_what_derived_must_return():
+    for derived, says in ((lambda x: 3.0, "derived must return a dict.*3.0"),
+                          (lambda x: {"sum": x[0]}, "both have.*sum")):
+        with pytest.raises(fk.SamplingError, match=says):
+            run(fk.Problem(problems.loglike, problems.PRIOR, derived=derived))
+
+
+def test_impossible_points_need_no_extras():
+    def f(x):
+        return -np.inf if x[0] < 0 else (-x[0], {"a": x[0]})
+
+    result = run(f, x0=[1.0])
+    np.testing.assert_array_equal(result.extras["a"], result.draws[..., 0])
+
+
+def test_a_run_goes_on_with_the_same_extras_alone():
+    first = run(problem())
+    for other in (fk.Problem(problems.loglike, problems.PRIOR),
+                  problem(lambda mu, sigma, w: problems.loglike(mu, sigma, w)[0])):
+        with pytest.raises(fk.SamplingError, match="extras"):
+            first.resume(5, target=other)
+    bare = run(lambda x: -0.5 * x @ x, x0=np.zeros(2))
+    more = bare.resume(5, target=lambda x: (-0.5 * x @ x, {"a": x[0]}))  # made for all draws
+    np.testing.assert_array_equal(more.extras["a"], more.draws[..., 0])
+
+
+def test_chains_with_extras_beside_some_without():
+    """Whichever comes first: one chain stays where the function returns none."""
+    for sign in (-1, 1):
+        def f(x, sign=sign):
+            return (0.0, {"a": 1.0}) if sign * x[0] > 0 else 0.0
+
+        with pytest.raises(fk.SamplingError, match="extras at every point"):
+            run(f, x0=[[1e6], [-1e6]], sampler="rwm")
+        with ThreadPoolExecutor(2) as pool, pytest.raises(fk.SamplingError, match="extras"):
+            run(f, x0=[[1e6], [-1e6]], sampler="rwm", executor=pool)
+
+
+def test_arviz():
+    pytest.importorskip("xarray")
+    result = run(problem())
+    posterior = result.to_datatree()["posterior"]
+    assert posterior["w"].shape == (2, 60, 3)
+    np.testing.assert_array_equal(posterior["pair"].values, result.extras["pair"])
+    result = run(lambda x: (-0.5 * x @ x, {"log_likelihood": -0.5 * x**2}), x0=np.zeros(2))
+    tree = result.to_datatree()
+    assert "log_likelihood" not in tree["posterior"]
+    np.testing.assert_array_equal(tree["log_likelihood"]["log_likelihood"].values,
+                                  result.extras["log_likelihood"])
+    with pytest.raises(ValueError, match=r"extras must not be called.*'x'"):
+        run(lambda x: (-0.5 * x @ x, {"x": 1.0}), x0=np.zeros(2)).to_datatree()

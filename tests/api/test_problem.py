@@ -1,0 +1,484 @@
+"""Problems: the forms in which users have a likelihood, a prior, bounds, transforms and a start."""
+
+import ctypes
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import problems
+import pytest
+from scipy import stats
+from scipy.optimize import Bounds
+
+import fastkam as fk
+from fastkam.cli.main import main
+
+PRIOR = {"k": stats.uniform(0, 1), "sigma": stats.halfnorm(scale=2), "beta": (stats.norm(0, 1), 3)}
+X = np.array([0.3, 1.5, 0.1, -0.2, 0.4])
+
+
+def value(x):
+    return -0.5 * ((x - 0.5) ** 2).sum()
+
+
+def gradient(x):
+    return value(x), 0.5 - x
+
+
+def by_name(k, sigma, beta):
+    return -0.5 * ((k - 0.5) ** 2 + (sigma - 0.5) ** 2 + ((beta - 0.5) ** 2).sum())
+
+
+def by_name_with_gradient(k, sigma, beta):
+    return by_name(k, sigma, beta), {"k": 0.5 - k, "sigma": 0.5 - sigma, "beta": 0.5 - beta}
+
+
+def rows_by_name(k, sigma, beta):
+    assert k.ndim == 1
+    return -0.5 * ((k - 0.5) ** 2 + (sigma - 0.5) ** 2 + ((beta - 0.5) ** 2).sum(axis=1))
+
+
+def with_arguments(x, shift, scale=1.0):
+    return -0.5 * ((x - shift) ** 2).sum() * scale
+
+
+def named_with_arguments(k, sigma, beta, shift, *, scale):
+    return -0.5 * ((k - shift) ** 2 + (sigma - shift) ** 2 + ((beta - shift) ** 2).sum()) * scale
+
+
+FORMS = {
+    "array": (value, {}), "named": (by_name, {}), "gradient": (gradient, {}),
+    "named gradient": (by_name_with_gradient, {}),
+    "vectorized": (lambda X: -0.5 * ((X - 0.5) ** 2).sum(axis=1), {"vectorized": True}),
+    "named, vectorized": (rows_by_name, {"vectorized": True}),
+    "args": (with_arguments, {"args": (0.5,)}),
+    "kwargs": (with_arguments, {"kwargs": {"shift": 0.5, "scale": 1.0}}),
+    "named, args and kwargs": (named_with_arguments, {"args": (0.5,), "kwargs": {"scale": 1.0}}),
+    "target": (fk.targets.Gaussian([0.5] * 5, 1.0), {}),
+    "recipe": (fk.TargetRecipe("fastkam.targets:Gaussian", [0.5] * 5, 1.0), {})}
+
+
+def run(target, x0=None, **options):
+    return fk.sample(target, x0, **{"draws": 40, "tune": 40, "chains": 2, "seed": 3,
+                                    "progress": False} | options)
+
+
+def expected_logp(problem, z):
+    """By hand: likelihood, prior and Jacobian."""
+    k, sigma = 1 / (1 + np.exp(-z[0])), np.exp(z[1])
+    x = np.concatenate([[k, sigma], z[2:]])
+    np.testing.assert_allclose(problem.constrain(z), x, rtol=1e-14)
+    prior = stats.halfnorm(scale=2).logpdf(sigma) + stats.norm.logpdf(z[2:]).sum()
+    return value(x) + prior + np.log(k * (1 - k)) + z[1]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_of_a_function(name):
+    f, options = FORMS[name]
+    problem = fk.Problem(f, PRIOR, **options)
+    constant = problem.log_likelihood(X) - value(X)  # of the normalized ones
+    for z in np.random.default_rng(1).normal(size=(10, 5)):
+        np.testing.assert_allclose(problem.logp(z) - constant, expected_logp(problem, z),
+                                   rtol=1e-12)
+        np.testing.assert_allclose(
+            problem.logp(z), problem.log_likelihood(problem.constrain(z)) + problem.log_prior_z(z))
+    result = run(f, prior=PRIOR, **options)
+    same = run(FORMS["array"][0], prior=PRIOR)
+    np.testing.assert_allclose(result.draws, same.draws, rtol=1e-10)
+    assert problem.target().needs_gil == (name not in ("target", "recipe"))
+
+
+@pytest.mark.parametrize("name", ["gradient", "named gradient", "target", "vectorized pair"])
+def test_gradients(name):
+    options = {}
+    if name == "vectorized pair":
+        options = {"vectorized": True}
+
+        def f(X):
+            return -0.5 * ((X - 0.5) ** 2).sum(axis=1), 0.5 - X
+    else:
+        f = FORMS[name][0]
+    problem = fk.Problem(f, PRIOR, **options)
+    for z in np.random.default_rng(1).normal(size=(10, 5)):
+        assert fk.check_gradient(problem.target(gradient=True), z).ok
+    result = run(problem, sampler="nuts")
+    assert result.draws.shape == (2, 40, 5)
+    assert fk.choose_sampler(problem.target(), np.zeros(5)).reason.startswith(
+        "the density has a gradient")
+
+
+def test_numba():
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def f(x, shift):
+        return -0.5 * ((x - shift) ** 2).sum()
+
+    @numba.njit
+    def g(k, sigma, beta):
+        return -0.5 * ((k - 0.5) ** 2 + (sigma - 0.5) ** 2 + ((beta - 0.5) ** 2).sum())
+
+    problem = fk.Problem(f, PRIOR, args=(0.5,))
+    assert not problem.target().needs_gil
+    z = np.full(5, 0.3)
+    np.testing.assert_allclose(problem.logp(z), expected_logp(problem, z), rtol=1e-12)
+    np.testing.assert_allclose(fk.Problem(g, PRIOR).logp(z), problem.logp(z), rtol=1e-12)
+
+
+def test_pointers():
+    """erf of the first coordinate, by a plain C function of libm behind SciPy's signature."""
+    signature = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int, ctypes.POINTER(ctypes.c_double))
+    f = signature(lambda n, x: -0.5 * sum((x[i] - 0.5) ** 2 for i in range(n)))
+    problem = fk.Problem(f, PRIOR)
+    z = np.full(5, -0.3)
+    np.testing.assert_allclose(problem.logp(z), expected_logp(problem, z), rtol=1e-12)
+    with pytest.raises(TypeError, match="args is for functions of Python and numba"):
+        fk.Problem(f, PRIOR, args=(1,))
+
+
+def test_estimators():
+    target = fk.Target.from_estimator(lambda x, u: value(x) + 0.1 * u[0], 5, 1)
+    problem = fk.Problem(target, PRIOR)
+    z, u = np.full(5, 0.2), np.array([0.7])
+    np.testing.assert_allclose(problem.target().estimate(z, u),
+                               expected_logp(problem, z) + 0.07, rtol=1e-12)
+    assert run(problem).draws.shape == (2, 40, 5)
+    with pytest.raises(ValueError, match="is an estimate"):
+        run(problem, sampler="hmc")
+
+
+def test_named_or_not():
+    one = fk.Problem(lambda x: float(x.shape == (1,)), prior={"x": stats.norm()})
+    assert one.log_likelihood([0.3]) == 1.0
+    one = fk.Problem(lambda x: float(np.ndim(x) == 0), prior={"x": stats.norm()}, named=True)
+    assert one.log_likelihood([0.3]) == 1.0
+    one = fk.Problem(lambda mu: float(np.ndim(mu) == 0), prior={"mu": stats.norm()})
+    assert one.log_likelihood([0.3]) == 1.0
+    array = fk.Problem(lambda mu: float(mu.shape == (1,)), prior={"mu": stats.norm()}, named=False)
+    assert array.log_likelihood([0.3]) == 1.0
+
+
+def test_the_likelihood_is_called_inside_alone():
+    """Neither where the prior is 0 nor beyond hard bounds, also among many points."""
+    def f(x):
+        assert 0 <= x[0] <= 1
+        assert x[1] >= 0
+        return value(x)
+
+    def rows(X):
+        return np.array([f(x) for x in X])
+
+    for vectorized in (False, True):
+        result = run(rows if vectorized else f, prior=PRIOR, transforms=False, draws=300,
+                     vectorized=vectorized)
+        assert result.rejected["outside"].sum() > 0
+        outside = result.offending["outside"]
+        assert ((outside[:, 0] < 0) | (outside[:, 0] > 1) | (outside[:, 1] < 0)).all()
+    with pytest.raises(ValueError, match=r"x0 must have 'k' within \[0, 1\], not \[1.5\]"):
+        run(f, [1.5, 1, 0, 0, 0], prior=PRIOR, transforms=False)
+
+
+# ---- bounds ----
+
+
+@pytest.mark.parametrize("bounds", [
+    [(0, 1), (0, None)], [(0, 1), (0, np.inf)], np.array([[0, 1], [0, np.inf]]),
+    Bounds([0, 0], [1, np.inf]), {"a": (0, 1), "b": (0, None)}])
+def test_forms_of_bounds(bounds):
+    names = None if isinstance(bounds, dict) else ["a", "b"]
+    result = run(lambda x: -x.sum(), [0.5, 0.5], bounds=bounds, names=names)
+    assert result.names == ["a", "b"]
+    assert ((result["a"] > 0) & (result["a"] < 1) & (result["b"] > 0)).all()
+    assert run(lambda a, b: -a - b, {"a": 0.5, "b": 0.5}, bounds=bounds, names=names
+               ).draws.tobytes() == result.draws.tobytes()
+
+
+def test_bounds_of_arrays():
+    problem = fk.Problem(lambda x: 0.0, bounds={"a": (np.zeros(3), [1, 2, np.inf]), "b": (None, 0)})
+    assert problem.shapes == {"a": (3,), "b": ()}
+    assert [row[0] for row in problem.coordinates.rows] == ["interval", "interval", "log", "upper"]
+    problem = fk.Problem(lambda x: 0.0, bounds=Bounds(0, 1), dim=3)
+    assert problem.coordinates.rows[0][3] == 3
+
+
+def test_a_flat_parameter_beside_a_prior():
+    result = run(lambda a, b: -b, {"a": 0.1, "b": 0.2}, prior={"a": stats.norm(), "b": None},
+                 bounds={"b": (0, None)})
+    assert (result["b"] > 0).all()
+    with pytest.raises(ValueError, match=r"run without x0 needs a prior of every.*'b'"):
+        run(lambda a, b: -b, prior={"a": stats.norm(), "b": None})
+
+
+def test_bounds_equal_the_prior_that_is_flat():
+    bounded = fk.Problem(value, bounds=[(0, 1)] * 5)
+    prior = fk.Problem(value, prior={"x": (stats.uniform(0, 1), 5)})
+    z = np.random.default_rng(1).normal(size=5)
+    np.testing.assert_allclose(bounded.logp(z), prior.logp(z), rtol=1e-14)
+
+
+# ---- starts and results ----
+
+
+def test_starts():
+    problem = fk.Problem(value, PRIOR)
+    as_dict = {"k": 0.3, "sigma": 1.5, "beta": [0.1, -0.2, 0.4]}
+    np.testing.assert_allclose(problem.constrain(problem.unconstrain(as_dict)), X, rtol=1e-14)
+    whole = run(problem, X)
+    for x0 in (as_dict, np.array([X, X]), as_dict | {"k": [0.3, 0.3]}):
+        assert run(problem, x0).draws.tobytes() == whole.draws.tobytes()
+    np.testing.assert_allclose(whole.state.constrain(whole.state.x0)[0], X, rtol=1e-14)
+
+
+def test_starts_from_the_prior():
+    """Each chain has its own, whatever the number of chains; none where there is no density."""
+    two, four = (run(value, prior=PRIOR, chains=n, tune=0, draws=1) for n in (2, 4))
+    np.testing.assert_array_equal(two.state.x0, four.state.x0[:2])
+    assert len(np.unique(four.state.x0[:, 0])) == 4
+
+    def half(x):
+        return value(x) if x[2] > 0 else -np.inf
+
+    assert (run(half, prior=PRIOR, chains=6, tune=0, draws=1).state.x0[:, 2] > 0).all()
+    with pytest.raises(ValueError, match="not finite at any of 100 draws from the prior: give x0"):
+        run(lambda x: -np.inf, prior=PRIOR)
+    with pytest.raises(fk.SamplingError, match="the target raised ZeroDivisionError"):
+        run(lambda x: 1 / 0, prior=PRIOR)
+
+
+def test_start_and_chains_have_different_streams():
+    """The first draws of the prior are not those of the chain's own generator."""
+    result = run(value, prior={"x": (stats.norm(), 5)}, tune=0, draws=1, sampler="rwm")
+    own = np.random.default_rng(result.state.seed.spawn(1)[0]).normal(size=5)
+    assert not np.isin(result.state.x0[0], own).any()
+
+
+def test_a_seed_gives_the_same_draws():
+    assert run(value, prior=PRIOR).draws.tobytes() == run(value, prior=PRIOR).draws.tobytes()
+    generator = np.random.default_rng(3)
+    first, second = (run(value, prior=PRIOR, seed=generator) for _ in range(2))
+    assert first.draws.tobytes() != second.draws.tobytes()
+
+
+def test_results_are_in_the_users_coordinates(tmp_path):
+    prior = {"mu": stats.norm(0, 3), "p": stats.dirichlet([1, 2, 3]), "c": (stats.norm(), 2)}
+    problem = fk.Problem(lambda mu, p, c: -0.5 * mu**2, prior, transforms={"c": "ordered"},
+                         dims={"p": ["party"]}, coords={"party": ["a", "b", "c"]})
+    assert (problem.dim, problem.n_x) == (5, 6)
+    result = run(problem)
+    assert result.d == 6
+    assert result.draws.shape == result.warmup_draws.shape == (2, 40, 6)
+    assert result.trace.draws.shape == (2, 40, 5)
+    np.testing.assert_allclose(result["p"].sum(axis=-1), 1, rtol=1e-14)
+    assert (np.diff(result["c"], axis=-1) > 0).all()
+    assert result.draws is result.draws
+    assert len(result.summary()["mean"]) == 6
+    result.save(tmp_path / "run.fk")
+    loaded = fk.load(tmp_path / "run.fk")
+    np.testing.assert_array_equal(loaded.draws, result.draws)
+    np.testing.assert_array_equal(loaded["p"], result["p"])
+    again = fk.resume(tmp_path / "run.fk", 20, target=problem)
+    np.testing.assert_array_equal(again.draws, run(problem, draws=60).draws)
+    np.testing.assert_array_equal(again.draws, result.resume(20).draws)
+
+
+def test_resuming_needs_the_problem(tmp_path):
+    run(value, prior=PRIOR).save(tmp_path / "run.fk")
+    with pytest.raises(ValueError, match=r"target must be the fastkam\.Problem"):
+        fk.resume(tmp_path / "run.fk", 5, target=value)
+    with pytest.raises(ValueError, match="other parameters or transforms than the run"):
+        fk.resume(tmp_path / "run.fk", 5, target=fk.Problem(value, PRIOR, transforms=False))
+    run(value, np.zeros(5)).save(tmp_path / "bare.fk")
+    with pytest.raises(ValueError, match="other parameters or transforms than the run"):
+        fk.resume(tmp_path / "bare.fk", 5, target=fk.Problem(value, PRIOR))
+    fk.resume(tmp_path / "run.fk", 5, target=fk.Problem(value, PRIOR).target())
+
+
+def test_errors_say_where_in_the_users_coordinates():
+    calls = []
+
+    def f(x):
+        calls.append(x.copy())
+        if len(calls) == 50:
+            raise ArithmeticError("no")
+        return value(x)
+
+    with pytest.raises(fk.SamplingError) as caught:
+        run(f, prior=PRIOR)
+    np.testing.assert_allclose(caught.value.x, calls[-1], rtol=1e-15)
+
+
+@pytest.mark.parametrize("sampler", ["ram", "pt", "jumps"])
+def test_periodic_and_reflected_coordinates(sampler):
+    """The draws are within, and have the density: means of 40,000 draws within 6 errors."""
+    def f(angle, x):
+        return 2 * np.cos(angle) - x
+
+    result = run(f, {"angle": 0.1, "x": 0.5}, sampler=sampler, draws=4000, tune=1000, chains=4,
+                 bounds={"angle": (-np.pi, np.pi), "x": (0, 2)},
+                 transforms={"angle": "periodic", "x": "reflect"})
+    assert ((result["angle"] >= -np.pi) & (result["angle"] < np.pi)).all()
+    assert ((result["x"] >= 0) & (result["x"] <= 2)).all()
+    known = fk.diagnostics.summary(
+        np.stack([np.cos(result["angle"]), result["x"]], axis=-1), ["cos", "x"])
+    exact = [0.697774657964008, 1 - 2 * np.exp(-2) / (1 - np.exp(-2))]  # I1(2) / I0(2)
+    assert (np.abs(known["mean"] - exact) < 6 * known["mcse_mean"]).all()
+
+
+def test_von_mises_is_periodic():
+    problem = fk.Problem(lambda x: 0.0, prior={"a": stats.vonmises(2.0, 1.0)})
+    assert problem.coordinates.rows[0][0] == "periodic"
+    x = problem.constrain(problem.sample_prior(1000, 1))
+    assert ((x >= 1 - np.pi) & (x < 1 + np.pi)).all()
+
+
+@dataclass(frozen=True)
+class Square(fk.Transform):
+    """x = scale z^2 of z > 0, given by log z."""
+
+    scale: float = 1.0
+
+    def constrain(self, z):
+        return self.scale * np.exp(2 * z)
+
+    def unconstrain(self, x):
+        return 0.5 * np.log(x / self.scale)
+
+    def log_jacobian(self, z):
+        return float((np.log(2 * self.scale) + 2 * z).sum())
+
+    def pull_back(self, z, dx):
+        return dx * 2 * self.scale * np.exp(2 * z) + 2
+
+
+def test_a_transform_of_ones_own(tmp_path):
+    prior = {"a": stats.gamma(2), "b": stats.norm()}
+    problem = fk.Problem(lambda x: (0.0, np.zeros(2)), prior, transforms={"a": Square(3.0)})
+    z = np.array([0.2, 0.1])
+    assert fk.check_gradient(problem.target(gradient=True), z).ok
+    density = np.exp(problem.log_prior_z(np.stack([np.linspace(-9, 3, 10_001),
+                                                   np.zeros(10_001)], axis=1)))
+    np.testing.assert_allclose(np.trapezoid(density, np.linspace(-9, 3, 10_001)),
+                               stats.norm.pdf(0), rtol=1e-6)
+    result = run(problem, sampler="nuts")
+    result.save(tmp_path / "run.fk")
+    np.testing.assert_array_equal(fk.load(tmp_path / "run.fk").draws, result.draws)
+
+
+def test_a_transform_that_fails():
+    @dataclass(frozen=True)
+    class Fragile(Square):
+        def log_jacobian(self, z):
+            raise ArithmeticError("no Jacobian")
+
+    @dataclass(frozen=True)
+    class WrongSize(Square):
+        def constrain(self, z):
+            return np.zeros(3)
+
+    for transform, says in ((Fragile(), "no Jacobian"), (WrongSize(), "constrain must return 1")):
+        with pytest.raises(fk.SamplingError, match=says):
+            run(lambda x: 0.0, [1.0], bounds={"x": (0, None)}, transforms={"x": transform})
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(("options", "says"), [
+    ({"prior": PRIOR, "names": ["a"]}, "names and shapes must not be given with prior"),
+    ({"prior": PRIOR, "bounds": {"k": (0, 1)}}, r"bounds\['k'\] and prior\['k'\] exclude"),
+    ({"prior": PRIOR, "bounds": {"q": (0, 1)}}, "bounds names 'q'"),
+    ({"prior": PRIOR, "bounds": [(0, 1)]}, "bounds must be a dict"),
+    ({"prior": {}}, "prior must be a dict"), ({"prior": {1: stats.norm()}}, "prior must be a dict"),
+    ({"prior": PRIOR, "transforms": {"q": "log"}}, r"transforms names \['q'\]"),
+    ({"prior": PRIOR, "transforms": {"k": "logs"}}, r"transforms\['k'\] must be one of.*'logs'"),
+    ({"prior": PRIOR, "transforms": {"k": "log"}}, r"transforms\['k'\].*half-line.*\(0, 1\)"),
+    ({"prior": PRIOR, "transforms": {"sigma": "logit"}}, "two finite bounds"),
+    ({"prior": PRIOR, "transforms": {"beta": "periodic"}}, r"two finite bounds.*\(-inf, inf\)"),
+    ({"prior": PRIOR, "transforms": {"k": "ordered"}}, r"vectors of two elements.*\(\)"),
+    ({"prior": PRIOR, "transforms": {"beta": "simplex"}}, "needs a prior of a simplex"),
+    ({"prior": PRIOR, "transforms": {"beta": "cholesky_corr"}}, r"matrices \(n, n\)"),
+    ({"prior": {"b": stats.norm([0, 1], 1)}, "transforms": {"b": "ordered"}}, "one distribution"),
+    ({"prior": PRIOR, "args": "ab"}, "args must be a tuple"),
+    ({"prior": PRIOR, "kwargs": [1]}, "kwargs must be a dict"),
+    ({"prior": PRIOR, "kwargs": {"k": 1}}, r"kwargs names \['k'\], which are parameters"),
+    ({"prior": PRIOR, "args": (1, 2), "named": True}, "args has 2 arguments.*for 1 of them"),
+    ({"prior": PRIOR, "derived": 3}, "derived must be a function"),
+    ({"prior": PRIOR, "dims": {"beta": ["a", "b"]}}, "name for each dimension"),
+    ({"bounds": {"a": (1, 0)}}, r"bounds\['a'\] must have low below high, not 1.0 and 0.0"),
+    ({"bounds": {"a": (np.nan, 0)}}, "low below high"),
+    ({"bounds": {"a": 3}}, r"bounds\['a'\] must be a pair"),
+    ({"bounds": [(0, 1), (0, 1)], "dim": 3}, r"2 pairs \(low, high\), but there are 3"),
+    ({"bounds": 3}, "bounds must be a dict"), ({}, "dim must be given"),
+    ({"bounds": {"a": (0, 1)}, "names": ["b"]}, r"bounds names \['a'\]"),
+    ({"dim": 0}, "dim must be at least 1")])
+def test_bad_arguments(options, says):
+    with pytest.raises((TypeError, ValueError), match=says):
+        fk.Problem(value, **options)
+
+
+@pytest.mark.parametrize(("x0", "says"), [
+    ({"k": 0.5}, r"x0 must have every parameter, and \['sigma', 'beta'\] are missing"),
+    ({"k": 0.5, "sigma": 1, "beta": [1, 2, 3], "q": 1}, r"x0 names \['q'\]"),
+    ({"k": 0.5, "sigma": 1, "beta": [1, 2]}, r"x0\['beta'\] must have shape"),
+    ([0.5, -1, 0, 0, 0], r"x0 must have 'sigma' within \(0, inf\), not \[-1.\]"),
+    ([1.0, 1, 0, 0, 0], r"x0 must have 'k' within \(0, 1\)"),
+    ([0.5, 1, 0, np.nan, 0], "x0 must have 'beta'"), (np.zeros((3, 5)), "x0 has 3 rows"),
+    ([0.5, 1], r"x0 must have shape \(..., 5\)")])
+def test_bad_starts(x0, says):
+    with pytest.raises(ValueError, match=says):
+        run(value, x0, prior=PRIOR)
+
+
+def test_a_problem_travels():
+    again = pickle.loads(pickle.dumps(fk.Problem(value, PRIOR, transforms={"k": "periodic"})))
+    np.testing.assert_array_equal(run(again).draws,
+                                  run(value, prior=PRIOR, transforms={"k": "periodic"}).draws)
+
+
+def test_where_a_target_is_taken():
+    problem = fk.Problem(gradient, PRIOR)
+    assert fk.as_target(problem, 5).dim == 5
+    assert fk.check_gradient(problem, np.zeros(5)).ok
+    assert "gradient" in fk.choose_sampler(problem).reason
+    with pytest.raises(ValueError, match="has dimension 5"):
+        fk.as_target(problem, 4)
+
+
+def test_from_the_command_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "model.py").write_text(
+        "from scipy import stats\nimport fastkam as fk\n"
+        "problem = fk.Problem(lambda k, s: -k * k, {'k': stats.norm(), 's': stats.gamma(2)})\n")
+    monkeypatch.chdir(tmp_path)
+    for more in ([], ["--sampler", "auto"]):
+        assert main(["sample", "model.py:problem", "--draws", "150", "--tune", "50", "--seed", "1",
+                     *more]) == 0
+    assert (fk.load("problem.fk")["s"] > 0).all()
+    assert main(["resume", "problem.fk", "--target", "model.py:problem", "--draws", "10"]) == 0
+    (tmp_path / "model.py").write_text("def f(x):\n    return -x @ x\n")
+    assert main(["sample", "model.py:f"]) == 2
+    assert "one of the arguments --init --dim is required" in capsys.readouterr().err
+
+
+def test_what_belongs_to_the_problem():
+    problem = fk.Problem(value, PRIOR)
+    for name, argument in (("prior", PRIOR), ("names", ["a"]), ("vectorized", True)):
+        with pytest.raises(ValueError, match=f"{name} must be given to the Problem"):
+            run(problem, **{name: argument})
+
+
+def test_a_surrogate_is_of_the_users_coordinates():
+    result = run(value, prior=PRIOR, surrogate=lambda x: value(x) + 0.1 * np.sin(x[0]), draws=200)
+    assert ((result["k"] > 0) & (result["k"] < 1)).all()
+    again = run(value, prior=PRIOR, surrogate=lambda x: value(x) + 0.1 * np.sin(x[0]), draws=150)
+    np.testing.assert_array_equal(again.resume(50).draws, result.draws)
+
+
+def test_sample_prior_by_its_moments():
+    """Of a problem of several parameters: means within 5 standard errors."""
+    problem = fk.Problem(value, problems.PRIOR)
+    x = problem.constrain(problem.sample_prior(20_000, 1))
+    exact = [0, 2 * np.sqrt(2 / np.pi), 2 / 9, 3 / 9, 4 / 9]
+    assert (np.abs(x.mean(axis=0) - exact) < 5 * x.std(axis=0) / np.sqrt(len(x))).all()
+    np.testing.assert_allclose(
+        problem.log_prior_z(problem.unconstrain(x)),
+        problem.log_prior(x) + problem.coordinates.log_jacobian(problem.unconstrain(x)), rtol=1e-9)
