@@ -25,7 +25,7 @@ from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
 from fastkam.schedules import Schedule, as_schedule
-from fastkam.search.choice import PLAIN_TUNE, before_the_run, choose, find, log, prior_of
+from fastkam.search.choice import PLAIN_TUNE, before_the_run, choose, find, known_of, log
 from fastkam.stop import StopRule
 
 
@@ -34,17 +34,17 @@ def sample(
     target: Any,
     x0: ArrayLike | Mapping[str, ArrayLike] | None = None,
     *,
+    sampler: str | Sampler = "auto",
+    draws: int = 1000,
+    tune: int | None = None,
+    chains: int = 4,
+    seed: Any = None,
     prior: Mapping[str, Any] | None = None,
     bounds: Any = None,
     transforms: Any = None,
     args: Sequence[Any] | None = None,
     kwargs: Mapping[str, Any] | None = None,
     derived: Callable[..., Mapping[str, Any]] | None = None,
-    sampler: str | Sampler = "auto",
-    draws: int = 1000,
-    tune: int | None = None,
-    chains: int = 4,
-    seed: Any = None,
     schedule: str | Schedule = "finite",
     share: bool = False,
     vectorized: bool = False,
@@ -82,18 +82,6 @@ def sample(
         Where the search begins: at one point, or at one for each chain. Where the density is not
         finite there, points around it are tried. Or parameters by name. Without it the search
         begins at draws from `prior`.
-    prior : dict, optional
-        Distributions of scipy.stats by the names of parameters: see `Problem`.
-    bounds : optional
-        Bounds of what has no prior: see `Problem`.
-    transforms : dict or False, optional
-        How each parameter is made unconstrained for the sampler: see `Problem`. Draws are of the
-        parameters themselves.
-    args, kwargs : tuple and dict, optional
-        Further arguments of the function.
-    derived : callable, optional
-        Python function of the parameters that returns a dict, evaluated at each draw: see
-        `Problem`.
     sampler : str or Sampler
         A short name (see `fastkam.samplers.SAMPLERS`), or a sampler with its parameters; or "auto":
         what suits the density as the search has found it (see `choose_sampler`; what was chosen is
@@ -107,6 +95,18 @@ def sample(
     seed : int, SeedSequence, Generator or BitGenerator, optional
         The source of all randomness. The same seed gives the same draws, bit for bit, whatever the
         number of threads and whichever way the same density is given.
+    prior : dict, optional
+        Distributions of scipy.stats by the names of parameters: see `Problem`.
+    bounds : optional
+        Bounds of what has no prior: see `Problem`.
+    transforms : dict or False, optional
+        How each parameter is made unconstrained for the sampler: see `Problem`. Draws are of the
+        parameters themselves.
+    args, kwargs : tuple and dict, optional
+        Further arguments of the function.
+    derived : callable, optional
+        Python function of the parameters that returns a dict, evaluated at each draw: see
+        `Problem`.
     schedule : str or Schedule
         When the sampler adapts: "finite" (until the end of warm-up), "diminishing", "rare",
         "perpetual", or an object of `fastkam.schedules`.
@@ -217,7 +217,7 @@ def sample(
         with before_the_run(plain, problem):
             choice = choose(plain, points, chains, rng, search=search,
                             surrogate=surrogate is not None, threads=threads or 1,
-                            prior=prior_of(problem))
+                            known=known_of(problem))
         log.info("auto: %s", choice)
         sampler, found = choice.sampler, choice.search
     method = as_sampler(sampler)

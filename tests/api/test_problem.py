@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import problems
 import pytest
+from runs import sample
 from scipy import stats
 from scipy.optimize import Bounds
 
@@ -59,8 +60,8 @@ FORMS = {
 
 
 def run(target, x0=None, **options):
-    return fk.sample(target, x0, **{"draws": 40, "tune": 40, "chains": 2, "seed": 3,
-                                    "progress": False} | options)
+    return sample(target, x0, **{"draws": 40, "tune": 40, "chains": 2, "seed": 3,
+                                 "progress": False} | options)
 
 
 def expected_logp(problem, z):

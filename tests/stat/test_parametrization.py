@@ -7,6 +7,7 @@ features); the seeds are fixed, so that a run either always passes or always fai
 
 import numpy as np
 import pytest
+from runs import sample
 from scipy import stats
 from twins.density import TWINS, density_twins
 
@@ -93,7 +94,7 @@ def test_chains_have_the_posterior(name):
     """Means and squares of the parameters from the default sampler: within 5 standard errors."""
     problem, exact = POSTERIORS[name]
     x0 = problem.constrain(problem.unconstrain(exact(4, np.random.default_rng(1))))
-    result = fk.sample(problem, x0, draws=10_000, seed=11, progress=False)
+    result = sample(problem, x0, draws=10_000, seed=11, progress=False)
     known = exact(400_000, np.random.default_rng(2))
     for power in (1, 2):
         found = fk.diagnostics.summary(result.draws**power, result.state.layout.labels)

@@ -85,7 +85,7 @@ def precision(look: Look, *, certain: bool) -> list[Finding]:
 
 def wandering(look: Look, which: Any, r_hat: NDArray[np.float64]) -> list[Finding]:
     """Coordinates on which chains that do not agree are far from where they began."""
-    x0 = look.state.x0[:, which]
+    x0 = look.state.constrain(look.state.x0)[:, which]
     away = (np.abs(look.x[:, :, which] - x0[:, None]).max(axis=1) / (1 + np.abs(x0))).max(axis=0)
     far = np.flatnonzero((away > FAR) & (r_hat > 1.1))
     if not len(far):

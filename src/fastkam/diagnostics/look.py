@@ -54,6 +54,7 @@ class Look:
     Attributes
     ----------
     x : ndarray, shape (chains, n, d)
+        In the user's coordinates.
     lp, log_ratio : ndarray, shape (chains, n), or None where they were not kept
     labels : list of str
     """
@@ -61,10 +62,10 @@ class Look:
     def __init__(self, state: RunState) -> None:
         trace = state.trace
         self.state, self.rows, self.labels = state, trace.rows, state.layout.labels
-        chains, _, d = trace.x.shape
+        chains, d = state.chains, len(self.labels)
         most = min(MOST_DRAWS, max(FEWEST_DRAWS, MOST_NUMBERS // d))
         step = max(1, min(-(-chains * self.rows // most), self.rows // LEAST_ROWS))
-        self.x = trace.x[:, : self.rows : step]
+        self.x = state.constrain(trace.x[:, : self.rows : step])
         kept = trace.stat_names is not None
         self.lp = trace.logp[:, : self.rows : step] if kept else None
         self.log_ratio = trace.log_ratio[:, : self.rows : step] if kept else None

@@ -13,6 +13,7 @@ from fastkam._core.density.space import Space
 from fastkam.arguments import real_array
 from fastkam.parameters import plain, revived
 
+PERIODS = {"periodic": 1, "reflect": 2}  # in units of the distance of the bounds
 BLOCK = 65_536  # points that are mapped together
 
 
@@ -45,6 +46,21 @@ class Coordinates:
     def trivial(self) -> bool:
         """Whether both are the same, without bounds."""
         return all(row[0] == "identity" and not np.isfinite(row[5:7]).any() for row in self.rows)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether any coordinate is periodic or reflected, and the density of z repeats itself."""
+        return any(row[0] in PERIODS for row in self.rows)
+
+    def wrapped(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The points of one period that stand for z (..., n_z)."""
+        z, start = z.copy(), 0
+        for kind, _, _, n, _, low, high, *_ in self.rows:
+            if kind in PERIODS:
+                some = z[..., start : start + n]
+                some[...] = low + np.mod(some - low, PERIODS[kind] * (high - low))
+            start += n
+        return z
 
     def constrain(self, z: ArrayLike) -> NDArray[np.float64]:
         """The user's points (..., n_x) of the sampler's (..., n_z)."""

@@ -319,11 +319,6 @@ class Problem(Described):
             start += n
         return x
 
-    @property
-    def has_prior(self) -> bool:
-        """Whether every parameter has a prior to draw from."""
-        return all(one.draw is not None for one in self.priors.values())
-
     def need_prior(self, who: str) -> None:
         """Refuse to draw a parameter without a prior."""
         if missing := [name for name, one in self.priors.items() if one.draw is None]:

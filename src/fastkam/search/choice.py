@@ -29,7 +29,7 @@ from fastkam.samplers import (
     Sampler,
 )
 from fastkam.samplers.metropolis import optimal_scale
-from fastkam.search.search import Prior, Search, Searcher, unsearched
+from fastkam.search.search import Known, Search, Searcher, unsearched
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -83,7 +83,7 @@ def choose(
     search: bool,
     surrogate: bool,
     threads: int,
-    prior: Prior | None = None,
+    known: Known | None = None,
 ) -> Choice:
     """Search the density, and choose by what is found.
 
@@ -102,8 +102,8 @@ def choose(
         Whether the density stands behind a surrogate.
     threads : int
         Threads that may evaluate a slow compiled density.
-    prior : callable, optional
-        See `Searcher`.
+    known : Known, optional
+        What is known of the density besides.
     """
     d = points.shape[1]
     if surrogate or target.is_estimate:
@@ -115,15 +115,16 @@ def choose(
     if not search:
         plain = NUTS() if gradient else ModeJumping(sampler="gam")
         return Choice(plain, f"{reason}, and nothing was searched", unsearched(points), PLAIN_TUNE)
-    searcher = Searcher(target, points, rng, prior)
+    searcher = Searcher(target, points, rng, known)
     with searcher.evaluate.helped(threads):
         if gradient and d > MOST_GATHERED:
             found = searcher.brief(chains, disperse=True)
             return Choice(NUTS(), f"{reason}, and many dimensions", found, NUTS_TUNE)
         most = min(MOST_EVALUATIONS, FIRST_EVALUATIONS + EVALUATIONS_PER_DIMENSION * d)
         found = searcher.full(chains, most)
-    if found.mixture is None:
-        why = "walkers have found no spread"
+    periodic = known is not None and known.wrap is not None
+    if found.mixture is None or periodic:
+        why = "some coordinates are periodic" if periodic else "walkers have found no spread"
         return Choice(NUTS() if gradient else GlobalAdaptiveMetropolis(), f"{reason}, and {why}",
                       found, PLAIN_TUNE)
     return around_mixture(found, reason, gradient)
@@ -175,12 +176,15 @@ def choose_sampler(
     made = as_target(target, points.shape[1], vectorized=vectorized)
     with before_the_run(made, problem):
         return choose(made, points, chains, search_generator(seed), search=True,
-                      surrogate=surrogate, threads=1, prior=prior_of(problem))
+                      surrogate=surrogate, threads=1, known=known_of(problem))
 
 
-def prior_of(problem: Any) -> Prior | None:
-    """How to draw from the prior of a problem, where it has one for every parameter."""
-    return problem.sample_prior if problem is not None and problem.has_prior else None
+def known_of(problem: Any) -> Known | None:
+    """What a problem says of its density."""
+    if problem is None:
+        return None
+    return Known(problem.sample_prior if problem.has_prior else None,
+                 problem.coordinates.wrapped if problem.coordinates.repeats else None)
 
 
 def find(

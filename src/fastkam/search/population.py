@@ -39,6 +39,7 @@ STILL_CLIMBING = 0.15  # share of walkers that climb, below which all are at hom
 FIRST_WINDOW, GROWTH = 40, 1.5  # steps of a window, and from one to the next
 SCOUTS = 0.07  # share of scouts
 FARTHEST = 1000.0  # scouts' longest step, in units of the scales
+LONGEST = 1e8  # longest walk on the way home, in the same units
 WALKS = 0.45  # share of walks
 AGREED = 1.2  # R-hat over walkers at which they agree
 FITTED_STATES = 4000  # states that a mixture is fitted to at most
@@ -136,6 +137,8 @@ class Population:
     lengths : array (K,)
         The first steps of the walkers, in units of the scales.
     rng : Generator
+    wrap : callable, optional
+        The points (n, d) that stand for others at which the density is the same by definition.
     """
 
     def __init__(
@@ -146,8 +149,9 @@ class Population:
         scales: Array,
         lengths: Array,
         rng: np.random.Generator,
+        wrap: Callable[[Array], Array] | None = None,
     ) -> None:
-        self.evaluate, self.rng = evaluate, rng
+        self.evaluate, self.rng, self.wrap = evaluate, rng, wrap
         self.x, self.logp, self.scales = x.copy(), logp.copy(), scales
         self.K, self.d = x.shape
         self.log_length = np.log(lengths)
@@ -182,7 +186,7 @@ class Population:
         alpha[scouts] = WALK_TARGET
         self.log_length += alpha - WALK_TARGET
         # where the density does not fall off they would grow for ever
-        np.minimum(self.log_length, np.log(FARTHEST), out=self.log_length)
+        np.minimum(self.log_length, np.log(LONGEST), out=self.log_length)
 
     def restart(self, lost: NDArray[np.bool_]) -> None:
         """Put the walkers that are lost where others are, which are drawn at random."""
@@ -251,6 +255,8 @@ class Population:
 
     def decide(self, half: slice, y: Array, log_ratio: Array, beta: float = 1.0) -> Array:
         """Evaluate the points y (n, d), accept or reject each; the acceptance probabilities."""
+        if self.wrap is not None:
+            y = self.wrap(y)
         new = self.evaluate(y)
         alpha = np.exp(np.minimum(0.0, beta * (new - self.logp[half]) + log_ratio))
         accepted = self.rng.random(len(y)) < alpha

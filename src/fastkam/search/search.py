@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from fastkam._core.density.target import Target
 
 Array = NDArray[np.float64]
-Prior = Callable[[int, np.random.Generator], Array]
 
 LEAST_WALKERS = 32
 CANDIDATES = 4  # points of which the best is where a walker starts
@@ -30,6 +29,23 @@ SPREAD, SPREAD_STEPS = 0.25, 60  # the power of the density on which walkers spr
 FLATTER, TAIL_STEPS = 0.5, 60  # the power of the density whose states show its tails
 WARM_WEIGHT, MOST_WARM = 0.2, 16  # of the components fitted to these
 BRIEF_STAGES, FULL_STAGES = 10, 20  # of the way home at most
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a Problem says of its density.
+
+    Attributes
+    ----------
+    prior : callable or None
+        ``prior(n, rng)`` returns independent draws (n, d) from a distribution that covers the
+        density: half of the walkers start there.
+    wrap : callable or None
+        ``wrap(z)`` returns the points of one period that stand for z (n, d).
+    """
+
+    prior: Callable[[int, np.random.Generator], Array] | None = None
+    wrap: Callable[[Array], Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -82,16 +98,15 @@ class Searcher:
     points : array (m, d)
         Where it begins: the first of them with a density is the origin of scales.
     rng : Generator
-    prior : callable, optional
-        ``prior(n, rng)`` returns independent draws (n, d) from a distribution that covers the
-        density: half of the walkers start there.
+    known : Known, optional
+        What is known of the density besides.
     """
 
     def __init__(
-        self, target: Target, points: Array, rng: np.random.Generator, prior: Prior | None = None
+        self, target: Target, points: Array, rng: np.random.Generator, known: Known | None = None
     ) -> None:
         self.evaluate = Evaluator(target, rng)
-        self.points, self.rng, self.prior = points, rng, prior
+        self.points, self.rng, self.known = points, rng, known or Known()
         self.d = points.shape[1]
         self.lines: list[str] = []
         self.settled = True
@@ -140,8 +155,8 @@ class Searcher:
                 break
             normals = self.rng.standard_normal((len(todo), CANDIDATES, self.d))
             tried = centres[todo, None] + width[todo, None, None] * self.scales * normals
-            if self.prior is not None:
-                tried[::2] = self.prior(len(tried[::2]) * CANDIDATES, self.rng).reshape(
+            if self.known.prior is not None:
+                tried[::2] = self.known.prior(len(tried[::2]) * CANDIDATES, self.rng).reshape(
                     -1, CANDIDATES, self.d)
             values = self.evaluate(tried.reshape(-1, self.d)).reshape(len(todo), CANDIDATES)
             best = values.argmax(axis=1)
@@ -150,7 +165,8 @@ class Searcher:
             width[todo] /= 4
         still = ~np.isfinite(logp)
         x[still], logp[still] = self.origin, self.level
-        return Population(self.evaluate, x, logp, self.scales, 0.5 * lengths, self.rng)
+        return Population(self.evaluate, x, logp, self.scales, 0.5 * lengths, self.rng,
+                          self.known.wrap)
 
     def mirror(self, population: Population) -> None:
         """Try mirror images of the best state: of all signs, of one, of two places exchanged.

@@ -236,8 +236,8 @@ cdef int check_gradient(value, size_t size) except -1:
     except ValueError:
         fits = False
     if not fits:
-        raise TypeError("beside the log density the function must return its gradient, or extras "
-                        f"in a dict, not {value!r:.200}")
+        raise TypeError("beside the log density the function must return its gradient, an array "
+                        f"of {size} numbers, or extras in a dict, not {value!r:.200}")
     return 0
 
 
