@@ -8,8 +8,8 @@ the search for modes where there is one. On the lattice of 5^32 modes the share 
 centre in each coordinate; of the bunch of bananas that of each axis and sign of the largest
 coordinate. Tempering in its classic scheme, random pairs of a geometric ladder, stands beside the
 even-odd scheme on the same ladder, on a ladder tuned in warm-up, and with the fitted reference.
-"auto" is what `sampler="auto"` takes where there is no gradient: mode jumping around tempering. The
-log Z of tempering is that of all chains together, whose truth is 0.
+"jumps around pt" is mode jumping around five replicas. The log Z of tempering is that of all chains
+together, whose truth is 0.
 """
 
 
@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 
 import fastkam as fk
 from bench.papers.record import heading, options, table, write
+from bench.samplers import tempered
 
 CHAINS, TOLERANCE = 20, 0.1
 NUMBERS = 1_200_000  # kept of a chain; more draws are thinned
@@ -54,11 +55,11 @@ def samplers(name, target, seed):
         f"rwm, steps of variance {WIDE[name]:g}": (fk.RandomWalk(proposal_cov=WIDE[name]), 1, 0),
         "ckam": (fk.CyclicalKernelAdaptiveMetropolis(), 1, 0),
         "scout": (fk.Scout(), 2, 0),
-        f"pt, classic, {rungs} rungs": (flat(scheme="random", tune_ladder=False), rungs, 0),
-        "pt, even-odd": (flat(tune_ladder=False), rungs, 0),
+        f"pt, classic, {rungs} rungs": (flat(scheme="random", tune_betas=False), rungs, 0),
+        "pt, even-odd": (flat(tune_betas=False), rungs, 0),
         "pt, even-odd, tuned": (flat(), rungs, 0),
         "pt": (fk.ParallelTempering(n_replicas=rungs), rungs, 0),
-        "auto": (fk.choose_sampler(lambda x: 0.0, np.zeros(target.dim)).sampler, 2.5, 0),
+        "jumps around pt": (tempered(gradient=False), 2.5, 0),
         "jumps": (fk.ModeJumping(), 1, 0),
         f"jumps, {search}": (fk.ModeJumping(means=means), 1, before),
         f"jumps, hops alone, {search}": (fk.ModeJumping(means=means, moves="hop"), 1, before),

@@ -25,8 +25,8 @@ def tables():
     """[(title, samplers, densities, thousands of evaluations)] of docs/choosing.md; None for -."""
     page = (ROOT / "docs" / "choosing.md").read_text()
     for title in ("With a gradient", "Without a gradient"):
-        table = page.partition(f"\n## {title}\n")[2].partition("\n| | `auto`")[2].split("\n\n")[0]
-        head, _, *body = [line.strip("| ").split(" | ") for line in f"`auto`{table}".splitlines()]
+        table = page.partition(f"\n## {title}\n")[2].partition("\n| | ")[2].split("\n\n")[0]
+        head, _, *body = [line.strip("| ").split(" | ") for line in table.splitlines()]
         body = [row for row in body if ", d = " in row[0]]
         values = [[None if cell == "-" else float(cell.strip("*")) for cell in row[1:]]
                   for row in body]

@@ -2,6 +2,7 @@
 
 import fastkam as fk
 from bench.peers.job import Contestant
+from bench.samplers import tempered
 
 NAMES = ["fastkam", "numpy"]
 
@@ -38,8 +39,7 @@ PYTHON = {name: contestant(name) for name in ("auto", "kam", "pt", "jumps")} | {
 }
 COMPILED = {f"{name}, compiled": contestant(name, "compiled")
             for name in ("auto", "ram", "kam", "pt", "jumps")} | {
-    "auto without gradient, compiled": contestant(
-        fk.choose_sampler(lambda x: 0.0, [0.0] * 8).sampler, "compiled"),
+    "jumps around pt, compiled": contestant(tempered(gradient=False), "compiled"),
     "nuts, compiled": contestant("nuts", "compiled", parts=("banana", "neal")),
     "hmc, 5 steps, compiled": contestant(fk.HMC(n_steps=5), "compiled", parts=("neal",)),
 }

@@ -1,0 +1,1 @@
+"""Is the first answer right, or does it say that it is not?"""

@@ -1,0 +1,65 @@
+"""The first answer: is it right, or does it say that it is not?
+
+    python -m bench.first_answer [--quick]
+
+Each of forty densities by `fk.sample(f, x0, seed=seed)`, or with a prior in place of x0, and nothing
+else, ten seeds. A run is right where every mean and standard deviation is within 4 Monte Carlo
+standard errors and a tenth of the standard deviation of the truth. It says that it is not where it
+warns. Left is what is wrong without a word.
+"""
+
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import fastkam as fk
+from bench.first_answer.densities import CASES
+from bench.papers.record import heading, options, table, write
+
+FILE = Path(__file__).parents[1] / "samplers.py"  # results stand in bench/results
+
+
+def judge(case, seed):
+    """(right, told, evaluations, CPU seconds, least ESS) of one run."""
+    begun = time.process_time()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = fk.sample(case.f, case.x0, seed=seed, progress=False, check_gradient=False,
+                           **case.options)
+    seconds = time.process_time() - begun
+    columns = result.summary()
+    off = np.abs(columns["mean"] - case.mean)
+    wide = np.abs(columns["sd"] - case.sd)
+    right = ((off < 4 * columns["mcse_mean"]) & (off < 0.1 * case.sd)
+             & (wide < 4 * columns["mcse_sd"]) & (wide < 0.1 * case.sd)).all()
+    told = any(issubclass(one.category, fk.SamplingWarning) for one in caught)
+    ess = min(columns["ess_bulk"].min(), columns["ess_tail"].min())
+    return bool(right), told, result.evaluations, seconds, ess
+
+
+def main():
+    chosen = options(FILE, __doc__, quick="two seeds")
+    seeds = range(chosen.seed, chosen.seed + (2 if chosen.quick else 10))
+    rows, totals = [], np.zeros(4, int)
+    for name, case in CASES.items():
+        runs = [judge(case, seed) for seed in seeds]
+        right, told = np.array([run[:2] for run in runs]).T
+        counts = [right.sum(), (~right & told).sum(), (~right & ~told).sum(), (right & told).sum()]
+        totals += counts
+        evaluations, seconds, ess = np.median([run[2:] for run in runs], axis=0)
+        rows.append([name, *counts, f"{evaluations:,.0f}", f"{seconds:.2g}", f"{ess:.0f}"])
+        print(*rows[-1], sep=" | ", flush=True)
+    n = len(CASES) * len(seeds)
+    rows.append(["all", *totals, "", "", ""])
+    write(chosen.folder / "first_answer.md", "\n".join([
+        heading("The first answer", "python -m bench.first_answer", chosen),
+        f"{n} runs: {100 * totals[0] / n:.1f} % right, {100 * totals[1] / n:.1f} % not and said so, "
+        f"{100 * totals[2] / n:.1f} % wrong without a word.\n",
+        table(["density", "right", "not, and said", "wrong without a word",
+               "right, with a warning", "evaluations", "CPU s", "ESS"], rows)]))
+
+
+if __name__ == "__main__":
+    main()
