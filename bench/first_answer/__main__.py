@@ -3,9 +3,9 @@
     python -m bench.first_answer [--quick]
 
 Each of forty densities by `fk.sample(f, x0, seed=seed)`, or with a prior in place of x0, and
-nothing else, ten seeds. A run is right where every mean and standard deviation is within 4 Monte Carlo
-standard errors and a tenth of the standard deviation of the truth. It says that it is not where it
-warns. Left is what is wrong without a word.
+nothing else, ten seeds. A run is right where every mean and standard deviation is within 4 Monte
+Carlo standard errors and a tenth of the standard deviation of the truth. It says that it is not
+where it warns. Left is what is wrong without a word.
 """
 
 import time
@@ -39,6 +39,11 @@ def judge(case, seed):
     return bool(right), told, result.evaluations, seconds, ess
 
 
+def share(k, n):
+    """k of n in percent."""
+    return f"{100 * k / n:.1f} %"
+
+
 def main():
     chosen = options(FILE, __doc__, quick="two seeds")
     seeds = range(chosen.seed, chosen.seed + (2 if chosen.quick else 10))
@@ -49,14 +54,15 @@ def main():
         counts = [right.sum(), (~right & told).sum(), (~right & ~told).sum(), (right & told).sum()]
         totals += counts
         evaluations, seconds, ess = np.median([run[2:] for run in runs], axis=0)
-        rows.append([name, *map(str, counts), f"{evaluations:,.0f}", f"{seconds:.2g}", f"{ess:.0f}"])
+        rows.append([name, *map(str, counts), f"{evaluations:,.0f}", f"{seconds:.2g}",
+                     f"{ess:.0f}"])
         print(*rows[-1], sep=" | ", flush=True)
     n = len(CASES) * len(seeds)
     rows.append(["all", *map(str, totals), "", "", ""])
     write(chosen.folder / "first_answer.md", "\n".join([
         heading("The first answer", "python -m bench.first_answer", chosen),
-        "{} runs: {:.1f} % right, {:.1f} % not and said so, {:.1f} % wrong without a word.\n".format(
-            n, *100 * totals[:3] / n),
+        f"{n} runs: {share(totals[0], n)} right, {share(totals[1], n)} not and said so, "
+        f"{share(totals[2], n)} wrong without a word.\n",
         table(["density", "right", "not, and said", "wrong without a word",
                "right, with a warning", "evaluations", "CPU s", "ESS"], rows)]))
 
