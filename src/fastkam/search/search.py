@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from fastkam._core.density.target import Target
 
 Array = NDArray[np.float64]
+Prior = Callable[[int, np.random.Generator], Array]
 
 LEAST_WALKERS = 32
+PRIOR_DRAWS = 1000  # that are looked at, where there is a prior
 CANDIDATES = 4  # points of which the best is where a walker starts
 TRIES = 12  # rounds of candidates, each nearer than the last
 MOST_MIRRORED = 50  # points tried with two coordinates exchanged
@@ -44,7 +46,7 @@ class Known:
         ``wrap(z)`` returns the points of one period that stand for z (n, d).
     """
 
-    prior: Callable[[int, np.random.Generator], Array] | None = None
+    prior: Prior | None = None
     wrap: Callable[[Array], Array] | None = None
 
 
@@ -149,15 +151,14 @@ class Searcher:
         centres = self.points[np.arange(K) % len(self.points)]
         x, logp = np.tile(self.origin, (K, 1)), np.full(K, -np.inf)
         width = lengths.copy()
+        if self.known.prior is not None:
+            x[::2], logp[::2] = self.from_prior(self.known.prior, len(x[::2]))
         for _ in range(TRIES):
             todo = np.flatnonzero(~np.isfinite(logp))
             if not len(todo):
                 break
             normals = self.rng.standard_normal((len(todo), CANDIDATES, self.d))
             tried = centres[todo, None] + width[todo, None, None] * self.scales * normals
-            if self.known.prior is not None:
-                tried[::2] = self.known.prior(len(tried[::2]) * CANDIDATES, self.rng).reshape(
-                    -1, CANDIDATES, self.d)
             values = self.evaluate(tried.reshape(-1, self.d)).reshape(len(todo), CANDIDATES)
             best = values.argmax(axis=1)
             x[todo] = tried[np.arange(len(todo)), best]
@@ -167,6 +168,19 @@ class Searcher:
         x[still], logp[still] = self.origin, self.level
         return Population(self.evaluate, x, logp, self.scales, 0.5 * lengths, self.rng,
                           self.known.wrap)
+
+    def from_prior(self, prior: Prior, n: int) -> tuple[Array, Array]:
+        """n of many draws from the prior, the half of them the best, and their log densities.
+
+        A narrow mode takes many draws until one is near, and that one stands out.
+        """
+        x = prior(PRIOR_DRAWS, self.rng)
+        logp = self.evaluate(x)
+        some = np.flatnonzero(np.isfinite(logp))
+        best = some[np.argsort(-logp[some])][: n // 2]
+        others = self.rng.permutation(np.setdiff1d(some, best))[: n - len(best)]
+        chosen = np.resize(np.r_[best, others], n) if len(some) else np.zeros(n, int)
+        return x[chosen], logp[chosen]
 
     def mirror(self, population: Population) -> None:
         """Try mirror images of the best state: of all signs, of one, of two places exchanged.
