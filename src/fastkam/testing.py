@@ -86,8 +86,8 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
 def learnt_state(sampler, target, tune, *, seed):
     """The fields of a kernel after `tune` steps of adaptation from the target's mean."""
     start = target.sample(1, seed)[0, :target.dim]
-    result = sample(target, start, sampler=sampler, draws=1, tune=tune, chains=1, seed=seed,
-                    keep_warmup=False, progress=False)
+    result = sample(target, start, sampler=sampler, search=False, draws=1, tune=tune, chains=1,
+                    seed=seed, keep_warmup=False, diagnose=False, progress=False)
     return {name.removeprefix("kernel."): value for name, value in result.states[0].items()
             if name.startswith("kernel.")}
 

@@ -110,6 +110,7 @@ SAMPLE = [
     ("vectorized", "yes", "'yes'"),
     ("vectorized", 1, "1"),
     ("keep_warmup", None, "None"),
+    ("search", 1, "1"),
     ("check_gradient", 0, "0"),
     ("surrogate", 5, "5"),
     ("surrogate", "text", "'text'"),

@@ -41,7 +41,10 @@ def grave(look: Look) -> Iterator[Finding]:
             "stuck", f"{who}: no proposal was accepted. Begin with "
             "narrower proposals, tune for longer (tune=), or start elsewhere (x0=).",
             chains=tuple(still.tolist()))
-    fixed = np.flatnonzero(~moves.any(axis=0))
+    fixed = ~moves.any(axis=0)
+    if look.state.coordinates is not None:  # a transform may make constants: the same everywhere
+        fixed &= (x != x[:1, :1]).any(axis=(0, 1))
+    fixed = np.flatnonzero(fixed)
     if len(fixed) and not len(still):
         yield Finding(
             "stuck", f"{look.few(fixed)} never changed: it can have one value only, or its scale "
