@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from fastkam._core.density.target import Target
     from fastkam._core.engine.group import Fault
-    from fastkam.density.target import Target
 
 
 def advice(fault: Fault, step: int, target: Target) -> str:

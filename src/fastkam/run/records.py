@@ -14,7 +14,7 @@ from fastkam.errors import SamplingWarning
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
-    from fastkam._core.engine.group import ChainState
+    from fastkam._core.engine.chain import ChainState
     from fastkam.run.trace import Trace
 
 Fields = dict[str, tuple[tuple[int, ...], str]]  # name -> shape and type

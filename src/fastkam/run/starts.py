@@ -37,7 +37,8 @@ def seed_sequence(seed: Any) -> np.random.SeedSequence:
         seed = seed.bit_generator
     if isinstance(seed, np.random.BitGenerator):
         # the next child: each run from one generator gets its own stream
-        return seed.seed_seq.spawn(1)[0]
+        child: np.random.SeedSequence = seed.seed_seq.spawn(1)[0]  # type: ignore[attr-defined]
+        return child
     try:
         return np.random.SeedSequence(seed)
     except (TypeError, ValueError):

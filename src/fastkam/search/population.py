@@ -271,7 +271,7 @@ class Population:
         if found is None:
             return
         self.log_length[:] = np.log(2.38) if self.mixture is None else self.log_length.mean()
-        self.mixture, self.factor = found, np.linalg.cholesky(found.within)
+        self.mixture, self.factor = found, np.asarray(np.linalg.cholesky(found.within), float)
         a = window.acceptance
         self.independent = 0.05 if a < 0.02 else 0.4 if a > 0.1 else 0.15
 

@@ -17,7 +17,9 @@ FASTEST = 1e30  # most by which a step grows or shrinks at once
 ROUNDS = 80
 
 
-def find_scales(evaluate: Callable[[Array], Array], x0: Array, logp: float) -> tuple[Array, Array]:
+def find_scales(
+    evaluate: Callable[[Array], Array], x0: Array, logp: float
+) -> tuple[Array, NDArray[np.bool_]]:
     """The length of each coordinate in units of which the density is to be seen at `x0`.
 
     Steps to both sides of every coordinate grow or shrink until the log density changes by 1; the
@@ -43,7 +45,7 @@ def find_scales(evaluate: Callable[[Array], Array], x0: Array, logp: float) -> t
     first = FIRST * np.where(x0 != 0, np.abs(x0), 1.0)
     sides = [Bracket(np.maximum(first, LEAST)) for _ in (1, -1)]
     for _ in range(ROUNDS):
-        todo = [(side, k) for side in (0, 1) for k in np.flatnonzero(~sides[side].done)]
+        todo = [(side, int(k)) for side in (0, 1) for k in np.flatnonzero(~sides[side].done)]
         if not todo:
             break
         X = np.tile(x0, (len(todo), 1))
@@ -54,7 +56,7 @@ def find_scales(evaluate: Callable[[Array], Array], x0: Array, logp: float) -> t
             sides[side].learn(k, changes[row], moved=X[row, k] != x0[k])
     walls = np.array([side.wall for side in sides])
     steps = np.array([side.step for side in sides])
-    flat = np.array([side.flat for side in sides]).all(axis=0)
+    flat: NDArray[np.bool_] = sides[0].flat & sides[1].flat
     width = np.where(walls.all(axis=0), steps.max(axis=0),
                      np.where(walls, np.inf, steps).min(axis=0))
     return np.where(flat, first, width).reshape(d), flat
