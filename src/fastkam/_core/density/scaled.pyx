@@ -67,8 +67,8 @@ cdef class ScaledTarget(Target):
     def bind(self):
         return ScaledTarget(self.owner.bind(), self.scales)
 
-    def extras_at(self, z, u=None):
-        return self.owner.extras_at(np.asarray(self.scales) * z, u)
+    def extras_at(self, x, u=None):
+        return self.owner.extras_at(np.asarray(self.scales) * x, u)
 
     def fault(self, rc, x):
         if rc == NO_MEMORY:
