@@ -45,7 +45,7 @@ def test_figure_is_made(make, name, tmp_path):
 
 def test_tables_of_the_page_are_read(make):
     (_, with_gradient, densities, first), (_, without, others, second) = make.tables()
-    assert with_gradient[0] == without[0] == "auto"
+    assert with_gradient[0] == without[0] == "jumps around pt"
     assert len(densities) == len(first) >= 10
     assert len(others) == len(second) >= 10
     assert all(len(row) == len(with_gradient) for row in first)
