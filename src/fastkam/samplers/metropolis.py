@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.arguments import check_array, check_covariance, check_number
+from fastkam.arguments import check_array, check_covariance, check_flag, check_number
 from fastkam.samplers.sampler import (
     Sampler,
     check_below_one,
@@ -78,7 +78,8 @@ class RobustAdaptiveMetropolis(Sampler, name="ram"):
     """Robust adaptive Metropolis: the shape of the proposal and its acceptance in one update.
 
     In the first half of a finite warm-up it is also halved, whenever ten proposals in a row have
-    been all but impossible (acceptance probability below 0.01).
+    been all but impossible (acceptance probability below 0.01); and its shape is estimated again
+    from windows of states.
 
     Parameters
     ----------
@@ -86,30 +87,37 @@ class RobustAdaptiveMetropolis(Sampler, name="ram"):
         Covariance of the first proposal; 2.38^2 / d times the squared scales by default.
     target_acceptance : float
         The acceptance probability aimed at.
+    windows : bool
+        Whether the covariances of windows of a finite warm-up, each half as long again as the last,
+        replace the shape that the update has learnt. Other schedules have no windows.
     jitter : float
         Each step is multiplied by a number drawn within this fraction of 1.
 
     References
     ----------
     Vihola, M. (2012). Robust adaptive Metropolis algorithm with coerced acceptance rate. Statistics
-    and Computing 22, 997-1008. Eq. (1); the default gain is min(1, d n^(-2/3)). Halving is ours.
+    and Computing 22, 997-1008. Eq. (1); the default gain is min(1, d n^(-2/3)). Halving and windows
+    are ours.
     """
 
     proposal_cov: ArrayLike | None = None
     target_acceptance: float = 0.234
+    windows: bool = True
     jitter: float = 0.0
     KERNEL: ClassVar[str] = "ram.RobustAdaptiveMetropolis"
     LENGTHS = ("proposal_cov",)
 
     def __post_init__(self) -> None:
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
+        check_flag("windows", self.windows)
         check_number("jitter", self.jitter, least=0, below=1)
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
         cov = optimal_scale(d) if self.proposal_cov is None else self.proposal_cov
         return self.kernel_class()(
-            full_factor("proposal_cov", cov, d), self.target_acceptance, jitter=self.jitter
+            full_factor("proposal_cov", cov, d), self.target_acceptance, windows=self.windows,
+            jitter=self.jitter,
         )
 
     def default_gain(self, d: int) -> Power:

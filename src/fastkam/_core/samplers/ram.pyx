@@ -6,14 +6,33 @@
 and S is halved whenever ten proposals in a row have had alpha < 0.01 in the first half of a finite
 warm-up: a first S that is a hundred times too wide would take thousands of steps otherwise.
 
+The update moves the shape by a gain that decays, and one direction at a time, which takes very long
+where the target is much longer in one direction than in another. With `windows`, a finite warm-up
+has windows of states besides, each half as long again as the last. With n states of a window,
+of covariance C, at its end
+
+    Sigma = (n C + w (d / 2.38^2) S S') / (n + w),        w = 5 d
+    S S' <- (tr(Sigma^-1 S S') / d) Sigma
+
+The step keeps its mean square length in the metric of Sigma, and so about its acceptance; S S'
+stands for what the window cannot tell. Within a window the update has in addition a scale that
+learns anew after each, h_m = 2 m^(-2/3) at the m-th state of the window:
+
+    S S' <- exp(h_m (alpha - alpha*)) S (I + g (alpha - alpha*) u u' / |u|^2) S'
+
+The first window has 3 (d + 2) steps, the last ends at nine tenths of warm-up; after that h_m decays
+until its end. S is fixed from there on, so that the draws are those of an ordinary Markov chain.
+Under schedules that do not end there are no windows: h_m, which begins anew, does not diminish.
+
 Vihola, M. (2012). Robust adaptive Metropolis algorithm with coerced acceptance rate. Statistics
 and Computing 22, 997-1008. Eq. (1); the gain is min(1, d n^(-2/3)) there.
 """
+from libc.math cimport exp, pow, sqrt
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memset
 
 from fastkam._core.engine.kernel cimport Chain, Kernel
-from fastkam._core.linalg.dense cimport add_Lz, rank_one, square
+from fastkam._core.linalg.dense cimport add_Lz, cholesky, copy, rank_one, solve_L, square
 from fastkam._core.engine.rng cimport jittered
 from fastkam._core.engine.step cimport normal_step
 
@@ -26,8 +45,12 @@ import numpy as np
 cdef enum:
     ROW = 10            # of refused proposals
     EARLY = 2           # part of warm-up
+    FIRST = 3           # length of the first window, times d + 2
+    WEIGHT = 5          # of S S' against the states of a window, times d
 
 cdef double REFUSED = 0.01
+cdef double GROWTH = 1.5        # of the length of windows
+cdef double LAST = 0.9          # part of warm-up after which there is no window
 
 
 cdef class RobustAdaptiveMetropolis(Kernel):
@@ -36,18 +59,33 @@ cdef class RobustAdaptiveMetropolis(Kernel):
                    learnt=True),
         "u": Field("the last standard normal draw", ("d",)),
         "refused": Field("proposals in a row with alpha < 0.01", dtype="i8", shared=True),
+        "n": Field("states of the present window", dtype="i8", shared=True),
+        "begin": Field("the step before which it began", dtype="i8", shared=True),
+        "end": Field("the step after which it ends; 0 before the first", dtype="i8", shared=True),
+        "mean": Field("mean of the states of the window", ("d",), shared=True),
+        "scatter": Field("sum of their squared deviations from it, lower triangle", ("d", "d"),
+                         shared=True),
     }
     cdef public double[::1, :] S
     cdef public double[::1] u
     cdef public int64_t refused
+    cdef public int64_t n
+    cdef public int64_t begin
+    cdef public int64_t end
+    cdef public double[::1] mean
+    cdef public double[::1, :] scatter
+    cdef bint windows
     cdef double[::1] v
+    cdef double[::1, :] L
     cdef double target_acceptance
     cdef double jitter
 
-    def __init__(self, factor, double target_acceptance, *, double jitter):
+    def __init__(self, factor, double target_acceptance, *, bint windows, double jitter):
         self.allocate(d=len(factor))
         np.asarray(self.S)[...] = factor
+        self.windows = windows
         self.v = zeros(self.d)
+        self.L = zeros((self.d, self.d), order="F")
         self.target_acceptance, self.jitter = target_acceptance, jitter
 
     cdef int propose(self, Chain *c) except -1 nogil:
@@ -56,20 +94,85 @@ cdef class RobustAdaptiveMetropolis(Kernel):
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         cdef double *v = &self.v[0]
+        cdef double change = c.alpha - self.target_acceptance, growth = 1.0
+        cdef bint finite = self.end_of_adaptation != INT64_MAX
+        if finite and self.windows:
+            growth = exp(change * 2.0 * pow(self.n + 1.0, -2.0 / 3.0))
         memset(v, 0, c.d * sizeof(double))
         add_Lz(c.d, 1.0, &self.S[0, 0], &self.u[0], v)
         # g <= 1 keeps the update above (1 - alpha*) S S': it is always positive definite
-        rank_one(c.d, &self.S[0, 0], 1.0,
-                 gain * (c.alpha - self.target_acceptance) / square(c.d, &self.u[0]), v)
-        if self.end_of_adaptation != INT64_MAX and EARLY * self.t < self.end_of_adaptation:
+        rank_one(c.d, &self.S[0, 0], growth, growth * gain * change / square(c.d, &self.u[0]), v)
+        if finite and EARLY * self.t < self.end_of_adaptation:
             self.refused = self.refused + 1 if c.alpha < REFUSED else 0
             if self.refused == ROW:
                 self.refused = 0
-                self.halve()
+                self.multiply(0.5)
+        if finite and self.windows:
+            self.see(c.y if c.accepted else c.x)
         return 0
 
-    cdef void halve(self) noexcept nogil:
+    cdef void multiply(self, double a) noexcept nogil:
+        """S <- a S"""
         cdef Py_ssize_t i, j
         for j in range(self.d):
             for i in range(j, self.d):
-                self.S[i, j] *= 0.5
+                self.S[i, j] *= a
+
+    # ---- windows ----
+
+    cdef void see(self, const double *x) noexcept nogil:
+        """Add a state to the window, and end it where that is due."""
+        cdef Py_ssize_t i, j
+        cdef double *D = &self.v[0]
+        if self.end == 0:
+            self.begin = self.t
+            self.plan_window(FIRST * (self.d + 2))
+        self.n += 1
+        for i in range(self.d):
+            D[i] = x[i] - self.mean[i]
+            self.mean[i] += D[i] / self.n
+        for j in range(self.d):
+            for i in range(j, self.d):
+                self.scatter[i, j] += (1.0 - 1.0 / self.n) * D[i] * D[j]
+        if self.t >= self.end:
+            self.learn_shape()
+            self.begin_window()
+
+    cdef void begin_window(self) noexcept nogil:
+        cdef int64_t length = self.t - self.begin
+        self.n, self.begin = 0, self.t
+        self.mean[:] = 0
+        self.scatter[:, :] = 0
+        self.plan_window(<int64_t>(GROWTH * length))
+
+    cdef void plan_window(self, int64_t length) noexcept nogil:
+        """The window has this length, or goes on to the last end where no other would follow it."""
+        cdef int64_t last = <int64_t>(LAST * self.end_of_adaptation)
+        if self.t >= last - 1:
+            self.end = INT64_MAX
+        elif self.t + <int64_t>((1 + GROWTH) * length) > last:
+            self.end = last
+        else:
+            self.end = self.t + length
+
+    cdef void learn_shape(self) noexcept nogil:
+        """S <- sqrt(tr(Sigma^-1 S S') / d) L,   Sigma = L L'"""
+        cdef Py_ssize_t d = self.d, i, j, k
+        cdef double w = WEIGHT * d * d / (2.38 * 2.38), trace = 0
+        cdef double log_det
+        for j in range(d):
+            for i in range(j, d):
+                self.L[i, j] = self.scatter[i, j]
+        for k in range(d):
+            for j in range(k, d):
+                for i in range(j, d):
+                    self.L[i, j] += w * self.S[i, k] * self.S[j, k]
+        if cholesky(d, &self.L[0, 0], NULL, &log_det):
+            return
+        for j in range(d):
+            memset(&self.v[0], 0, d * sizeof(double))
+            copy(d - j, &self.S[j, j], &self.v[j])
+            solve_L(d, &self.L[0, 0], &self.v[0])
+            trace += square(d, &self.v[0])
+        copy(d * d, &self.L[0, 0], &self.S[0, 0])
+        self.multiply(sqrt(trace / d))
