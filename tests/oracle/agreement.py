@@ -218,7 +218,7 @@ def field(name, state):
     if name.startswith("bank_"):
         value = value[: min(state["banked"], len(value))]
         if name == "bank_z":
-            return [points(*b) for b in zip(value, state["bank_n"], strict=False)]
+            return [rows[:n] for rows, n in zip(value, state["bank_n"], strict=False)]
         return value.transpose(0, 2, 1) if name == "bank_C" else value
     return value
 

@@ -5,15 +5,15 @@ from math import inf, log
 import numpy as np
 
 from fastkam.samplers import Decision, Field, Proposal
-from reference.base import Reference, covariance
+from reference.base import Reference, covariance, is_dense
 
 
 class AutoStep(Reference):
-    """mu, variances as in adaptive Metropolis; log eps_0 <- log eps_0 + g j log 2"""
+    """mu, Sigma as in adaptive Metropolis; log eps_0 <- log eps_0 + g j log 2"""
 
     FIELDS = {"log_eps": Field("log eps_0, with which the search begins", shared=True, learnt=True),
               "mu": Field("learnt mean", shared=True, learnt=True),
-              "variances": Field("learnt variances", shared=True, learnt=True),
+              "Sigma": Field("learnt covariance", shared=True, learnt=True),
               "eps": Field("the step size chosen", stat="step_size"),
               "agreed": Field("whether the search backwards agreed", dtype="i8",
                               stat="reversible")}
@@ -21,9 +21,14 @@ class AutoStep(Reference):
     def start(self, x0):
         s, d = self.s, self.d
         self.mu = np.array(x0 if s.mean is None else s.mean, dtype=float)
-        self.variances = np.diag(covariance(s.preconditioner, d))
+        self.Sigma = covariance(s.preconditioner, d)
+        self.dense = is_dense(s.metric, s.preconditioner, d)
         self.log_eps = log(s.first_step_size(d) if s.step_size is None else s.step_size)
         self.eps, self.agreed = 0.0, False
+
+    @property
+    def F(self):
+        return np.linalg.cholesky(self.Sigma)
 
     def shoot(self, x, grad, p, logp, k):
         """(point, q, r) for the step size 2^k eps_0 from x with momentum p."""
@@ -60,32 +65,34 @@ class AutoStep(Reference):
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
         self.log_eps += gain * self.j * log(2)
-        if self.s.metric == "diagonal":
+        if self.s.metric != "fixed":
             D = (y if accepted else x) - self.mu
             self.mu = self.mu + gain * D
-            self.variances = self.variances + gain * (D**2 - self.variances)
+            new = np.outer(D, D) if self.dense else np.diag(D**2)
+            self.Sigma = self.Sigma + gain * (new - self.Sigma)
 
     def fields(self):
-        return {"log_eps": self.log_eps, "mu": self.mu, "s": np.sqrt(self.variances), "j": self.j,
+        F = self.F.T.ravel() if self.dense else np.diag(self.F)
+        return {"F": F, "log_eps": self.log_eps, "mu": self.mu, "j": self.j,
                 "chosen": self.eps, "direction": self.direction, "agreed": self.agreed}
 
 
 class AutoMALA(AutoStep, of="automala"):
-    """A leapfrog step in the coordinates in which the learnt variances are 1."""
+    """A leapfrog step in the coordinates in which the learnt covariance is I."""
 
     GRADIENT = True
 
     def shoot(self, x, grad, p, logp, k):
-        eps, S = np.exp(self.log_eps) * 2.0**k, np.diag(np.sqrt(self.variances))
-        half = p + eps / 2 * S @ grad
-        point = yield x + eps * S @ half
-        q = half + eps / 2 * S @ point.grad
+        eps, F = np.exp(self.log_eps) * 2.0**k, self.F
+        half = p + eps / 2 * F.T @ grad
+        point = yield x + eps * F @ half
+        q = half + eps / 2 * F.T @ point.grad
         return point, q, point.logp - logp + (p @ p - q @ q) / 2
 
 
 class AutoStepRandomWalk(AutoStep, of="autorwm"):
-    """y = x + eps S p"""
+    """y = x + eps F p"""
 
     def shoot(self, x, grad, p, logp, k):
-        point = yield x + np.exp(self.log_eps) * 2.0**k * np.sqrt(self.variances) * p
+        point = yield x + np.exp(self.log_eps) * 2.0**k * self.F @ p
         return point, p, point.logp - logp

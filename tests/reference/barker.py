@@ -3,7 +3,7 @@
 import numpy as np
 
 from fastkam.samplers import Field
-from reference.base import Reference, covariance, jittered
+from reference.base import Reference, covariance, is_dense, jittered
 
 
 class BarkerProposal(Reference, of="barker"):
@@ -21,6 +21,9 @@ class BarkerProposal(Reference, of="barker"):
         self.Sigma = covariance(s.preconditioner, d)
         self.step_size = 2.4 * d ** (-1 / 6) if s.step_size is None else s.step_size
         self.log_s = np.log(self.step_size)
+
+    def dense(self):
+        return is_dense(self.s.metric, self.s.preconditioner, self.d)
 
     def sign_probability(self, grad, w):
         """Of each sign that w has, at the point of that gradient."""
@@ -43,11 +46,10 @@ class BarkerProposal(Reference, of="barker"):
             return
         D = (y if accepted else x) - self.mu
         self.mu = self.mu + gain * D
-        new = np.diag(D**2) if self.s.metric == "diagonal" else np.outer(D, D)
+        new = np.outer(D, D) if self.dense() else np.diag(D**2)
         self.Sigma = self.Sigma + gain * (new - self.Sigma)
 
     def fields(self):
         F = np.linalg.cholesky(self.Sigma)
-        dense = self.s.metric == "dense" or np.ndim(self.s.preconditioner) == 2
         return {"log_s": self.log_s, "s": self.step_size, "mu": self.mu, "w": self.w,
-                "log_forward": self.log_forward, "F": F.T.ravel() if dense else np.diag(F)}
+                "log_forward": self.log_forward, "F": F.T.ravel() if self.dense() else np.diag(F)}

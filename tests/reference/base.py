@@ -112,6 +112,13 @@ def covariance(value, d):
     return value if value.ndim == 2 else np.eye(d) * value
 
 
+def is_dense(metric, preconditioner, d):
+    """Whether a metric that is learnt from the chain is a whole covariance."""
+    if metric == "fixed":
+        return np.ndim(preconditioner) == 2
+    return metric == "dense" or (metric is None and d <= 50)
+
+
 def log_normal(x, mean, cov):
     """log N(x; mean, cov)"""
     D = x - mean

@@ -38,6 +38,8 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, of="ckam"):
         if i == 0 and self.frozen:
             entry = self.bank[int(len(self.bank) * rng.random())]
             self.z, self.log_nu, self.length, self.x_e = entry
+            if self.s.metric == "dense":
+                self.learn_median()
         elif i == 0:
             self.history.clear()
             self.z = np.empty((0, self.d))
@@ -59,6 +61,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, of="ckam"):
         return super().log_q(x, y) if self.place() < self.T_e else 0.0
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
+        self.learn_metric(y if accepted else x)
         if self.place() < self.T_e:
             self.learn_subsample(x, rng)
             step_gain = power(self.s.step_gain, self.place() + 1)

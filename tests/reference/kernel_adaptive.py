@@ -9,9 +9,10 @@ from reference.kernels import gradient
 
 
 class KernelAdaptiveMetropolis(Reference, of="kam"):
-    """y ~ N(x, R(x)),  R(x) = gamma^2 I + nu^2 M H M',  M = 2 [grad_x k(x, z_i)]_i.
+    """y ~ N(x, A R(x) A'),  R(x) = gamma^2 I + nu^2 M H M',  M = 2 [grad_u k(u, A^-1 z_i)]_i.
 
-    y = x + L e, or with few points for the dimensions y = x + gamma e + nu M H f.
+    Sigma = A A' is the metric, u = A^-1 x; y = x + A L e, or with few points for the dimensions y =
+    x + A (gamma e + nu M H f).
     """
 
     lockstep = True
@@ -20,7 +21,7 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
               "length": Field("length of the kernel", shared=True, learnt=True),
               "age": Field("adaptations made: the index of gamma and p", dtype="i8", shared=True)}
     # what has no fixed size: the subsample, and the history that it is drawn from
-    SHARED = ("z", "history")
+    SHARED = ("z", "history", "mu", "Sigma", "n_learnt", "A")
 
     def start(self, x0):
         s = self.s
@@ -30,6 +31,8 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
         self.log_nu = np.log(self.nu)
         self.z, self.age = np.empty((0, self.d)), 0
         self.history = History(s.history_size)
+        self.mu, self.Sigma, self.n_learnt = np.array(x0, dtype=float), np.eye(self.d), 0
+        self.A = np.eye(self.d)
 
     def first_nu(self):
         return 2.38 / np.sqrt(self.d) if self.s.step_size is None else self.s.step_size
@@ -37,16 +40,20 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
     def gamma(self):
         return power(given(self.s.gamma, self.s.GAMMA), self.age + 1)
 
+    def white(self, x):
+        """A^-1 x, of points (d,) or (n, d)."""
+        return np.linalg.solve(self.A, np.transpose(x)).T
+
     def gradient(self, y):
-        return gradient(self.s.kernel, self.length, y, self.z)
+        return gradient(self.s.kernel, self.length, self.white(y), self.white(self.z))
 
     def MH(self, y):
         n = len(self.z)
         return 2 * self.gradient(y).T @ (np.eye(n) - np.ones((n, n)) / max(n, 1))
 
     def R(self, y):
-        A = np.exp(self.log_nu) * self.MH(y)
-        return self.gamma() ** 2 * np.eye(self.d) + A @ A.T
+        B = np.exp(self.log_nu) * self.MH(y)
+        return self.A @ (self.gamma() ** 2 * np.eye(self.d) + B @ B.T) @ self.A.T
 
     def propose(self, x, rng):
         self.nu = np.exp(self.log_nu)
@@ -58,15 +65,24 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
         if not self.s.few_points(self.d):
             return x + scale * np.linalg.cholesky(self.R(centre)) @ self.e
         f = rng.standard_normal(len(self.z))
-        return x + scale * (self.gamma() * self.e + np.exp(self.log_nu) * self.MH(centre) @ f)
+        step = self.gamma() * self.e + np.exp(self.log_nu) * self.MH(centre) @ f
+        return x + scale * self.A @ step
 
     def log_q(self, x, y):
         return log_normal(x, y, self.R(y)) - log_normal(y, x, self.R(x))
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
+        self.learn_metric(y if accepted else x)
         self.learn_subsample(x, rng)
         self.log_nu += gain * (alpha - self.s.target_acceptance)
         self.age += 1
+
+    def learn_metric(self, x):
+        """As in adaptive Metropolis; Sigma is the metric from the next renewal of z on."""
+        self.n_learnt += 1
+        g, D = (1 + 5 * self.d + self.n_learnt) ** -0.8, x - self.mu
+        self.mu = self.mu + g * D
+        self.Sigma = self.Sigma + g * (np.outer(D, D) - self.Sigma)
 
     def learn_subsample(self, x, rng):
         """z is all of the history until that holds n states; then it is drawn anew at times."""
@@ -82,12 +98,21 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
             self.learn_length()
 
     def learn_length(self):
-        length = median_length(self.z) if self.median and len(self.z) else None
+        """The metric, and the length in it: called whenever z is renewed."""
+        if self.s.metric == "dense":
+            self.A = np.linalg.cholesky(self.Sigma)
+        self.learn_median()
+
+    def learn_median(self):
+        length = median_length(self.z, self.A) if self.median and len(self.z) else None
         self.length = self.length if length is None else length
 
     def fields(self):
         h = self.history
-        return {"z": self.z, "n": len(self.z), "length": self.length, "log_nu": self.log_nu,
+        learnt = {"mu": self.mu, "L": np.linalg.cholesky(self.Sigma).T.ravel(),
+                  "A": self.A.T.ravel(), "n_learnt": self.n_learnt}
+        return (learnt if self.s.metric == "dense" else {}) | {
+                "z": self.white(self.z), "n": len(self.z), "length": self.length, "log_nu": self.log_nu,
                 "nu": self.nu, "age": self.age, "kept": len(h.rows), "stride": h.stride,
                 "passed": h.passed, "history": np.array(h.rows).reshape(-1, self.d),
                 "order": np.array(h.order), "e": self.e}

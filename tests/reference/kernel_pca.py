@@ -32,23 +32,25 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, of="kpca"):
         c = min(np.searchsorted(np.cumsum(self.p), rng.random(), side="right"), len(self.p) - 1)
         self.nu, self.e = np.exp(self.log_nu), rng.standard_normal(self.d)
         along = self.nu * rng.standard_normal()
-        return x + self.gamma() * self.e + along * self.directions(x)[c]
+        return x + self.A @ (self.gamma() * self.e + along * self.directions(x)[c])
 
     def log_mixture(self, y, x):
         """log q(y|x)"""
         isotropic, nu2 = self.gamma() ** 2 * np.eye(self.d), np.exp(2 * self.log_nu)
+        x, y, directions = self.white(x), self.white(y), self.directions(x)
         return logsumexp([np.log(p) + log_normal(y, x, isotropic + nu2 * np.outer(v, v))
-                          for p, v in zip(self.p, self.directions(x), strict=True) if p > 0])
+                          for p, v in zip(self.p, directions, strict=True) if p > 0])
 
     def log_q(self, x, y):
-        self.e = y - x
+        self.e = self.white(y - x)
         return self.log_mixture(x, y) - self.log_mixture(y, x)
 
     def learn_length(self):
         super().learn_length()
         n, most = len(self.z), self.s.n_components
         k = min(n, most)
-        K = np.array([kernel(self.s.kernel, self.length, z, self.z) for z in self.z])
+        white = self.white(self.z)
+        K = np.array([kernel(self.s.kernel, self.length, z, white) for z in white])
         H = np.eye(n) - np.ones((n, n)) / n
         values, vectors = np.linalg.eigh(H @ K @ H)
         values, vectors = np.maximum(values[::-1], 0)[:k], vectors[:, ::-1][:, :k]

@@ -5,31 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.arguments import check_array, check_covariance, check_number
-from fastkam.samplers.sampler import Sampler, check_below_one, given
+from fastkam.arguments import check_array, check_number
+from fastkam.samplers.sampler import Sampler, check_below_one, check_metric, metric_factor
 from fastkam.schedules import Power
 
 if TYPE_CHECKING:
-    from fastkam._core.engine.kernel import Kernel
+    import numpy as np
 
-METRICS = ("diagonal", "fixed")
+    from fastkam._core.engine.kernel import Kernel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AutoStep(Sampler):
     """What they have in common."""
 
-    metric: str = "diagonal"
+    metric: str | None = None
     preconditioner: ArrayLike | None = None
     mean: ArrayLike | None = None
     step_size: float | None = None
 
     def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            raise ValueError(f"metric must be one of {METRICS}, not {self.metric!r}")
+        check_metric(self.metric)
         if self.step_size is not None:
             check_number("step_size", self.step_size, above=0)
 
@@ -39,16 +37,11 @@ class AutoStep(Sampler):
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
-        variances = given(self.preconditioner, 1.0)
-        factor = np.asarray(check_covariance("preconditioner", variances, d))
-        if factor.ndim == 2:
-            raise ValueError("preconditioner must be a number or (d,), not "
-                             f"{self.preconditioner!r}")
         return self.kernel_class()(
             x0 if self.mean is None else check_array("mean", self.mean, shape=(d,)),
-            np.broadcast_to(factor, d),
+            metric_factor(self.metric, self.preconditioner, d),
             step_size=self.first_step_size(d) if self.step_size is None else self.step_size,
-            learns=self.metric == "diagonal",
+            learns=self.metric != "fixed",
         )
 
     def default_gain(self, d: int) -> Power:
@@ -64,11 +57,11 @@ class AutoMALA(AutoStep, name="automala"):
 
     Parameters
     ----------
-    metric : str
-        Whether the variances of the target are learnt from the chain ("diagonal") or stay at
-        `preconditioner` ("fixed").
-    preconditioner : float or array (d,), optional
-        The variances at the start; the squared scales by default.
+    metric : str, optional
+        What is learnt of the covariance, from the chain: its "diagonal", all of it ("dense"), or
+        nothing ("fixed", at `preconditioner`). Dense up to 50 dimensions by default, then diagonal.
+    preconditioner : float, array (d,) or array (d, d), optional
+        The covariance at the start; the squared scales by default.
     mean : array (d,), optional
         The mean at the start; the starting point by default.
     step_size : float, optional

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.arguments import check_array, check_covariance, check_number
-from fastkam.samplers.sampler import Sampler, check_below_one, full_factor, given
+from fastkam.arguments import check_array, check_number
+from fastkam.samplers.sampler import Sampler, check_below_one, check_metric, metric_factor
 from fastkam.schedules import Power
 
 if TYPE_CHECKING:
-    from fastkam._core.engine.kernel import Kernel
+    import numpy as np
 
-METRICS = ("diagonal", "dense", "fixed")
+    from fastkam._core.engine.kernel import Kernel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,9 +23,9 @@ class BarkerProposal(Sampler, name="barker"):
 
     Parameters
     ----------
-    metric : str
+    metric : str, optional
         What is learnt of the covariance, from the chain: its "diagonal", all of it ("dense"), or
-        nothing ("fixed", at `preconditioner`).
+        nothing ("fixed", at `preconditioner`). Dense up to 50 dimensions by default, then diagonal.
     preconditioner : float, array (d,) or array (d, d), optional
         The covariance at the start; the squared scales by default.
     mean : array (d,), optional
@@ -45,7 +44,7 @@ class BarkerProposal(Sampler, name="barker"):
     is (1 + n)^(-0.6).
     """
 
-    metric: str = "diagonal"
+    metric: str | None = None
     preconditioner: ArrayLike | None = None
     mean: ArrayLike | None = None
     step_size: float | None = None
@@ -55,32 +54,17 @@ class BarkerProposal(Sampler, name="barker"):
     LENGTHS = ("preconditioner", "mean", "step_size")
 
     def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            raise ValueError(f"metric must be one of {METRICS}, not {self.metric!r}")
+        check_metric(self.metric)
         if self.step_size is not None:
             check_number("step_size", self.step_size, above=0)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
         check_number("jitter", self.jitter, least=0, below=1)
 
-    def factor(self, d: int) -> NDArray[np.float64]:
-        """(d,) or (d, d), as the metric has it."""
-        cov = given(self.preconditioner, 1.0)
-        factor = np.asarray(check_covariance("preconditioner", cov, d))
-        if factor.ndim == 2 and self.metric == "diagonal":
-            raise ValueError(
-                'preconditioner must be a number or (d,) for a diagonal metric, not '
-                f'{self.preconditioner!r}: '
-                'use metric="dense" or "fixed"'
-            )
-        if self.metric == "dense":
-            return full_factor("preconditioner", cov, d)
-        return factor if factor.ndim == 2 else np.full(d, factor)
-
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)
         return self.kernel_class()(
             x0 if self.mean is None else check_array("mean", self.mean, shape=(d,)),
-            self.factor(d),
+            metric_factor(self.metric, self.preconditioner, d),
             step_size=2.4 * d ** (-1 / 6) if self.step_size is None else self.step_size,
             target_acceptance=self.target_acceptance,
             jitter=self.jitter,

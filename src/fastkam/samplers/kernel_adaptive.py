@@ -16,6 +16,9 @@ from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel as CompiledKernel
 
+METRICS = ("dense", "identity")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelAdaptiveMetropolis(Sampler, name="kam"):
     """Kernel adaptive Metropolis: the proposal follows the local shape of the chain's history.
@@ -27,11 +30,14 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
     subsample : int
         Points n of the history that shape the proposal. A step costs O(n d + n^3) where n is below
         1.4 d - 4, and O(n d^2 + d^3) from there on.
+    metric : str
+        In what gamma and the length of the kernel are measured: the covariance of the chain, which
+        is learnt ("dense"), or the coordinates as they are ("identity", as published).
     step_size : float, optional
         nu at the start, 2.38 / sqrt(d) by default; it is learnt.
     gamma : float or Power, optional
         gamma, the standard deviation of the isotropic part; a Power decays with the adaptations
-        and stays where adaptation ends. 0.2 of the scales by default.
+        and stays where adaptation ends. 0.2 in the metric, or of the scales, by default.
     renewal : float or Power
         p_t, the probability that an adaptation draws a new subsample.
     target_acceptance : float
@@ -47,6 +53,7 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
     """
 
     kernel: Kernel | str = field(default_factory=Gaussian)
+    metric: str = "dense"
     subsample: int = 200
     step_size: float | None = None
     gamma: float | Power | None = None
@@ -59,6 +66,8 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
+        if self.metric not in METRICS:
+            raise ValueError(f"metric must be one of {METRICS}, not {self.metric!r}")
         if self.gamma is not None:
             object.__setattr__(self, "gamma", as_power("gamma", self.gamma))
         object.__setattr__(self, "renewal", as_power("renewal", self.renewal))
@@ -70,8 +79,12 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
 
     @property
     def relative(self) -> bool:
-        """Whether neither gamma nor the length of the kernel is given."""
-        return super().relative and as_kernel(self.kernel).adapts_length
+        """Whether no length is in units of the coordinates.
+
+        gamma and the length of the kernel are not in a metric that is learnt.
+        """
+        return "LENGTHS" in vars(type(self)) and (
+            self.metric != "identity" or super().relative and as_kernel(self.kernel).adapts_length)
 
     def first_step_size(self, d: int) -> float:
         """nu at the start."""
@@ -97,7 +110,8 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
 
     def build(self, x0: NDArray[np.float64]) -> CompiledKernel:
         d = len(x0)
-        return self.kernel_class()(d, as_kernel(self.kernel).compiled(), **self.options(d))
+        return self.kernel_class()(d, as_kernel(self.kernel).compiled(), **self.options(d),
+                                   mean=None if self.metric == "identity" else x0)
 
     def default_gain(self, d: int) -> Power:
         return Power(c=0.5, k=0.5)
@@ -111,7 +125,7 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, name="kpca"):
     ----------
     n_components : int
         Leading directions of the subsample in feature space, one to a component of the mixture.
-    kernel, subsample, step_size, gamma, renewal, target_acceptance, history_size
+    kernel, metric, subsample, step_size, gamma, renewal, target_acceptance, history_size
         As for `KernelAdaptiveMetropolis`. Each renewal costs an eigendecomposition, O(n^3).
 
     References
@@ -154,12 +168,13 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
     step_gain : float or Power
         Gain of log nu within a cycle; the n-th step has the n-th term.
     gamma : float or Power, optional
-        gamma within a cycle; the n-th step has the n-th term. 10 n^(-1/4) scales by default.
+        gamma within a cycle; the n-th step has the n-th term. 10 n^(-1/4) in the metric, or scales,
+        by default.
     bank_size : int
         Cycles kept in the bank; the oldest goes when it is full.
     history_size : int
         Not an argument: all states of a cycle are kept.
-    kernel, subsample, step_size, renewal, target_acceptance
+    kernel, metric, subsample, step_size, renewal, target_acceptance
         As for `KernelAdaptiveMetropolis`, within a cycle; the step size at the start of a cycle is
         2 * 2.38 / sqrt(d) by default.
 

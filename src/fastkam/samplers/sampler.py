@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fastkam.arguments import check_covariance, check_number
 from fastkam.parameters import Parameters, chosen
@@ -172,6 +172,34 @@ def as_power(name: str, value: Any) -> Power:
         return constant(value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a positive number or a Power, not {value!r}") from None
+
+
+MOST_DENSE = 50  # dimensions to which a whole covariance is learnt where nothing is said
+LEARNT_METRICS = ("diagonal", "dense", "fixed")
+
+
+def check_metric(metric: Any) -> None:
+    """Refuse what is none of LEARNT_METRICS, nor None."""
+    if metric is not None and metric not in LEARNT_METRICS:
+        raise ValueError(f"metric must be one of {LEARNT_METRICS}, not {metric!r}")
+
+
+def metric_factor(
+    metric: str | None, preconditioner: ArrayLike | None, d: int
+) -> NDArray[np.float64]:
+    """The factor of `preconditioner` at the start: (d, d) for a dense metric, (d,) for a diagonal.
+
+    Where `metric` is None it is dense up to MOST_DENSE dimensions, and where the preconditioner is
+    a matrix.
+    """
+    cov = given(preconditioner, 1.0)
+    factor = np.asarray(check_covariance("preconditioner", cov, d))
+    if factor.ndim == 2 and metric == "diagonal":
+        raise ValueError("preconditioner must be a number or (d,) for a diagonal metric, not "
+                         f'{preconditioner!r}: use metric="dense" or "fixed"')
+    if metric == "dense" or metric is None and d <= MOST_DENSE:
+        return full_factor("preconditioner", cov, d)
+    return factor if factor.ndim == 2 else np.full(d, factor)
 
 
 def full_factor(name: str, cov: Any, d: int) -> NDArray[np.float64]:

@@ -213,7 +213,7 @@ def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
     elif search.components == 1:
         inner = RandomWalk(proposal_cov=optimal_scale(d) * q.within, target_acceptance=0.234)
     else:
-        inner = AutoStepRandomWalk(preconditioner=np.diag(q.within))
+        inner = AutoStepRandomWalk(metric="diagonal", preconditioner=np.diag(q.within))
     away = q.means[1:] - np.average(q.means[1:], axis=0, weights=q.weights[1:])
     whole = q.within + (q.weights[1:, None] * away).T @ away / q.weights[1:].sum()
     sampler = ModeJumping(

@@ -7,7 +7,7 @@ cdef class AutoStep(Kernel):
     # learnt
     cdef public double log_eps
     cdef public double[::1] mu
-    cdef public double[::1] s
+    cdef public double[::1] F
     # the search
     cdef public double[::1] p
     cdef public double[::1] q
@@ -23,9 +23,13 @@ cdef class AutoStep(Kernel):
     # the candidate
     cdef public double[::1] candidate
     cdef public double[::1] q_y
+    cdef bint dense
     cdef bint learns
+    cdef double[::1] work
     cdef double r                   # of the point looked at, in one call of consider
     cdef void shoot(self, Chain *c, const double *x, const double *grad) noexcept nogil
+    cdef void add_F(self, Py_ssize_t d, double a, const double *p, double *y) noexcept nogil
+    cdef void add_Ft(self, Py_ssize_t d, double a, const double *grad, double *q) noexcept nogil
     cdef double log_ratio(self, Chain *c, double logp_x) noexcept nogil
     cdef double eps(self, int64_t k) noexcept nogil
     cdef int move_noise(self, Chain *c) except -1 nogil

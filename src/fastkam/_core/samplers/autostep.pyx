@@ -13,7 +13,8 @@ Noise in the density would not become less with eps, and the search not end: whe
 a step begins with the noise, v for u in a Metropolis step of its own, and then holds it.
 
     log eps_0 <- log eps_0 + g j log 2
-    mu, s^2    the mean and the variances of the chain, as in adaptive Metropolis, same gain
+    mu, Sigma  the mean and the covariance of the chain, full or diagonal, as in adaptive
+               Metropolis, with the same gain;  Sigma = F F'
 
 Biron-Lattes, M., Surjanovic, N., Syed, S., Campbell, T. and Bouchard-Cote, A. (2024). autoMALA:
 Locally adaptive Metropolis-adjusted Langevin algorithm. AISTATS. With |r| for r, as in Liu, T.,
@@ -24,8 +25,8 @@ from libc.math cimport INFINITY, exp, fabs, ldexp, log
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport AGAIN, DECIDE, HELD, Chain, Kernel
-from fastkam._core.linalg.dense cimport copy
-from fastkam._core.linalg.moments cimport learn_scales
+from fastkam._core.linalg.dense cimport add, add_Lz, copy, times_Lt
+from fastkam._core.linalg.moments cimport learn_moments, learn_scales
 from fastkam._core.engine.rng cimport normals, random_standard_exponential, random_standard_uniform
 from fastkam._core.engine.step cimport (
     KEPT, accept_noise, accepts, grad_of, keep_point, log_target_ratio, own_of, point_size,
@@ -33,6 +34,7 @@ from fastkam._core.engine.step cimport (
 )
 
 from fastkam._core.engine.fields import Field
+from fastkam._core.engine.state import zeros
 
 import numpy as np
 
@@ -48,7 +50,8 @@ cdef class AutoStep(Kernel):
     FIELDS = {
         "log_eps": Field("log eps_0, with which the search begins", shared=True, learnt=True),
         "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
-        "s": Field("learnt scales of the steps", ("d",), shared=True, learnt=True),
+        "F": Field("factor of the learnt covariance: its diagonal, or its columns in turn",
+                   ("size",), shared=True, learnt=True),
         "p": Field("momentum where the search under way begins", ("d",)),
         "q": Field("momentum of the point looked at", ("d",)),
         "low": Field("-log b"),
@@ -66,10 +69,13 @@ cdef class AutoStep(Kernel):
         "q_y": Field("its momentum", ("d",)),
     }
 
-    def __init__(self, mean, scales, *, double step_size, bint learns):
-        self.allocate(d=len(mean), point=point_size(len(mean)))
+    def __init__(self, mean, factor, *, double step_size, bint learns):
+        d = len(mean)
+        self.dense = factor.ndim == 2
+        self.allocate(d=d, point=point_size(d), size=d * d if self.dense else d)
         np.asarray(self.mu)[...] = mean
-        np.asarray(self.s)[...] = scales
+        np.asarray(self.F)[...] = factor.ravel(order="F")
+        self.work = zeros(d)
         self.log_eps = log(step_size)
         self.learns = learns
 
@@ -79,6 +85,25 @@ cdef class AutoStep(Kernel):
     cdef double log_ratio(self, Chain *c, double logp_x) noexcept nogil:
         """r at y, and q complete."""
         return 0
+
+    cdef void add_F(self, Py_ssize_t d, double a, const double *p, double *y) noexcept nogil:
+        """y += a F p"""
+        cdef Py_ssize_t i
+        if self.dense:
+            add_Lz(d, a, &self.F[0], p, y)
+            return
+        for i in range(d):
+            y[i] += a * self.F[i] * p[i]
+
+    cdef void add_Ft(self, Py_ssize_t d, double a, const double *grad, double *q) noexcept nogil:
+        """q += a F' grad"""
+        cdef Py_ssize_t i
+        if self.dense:
+            times_Lt(d, a, &self.F[0], grad, &self.work[0])
+            add(d, 1.0, &self.work[0], q)
+            return
+        for i in range(d):
+            q[i] += a * self.F[i] * grad[i]
 
     cdef double eps(self, int64_t k) noexcept nogil:
         """2^k eps_0"""
@@ -187,6 +212,9 @@ cdef class AutoStep(Kernel):
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         self.log_eps += gain * self.j * LOG_2
-        if self.learns:
-            learn_scales(c.d, gain, c.y if c.accepted else c.x, &self.mu[0], &self.s[0])
+        cdef const double *x = c.y if c.accepted else c.x
+        if self.learns and self.dense:
+            learn_moments(c.d, gain, x, &self.mu[0], &self.F[0], &self.work[0])
+        elif self.learns:
+            learn_scales(c.d, gain, x, &self.mu[0], &self.F[0])
         return 0

@@ -17,11 +17,12 @@ is not invariant, and ending adaptation does not mend it. So while it adapts, ea
 the bank, independently of the state, and uses it throughout: every step is then a Metropolis step
 with a kernel that is fixed beforehand. A frozen cycle begins with the uniform variate that draws
 its entry; Sigma has gamma of the last step of Exploration. R is made again from x_e in each cycle,
-which is one step in T, so that the bank keeps no matrices.
+which is one step in T, so that the bank keeps no matrices. The metric of kam.pyx is learnt in all
+steps that adapt, and not begun again in each cycle. The bank has the points z themselves, which a
+frozen cycle sees in the last metric, and learns their median length in it.
 """
 from libc.math cimport INFINITY, M_PI, cos, exp
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
 
 from fastkam._core.engine.kernel cimport DECIDE, Chain
 from fastkam._core.linalg.dense cimport copy
@@ -45,7 +46,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         "exploring": Field("1 in Exploration, 0 in Sampling", dtype="i8", stat="exploring"),
         "frozen": Field("whether adaptation has ended", dtype="i8"),
         "banked": Field("cycles that have left an entry in the bank", dtype="i8"),
-        "bank_z": Field("subsamples", ("bank", "blocks", "d", "lanes")),
+        "bank_z": Field("subsamples", ("bank", "subsample", "d")),
         "bank_n": Field("their numbers of points", ("bank",), "i8"),
         "bank_log_nu": Field("log nu_exp", ("bank",)),
         "bank_length": Field("lengths of the kernel", ("bank",)),
@@ -56,7 +57,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     cdef public int64_t exploring
     cdef public int64_t frozen
     cdef public int64_t banked
-    cdef public double[:, :, :, ::1] bank_z
+    cdef public double[:, :, ::1] bank_z
     cdef public int64_t[::1] bank_n
     cdef public double[::1] bank_log_nu
     cdef public double[::1] bank_length
@@ -69,16 +70,16 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     cdef Power gain
     cdef Py_ssize_t bank
 
-    def __init__(self, d, function, *, cycle, beta, gain, bank, **options):
-        self.bank = bank
-        super().__init__(d, function, **options)
+    def __init__(self, d, function, *, cycle, beta, gain, bank, subsample, **options):
+        self.bank, self.subsample = bank, subsample
+        super().__init__(d, function, subsample=subsample, **options)
         self.T, self.T_e = cycle, int(beta * cycle)
         self.cos_beta = np.cos(np.pi * beta)
         self.first_log_nu, self.first_length = self.log_nu, self.length
         self.gain = Power(gain.c, gain.k, gain.offset, gain.cap)
 
     def allocate(self, **sizes):
-        super().allocate(bank=self.bank, **sizes)
+        super().allocate(bank=self.bank, subsample=self.subsample, **sizes)
 
     cdef int64_t index(self, Chain *c) noexcept nogil:
         """i, the place of the step within its cycle."""
@@ -108,34 +109,36 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         self.draw(c, &self.x_e[0], self.ratio(i))
         return 0
 
-    cdef void begin_cycle(self, Chain *c) noexcept nogil:
-        cdef int64_t b
+    cdef int begin_cycle(self, Chain *c) except -1 nogil:
+        cdef int64_t b, i
         if not self.frozen:
             self.clear_history()
             self.log_nu, self.length = self.first_log_nu, self.first_length
-            return
+            return 0
         b = integer(c.rng, min(self.banked, self.bank_n.shape[0]))
-        memcpy(&self.z[0, 0, 0], &self.bank_z[b, 0, 0, 0], self.z_bytes())
         copy(self.d, &self.bank_x_e[b, 0], &self.x_e[0])
         self.n, self.log_nu, self.length = (
             self.bank_n[b], self.bank_log_nu[b], self.bank_length[b])
+        for i in range(self.n):
+            self.set_point(i, &self.bank_z[b, i, 0])
+        if self.metric:
+            self.learn_length()
         self.forget_points()
+        return 0
 
     cdef void begin_sampling(self, Chain *c) noexcept nogil:
         """From here on at_x is the pass at x_e; a cycle that adapts goes into the bank."""
-        cdef int64_t b = self.banked % self.bank_n.shape[0]
+        cdef int64_t i, b = self.banked % self.bank_n.shape[0]
         self.forget()
         if self.frozen:
             return
         copy(self.d, c.x, &self.x_e[0])
-        memcpy(&self.bank_z[b, 0, 0, 0], &self.z[0, 0, 0], self.z_bytes())
+        for i in range(self.n):
+            copy(self.d, &self.history[self.order[i], 0], &self.bank_z[b, i, 0])
         copy(self.d, c.x, &self.bank_x_e[b, 0])
         self.bank_n[b], self.bank_log_nu[b], self.bank_length[b] = (
             self.n, self.log_nu, self.length)
         self.banked += 1
-
-    cdef size_t z_bytes(self) noexcept nogil:
-        return self.z.shape[0] * self.z.shape[1] * self.z.shape[2] * sizeof(double)
 
     # ---- consider, adapt, freeze ----
 
@@ -146,7 +149,9 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         cdef int64_t i = self.index(c)
-        if i < self.T_e:
+        if i >= self.T_e:
+            self.learn_metric(c)
+        else:
             self.learn_subsample(c)
             self.log_nu += term(&self.gain, i + 1) * (c.alpha - self.target_acceptance)
         return 0

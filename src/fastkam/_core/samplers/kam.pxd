@@ -13,6 +13,9 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
     cdef public int64_t kept
     cdef public int64_t stride
     cdef public int64_t passed
+    cdef public int64_t n_learnt
+    cdef public double[::1] mu
+    cdef public double[::1] L
     cdef bint median
     cdef Py_ssize_t subsample
     cdef double target_acceptance
@@ -23,5 +26,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
     cdef int move(self, Chain *c) noexcept nogil
     cdef void clear_history(self) noexcept nogil
     cdef bint remember(self, const double *x) noexcept nogil
+    cdef void learn_metric(self, Chain *c) noexcept nogil
+    cdef void take_metric(self) noexcept nogil
     cdef int learn_subsample(self, Chain *c) except -1 nogil
     cdef int learn_length(self) except -1 nogil

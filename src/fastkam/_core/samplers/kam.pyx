@@ -18,15 +18,28 @@ shuffle (Fisher and Yates) of a permutation that is kept: n more variates. A med
 of some 500 pairs (`learn_length`), taken when z is renewed or, while z grows, when it has 1, 2, 4,
 8, ... or all of its points.
 
+In the paper gamma and the length of the kernel are those of all directions alike. Here, unless the
+metric is "identity", they are relative to a running covariance: all of this is in the coordinates
+u = A^-1 x, and y = x + A (y_u - x_u), which is
+
+    R(x) = gamma^2 Sigma + nu^2 Sigma M H M' Sigma,    Sigma = A A',   |x - z| = |A^-1 (x - z)|
+
+in those of x. The n-th adaptation moves the mean and covariance of the chain as adaptive Metropolis does
+(am.pyx), with the gain (1 + 5 d + n)^(-0.8); Sigma becomes that covariance, and z that of
+the same states in its metric, whenever z is renewed or, while z grows, when the length is learnt.
+From one time to the next Sigma is fixed, and at the end of adaptation for good.
+
 With few points for the dimensions the same distribution is drawn as y = x + gamma e + nu M H f,
 with f ~ N(0, I_n) drawn after e: see local_normal.pyx for both forms of the proposal.
 """
-from libc.math cimport INFINITY, exp, sqrt
+from libc.math cimport INFINITY, exp, pow, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from fastkam._core.engine.kernel cimport DECIDE, Chain, Kernel
 from fastkam._core.kam.kernel_gradient cimport KernelFunction
+from fastkam._core.linalg.dense cimport copy
+from fastkam._core.linalg.moments cimport learn_moments
 from fastkam._core.engine.rng cimport integer, random_standard_uniform
 from fastkam._core.samplers.local_normal cimport LocalNormal
 from fastkam._core.engine.step cimport keep_every_second
@@ -43,6 +56,7 @@ cdef extern from "select.h" nogil:
 
 cdef enum:
     N_DISTANCES = 500           # pairs behind a median, about
+    WEIGHT = 5                  # of the first covariance, times d
 
 
 cdef class KernelAdaptiveMetropolis(LocalNormal):
@@ -55,11 +69,20 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         "kept": Field("rows of the history in use", dtype="i8", shared=True),
         "stride": Field("every stride-th state enters the history", dtype="i8", shared=True),
         "passed": Field("states since the last that entered", dtype="i8", shared=True),
+        "n_learnt": Field("states behind mu and L", dtype="i8", shared=True),
+        "mu": Field("learnt mean; none where the metric is I", ("moments",), shared=True,
+                    learnt=True),
+        "L": Field("factor of the learnt covariance, its columns in turn; likewise", ("factor",),
+                   shared=True, learnt=True),
     }
 
     def __init__(self, Py_ssize_t d, KernelFunction function, *, length, Py_ssize_t subsample,
-                 double step_size, double target_acceptance, noise, renewal, capacity, bint few):
-        self.allocate(d=d, blocks=max(1, (subsample + 7) // 8), lanes=8, capacity=capacity)
+                 double step_size, double target_acceptance, noise, renewal, capacity, bint few,
+                 mean):
+        """The metric begins with I; `mean` (d,) is that of the chain at first, or None: it stays I."""
+        self.allocate(d=d, blocks=max(1, (subsample + 7) // 8), lanes=8, capacity=capacity,
+                      moments=d if mean is not None else 0,
+                      factor=d * d if mean is not None else 0)
         super().__init__(d, function, subsample, few)
         self.median = length is None
         self.length = 1.0 if length is None else length
@@ -69,6 +92,9 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         self.noise = Power(noise.c, noise.k, noise.offset, noise.cap)
         self.renewal = Power(renewal.c, renewal.k, renewal.offset, renewal.cap)
         self.distances = zeros(2 * max(N_DISTANCES, subsample))
+        if self.metric:
+            np.asarray(self.mu)[:] = mean
+            np.asarray(self.L)[:] = np.eye(d).ravel()
         self.clear_history()
 
     # ---- propose ----
@@ -105,6 +131,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
     cdef int learn_subsample(self, Chain *c) except -1 nogil:
         """Put x into the history, and renew z from it."""
         cdef int64_t i, j
+        self.learn_metric(c)
         if not self.remember(c.x):
             return 0
         if self.stride == 1 and self.kept <= self.subsample:
@@ -112,8 +139,13 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
             self.n = self.kept
             # the median moves little between these
             if self.kept & (self.kept - 1) == 0 or self.kept == self.subsample:
+                self.take_metric()
+                if self.metric:
+                    for i in range(self.n):
+                        self.set_point(i, &self.history[i, 0])
                 self.learn_length()
         elif random_standard_uniform(c.rng) < term(&self.renewal, self.age + 1):
+            self.take_metric()
             for i in range(self.subsample):     # Fisher and Yates, as far as it is needed
                 j = i + integer(c.rng, self.kept - i)
                 self.order[i], self.order[j] = self.order[j], self.order[i]
@@ -125,6 +157,19 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         self.renewals += 1
         self.forget()
         return 0
+
+    cdef void learn_metric(self, Chain *c) noexcept nogil:
+        """Add the state after the decision to the mean and covariance of the chain."""
+        if not self.metric:
+            return
+        self.n_learnt += 1
+        learn_moments(c.d, pow(1.0 + WEIGHT * c.d + self.n_learnt, -0.8), c.y if c.accepted else c.x,
+                      &self.mu[0], &self.L[0], &self.v[0])
+
+    cdef void take_metric(self) noexcept nogil:
+        """Sigma becomes the covariance learnt; z is to be set again."""
+        if self.metric:
+            copy(self.d * self.d, &self.L[0], &self.A[0])
 
     cdef bint remember(self, const double *x) noexcept nogil:
         """Put x into the history; True where it has entered.

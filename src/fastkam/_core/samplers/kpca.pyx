@@ -14,7 +14,8 @@ With c = nu^2 |v|^2 / gamma^2, a component at D = y - x has the density
 
     N(D; 0, gamma^2 I) (1 + c)^(-1/2) exp(nu^2 (v'D)^2 / (2 gamma^4 (1 + c))),
 
-whose first factor is the same in both directions.
+whose first factor is the same in both directions. All this is in the coordinates in which the
+metric is I: see kam.pyx.
 """
 from libc.math cimport INFINITY, exp, log, log1p
 from libc.stdint cimport int64_t
@@ -22,6 +23,7 @@ from libc.string cimport memset
 
 from fastkam._core.engine.kernel cimport Chain
 from fastkam._core.kam.kernel_gradient cimport gradients
+from fastkam._core.linalg.dense cimport add_Lz, copy
 from fastkam._core.engine.rng cimport normals, random_standard_uniform
 from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis
 from fastkam._core.engine.sums cimport LogSum, add_term, log_total
@@ -37,7 +39,7 @@ import numpy as np
 
 cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
     FIELDS = kam.KernelAdaptiveMetropolis.FIELDS | {
-        "e": Field("the last standard normal draw; y - x from the evaluation on", ("d",)),
+        "e": Field("the last standard normal draw; A^-1 (y - x) from the evaluation on", ("d",)),
         "used": Field("points of the subsample when the directions were made", dtype="i8",
                       shared=True),
         "a": Field("H a_c, the directions in feature space, as columns",
@@ -62,8 +64,11 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         cdef double m
         cdef const double *a
         cdef double *v
+        copy(self.d, x, &self.v[0])
+        self.whiten(&self.v[0])
         self.function.k.length = self.length
-        gradients(&self.function.k, self.used, self.d, &self.z[0, 0, 0], x, &self.M[0, 0])
+        gradients(&self.function.k, self.used, self.d, &self.z[0, 0, 0], &self.v[0],
+                  &self.M[0, 0])
         memset(V, 0, self.d * n * sizeof(double))
         for i in range(self.used):
             a = &self.a[i, 0]
@@ -84,8 +89,14 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         along *= exp(self.log_nu)
         self.look(c.x, &self.V_x[0, 0])
         self.at_x.seen = True
+        if not self.metric:
+            for j in range(c.d):
+                c.y[j] = c.x[j] + gamma * self.e[j] + along * self.V_x[j, k]
+            return 0
         for j in range(c.d):
-            c.y[j] = c.x[j] + gamma * self.e[j] + along * self.V_x[j, k]
+            self.v[j] = gamma * self.e[j] + along * self.V_x[j, k]
+        copy(c.d, c.x, c.y)
+        add_Lz(c.d, 1.0, &self.A[0], &self.v[0], c.y)
         return 0
 
     cdef double log_mixture(self, const double *V, const double *D) noexcept nogil:
@@ -113,6 +124,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         cdef Py_ssize_t j
         for j in range(self.d):
             self.e[j] = c.y[j] - c.x[j]
+        self.whiten(&self.e[0])
         if not self.at_x.seen:          # taken up with y pending
             self.look(c.x, &self.V_x[0, 0])
         self.look(c.y, &self.V_y[0, 0])

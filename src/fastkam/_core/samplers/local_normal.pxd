@@ -9,6 +9,7 @@ cdef struct Pass:               # the kernel pass at one point, and the factor m
     bint factored               # and L to them, nu, gamma
     double *Q                   # (d, d) as in kernel_pass.h; with few points K of low_rank.h
     double *s                   # (d,) as there
+    double *u                   # (d,) the point in the coordinates of z
     double *r                   # with few points, (n,) as in low_rank.h
     double *w                   # and the weights
     double *L                   # the factor of R (d, d), or of B (n, n)
@@ -20,10 +21,12 @@ cdef class LocalNormal(Kernel):
     cdef public double length
     cdef public double log_nu
     cdef public double[::1] e
+    cdef public double[::1] A
+    cdef bint metric
     cdef KernelFunction function
     cdef bint few                       # the form with n x n matrices
     cdef double[::1] work
-    cdef double[::1] v                  # x - y
+    cdef double[::1] v                  # x - y in the coordinates of z
     cdef double[:, ::1] buffers         # what the passes point into
     cdef Pass at_x
     cdef Pass at_y
@@ -32,6 +35,7 @@ cdef class LocalNormal(Kernel):
     cdef int64_t measured               # points whose distances stand in T
     cdef double gamma(self) noexcept nogil
     cdef void draw(self, Chain *c, const double *centre, double scale) noexcept nogil
+    cdef void whiten(self, double *v) noexcept nogil
     cdef double reverse_log_q(self, Chain *c) noexcept nogil
     cdef void see(self, const double *point, Pass *p) noexcept nogil
     cdef int factor(self, const double *point, Pass *p, double *v) noexcept nogil

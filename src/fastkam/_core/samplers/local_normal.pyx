@@ -12,7 +12,12 @@ With n x n matrices, where there are few points for the dimensions (low_rank.h):
     B = I_n + (nu / gamma)^2 H M'M H = C C',          log det R = 2 d log gamma + 2 log det C
     v'R^-1 v = (|v|^2 - (nu / gamma)^2 |C^-1 H M'v|^2) / gamma^2
 
-What is the same in both directions leaves the ratio: gamma and |v|. M'v comes from distances that
+This is in the coordinates u = A^-1 x, in which the points z are kept too. Where there is a metric
+Sigma = A A', they are those in which it is I, and so
+
+    y = x + A (y_u - x_u),              R(x) in the coordinates x: A R_u A'
+
+else u = x. What is the same in both directions leaves the ratio: gamma and |v|. M'v comes from distances that
 are there: (z_i - x)'(y - x) = (|z_i - x|^2 + |y - x|^2 - |z_i - y|^2) / 2.
 
 What was y's is x's after an acceptance, so that there is one pass a step, and a new nu costs one
@@ -20,6 +25,7 @@ small factorization.
 """
 from libc.math cimport INFINITY, exp
 from libc.stdint cimport int64_t
+from libc.string cimport memset
 
 from fastkam._core.engine.kernel cimport Chain, Kernel
 from fastkam._core.kam.kernel_gradient cimport (
@@ -31,6 +37,8 @@ from fastkam._core.engine.rng cimport normals
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.state import zeros
 
+import numpy as np
+
 
 cdef class LocalNormal(Kernel):
     """The proposal alone: gamma, and what is learnt, is for those who derive from it."""
@@ -41,17 +49,21 @@ cdef class LocalNormal(Kernel):
         "length": Field("length of the kernel", shared=True, learnt=True),
         "log_nu": Field("log step size", shared=True, learnt=True),
         "e": Field("the last standard normal draw", ("d",)),
+        "A": Field("factor of the metric, its columns in turn; none where that is I", ("factor",),
+                   shared=True),
     }
 
     def __init__(self, Py_ssize_t d, KernelFunction function, Py_ssize_t subsample, bint few):
         """After `allocate`."""
         cdef Py_ssize_t m = subsample if few else d, padded = 8 * self.z.shape[0]
         self.function = function
-        self.few = few
+        self.few, self.metric = few, len(self.A) > 0
+        if self.metric:
+            np.asarray(self.A)[:] = np.eye(d).ravel()
         self.work = zeros(max(d, padded) if few else pass_work(d))
         self.v, self.f = zeros(d), zeros(padded)
         self.T = zeros((subsample if few else 0, padded))
-        self.buffers = zeros((2, 2 * (m * m + 8) + d + 2 * padded))
+        self.buffers = zeros((2, 2 * (m * m + 8) + 2 * (d + padded)))
         set_pass(&self.at_x, m, d, padded, &self.buffers[0, 0])
         set_pass(&self.at_y, m, d, padded, &self.buffers[1, 0])
 
@@ -72,20 +84,31 @@ cdef class LocalNormal(Kernel):
         """
         cdef Py_ssize_t i
         cdef double gamma
+        cdef double *to = &self.v[0] if self.metric else c.y
         normals(c.rng, c.d, &self.e[0])
         copy(c.d, c.x, c.y)
+        if self.metric:
+            memset(to, 0, c.d * sizeof(double))
         if not self.few:
             self.factor(centre, &self.at_x, NULL)
-            add_Lz(c.d, scale, self.at_x.L, &self.e[0], c.y)
-            return
-        normals(c.rng, self.n, &self.f[0])
-        gamma = scale * self.gamma()
-        for i in range(c.d):
-            c.y[i] += gamma * self.e[i]
-        if self.n > 0:
-            self.see(centre, &self.at_x)
-            low_rank.spread(self.n, c.d, &self.z[0, 0, 0], centre, scale * exp(self.log_nu),
-                            self.at_x.w, &self.f[0], &self.work[0], c.y)
+            add_Lz(c.d, scale, self.at_x.L, &self.e[0], to)
+        else:
+            normals(c.rng, self.n, &self.f[0])
+            gamma = scale * self.gamma()
+            for i in range(c.d):
+                to[i] += gamma * self.e[i]
+            if self.n > 0:
+                self.see(centre, &self.at_x)
+                low_rank.spread(self.n, c.d, &self.z[0, 0, 0], self.at_x.u,
+                                scale * exp(self.log_nu), self.at_x.w, &self.f[0], &self.work[0],
+                                to)
+        if self.metric:
+            add_Lz(c.d, 1.0, &self.A[0], to, c.y)
+
+    cdef void whiten(self, double *v) noexcept nogil:
+        """v <- A^-1 v"""
+        if self.metric:
+            solve_L(self.d, &self.A[0], v)
 
     cdef void see(self, const double *point, Pass *p) noexcept nogil:
         """The kernel pass at a point, where it has not been made."""
@@ -95,14 +118,16 @@ cdef class LocalNormal(Kernel):
         p.seen, p.factored = True, False
         if self.n == 0:
             return
+        copy(self.d, point, p.u)
+        self.whiten(p.u)
         self.function.k.length = self.length
         if not self.few:
-            kernel_pass(&self.function.k, self.n, self.d, z, point, &self.work[0], p.Q, p.s)
+            kernel_pass(&self.function.k, self.n, self.d, z, p.u, &self.work[0], p.Q, p.s)
             return
         low_rank.measure(self.measured, self.n, self.d, self.T.shape[1], z, &self.work[0],
                          &self.T[0, 0])
         self.measured = self.n
-        low_rank.distances(self.n, self.d, z, point, p.r)
+        low_rank.distances(self.n, self.d, z, p.u, p.r)
         low_rank.gram(&self.function.k, self.n, self.T.shape[1], &self.T[0, 0], p.r,
                       &self.work[0], p.w, p.Q)
 
@@ -133,6 +158,7 @@ cdef class LocalNormal(Kernel):
         cdef double *v = &self.v[0]
         for i in range(c.d):
             v[i] = c.x[i] - c.y[i]
+        self.whiten(v)
         if self.factor(c.x, &self.at_x, NULL) or self.factor(
                 c.y, &self.at_y, NULL if self.few else v):
             return -INFINITY
@@ -159,6 +185,7 @@ cdef class LocalNormal(Kernel):
         self.forget()
         for i in range(self.d):
             self.e[i] = y[i] - x[i]
+        self.whiten(&self.e[0])
         if not self.few:
             self.factor(c.x, &self.at_x, &self.e[0])
         log_q = self.reverse_log_q(&c)
@@ -168,10 +195,12 @@ cdef class LocalNormal(Kernel):
     # ---- the subsample ----
 
     cdef void set_point(self, int64_t i, const double *x) noexcept nogil:
-        """z_i = x"""
+        """z_i = A^-1 x"""
         cdef Py_ssize_t j
+        copy(self.d, x, &self.v[0])
+        self.whiten(&self.v[0])
         for j in range(self.d):
-            self.z[i // 8, j, i % 8] = x[j]
+            self.z[i // 8, j, i % 8] = self.v[j]
         self.measured = min(self.measured, i)
 
     cdef void forget(self) noexcept nogil:
@@ -190,5 +219,6 @@ cdef void set_pass(
     p.seen = p.factored = False
     p.L, p.Q = buffer, buffer + m * m + 8
     p.s = p.Q + m * m + 8
-    p.r, p.w = p.s + d, p.s + d + padded
+    p.u = p.s + d
+    p.r, p.w = p.u + d, p.u + d + padded
     p.log_det = 0
