@@ -88,10 +88,14 @@ class Schedule(Parameters):
 
     def compiled(self, sampler: Sampler, d: int, tune: int) -> Plan:
         """The schedule of a run with `tune` steps of warm-up."""
-        gain = self.gain or sampler.default_gain(d)
+        gain = self.gain_of(sampler, d)
         sampler.check_gain(gain)
         return Plan(gain.c, gain.k, gain.offset, gain.cap, self.start, self.stop(tune),
                     self.rarity)
+
+    def gain_of(self, sampler: Sampler, d: int) -> Power:
+        """The gain of the n-th adaptation: the schedule's, or else the sampler's own."""
+        return self.gain or sampler.default_gain(d)
 
     def stop(self, tune: int) -> int | None:
         return None
@@ -126,8 +130,11 @@ class Diminishing(Schedule, name="diminishing"):
 
     guarantee: ClassVar[str] = "asymptotic: adaptation diminishes, containment is assumed"
 
+    def gain_of(self, sampler: Sampler, d: int) -> Power:
+        return self.gain or sampler.diminishing_gain(d)
+
     def compiled(self, sampler: Sampler, d: int, tune: int) -> Plan:
-        gain = self.gain or sampler.default_gain(d)
+        gain = self.gain_of(sampler, d)
         if not 0.5 < gain.k <= 1:
             raise ValueError(
                 f"a diminishing schedule needs a gain with k in (1/2, 1], not k = {gain.k!r}; "

@@ -29,6 +29,9 @@ class Reference(fk.PythonSampler):
     def default_gain(self, d):
         return self.s.default_gain(d)
 
+    def diminishing_gain(self, d):
+        return self.s.diminishing_gain(d)
+
     def take(self, other):
         for name in self.SHARED:
             setattr(self, name, getattr(other, name))

@@ -47,6 +47,10 @@ class AutoStep(Sampler):
     def default_gain(self, d: int) -> Power:
         return Power(k=0.6)
 
+    def diminishing_gain(self, d: int) -> Power:
+        """As that of `AdaptiveMetropolis`, since a covariance is learnt."""
+        return Power(k=1.0)
+
     def check_gain(self, gain: Power) -> None:
         check_below_one(gain)
 
@@ -71,7 +75,7 @@ class AutoMALA(AutoStep, name="automala"):
     ----------
     Biron-Lattes, M., Surjanovic, N., Syed, S., Campbell, T. and Bouchard-Cote, A. (2024). autoMALA:
     Locally adaptive Metropolis-adjusted Langevin algorithm. AISTATS. The default gain is
-    (1 + n)^(-0.6).
+    (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n).
     """
 
     KERNEL: ClassVar[str] = "automala.AutoMALA"
@@ -95,7 +99,8 @@ class AutoStepRandomWalk(AutoStep, name="autorwm"):
     References
     ----------
     Liu, T., Surjanovic, N., Biron-Lattes, M., Bouchard-Cote, A. and Campbell, T. (2024). AutoStep:
-    Locally adaptive involutive MCMC. arXiv:2410.18929. The default gain is (1 + n)^(-0.6).
+    Locally adaptive involutive MCMC. arXiv:2410.18929. The default gain is (1 + n)^(-0.6); under
+    `Diminishing` it is 1 / (1 + n).
     """
 
     KERNEL: ClassVar[str] = "autorwm.AutoStepRandomWalk"

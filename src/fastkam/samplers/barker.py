@@ -41,7 +41,7 @@ class BarkerProposal(Sampler, name="barker"):
     ----------
     Livingstone, S. and Zanella, G. (2022). The Barker proposal: combining robustness and efficiency
     in gradient-based MCMC. Journal of the Royal Statistical Society B 84, 496-523. The default gain
-    is (1 + n)^(-0.6).
+    is (1 + n)^(-0.6); under `Diminishing` it is 1 / (1 + n).
     """
 
     metric: str | None = None
@@ -73,6 +73,10 @@ class BarkerProposal(Sampler, name="barker"):
 
     def default_gain(self, d: int) -> Power:
         return Power(k=0.6)
+
+    def diminishing_gain(self, d: int) -> Power:
+        """As that of `AdaptiveMetropolis`, since a covariance is learnt."""
+        return Power(k=1.0)
 
     def check_gain(self, gain: Power) -> None:
         check_below_one(gain)

@@ -146,7 +146,8 @@ class AdaptiveMetropolis(Sampler, name="am"):
     References
     ----------
     Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18,
-    343-373. Algorithm 2; the default gain is (1 + n)^(-0.7).
+    343-373. Algorithm 2; the default gain is (1 + n)^(-0.7); under
+    `Diminishing` it is 1 / (1 + n).
     """
 
     target_cov: ArrayLike | None = None
@@ -175,6 +176,14 @@ class AdaptiveMetropolis(Sampler, name="am"):
 
     def default_gain(self, d: int) -> Power:
         return Power(k=0.7)
+
+    def diminishing_gain(self, d: int) -> Power:
+        """1 / (1 + n): mean and covariance are those of all states so far, each counting alike.
+
+        A covariance that remembers n^0.7 states follows the chain along a bent target, and steps
+        become short where it is.
+        """
+        return Power(k=1.0)
 
     def check_gain(self, gain: Power) -> None:
         check_below_one(gain)
@@ -242,7 +251,8 @@ class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis, name="dram"):
     References
     ----------
     Haario, H., Laine, M., Mira, A. and Saksman, E. (2006). DRAM: efficient adaptive MCMC.
-    Statistics and Computing 16, 339-354. Two stages; the default gain is (1 + n)^(-0.7).
+    Statistics and Computing 16, 339-354. Two stages; the default gain is (1 + n)^(-0.7); under
+    `Diminishing` it is 1 / (1 + n).
     """
 
     second_cov_ratio: float = 0.04

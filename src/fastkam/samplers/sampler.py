@@ -73,6 +73,10 @@ class Sampler(Parameters):
         """The gain of its adaptation where the schedule names none."""
         return constant(1.0)
 
+    def diminishing_gain(self, d: int) -> Power:
+        """The same where adaptation goes on while draws are made, ever more slowly."""
+        return self.default_gain(d)
+
     def check_gain(self, gain: Power) -> None:
         """Refuse a gain that the update cannot bear."""
 
@@ -118,6 +122,9 @@ class Composite(Sampler):
 
     def default_gain(self, d: int) -> Power:
         return self.parts()[0].default_gain(d)
+
+    def diminishing_gain(self, d: int) -> Power:
+        return self.parts()[0].diminishing_gain(d)
 
     def check_gain(self, gain: Power) -> None:
         for part in self.parts():
