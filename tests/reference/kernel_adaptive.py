@@ -38,7 +38,7 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
         return 2.38 / np.sqrt(self.d) if self.s.step_size is None else self.s.step_size
 
     def gamma(self):
-        return power(given(self.s.gamma, self.s.GAMMA), self.age + 1)
+        return power(given(self.s.gamma, self.s.default_gamma()), self.age + 1)
 
     def white(self, x):
         """A^-1 x, of points (d,) or (n, d)."""
@@ -112,7 +112,8 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
         learnt = {"mu": self.mu, "L": np.linalg.cholesky(self.Sigma).T.ravel(),
                   "A": self.A.T.ravel(), "n_learnt": self.n_learnt}
         return (learnt if self.s.metric == "dense" else {}) | {
-                "z": self.white(self.z), "n": len(self.z), "length": self.length, "log_nu": self.log_nu,
-                "nu": self.nu, "age": self.age, "kept": len(h.rows), "stride": h.stride,
-                "passed": h.passed, "history": np.array(h.rows).reshape(-1, self.d),
+                "z": self.white(self.z), "n": len(self.z), "length": self.length,
+                "log_nu": self.log_nu, "nu": self.nu, "age": self.age, "kept": len(h.rows),
+                "stride": h.stride, "passed": h.passed,
+                "history": np.array(h.rows).reshape(-1, self.d),
                 "order": np.array(h.order), "e": self.e}

@@ -72,7 +72,7 @@ def samplers(name):
         "pt, as it comes": (fk.ParallelTempering(), ending, False),
         "pt of NUTS, 4 rungs": (
             fk.ParallelTempering(sampler=fk.NUTS(), n_replicas=4), ending, False),
-        "RAM": (fk.RobustAdaptiveMetropolis(), ending, False),
+        "RAM": (fk.RobustAdaptiveMetropolis(windows=False), ending, False),
         "NUTS": (fk.NUTS(), ending, False),
     }
     if sparse:

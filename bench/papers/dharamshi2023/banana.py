@@ -45,7 +45,7 @@ def samplers():
         "DM": (fk.DivergenceMinimization(**weights), Perpetual(gain=step)),
         "DM finite, as released": (released.DivergenceMinimization(**weights), Finite(gain=step)),
         "DM finite": (fk.DivergenceMinimization(**weights), Finite(gain=step)),
-        "RAM": (fk.RobustAdaptiveMetropolis(), Finite()),
+        "RAM": (fk.RobustAdaptiveMetropolis(windows=False), Finite()),
         "NUTS": (fk.NUTS(), Finite()),
     }
 

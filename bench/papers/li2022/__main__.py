@@ -39,8 +39,8 @@ def samplers(name, n):
     matern = fk.kernels.Matern(2.0, 4.0)
     learning = Perpetual(gain=Power(k=0.75, offset=0.0))
     g_am, g_rb = (0.01, 0.001) if name != "two_mode" else (0.1, 0.1)
-    cycles = {"cycle": cycle, "exploration_fraction": beta, "subsample": 100 if wide else 50,
-              "kernel": matern}
+    cycles = {"metric": "identity", "cycle": cycle, "exploration_fraction": beta,
+              "subsample": 100 if wide else 50, "kernel": matern}
     kept = 1 - int(beta * cycle) / cycle
     rungs = 16 if wide else 8
 
@@ -56,7 +56,7 @@ def samplers(name, n):
         "GAM": (fk.GlobalAdaptiveMetropolis(),
                 Perpetual(gain=Power(k=0.75, offset=1.0)), 1, 1),
         "KAM, paper": (fk.KernelAdaptiveMetropolis(
-            kernel=matern, subsample=30, step_size=2 * 2.38 / np.sqrt(d),
+            metric="identity", kernel=matern, subsample=30, step_size=2 * 2.38 / np.sqrt(d),
             gamma=falling(4.0, 1.0, 0.55, n)), learning, 1, 1),
         "cKAM, paper": (ckam(gamma=code), Perpetual(), kept, 1),
         "cKAM, as released": (released.ckam(d, cycle, beta), Perpetual(), kept, 1),

@@ -21,8 +21,8 @@ STEPS, RUNS, TUNE = 2_000_000, 80, 100_000
 def forms(steps):
     """name -> (sampler, schedule, draws, warm-up): each makes `steps` steps besides warm-up."""
     ckam = fk.CyclicalKernelAdaptiveMetropolis(
-        kernel=fk.kernels.Matern(2.0, 4.0), subsample=50, cycle=1000, exploration_fraction=0.4,
-        gamma=fk.schedules.Power(c=10.0, k=0.25, offset=0.0))
+        metric="identity", kernel=fk.kernels.Matern(2.0, 4.0), subsample=50, cycle=1000,
+        exploration_fraction=0.4, gamma=fk.schedules.Power(c=10.0, k=0.25, offset=0.0))
     sampling = int(steps * 0.6)
     return {
         "published, draws of Sampling": (ckam, "perpetual", sampling, 0),

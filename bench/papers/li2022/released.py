@@ -20,7 +20,8 @@ def falling(first, last, rate, n):
 def ckam(d, cycle=1000, beta=0.4):
     """Return cKAM without a kernel: gamma from 4 to 1 over a cycle, eps = 2."""
     return fk.CyclicalKernelAdaptiveMetropolis(
-        cycle=cycle, exploration_fraction=beta, subsample=0, step_size=4 * 2.38**2 / d,
+        metric="identity", cycle=cycle, exploration_fraction=beta, subsample=0,
+        step_size=4 * 2.38**2 / d,
         step_gain=Power(k=2.0, offset=0.0), gamma=falling(4.0, 1.0, 0.55, cycle))
 
 

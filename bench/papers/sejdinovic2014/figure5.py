@@ -47,8 +47,8 @@ def samplers(length, variances, history, start=START):
     power = fk.schedules.Power
     am = fk.schedules.Finite(gain=power(c=1 / 20, k=0.5), start=start)
     kam = fk.KernelAdaptiveMetropolis(
-        kernel=fk.kernels.Gaussian(length), subsample=1000, step_size=np.sqrt(0.1), gamma=0.2,
-        renewal=1.0, history_size=history,
+        metric="identity", kernel=fk.kernels.Gaussian(length), subsample=1000,
+        step_size=np.sqrt(0.1), gamma=0.2, renewal=1.0, history_size=history,
     )
     return {
         "SM": (fk.RandomWalk(proposal_cov=2.38**2 / d), "finite"),

@@ -44,8 +44,8 @@ def samplers(name):
         "NUTS": (fk.NUTS(), Finite(), "NUTS"),
         "Fisher MALA": (fk.FisherAdaptiveMALA(), Finite(), None),
         "Barker, dense": (fk.BarkerProposal(metric="dense"), Finite(), None),
-        "autoMALA": (fk.AutoMALA(), Finite(), None),
-        "RAM": (fk.RobustAdaptiveMetropolis(), Finite(), None),
+        "autoMALA": (fk.AutoMALA(metric="diagonal"), Finite(), None),
+        "RAM": (fk.RobustAdaptiveMetropolis(windows=False), Finite(), None),
         "DRAM": (fk.DelayedRejectionAdaptiveMetropolis(), Finite(), None),
     }
 

@@ -62,7 +62,6 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
     history_size: int = 10_000
     KERNEL: ClassVar[str] = "kam.KernelAdaptiveMetropolis"
     LENGTHS = ("gamma",)
-    GAMMA: ClassVar[Power] = constant(0.2)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
@@ -83,12 +82,17 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
 
         gamma and the length of the kernel are not in a metric that is learnt.
         """
-        return "LENGTHS" in vars(type(self)) and (
-            self.metric != "identity" or super().relative and as_kernel(self.kernel).adapts_length)
+        if self.metric != "identity":
+            return "LENGTHS" in vars(type(self))
+        return super().relative and as_kernel(self.kernel).adapts_length
 
     def first_step_size(self, d: int) -> float:
         """nu at the start."""
         return 2.38 / np.sqrt(d) if self.step_size is None else self.step_size
+
+    def default_gamma(self) -> Power:
+        """gamma where none is given."""
+        return constant(0.2)
 
     def few_points(self, d: int) -> bool:
         """Whether a step has n x n matrices, not d x d: where it is faster so, as measured."""
@@ -102,7 +106,7 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
             "subsample": self.subsample,
             "step_size": self.first_step_size(d),
             "target_acceptance": self.target_acceptance,
-            "noise": given(self.gamma, self.GAMMA),
+            "noise": given(self.gamma, self.default_gamma()),
             "renewal": self.renewal,
             "capacity": self.history_size,
             "few": self.few_points(d),
@@ -168,8 +172,8 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
     step_gain : float or Power
         Gain of log nu within a cycle; the n-th step has the n-th term.
     gamma : float or Power, optional
-        gamma within a cycle; the n-th step has the n-th term. 10 n^(-1/4) in the metric, or scales,
-        by default.
+        gamma within a cycle; the n-th step has the n-th term. By default 20 n^(-1/4) in
+        the metric, or 10 n^(-1/4) scales where that is "identity".
     bank_size : int
         Cycles kept in the bank; the oldest goes when it is full.
     history_size : int
@@ -194,7 +198,6 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
     history_size: int = field(init=False, default=0)
     KERNEL: ClassVar[str] = "ckam.CyclicalKernelAdaptiveMetropolis"
     LENGTHS = ("gamma",)
-    GAMMA = Power(c=10.0, k=0.25, offset=0.0)
     ALONE: ClassVar[str] = "a cycle learns from the states of its own chain"
 
     def __post_init__(self) -> None:
@@ -213,6 +216,10 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
 
     def first_step_size(self, d: int) -> float:
         return 2 * 2.38 / np.sqrt(d) if self.step_size is None else self.step_size
+
+    def default_gamma(self) -> Power:
+        # a covariance is learnt in one mode at first, and is to reach others
+        return Power(c=20.0 if self.metric == "dense" else 10.0, k=0.25, offset=0.0)
 
     def options(self, d: int) -> dict[str, Any]:
         return super().options(d) | {

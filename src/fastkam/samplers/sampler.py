@@ -204,7 +204,7 @@ def metric_factor(
     if factor.ndim == 2 and metric == "diagonal":
         raise ValueError("preconditioner must be a number or (d,) for a diagonal metric, not "
                          f'{preconditioner!r}: use metric="dense" or "fixed"')
-    if metric == "dense" or metric is None and d <= MOST_DENSE:
+    if metric == "dense" or (metric is None and d <= MOST_DENSE):
         return full_factor("preconditioner", cov, d)
     return factor if factor.ndim == 2 else np.full(d, factor)
 

@@ -24,10 +24,10 @@ u = A^-1 x, and y = x + A (y_u - x_u), which is
 
     R(x) = gamma^2 Sigma + nu^2 Sigma M H M' Sigma,    Sigma = A A',   |x - z| = |A^-1 (x - z)|
 
-in those of x. The n-th adaptation moves the mean and covariance of the chain as adaptive Metropolis does
-(am.pyx), with the gain (1 + 5 d + n)^(-0.8); Sigma becomes that covariance, and z that of
-the same states in its metric, whenever z is renewed or, while z grows, when the length is learnt.
-From one time to the next Sigma is fixed, and at the end of adaptation for good.
+in those of x. The n-th adaptation moves the mean and covariance of the chain as adaptive Metropolis
+does (am.pyx), with the gain (1 + 5 d + n)^(-0.8). Sigma becomes that covariance whenever z is
+renewed or, while z grows, when the length is learnt; in between it is fixed, and for good when
+adaptation has ended.
 
 With few points for the dimensions the same distribution is drawn as y = x + gamma e + nu M H f,
 with f ~ N(0, I_n) drawn after e: see local_normal.pyx for both forms of the proposal.
@@ -79,7 +79,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
     def __init__(self, Py_ssize_t d, KernelFunction function, *, length, Py_ssize_t subsample,
                  double step_size, double target_acceptance, noise, renewal, capacity, bint few,
                  mean):
-        """The metric begins with I; `mean` (d,) is that of the chain at first, or None: it stays I."""
+        """The metric begins with I, and `mean` (d,) is that of the chain; None: it stays I."""
         self.allocate(d=d, blocks=max(1, (subsample + 7) // 8), lanes=8, capacity=capacity,
                       moments=d if mean is not None else 0,
                       factor=d * d if mean is not None else 0)
@@ -163,8 +163,8 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         if not self.metric:
             return
         self.n_learnt += 1
-        learn_moments(c.d, pow(1.0 + WEIGHT * c.d + self.n_learnt, -0.8), c.y if c.accepted else c.x,
-                      &self.mu[0], &self.L[0], &self.v[0])
+        learn_moments(c.d, pow(1.0 + WEIGHT * c.d + self.n_learnt, -0.8),
+                      c.y if c.accepted else c.x, &self.mu[0], &self.L[0], &self.v[0])
 
     cdef void take_metric(self) noexcept nogil:
         """Sigma becomes the covariance learnt; z is to be set again."""

@@ -17,8 +17,8 @@ Sigma = A A', they are those in which it is I, and so
 
     y = x + A (y_u - x_u),              R(x) in the coordinates x: A R_u A'
 
-else u = x. What is the same in both directions leaves the ratio: gamma and |v|. M'v comes from distances that
-are there: (z_i - x)'(y - x) = (|z_i - x|^2 + |y - x|^2 - |z_i - y|^2) / 2.
+else u = x. What is the same in both directions leaves the ratio: gamma and |v|. M'v comes from
+distances that are there: (z_i - x)'(y - x) = (|z_i - x|^2 + |y - x|^2 - |z_i - y|^2) / 2.
 
 What was y's is x's after an acceptance, so that there is one pass a step, and a new nu costs one
 small factorization.
