@@ -64,9 +64,9 @@ def small(name):
 @pytest.mark.parametrize("name", PLAIN)
 def test_resume_and_threads(tmp_path, name, form):
     one_point = FORMS[form.removeprefix("vectorized ")]()
-    whole = sample(one_point, np.ones(D), sampler=small(name), draws=60, **OPTIONS)
+    whole = sample(one_point, np.ones(D), sampler=small(name), draws=120, **OPTIONS)
     part = sample(FORMS[form](), np.ones(D), sampler=small(name), draws=23, threads=2, **OPTIONS)
-    replaced(part, requested=60).save(tmp_path / "run.fk")
+    replaced(part, requested=120).save(tmp_path / "run.fk")
     assert_same(fk.resume(tmp_path / "run.fk", target=FORMS[form](), threads=2), whole)
     assert len(np.unique(whole.draws[0, :, 0])) > 5
 

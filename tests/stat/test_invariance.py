@@ -105,6 +105,7 @@ CASES = {
     "cycles_without_hastings": (    # 8 of the 10 steps of Exploration, gamma falling
         MODES, SMALL["ckam"] | {"gamma": Power(c=0.7, k=0.1, offset=0.0)}, 8),
     "wrong_sign": (MODES, {"proposal_cov": 0.5}, 6),
+    "stale_reverse": (MODES, SMALL["kam"] | {"metric": "identity"}, 6),
 }
 
 

@@ -102,7 +102,7 @@ def preconditioner(before, after):
 
 def variances(before, after):
     """Updates of the mean and of the variances, in units of them."""
-    return np.r_[after["mu"] - before["mu"], (after["s"] / before["s"]) ** 2 - 1]
+    return np.r_[after["mu"] - before["mu"], (after["F"] / before["F"]) ** 2 - 1]
 
 
 def scalar(name):
@@ -120,7 +120,7 @@ LEARNT = {"mean": MEAN, "target_cov": COV}
 WALK = {"subsample": 0, "gamma": np.sqrt(SCALE), "target_acceptance": acceptance(SCALE)}
 # without a subsample: N(x, noise^2 I), on N(m, I)
 
-DIAGONAL = {"mean": MEAN, "preconditioner": np.diag(COV)}
+DIAGONAL = {"metric": "diagonal", "mean": MEAN, "preconditioner": np.diag(COV)}
 BARKER = {"mean": MEAN, "preconditioner": COV, "step_size": 1.1,
            "target_acceptance": acceptance_of_barker(1.1)}
 DIVERGENCE = {"entropy_weight": 0.9, "proposal_cov": divergence_scale(0.9) ** 2 * COV,
@@ -150,7 +150,7 @@ RIGHT = {
                    FISHER, both(preconditioner, scalar("log_s"))),
     "barker": (BARKER | {"metric": "dense"}, {}, both(moments_of_F, scalar("log_s"))),
     "automala": (DIAGONAL, {}, variances),
-    "autorwm": (DIAGONAL, {}, variances),
+    "autorwm": ({"mean": MEAN, "preconditioner": COV}, {}, moments_of_F),
     "dram": (LEARNT | {"scale": SCALE}, {}, moments),
     "dm": (DIVERGENCE, {}, lambda before, after: (after["C"] - before["C"])[np.tril_indices(3)]),
     "gadrwm": ({"proposal_cov": SCALE * COV, "entropy_weight_gain": GAIN,

@@ -53,7 +53,7 @@ def test_gains(gain, start):
 
 def test_default_gain_is_the_samplers():
     check(adaptations("perpetual"), range(500), SAMPLER.default_gain(2))
-    check(adaptations("diminishing"), range(500), SAMPLER.default_gain(2))
+    check(adaptations("diminishing"), range(500), SAMPLER.diminishing_gain(2))
 
 
 def test_finite_ends_with_warm_up():

@@ -15,14 +15,15 @@ of covariance C, at its end
     S S' <- (tr(Sigma^-1 S S') / d) Sigma
 
 The step keeps its mean square length in the metric of Sigma, and so about its acceptance; S S'
-stands for what the window cannot tell. Within a window the update has in addition a scale that
-learns anew after each, h_m = 2 m^(-2/3) at the m-th state of the window:
+stands for what the window cannot tell. Within a window the update has in addition a scale, with
+the gain h_m = 2 m^(-2/3) at the m-th state of the window:
 
     S S' <- exp(h_m (alpha - alpha*)) S (I + g (alpha - alpha*) u u' / |u|^2) S'
 
 The first window has 3 (d + 2) steps, the last ends at nine tenths of warm-up; after that h_m decays
 until its end. S is fixed from there on, so that the draws are those of an ordinary Markov chain.
-Under schedules that do not end there are no windows: h_m, which begins anew, does not diminish.
+Under schedules that do not end there are no windows: h_m, which begins again with each window,
+does not diminish.
 
 Vihola, M. (2012). Robust adaptive Metropolis algorithm with coerced acceptance rate. Statistics
 and Computing 22, 997-1008. Eq. (1); the gain is min(1, d n^(-2/3)) there.
