@@ -244,7 +244,8 @@ class StaleReverse(REFERENCES["kam"]):
     def log_q(self, x, y):
         stale = self.t % 100 == 99
         R_y, self.last = self.last if stale else self.R(y), self.R(y)
-        return log_normal(x, y, R_y) - log_normal(y, x, self.R(x))
+        x_u, y_u = self.white(x), self.white(y)
+        return log_normal(x_u, y_u, R_y) - log_normal(y_u, x_u, self.R(x))
 
 
 class WithoutHastings(REFERENCES["kam"]):

@@ -111,6 +111,6 @@ def test_a_stale_pass_is_seen():
         def propose(self, x, rng):
             y = super().propose(x, rng)
             stale = self.t > 0 and self.t % 50 == 0
-            return x + np.linalg.cholesky(self.R_x) @ self.e if stale else y
+            return x + self.A @ np.linalg.cholesky(self.R_x) @ self.e if stale else y
 
     assert disagreement("kam", reference=Stale) is not None

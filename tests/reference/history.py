@@ -38,16 +38,16 @@ class History:
         return np.array([self.rows[i] for i in order[:n]])
 
 
-def median_length(z, A):
+def median_length(z, A, least=0.0):
     """Median of |A^-1 (z_i - z_j)| / sqrt 2 over pairs with i - j = a few shifts; None without one.
 
     Some 500 pairs: 500 // n shifts, at most n // 2, evenly spread over half the circle of indices;
-    equal points do not count; of an even number the upper median.
+    points not more than `least` apart do not count; of an even number the upper median.
     """
     n = len(z)
     shifts = min(max(1, 500 // n), n // 2)
     steps = [1 + (2 * k + 1) * n // (4 * shifts) for k in range(shifts)]
     D = np.array([z[i] - z[(i + step) % n] for step in steps for i in range(n)])
     r = np.linalg.norm(np.linalg.solve(A, D.reshape(-1, z.shape[1]).T), axis=0)
-    r = np.sort(r[r > 0])
+    r = np.sort(r[r > least])
     return r[len(r) // 2] / np.sqrt(2) if len(r) else None

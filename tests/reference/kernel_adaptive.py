@@ -53,7 +53,7 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
 
     def R(self, y):
         B = np.exp(self.log_nu) * self.MH(y)
-        return self.A @ (self.gamma() ** 2 * np.eye(self.d) + B @ B.T) @ self.A.T
+        return self.gamma() ** 2 * np.eye(self.d) + B @ B.T
 
     def propose(self, x, rng):
         self.nu = np.exp(self.log_nu)
@@ -63,13 +63,14 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
         """y ~ N(x, scale^2 R(centre))"""
         self.e = rng.standard_normal(self.d)
         if not self.s.few_points(self.d):
-            return x + scale * np.linalg.cholesky(self.R(centre)) @ self.e
+            return x + scale * self.A @ np.linalg.cholesky(self.R(centre)) @ self.e
         f = rng.standard_normal(len(self.z))
         step = self.gamma() * self.e + np.exp(self.log_nu) * self.MH(centre) @ f
         return x + scale * self.A @ step
 
     def log_q(self, x, y):
-        return log_normal(x, y, self.R(y)) - log_normal(y, x, self.R(x))
+        u, v = self.white(x), self.white(y)
+        return log_normal(u, v, self.R(y)) - log_normal(v, u, self.R(x))
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
         self.learn_metric(y if accepted else x)
@@ -104,7 +105,8 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
         self.learn_median()
 
     def learn_median(self):
-        length = median_length(self.z, self.A) if self.median and len(self.z) else None
+        least = 1e-10 if self.s.metric == "dense" else 0.0
+        length = median_length(self.z, self.A, least) if self.median and len(self.z) else None
         self.length = self.length if length is None else length
 
     def fields(self):

@@ -82,7 +82,7 @@ BAD = {  # values that are bad wherever the parameter occurs
     "weights": [1.0, [1.0, 2.0], "x"],
     "fit": ["no", None, 1],
     "n_states": [19, *NOT_A_COUNT],
-    "metric": ["full", None, 1],
+    "metric": ["full", 1],
     "learn_from": ["both", None],
     "rank": NOT_A_COUNT,
     "max_tree_depth": [31, *NOT_A_COUNT],

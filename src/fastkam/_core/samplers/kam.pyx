@@ -58,6 +58,8 @@ cdef enum:
     N_DISTANCES = 500           # pairs behind a median, about
     WEIGHT = 5                  # of the first covariance, times d
 
+cdef double SAME = 1e-20        # squared distance in a metric
+
 
 cdef class KernelAdaptiveMetropolis(LocalNormal):
     FIELDS = Base.FIELDS | {
@@ -214,11 +216,12 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         """length = (median of |z_i - z_j| over some 500 pairs with i != j, z_i != z_j) / sqrt 2
 
         j - i runs over max(1, 500 // n) shifts, at most n // 2, spread evenly over half the circle
-        of indices; of an even number of distances it is the upper median.
+        of indices; of an even number of distances it is the upper median. In a learnt metric, in
+        which they are of order 1, points closer than 1e-10 are equal but for rounding.
         """
         cdef int64_t i, j, k, shift, pairs = 0
         cdef int64_t shifts = min(max(1, N_DISTANCES // max(self.n, 1)), self.n // 2)
-        cdef double r2, D
+        cdef double r2, D, least = SAME if self.metric else 0.0
         if not self.median:
             return 0
         for shift in range(shifts):
@@ -228,7 +231,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
                 for k in range(self.d):
                     D = self.z[i // 8, k, i % 8] - self.z[j // 8, k, j % 8]
                     r2 += D * D
-                if r2 > 0:
+                if r2 > least:
                     self.distances[pairs] = sqrt(r2)
                     pairs += 1
         if pairs > 0:
