@@ -30,6 +30,7 @@ def test_every_sampler(name):
     assert len(np.unique(result["mu"])) > 5
 
 
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
 @pytest.mark.parametrize("name", ["ram", "pt", "scout", "jumps", "kam", "rwm"])
 @pytest.mark.parametrize("n_aux", [3, None])
 def test_estimates(name, n_aux):

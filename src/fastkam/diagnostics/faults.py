@@ -157,10 +157,11 @@ def boundaries(look: Look) -> Iterator[Finding]:
     """Coordinates whose draws crowd at an edge of the support.
 
     5 % of all draws are within a hundredth of the distance from the outermost draw to the median,
-    where a flat density has 0.5 %, and points beyond that draw were outside the support.
+    where a flat density has 0.5 %, and points beyond that draw were outside the support. Estimates
+    can be 0 anywhere, so that no edge is seen in them.
     """
     outside = REJECTED.index("outside")
-    if look.rejected[:, outside].sum() < 0.01 * look.evaluations.sum():
+    if look.is_estimate or look.rejected[:, outside].sum() < 0.01 * look.evaluations.sum():
         return
     points = np.concatenate([one["offending"][outside] for one in look.state.states])
     points = points[~np.isnan(points).all(axis=1)]
@@ -194,13 +195,13 @@ def acceptance(look: Look) -> Iterator[Finding]:
     """Chains that accept too little or too much for their sampler."""
     if look.log_ratio is None:
         return
-    sampler, is_estimate = look.state.sampler, "u" in look.state.states[0]  # its noise
+    sampler = look.state.sampler
     rates = np.exp(np.minimum(look.log_ratio, 0.0)).mean(axis=1)
-    low, high = acceptance_bounds(sampler, is_estimate)
+    low, high = acceptance_bounds(sampler, look.is_estimate)
     worst = int(rates.argmin())
     if rates[worst] < low:
         advice = "begin with narrower ones, or tune for longer"
-        if is_estimate:
+        if look.is_estimate:
             advice += ", or make estimates less noisy (see fastkam.check_noise)"
         yield Finding(
             "acceptance", f"Chain {worst} accepts {100 * rates[worst]:.2g} % of the proposals of "

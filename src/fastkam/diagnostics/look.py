@@ -57,11 +57,14 @@ class Look:
         In the user's coordinates.
     lp, log_ratio : ndarray, shape (chains, n), or None where they were not kept
     labels : list of str
+    is_estimate : bool
+        Whether the target estimates the density.
     """
 
     def __init__(self, state: RunState) -> None:
         trace = state.trace
         self.state, self.rows, self.labels = state, trace.rows, state.layout.labels
+        self.is_estimate = "u" in state.states[0]  # its noise
         chains, d = state.chains, len(self.labels)
         most = min(MOST_DRAWS, max(FEWEST_DRAWS, MOST_NUMBERS // d))
         step = max(1, min(-(-chains * self.rows // most), self.rows // LEAST_ROWS))
