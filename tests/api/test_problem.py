@@ -159,6 +159,7 @@ def test_named_or_not():
     assert array.log_likelihood([0.3]) == 1.0
 
 
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
 def test_the_likelihood_is_called_inside_alone():
     """Neither where the prior is 0 nor beyond hard bounds, also among many points."""
     def f(x):
