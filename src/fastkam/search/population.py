@@ -158,6 +158,7 @@ class Population:
         self.factor = np.diag(scales)
         self.mixture: Mixture | None = None
         self.independent = 0.0  # share of independent proposals
+        self.scouted: list[tuple[Array, Array]] = []  # points of scouts, and the log densities
 
     # ---- the way home ----
 
@@ -166,6 +167,11 @@ class Population:
 
         Those that are far below the others then, after so long a way, start again from others.
         """
+        self.climb(stages)
+        self.restart(~at_home(self.logp, self.d))
+
+    def climb(self, stages: int) -> None:
+        """Let each walker go alone until few climb, or for that number of stages."""
         for _ in range(stages):
             before = self.logp.copy()
             for _ in range(HOME_STEPS):
@@ -173,7 +179,6 @@ class Population:
             climbed = self.logp - before > 1 + 2 * np.sqrt(self.d / 2)
             if climbed.mean() < STILL_CLIMBING:
                 break
-        self.restart(~at_home(self.logp, self.d))
 
     def step_alone(self) -> None:
         """A step of a walk with a length of its own for each walker, or of a scout."""
@@ -182,7 +187,7 @@ class Population:
         y = self.x + lengths[:, None] * self.scales * normals
         scouts = np.flatnonzero(self.rng.random(self.K) < SCOUTS)
         y[scouts] = self.scout(self.x[scouts])
-        alpha = self.decide(slice(0, self.K), y, np.zeros(self.K))
+        alpha = self.decide(slice(0, self.K), y, np.zeros(self.K), scouts)
         alpha[scouts] = WALK_TARGET
         self.log_length += alpha - WALK_TARGET
         # where the density does not fall off they would grow for ever
@@ -203,8 +208,8 @@ class Population:
         for t in range(steps):
             for first in (0, self.K // 2):
                 half = slice(first, first + self.K // 2)
-                y, log_ratio, independent, walks = self.propose(half)
-                alpha = self.decide(half, y, log_ratio, beta)
+                y, log_ratio, independent, walks, scouts = self.propose(half)
+                alpha = self.decide(half, y, log_ratio, scouts, beta)
                 self.log_length[half][walks] += alpha[walks] - WALK_TARGET
                 tried += len(independent)
                 accepted += alpha[independent].sum()
@@ -217,8 +222,10 @@ class Population:
         self.learn(self.window(steps, beta))
         self.x[::2], self.logp[::2] = x, logp
 
-    def propose(self, half: slice) -> tuple[Array, Array, Indices, Indices]:
-        """Points for a half, log ratios of their proposal densities; which are independent, walks.
+    def propose(self, half: slice) -> tuple[Array, Array, Indices, Indices, Indices]:
+        """Points for a half, log ratios of their proposal densities; which of them are what.
+
+        The three kinds are independent ones, walks and scouts.
         """
         x, rng, d = self.x[half], self.rng, self.d
         others = self.x[self.K // 2 :] if half.start == 0 else self.x[: self.K // 2]
@@ -242,7 +249,7 @@ class Population:
         scouts = np.flatnonzero(kind > 1 - SCOUTS)
         y[scouts] = self.scout(x[scouts])
         log_ratio[scouts] = 0.0
-        return y, log_ratio, independent, walks
+        return y, log_ratio, independent, walks, scouts
 
     def scout(self, x: Array) -> Array:
         """Proposals of many scales from x (n, d), half of them along one coordinate."""
@@ -253,11 +260,17 @@ class Population:
         direction[one] *= np.eye(d)[rng.integers(d, size=int(one.sum()))]
         return np.asarray(x + length[:, None] * self.scales * direction)
 
-    def decide(self, half: slice, y: Array, log_ratio: Array, beta: float = 1.0) -> Array:
-        """Evaluate the points y (n, d), accept or reject each; the acceptance probabilities."""
+    def decide(
+        self, half: slice, y: Array, log_ratio: Array, scouts: Indices, beta: float = 1.0
+    ) -> Array:
+        """Evaluate the points y (n, d), accept or reject each; the acceptance probabilities.
+
+        Those of scouts are kept.
+        """
         if self.wrap is not None:
             y = self.wrap(y)
         new = self.evaluate(y)
+        self.scouted.append((y[scouts], new[scouts]))
         alpha = np.exp(np.minimum(0.0, beta * (new - self.logp[half]) + log_ratio))
         accepted = self.rng.random(len(y)) < alpha
         self.x[half][accepted], self.logp[half][accepted] = y[accepted], new[accepted]

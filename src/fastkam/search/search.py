@@ -13,8 +13,16 @@ from fastkam._core.engine.group import Fault
 from fastkam.run.faults import describe
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.mixture import Mixture
-from fastkam.search.population import FIRST_WINDOW, GROWTH, Population, Window, at_home
+from fastkam.search.population import (
+    AGREED,
+    FIRST_WINDOW,
+    GROWTH,
+    Population,
+    Window,
+    at_home,
+)
 from fastkam.search.scales import find_scales
+from fastkam.search.unexplained import modes_beyond
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -23,13 +31,15 @@ Array = NDArray[np.float64]
 Prior = Callable[[int, np.random.Generator], Array]
 
 LEAST_WALKERS = 32
-PRIOR_DRAWS = 1000  # that are looked at, where there is a prior
+PRIOR_DRAWS, MOST_PRIOR_DRAWS = 1500, 6000  # a dimension, that are looked at; and in all
 CANDIDATES = 4  # points of which the best is where a walker starts
 TRIES = 12  # rounds of candidates, each nearer than the last
 MOST_MIRRORED = 50  # points tried with two coordinates exchanged
 SPREAD, SPREAD_STEPS = 0.25, 60  # the power of the density on which walkers spread at first
 FLATTER, TAIL_STEPS = 0.5, 60  # the power of the density whose states show its tails
 WARM_WEIGHT, MOST_WARM = 0.2, 16  # of the components fitted to these
+BENT, BENT_WEIGHT = 3, 0.4  # components from which on a density is bent, and that weight for it
+MOST_TAIL_WINDOWS = 6
 BRIEF_STAGES, FULL_STAGES = 10, 20  # of the way home at most
 
 
@@ -111,6 +121,7 @@ class Searcher:
         self.points, self.rng, self.known = points, rng, known or Known()
         self.d = points.shape[1]
         self.lines: list[str] = []
+        self.seen: list[tuple[Array, Array]] = []  # points and log densities
         self.settled = True
         self.window: Window | None = None
         self.origin, self.level = self.first_with_density()
@@ -174,8 +185,9 @@ class Searcher:
 
         A narrow mode takes many draws until one is near, and that one stands out.
         """
-        x = prior(PRIOR_DRAWS, self.rng)
+        x = prior(min(MOST_PRIOR_DRAWS, PRIOR_DRAWS * self.d), self.rng)
         logp = self.evaluate(x)
+        self.seen.append((x, logp))
         some = np.flatnonzero(np.isfinite(logp))
         best = some[np.argsort(-logp[some])][: n // 2]
         others = self.rng.permutation(np.setdiff1d(some, best))[: n - len(best)]
@@ -216,6 +228,14 @@ class Searcher:
         """
         population.learn(population.window(FIRST_WINDOW))
         population.spread(SPREAD_STEPS, SPREAD)
+        window = self.agree(population, most_evaluations)
+        if self.look_beyond(population, window):
+            population.learn(window)
+            window = self.agree(population, most_evaluations)
+        return window
+
+    def agree(self, population: Population, most_evaluations: int) -> Window:
+        """Windows until the walkers agree, or all evaluations are spent."""
         steps = float(FIRST_WINDOW)
         while True:
             window = population.window(int(steps))
@@ -227,6 +247,21 @@ class Searcher:
                 return window
             population.learn(window)
             steps *= GROWTH
+
+    def look_beyond(self, population: Population, window: Window) -> bool:
+        """Put walkers into modes that none has come to, where there are any."""
+        q = population.fit(window)
+        if q is None:
+            return False
+        seen = [np.concatenate(part) for part in zip(*self.seen, *population.scouted, strict=True)]
+        x, logp = modes_beyond(population, window, q, (seen[0], seen[1]), 2 + self.d)
+        if not len(x):
+            return False
+        self.say(f"{len(x)} walkers from far away have found more")
+        K = population.K
+        rows, of = self.rng.permutation(K)[: K // 4], np.arange(K // 4) % len(x)
+        population.x[rows], population.logp[rows] = x[of], logp[of]
+        return True
 
     def failures(self) -> list[str]:
         """A line about points at which the function failed, if there were any."""
@@ -276,14 +311,25 @@ class Searcher:
         """A mixture fitted to walkers, and a part that covers the tails.
 
         That part is fitted to states of the same walkers on a flatter power of the density. Where
-        q has no mass, chains with q as their proposal stay for long, and seldom come.
+        q has no mass, chains with q as their proposal stay for long, and seldom come. The tails of
+        a density that is bent are far from its mass: the walkers learn the way there from each
+        other, until they agree on the flatter power too.
         """
         if cold is None:
             return None
+        bent, steps = cold.n >= BENT, float(TAIL_STEPS)
         flatter = population.window(TAIL_STEPS, FLATTER)
+        for _ in range(MOST_TAIL_WINDOWS - 1 if bent else 0):
+            if flatter.r_hat() < AGREED:
+                break
+            population.learn(flatter)
+            steps *= GROWTH
+            flatter = population.window(int(steps), FLATTER)
         warm = population.fit(flatter, MOST_WARM)
         self.say("tails seen")
-        return cold if warm is None else cold.joined(warm, WARM_WEIGHT)
+        if warm is None:
+            return cold
+        return cold.joined(warm, BENT_WEIGHT if bent else WARM_WEIGHT)
 
 
 def levels(d: int) -> tuple[float, ...]:

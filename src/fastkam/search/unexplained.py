@@ -1,0 +1,81 @@
+"""Points that the mass found so far does not explain: another mode may begin there.
+
+Where a density has one mode and falls off from it on all sides, a step towards the mode raises it.
+So of the points far from all components of q that were evaluated anyway, those are suspicious from
+where a step towards the nearest component lowers the log density. Walkers go home from there, each
+alone. One that ends where the density is far above q, and not below that of the others, has found
+a mode that q has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.search.mixture import Mixture
+from fastkam.search.population import Population, Window, at_home
+
+Array = NDArray[np.float64]
+
+MOST_TRIED, MOST_WALKERS = 300, 16
+TOWARDS = 0.1       # the step, as a part of the way to the nearest component
+LEAST_DROP = 1.0    # of the log density
+UNEXPLAINED = 5.0   # log density above q, in comparison with the states of q
+
+
+def modes_beyond(
+    population: Population,
+    window: Window,
+    q: Mixture,
+    points: tuple[Array, Array],
+    stages: int,
+) -> tuple[Array, Array]:
+    """Points (m, d) in modes that q has not, and their log densities (m,).
+
+    Parameters
+    ----------
+    population : Population
+        At home, as `window` shows it.
+    window : Window
+    q : Mixture
+        Fitted to the states of the window.
+    points : tuple of arrays (n, d), (n,)
+        Points with their log densities.
+    stages : int
+        Of the way home at most.
+    """
+    x, logp, lengths = suspicious(population.evaluate, window, q, *points)
+    if len(x):
+        lengths = lengths[:, None] * np.abs(q.nearest(x)[1] - x) / population.scales
+        lengths = np.maximum(np.sqrt((lengths**2).mean(axis=1)), 1e-3)
+        walkers = Population(population.evaluate, x, logp, population.scales, lengths,
+                             population.rng, population.wrap)
+        walkers.climb(stages)
+        x, logp = walkers.x, walkers.logp
+        states = window.states()
+        level = np.median(window.logp[window.second_half])
+        known = level - np.median(q.log_density(states))
+        new = logp - q.log_density(x) > known + UNEXPLAINED
+        new &= at_home(np.append(logp, np.repeat(level, len(x) + 1)), x.shape[1])[: len(x)]
+        x, logp = x[new], logp[new]
+    return x, logp
+
+
+def suspicious(
+    evaluate: Callable[[Array], Array], window: Window, q: Mixture, x: Array, logp: Array
+) -> tuple[Array, Array, Array]:
+    """The suspicious ones of points: at most MOST_WALKERS, their log densities, their first steps.
+
+    The steps are in units of the way to the nearest component.
+    """
+    d = x.shape[1]
+    squares, means = q.nearest(x)
+    level = np.median(window.logp[window.second_half])
+    some = np.flatnonzero((squares > d + 4 * np.sqrt(2 * d) + 10) & np.isfinite(logp))
+    # first those whose log density is high for their distance
+    some = some[np.argsort((level - logp[some]) / squares[some], kind="stable")][:MOST_TRIED]
+    nearer = evaluate(x[some] + TOWARDS * (means[some] - x[some]))
+    some = some[nearer < logp[some] - LEAST_DROP][:MOST_WALKERS]
+    return x[some], logp[some], np.full(len(some), TOWARDS / 4)
