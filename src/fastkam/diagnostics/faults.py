@@ -17,6 +17,11 @@ MOST_ACCEPTANCE = 0.9       # of a random walk
 MOST_DIVERGING = 0.01       # of the steps of a sampler made of others
 MOST_REJECTED = {"nan": 0.01, "failed": 0.01, "gradient": 0.01, "outside": 0.9}
 
+LEAST_INDEX = 3.8           # of tails: from 4 on the standard deviation has a standard error
+HEAVY = {1.1: "The mean does not exist, or just does.",
+         2.1: "The standard deviation does not exist, or just does.",
+         4.0: "The standard deviation converges slowly, and its error (mcse_sd) is too small."}
+
 
 # ---- what makes draws useless ----
 
@@ -65,6 +70,7 @@ def odd(look: Look) -> Iterator[Finding]:
         yield from growing(look)
     yield from rejections(look)
     yield from boundaries(look)
+    yield from tails(look)
     yield from acceptance(look)
     yield from divergences(look)
 
@@ -179,6 +185,31 @@ def boundaries(look: Look) -> Iterator[Finding]:
             "boundary", f"{look.few(where)}: draws crowd at an edge of the support, where the "
             "density is highest and many proposals fall outside. Transform the parameter (its "
             "logarithm, say) so that there is no edge.", look.named(where))
+
+
+def tails(look: Look) -> Iterator[Finding]:
+    """Coordinates with tails so heavy that moments converge slowly, or do not exist."""
+    state = look.state
+    if state.coordinates is None:
+        known = {int(k): a for k, a in state.tails}
+    else:  # only what a transform leaves as it is has these tails
+        z = state.trace.x[:, : look.rows]
+        x = state.constrain(z[:, :1])
+        known = {int(k): a for k, a in state.tails
+                 if x.shape == z[:, :1].shape and (x[..., int(k)] == z[:, :1, int(k)]).all()}
+    heavy = sorted((round(a, 2), k) for k, a in known.items() if a < LEAST_INDEX)
+    where = [k for _, k in heavy]
+    if heavy and heavy[0][0] <= 0:
+        where = [k for a, k in heavy if a <= 0]
+        yield Finding(
+            "improper", f"{look.few(where)}: the density falls off so slowly that it has no finite "
+            "integral: a prior is missing, or a sign is wrong.", look.named(where))
+    elif heavy:
+        a = heavy[0][0]
+        what = next(text for most, text in HEAVY.items() if a < most)
+        yield Finding(
+            "tails", f"{look.few(where)}: P(|x| > R) falls off as R^-{a:.2g}. {what} Report "
+            "quantiles.", look.named(where))
 
 
 def acceptance_bounds(sampler: Sampler, is_estimate: bool) -> tuple[float, float]:

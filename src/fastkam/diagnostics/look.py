@@ -29,7 +29,7 @@ class Finding:
     Attributes
     ----------
     kind : str
-        "not_finite", "stuck", "constant", "improper", "not_a_logarithm", "rejected", "boundary",
+        "not_finite", "stuck", "constant", "improper", "not_a_logarithm", "rejected", "boundary", "tails",
         "acceptance", "divergences", "r_hat", "ess", "log_density" or "adaptation".
     text : str
         What was found, and what to do.

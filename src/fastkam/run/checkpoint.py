@@ -25,7 +25,7 @@ from fastkam.schedules import Schedule, as_schedule
 
 FORMAT = 2
 HEADER = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested",
-          "bit_generator", "generators", "search", "searched",
+          "bit_generator", "generators", "search", "searched", "tails",
           "seconds", "status")
 SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FIRST_ROWS = 250  # a chain, after which it is first asked how much they are worth
 ENOUGH = 100  # effective draws, over all chains, to say so
 WORTH = 0.25  # effective draws in each draw that is kept
-MOST_THINNED = 100
+MOST_THINNED = 50
 
 
 def carry_out(state: RunState, target: Target, rows: int, options: RunOptions) -> Outcome:

@@ -55,6 +55,8 @@ class RunState:
         What the search for starting points, scales and a sampler did, a line each.
     searched : int
         Evaluations that it took.
+    tails : list of list
+        [k, a] for each coordinate k, here, whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
     states : list of dict
         The state of each chain, {name: array}, in units of the scales; empty before the first step.
     generators : list of dict
@@ -82,6 +84,7 @@ class RunState:
     scales: NDArray[np.float64]
     search: list[str] = field(default_factory=list)
     searched: int = 0
+    tails: list[list[float]] = field(default_factory=list)
     states: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     generators: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0

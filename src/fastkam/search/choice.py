@@ -42,6 +42,7 @@ MOST_EVALUATIONS = 400_000
 LEARNT_TUNE = 300  # steps of warm-up of what begins with a shape that the search has learnt
 NUTS_TUNE = 400
 PLAIN_TUNE = 1000
+LEAST_ACCEPTED = 0.1  # share of independent proposals, below which the gradient does more
 LONG_JUMPS = 25.0  # covariance of jumps, in units of that of the whole density
 
 
@@ -123,8 +124,11 @@ def choose(
         most = min(MOST_EVALUATIONS, FIRST_EVALUATIONS + EVALUATIONS_PER_DIMENSION * d)
         found = searcher.full(chains, most)
     periodic = known is not None and known.wrap is not None
-    if found.mixture is None or periodic:
-        why = "some coordinates are periodic" if periodic else "walkers have found no spread"
+    hard = gradient and found.independent_acceptance < LEAST_ACCEPTED
+    if found.mixture is None or periodic or hard:
+        why = ("some coordinates are periodic" if periodic else
+               "walkers have found no spread" if found.mixture is None else
+               "no mixture of normal components fits it")
         return Choice(NUTS() if gradient else GlobalAdaptiveMetropolis(), f"{reason}, and {why}",
                       found, PLAIN_TUNE)
     return around_mixture(found, reason, gradient)

@@ -171,27 +171,31 @@ class Population:
         self.restart(~at_home(self.logp, self.d))
 
     def climb(self, stages: int) -> None:
-        """Let each walker go alone until few climb, or for that number of stages."""
+        """Let each walker go alone while it climbs, for that number of stages at most.
+
+        The others rest as soon as few climb.
+        """
+        rows = np.arange(self.K)
         for _ in range(stages):
-            before = self.logp.copy()
+            before = self.logp[rows].copy()
             for _ in range(HOME_STEPS):
-                self.step_alone()
-            climbed = self.logp - before > 1 + 2 * np.sqrt(self.d / 2)
-            if climbed.mean() < STILL_CLIMBING:
+                self.step_alone(rows)
+            rows = rows[self.logp[rows] - before > 1 + 2 * np.sqrt(self.d / 2)]
+            if len(rows) < STILL_CLIMBING * self.K:
                 break
 
-    def step_alone(self) -> None:
-        """A step of a walk with a length of its own for each walker, or of a scout."""
-        normals = self.rng.standard_normal((self.K, self.d))
-        lengths = np.exp(self.log_length) / np.sqrt(self.d)
-        y = self.x + lengths[:, None] * self.scales * normals
-        scouts = np.flatnonzero(self.rng.random(self.K) < SCOUTS)
-        y[scouts] = self.scout(self.x[scouts])
-        alpha = self.decide(slice(0, self.K), y, np.zeros(self.K), scouts)
+    def step_alone(self, rows: Indices) -> None:
+        """A step of a walk with a length of its own for each of these walkers, or of a scout."""
+        n = len(rows)
+        lengths = np.exp(self.log_length[rows]) / np.sqrt(self.d)
+        y = self.x[rows] + lengths[:, None] * self.scales * self.rng.standard_normal((n, self.d))
+        scouts = np.flatnonzero(self.rng.random(n) < SCOUTS)
+        y[scouts] = self.scout(self.x[rows[scouts]])
+        alpha = self.decide(rows, y, np.zeros(n), scouts)
         alpha[scouts] = WALK_TARGET
-        self.log_length += alpha - WALK_TARGET
         # where the density does not fall off they would grow for ever
-        np.minimum(self.log_length, np.log(LONGEST), out=self.log_length)
+        self.log_length[rows] = np.minimum(
+            self.log_length[rows] + alpha - WALK_TARGET, np.log(LONGEST))
 
     def restart(self, lost: NDArray[np.bool_]) -> None:
         """Put the walkers that are lost where others are, which are drawn at random."""
@@ -261,7 +265,12 @@ class Population:
         return np.asarray(x + length[:, None] * self.scales * direction)
 
     def decide(
-        self, half: slice, y: Array, log_ratio: Array, scouts: Indices, beta: float = 1.0
+        self,
+        rows: slice | Indices,
+        y: Array,
+        log_ratio: Array,
+        scouts: Indices,
+        beta: float = 1.0,
     ) -> Array:
         """Evaluate the points y (n, d), accept or reject each; the acceptance probabilities.
 
@@ -271,9 +280,11 @@ class Population:
             y = self.wrap(y)
         new = self.evaluate(y)
         self.scouted.append((y[scouts], new[scouts]))
-        alpha = np.exp(np.minimum(0.0, beta * (new - self.logp[half]) + log_ratio))
+        old = self.logp[rows]
+        alpha = np.exp(np.minimum(0.0, beta * (new - old) + log_ratio))
         accepted = self.rng.random(len(y)) < alpha
-        self.x[half][accepted], self.logp[half][accepted] = y[accepted], new[accepted]
+        self.x[rows] = np.where(accepted[:, None], y, self.x[rows])
+        self.logp[rows] = np.where(accepted, new, old)
         return np.asarray(alpha)
 
     def learn(self, window: Window) -> None:
@@ -287,6 +298,11 @@ class Population:
         self.mixture, self.factor = found, np.asarray(np.linalg.cholesky(found.within), float)
         a = window.acceptance
         self.independent = 0.05 if a < 0.02 else 0.4 if a > 0.1 else 0.15
+
+    def fitted_by_one(self, window: Window) -> bool:
+        """Whether a window's states need one component alone."""
+        found = self.fit(window)
+        return found is not None and found.n == 1
 
     def fit(self, window: Window, most: int = MOST_COMPONENTS) -> Mixture | None:
         """The mixture of a window's states."""

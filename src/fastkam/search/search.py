@@ -22,6 +22,7 @@ from fastkam.search.population import (
     at_home,
 )
 from fastkam.search.scales import find_scales
+from fastkam.search.tails import tail_indices
 from fastkam.search.unexplained import modes_beyond
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ FLATTER, TAIL_STEPS = 0.5, 60  # the power of the density whose states show its 
 WARM_WEIGHT, MOST_WARM = 0.2, 16  # of the components fitted to these
 BENT, BENT_WEIGHT = 3, 0.4  # components from which on a density is bent, and that weight for it
 MOST_TAIL_WINDOWS = 6
+NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
 BRIEF_STAGES, FULL_STAGES = 10, 20  # of the way home at most
 
 
@@ -83,6 +85,9 @@ class Search:
         How many of its components the density itself needs: one where it is nearly normal.
     independent_acceptance : float
         Acceptance probability of independent proposals of the mixture; NaN where there were none.
+    tails : ndarray, shape (d,)
+        The tail index a of each coordinate, P(|x_k| > R) ~ R^-a; inf where the density falls off
+        faster than any power, or this was not looked at.
     """
 
     points: Array
@@ -94,6 +99,7 @@ class Search:
     mixture: Mixture | None = None
     components: int = 0
     independent_acceptance: float = float("nan")
+    tails: Array = field(default_factory=lambda: np.zeros(0))
 
 
 def unsearched(points: Array) -> Search:
@@ -222,13 +228,20 @@ class Searcher:
     def settle(self, population: Population, most_evaluations: int) -> Window:
         """Windows of walkers that learn from each other, until they agree.
 
-        Half of them spread first on a flatter power of the density: walkers that begin further out
-        than the mass lies do not agree before they have seen what is between. The others stay,
-        since a narrow mode is lost on the flatter power.
+        Unless they agree at once on one normal component, half of them spread first on a flatter
+        power of the density: walkers that begin further out than the mass lies do not agree before
+        they have seen what is between. The others stay, since a narrow mode is lost on the flatter
+        power.
         """
         population.learn(population.window(FIRST_WINDOW))
-        population.spread(SPREAD_STEPS, SPREAD)
-        window = self.agree(population, most_evaluations)
+        window = population.window(FIRST_WINDOW)
+        self.settled = window.settled() and window.acceptance > NEARLY_NORMAL
+        if self.settled and population.fitted_by_one(window):
+            self.say(f"{population.K} walkers agree at once (R-hat {window.r_hat():.2f})")
+        else:
+            population.learn(window)
+            population.spread(SPREAD_STEPS, SPREAD)
+            window = self.agree(population, most_evaluations)
         if self.look_beyond(population, window):
             population.learn(window)
             window = self.agree(population, most_evaluations)
@@ -303,28 +316,41 @@ class Searcher:
         self.say("walkers at home")
         window = self.settle(population, most_evaluations)
         points, cold = self.chosen(population, chains), population.fit(window)
+        n, states = 0 if cold is None else cold.n, window.states()
+        tails, power = tail_indices(self.evaluate, states.mean(axis=0), states.std(axis=0))
+        if np.isfinite(tails).any():
+            self.say(f"tails that fall off as a power, x^-{power:.3g}")
+        else:
+            cold = self.covering(population, cold, window.acceptance, most_evaluations)
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
-                      self.settled, self.lines + self.failures(), self.covering(population, cold),
-                      0 if cold is None else cold.n, window.acceptance)
+                      self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails)
 
-    def covering(self, population: Population, cold: Mixture | None) -> Mixture | None:
+    def covering(
+        self,
+        population: Population,
+        cold: Mixture | None,
+        acceptance: float,
+        most_evaluations: int,
+    ) -> Mixture | None:
         """A mixture fitted to walkers, and a part that covers the tails.
 
         That part is fitted to states of the same walkers on a flatter power of the density. Where
         q has no mass, chains with q as their proposal stay for long, and seldom come. The tails of
         a density that is bent are far from its mass: the walkers learn the way there from each
-        other, until they agree on the flatter power too.
+        other, until they agree on the flatter power too. (Where the density falls off as a power,
+        a flatter one may have no integral; the wide component has such tails.)
         """
         if cold is None:
             return None
-        bent, steps = cold.n >= BENT, float(TAIL_STEPS)
-        flatter = population.window(TAIL_STEPS, FLATTER)
-        for _ in range(MOST_TAIL_WINDOWS - 1 if bent else 0):
-            if flatter.r_hat() < AGREED:
+        bent, normal = cold.n >= BENT, cold.n == 1 and acceptance > NEARLY_NORMAL
+        steps = TAIL_STEPS / 2 if normal else float(TAIL_STEPS)
+        for _ in range(MOST_TAIL_WINDOWS):
+            flatter = population.window(int(steps), FLATTER)
+            steps *= GROWTH
+            spent = self.evaluate.n + steps * population.K > most_evaluations
+            if not bent or spent or flatter.r_hat() < AGREED:
                 break
             population.learn(flatter)
-            steps *= GROWTH
-            flatter = population.window(int(steps), FLATTER)
         warm = population.fit(flatter, MOST_WARM)
         self.say("tails seen")
         if warm is None:

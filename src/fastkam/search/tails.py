@@ -1,0 +1,65 @@
+"""Tails that fall off as a power of the distance: how fast, seen at points far out.
+
+    log pi(m + R s_k e_k) = const - p log R   at large R:   p is the same between all of 10^3, 10^4
+                                                            and 10^5 standard deviations
+
+The marginal tail index of coordinate k follows: over the other coordinates the density is
+integrated, and each of those whose width grows with R adds 1,
+
+    P(|x_k| > R) ~ R^-a,   a = p - 1 - #{j: pi(m + R (s_k e_k + s_j e_j)) is of the same order}
+
+A distribution has moments below a alone; and the standard error of its standard deviation is
+finite only for a > 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+DISTANCES = (1e3, 1e4, 1e5)     # in standard deviations
+SAME = 0.02                     # difference of the powers between these, as a part of them
+MOST_DIMENSIONS = 30            # with more, one point a coordinate would be many
+
+
+def tail_indices(
+    evaluate: Callable[[Array], Array], centre: Array, sd: Array
+) -> tuple[Array, float]:
+    """How fast the tails of a density fall off.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Log densities (n,) at points (n, d).
+    centre, sd : array (d,)
+        Of the mass.
+
+    Returns
+    -------
+    indices : ndarray, shape (d,)
+        a of the heavier of both tails of each coordinate; inf where they are no power.
+    power : float
+        The least p of all; inf where there is none.
+    """
+    d = len(centre)
+    indices, least = np.full(d, np.inf), np.inf
+    if d > MOST_DIMENSIONS:
+        return indices, least
+    for sign in (1.0, -1.0):
+        rays = sign * np.diag(sd)
+        logp = np.array([evaluate(centre + R * rays) for R in DISTANCES])
+        with np.errstate(all="ignore"):
+            p = -np.diff(logp, axis=0) / np.diff(np.log(DISTANCES))[:, None]
+            power = np.isfinite(p).all(axis=0) & (np.abs(p[1] - p[0]) < SAME * np.abs(p[1]))
+        for k in np.flatnonzero(power):
+            others = np.delete(np.arange(d), k)
+            beside = evaluate(centre + DISTANCES[1] * (rays[k] + np.diag(sd)[others]))
+            # as log of (1 + 1)^(p / 2), where the contours are round, and twice that
+            wide = int((logp[1, k] - beside < p[1, k] * np.log(2.0) + 1).sum())
+            indices[k] = min(indices[k], p[1, k] - 1 - wide)
+            least = min(least, float(p[1, k]))
+    return indices, least
