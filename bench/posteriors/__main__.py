@@ -46,8 +46,7 @@ def one_run(name, gradient, sampler, options, seed, quick):
     except Exception as error:      # a fault of one sampler is a row, and the others go on
         if isinstance(error, PeerError) and "environment" in str(error):
             raise
-        return {"error": f"{type(error).__name__}: {error}", "right": False, "told": [],
-                "evaluations": None, "before": np.nan}
+        return {"error": f"{type(error).__name__}: {error}"}
 
 
 def read(path):
@@ -74,7 +73,7 @@ def measure(chosen, path):
                         with path.open("a") as file:
                             file.write(json.dumps(key | {"commit": commit()} | row) + "\n")
                         print(*key.values(), *(row.get(k) for k in (
-                            "right", "evaluations", "before", "ess", "worst", "seconds",
+                            "evaluations", "before", "ess", "seconds",
                             "error")), sep=" | ", flush=True)
 
 

@@ -58,23 +58,26 @@ def emcee(one, reference, seed, most):
 
 
 def nutpie(one, reference, seed, most):
+    draws = 1000
+    while True:
+        x, answer = nuts(one, draws, seed)
+        if rough_ess(x) > 1.3 * 400 or answer["total"] > most:
+            return x, answer
+        draws *= 4
+
+
+def nuts(one, draws, seed):
+    """(draws (4, n, d), answer) of one run of nutpie."""
     import nutpie as package
     from nutpie.compiled_pyfunc import from_pyfunc
 
-    d, draws = one.d, 1000
-    while True:
-        f = Counted(one.logp_and_grad)
-        model = from_pyfunc(d, lambda: f, lambda *_: lambda x: {"x": x}, [np.dtype("float64")],
-                            [(d,)], ["x"], make_initial_point_fn=lambda seed: one.x0)
-        trace = package.sample(model, draws=draws, chains=4, cores=1, seed=seed,
-                               progress_bar=False)
-        steps = [int(group["n_steps"].values.sum())
-                 for group in (trace.warmup_sample_stats, trace.sample_stats)]
-        x = trace.posterior["x"].values
-        yield x, {"total": f.n, "before": f.n * steps[0] / sum(steps)}
-        draws *= 4
-        if f.n > most:
-            return
+    f = Counted(one.logp_and_grad)
+    model = from_pyfunc(one.d, lambda: f, lambda *_: lambda x: {"x": x}, [np.dtype("float64")],
+                        [(one.d,)], ["x"], make_initial_point_fn=lambda seed: one.x0)
+    trace = package.sample(model, draws=draws, chains=4, cores=1, seed=seed, progress_bar=False)
+    steps = [int(group["n_steps"].values.sum())
+             for group in (trace.warmup_sample_stats, trace.sample_stats)]
+    return trace.posterior["x"].values, {"total": f.n, "before": f.n * steps[0] / sum(steps)}
 
 
 def main():
@@ -83,12 +86,7 @@ def main():
     np.seterr(all="ignore")
     one = POSTERIORS[given["posterior"]]
     arguments = one, given["reference"], given["seed"], given["most"]
-    if given["package"] == "emcee":
-        draws, answer = emcee(*arguments)
-    else:
-        for draws, answer in nutpie(*arguments):
-            if rough_ess(draws) > 1.3 * 400:
-                break
+    draws, answer = (emcee if given["package"] == "emcee" else nutpie)(*arguments)
     np.save(given["file"], draws)
     print("\n" + json.dumps(answer), flush=True)
 

@@ -7,6 +7,7 @@ it), which must agree: the moments of the one with the smaller error are kept, w
 
 import json
 import warnings
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ FILE = Path(__file__).with_name("references.json")
 DRAWS = 25_000          # of each of four chains of NUTS
 OTHER_DRAWS = 10_000    # of the other sampler, thinned
 MOST_APART = 4.5        # Monte Carlo standard errors between the two
+MOMENTS = ("mean", "sd", "mcse_mean", "mcse_sd")
 FREE, ORDERED = "mixture, labels free", "mixture, labels ordered"
 
 
@@ -97,16 +99,36 @@ EXACT = {
 
 
 def moments(draws):
-    """mean, sd and their Monte Carlo standard errors, (4, d)."""
+    """Those of MOMENTS, (4, d)."""
     columns = fk.diagnostics.summary(draws)
-    return np.array([columns[name] for name in ("mean", "sd", "mcse_mean", "mcse_sd")])
+    return np.array([columns[name] for name in MOMENTS])
+
+
+def rounded(rows):
+    """Lists for a file, with six digits."""
+    return [[float(f"{v:.6g}") for v in row] for row in rows]
+
+
+def errors(name, four):
+    """(whether moments (4, d) are right, the largest error in standard deviations).
+
+    Right is within 4 Monte Carlo standard errors, and within the posterior's tolerance.
+    """
+    truth = load()[name]
+    sd, right, worst = np.array(truth["sd"]), True, 0.0
+    for k, key in enumerate(MOMENTS[:2]):
+        off = np.abs(np.array(four[k]) - truth[key])
+        mcse = np.hypot(four[k + 2], truth[f"mcse_{key}"])
+        right &= bool(((off < 4 * mcse) & (off < POSTERIORS[name].tolerance * sd)).all())
+        worst = max(worst, float((off / sd).max()))
+    return right, worst
 
 
 def by_runs(name, one):
     """(moments (4, d), how far apart the two samplers are, in Monte Carlo standard errors)."""
     options = {"progress": False, "keep_warmup": False, "keep_stats": False, "threads": 1,
                "check_gradient": False, "seed": 20}
-    nuts = fk.NUTS(target_acceptance=0.95)
+    nuts = fk.NUTS(target_acceptance=0.9)
     first = fk.sample(one.logp_and_grad, one.x0, sampler=nuts, draws=DRAWS, tune=2000, **options)
     if False in one.uses:
         second = fk.sample(one.logp, one.x0, draws=OTHER_DRAWS, **options)
@@ -133,7 +155,6 @@ def without_labels(ordered):
 
 def make(names):
     """Compute the references of these posteriors, and keep them with the others."""
-    found = json.loads(FILE.read_text()) if FILE.exists() else {}
     for name in names:
         one, apart = POSTERIORS[name], None
         if name in EXACT:
@@ -151,13 +172,15 @@ def make(names):
         if apart is not None and apart > MOST_APART:
             warnings.warn(f"{name}: the two samplers are {apart:.1f} standard errors apart",
                           stacklevel=2)
-        found[name] = {"how": how, "apart": None if apart is None else round(apart, 2)} | {
-            key: [float(f"{v:.6g}") for v in row]
-            for key, row in zip(("mean", "sd", "mcse_mean", "mcse_sd"), four, strict=True)}
+        found = json.loads(FILE.read_text()) if FILE.exists() else {}
+        found[name] = {"how": how, "draws": 0 if name in EXACT else 4 * DRAWS, "apart": None if apart is None else round(apart, 2)} | {
+            key: row for key, row in zip(MOMENTS, rounded(four), strict=True)}
         print(f"{name}: {how}" + (f", {apart:.1f} standard errors apart" if apart else ""),
               flush=True)
         FILE.write_text(json.dumps(found, indent=1) + "\n")
 
 
+@cache
 def load():
+    """Name -> {how, mean, sd, ...}"""
     return json.loads(FILE.read_text())

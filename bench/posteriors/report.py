@@ -5,6 +5,7 @@ from collections import defaultdict
 import numpy as np
 
 from bench.papers.record import table
+from bench.posteriors import references
 from bench.posteriors.densities import POSTERIORS
 from bench.posteriors.peers import PACKAGES
 from bench.posteriors.runs import OURS
@@ -15,7 +16,12 @@ class Results:
 
     def __init__(self, rows):
         self.rows = defaultdict(list)
+        known = references.load()
         for row in rows:
+            if row["posterior"] not in known:
+                continue
+            row["right"], row["worst"] = references.errors(row["posterior"], row["moments"])
+            row["right"] &= row["evaluations"] is not None
             self.rows[row["posterior"], row["gradient"], row["sampler"]].append(row)
 
     def passes(self, *key):
@@ -25,7 +31,7 @@ class Results:
 
     def evaluations(self, *key):
         """Median over the seeds; infinite where ESS 400 was not reached in half of them."""
-        found = [np.inf if row.get("evaluations") is None else row["evaluations"]
+        found = [np.inf if row["evaluations"] is None else row["evaluations"]
                  for row in self.rows.get(key, [])]
         return float(np.median(found)) if found else np.inf
 
