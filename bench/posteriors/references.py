@@ -173,8 +173,9 @@ def make(names):
             warnings.warn(f"{name}: the two samplers are {apart:.1f} standard errors apart",
                           stacklevel=2)
         found = json.loads(FILE.read_text()) if FILE.exists() else {}
-        found[name] = {"how": how, "draws": 0 if name in EXACT else 4 * DRAWS, "apart": None if apart is None else round(apart, 2)} | {
-            key: row for key, row in zip(MOMENTS, rounded(four), strict=True)}
+        found[name] = {"how": how, "draws": 0 if name in EXACT else 4 * DRAWS,
+                       "apart": None if apart is None else round(apart, 2),
+                       **dict(zip(MOMENTS, rounded(four), strict=True))}
         print(f"{name}: {how}" + (f", {apart:.1f} standard errors apart" if apart else ""),
               flush=True)
         FILE.write_text(json.dumps(found, indent=1) + "\n")
