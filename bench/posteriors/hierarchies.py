@@ -63,22 +63,23 @@ def measurements():
 GROUP, FLOOR, LOG_RADON = measurements()
 
 
-@posterior("levels of 16 groups, centered", 20, tolerance=0.15)
+@posterior("levels of 16 groups, centered", 20)
 def levels(x, gradient):
     """y ~ N(a_group + b floor, s^2), a ~ N(mu, t^2); x = (a, mu, b, log t, log s).
 
-    mu and b ~ N(0, 10^2), t and s half normal of scale 1.
+    mu and b ~ N(0, 10^2), log t and log s ~ N(-1, 0.7^2).
     """
     a, (mu, b, log_t, log_s) = x[:GROUPS], x[GROUPS:]
     t2, s2 = np.exp(2 * log_t), np.exp(2 * log_s)
     r, off = LOG_RADON - a[GROUP] - b * FLOOR, a - mu
     squares, spread = r @ r / s2, off @ off / t2
-    value = (-0.5 * (squares + spread + (mu * mu + b * b) / PRIOR_SD**2 + t2 + s2)
-             - (len(r) - 1) * log_s - (GROUPS - 1) * log_t)
+    value = (-0.5 * (squares + spread + (mu * mu + b * b) / PRIOR_SD**2
+                     + ((log_t + 1) ** 2 + (log_s + 1) ** 2) / 0.49)
+             - len(r) * log_s - GROUPS * log_t)
     if not gradient:
         return value
     g = np.empty(GROUPS + 4)
     g[:GROUPS] = np.bincount(GROUP, r, GROUPS) / s2 - off / t2
     g[GROUPS:] = (off.sum() / t2 - mu / PRIOR_SD**2, r @ FLOOR / s2 - b / PRIOR_SD**2,
-                  spread - t2 - (GROUPS - 1), squares - s2 - (len(r) - 1))
+                  spread - GROUPS - (log_t + 1) / 0.49, squares - len(r) - (log_s + 1) / 0.49)
     return value, g

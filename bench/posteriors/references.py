@@ -19,6 +19,7 @@ from bench.posteriors.densities import POSTERIORS, regressions, series
 FILE = Path(__file__).with_name("references.json")
 DRAWS = 25_000          # of each of four chains of NUTS
 OTHER_DRAWS = 10_000    # of the other sampler, thinned
+LEAST_EXACT = 0.02      # standard errors of means, in standard deviations
 MOST_APART = 4.5        # Monte Carlo standard errors between the two
 MOMENTS = ("mean", "sd", "mcse_mean", "mcse_sd")
 FREE, ORDERED = "mixture, labels free", "mixture, labels ordered"
@@ -90,7 +91,7 @@ EXACT = {
     "eight schools, centered": lambda one: normal_given(one, [1], [np.linspace(-12, 7, 2000)]),
     "eight schools, non-centered": lambda one: normal_given(one, [1], [np.linspace(-12, 7, 2000)]),
     "levels of 16 groups, centered": lambda one: normal_given(
-        one, [18, 19], [np.linspace(-12, 1.5, 180), np.linspace(-1.2, 0.6, 40)]),
+        one, [18, 19], [np.linspace(-5, 1.5, 100), np.linspace(-1.2, 0.6, 40)]),
     "Gaussian process": lambda one: on_grid(
         one.logp, [np.linspace(-0.6, 1.8, 41), np.linspace(-1.2, 2.8, 41),
                    np.linspace(-1.8, -0.5, 31)]),
@@ -128,16 +129,19 @@ def by_runs(name, one):
     """(moments (4, d), how far apart the two samplers are, in Monte Carlo standard errors)."""
     options = {"progress": False, "keep_warmup": False, "keep_stats": False, "threads": 1,
                "check_gradient": False, "seed": 20}
-    nuts = fk.NUTS(target_acceptance=0.9)
-    first = fk.sample(one.logp_and_grad, one.x0, sampler=nuts, draws=DRAWS, tune=2000, **options)
     if False in one.uses:
-        second = fk.sample(one.logp, one.x0, draws=OTHER_DRAWS, **options)
+        other = fk.sample(one.logp, one.x0, draws=OTHER_DRAWS, **options)
     else:
-        second = fk.sample(one.logp_and_grad, one.x0, sampler=fk.HMC(n_steps=16), tune=4000,
-                           draws=2 * DRAWS, **options)
-    a, b = moments(first.draws), moments(second.draws)
+        other = fk.sample(one.logp_and_grad, one.x0, sampler=fk.HMC(n_steps=16), tune=4000,
+                          draws=2 * DRAWS, **options)
+    # where the other has been, so that no chain is left behind in what it must not be in
+    nuts = fk.sample(one.logp_and_grad, other.draws[:, -1], sampler=fk.NUTS(target_acceptance=0.9),
+                     draws=DRAWS, tune=2000, **options)
+    a, b = moments(nuts.draws), moments(other.draws)
     apart = np.abs(a[:2] - b[:2]) / np.hypot(a[2:], b[2:])
     best = a if np.median(a[2] / b[2]) < 1 else b
+    if (best[2] > LEAST_EXACT * best[1]).any():
+        warnings.warn(f"{name}: the reference is not exact enough", stacklevel=2)
     return best, float(apart.max())
 
 
