@@ -41,7 +41,7 @@ def one_run(name, gradient, sampler, options, seed, quick):
     seconds = SECONDS_QUICK if quick else SECONDS
     try:
         if options is None:
-            return peers.run(sampler, name, seed, most, 4 * seconds)
+            return peers.run(sampler, name, seed, most, 12 * seconds)
         return runs.run(name, gradient, seed, most, seconds, **options)
     except Exception as error:      # a fault of one sampler is a row, and the others go on
         if isinstance(error, PeerError) and "environment" in str(error):
