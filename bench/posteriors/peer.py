@@ -4,9 +4,9 @@ The last line of the output is the answer, as JSON; the draws go into a file.
 
 emcee: 32 walkers, or 2 d + 2, which begin as independent normal draws with the means and standard
 deviations of the reference, for nothing. The integrated autocorrelation time tau is the largest
-among the coordinates, once the run is 50 tau long, as emcee asks for; evaluations to ESS 400 are
-400 tau, and 2 tau steps of every walker, which its manual discards. The draws are those of the
-second half, whatever the burn-in.
+among the coordinates, once the run is 50 tau long, as emcee asks for, or of as many evaluations as
+are allowed, if these are 10 tau; evaluations to ESS 400 are 400 tau, and 2 tau steps of every
+walker, which its manual discards. The draws are those of the second half, whatever the burn-in.
 
 nutpie: four chains from x0 + N(0, 0.1^2), for it refuses a point where a coordinate of the gradient
 is 0; its default settings, and four times as many draws until ESS is 400.
