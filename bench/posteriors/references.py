@@ -1,0 +1,191 @@
+"""Means and standard deviations of the posteriors, in references.json.
+
+By conjugacy and quadrature where these give them; otherwise from two long runs of different
+samplers, NUTS and the default without a gradient (HMC, where there are too many dimensions for
+it), which must agree: the moments of the one with the smaller error are kept, with that error.
+"""
+
+import json
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from scipy.special import digamma, polygamma
+
+import fastkam as fk
+from bench.posteriors.densities import POSTERIORS, regressions, series
+
+FILE = Path(__file__).with_name("references.json")
+DRAWS = 25_000          # of each of four chains of NUTS
+OTHER_DRAWS = 10_000    # of the other sampler, thinned
+LEAST_EXACT = 0.02      # standard errors of means, in standard deviations
+MOST_APART = 4.5        # Monte Carlo standard errors between the two
+MOMENTS = ("mean", "sd", "mcse_mean", "mcse_sd")
+FREE, ORDERED = "mixture, labels free", "mixture, labels ordered"
+
+
+def summed(log_weights, means, variances):
+    """(mean, sd) of a mixture: log weights (n,), means and variances (n, d)."""
+    w = np.exp(log_weights - log_weights.max())
+    w /= w.sum()
+    mean = w @ means
+    return mean, np.sqrt(w @ (variances + (means - mean) ** 2))
+
+
+def conjugate(model):
+    """Of a `NormalLinear`: b is Student's, s^2 inverse gamma."""
+    n, p = model.X.shape
+    P = model.X.T @ model.X + np.eye(p) / model.width
+    m = np.linalg.solve(P, model.X.T @ model.y)
+    a = model.a + n / 2
+    c = model.c + 0.5 * (model.y @ model.y - m @ P @ m)
+    variance = np.diag(np.linalg.inv(P)) * c / (a - 1)
+    return (np.append(m, 0.5 * (np.log(c) - digamma(a))),
+            np.append(np.sqrt(variance), 0.5 * np.sqrt(polygamma(1, a))))
+
+
+def normal_given(one, which, grids):
+    """Of a density that is normal in all coordinates but those of `which`: a sum over a grid.
+
+    Mean, precision and determinant of the normal part are read off the gradient, which is linear.
+    """
+    others = np.setdiff1d(range(one.d), which)
+    logs, means, variances = [], [], []
+    for point in np.stack(np.meshgrid(*grids), axis=-1).reshape(-1, len(which)):
+        x = np.zeros(one.d)
+        x[which] = point
+        g = one.logp_and_grad(x)[1][others]
+        P = np.empty((len(others), len(others)))
+        for k, j in enumerate(others):
+            x[j] = 1.0
+            P[k] = g - one.logp_and_grad(x)[1][others]
+            x[j] = 0.0
+        C = np.linalg.inv(0.5 * (P + P.T))
+        x[others] = C @ g
+        logs.append(one.logp(x) + 0.5 * np.linalg.slogdet(C)[1])
+        means.append(x)
+        variances.append(np.zeros(one.d))
+        variances[-1][others] = np.diag(C)
+    return summed(np.array(logs), np.array(means), np.array(variances))
+
+
+def on_grid(logp, grids):
+    """(mean, sd) by a sum over a grid."""
+    points = np.stack(np.meshgrid(*grids), axis=-1).reshape(-1, len(grids))
+    return summed(np.array([logp(x) for x in points]), points, np.zeros(points.shape))
+
+
+def of_product(one):
+    """On a grid of log x and log (x y)."""
+    U = np.stack(np.meshgrid(np.linspace(-6, 6, 1201), np.linspace(0.3, 1.1, 401)), -1)
+    U = U.reshape(-1, 2)
+    X = np.exp(np.c_[U[:, 0], U[:, 1] - U[:, 0]])
+    logs = np.array([one.logp(x) for x in X]) + np.log(X).sum(axis=1)
+    return summed(logs, X, np.zeros(X.shape))
+
+
+EXACT = {
+    "linear regression, correlation 0.99": lambda one: conjugate(regressions.LINEAR),
+    "AR(2)": lambda one: conjugate(series.AR),
+    "eight schools, centered": lambda one: normal_given(one, [1], [np.linspace(-12, 7, 2000)]),
+    "eight schools, non-centered": lambda one: normal_given(one, [1], [np.linspace(-12, 7, 2000)]),
+    "levels of 16 groups, centered": lambda one: normal_given(
+        one, [18, 19], [np.linspace(-5, 1.5, 100), np.linspace(-1.2, 0.6, 40)]),
+    "Gaussian process": lambda one: on_grid(
+        one.logp, [np.linspace(-0.6, 1.8, 41), np.linspace(-1.2, 2.8, 41),
+                   np.linspace(-1.8, -0.5, 31)]),
+    "product of two, known": of_product,
+}
+
+
+def moments(draws):
+    """Those of MOMENTS, (4, d)."""
+    columns = fk.diagnostics.summary(draws)
+    return np.array([columns[name] for name in MOMENTS])
+
+
+def rounded(rows):
+    """Lists for a file, with six digits."""
+    return [[float(f"{v:.6g}") for v in row] for row in rows]
+
+
+def errors(name, four):
+    """(whether moments (4, d) are right, the largest error in standard deviations).
+
+    Right is within 4 Monte Carlo standard errors, and within the posterior's tolerance.
+    """
+    truth = load()[name]
+    sd, right, worst = np.array(truth["sd"]), True, 0.0
+    for k, key in enumerate(MOMENTS[:2]):
+        off = np.abs(np.array(four[k]) - truth[key])
+        mcse = np.hypot(four[k + 2], truth[f"mcse_{key}"])
+        right &= bool(((off < 4 * mcse) & (off < POSTERIORS[name].tolerance * sd)).all())
+        worst = max(worst, float((off / sd).max()))
+    return right, worst
+
+
+def by_runs(name, one):
+    """(moments (4, d), how far apart the two samplers are, in Monte Carlo standard errors)."""
+    options = {"progress": False, "keep_warmup": False, "keep_stats": False, "threads": 1,
+               "check_gradient": False, "seed": 20}
+    if False in one.uses:
+        other = fk.sample(one.logp, one.x0, draws=OTHER_DRAWS, **options)
+    else:
+        other = fk.sample(one.logp_and_grad, one.x0, sampler=fk.HMC(n_steps=16), tune=4000,
+                          draws=2 * DRAWS, **options)
+    # where the other has been, so that no chain is left behind in what it must not be in
+    nuts = fk.sample(one.logp_and_grad, other.draws[:, -1], sampler=fk.NUTS(target_acceptance=0.9),
+                     draws=DRAWS, tune=2000, **options)
+    a, b = moments(nuts.draws), moments(other.draws)
+    apart = np.abs(a[:2] - b[:2]) / np.hypot(a[2:], b[2:])
+    best = a if np.median(a[2] / b[2]) < 1 else b
+    if (best[2] > LEAST_EXACT * best[1]).any():
+        warnings.warn(f"{name}: the reference is not exact enough", stacklevel=2)
+    return best, float(apart.max())
+
+
+def without_labels(ordered):
+    """Moments of the mixture with free labels, from those of (m1, log (m2 - m1), ...) draws."""
+    m1, u, s1, s2, w = np.moveaxis(ordered, -1, 0)
+    m2 = m1 + np.exp(u)
+    swapped = np.stack([np.concatenate([m1, m2], 1), np.concatenate([m2, m1], 1),
+                        np.concatenate([s1, s2], 1), np.concatenate([s2, s1], 1),
+                        np.concatenate([w, -w], 1)], axis=-1)
+    mean, sd = swapped.mean((0, 1)), swapped.std((0, 1))
+    error = 1 / np.sqrt(min(fk.diagnostics.ess_bulk(ordered)))
+    return np.array([mean, sd, error * sd, error * sd])
+
+
+def make(names):
+    """Compute the references of these posteriors, and keep them with the others."""
+    for name in names:
+        one, apart = POSTERIORS[name], None
+        if name in EXACT:
+            four = np.r_[np.array(EXACT[name](one)), np.zeros((2, one.d))]
+            how = "conjugacy" if name in ("AR(2)", "linear regression, correlation 0.99") else (
+                "quadrature")
+        elif name == FREE:      # by symmetry, from the ordered one
+            f, x0 = POSTERIORS[ORDERED].logp_and_grad, POSTERIORS[ORDERED].x0
+            four = without_labels(fk.sample(f, x0, sampler="nuts", draws=DRAWS, seed=20,
+                                            progress=False, keep_stats=False).draws)
+            how = "symmetry, from NUTS with ordered labels"
+        else:
+            four, apart = by_runs(name, one)
+            how = "two samplers"
+        if apart is not None and apart > MOST_APART:
+            warnings.warn(f"{name}: the two samplers are {apart:.1f} standard errors apart",
+                          stacklevel=2)
+        found = json.loads(FILE.read_text()) if FILE.exists() else {}
+        found[name] = {"how": how, "draws": 0 if name in EXACT else 4 * DRAWS,
+                       "apart": None if apart is None else round(apart, 2),
+                       **dict(zip(MOMENTS, rounded(four), strict=True))}
+        print(f"{name}: {how}" + (f", {apart:.1f} standard errors apart" if apart else ""),
+              flush=True)
+        FILE.write_text(json.dumps(found, indent=1) + "\n")
+
+
+@cache
+def load():
+    """Name -> {how, mean, sd, ...}"""
+    return json.loads(FILE.read_text())
