@@ -399,8 +399,9 @@ def resume(
         sampler = as_sampler(sampler)
     if schedule is not None:
         schedule = as_schedule(schedule)
+    path = None
     if isinstance(result, (str, os.PathLike)):
-        result = load(result, sampler=sampler, schedule=schedule)
+        path, result = result, load(result, sampler=sampler, schedule=schedule)
     elif not isinstance(result, Result):
         raise TypeError(f"result must be a Result or the path of one, not {result!r}")
     elif sampler is not None or schedule is not None:
@@ -425,7 +426,19 @@ def resume(
     check_noise_of(state, target)
     if check_target:
         check_density_of(state, target)
+    if path is not None and draws is None:
+        check_room(path, state)
     return conclude(carry_out(state, target, rows, options), target, rows, options)
+
+
+def check_room(path: str | os.PathLike[str], state: RunState) -> None:
+    """Refuse a file that asks for more draws, or states of warm-up, than there is memory for."""
+    rows = max(state.requested, state.tune // state.thin if state.keep_warmup else 0)
+    try:
+        Trace(state.chains, rows, state.d, state.trace.stat_names)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise ValueError(f"{path}: there is no memory for {rows} draws a chain, which is what the "
+                         "file asks for (requested, tune): give draws=") from error
 
 
 def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fastkam.schedules import Schedule
 
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
+STATUSES = ("new", "running", "complete", "stopped", "interrupted", "failed")
 MOST_SNAPSHOTS = 50
 HISTORY_BYTES = 2**23  # most that a chain's snapshots of what is learnt may take
 

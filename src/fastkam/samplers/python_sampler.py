@@ -194,6 +194,10 @@ def check_fields(sampler: PythonSampler) -> None:
         if name in OWN or hasattr(PythonSampler, name):
             raise ValueError(f"{who} names {name!r}, which is an attribute of every PythonSampler: "
                              "choose another name")
+        for bound in (field.above, field.least, field.below, field.most):
+            if isinstance(bound, str) and bound != "d" and bound not in sampler.FIELDS:
+                raise ValueError(f"{who} bounds {name!r} by {bound!r}, which must be 'd' or the "
+                                 "name of another number")
 
 
 def chain_class(cls: type[PythonSampler]) -> type[PythonSampler]:
