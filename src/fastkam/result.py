@@ -426,19 +426,20 @@ def resume(
     check_noise_of(state, target)
     if check_target:
         check_density_of(state, target)
-    if path is not None and draws is None:
-        check_room(path, state)
+    if path is not None:
+        check_room(path, state, 0 if draws is not None else rows)
     return conclude(carry_out(state, target, rows, options), target, rows, options)
 
 
-def check_room(path: str | os.PathLike[str], state: RunState) -> None:
+def check_room(path: str | os.PathLike[str], state: RunState, rows: int) -> None:
     """Refuse a file that asks for more draws, or states of warm-up, than there is memory for."""
-    rows = max(state.requested, state.tune // state.thin if state.keep_warmup else 0)
-    try:
-        Trace(state.chains, rows, state.d, state.trace.stat_names)
-    except (MemoryError, ValueError, OverflowError) as error:
-        raise ValueError(f"{path}: there is no memory for {rows} draws a chain, which is what the "
-                         "file asks for (requested, tune): give draws=") from error
+    warm_up = state.tune // state.thin if state.keep_warmup else 0
+    for n, what in ((rows, "draws (requested): give draws="), (warm_up, "states of warm-up (tune)")):
+        try:
+            Trace(state.chains, n, state.d, state.trace.stat_names)
+        except (MemoryError, ValueError, OverflowError) as error:
+            raise ValueError(f"{path} asks for more than there is memory for: {n} {what}"
+                             ) from error
 
 
 def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:

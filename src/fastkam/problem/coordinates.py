@@ -144,10 +144,11 @@ class Coordinates:
         if header is None:
             return None
         rows = [checked_row(row) for row in revived(header["rows"])]
-        parts = tuple((str(name), n) for name, n in header["parts"])
-        if any(type(n) is not int or n < 0 for _, n in parts) or (
+        parts = tuple((name, n) for name, n in header["parts"])
+        if any(type(name) is not str or type(n) is not int or n < 0 for name, n in parts) or (
                 sum(n for _, n in parts) != len(rows)):
-            raise ValueError(f"coordinates.parts must have {len(rows)} segments, not {parts!r:.200}")
+            raise ValueError(f"coordinates.parts must have {len(rows)} segments, not "
+                             f"{parts!r:.200}")
         return cls(parts, rows)
 
 

@@ -22,7 +22,15 @@ from fastkam.parameters import UnknownClass, class_path, plain, revived
 from fastkam.problem.coordinates import Coordinates
 from fastkam.run.consistent import check_run
 from fastkam.run.header import (
-    OWN, SEED, check_header, decoded, dims_of, fields_of_extras, generators_of, mapping, seed_of,
+    OWN,
+    SEED,
+    check_header,
+    decoded,
+    dims_of,
+    fields_of_extras,
+    generators_of,
+    mapping,
+    seed_of,
     shapes_of,
 )
 from fastkam.run.members import read_members
@@ -167,9 +175,8 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RunSt
         raise BadField("coordinates", f"must have {d} coordinates, not {coordinates.n_z}")
     layout = layout_of(header, parts.pop("coords", {}),
                        d if coordinates is None else coordinates.n_x)
-    traces = {"trace": (fields, n_extras), "warmup": (None, 0)}
-    made = {name: trace_of(name, parts.pop(name, {}), x0.shape, stat_names, *records)
-            for name, records in traces.items()}
+    trace = trace_of("trace", parts.pop("trace", {}), x0.shape, stat_names, fields, n_extras)
+    warmup = trace_of("warmup", parts.pop("warmup", {}), x0.shape, stat_names)
     names = [f"chain{k}" for k in range(chains)] if "chain0" in parts else []
     check_names(names, parts)
     return RunState(
@@ -181,7 +188,8 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RunSt
         scales=scales,
         states=[parts[name] for name in names],
         generators=generators_of(header.pop("generators"), header["bit_generator"], chains),
-        **made,
+        trace=trace,
+        warmup=warmup,
         **header,
     )
 
@@ -207,8 +215,8 @@ def trace_of(
     arrays: dict[str, NDArray[Any]],
     shape: tuple[int, ...],
     stat_names: list[str] | None,
-    fields: Fields | None,
-    n_extras: int,
+    fields: Fields | None = None,
+    n_extras: int = 0,
 ) -> Trace:
     """The trace of its arrays; `shape` is (chains, d)."""
     try:

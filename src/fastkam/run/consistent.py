@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import ChainState
-from fastkam._core.engine.ranges import BadField
+from fastkam._core.engine.ranges import MOST_COUNT, BadField
 from fastkam._core.engine.state import room_for
 from fastkam.run.state import MOST_SNAPSHOTS
 
@@ -40,7 +40,9 @@ def check_snapshot_steps(steps: NDArray[np.int64], tune: int) -> None:
 def check_method(run: RunState) -> None:
     """Refuse a sampler and a schedule that do not go together, as `sample` does."""
     try:
-        run.schedule.compiled(run.sampler, run.d, run.tune)
+        plan = run.schedule.compiled(run.sampler, run.d, run.tune)
+        if plan.start > MOST_COUNT:
+            raise ValueError(f"start must be at most {MOST_COUNT}, not {plan.start}")
         run.sampler.check_run(run.schedule, run.tune)
         if run.share:
             run.sampler.check_share()
@@ -90,6 +92,9 @@ def noise_of(state: dict[str, Any]) -> int:
 
 def check_counts(run: RunState) -> None:
     """Refuse more draws, or states of warm-up, than a chain has made steps for."""
+    made = int(run.trace.counts.max())
+    if made > run.requested:
+        raise BadField("requested", f"must be at least {made}, the draws made, not {run.requested}")
     for k in range(run.chains):
         t = int(run.states[k]["t"]) if run.states else 0
         steps = max(0, t // run.thin - run.tune // run.thin)

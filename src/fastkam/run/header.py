@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -49,8 +48,8 @@ def check_header(header: dict[str, Any]) -> None:
             raise BadField(name, f"must be true or false, not {header[name]!r:.100}")
     seconds = header["seconds"]
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or (
-            not 0 <= seconds < math.inf):
-        raise BadField("seconds", f"must be a number from 0 on, not {seconds!r:.100}")
+            not 0 <= seconds <= MOST_COUNT):
+        raise BadField("seconds", f"must be a number from 0 to {MOST_COUNT}, not {seconds!r:.100}")
     if header["status"] not in STATUSES:
         raise BadField("status", f"must be one of {list(STATUSES)}, not {header['status']!r:.100}")
     if header["bit_generator"] not in BIT_GENERATORS:

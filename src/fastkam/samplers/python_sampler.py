@@ -55,7 +55,8 @@ class PythonSampler(Sampler):
         Of the class. `Field` takes the meaning, and whether the field is `shared` by chains that
         learn as one, its course through warm-up kept (`learnt`), or a number recorded with each
         draw under the name `stat`. Numbers are floats, or with ``dtype="i8"`` integers; arrays keep
-        the shape that `start` has given them.
+        the shape that `start` has given them. With a range, ``least=0, most="n"``, n another
+        field, say, a file with another value is refused.
     GRADIENT : bool
         Of the class: whether the gradient of the log density is needed.
     WIDTH : int

@@ -9,7 +9,7 @@ from fastkam._core.engine.state cimport State, integer_view, real_view
 
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.kernel import uninterrupted
-from fastkam._core.engine.ranges import BadField, Step, check_form
+from fastkam._core.engine.ranges import BadField, Step, check_form, check_range
 from fastkam._core.engine.state import zeros
 
 import numpy as np
@@ -253,12 +253,15 @@ cdef class ChainState(State):
             if name not in own:
                 raise BadField(name, "is missing")
             check_form(name, own.pop(name), snapshots.shape, snapshots.dtype)
-        for name in ("t", "pending"):
+        for name in ("t", "pending"):   # on which the ranges of others depend
             check_form(name, own.get(name), (), np.int64)
+            check_range(name, self.FIELDS[name], own[name], {})
         super().check(own, Step(int(own["t"]), bool(own["pending"]),
                                 type(self.bit_generator).__name__))
 
     def check_relations(self, state, step):
+        if not state["keep"] and not self.kernel.skips():   # no draw would ever be made
+            raise BadField("keep", f"must be 1 for {type(self.kernel).__name__}, not 0")
         if step.t > 0 and not isfinite(state["logp_x"]):
             raise BadField("logp_x", f"must be finite after a step, not {state['logp_x']}")
 

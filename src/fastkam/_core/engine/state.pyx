@@ -109,8 +109,12 @@ def offsets(State instance):
 
 
 cdef class State:
-    """An object that keeps the fields of its table, and perhaps parts that keep others."""
+    """An object that keeps the fields of its table, and perhaps parts that keep others.
+
+    SKIPS says that it is a kernel that decides after each step whether it is a draw.
+    """
     FIELDS = {}
+    SKIPS = False
 
     def __cinit__(self, *args, **options):
         self.shared_numbers = self.recorded_numbers = NO_NUMBERS
@@ -190,6 +194,10 @@ cdef class State:
                 raise error.within(name) from None
         check_state(self.table(), self.views(), self.sizes, own)
         self.check_relations(own, step)
+
+    def skips(self):
+        """Return whether a kernel, or one of those within it, may keep a step from being a draw."""
+        return self.SKIPS or any(part.skips() for part in self.parts().values())
 
     def check_relations(self, state, step):
         """Raise BadField where fields that are in their ranges do not fit each other."""

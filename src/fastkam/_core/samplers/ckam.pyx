@@ -39,6 +39,7 @@ import numpy as np
 
 
 cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
+    SKIPS = True
     # a cycle learns from its own states alone: nothing is shared
     FIELDS = {name: field._replace(shared=False)
               for name, field in kam.KernelAdaptiveMetropolis.FIELDS.items()} | {

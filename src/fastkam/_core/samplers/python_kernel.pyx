@@ -46,6 +46,8 @@ cdef class PythonKernel(Kernel):
     propose, log_q, step, adapt, freeze, take : callable or None
         The methods that its class defines.
     """
+    SKIPS = True
+
     def __init__(self, own, x0, fields, *, gradient, width, propose, log_q, step, adapt, freeze,
                  take):
         self.d, self.sizes = len(x0), {"d": len(x0)}
