@@ -434,7 +434,8 @@ def resume(
 def check_room(path: str | os.PathLike[str], state: RunState, rows: int) -> None:
     """Refuse a file that asks for more draws, or states of warm-up, than there is memory for."""
     warm_up = state.tune // state.thin if state.keep_warmup else 0
-    for n, what in ((rows, "draws (requested): give draws="), (warm_up, "states of warm-up (tune)")):
+    for n, what in ((rows, "draws (requested): give draws="),
+                    (warm_up, "states of warm-up (tune)")):
         try:
             Trace(state.chains, n, state.d, state.trace.stat_names)
         except (MemoryError, ValueError, OverflowError) as error:
