@@ -12,7 +12,7 @@ from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.generators import check_generator
 from fastkam._core.engine.ranges import MOST_COUNT, BadField, check_range
-from fastkam.run.state import BIT_GENERATORS
+from fastkam.run.state import BIT_GENERATORS, snapshot_steps
 from fastkam.samplers import SAMPLERS
 
 FILES = {}
@@ -81,7 +81,7 @@ CASES = {
     "pool": ("ram", in_header(("seed", "pool_size"), 10**9), "seed must not have"),
     "tune": ("ram", in_header(("tune",), 10**12), "snapshot_steps must increase from 1 on to tune"),
     "history": ("kam", in_header(("sampler", "parameters", "history_size"), 10**9),
-                "the state must have the arrays that its sampler needs"),
+                "the state is too small for the fields of its sampler"),
     "another sampler": ("ram", in_header(("sampler",), {"class": "fastkam.schedules:Finite",
                                                         "parameters": {}}),
                         "sampler must be a Sampler"),
@@ -136,6 +136,20 @@ def test_a_file_that_asks_for_a_warm_up_without_end(tmp_path):
     path.write_bytes(made(arrays, in_header(("tune",), 10**14)))
     with pytest.raises(ValueError, match=r"long\.fk asks for .* 10+ states of warm-up"):
         fk.resume(path, 5, target=runs_in_files.target_of("ram"))
+
+
+def test_the_last_snapshot_is_at_the_end_of_warm_up(tmp_path):
+    """Also where tune / 50 is rounded up; a file that has it a step later is read all the same."""
+    kernel = runs_in_files.short("ram").build(np.ones(2))
+    for tune in (*range(1, 400), 10**6 + 9):
+        steps = snapshot_steps(kernel, tune)
+        assert len(steps) == min(tune, 50)
+        assert steps[-1] == tune
+        assert (np.diff(steps, prepend=0) >= 1).all()
+    path = tmp_path / "later.fk"
+    arrays = arrays_in(file_of("ram", None, tmp_path))
+    path.write_bytes(made(arrays, with_value("snapshot_steps", runs_in_files.TUNE + 1, -1)))
+    assert len(fk.load(path).adaptation["step"]) == len(arrays["snapshot_steps"])
 
 
 # ---- tables of fields ----

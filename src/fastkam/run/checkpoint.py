@@ -204,7 +204,7 @@ def taken_apart(arrays: dict[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[
 
 
 def finite(name: str, value: NDArray[Any], ndim: int) -> NDArray[np.float64]:
-    """`value`, if it is an array of finite floats of so many dimensions."""
+    """`value`, if it is an array of finite floats with `ndim` dimensions."""
     array = check_form(name, value, (None,) * ndim, np.float64)
     check_range(name, FINITE, array, {})
     return array

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.ranges import BadField
 
-KINDS = "biufUSmM"  # of the types of arrays: no objects, and no records
+KINDS = "biufcUSmM"  # of the types of arrays: no objects, and no records
 PIECE = 2**20  # bytes read at once
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 

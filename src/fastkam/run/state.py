@@ -135,7 +135,7 @@ def snapshot_steps(kernel: Kernel, tune: int) -> NDArray[np.int64]:
     """At most 50 evenly spaced steps of warm-up; fewer where much is learnt, (n,)."""
     size = 8 * sum(value.size for value in kernel.learnt().values())
     n = min(MOST_SNAPSHOTS, tune, max(2, HISTORY_BYTES // max(size, 1)))
-    return np.ceil(np.arange(1, n + 1) * (tune / max(n, 1))).astype(np.int64)
+    return np.array([-(-i * tune // n) for i in range(1, n + 1)], np.int64)  # the last is tune
 
 
 def check_bit_generator(name: Any) -> str:

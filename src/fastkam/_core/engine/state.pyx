@@ -60,8 +60,7 @@ cdef int take_room(dict table, sizes) except -1:
             room -= prod(sizes[size] for size in field.shape) * np.dtype(field.dtype).itemsize
     ROOM.bytes = room
     if room < 0:
-        raise BadField("the state", "must have the arrays that its sampler needs, of more than its "
-                                    "size")
+        raise BadField("the state", "is too small for the fields of its sampler")
     return 0
 
 
