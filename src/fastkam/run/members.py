@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastkam._core.engine.ranges import BadField
 
 KINDS = "biufcUSmM"  # of the types of arrays: no objects, and no records
-PIECE = 2**20  # bytes read at once
+PIECE = 2**18  # bytes read at once
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -68,14 +68,14 @@ def read_array(name: str, content: IO[bytes], size: int) -> NDArray[Any]:
     if min(shape, default=0) < 0 or content.tell() + length != size:
         raise BadField(name, f"says that it has shape {shape}, and has {size - content.tell()} "
                              "bytes")
-    memory = bytearray(length)
-    view, start = memoryview(memory), 0
+    memory, start = np.empty(length, np.uint8), 0
+    view = memory.data
     while start < length:
         n = content.readinto(view[start : start + PIECE])  # type: ignore[attr-defined]
         if not n:
             raise EOFError(f"{name} ends after {start} of {length} bytes")
         start += n
     content.read(1)  # at the end of a member its checksum is compared
-    array = np.frombuffer(memory, dtype) if length else np.empty(0, dtype)
+    array = memory.view(dtype) if length else np.empty(0, dtype)
     array = array.reshape(shape, order="F" if by_columns else "C")
     return array.astype(dtype.newbyteorder("="), copy=False)
