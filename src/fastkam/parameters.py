@@ -13,6 +13,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastkam.arguments import check_call, near
 
@@ -135,7 +136,7 @@ def revived(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "array" in value:
-        return np.array(value["array"], dtype=value["dtype"])
+        return revived_array(value["array"], value["dtype"])
     if "dict" in value:
         return {key: revived(item) for key, item in value["dict"].items()}
     if "left out" in value:
@@ -144,6 +145,14 @@ def revived(value: Any) -> Any:
     given = {name: revived(item) for name, item in value["parameters"].items()}
     try:
         return cls(**given)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
         raise UnknownClass(f"has parameters that {value['class']!r} does not take: {error}") from (
             error)
+
+
+def revived_array(values: Any, dtype: str) -> NDArray[Any]:
+    """An array of its elements; texts have the length that they need, whatever `dtype` says."""
+    kind = np.dtype(dtype)
+    if kind.kind not in "biufU" or kind.subdtype is not None:
+        raise UnknownClass(f"has an array of {dtype!r:.100}, which are no numbers")
+    return np.array(values, dtype=str if kind.kind == "U" else kind)

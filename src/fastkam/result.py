@@ -399,8 +399,9 @@ def resume(
         sampler = as_sampler(sampler)
     if schedule is not None:
         schedule = as_schedule(schedule)
+    path = None
     if isinstance(result, (str, os.PathLike)):
-        result = load(result, sampler=sampler, schedule=schedule)
+        path, result = result, load(result, sampler=sampler, schedule=schedule)
     elif not isinstance(result, Result):
         raise TypeError(f"result must be a Result or the path of one, not {result!r}")
     elif sampler is not None or schedule is not None:
@@ -425,7 +426,21 @@ def resume(
     check_noise_of(state, target)
     if check_target:
         check_density_of(state, target)
+    if path is not None:
+        check_room(path, state, 0 if draws is not None else rows)
     return conclude(carry_out(state, target, rows, options), target, rows, options)
+
+
+def check_room(path: str | os.PathLike[str], state: RunState, rows: int) -> None:
+    """Refuse a file that asks for more draws, or states of warm-up, than there is memory for."""
+    warm_up = state.tune // state.thin if state.keep_warmup else 0
+    for n, what in ((rows, "draws (requested): give draws="),
+                    (warm_up, "states of warm-up (tune)")):
+        try:
+            Trace(state.chains, n, state.d, state.trace.stat_names)
+        except (MemoryError, ValueError, OverflowError) as error:
+            raise ValueError(f"{path} asks for more than there is memory for: {n} {what}"
+                             ) from error
 
 
 def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:

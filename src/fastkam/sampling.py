@@ -261,7 +261,7 @@ def sample(
         snapshot_steps=snapshot_steps(kernel, tune),
         scales=found.scales if method.relative else np.ones(d),
         searched=found.evaluations,
-        tails=[[int(k), float(found.tails[k])] for k in np.flatnonzero(np.isfinite(found.tails))],
+        tails=found.tails,
         search=found.steps + ([] if choice is None else [str(choice)]),
     )
     run = carry_out_thinned if choice is not None and thin is None else carry_out

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam._core.density.space import Space
+from fastkam._core.density.space import KINDS, Space
 from fastkam.arguments import real_array
 from fastkam.parameters import plain, revived
 
@@ -138,11 +140,47 @@ class Coordinates:
 
     @classmethod
     def from_header(cls, header: dict[str, Any] | None) -> Coordinates | None:
-        """The inverse of `header`."""
+        """The inverse of `header`; ValueError where it is that of no coordinates."""
         if header is None:
             return None
-        return cls(tuple((name, n) for name, n in header["parts"]),
-                   [tuple(row) for row in revived(header["rows"])])
+        rows = [checked_row(row) for row in revived(header["rows"])]
+        parts = tuple((name, n) for name, n in header["parts"])
+        if any(type(name) is not str or type(n) is not int or n < 0 for name, n in parts) or (
+                sum(n for _, n in parts) != len(rows)):
+            raise ValueError(f"coordinates.parts must have {len(rows)} segments, not "
+                             f"{parts!r:.200}")
+        return cls(parts, rows)
+
+
+def checked_row(row: Any) -> tuple[Any, ...]:
+    """A segment of a file, as `fastkam._core.density.space.Space` takes it."""
+    kind, inner, logs, n_z, n_x, low, high, transform = row
+    good = (kind in KINDS and inner in SCALAR and logs in (0, 1, 2, 3)
+            and all(type(n) is int and 1 <= n < 2**31 for n in (n_z, n_x))
+            and all(type(bound) is float and not np.isnan(bound) for bound in (low, high))
+            and low <= high
+            and SIZES.get(kind, same_size)(n_z, n_x)
+            and bool(np.isfinite([(low, high)[i] for i in FINITE.get(kind, ())]).all())
+            and (transform is None) == (kind != "python"))
+    if not good:
+        raise ValueError(f"coordinates.rows must have segments (kind, inner, logs, n_z, n_x, low, "
+                         f"high, transform), not {row!r:.200}")
+    return tuple(row)
+
+
+def same_size(n_z: int, n_x: int) -> bool:
+    """Whether a segment of one coordinate each, or an ordered one, may have these sizes."""
+    return n_z == n_x
+
+
+SCALAR = ("identity", "log", "upper", "interval", "periodic", "reflect")
+# of the other kinds: whether they may have these sizes; which of the two bounds are finite
+SIZES: dict[str, Callable[[int, int], bool]] = {
+    "simplex": lambda n_z, n_x: n_x == n_z + 1,
+    "cholesky_corr": lambda n_z, n_x: (n := isqrt(n_x)) ** 2 == n_x and 2 * n_z == n * (n - 1),
+    "python": lambda n_z, n_x: True,
+}
+FINITE = {"log": (0,), "upper": (1,), "interval": (0, 1), "periodic": (0, 1), "reflect": (0, 1)}
 
 
 def is_valid(kind: str, x: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -6,33 +6,49 @@ import json
 import os
 import time
 import warnings
-import zipfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.ranges import BadField, check_form, check_names, check_range
 from fastkam.errors import SamplingWarning
 from fastkam.parameters import UnknownClass, class_path, plain, revived
 from fastkam.problem.coordinates import Coordinates
-from fastkam.run.shapes import Layout
-from fastkam.run.state import RunState, check_bit_generator
+from fastkam.run.consistent import check_run
+from fastkam.run.header import (
+    OWN,
+    SEED,
+    check_header,
+    decoded,
+    dims_of,
+    fields_of_extras,
+    generators_of,
+    mapping,
+    seed_of,
+    shapes_of,
+)
+from fastkam.run.members import read_members
+from fastkam.run.records import Fields
+from fastkam.run.shapes import Layout, check_layout
+from fastkam.run.state import RunState
 from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
 
 FORMAT = 2
-HEADER = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested",
-          "bit_generator", "generators", "search", "searched", "tails",
-          "seconds", "status")
-SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
+ARRAYS = ("x0", "snapshot_steps", "scales", "tails")
+FINITE = Field("an array of finite numbers", finite=True)
 
 
 def write(path: str | os.PathLike[str], run: RunState) -> None:
     """Write the file `path`: under another name first, so that an old one is whole until then."""
-    header = {name: plain(getattr(run, name)) for name in HEADER}
+    header = {name: plain(getattr(run, name)) for name in OWN}
     header |= {"format": FORMAT, "stat_names": plain(run.trace.stat_names),
                "seed": {name: plain(getattr(run.seed, name)) for name in SEED},
                "shapes": run.layout.shapes, "dims": run.layout.dims}
@@ -43,7 +59,8 @@ def write(path: str | os.PathLike[str], run: RunState) -> None:
         header["n_extras"] = run.trace.records.n_extras
     arrays: dict[str, Any] = {
         "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
-        "x0": run.x0, "snapshot_steps": run.snapshot_steps, "scales": run.scales}
+        "x0": run.x0, "snapshot_steps": run.snapshot_steps, "scales": run.scales,
+        "tails": run.tails}
     parts = {"trace.": run.trace.arrays(), "warmup.": run.warmup.arrays(),
              "coords.": run.layout.coords}
     parts |= {f"chain{k}.": state for k, state in enumerate(run.states)}
@@ -79,65 +96,149 @@ def read(
         raise IsADirectoryError(f"path must be a file, not the folder {str(path)!r}")
     if not path.exists():
         raise FileNotFoundError(f"path: there is no file {str(path)!r} in {str(Path.cwd())!r}")
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
-            arrays = {name: content[name] for name in content.files}
-            header = dict(json.loads(arrays.pop("header").tobytes()))
-    except (zipfile.BadZipFile, AttributeError, KeyError, TypeError, ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not a fastkam result, which Result.save or a checkpoint "
-                         "writes") from error
+    sampler = None if sampler is None else as_sampler(sampler)
+    schedule = None if schedule is None else as_schedule(schedule)
+    header, arrays = read_parts(path)
     if header.pop("format", None) != FORMAT:
         raise ValueError(f"{path} has a format that this version of fastkam does not know")
+    with named(path):
+        check_header(header)
+        behind = is_delayed(header["sampler"])
+    if sampler is not None and behind and not isinstance(sampler, DelayedAcceptance):
+        sampler = DelayedAcceptance(sampler=sampler)
+    header["sampler"] = sampler or parameters(path, header, "sampler", Sampler)
+    header["schedule"] = schedule or parameters(path, header, "schedule", Schedule)
+    with named(path):
+        run = from_parts(header, arrays)
+        check_run(run)
+    return run
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """A ValueError that names the file, for any error of what is in it."""
     try:
-        if sampler is not None:
-            sampler = as_sampler(sampler)
-            behind = header["sampler"]["class"] == class_path(DelayedAcceptance)
-            if behind and not isinstance(sampler, DelayedAcceptance):
-                sampler = DelayedAcceptance(sampler=sampler)
-        header["sampler"] = sampler or parameters(path, header, "sampler")
-        header["schedule"] = (as_schedule(schedule) if schedule is not None
-                              else parameters(path, header, "schedule"))
-        return from_parts(header, arrays)
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a fastkam result: {error!r}") from error
+        yield
+    except Exception as error:
+        what = error if isinstance(error, ValueError) else repr(error)
+        raise ValueError(f"{path} is not a fastkam result: {what}") from error
 
 
-def parameters(path: Path, header: dict[str, Any], name: str) -> Any:
+def read_parts(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and the arrays in a file."""
+    with open(path, "rb") as file:
+        try:
+            arrays = read_members(file)
+            return decoded(arrays.pop("header")), arrays
+        except BadField as error:
+            raise ValueError(f"{path} is not a fastkam result: {error}") from error
+        except Exception as error:  # of the archive: there are many kinds
+            raise ValueError(f"{path} is not a fastkam result, which Result.save or a checkpoint "
+                             "writes") from error
+
+
+def is_delayed(sampler: Any) -> bool:
+    """Whether the sampler of a header stands behind a surrogate."""
+    return bool(mapping("sampler", sampler).get("class") == class_path(DelayedAcceptance))
+
+
+Kind = TypeVar("Kind", Sampler, Schedule)
+
+
+def parameters(path: Path, header: dict[str, Any], name: str, kind: type[Kind]) -> Kind:
     """The sampler or the schedule of a file."""
-    try:
-        return revived(header[name])
-    except UnknownClass as error:
-        raise ValueError(f"{path} {error}; or give {name}=, the {name} with which the run began, "
-                         "to load or resume") from error
+    with named(path):
+        try:
+            found = revived(mapping(name, header[name]))
+        except UnknownClass as error:
+            unknown = error
+        else:
+            if not isinstance(found, kind):
+                raise BadField(name, f"must be a {kind.__name__}, not {found!r:.100}")
+            return found
+    raise ValueError(f"{path} {unknown}; or give {name}=, the {name} with which the run began, "
+                     "to load or resume") from unknown
 
 
-def from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> RunState:
+def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RunState:
     """The run of a file's header and arrays."""
-
-    def under(prefix: str) -> dict[str, Any]:
-        return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-
-    shapes = {name: tuple(shape) for name, shape in header.pop("shapes").items()}
-    seed = {name: revived(value) for name, value in header.pop("seed").items()}
+    parts = taken_apart(arrays)
+    check_names(ARRAYS, parts.pop("", {}))
+    x0, scales = finite("x0", arrays["x0"], 2), finite("scales", arrays["scales"], 1)
+    chains, d = x0.shape
+    check_form("scales", scales, (d,), np.float64)
+    if not chains or not d or not (scales > 0).all():
+        raise BadField("x0" if not x0.size else "scales", "must not be empty, and scales positive")
+    tails = finite("tails", check_form("tails", arrays["tails"], (None, 2), np.float64), 2)
+    if not np.isin(tails[:, 0], np.arange(d)).all():
+        raise BadField("tails", f"must have indices from 0 to {d - 1} in its first column")
     stat_names = header.pop("stat_names")
-    extras = header.pop("extras", None)
-    n_extras = header.pop("n_extras", 0)
-    fields = None if extras is None else {
-        name: (tuple(shape), kind) for name, (shape, kind) in revived(extras).items()}
-    check_bit_generator(header["bit_generator"])
+    fields, n_extras = fields_of_extras(header.pop("extras", None), header.pop("n_extras", 0))
+    coordinates = Coordinates.from_header(header.pop("coordinates", None))
+    if coordinates is not None and coordinates.n_z != d:
+        raise BadField("coordinates", f"must have {d} coordinates, not {coordinates.n_z}")
+    layout = layout_of(header, parts.pop("coords", {}),
+                       d if coordinates is None else coordinates.n_x)
+    trace = trace_of("trace", parts.pop("trace", {}), x0.shape, stat_names, fields, n_extras)
+    warmup = trace_of("warmup", parts.pop("warmup", {}), x0.shape, stat_names)
+    names = [f"chain{k}" for k in range(chains)] if "chain0" in parts else []
+    check_names(names, parts)
     return RunState(
-        layout=Layout(shapes, header.pop("dims"), under("coords.")),
-        coordinates=Coordinates.from_header(header.pop("coordinates", None)),
-        seed=np.random.SeedSequence(**seed),
-        x0=arrays["x0"],
-        snapshot_steps=arrays["snapshot_steps"],
-        scales=arrays["scales"],
-        trace=Trace.from_arrays(under("trace."), stat_names, fields, n_extras),
-        warmup=Trace.from_arrays(under("warmup."), stat_names),
-        states=[under(f"chain{k}.") for k in range(len(arrays["x0"]))],
-        generators=revived(header.pop("generators")),
+        layout=layout,
+        coordinates=coordinates,
+        seed=seed_of(header.pop("seed")),
+        x0=x0,
+        snapshot_steps=check_form("snapshot_steps", arrays["snapshot_steps"], (None,), np.int64),
+        scales=scales,
+        tails=tails,
+        states=[parts[name] for name in names],
+        generators=generators_of(header.pop("generators"), header["bit_generator"], chains),
+        trace=trace,
+        warmup=warmup,
         **header,
     )
+
+
+def taken_apart(arrays: dict[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
+    """The arrays by the first part of their names, {part: {rest: array}}; "" where there is one."""
+    parts: dict[str, dict[str, NDArray[Any]]] = {}
+    for name, array in arrays.items():
+        part, dot, rest = name.partition(".")
+        parts.setdefault(part if dot else "", {})[rest if dot else name] = array
+    return parts
+
+
+def finite(name: str, value: NDArray[Any], ndim: int) -> NDArray[np.float64]:
+    """`value`, if it is an array of finite floats with `ndim` dimensions."""
+    array = check_form(name, value, (None,) * ndim, np.float64)
+    check_range(name, FINITE, array, {})
+    return array
+
+
+def trace_of(
+    name: str,
+    arrays: dict[str, NDArray[Any]],
+    shape: tuple[int, ...],
+    stat_names: list[str] | None,
+    fields: Fields | None = None,
+    n_extras: int = 0,
+) -> Trace:
+    """The trace of its arrays; `shape` is (chains, d)."""
+    try:
+        trace = Trace.from_arrays(arrays, stat_names, fields, n_extras)
+        check_form("x", trace.x, (shape[0], None, shape[1]), np.float64)
+    except BadField as error:
+        raise error.within(name) from None
+    return trace
+
+
+def layout_of(header: dict[str, Any], coords: dict[str, NDArray[Any]], d: int) -> Layout:
+    """The layout of d coordinates that a header and arrays describe."""
+    shapes, dims = shapes_of(header.pop("shapes")), dims_of(header.pop("dims"))
+    size = sum(prod(shape) for shape in shapes.values())
+    if size != d:
+        raise BadField("shapes", f"must describe {d} coordinates, not {size}")
+    return check_layout(list(shapes), shapes, dims, coords, d)
 
 
 class CheckpointWriter:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fastkam.schedules import Schedule
 
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
+STATUSES = ("new", "running", "complete", "stopped", "interrupted", "failed")
 MOST_SNAPSHOTS = 50
 HISTORY_BYTES = 2**23  # most that a chain's snapshots of what is learnt may take
 
@@ -55,8 +56,8 @@ class RunState:
         What the search for starting points, scales and a sampler did, a line each.
     searched : int
         Evaluations that it took.
-    tails : list of list
-        [k, a] for each coordinate k, here, whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
+    tails : ndarray, shape (n, 2)
+        k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
     states : list of dict
         The state of each chain, {name: array}, in units of the scales; empty before the first step.
     generators : list of dict
@@ -84,7 +85,7 @@ class RunState:
     scales: NDArray[np.float64]
     search: list[str] = field(default_factory=list)
     searched: int = 0
-    tails: list[list[float]] = field(default_factory=list)
+    tails: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
     states: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     generators: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
@@ -137,7 +138,7 @@ def snapshot_steps(kernel: Kernel, tune: int) -> NDArray[np.int64]:
     """At most 50 evenly spaced steps of warm-up; fewer where much is learnt, (n,)."""
     size = 8 * sum(value.size for value in kernel.learnt().values())
     n = min(MOST_SNAPSHOTS, tune, max(2, HISTORY_BYTES // max(size, 1)))
-    return np.ceil(np.arange(1, n + 1) * (tune / max(n, 1))).astype(np.int64)
+    return np.array([-(-i * tune // n) for i in range(1, n + 1)], np.int64)  # the last is tune
 
 
 def check_bit_generator(name: Any) -> str:

@@ -8,12 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.density.extras import width
+from fastkam._core.engine.fields import Field
+from fastkam._core.engine.ranges import BadField, check_form, check_names, check_range
 from fastkam.run.records import Fields, Records
 
 # of the statistics that are no floating-point numbers
 TYPES = {"diverging": np.bool_, "tree_depth": np.int64, "n_steps": np.int64}
 BLOCK = 65_536  # rows that are looked at together
 COLUMNS = ("x", "logp", "log_ratio", "accepted", "extra")
+# of what comes from a file
+COUNT = Field("rows that are filled", ("chains",), "i8", least=0, most="rows")
+FLAG = Field("whether the proposal was accepted", ("rows",), "i1", least=0, most=1)
 
 
 class Trace:
@@ -164,13 +170,27 @@ class Trace:
         fields: Fields | None = None,
         n_extras: int = 0,
     ) -> Trace:
-        """The trace of the arrays that `arrays` has returned."""
-        chains, _, d = arrays["x"].shape
+        """The trace of the arrays that `arrays` has returned; BadField where they are others."""
+        names = [*COLUMNS, "counts", *(("records", "recorded") if fields is not None else ())]
+        check_names(names, arrays)
+        chains, rows, d = check_form("x", arrays["x"], (None, None, None), np.float64).shape
         self = cls(chains, 0, d, stat_names)
+        some = 0 if stat_names is None else rows
+        for name in COLUMNS[1:]:
+            own = getattr(self, name)
+            check_form(name, arrays[name], (chains, some, *own.shape[2:]), own.dtype)
+        check_form("counts", arrays["counts"], (chains,), np.int64)
+        check_range("counts", COUNT, arrays["counts"], {"rows": rows})
+        for accepted, count in zip(arrays["accepted"], arrays["counts"], strict=True):
+            check_range("accepted", FLAG, accepted[:count], {})  # others are of no chain
         for name in (*COLUMNS, "counts"):
             setattr(self, name, arrays[name])
-        rows = arrays["x"].shape[1]
-        self.records = Records(chains, rows, fields, n_extras)
+        self.records = Records(chains, 0, fields, n_extras)
+        self.records.rows = rows
         if fields is not None:
-            self.records.block, self.records.filled = arrays["records"], arrays["recorded"]
+            check_form("records", arrays["records"], (chains, rows, width(fields)), np.float64)
+            filled = check_form("recorded", arrays["recorded"], (chains,), np.int64)
+            if ((filled < 0) | (filled > self.counts)).any():
+                raise BadField("recorded", f"must be from 0 to counts, {self.counts}, not {filled}")
+            self.records.block, self.records.filled = arrays["records"], filled
         return self

@@ -55,7 +55,8 @@ class PythonSampler(Sampler):
         Of the class. `Field` takes the meaning, and whether the field is `shared` by chains that
         learn as one, its course through warm-up kept (`learnt`), or a number recorded with each
         draw under the name `stat`. Numbers are floats, or with ``dtype="i8"`` integers; arrays keep
-        the shape that `start` has given them.
+        the shape that `start` has given them. With a range, ``least=0, most="n"``, n another
+        field, say, a file with another value is refused.
     GRADIENT : bool
         Of the class: whether the gradient of the log density is needed.
     WIDTH : int
@@ -194,6 +195,10 @@ def check_fields(sampler: PythonSampler) -> None:
         if name in OWN or hasattr(PythonSampler, name):
             raise ValueError(f"{who} names {name!r}, which is an attribute of every PythonSampler: "
                              "choose another name")
+        for bound in (field.above, field.least, field.below, field.most):
+            if isinstance(bound, str) and bound != "d" and bound not in sampler.FIELDS:
+                raise ValueError(f"{who} bounds {name!r} by {bound!r}, which must be 'd' or the "
+                                 "name of another number")
 
 
 def chain_class(cls: type[PythonSampler]) -> type[PythonSampler]:

@@ -85,9 +85,8 @@ class Search:
         How many of its components the density itself needs: one where it is nearly normal.
     independent_acceptance : float
         Acceptance probability of independent proposals of the mixture; NaN where there were none.
-    tails : ndarray, shape (d,)
-        The tail index a of each coordinate, P(|x_k| > R) ~ R^-a; inf where the density falls off
-        faster than any power, or this was not looked at.
+    tails : ndarray, shape (n, 2)
+        k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
     """
 
     points: Array
@@ -99,7 +98,7 @@ class Search:
     mixture: Mixture | None = None
     components: int = 0
     independent_acceptance: float = float("nan")
-    tails: Array = field(default_factory=lambda: np.zeros(0))
+    tails: Array = field(default_factory=lambda: np.zeros((0, 2)))
 
 
 def unsearched(points: Array) -> Search:
@@ -318,7 +317,7 @@ class Searcher:
         points, cold = self.chosen(population, chains), population.fit(window)
         n, states = 0 if cold is None else cold.n, window.states()
         tails, power = tail_indices(self.evaluate, states.mean(axis=0), states.std(axis=0))
-        if np.isfinite(tails).any():
+        if len(tails):
             self.say(f"tails that fall off as a power, x^-{power:.3g}")
         else:
             cold = self.covering(population, cold, window.acceptance, most_evaluations)

@@ -40,15 +40,15 @@ def tail_indices(
 
     Returns
     -------
-    indices : ndarray, shape (d,)
-        a of the heavier of both tails of each coordinate; inf where they are no power.
+    indices : ndarray, shape (n, 2)
+        k and a, of the heavier tail, for each coordinate k with a tail that falls off as a power.
     power : float
         The least p of all; inf where there is none.
     """
     d = len(centre)
     indices, least = np.full(d, np.inf), np.inf
     if d > MOST_DIMENSIONS:
-        return indices, least
+        return np.zeros((0, 2)), least
     for sign in (1.0, -1.0):
         rays = sign * np.diag(sd)
         logp = np.array([evaluate(centre + R * rays) for R in DISTANCES])
@@ -62,4 +62,5 @@ def tail_indices(
             wide = int((logp[1, k] - beside < p[1, k] * np.log(2.0) + 1).sum())
             indices[k] = min(indices[k], p[1, k] - 1 - wide)
             least = min(least, float(p[1, k]))
-    return indices, least
+    heavy = np.flatnonzero(np.isfinite(indices))
+    return np.column_stack([heavy, indices[heavy]]), least

@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.kernel import Kernel
+from fastkam._core.engine.ranges import Step
 from fastkam._core.engine.state import State
 
 REJECTED: tuple[str, ...]
@@ -43,6 +44,7 @@ class ChainState(State):
     def count(self) -> int: ...
     @property
     def rejected(self) -> dict[str, int]: ...
+    def check(self, state: dict[str, NDArray[Any]], step: Step | None = None) -> None: ...
     def attach(
         self, arrays: dict[str, NDArray[Any]], capacity: int = 0, thin: int = 1, *,
         noting: bool = False,

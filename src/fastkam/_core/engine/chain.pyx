@@ -1,13 +1,15 @@
 """What a chain keeps from step to step: the chain's state, saved and restored."""
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport int64_t
+from libc.math cimport isfinite
+from libc.stdint cimport INT64_MAX, int64_t
 
-from fastkam._core.engine.kernel cimport Chain, Kernel, Parts
+from fastkam._core.engine.kernel cimport DECIDE, DECIDED, MOVED, SPENT, Chain, Kernel, Parts
 from fastkam._core.engine.rng cimport bitgen_t
 from fastkam._core.engine.state cimport State, integer_view, real_view
 
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.kernel import uninterrupted
+from fastkam._core.engine.ranges import BadField, Step, check_form, check_range
 from fastkam._core.engine.state import zeros
 
 import numpy as np
@@ -22,9 +24,9 @@ NUMBERS = {
     "log_q": Field("log ratio of the proposal densities"),
     "E": Field("-log U of the decision"),
     "alpha": Field("acceptance probability"),
-    "accepted": Field("whether the last proposal was accepted", dtype="i8"),
-    "keep": Field("whether the state after this step is a draw", dtype="i8"),
-    "adapting": Field("whether this step ends with an adaptation", dtype="i8"),
+    "accepted": Field("whether the last proposal was accepted", dtype="i8", least=0, most=1),
+    "keep": Field("whether the state after this step is a draw", dtype="i8", least=0, most=1),
+    "adapting": Field("whether this step ends with an adaptation", dtype="i8", least=0, most=1),
 }
 
 
@@ -59,28 +61,32 @@ cdef class ChainState(State):
     """Everything one chain needs to go on: position, kernel, generator, counters."""
     STEP = NUMBERS
     FIELDS = {
-        "x": Field("position", ("d",)),
+        "x": Field("position", ("d",), finite=True),
         "y": Field("proposals", ("rows",)),
-        "wanted": Field("whether each of them is to be evaluated", ("width",), "i1"),
-        "n_rejected": Field("points without a density, by kind", ("kinds",), "i8"),
+        "wanted": Field("whether each of them is to be evaluated", ("width",), "i1",
+                        least=0, most=1),
+        "n_rejected": Field("points without a density, by kind", ("kinds",), "i8", least=0),
         "offending": Field("the first of these", ("kinds", "kept", "d")),
-        "t": Field("steps made", dtype="i8"),
-        "pending": Field("whether y is proposed and not yet decided", dtype="i8"),
-        "answer": Field("what the kernel's last consider returned", dtype="i8"),
-        "frozen": Field("whether adaptation has ended", dtype="i8"),
-        "n_adapted": Field("adaptations made", dtype="i8"),
-        "next_adaptation": Field("the step of the next one, where they are rare", dtype="i8"),
-        "n_accepted": Field("proposals accepted", dtype="i8"),
-        "n_evaluations": Field("evaluations of the density", dtype="i8"),
+        "t": Field("steps made", dtype="i8", least=0),
+        "pending": Field("whether y is proposed and not yet decided", dtype="i8", least=0, most=1),
+        "answer": Field("what the kernel's last consider returned", dtype="i8",
+                        least=DECIDE, most=DECIDED),
+        "frozen": Field("whether adaptation has ended", dtype="i8", least=0, most=1),
+        "n_adapted": Field("adaptations made", dtype="i8", least=0),
+        "next_adaptation": Field("the step of the next one, where they are rare", dtype="i8",
+                                 least=0, most=INT64_MAX),
+        "n_accepted": Field("proposals accepted", dtype="i8", least=0),
+        "n_evaluations": Field("evaluations of the density", dtype="i8", least=0),
     }
     GRADIENTS = {
         "grad_x": Field("gradient at x", ("d",)),
         "grad_y": Field("gradients at the proposals", ("rows",)),
     }
     NOISE = {
-        "u": Field("noise of the estimate at x", ("width", "n_aux")),
+        "u": Field("noise of the estimate at x", ("width", "n_aux"), finite=True),
         "v": Field("noise of the proposals", ("width", "n_aux")),
-        "noise": Field("which noise each evaluation takes", ("width",), "i1"),
+        "noise": Field("which noise each evaluation takes", ("width",), "i1",
+                       least=MOVED, most=SPENT),
     }
 
     def __init__(self, Kernel kernel, bit_generator, x0, *, Py_ssize_t n_aux=0):
@@ -229,15 +235,35 @@ cdef class ChainState(State):
     def parts(self):
         return {"kernel": self.kernel}
 
-    def views(self):
-        fields = dict(self.FIELDS)
+    def table(self):
+        table = self.FIELDS | self.STEP
         if self.c.grad_x != NULL:
-            fields |= self.GRADIENTS
-        if self.c.n_aux:
-            fields |= self.NOISE
-        views = {name: np.asarray(getattr(self, name)) for name, field in fields.items()
+            table |= self.GRADIENTS
+        return table | self.NOISE if self.c.n_aux else table
+
+    def views(self):
+        views = {name: np.asarray(getattr(self, name)) for name, field in self.table().items()
                  if field.shape}
         return views | self.numbers() | numbers_of(&self.c)
+
+    def check(self, state, step=None):
+        own = dict(state)
+        for name, snapshots in self.history.items():
+            name = f"adaptation.{name}"
+            if name not in own:
+                raise BadField(name, "is missing")
+            check_form(name, own.pop(name), snapshots.shape, snapshots.dtype)
+        for name in ("t", "pending"):   # on which the ranges of others depend
+            check_form(name, own.get(name), (), np.int64)
+            check_range(name, self.FIELDS[name], own[name], {})
+        super().check(own, Step(int(own["t"]), bool(own["pending"]),
+                                type(self.bit_generator).__name__))
+
+    def check_relations(self, state, step):
+        if not state["keep"] and not self.kernel.skips():   # no draw would ever be made
+            raise BadField("keep", f"must be 1 for {type(self.kernel).__name__}, not 0")
+        if step.t > 0 and not isfinite(state["logp_x"]):
+            raise BadField("logp_x", f"must be finite after a step, not {state['logp_x']}")
 
     def state(self):
         return super().state() | {f"adaptation.{name}": value.copy()

@@ -200,8 +200,8 @@ cdef inline int adapt(ChainState s, Schedule *schedule) except -1 nogil:
     """
     cdef int64_t n
     if schedule.rarity > 0:
-        s.next_adaptation = schedule.start - 1 + <int64_t>ceil(
-            pow(s.n_adapted + 2.0, 1.0 + schedule.rarity))
+        s.next_adaptation = schedule.start - 1 + <int64_t>min(
+            4e18, ceil(pow(s.n_adapted + 2.0, 1.0 + schedule.rarity)))   # no more than INT64_MAX
     s.n_adapted += 1
     if s.answer != DECIDED:
         s.c.alpha = probability(s.log_ratio)

@@ -23,6 +23,14 @@ class Field(NamedTuple):
         Its course through warm-up is kept in the result.
     stat : str, optional
         The name under which the number is recorded with each draw.
+    above, least, below, most : float or str, optional
+        The range of the number, or of each element: a file with another value is refused. A name
+        is that of a size, or of another number of the table. An integer with `least` and without
+        an upper bound is a count: at most 2^53.
+    finite : bool
+        Each element is finite.
+    permutation : bool
+        The array is a permutation of 0, ..., n - 1.
     """
 
     meaning: str
@@ -31,3 +39,9 @@ class Field(NamedTuple):
     shared: bool = False
     learnt: bool = False
     stat: str | None = None
+    above: float | str | None = None
+    least: float | str | None = None
+    below: float | str | None = None
+    most: float | str | None = None
+    finite: bool = False
+    permutation: bool = False

@@ -39,7 +39,11 @@ cdef object encoded_states(list states):
 cdef list decoded_states(encoded):
     """Return the states that `encoded_states` has made bytes of."""
     def array(found):
-        return np.array(found["array"], found["dtype"]) if "array" in found else found
+        if "array" not in found:
+            return found
+        if found["dtype"] not in ("uint32", "uint64"):
+            raise ValueError(f"no word of a state has the type {found['dtype']!r}")
+        return np.array(found["array"], found["dtype"])
 
     return json.loads(bytes(encoded), object_hook=array) if len(encoded) else []
 

@@ -5,6 +5,7 @@ cdef object real_view(double *number)
 cdef object integer_view(int64_t *number)
 
 cdef class State:
+    cdef readonly dict sizes                        # those given to `allocate`
     cdef const Py_ssize_t[::1] shared_numbers       # their offsets within the object, in bytes
     cdef const Py_ssize_t[::1] recorded_numbers     # likewise; ~offset for an integer
     cdef void copy_shared_numbers(self, State other) noexcept nogil

@@ -8,6 +8,12 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t
 from numpy cimport NPY_DOUBLE, NPY_INT64, PyArray_SimpleNewFromData, import_array
 
+from fastkam._core.engine.ranges import BadField, check_state
+
+from contextlib import contextmanager
+from math import prod
+import threading
+
 import numpy as np
 
 import_array()
@@ -29,6 +35,33 @@ def zeros(shape, dtype=float, order="C"):
     memory = np.zeros(n + 4 * LINE, np.uint8)
     begin = LINE + -memory.ctypes.data % LINE
     return memory[begin:begin + n].view(dtype).reshape(shape, order=order)
+
+
+ROOM = threading.local()        # .bytes that may yet be allocated in this thread, where it is set
+
+
+@contextmanager
+def room_for(n):
+    """Let the fields that are allocated meanwhile take n bytes at most, by BadField."""
+    ROOM.bytes = n
+    try:
+        yield
+    finally:
+        del ROOM.bytes
+
+
+cdef int take_room(dict table, sizes) except -1:
+    """Refuse the arrays of a table before they are made, where there is no room for them."""
+    room = getattr(ROOM, "bytes", None)
+    if room is None:
+        return 0
+    for field in table.values():
+        if field.shape:
+            room -= prod(sizes[size] for size in field.shape) * np.dtype(field.dtype).itemsize
+    ROOM.bytes = room
+    if room < 0:
+        raise BadField("the state", "is too small for the fields of its sampler")
+    return 0
 
 
 cdef object real_view(double *number):
@@ -75,14 +108,24 @@ def offsets(State instance):
 
 
 cdef class State:
-    """An object that keeps the fields of its table, and perhaps parts that keep others."""
+    """An object that keeps the fields of its table, and perhaps parts that keep others.
+
+    SKIPS says that it is a kernel that decides after each step whether it is a draw.
+    """
     FIELDS = {}
+    SKIPS = False
 
     def __cinit__(self, *args, **options):
         self.shared_numbers = self.recorded_numbers = NO_NUMBERS
+        self.sizes = {}
 
     def allocate(self, **sizes):
-        """Make every array, zero, and find the numbers."""
+        """Make every array, zero, and find the numbers.
+
+        `sizes` are those that shapes and ranges name.
+        """
+        self.sizes = sizes
+        take_room(self.FIELDS, sizes)
         for name, field in self.FIELDS.items():
             if field.shape:
                 order = "F" if field.shape[0] == "d" and len(field.shape) == 2 else "C"
@@ -130,8 +173,36 @@ cdef class State:
             state |= {f"{name}.{field}": value for field, value in part.state().items()}
         return state
 
+    def table(self):
+        """Return the rows of all fields that `views` has, {name: Field}."""
+        return self.FIELDS
+
+    def check(self, state, step):
+        """Raise BadField unless `restore` can take `state`: the right fields, all in their ranges.
+
+        A state from a file passes here before anything of it is restored. `step` (ranges.Step) is
+        where the chain stands.
+        """
+        own = dict(state)
+        for name, part in self.parts().items():
+            start = f"{name}."
+            theirs = [field for field in own if field.startswith(start)]
+            try:
+                part.check({field.removeprefix(start): own.pop(field) for field in theirs}, step)
+            except BadField as error:
+                raise error.within(name) from None
+        check_state(self.table(), self.views(), self.sizes, own)
+        self.check_relations(own, step)
+
+    def skips(self):
+        """Return whether a kernel, or one of those within it, may keep a step from being a draw."""
+        return self.SKIPS or any(part.skips() for part in self.parts().values())
+
+    def check_relations(self, state, step):
+        """Raise BadField where fields that are in their ranges do not fit each other."""
+
     def restore(self, state):
-        """Set every field from what `state` has returned."""
+        """Set every field from what `state` has returned, and `check` would pass."""
         for name, part in self.parts().items():
             start = f"{name}."
             part.restore({field.removeprefix(start): value for field, value in state.items()

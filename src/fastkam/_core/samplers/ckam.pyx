@@ -33,23 +33,26 @@ from fastkam._core.engine.sums cimport Power, term
 from fastkam._core.samplers import kam
 
 from fastkam._core.engine.fields import Field
+from fastkam._core.engine.ranges import BadField
 
 import numpy as np
 
 
 cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
+    SKIPS = True
     # a cycle learns from its own states alone: nothing is shared
     FIELDS = {name: field._replace(shared=False)
               for name, field in kam.KernelAdaptiveMetropolis.FIELDS.items()} | {
-        "origin": Field("the step at which cycles began to be counted", dtype="i8"),
+        "origin": Field("the step at which cycles began to be counted", dtype="i8", least=0),
         "x_e": Field("the state at which Sampling began: R is that of this point", ("d",)),
-        "exploring": Field("1 in Exploration, 0 in Sampling", dtype="i8", stat="exploring"),
-        "frozen": Field("whether adaptation has ended", dtype="i8"),
-        "banked": Field("cycles that have left an entry in the bank", dtype="i8"),
-        "bank_z": Field("subsamples", ("bank", "subsample", "d")),
-        "bank_n": Field("their numbers of points", ("bank",), "i8"),
+        "exploring": Field("1 in Exploration, 0 in Sampling", dtype="i8", stat="exploring",
+                           least=0, most=1),
+        "frozen": Field("whether adaptation has ended", dtype="i8", least=0, most=1),
+        "banked": Field("cycles that have left an entry in the bank", dtype="i8", least=0),
+        "bank_z": Field("subsamples", ("bank", "subsample", "d"), finite=True),
+        "bank_n": Field("their numbers of points", ("bank",), "i8", least=0, most="subsample"),
         "bank_log_nu": Field("log nu_exp", ("bank",)),
-        "bank_length": Field("lengths of the kernel", ("bank",)),
+        "bank_length": Field("lengths of the kernel", ("bank",), least=0),
         "bank_x_e": Field("states at which Sampling began", ("bank", "d")),
     }
     cdef public int64_t origin
@@ -71,7 +74,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     cdef Py_ssize_t bank
 
     def __init__(self, d, function, *, cycle, beta, gain, bank, subsample, **options):
-        self.bank, self.subsample = bank, subsample
+        self.bank = bank
         super().__init__(d, function, subsample=subsample, **options)
         self.T, self.T_e = cycle, int(beta * cycle)
         self.cos_beta = np.cos(np.pi * beta)
@@ -79,7 +82,17 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         self.gain = Power(gain.c, gain.k, gain.offset, gain.cap)
 
     def allocate(self, **sizes):
-        super().allocate(bank=self.bank, subsample=self.subsample, **sizes)
+        super().allocate(bank=self.bank, **sizes)
+
+    def check_relations(self, state, step):
+        super().check_relations(state, step)
+        if state["origin"] > step.t:
+            raise BadField("origin", f"must be at most {step.t}, the steps made, not "
+                                     f"{state['origin']}")
+
+    def check_points(self, state):
+        if not state["frozen"]:     # else they are from the bank
+            super().check_points(state)
 
     cdef int64_t index(self, Chain *c) noexcept nogil:
         """i, the place of the step within its cycle."""

@@ -31,7 +31,8 @@ cdef class DelayedAcceptance(Kernel):
     FIELDS = {
         "log_s_x": Field("log s(x); NaN where it is not known"),
         "log_s_y": Field("log s(y)"),
-        "passed": Field("whether the surrogate let the proposal pass", dtype="i8", stat="passed"),
+        "passed": Field("whether the surrogate let the proposal pass", dtype="i8", stat="passed",
+                        least=0, most=1),
     }
 
     def __init__(self, Kernel inner):

@@ -29,6 +29,7 @@ from fastkam._core.numerics.nearest cimport NearestIndex
 from fastkam._core.engine.rng cimport normals
 
 from fastkam._core.engine.fields import Field
+from fastkam._core.engine.ranges import BadField
 from fastkam._core.engine.state import zeros
 
 import numpy as np
@@ -48,12 +49,13 @@ cdef class DivergenceMinimization(Kernel):
     FIELDS = {
         "C": Field("lower-triangular factor, of any sign on its diagonal", ("d", "d"), learnt=True),
         "e": Field("the last standard normal draws", ("points", "d")),
-        "frozen": Field("whether adaptation has ended", dtype="i8"),
-        "banked": Field("entries of the bank", dtype="i8"),
-        "bank_x": Field("their points", ("bank", "d")),
+        "frozen": Field("whether adaptation has ended", dtype="i8", least=0, most=1),
+        "banked": Field("entries of the bank", dtype="i8", least=0, most="bank"),
+        "bank_x": Field("their points", ("bank", "d"), finite=True),
         "bank_C": Field("their factors, each transposed", ("bank", "d", "d")),
-        "at_x": Field("the entry nearest to x; -1 if not known", dtype="i8"),
-        "at_y": Field("that of the reverse move", dtype="i8"),
+        "at_x": Field("the entry nearest to x; -1 if not known", dtype="i8",
+                      least=UNKNOWN, below="banked"),
+        "at_y": Field("that of the reverse move", dtype="i8", least=UNKNOWN, below="banked"),
     }
     cdef public double[::1, :] C
     cdef public double[:, ::1] e
@@ -85,6 +87,10 @@ cdef class DivergenceMinimization(Kernel):
         self.norm_clip = np.inf if norm_clip is None else norm_clip
         self.at_x = self.at_y = UNKNOWN
         self.width = points
+
+    def check_relations(self, state, step):
+        if state["frozen"] and not state["banked"]:
+            raise BadField("banked", "must be at least 1 where adaptation has ended, not 0")
 
     def restore(self, state):
         super().restore(state)

@@ -44,7 +44,8 @@ cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
         "e": Field("standard normal draw of the first try", ("d",)),
         "f": Field("that of the second", ("d",)),
         "logp_first": Field("log density of the first try"),
-        "stage": Field("which try was decided on, 1 or 2", dtype="i8", stat="stage"),
+        "stage": Field("which try was decided on, 1 or 2", dtype="i8", stat="stage",
+                       least=0, most=2),
     }
     cdef public double[::1] mu
     cdef public double[::1, :] L

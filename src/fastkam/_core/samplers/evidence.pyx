@@ -22,9 +22,9 @@ cdef enum:
 
 cdef class Evidence(State):
     FIELDS = {
-        "batch": Field("number of full batches", dtype="i8"),
-        "batch_length": Field("steps of a batch", dtype="i8"),
-        "in_batch": Field("steps in the last one", dtype="i8"),
+        "batch": Field("number of full batches", dtype="i8", least=0, below="batches"),
+        "batch_length": Field("steps of a batch", dtype="i8", least=1),
+        "in_batch": Field("steps in the last one", dtype="i8", least=0, most="batch_length"),
         "stones": Field("log of the sum of exp((beta_r-1 - beta_r) W)", ("batches", "rungs")),
         "sums": Field("sum of W", ("batches", "rungs")),
         "squares": Field("sum of W^2", ("batches", "rungs")),

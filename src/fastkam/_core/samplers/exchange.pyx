@@ -25,6 +25,7 @@ from fastkam._core.samplers.replicas cimport Replicas
 from fastkam._core.samplers.swaps cimport Swaps
 
 from fastkam._core.engine.fields import Field
+from fastkam._core.engine.ranges import BadField
 
 import numpy as np
 
@@ -36,11 +37,12 @@ cdef class Exchange(Kernel):
     SEVERAL = True
     LARGEST = MOST_RUNGS
     FIELDS = {
-        "ladder": Field("inverse temperatures", ("rungs",), learnt=True),
-        "begun": Field("whether the rungs have states", dtype="i8"),
-        "moved": Field("whether another kernel has moved the chain since", dtype="i8"),
-        "frozen": Field("whether adaptation has ended", dtype="i8"),
-        "rounds": Field("rounds of tuning made", dtype="i8"),
+        "ladder": Field("inverse temperatures", ("rungs",), learnt=True, least=0, most=1),
+        "begun": Field("whether the rungs have states", dtype="i8", least=0, most=1),
+        "moved": Field("whether another kernel has moved the chain since", dtype="i8",
+                       least=0, most=1),
+        "frozen": Field("whether adaptation has ended", dtype="i8", least=0, most=1),
+        "rounds": Field("rounds of tuning made", dtype="i8", least=0, most=ROUNDS),
     }
 
     def __init__(self, kernels, ladder, *, scheme, int64_t every, reference, double widening, fits,
@@ -64,6 +66,11 @@ cdef class Exchange(Kernel):
 
     def stat_names(self):
         return self.replicas.members[0].kernel.stat_names()
+
+    def check_relations(self, state, step):
+        ladder = state["ladder"]
+        if not (np.diff(ladder) <= 0).all():
+            raise BadField("ladder", f"must decrease, not {ladder}")
 
     def restore(self, state):
         super().restore(state)

@@ -39,7 +39,7 @@ cdef class FisherAdaptiveMALA(Kernel):
         "R": Field("square root of the inverse of the summed information", ("d", "d"), shared=True,
                    learnt=True),
         "trace": Field("tr R R'", shared=True),
-        "n": Field("adaptations made", dtype="i8", shared=True),
+        "n": Field("adaptations made", dtype="i8", shared=True, least=0),
         "s": Field("step size of the last step, jitter included", stat="step_size"),
         "scale": Field("s sqrt(d / tr R R')"),
         "e": Field("the last standard normal draw", ("d",)),

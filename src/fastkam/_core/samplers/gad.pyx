@@ -59,7 +59,7 @@ cdef class GradientAdaptive(Kernel):
         "beta": Field("weight of the entropy of the proposal", shared=True, learnt=True,
                       stat="entropy_weight"),
         "e": Field("the last standard normal draw", ("d",)),
-        "age": Field("adaptations made", dtype="i8", shared=True),
+        "age": Field("adaptations made", dtype="i8", shared=True, least=0),
     }
 
     def __init__(self, factor, *, optimizer, double beta, double decay, double decay_mean,

@@ -44,8 +44,9 @@ cdef class GradientAdaptiveMALA(GradientAdaptive):
         "h": Field("L^-1 (y - x)", ("d",)),
         "h_y": Field("L' grad log pi(y) / 2", ("d",)),
         "k": Field("the Hessian at y times L (h + h_y)", ("d",)),
-        "known": Field("whether k is known", dtype="i8"),
-        "stage": Field("which evaluation of the step comes next", dtype="i8"),
+        "known": Field("whether k is known", dtype="i8", least=0, most=1),
+        "stage": Field("which evaluation of the step comes next", dtype="i8",
+                       least=PROPOSED, most=BELOW),
         "eps": Field("of the central difference"),
         "proposal": Field("y, during the difference", ("point",)),
     }

@@ -30,6 +30,7 @@ from fastkam._core.linalg.dense cimport add_Lz, copy, dot, square, times_Lt
 from fastkam._core.engine.rng cimport normals
 
 from fastkam._core.engine.fields import Field
+from fastkam._core.engine.ranges import BadField
 from fastkam._core.engine.kernel import uninterrupted
 from fastkam._core.engine.state import zeros
 
@@ -71,23 +72,24 @@ cdef class Hamiltonian(Kernel):
         "U": Field("orthonormal directions of a low-rank metric, scaled by s",
                    ("ranks", "low_rank"), shared=True),
         "w": Field("how much longer F is along each, less 1", ("ranks",), shared=True),
-        "rank": Field("directions in use", dtype="i8", shared=True),
+        "rank": Field("directions in use", dtype="i8", shared=True, least=0, most="ranks"),
         "log_eps": Field("log of the step size", shared=True, learnt=True),
         "log_eps_mean": Field("its weighted mean, in force when adaptation has ended", shared=True),
         "mu": Field("the log step size that dual averaging shrinks to", shared=True),
         "H_mean": Field("mean of alpha* - alpha", shared=True),
-        "n_eps": Field("steps since dual averaging began", dtype="i8", shared=True),
-        "searching": Field("search for a step size: -1 wanted, 0 none, > 0 under way", dtype="i8"),
-        "age": Field("adaptations made", dtype="i8", shared=True),
+        "n_eps": Field("steps since dual averaging began", dtype="i8", shared=True, least=0),
+        "searching": Field("search for a step size: -1 wanted, 0 none, > 0 under way", dtype="i8",
+                           least=WANTED, most=HALVING),
+        "age": Field("adaptations made", dtype="i8", shared=True, least=0),
         "window": Field("steps after which the young window takes the old one's place", dtype="i8",
-                        shared=True),
+                        shared=True, least=1),
         "counts": Field("draws in each window, in the young one forgotten ones too", ("windows",),
-                        "i8", shared=True),
+                        "i8", shared=True, least=0),
         "moments": Field("running mean and sum of squares of draws and of gradients",
                          ("windows", "statistics", "d"), shared=True),
         "draws": Field("draws of the old window, which the young one ends", ("rows", "d"),
-                       shared=True),
-        "gradients": Field("gradients at these", ("rows", "d"), shared=True),
+                       shared=True, finite=True),
+        "gradients": Field("gradients at these", ("rows", "d"), shared=True, finite=True),
         "p": Field("momentum", ("d",)),
         "H0": Field("H where the trajectory begins"),
         "eps": Field("leapfrog step size of the trajectory", stat="step_size"),
@@ -117,6 +119,12 @@ cdef class Hamiltonian(Kernel):
         self.log_eps = self.log_eps_mean = log(step_size)
         self.searching = WANTED
         self.window = FIRST_WINDOW
+
+    def check_relations(self, state, step):
+        rows = self.sizes["rows"]
+        if self.kind != DIAGONAL and state["counts"][OLD] > rows:
+            raise BadField("counts", f"must be at most {rows} in the old window, whose draws are "
+                                     f"kept, not {state['counts'][OLD]}")
 
     # ---- the metric ----
 

@@ -25,12 +25,12 @@ from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
 
 cdef class HMC(Hamiltonian):
     FIELDS = Base.FIELDS | {
-        "step": Field("leapfrog steps made of it", dtype="i8"),
+        "step": Field("leapfrog steps made of it", dtype="i8", least=0, most="steps"),
         "lowest": Field("least H along it"),
         "highest": Field("largest H along it"),
         "H": Field("H where it ends"),
         "diverging": Field("whether H ranges over more than the limit", dtype="i8",
-                           stat="diverging"),
+                           stat="diverging", least=0, most=1),
     }
     cdef public int64_t step
     cdef public double lowest
@@ -42,7 +42,7 @@ cdef class HMC(Hamiltonian):
     cdef double range_limit
 
     def __init__(self, d, *, int64_t steps, double jitter, double max_energy_error, **options):
-        super().__init__(d, **options)
+        super().__init__(d, steps=steps, **options)
         self.steps, self.jitter, self.range_limit = steps, jitter, max_energy_error
 
     cdef int launch(self, Chain *c) except -1 nogil:

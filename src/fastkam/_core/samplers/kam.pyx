@@ -46,6 +46,7 @@ from fastkam._core.engine.step cimport keep_every_second
 from fastkam._core.engine.sums cimport Power, term
 
 from fastkam._core.engine.fields import Field
+from fastkam._core.engine.ranges import BadField
 from fastkam._core.samplers.local_normal import LocalNormal as Base
 from fastkam._core.engine.state import zeros
 
@@ -64,14 +65,19 @@ cdef double SAME = 1e-20        # squared distance in a metric
 cdef class KernelAdaptiveMetropolis(LocalNormal):
     FIELDS = Base.FIELDS | {
         "nu": Field("step size of the last step", stat="step_size"),
-        "age": Field("adaptations made: the index of gamma and p", dtype="i8", shared=True),
+        "age": Field("adaptations made: the index of gamma and p", dtype="i8", shared=True,
+                     least=0),
         "history": Field("states of the chain, thinned by two when full", ("capacity", "d"),
-                         shared=True),
-        "order": Field("a permutation of the history's rows", ("capacity",), "i8", shared=True),
-        "kept": Field("rows of the history in use", dtype="i8", shared=True),
-        "stride": Field("every stride-th state enters the history", dtype="i8", shared=True),
-        "passed": Field("states since the last that entered", dtype="i8", shared=True),
-        "n_learnt": Field("states behind mu and L", dtype="i8", shared=True),
+                         shared=True, finite=True),
+        "order": Field("a permutation of the history's rows", ("capacity",), "i8", shared=True,
+                       least=0, below="capacity"),
+        "kept": Field("rows of the history in use", dtype="i8", shared=True,
+                      least=0, most="capacity"),
+        "stride": Field("every stride-th state enters the history", dtype="i8", shared=True,
+                        least=1),
+        "passed": Field("states since the last that entered", dtype="i8", shared=True,
+                        least=0, below="stride"),
+        "n_learnt": Field("states behind mu and L", dtype="i8", shared=True, least=0),
         "mu": Field("learnt mean; none where the metric is I", ("moments",), shared=True,
                     learnt=True),
         "L": Field("factor of the learnt covariance, its columns in turn; likewise", ("factor",),
@@ -83,7 +89,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
                  mean):
         """The metric begins with I, and `mean` (d,) is that of the chain; None: it stays I."""
         self.allocate(d=d, blocks=max(1, (subsample + 7) // 8), lanes=8, capacity=capacity,
-                      moments=d if mean is not None else 0,
+                      subsample=subsample, moments=d if mean is not None else 0,
                       factor=d * d if mean is not None else 0)
         super().__init__(d, function, subsample, few)
         self.median = length is None
@@ -98,6 +104,20 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
             np.asarray(self.mu)[:] = mean
             np.asarray(self.L)[:] = np.eye(d).ravel()
         self.clear_history()
+
+    def check_relations(self, state, step):
+        order = state["order"][:state["kept"]]
+        if not np.array_equal(np.sort(order), np.arange(len(order))):
+            raise BadField("order", f"must begin with a permutation of 0 to {len(order) - 1}, the "
+                                    "rows kept")
+        if state["stride"] > 1 and state["kept"] < self.subsample:
+            raise BadField("kept", f"must be at least {self.subsample} where states are thinned, "
+                                   f"not {state['kept']}")
+        self.check_points(state)
+
+    def check_points(self, state):
+        if state["n"] > state["kept"]:
+            raise BadField("n", f"must be at most {state['kept']} (kept), not {state['n']}")
 
     # ---- propose ----
 

@@ -41,14 +41,14 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
     FIELDS = kam.KernelAdaptiveMetropolis.FIELDS | {
         "e": Field("the last standard normal draw; A^-1 (y - x) from the evaluation on", ("d",)),
         "used": Field("points of the subsample when the directions were made", dtype="i8",
-                      shared=True),
+                      shared=True, least=0, most="subsample"),
         "a": Field("H a_c, the directions in feature space, as columns",
                    ("subsample", "components"), shared=True),
-        "p": Field("the weights of the mixture", ("components",), shared=True),
+        "p": Field("the weights of the mixture", ("components",), shared=True, least=0),
     }
 
     def __init__(self, d, function, *, kernel, components, subsample, **options):
-        self.kernel, self.components, self.subsample = kernel, components, subsample
+        self.kernel, self.components = kernel, components
         super().__init__(d, function, subsample=subsample, **options)
         self.M = zeros((subsample, d))
         self.V_x = zeros((d, components))
@@ -56,7 +56,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         self.p[0] = 1.0         # before there are directions: N(x, gamma^2 I)
 
     def allocate(self, **sizes):
-        super().allocate(components=self.components, subsample=self.subsample, **sizes)
+        super().allocate(components=self.components, **sizes)
 
     cdef void look(self, const double *x, double *V) noexcept nogil:
         """v_c(x) = M H a_c, the columns of V (d, components)"""

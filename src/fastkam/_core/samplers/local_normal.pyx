@@ -44,9 +44,9 @@ cdef class LocalNormal(Kernel):
     """The proposal alone: gamma, and what is learnt, is for those who derive from it."""
     FIELDS = {
         "z": Field("subsample of the history, in blocks of 8 points", ("blocks", "d", "lanes"),
-                   shared=True),
-        "n": Field("points of the subsample", dtype="i8", shared=True),
-        "length": Field("length of the kernel", shared=True, learnt=True),
+                   shared=True, finite=True),
+        "n": Field("points of the subsample", dtype="i8", shared=True, least=0, most="subsample"),
+        "length": Field("length of the kernel", shared=True, learnt=True, above=0),
         "log_nu": Field("log step size", shared=True, learnt=True),
         "e": Field("the last standard normal draw", ("d",)),
         "A": Field("factor of the metric, its columns in turn; none where that is I", ("factor",),

@@ -26,6 +26,7 @@ from fastkam._core.engine.step cimport copy_point, keep_point, own_of, point_siz
 from fastkam._core.engine.sums cimport log_add
 
 from fastkam._core.engine.fields import Field
+from fastkam._core.engine.ranges import BadField
 from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
 
 cdef extern from "trajectory.h" nogil:
@@ -51,12 +52,14 @@ cdef class NUTS(Hamiltonian):
         "stack": Field("subtrajectories that wait to be merged", ("levels", "three", "d")),
         "stack_log_w": Field("their log weights", ("levels",)),
         "stack_draws": Field("the points drawn from them", ("levels", "point")),
-        "direction": Field("of the trajectory that grows: 0 backwards, 1 forwards", dtype="i8"),
-        "depth": Field("doublings made", dtype="i8", stat="tree_depth"),
-        "leaves": Field("points of this doubling", dtype="i8"),
-        "n_steps": Field("leapfrog steps made", dtype="i8", stat="n_steps"),
-        "diverging": Field("whether H rose by more than the limit", dtype="i8", stat="diverging"),
-        "moved": Field("whether the point drawn is not the start", dtype="i8"),
+        "direction": Field("of the trajectory that grows: 0 backwards, 1 forwards", dtype="i8",
+                           least=0, most=1),
+        "depth": Field("doublings made", dtype="i8", stat="tree_depth", least=0, below="levels"),
+        "leaves": Field("points of this doubling", dtype="i8", least=0),
+        "n_steps": Field("leapfrog steps made", dtype="i8", stat="n_steps", least=0),
+        "diverging": Field("whether H rose by more than the limit", dtype="i8", stat="diverging",
+                           least=0, most=1),
+        "moved": Field("whether the point drawn is not the start", dtype="i8", least=0, most=1),
         "sum_alpha": Field("sum of min(1, weight) over the points"),
         "worst": Field("largest |H - H_0|"),
     }
@@ -81,6 +84,12 @@ cdef class NUTS(Hamiltonian):
     def __init__(self, d, *, int64_t max_depth, double max_energy_error, **options):
         super().__init__(d, two=2, three=3, levels=max_depth + 1, point=point_size(d), **options)
         self.max_depth, self.error_limit = max_depth, max_energy_error
+
+    def check_relations(self, state, step):
+        super().check_relations(state, step)
+        if state["leaves"] > 1 << int(state["depth"]):
+            raise BadField("leaves", f"must be at most 2^depth, 2^{state['depth']}, not "
+                                     f"{state['leaves']}")
 
     cdef int launch(self, Chain *c) except -1 nogil:
         cdef int end
@@ -174,7 +183,7 @@ cdef class NUTS(Hamiltonian):
         self.depth += 1
         stop = turns(c.d, &self.ends[1 - self.direction, P, 0], new_end + c.d, &self.rho[0],
                      &self.stack[0, FIRST, 0], &self.stack[0, LAST, 0], &self.stack[0, RHO, 0])
-        if stop or self.depth == self.max_depth:
+        if stop or self.depth >= self.max_depth:
             return self.decide(c)
         copy(c.d, c.y, new_end)
         copy(c.d, &self.p[0], new_end + c.d)

@@ -26,6 +26,9 @@ from fastkam._core.linalg.dense cimport copy
 from fastkam._core.samplers.python_fields cimport PythonFields
 from fastkam._core.samplers.python_points cimport read_only
 
+from fastkam._core.engine.generators import check_generator
+from fastkam._core.engine.ranges import BadField, check_form, check_names, check_state
+
 import numpy as np
 
 import_array()
@@ -43,9 +46,11 @@ cdef class PythonKernel(Kernel):
     propose, log_q, step, adapt, freeze, take : callable or None
         The methods that its class defines.
     """
+    SKIPS = True
+
     def __init__(self, own, x0, fields, *, gradient, width, propose, log_q, step, adapt, freeze,
                  take):
-        self.d = len(x0)
+        self.d, self.sizes = len(x0), {"d": len(x0)}
         self.own, self.space, self.fields = own, own.__dict__, PythonFields(own, fields)
         self.gradient, self.width = gradient, width
         self.proposes, self.corrects, self.steps = propose, log_q, step
@@ -82,7 +87,7 @@ cdef class PythonKernel(Kernel):
             now = self.fields.now()
         except (AttributeError, TypeError, ValueError):     # the next step says so
             now = self.begun
-        return self.fields.stored("", now) | self.fields.stored("step.", self.begun) | {
+        return self.fields.stored("", now) | self.fields.stored("begun.", self.begun) | {
             "step.origin": np.array(self.origin),
             "step.points": np.array(self.kept[:self.n_kept]),
             "step.streams": encoded_states(self.streams),
@@ -90,9 +95,43 @@ cdef class PythonKernel(Kernel):
                                       self.step_adapts]),
         }
 
+    def check(self, state, step):
+        own = dict(state)
+        begun, under_way = ({name.removeprefix(start): own.pop(name) for name in state
+                             if name.startswith(start)} for start in ("begun.", "step."))
+        forms = self.fields.stored("", self.begun)
+        check_state(self.fields.table, forms, self.sizes, own)
+        try:
+            check_state(self.fields.table, forms, self.sizes, begun)
+        except BadField as error:
+            raise error.within("begun") from None
+        try:
+            self.check_step(under_way, step)
+        except BadField as error:
+            raise error.within("step") from None
+
+    def check_step(self, state, step):
+        """Raise BadField where the step under way cannot be replayed."""
+        check_names(("origin", "points", "streams", "numbers"), state)
+        check_form("origin", state["origin"], (1 + 2 * self.d,), float)
+        check_form("points", state["points"], (None, point_size(self.d)), float)
+        check_form("streams", state["streams"], (None,), np.uint8)
+        check_form("numbers", state["numbers"], (5,), float)
+        _, seen, _, t, adapts = state["numbers"]
+        if seen not in (0, 1) or adapts not in (0, 1) or not 0 <= t <= step.t:
+            raise BadField("numbers", f"must have flags and a step made, not {state['numbers']}")
+        try:
+            streams = list(decoded_states(state["streams"]))
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise BadField("streams", "must be states of a bit generator") from error
+        for i, stream in enumerate(streams):
+            check_generator(f"streams[{i}]", step.bit_generator, stream)
+        if step.under_way and not streams:
+            raise BadField("streams", "must not be empty where a step is under way")
+
     def restore(self, state):
         self.fields.set(self.fields.restored("", state))
-        self.begun = self.fields.restored("step.", state)
+        self.begun = self.fields.restored("begun.", state)
         self.origin = np.array(state["step.origin"])
         self.n_kept = len(state["step.points"])
         self.kept = np.array(state["step.points"]) if self.n_kept else np.zeros(

@@ -152,6 +152,8 @@ cdef class StepKernel(PythonKernel):
         cdef Py_ssize_t i
         cdef const double *at
         cdef Point point
+        if first < 0 or first + n > self.n_kept:    # a file, or a step that is not a function of
+            raise ValueError(f"{self.where('step')} must yield the same points when it is replayed")
         found = []
         for i in range(first, first + n):
             at = &self.kept[i, 0]

@@ -38,6 +38,7 @@ from fastkam._core.engine.rng cimport jittered
 from fastkam._core.engine.step cimport normal_step
 
 from fastkam._core.engine.fields import Field
+from fastkam._core.engine.ranges import BadField
 from fastkam._core.engine.state import zeros
 
 import numpy as np
@@ -59,10 +60,12 @@ cdef class RobustAdaptiveMetropolis(Kernel):
         "S": Field("lower-triangular factor of the proposal covariance", ("d", "d"), shared=True,
                    learnt=True),
         "u": Field("the last standard normal draw", ("d",)),
-        "refused": Field("proposals in a row with alpha < 0.01", dtype="i8", shared=True),
-        "n": Field("states of the present window", dtype="i8", shared=True),
-        "begin": Field("the step before which it began", dtype="i8", shared=True),
-        "end": Field("the step after which it ends; 0 before the first", dtype="i8", shared=True),
+        "refused": Field("proposals in a row with alpha < 0.01", dtype="i8", shared=True,
+                         least=0, below=ROW),
+        "n": Field("states of the present window", dtype="i8", shared=True, least=0),
+        "begin": Field("the step before which it began", dtype="i8", shared=True, least=0),
+        "end": Field("the step after which it ends; 0 before the first", dtype="i8", shared=True,
+                     least=0, most=INT64_MAX),
         "mean": Field("mean of the states of the window", ("d",), shared=True),
         "scatter": Field("sum of their squared deviations from it, lower triangle", ("d", "d"),
                          shared=True),
@@ -88,6 +91,11 @@ cdef class RobustAdaptiveMetropolis(Kernel):
         self.v = zeros(self.d)
         self.L = zeros((self.d, self.d), order="F")
         self.target_acceptance, self.jitter = target_acceptance, jitter
+
+    def check_relations(self, state, step):
+        if state["begin"] > step.t:
+            raise BadField("begin", f"must be at most {step.t}, the steps made, not "
+                                    f"{state['begin']}")
 
     cdef int propose(self, Chain *c) except -1 nogil:
         normal_step(c, jittered(c.rng, self.jitter), &self.S[0, 0], &self.u[0])

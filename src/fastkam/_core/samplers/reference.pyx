@@ -28,7 +28,7 @@ cdef class Reference(State):
         "L": Field("lower-triangular factor of C", ("d", "d")),
         "sum_x": Field("mean of the states of this round", ("d",)),
         "sum_xx": Field("sum of their products, centred; the lower triangle", ("d", "d")),
-        "n_x": Field("number of these states"),
+        "n_x": Field("number of these states", least=0, finite=True),
     }
 
     def __init__(self, Py_ssize_t d, given, *, double widening, bint fits):

@@ -19,17 +19,18 @@ from fastkam._core.engine.state cimport State
 from fastkam._core.samplers.tempered cimport temper_gradient, tempered
 from fastkam._core.engine.step cimport accepts, log_target_ratio, probability
 
+from fastkam._core.engine.chain import NUMBERS as CHAIN
 from fastkam._core.engine.fields import Field
 
 
 cdef class Replica(State):
     FIELDS = {
-        "x": Field("state", ("d",)),
+        "x": Field("state", ("d",), finite=True),
         "grad_x": Field("gradient of the tempered density at x", ("d",)),
         "grad_y": Field("the same at the points of the step", ("rows", "d")),
         "logps": Field("tempered log density at the points of the step", ("rows",)),
         "grad_pi_x": Field("gradient of log pi at x", ("d",)),
-        "waits": Field("whether it has yet to decide", dtype="i8"),
+        "waits": Field("whether it has yet to decide", dtype="i8", least=0, most=1),
     }
 
     def __init__(self, Kernel kernel, Reference reference, int64_t first):
@@ -43,6 +44,13 @@ cdef class Replica(State):
 
     def numbers(self):
         return State.numbers(self) | numbers_of(&self.c) | numbers_of_parts(&self.parts_of)
+
+    def table(self):
+        return self.FIELDS | CHAIN
+
+    def check(self, state, step):
+        # it may have decided, or be drawn from the reference: its kernel is in no step then
+        super().check(state, step._replace(under_way=False))
 
     cdef bint is_reference(self) noexcept nogil:
         return self.beta == 0 and self.reference.proper

@@ -18,6 +18,7 @@ from fastkam._core.engine.state cimport State
 from fastkam._core.engine.step cimport accepts
 
 from fastkam._core.engine.fields import Field
+from fastkam._core.engine.ranges import BadField
 
 import numpy as np
 
@@ -48,17 +49,25 @@ cdef inline void swap_states(Replica a, Replica b) noexcept nogil:
 
 cdef class Swaps(State):
     FIELDS = {
-        "tried": Field("swaps tried between each rung and the next", ("rungs",)),
-        "swapped": Field("sum of their probabilities", ("rungs",)),
-        "replica": Field("which of the replicas is at each rung", ("rungs",), "i8"),
-        "was_hot": Field("whether each replica was at the hottest rung last", ("rungs",), "i8"),
-        "round_trips": Field("ways from the hottest rung to the coldest", dtype="i8"),
+        "tried": Field("swaps tried between each rung and the next", ("rungs",),
+                       least=0, finite=True),
+        "swapped": Field("sum of their probabilities", ("rungs",), least=0, finite=True),
+        "replica": Field("which of the replicas is at each rung", ("rungs",), "i8",
+                         permutation=True),
+        "was_hot": Field("whether each replica was at the hottest rung last", ("rungs",), "i8",
+                         least=0, most=1),
+        "round_trips": Field("ways from the hottest rung to the coldest", dtype="i8", least=0),
     }
 
     def __init__(self, int rungs, *, scheme, int64_t every):
         self.rungs, self.scheme, self.every = rungs, SCHEMES[scheme], every
         self.allocate(rungs=rungs)
         np.asarray(self.replica)[...] = np.arange(rungs)
+
+    def check_relations(self, state, step):
+        if (state["swapped"] > state["tried"]).any():
+            raise BadField("swapped", "must be at most tried, not "
+                                      f"{state['swapped']} of {state['tried']}")
 
     cdef bint due(self, int64_t t) noexcept nogil:
         """Return whether there are swaps before step t."""

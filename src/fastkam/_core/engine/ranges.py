@@ -1,0 +1,149 @@
+"""Whether a state that comes from a file is one that an object can have."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.engine.fields import Field
+
+MOST_COUNT = 2**53  # what no loop counts to, and a double holds exactly
+BOUNDS = {"above": (operator.gt, "above"), "least": (operator.ge, "at least"),
+          "below": (operator.lt, "below"), "most": (operator.le, "at most")}
+
+
+class BadField(ValueError):
+    """A field that has a value, a shape or a type that it cannot have.
+
+    Parameters
+    ----------
+    name : str
+        The field's.
+    text : str
+        What it must be, and what it is.
+    """
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"{name} {text}")
+        self.name, self.text = name, text
+
+    def __reduce__(self) -> tuple[type[BadField], tuple[str, str]]:
+        return BadField, (self.name, self.text)
+
+    def within(self, name: str) -> BadField:
+        """The same for the field of a part."""
+        return BadField(f"{name}.{self.name}", self.text)
+
+
+class Step(NamedTuple):
+    """Where a chain stands, for ranges that depend on it.
+
+    Parameters
+    ----------
+    t : int
+        Steps made.
+    under_way : bool
+        Whether another has begun.
+    bit_generator : str
+        The class of its bit generator.
+    """
+
+    t: int
+    under_way: bool
+    bit_generator: str
+
+
+def check_names(expected: Iterable[str], found: Iterable[str]) -> None:
+    """Refuse names that are missing, and those that are not expected."""
+    expected, found = list(expected), list(found)
+    for name in expected:
+        if name not in found:
+            raise BadField(name, "is missing")
+    for name in found:
+        if name not in expected:
+            raise BadField(name, "is no field of this run")
+
+
+def check_form(name: str, value: Any, shape: tuple[int | None, ...], dtype: Any) -> NDArray[Any]:
+    """`value`, if it is an array of that shape, None for any length, and type."""
+    dtype = np.dtype(dtype)
+    if not isinstance(value, np.ndarray) or value.dtype != dtype:
+        raise BadField(name, f"must be an array of {dtype}, not {described(value)}")
+    if len(value.shape) != len(shape) or any(
+            n not in (None, m) for n, m in zip(shape, value.shape, strict=True)):
+        wanted = str(shape).replace("None", "n")
+        raise BadField(name, f"must have shape {wanted}, not {value.shape}")
+    return value
+
+
+def described(value: Any) -> str:
+    """The kind of an array, in words."""
+    return f"one of {value.dtype}" if isinstance(value, np.ndarray) else repr(value)[:100]
+
+
+def check_state(
+    table: Mapping[str, Field],
+    views: Mapping[str, NDArray[Any]],
+    sizes: Mapping[str, int],
+    state: Mapping[str, Any],
+) -> None:
+    """Refuse a state whose fields are not those of the table, or are out of their ranges.
+
+    Parameters
+    ----------
+    table : dict of Field
+    views : dict of ndarray
+        The fields of the object that is to take the state, for their shapes and types.
+    sizes : dict of int
+        What bounds by name may mean, besides numbers of the state.
+    state : dict of ndarray
+
+    Raises
+    ------
+    BadField
+    """
+    check_names(views, state)
+    for name, view in views.items():
+        check_form(name, state[name], view.shape, view.dtype)
+    known: dict[str, Any] = dict(sizes) | {
+        name: value[()] for name, value in state.items() if value.ndim == 0}
+    for name in views:
+        if name in table:
+            check_range(name, table[name], state[name], known)
+
+
+def check_range(name: str, field: Field, value: NDArray[Any], known: Mapping[str, Any]) -> None:
+    """Refuse a value out of its range."""
+    if field.permutation and not np.array_equal(np.sort(value), np.arange(len(value))):
+        raise BadField(name, f"must be a permutation of 0 to {len(value) - 1}, not {short(value)}")
+    if field.finite and not np.isfinite(value).all():
+        raise BadField(name, f"must be finite, not {first(value, np.isfinite(value))}")
+    for bound, (holds, words) in BOUNDS.items():
+        limit = getattr(field, bound)
+        if bound == "most" and limit is None and value.dtype.kind == "i" and (
+                field.least is not None and field.below is None):
+            limit = MOST_COUNT
+        if limit is None:
+            continue
+        of = f" ({limit})" if isinstance(limit, str) else ""
+        limit = known[limit] if isinstance(limit, str) else limit
+        good = holds(value, limit)  # never of NaN
+        if not np.all(good):
+            raise BadField(name, f"must be {words} {limit}{of}, not {first(value, good)}")
+
+
+def first(value: NDArray[Any], good: NDArray[np.bool_]) -> str:
+    """The first element that is not good, and where it is."""
+    if value.ndim == 0:
+        return str(value[()])
+    at = tuple(int(i) for i in np.argwhere(~good)[0])
+    return f"{value[at]} at index {at[0] if len(at) == 1 else at}"
+
+
+def short(value: NDArray[Any]) -> str:
+    """An array in a few words."""
+    return np.array2string(value, threshold=8)

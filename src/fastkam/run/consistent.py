@@ -1,0 +1,108 @@
+"""Whether the parts of a run that comes from a file fit each other, before anything is restored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.engine.chain import ChainState
+from fastkam._core.engine.ranges import MOST_COUNT, BadField
+from fastkam._core.engine.state import room_for
+from fastkam.run.state import MOST_SNAPSHOTS
+
+if TYPE_CHECKING:
+    from fastkam.run.state import RunState
+
+
+def check_run(run: RunState) -> None:
+    """Refuse a run that cannot be one of its sampler and schedule; BadField names the field."""
+    check_snapshot_steps(run.snapshot_steps, run.tune)
+    check_method(run)
+    if run.trace.stat_names not in (None, run.sampler.stat_names):
+        raise BadField("stat_names", f"must be {list(run.sampler.stat_names)}, those of the "
+                                     f"sampler, not {list(run.trace.stat_names or ())}")
+    if run.states:
+        check_states(run)
+    check_counts(run)
+
+
+def check_snapshot_steps(steps: NDArray[np.int64], tune: int) -> None:
+    """Refuse snapshots that do not divide warm-up: the last is at its end.
+
+    Files that fastkam wrote earlier may have it a step later, by rounding.
+    """
+    good = len(steps) <= MOST_SNAPSHOTS and (np.diff(steps) > 0).all() and (
+        (steps[0] > 0 and tune <= steps[-1] <= tune + 1) if len(steps) else tune == 0)
+    if not good:
+        raise BadField("snapshot_steps", f"must increase from 1 on to tune, {tune}, not "
+                                         f"{np.array2string(steps, threshold=8)}")
+
+
+def check_method(run: RunState) -> None:
+    """Refuse a sampler and a schedule that do not go together, as `sample` does."""
+    try:
+        plan = run.schedule.compiled(run.sampler, run.d, run.tune)
+        if plan.start > MOST_COUNT:
+            raise ValueError(f"start must be at most {MOST_COUNT}, not {plan.start}")
+        run.sampler.check_run(run.schedule, run.tune)
+        if run.share:
+            run.sampler.check_share()
+    except Exception as error:
+        raise BadField("sampler", f"and schedule do not fit: {error}") from error
+
+
+def check_states(run: RunState) -> None:
+    """Refuse states that the chains of the run cannot have."""
+    if len(run.generators) != run.chains:
+        raise BadField("generators", f"must be {run.chains} states, not {len(run.generators)}")
+    chain = empty_chain(run)
+    for k, state in enumerate(run.states):
+        try:
+            chain.check(state)
+        except BadField as error:
+            raise error.within(f"chain{k}") from None
+        if run.share and state["t"] != run.states[0]["t"]:
+            raise BadField(f"chain{k}.t", f"must be {run.states[0]['t']}, as of the chain 0 with "
+                                          f"which it learns, not {state['t']}")
+
+
+def empty_chain(run: RunState) -> ChainState:
+    """A chain that has the fields of the run's; it takes no more memory than the file has."""
+    x0 = run.x0[0] / run.scales
+    size = max(sum(value.nbytes for value in state.values()) for state in run.states)
+    try:
+        with room_for(size):
+            kernel = run.sampler.build(x0)
+        chain = ChainState(kernel, run.generator(0), x0, n_aux=noise_of(run.states[0]))
+    except BadField:
+        raise
+    except Exception as error:
+        raise BadField("sampler", f"cannot be built: {error}") from error
+    chain.keep_history(len(run.snapshot_steps))
+    return chain
+
+
+def noise_of(state: dict[str, Any]) -> int:
+    """How many numbers of noise an estimate takes, 0 for a known density."""
+    if "u" not in state:
+        return 0
+    if state["u"].ndim != 2 or not state["u"].size:
+        raise BadField("chain0.u", f"must have shape (width, n_aux), not {state['u'].shape}")
+    return int(state["u"].shape[1])
+
+
+def check_counts(run: RunState) -> None:
+    """Refuse more draws, or states of warm-up, than a chain has made steps for."""
+    made = int(run.trace.counts.max())
+    if made > run.requested:
+        raise BadField("requested", f"must be at least {made}, the draws made, not {run.requested}")
+    for k in range(run.chains):
+        t = int(run.states[k]["t"]) if run.states else 0
+        steps = max(0, t // run.thin - run.tune // run.thin)
+        warm_up = min(t, run.tune) if run.keep_warmup else 0
+        for name, trace, most in (("trace", run.trace, steps), ("warmup", run.warmup, warm_up)):
+            if trace.counts[k] > most:
+                raise BadField(f"{name}.counts", f"must be at most {most} for chain {k}, which has "
+                                                 f"made {t} steps, not {trace.counts[k]}")
