@@ -25,9 +25,10 @@ from fastkam.problem.described import Described
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import read, write
 from fastkam.run.drive import carry_out
-from fastkam.run.faults import describe
+from fastkam.run.faults import TaskLost, describe
+from fastkam.run.files import check_path
 from fastkam.run.hints import advice
-from fastkam.run.loop import Outcome, RunOptions, check_path
+from fastkam.run.loop import Outcome, RunOptions
 from fastkam.run.same_target import check_density_of, check_noise_of
 from fastkam.run.state import RunState
 from fastkam.run.trace import Trace
@@ -425,7 +426,8 @@ def resume(
     check_noise_of(state, target)
     if check_target:
         check_density_of(state, target)
-    return conclude(carry_out(state, target, rows, options), target, rows, options)
+    with options.shield:
+        return conclude(carry_out(state, target, rows, options), target, rows, options)
 
 
 def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:
@@ -461,19 +463,32 @@ def conclude(outcome: Outcome, target: Target, rows: int, options: RunOptions) -
             failure.x = outcome.state.constrain(failure.x)
         raise SamplingError(f"{describe(failure, where)}{mend}; {kept}{problem}", result=result,
                             chain=failure.chain, step=step, x=failure.x) from failure.cause
-    if failure:
-        what = f"{type(failure).__name__}: {failure}"
-        raise SamplingError(f"the run was stopped by {what}; {kept}{problem}",
-                            result=result) from failure
-    if result.status == "interrupted":
-        text = (f"interrupted after {counts} of {rows} draws a chain; result.resume() goes on "
-                f"from there{problem}")
-        warnings.warn(SamplingWarning(text, result=result), stacklevel=4)
-    elif unwritten:
+    if failure is not None:
+        if not isinstance(failure, Exception):  # SystemExit: there is a checkpoint, if any
+            raise failure
+        lost = isinstance(failure, TaskLost)
+        what = str(failure) if lost else f"{type(failure).__name__}: {failure}"
+        raise SamplingError(
+            f"the run was stopped by {what}; {kept}{problem}", result=result,
+            chain=failure.chains[0] if isinstance(failure, TaskLost) else None,
+        ) from failure.cause if isinstance(failure, TaskLost) else failure
+    interrupted = result.status == "interrupted"
+    if unwritten is not None and not interrupted:
         raise SamplingError(f"the run is {result.status}{problem}; {kept}",
                             result=result) from unwritten
-    elif options.diagnose:
-        checks.warn(result, stacklevel=4)
+    if options.diagnose and not interrupted:
+        try:
+            with options.shield.opened:
+                checks.warn(result, stacklevel=4)
+        except KeyboardInterrupt:
+            interrupted = True
+    if options.shield.taken() or interrupted:
+        text = (f"interrupted after {counts} of {rows} draws a chain; result.resume() goes on "
+                f"from there{problem}")
+        if result.status != "interrupted":
+            text = (f"interrupted at the end of a run that is {result.status}: no draw is missing; "
+                    "result.warnings may not have been shown")
+        warnings.warn(SamplingWarning(text, result=result), stacklevel=4)
     return result
 
 

@@ -8,7 +8,6 @@ import time
 import warnings
 import zipfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ import numpy as np
 from fastkam.errors import SamplingWarning
 from fastkam.parameters import UnknownClass, class_path, plain, revived
 from fastkam.problem.coordinates import Coordinates
+from fastkam.run.files import clear, replacing
+from fastkam.run.interrupts import Shield
 from fastkam.run.shapes import Layout
 from fastkam.run.state import RunState, check_bit_generator
 from fastkam.run.trace import Trace
@@ -49,18 +50,8 @@ def write(path: str | os.PathLike[str], run: RunState) -> None:
     parts |= {f"chain{k}.": state for k, state in enumerate(run.states)}
     for prefix, some in parts.items():
         arrays |= {prefix + name: value for name, value in some.items()}
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
+    with Shield(), replacing(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
 
 
 def read(
@@ -148,14 +139,16 @@ class CheckpointWriter:
 
     Attributes
     ----------
-    error : OSError or None
+    error : Exception or None
         Of the last attempt.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, interval: float = 0.0) -> None:
         self.path, self.interval = path, interval
         self.last = time.monotonic()
-        self.error: OSError | None = None
+        self.error: Exception | None = None
+        if path is not None:
+            clear(path)
 
     def due(self, state: Callable[[], RunState]) -> None:
         """Write a checkpoint of the run that `state` returns, if it is time."""
@@ -174,7 +167,7 @@ class CheckpointWriter:
         try:
             write(self.path, run)
             self.error = None
-        except OSError as error:
+        except Exception as error:  # whatever it is, the draws and the density's own error are kept
             self.error = error
 
     @property

@@ -10,7 +10,6 @@ the bit generator each time that the generator went on, and the points evaluated
 on, the step is replayed to where it was. A call that was cut short by KeyboardInterrupt is undone
 in the same way and made again, and the interrupt is raised when it has returned.
 """
-from cpython.exc cimport PyErr_SetInterrupt
 from libc.math cimport INFINITY, NAN, isnan
 from libc.stdint cimport INT64_MAX
 from libc.string cimport memcpy
@@ -25,6 +24,8 @@ from fastkam._core.engine.step cimport point_size
 from fastkam._core.linalg.dense cimport copy
 from fastkam._core.samplers.python_fields cimport PythonFields
 from fastkam._core.samplers.python_points cimport read_only
+
+from fastkam._core.engine.kernel import interrupt_later
 
 import numpy as np
 
@@ -157,7 +158,7 @@ cdef class PythonKernel(Kernel):
     cdef void end_call(self) noexcept:
         if self.interrupts:
             self.interrupts = 0
-            PyErr_SetInterrupt()
+            interrupt_later()
 
     cdef object stream(self):
         """Return the state of the bit generator."""
