@@ -29,7 +29,7 @@ from fastkam.run.faults import TaskLost, describe
 from fastkam.run.files import check_path
 from fastkam.run.hints import advice
 from fastkam.run.loop import Outcome, RunOptions
-from fastkam.run.same_target import check_density_of, check_noise_of
+from fastkam.run.same_target import check_density_of, check_noise_of, with_values_of
 from fastkam.run.state import RunState
 from fastkam.run.trace import Trace
 from fastkam.samplers import Sampler, as_sampler
@@ -377,7 +377,9 @@ def resume(
     check_target : bool
         Whether `target`, where it is given, is evaluated at the point of each chain first: it must
         return the log density that the run has found there, to 1e-8 of it (or of 1, if it is
-        smaller). An estimate is made with the noise of the run.
+        smaller). An estimate is made with the noise of the run. With False another density is
+        taken: the chains go on from their points with its values there, and a warning says by how
+        much these differ.
 
     Returns
     -------
@@ -411,7 +413,7 @@ def resume(
         rows = state.requested
     else:
         rows = int(state.trace.counts.max()) + check_integer("draws", draws, least=0)
-    check_target = check_target and target is not None
+    given = target is not None
     if target is None:
         target = result.target
     if target is None:
@@ -424,8 +426,15 @@ def resume(
         target = with_surrogate(target, surrogate)
     check_stages(state.sampler, target)
     check_noise_of(state, target)
-    if check_target:
+    if given and check_target:
         check_density_of(state, target)
+    elif given:
+        state, more = with_values_of(state, target)
+        if more.any():
+            warnings.warn(SamplingWarning(
+                f"target is another density than that of the draws until now: its logarithm is "
+                f"larger by {more.min():.6g} to {more.max():.6g} at the points of the chains, "
+                "which go on from there with the new values", result=result), stacklevel=3)
     with options.shield:
         return conclude(carry_out(state, target, rows, options), target, rows, options)
 
