@@ -24,7 +24,7 @@ from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.problem.described import Described
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import read, write
-from fastkam.run.drive import carry_out
+from fastkam.run.drive import go_on
 from fastkam.run.faults import TaskLost, describe
 from fastkam.run.files import check_path
 from fastkam.run.hints import advice
@@ -409,10 +409,8 @@ def resume(
     elif sampler is not None or schedule is not None:
         raise ValueError("sampler and schedule must be given with a file alone: a Result has them")
     state = result.state
-    if draws is None:
-        rows = state.requested
-    else:
-        rows = int(state.trace.counts.max()) + check_integer("draws", draws, least=0)
+    if draws is not None:
+        draws = check_integer("draws", draws, least=0)
     given = target is not None
     if target is None:
         target = result.target
@@ -436,7 +434,8 @@ def resume(
                 f"larger by {more.min():.6g} to {more.max():.6g} at the points of the chains, "
                 "which go on from there with the new values", result=result), stacklevel=3)
     with options.shield:
-        return conclude(carry_out(state, target, rows, options), target, rows, options)
+        outcome, rows = go_on(state, target, draws, options)
+        return conclude(outcome, target, rows, options)
 
 
 def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:

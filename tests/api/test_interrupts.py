@@ -18,7 +18,7 @@ from densities import D, assert_same
 from runs import sample
 
 import fastkam as fk
-from fastkam.run import checkpoint
+from fastkam.run import checkpoint, drive
 from fastkam.run.interrupts import Shield
 
 OPTIONS = {"draws": 400, "tune": 50, "chains": 2, "seed": 3, "progress": False}
@@ -274,6 +274,33 @@ def only_within_a_run(number, frame):
     """Ctrl-C where a run lets it through; before and after it there is no interrupt."""
     if sys._getframe(1).f_code is Shield.receive.__code__:
         raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("at", [10, 900, 1500, 4000])
+def test_the_choice_of_thinning_goes_on(tmp_path, at, monkeypatch):
+    """The thinning of a default run is chosen by its first draws, be they made in one go or not."""
+    monkeypatch.setattr(drive, "WORTH", 1.0)
+    monkeypatch.setattr(drive, "ENOUGH", 150)
+    calls, first = [], []
+
+    def density(x):
+        calls.append(1)
+        if first and len(calls) == first[0] + at:
+            press()
+        return -0.5 * float(x @ x) - 20 * float(x[1] - x[0] ** 2) ** 2
+
+    options = {"draws": 700, "seed": 3, "chains": 2, "diagnose": False, "progress": False}
+    whole = fk.sample(density, np.ones(D), **options)
+    assert whole.thin > 1
+    first.append(len(calls) - (whole.evaluations - whole.state.searched))
+    calls.clear()
+    path = tmp_path / "run.fk"
+    with pytest.warns(fk.SamplingWarning, match="interrupted after"):
+        part = fk.sample(density, np.ones(D), checkpoint=path, **options)
+    for again in (part.resume(diagnose=False), fk.resume(path, target=density, diagnose=False)):
+        assert again.thin == whole.thin
+        assert again.requested == 700
+        assert_same(again, whole)
 
 
 # ---- where SIGINT is ignored ----

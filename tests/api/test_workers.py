@@ -87,7 +87,7 @@ def slow(x):
 
 
 def test_a_chain_whose_worker_dies_again_is_reported():
-    """Tasks of the others that have begun are waited for; resuming without the fault gives the whole run."""
+    """Tasks of the others are waited for; resuming without the fault gives the whole run."""
     options = OPTIONS | {"draws": 400, "x0": np.array([[0.0, 0.0], [2.9, 4.0], [0.0, 0.0]]),
                          "tune": 5, "seed": 1, "sampler": fk.RandomWalk(proposal_cov=0.01)}
     with new_pool(3) as pool, pytest.raises(fk.SamplingError) as caught:

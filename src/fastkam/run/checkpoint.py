@@ -25,7 +25,7 @@ from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
 
 FORMAT = 2
-HEADER = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested",
+HEADER = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested", "undecided",
           "bit_generator", "generators", "search", "searched",
           "seconds", "status")
 SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")

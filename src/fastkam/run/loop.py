@@ -291,7 +291,7 @@ class Run:
             warmup=self.warmup.first(warmup),
             states=states,
             generators=generators,
-            requested=self.rows,
+            requested=self.past.requested if self.past.undecided else self.rows,
             seconds=self.past.seconds + self.seconds,
             status=status,
         )

@@ -10,6 +10,7 @@ from collections import deque
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from fastkam.run.worker import GRACE_SECONDS, Asked, run_part, run_sent
 from fastkam.stop import Time
@@ -98,12 +99,12 @@ class OneEach(Executor):
         self.pool = partial(ProcessPoolExecutor, 1, mp_context=pool._mp_context,
                             initializer=pool._initializer, initargs=pool._initargs)
         self.free = [None] * pool._max_workers  # pools without a task; None for one yet to be made
-        self.waiting = deque()
+        self.waiting: deque[Any] = deque()
         self.running = {}  # the future of a pool -> the pool, and the future that we have returned
 
-    def submit(self, function, *args):
-        future = Future()
-        self.waiting.append((future, function, args))
+    def submit(self, function, /, *args, **kwargs):
+        future: Future[Any] = Future()
+        self.waiting.append((future, partial(function, **kwargs), args))
         self.tend()
         return future
 

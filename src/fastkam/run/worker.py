@@ -8,8 +8,10 @@ import signal
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import nullcontext
 from multiprocessing import parent_process
+from typing import Any
 
 from fastkam._core.density.target import Target
 from fastkam._core.engine.group import Fault
@@ -108,7 +110,8 @@ class Interrupts:
 
     def __init__(self):
         self.asked = threading.Event()
-        self.tasks, self.ended, self.previous = 0, 0.0, None
+        self.tasks, self.ended = 0, 0.0
+        self.previous: Callable[..., Any] = signal.default_int_handler
 
     def begin(self):
         """A task begins."""
