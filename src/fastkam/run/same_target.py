@@ -60,16 +60,16 @@ def with_values_of(state: RunState, target: Target) -> tuple[RunState, NDArray[n
     density is the same, but for rounding. ValueError where there is no density at a chain's point.
     """
     begun = [chain for chain in state.states if np.isfinite(chain["logp_x"])]
-    anew = [at_new_values(chain, state.scales, target) for chain in begun]
+    moved = [at_new_values(chain, state.scales, target) for chain in begun]
     pairs = [(float(new["logp_x"]), float(old["logp_x"]))
-             for new, old in zip(anew, begun, strict=True)]
+             for new, old in zip(moved, begun, strict=True)]
     for k, (found, _) in enumerate(pairs):
         if not np.isfinite(found):
             raise ValueError(f"target must have a density where the run goes on, and returns "
                              f"{found!r} at the point of chain {k}")
     if not any(differs(*pair) for pair in pairs):
         return state, np.zeros(len(pairs))
-    states = iter(anew)
+    states = iter(moved)
     return (replace(state, states=[next(states) if np.isfinite(chain["logp_x"]) else chain
                                    for chain in state.states]),
             np.array([found - kept for found, kept in pairs]))
