@@ -185,6 +185,21 @@ def test_the_search_before_a_run_ends_with_the_interrupt(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("at", [1, 2, 50])
+def test_the_search_passes_on_what_ends_a_program(error, at):
+    calls = []
+
+    def density(x):
+        calls.append(1)
+        if len(calls) == at:
+            raise error
+        return densities.python(x)
+
+    with pytest.raises(error):
+        fk.sample(density, np.ones(D), seed=1)
+
+
 @pytest.mark.parametrize("module", ["fastkam.run.state.RunState.generator",
                                     "fastkam.run.trace.Trace.grown",
                                     "fastkam.schedules.Schedule.compiled"])
