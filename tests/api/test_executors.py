@@ -255,7 +255,7 @@ if __name__ == "__main__":
         pool = ThreadPoolExecutor(2)
     target = fk.TargetRecipe("densities:ctypes_function", sys.argv[3], "slow")
     with pool:
-        part = fk.sample(target, [0.0, 0.0], draws=4000, progress=ready, executor=pool,
+        part = fk.sample(target, [0.0, 0.0], draws=40_000, progress=ready, executor=pool,
                          checkpoint=sys.argv[4], **options)
     assert part.status == "interrupted", part
     rows = int(part.trace.counts.max()) + 20

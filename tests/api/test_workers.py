@@ -160,7 +160,8 @@ class ChangesOnce(Scaled):
 
     def __call__(self, x):
         self.calls += 1
-        if self.sd == 1.0 and self.calls == 30_000:
+        time.sleep(1e-4)
+        if self.sd == 1.0 and self.calls == 3000:  # some tasks later
             self.path.write_text("96.0")
             os.kill(os.getpid(), signal.SIGKILL)
         return super().__call__(x)
@@ -168,7 +169,7 @@ class ChangesOnce(Scaled):
 
 def test_a_worker_that_makes_another_density_in_mid_run_is_refused(tmp_path, short_tasks):
     (tmp_path / "sd").write_text("1.0")
-    options = OPTIONS | {"chains": 1, "draws": 100_000, "tune": 0}
+    options = OPTIONS | {"chains": 1, "draws": 10_000, "tune": 0}
     recipe = fk.TargetRecipe(ChangesOnce, str(tmp_path / "sd"))
     with new_pool(1) as pool, pytest.raises(
             fk.SamplingError, match="must be the density of the run, not another one") as caught:

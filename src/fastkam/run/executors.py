@@ -12,6 +12,7 @@ from fastkam.run.tasks import LocalTasks, RemoteTasks
 
 TASK_SECONDS = 2.0  # after which a task returns: more is not lost where a worker dies
 LEAST_SECONDS = 0.1
+BYTES_PER_SECOND = 1e7  # of the state of a chain: tasks of large ones are longer
 
 
 def run_through(options, past, target, rows):
@@ -47,6 +48,8 @@ class Dispatch(Run):
         chains = range(past.chains)
         self.parts = [list(chains)] if one_task else [[k] for k in chains]
         self.untold, self.lost = set(), set()  # parts whose worker had no target, or is lost
+        if not local:
+            seconds += sum(value.nbytes for value in self.states[0].values()) / BYTES_PER_SECOND
         self.tasks = (LocalTasks if local else RemoteTasks)(executor, target, seconds)
 
     def advance(self, rows, threads, between):

@@ -28,6 +28,7 @@ def run_part(target, piece, rows, most_evaluations, stop):
     """Continue `piece`, the run of some chains, until `stop`; its state then, and the failure."""
     run = Run(piece, target, rows)
     run.most_evaluations = most_evaluations
+    run.begun = time.perf_counter()  # what it took to build large kernels is not for `stop`
     status, failure = run.drive(1, False, stop, CheckpointWriter())
     return run.state(status), failure
 

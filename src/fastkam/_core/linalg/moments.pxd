@@ -12,8 +12,9 @@ cdef extern from *:
     const double FAR "FK_FAR"
 
 
-cdef inline bint is_certain(Py_ssize_t d, double s, const double *L, const double *v) noexcept nogil:
-    """Whether no number overflows in L L' <- a L L' + s v v', so that the update cannot fail."""
+cdef inline bint is_certain(Py_ssize_t d, double s, const double *L,
+                            const double *v) noexcept nogil:
+    """Whether nothing overflows in L L' <- a L L' + s v v', so that the update cannot fail."""
     cdef Py_ssize_t i
     cdef bint near = fabs(s) < FAR
     for i in range(d):
