@@ -1,10 +1,15 @@
 """Commands of the environment are found though it is not activated; the samplers with mistakes."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
+
+# nohup, a script's background and some CI runners ignore SIGINT, and processes would inherit that
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import gc
 import inspect
 import weakref
+from abc import ABCMeta
+from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -20,8 +22,46 @@ from fastkam.arguments import check_call, near
 DEFINED: dict[str, weakref.WeakSet[type]] = {}  # path -> the classes defined under it
 
 
-class Parameters:
+class Owning(ABCMeta):
+    """The class of classes whose objects own their parameters."""
+
+    def __call__(cls, *places: Any, **named: Any) -> Any:
+        """An object whose arrays and lists nobody else can change."""
+        made = super().__call__(*places, **named)
+        for field in fields(made) if is_dataclass(made) else ():
+            if hasattr(made, field.name):
+                value = getattr(made, field.name)
+                mine = owned(value, convert="ArrayLike" in str(field.type))
+                if mine is not value:
+                    object.__setattr__(made, field.name, mine)
+        return made
+
+
+def owned(value: Any, *, convert: bool = False) -> Any:
+    """A copy of what a caller may change: arrays, read-only, and lists and dictionaries of such.
+
+    A data frame and the like become an array where `convert` is true.
+    """
+    if type(value) in (list, tuple):
+        return type(value)(owned(item, convert=convert) for item in value)
+    if type(value) is dict:
+        return {key: owned(item, convert=convert) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        mine = value.copy()
+    elif not hasattr(type(value), "__array__") or isinstance(value, np.generic):
+        return value
+    elif convert:
+        mine = np.array(value)
+    else:
+        return deepcopy(value)
+    mine.flags.writeable = False
+    return mine
+
+
+class Parameters(metaclass=Owning):
     """Base class of parameter objects; its subclasses are dataclasses.
+
+    They have copies of the arrays that they are given, which are read-only.
 
     ``class Mine(Sampler, name="mine")`` gives a class a short name, by which `chosen` finds it.
     """
@@ -116,17 +156,26 @@ def plain(value: Any) -> Any:
         init = [f.name for f in fields(value) if f.init]
         return {"class": class_path(type(value)),
                 "parameters": {name: plain(getattr(value, name)) for name in init}}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and holds(value.dtype):
         return {"array": value.tolist(), "dtype": str(value.dtype)}
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and holds(value.dtype):
         return value.item()
-    if isinstance(value, dict):
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"dict": {key: plain(item) for key, item in value.items()}}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    return {"left out": repr(value)}
+    try:
+        return {"left out": f"{value!r:.200}"}
+    except Exception:  # of a class of the user's
+        return {"left out": f"an object of {type(value)!r:.200}"}
+
+
+def holds(dtype: np.dtype[Any]) -> bool:
+    """Whether JSON holds the elements of an array exactly: no complex or long numbers or objects.
+    """
+    return dtype.kind in "biuU" or (dtype.kind == "f" and dtype.itemsize <= 8)
 
 
 def revived(value: Any) -> Any:

@@ -24,11 +24,12 @@ from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.problem.described import Described
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import read, write
-from fastkam.run.drive import carry_out
-from fastkam.run.faults import describe
+from fastkam.run.drive import go_on
+from fastkam.run.faults import TaskLost, describe
+from fastkam.run.files import check_path
 from fastkam.run.hints import advice
-from fastkam.run.loop import Outcome, RunOptions, check_path
-from fastkam.run.same_target import check_density_of, check_noise_of
+from fastkam.run.loop import Outcome, RunOptions
+from fastkam.run.same_target import check_density_of, check_noise_of, with_values_of
 from fastkam.run.state import RunState
 from fastkam.run.trace import Trace
 from fastkam.samplers import Sampler, as_sampler
@@ -376,7 +377,9 @@ def resume(
     check_target : bool
         Whether `target`, where it is given, is evaluated at the point of each chain first: it must
         return the log density that the run has found there, to 1e-8 of it (or of 1, if it is
-        smaller). An estimate is made with the noise of the run.
+        smaller). An estimate is made with the noise of the run. With False another density is
+        taken: the chains go on from their points with its values there, and a warning says by how
+        much these differ.
 
     Returns
     -------
@@ -407,11 +410,9 @@ def resume(
     elif sampler is not None or schedule is not None:
         raise ValueError("sampler and schedule must be given with a file alone: a Result has them")
     state = result.state
-    if draws is None:
-        rows = state.requested
-    else:
-        rows = int(state.trace.counts.max()) + check_integer("draws", draws, least=0)
-    check_target = check_target and target is not None
+    if draws is not None:
+        draws = check_integer("draws", draws, least=0)
+    given = target is not None
     if target is None:
         target = result.target
     if target is None:
@@ -424,11 +425,20 @@ def resume(
         target = with_surrogate(target, surrogate)
     check_stages(state.sampler, target)
     check_noise_of(state, target)
-    if check_target:
+    if given and check_target:
         check_density_of(state, target)
+    elif given:
+        state, more = with_values_of(state, target)
+        if more.any():
+            warnings.warn(SamplingWarning(
+                f"target is another density than that of the draws until now: its logarithm is "
+                f"larger by {more.min():.6g} to {more.max():.6g} at the points of the chains, "
+                "which go on from there with the new values", result=result), stacklevel=3)
     if path is not None:
-        check_room(path, state, 0 if draws is not None else rows)
-    return conclude(carry_out(state, target, rows, options), target, rows, options)
+        check_room(path, state, 0 if draws is not None else state.requested)
+    with options.shield:
+        outcome, rows = go_on(state, target, draws, options)
+        return conclude(outcome, target, rows, options)
 
 
 def check_room(path: str | os.PathLike[str], state: RunState, rows: int) -> None:
@@ -476,19 +486,32 @@ def conclude(outcome: Outcome, target: Target, rows: int, options: RunOptions) -
             failure.x = outcome.state.constrain(failure.x)
         raise SamplingError(f"{describe(failure, where)}{mend}; {kept}{problem}", result=result,
                             chain=failure.chain, step=step, x=failure.x) from failure.cause
-    if failure:
-        what = f"{type(failure).__name__}: {failure}"
-        raise SamplingError(f"the run was stopped by {what}; {kept}{problem}",
-                            result=result) from failure
-    if result.status == "interrupted":
-        text = (f"interrupted after {counts} of {rows} draws a chain; result.resume() goes on "
-                f"from there{problem}")
-        warnings.warn(SamplingWarning(text, result=result), stacklevel=4)
-    elif unwritten:
+    if failure is not None:
+        if not isinstance(failure, Exception):  # SystemExit: there is a checkpoint, if any
+            raise failure
+        lost = isinstance(failure, TaskLost)
+        what = str(failure) if lost else f"{type(failure).__name__}: {failure}"
+        raise SamplingError(
+            f"the run was stopped by {what}; {kept}{problem}", result=result,
+            chain=failure.chains[0] if isinstance(failure, TaskLost) else None,
+        ) from failure.cause if isinstance(failure, TaskLost) else failure
+    interrupted = result.status == "interrupted"
+    if unwritten is not None and not interrupted:
         raise SamplingError(f"the run is {result.status}{problem}; {kept}",
                             result=result) from unwritten
-    elif options.diagnose:
-        checks.warn(result, stacklevel=4)
+    if options.diagnose and not interrupted:
+        try:
+            with options.shield.opened:
+                checks.warn(result, stacklevel=4)
+        except KeyboardInterrupt:
+            interrupted = True
+    if options.shield.taken() or interrupted:
+        text = (f"interrupted after {counts} of {rows} draws a chain; result.resume() goes on "
+                f"from there{problem}")
+        if result.status != "interrupted":
+            text = (f"interrupted at the end of a run that is {result.status}: no draw is missing; "
+                    "result.warnings may not have been shown")
+        warnings.warn(SamplingWarning(text, result=result), stacklevel=4)
     return result
 
 

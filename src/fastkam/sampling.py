@@ -265,4 +265,5 @@ def sample(
         search=found.steps + ([] if choice is None else [str(choice)]),
     )
     run = carry_out_thinned if choice is not None and thin is None else carry_out
-    return conclude(run(state, target, draws, options), target, draws, options)
+    with options.shield:
+        return conclude(run(state, target, draws, options), target, draws, options)

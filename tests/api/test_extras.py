@@ -235,3 +235,21 @@ def test_arviz():
                                   result.extras["log_likelihood"])
     with pytest.raises(ValueError, match=r"extras must not be called.*'x'"):
         run(lambda x: (-0.5 * x @ x, {"x": 1.0}), x0=np.zeros(2)).to_datatree()
+
+
+def test_masked_extras_are_missing():
+    """No element behind a mask is recorded as if it had been there."""
+    def f(x):
+        return -0.5 * float(x @ x), {
+            "one": np.ma.masked, "some": np.ma.array([1.0, 2.0], mask=[True, False])}
+
+    options = {"sampler": "rwm", "search": False, "draws": 5, "tune": 0, "diagnose": False}
+    extras = fk.sample(f, [0.0, 0.0], **options).extras
+    assert np.isnan(extras["one"]).all()
+    assert np.isnan(extras["some"][:, :, 0]).all()
+    assert (extras["some"][:, :, 1] == 2.0).all()
+    derived = fk.sample(lambda x: -0.5 * float(x @ x), [0.0, 0.0],
+                        derived=lambda x: {"q": np.ma.masked}, **options).extras
+    assert np.isnan(derived["q"]).all()
+    with pytest.raises(fk.SamplingError, match="extras of integers must have no masked elements"):
+        fk.sample(lambda x: (0.0, {"n": np.ma.array([1, 2], mask=[1, 0])}), [0.0], **options)

@@ -311,7 +311,7 @@ def full_disk(monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
         fsync(file)
 
-    monkeypatch.setattr("fastkam.run.checkpoint.os.fsync", refuse)
+    monkeypatch.setattr("fastkam.run.files.os.fsync", refuse)
     return lambda value: full.__setitem__(0, value)
 
 

@@ -324,7 +324,45 @@ def test_resume_refuses_another_density():
     for right in (normal, lambda x: normal(x) * (1 + 1e-12), fk.as_target(normal, 2)):
         result.resume(10, target=right)
     np.testing.assert_array_equal(result.resume(10, target=normal).draws, same.draws)
-    result.resume(10, target=lambda x: normal(x) + 1, check_target=False)
+    with pytest.warns(fk.SamplingWarning, match="is another density .* larger by 1 to 1 at"):
+        result.resume(10, target=lambda x: normal(x) + 1, check_target=False, diagnose=False)
+
+
+@pytest.mark.parametrize("shift", [-300.0, 300.0])
+@pytest.mark.parametrize("sampler", ["ram", "pt", "scout", "jumps", "nuts", "kam", "mala", "dm"])
+def test_a_density_up_to_a_constant_goes_on(sampler, shift, tmp_path):
+    """With the old value at its point each chain would stay there; as it is, nothing changes."""
+    def pair(x):
+        return normal(x), -x
+
+    options = {"draws": 60, "tune": 60, "seed": 1, "diagnose": False, "check_gradient": False}
+    result = sample(pair, np.zeros(2), sampler=sampler, **options)
+    result.save(tmp_path / "run.fk")
+    with pytest.warns(fk.SamplingWarning, match="is another density"):
+        on = fk.resume(tmp_path / "run.fk", 100, target=lambda x: (normal(x) + shift, -x),
+                       check_target=False, diagnose=False)
+    new = on.draws[:, 60:]
+    np.testing.assert_allclose(on.draws, result.resume(100).draws, rtol=1e-7)
+    np.testing.assert_allclose(on.stats["lp"][:, 60:], -0.5 * (new**2).sum(axis=2) + shift,
+                               atol=1e-9)
+    names = [name for name in on.states[0] if name.endswith(".log_pi_x")]
+    for state in on.states:  # of the replicas too
+        for name in names:
+            x = state[name.removesuffix("log_pi_x") + "x"] * on.scales
+            assert abs(state[name] - normal(x) - shift) < 1e-9
+
+
+def test_where_the_new_density_has_none():
+    result = sample(normal, np.zeros(2), draws=50, seed=1)
+    with pytest.raises(ValueError, match="must have a density where the run goes on, and returns "
+                                         "-inf at the point of chain 0"):
+        result.resume(10, target=lambda x: -np.inf, check_target=False)
+
+
+def test_the_same_density_keeps_its_bits_without_the_check():
+    result = sample(normal, np.zeros(2), draws=50, seed=1)
+    same = result.resume(10, target=normal, check_target=False)
+    np.testing.assert_array_equal(same.draws, result.resume(10).draws)
 
 
 @pytest.mark.parametrize("sampler", ["pt", "scout", "jumps", "nuts", "ckam"])

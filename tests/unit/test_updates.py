@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
+import fastkam as fk
 from fastkam.linalg import cholupdate
+from fastkam.samplers import SAMPLERS
 
 
 def factors(rng, *shape):
@@ -129,3 +131,41 @@ def test_bad_arguments(change, error, words):
 def test_empty():
     assert cholupdate(np.empty((0, 3, 3)), np.ones(3)).shape == (0, 3, 3)
     assert cholupdate(np.eye(3), np.empty((4, 0, 3)), threads=2).shape == (4, 0, 3, 3)
+
+
+# ---- points too far off for doubles ----
+
+
+@pytest.mark.parametrize("name", ["am", "gam", "rbam", "dram"])
+def test_an_update_that_fails_changes_nothing(name):
+    """The fifth coordinate overflows when it is squared, after four columns have been updated."""
+    mean = np.array([1e80, 0.0, 0.0, 0.0, 1e200, 0.0, 0.0])
+    result = fk.sample(lambda x: -0.5 * float(x @ x), np.zeros(7), chains=1, draws=5, tune=3,
+                       sampler=SAMPLERS[name](mean=mean, target_cov=1.0), search=False,
+                       diagnose=False)
+    np.testing.assert_array_equal(result.states[0]["kernel.L"], np.eye(7))
+    np.testing.assert_array_equal(result.states[0]["kernel.mu"], mean)
+
+
+@pytest.mark.parametrize("name", ["am", "rbam"])
+def test_an_update_that_is_not_certain_succeeds(name):
+    """Far off, but not too far: the factor that was copied is given up, and the mean moves."""
+    mean = np.array([0.0, 0.0, 0.0, 0.0, 1e120, 0.0, 0.0])
+    result = fk.sample(lambda x: -0.5 * float(x @ x), np.zeros(7), chains=1, draws=1, tune=1,
+                       sampler=SAMPLERS[name](mean=mean, target_cov=1.0), search=False,
+                       diagnose=False)
+    gain = 2.0**-0.7
+    L, mu = result.states[0]["kernel.L"], result.states[0]["kernel.mu"]
+    np.testing.assert_allclose(np.square(L[4]).sum(), gain * 1e240, rtol=1e-12)
+    np.testing.assert_allclose(mu[4], (1 - gain) * 1e120, rtol=1e-12)
+    assert np.isfinite(L).all()
+
+
+def test_a_factor_that_shrinks_to_nothing_stays_one():
+    """ram in one point: S is updated until it is too small for doubles, and is kept then."""
+    result = fk.sample(lambda x: 0.0 if not x.any() else -np.inf, np.zeros(7), sampler="ram",
+                       search=False, draws=60_000, tune=0, chains=1, diagnose=False,
+                       schedule=fk.schedules.Perpetual(gain=fk.schedules.constant(0.9)))
+    S = result.states[0]["kernel.S"]
+    assert np.isfinite(S).all()
+    assert (np.diag(S) > 0).all()

@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from fastkam.errors import SamplingWarning
 from fastkam.parameters import UnknownClass, class_path, plain, revived
 from fastkam.problem.coordinates import Coordinates
 from fastkam.run.consistent import check_run
+from fastkam.run.files import clear, replacing
 from fastkam.run.header import (
     OWN,
     SEED,
@@ -33,6 +34,7 @@ from fastkam.run.header import (
     seed_of,
     shapes_of,
 )
+from fastkam.run.interrupts import Shield
 from fastkam.run.members import read_members
 from fastkam.run.records import Fields
 from fastkam.run.shapes import Layout, check_layout
@@ -66,18 +68,8 @@ def write(path: str | os.PathLike[str], run: RunState) -> None:
     parts |= {f"chain{k}.": state for k, state in enumerate(run.states)}
     for prefix, some in parts.items():
         arrays |= {prefix + name: value for name, value in some.items()}
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
+    with Shield(), replacing(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
 
 
 def read(
@@ -249,14 +241,16 @@ class CheckpointWriter:
 
     Attributes
     ----------
-    error : OSError or None
+    error : Exception or None
         Of the last attempt.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, interval: float = 0.0) -> None:
         self.path, self.interval = path, interval
         self.last = time.monotonic()
-        self.error: OSError | None = None
+        self.error: Exception | None = None
+        if path is not None:
+            clear(path)
 
     def due(self, state: Callable[[], RunState]) -> None:
         """Write a checkpoint of the run that `state` returns, if it is time."""
@@ -275,7 +269,7 @@ class CheckpointWriter:
         try:
             write(self.path, run)
             self.error = None
-        except OSError as error:
+        except Exception as error:  # whatever it is, the draws and the density's own error are kept
             self.error = error
 
     @property

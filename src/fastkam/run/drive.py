@@ -36,21 +36,34 @@ def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOp
     mean, variance or log density that is known worst. Every k-th is kept, of those made already
     too, so that one in four of the draws kept is effective.
     """
-    some = min(FIRST_ROWS, rows)
+    some = state.undecided or min(FIRST_ROWS, rows)
     while True:
-        outcome = carry_out(replace(state, requested=rows), target, some, options)
-        state = replace(outcome.state, requested=rows)
-        if outcome.state.status != "complete":
-            return replace(outcome, state=state)
+        state = replace(state, requested=rows, undecided=some)
+        outcome = carry_out(state, target, some, options)
+        state = outcome.state
+        if state.status != "complete":
+            return outcome
         effective = least_effective(state)
         if effective >= ENOUGH or some == rows:
             break
         some = min(2 * some, rows)
+    state = replace(state, undecided=0)
     steps = some * state.chains
     thin = int(np.clip(np.ceil(WORTH * steps / max(effective, 1.0)), 1, MOST_THINNED))
     if thin == 1 and some == rows:
         return replace(outcome, state=state)
     return carry_out(thinned(state, thin), target, rows, options)
+
+
+def go_on(
+    state: RunState, target: Target, more: int | None, options: RunOptions
+) -> tuple[Outcome, int]:
+    """Continue a run by `more` draws a chain, or to those that it was to have; and their number."""
+    if more is None and state.undecided:
+        rows = state.requested
+        return carry_out_thinned(state, target, rows, options), rows
+    rows = state.requested if more is None else int(state.trace.counts.max()) + more
+    return carry_out(replace(state, undecided=0), target, rows, options), rows
 
 
 def least_effective(state: RunState) -> float:

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-import hashlib
-import pickle
-import threading
-import traceback
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import nullcontext, suppress
 
-from fastkam._core.density.target import Target
 from fastkam._core.engine.group import Fault
 from fastkam.progress import Progress
-from fastkam.run.checkpoint import CheckpointWriter
-from fastkam.run.loop import WATCH_SECONDS, Run, milestones
-from fastkam.stop import StopRule
+from fastkam.run.faults import TaskLost
+from fastkam.run.loop import WATCH_SECONDS, Run
+from fastkam.run.tasks import LocalTasks, RemoteTasks
 
-GRACE_SECONDS = 2.0  # after an interrupt: for what workers bring that it has reached too
-N_KEPT = 4  # targets kept in a worker
+TASK_SECONDS = 2.0  # after which a task returns: more is not lost where a worker dies
+LEAST_SECONDS = 0.1
+BYTES_PER_SECOND = 1e7  # of the state of a chain: tasks of large ones are longer
 
 
 def run_through(options, past, target, rows):
     """Continue a run to `rows` draws: each chain, or each group, is a task of ``options.executor``.
 
-    A task carries a chain's state and brings back its new draws; the target travels with the first
-    tasks, later ones name it. Tasks end at the milestones of stop rules, and of checkpoints where
-    there are any; without either, a chain is one task.
+    A task carries a chain's state and brings back its new draws, after two seconds or as often as
+    checkpoints are due, and goes out again; the target travels with the first tasks, later ones
+    name it. Tasks end at the milestones of stop rules, where all chains wait for each other.
     """
-    cut = options.stop is not None or options.checkpoint is not None
-    return (CutDispatch if cut else Dispatch)(options.executor, past, target, rows).go(options)
+    seconds = TASK_SECONDS
+    if options.checkpoint is not None:
+        seconds = max(LEAST_SECONDS, min(seconds, options.checkpoint_interval))
+    run = Dispatch(options.executor, past, target, rows, seconds)
+    try:
+        return run.go(options)
+    finally:
+        run.tasks.close()
 
 
 class Dispatch(Run):
     """A run that hands its chains out, in place of advancing them itself."""
 
-    def __init__(self, executor, past, target, rows):
+    def __init__(self, executor, past, target, rows, seconds):
         super().__init__(past, target, rows)
         start = super().state("new")
         self.states, self.generators = list(start.states), list(start.generators)
@@ -46,64 +47,101 @@ class Dispatch(Run):
         one_task = target.batched or past.share or (local and target.serial)
         chains = range(past.chains)
         self.parts = [list(chains)] if one_task else [[k] for k in chains]
-        self.tasks = LocalTasks(executor, target) if local else RemoteTasks(executor, target)
+        self.untold, self.lost = set(), set()  # parts whose worker had no target, or is lost
+        if not local:
+            seconds += sum(value.nbytes for value in self.states[0].values()) / BYTES_PER_SECOND
+        self.tasks = (LocalTasks if local else RemoteTasks)(executor, target, seconds)
 
     def advance(self, rows, threads, between):
         """Bring every chain to `rows` draws; True where `between` asked to stop."""
-        failure = None
-        pending = {self.submit(part, rows): part for part in self.parts
-                   if not self.reached(part, rows)}
+        failure, pending = None, {}
+        todo = [i for i in range(len(self.parts)) if not self.reached(i, rows)]
         try:
-            while pending:
+            while todo or pending:
+                while todo:
+                    i = todo.pop(0)
+                    pending[self.submit(i, rows)] = i
                 done, _ = wait(pending, timeout=WATCH_SECONDS, return_when=FIRST_COMPLETED)
                 for future in done:
-                    part = pending.pop(future)
-                    if self.is_unknown(future):
-                        pending[self.submit(part, rows, again=True)] = part
-                    else:
-                        problem = self.take(future, part)
-                        failure = failure or problem
+                    i = pending.pop(future)
+                    problem = self.take(future, i)
+                    failure = failure or problem
+                    if problem is None and not self.reached(i, rows):
+                        todo.append(i)
+                self.tasks.tend()
                 if failure is not None:
+                    todo.clear()
                     self.tasks.halt(pending)  # those that have begun are waited for
+                    self.shield_open()
                 elif between():
                     return True
+        except KeyboardInterrupt:
+            if failure is None:
+                raise
         finally:
             if pending:  # not for a stage that has ended well: what is halted stays so
                 self.tasks.halt(pending)
-            for future in wait(pending, timeout=self.tasks.patience).done:
-                if not self.is_unknown(future):
-                    self.take(future, pending[future])
+            self.take_last(pending)
         if failure is not None:
             raise failure
         return False
 
-    def reached(self, part, rows):
+    def shield_open(self):
+        """Let an interrupt that waits be raised."""
+        with self.shield.opened:
+            pass
+
+    def take_last(self, pending):
+        """Merge what tasks bring that had begun when the run ended."""
+        most, waited = self.tasks.patience, 0.0
+        while pending and (most is None or waited < most):
+            for future in wait(pending, timeout=WATCH_SECONDS).done:
+                self.take(future, pending.pop(future))
+            self.tasks.tend()
+            waited += WATCH_SECONDS
+
+    def reached(self, i, rows):
+        part = self.parts[i]
         states = [self.states[k] for k in part]
         if all(state["n_evaluations"] >= self.most_evaluations for state in states):
             return True
         tuned = all(state["t"] >= self.past.tune for state in states)
         return tuned and all(self.trace.counts[part] >= rows)
 
-    def submit(self, part, rows, again=False):
+    def submit(self, i, rows):
+        """Send the chains of the i-th part out."""
+        part = self.parts[i]
         start = int(self.trace.counts[part].min())
         piece = self.state("running").select(
             part, draws_from=start, warmup_from=int(self.warmup.counts[part].min()))
+        again = i in self.untold or i in self.lost
         return self.tasks.submit(again, piece, rows - start, self.most_evaluations)
 
-    def is_unknown(self, future):
-        """Whether the task came back because its worker had not seen the target."""
-        return future.exception() is None and future.result() is None
+    def take(self, future, i):
+        """Merge what a task brings; its failure, or None.
 
-    def take(self, future, part):
-        """Merge what a task brings; its failure, or None."""
-        if future.exception() is not None:  # the worker died, or the task could not be sent
-            return future.exception()
+        A task that is lost, with its worker or on its way, is sent once more, from the state that
+        its chains had; and again only when they have come further.
+        """
+        part, error = self.parts[i], future.exception()
+        if error is not None:
+            if i in self.lost:
+                return TaskLost(part, error)
+            self.lost.add(i)
+            return None
+        if future.result() is None:
+            self.untold.add(i)
+            return None
         piece, failure = future.result()
+        before = [int(self.states[k]["n_evaluations"]) for k in part]
         self.tasks.sent = True
+        self.untold.discard(i)
         self.trace.put(part, int(self.trace.counts[part].min()), piece.trace)
         self.warmup.put(part, int(self.warmup.counts[part].min()), piece.warmup)
-        for i, k in enumerate(part):
-            self.states[k], self.generators[k] = piece.states[i], piece.generators[i]
+        for j, k in enumerate(part):
+            self.states[k], self.generators[k] = piece.states[j], piece.generators[j]
+        if before != [int(self.states[k]["n_evaluations"]) for k in part]:
+            self.lost.discard(i)
         if isinstance(failure, Fault):
             failure.chain = part[failure.chain]
         return KeyboardInterrupt() if piece.status == "interrupted" else failure
@@ -127,143 +165,3 @@ class Dispatch(Run):
     def state(self, status):
         return self.moved_on(self.trace.counts.copy(), self.warmup.counts.copy(),
                              list(self.states), list(self.generators), status)
-
-
-class CutDispatch(Dispatch):
-    """One whose tasks come back at every milestone."""
-
-    def milestones(self, stop):
-        yield from (rows for rows in milestones(self.rows) if rows > self.trace.rows)
-        yield self.rows
-
-
-# ---- tasks in this process ---------------------------------------------------------------------
-
-
-class LocalTasks:
-    """Tasks of a thread pool: they share the target, and can be asked to stop."""
-
-    patience = None
-
-    def __init__(self, executor, target):
-        self.executor, self.target = executor, target
-        self.halted = threading.Event()
-
-    def submit(self, again, *task):
-        return self.executor.submit(run_part, self.target, *task, Halted(self.halted))
-
-    def halt(self, pending):
-        self.halted.set()
-        withdraw(pending)
-
-
-class Halted(StopRule):
-    """An event is set."""
-
-    def __init__(self, event):
-        self.event = event
-
-    def met(self, run):
-        return self.event.is_set()
-
-    due = met
-
-
-def withdraw(pending):
-    """Take back the tasks that have not begun."""
-    for future in list(pending):
-        if future.cancel():
-            del pending[future]
-
-
-def run_part(target, piece, rows, most_evaluations, stop=None):
-    """Continue `piece`, the run of some chains; its state then, and the failure or None."""
-    run = Run(piece, target, rows)
-    run.most_evaluations = most_evaluations
-    status, failure = run.drive(1, False, stop, CheckpointWriter())
-    return run.state(status), failure
-
-
-# ---- tasks in other processes ------------------------------------------------------------------
-
-
-class RemoteTasks:
-    """Tasks of any other executor: the first carry the target, later ones its digest."""
-
-    patience = GRACE_SECONDS
-
-    def __init__(self, executor, target):
-        self.executor = executor
-        self.payload = portable_target(target)
-        self.digest = hashlib.sha256(self.payload).hexdigest()
-        self.sent = False
-
-    def submit(self, again, *task):
-        payload = self.payload if again or not self.sent else None
-        return self.executor.submit(run_sent, self.digest, payload, *task)
-
-    def halt(self, pending):
-        withdraw(pending)
-
-
-known_targets: dict[str, Target] = {}  # of this worker, by digest
-one_at_a_time = threading.RLock()
-
-
-def run_sent(digest, payload, piece, rows, most_evaluations):
-    """As `run_part`, in a worker; None where it does not know the target of that digest."""
-    target = known_target(digest, payload)
-    if target is None:
-        return None
-    with one_at_a_time if target.serial else nullcontext():  # a worker may have several threads
-        state, failure = run_part(target, piece, rows, most_evaluations)
-    if isinstance(failure, Fault):
-        failure.cause = portable_error(failure.cause)
-    elif failure is not None:
-        failure = portable_error(failure)
-    return state, failure
-
-
-def known_target(digest, payload):
-    with one_at_a_time:
-        if digest not in known_targets and payload is not None:
-            while len(known_targets) >= N_KEPT:
-                known_targets.pop(next(iter(known_targets)))
-            known_targets[digest] = pickle.loads(payload)
-        return known_targets.get(digest)
-
-
-def portable_target(target):
-    """The target as bytes: by pickle, or else by cloudpickle where it is installed."""
-    writers = [pickle.dumps]
-    with suppress(ImportError):
-        import cloudpickle
-
-        writers.append(cloudpickle.dumps)
-    for dumps in writers:
-        try:
-            payload = dumps(target)
-        except Exception as error:
-            problem = error
-        else:
-            # pickle names what the main program defines; workers may have another main program
-            if b"__main__" not in payload or dumps is writers[-1]:
-                return payload
-    what = getattr(target, "function", target)
-    raise TypeError(
-        f"target {what!r} cannot be sent to the workers of executor: {problem}; define the "
-        "function in a module, install cloudpickle, or give a fastkam.TargetRecipe"
-    ) from problem
-
-
-def portable_error(error):
-    """The exception as it can be sent: its traceback as a note, itself replaced if it must be."""
-    if error is None:
-        return None
-    text = "".join(traceback.format_exception(error))
-    try:
-        error = pickle.loads(pickle.dumps(error))
-    except Exception:
-        error = RuntimeError(f"{type(error).__name__}: {error}")
-    error.add_note(f"in a worker:\n{text}")
-    return error

@@ -1,10 +1,30 @@
-"""What a fault of the target was, in words."""
+"""What a fault of the target was, in words; and the loss of a task that an executor had."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from fastkam._core.engine.group import INFINITE, Fault
+
+
+class TaskLost(Exception):
+    """A task has been lost twice at the same state of its chains: with its worker, or on its way.
+
+    Attributes
+    ----------
+    chains : list of int
+    cause : BaseException
+        What the executor says.
+    """
+
+    def __init__(self, chains: list[int], cause: BaseException) -> None:
+        super().__init__(chains, cause)
+        self.chains, self.cause = chains, cause
+
+    def __str__(self) -> str:
+        chains = f"chain {self.chains[0]}" if len(self.chains) == 1 else f"chains {self.chains}"
+        return (f"{type(self.cause).__name__}: {self.cause} ({chains}, whose task was lost again "
+                "when it was sent a second time)")
 
 
 def describe(fault: Fault, where: str) -> str:

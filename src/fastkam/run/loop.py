@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +21,8 @@ from fastkam._core.engine.group import Fault, Group
 from fastkam.arguments import check_flag, check_integer, check_number
 from fastkam.progress import Progress, check_progress, reporter
 from fastkam.run.checkpoint import CheckpointWriter
+from fastkam.run.files import check_path
+from fastkam.run.interrupts import FREE, Shield
 from fastkam.run.records import check_complete, record
 from fastkam.run.state import RunState
 from fastkam.stop import NO_LIMIT, StopRule, as_stop
@@ -44,6 +45,7 @@ class RunOptions:
     checkpoint_interval: float = 60.0
     executor: Executor | None = None
     diagnose: bool = True
+    shield: Shield = field(default_factory=Shield)
 
     def __post_init__(self) -> None:
         check_flag("diagnose", self.diagnose)
@@ -90,19 +92,6 @@ def has_gil() -> bool:
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
-def check_path(name: str, path: Any) -> None:
-    """Refuse, before any work, the path of a file that could not be written."""
-    if path is None:
-        return
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{name} must be a path, not {path!r}")
-    absolute = Path(path).absolute()
-    if absolute.is_dir() or not absolute.parent.is_dir():
-        raise ValueError(f"{name} must be a file in a folder that exists, not {path!r}")
-    if not os.access(absolute.parent, os.W_OK):
-        raise PermissionError(f"{name}={str(path)!r} is in a folder without permission")
-
-
 @dataclass(frozen=True)
 class Outcome:
     """How a run ended.
@@ -140,6 +129,7 @@ class Run:
         self.rows = rows
         self.begun = time.perf_counter()
         self.halt = threading.Event()
+        self.shield = Shield()  # which is not entered, and opens nothing
         self.most_evaluations = NO_LIMIT
         self.trace = past.trace.grown(rows)
         warmup_rows = past.tune // past.thin if past.keep_warmup else 0
@@ -153,6 +143,7 @@ class Run:
 
     def go(self, options):
         """Run until every chain has its draws, or a rule says so; an Outcome."""
+        self.shield = options.shield
         writer = CheckpointWriter(options.checkpoint, options.checkpoint_interval)
         threads = options.number_of_threads(self.target, self.past.sampler)
         status, failure = self.drive(threads, options.progress, options.stop, writer)
@@ -169,9 +160,11 @@ class Run:
             self.most_evaluations = min(self.most_evaluations, most)
 
         def between():
-            report(self.progress())
+            with self.shield.opened:
+                report(self.progress())
             writer.due(lambda: self.state("running"))
-            return stop is not None and stop.due(self)
+            with self.shield.opened:
+                return stop is not None and stop.due(self)
 
         try:
             with one_blas_thread():
@@ -182,15 +175,18 @@ class Run:
                 for group in self.groups:  # extras that another chain has found since
                     group.record()
                 check_complete(self.trace)
-            report(self.progress())
+            with self.shield.opened:
+                report(self.progress())
         except KeyboardInterrupt:
             status = "interrupted"
         except Fault as fault:
-            if isinstance(fault.cause, KeyboardInterrupt):
+            cause = fault.cause
+            ends = cause is not None and not isinstance(cause, Exception)
+            if isinstance(cause, KeyboardInterrupt):
                 status = "interrupted"
-            else:
-                status, failure = "failed", fault
-        except Exception as error:  # of the progress function, a stop rule or the sampler
+            else:  # SystemExit and the like go on from here, once the state is kept
+                status, failure = "failed", cause if ends else fault
+        except BaseException as error:  # of the progress function, a stop rule or the sampler
             status, failure = "failed", error
         finally:
             report.close()
@@ -198,8 +194,10 @@ class Run:
 
     def may_end(self, stop):
         """Whether `stop` ends the run before all its draws are made."""
-        missing = any(self.trace.counts < self.rows)
-        return stop is not None and missing and stop.met(self)
+        if stop is None or all(self.trace.counts >= self.rows):
+            return False
+        with self.shield.opened:
+            return stop.met(self)
 
     def milestones(self, stop):
         """The numbers of draws at which stop rules are asked, then the last."""
@@ -218,7 +216,7 @@ class Run:
         """This thread: a chunk of each group in turn, whose evaluations the others help with."""
         while waiting:
             for group in waiting:
-                group.chunk(rows, threads)
+                group.chunk(rows, threads, self.shield.opened)
                 if between():
                     return True
             waiting = [group for group in waiting if not group.reached(rows)]
@@ -231,7 +229,7 @@ class Run:
 
         def work(group):
             while not (self.halt.is_set() or group.reached(rows)):
-                group.chunk(rows, share)
+                group.chunk(rows, share, FREE)
 
         with ThreadPoolExecutor(threads, thread_name_prefix="fastkam") as pool:
             try:
@@ -293,7 +291,7 @@ class Run:
             warmup=self.warmup.first(warmup),
             states=states,
             generators=generators,
-            requested=self.rows,
+            requested=self.past.requested if self.past.undecided else self.rows,
             seconds=self.past.seconds + self.seconds,
             status=status,
         )
@@ -361,8 +359,11 @@ class ChainGroup:
             chain.attach(arrays, capacity, self.run.past.thin, noting=not self.tuning)
         self.limit = limit
 
-    def chunk(self, rows, threads):
-        """Run a chunk of steps, no further than the end of warm-up or `rows` draws."""
+    def chunk(self, rows, threads, interruptible):
+        """Run a chunk of steps, no further than the end of warm-up or `rows` draws.
+
+        The steps alone are made within `interruptible`, a context.
+        """
         with self.turnstile:  # lets a thread that waits for `lock` in between two chunks
             pass
         with self.lock:
@@ -375,15 +376,17 @@ class ChainGroup:
                 snapshots = self.run.past.snapshot_steps
                 n = min(n, snapshots[np.searchsorted(snapshots, t, side="right")] - t)
             try:
-                if not self.started:
-                    self.engine.start()
-                    self.started = True
-                self.engine.run(n, self.run.most_evaluations, threads)
-            except Fault as fault:
-                fault.chain = self.indices[fault.chain]
-                if self.scales is not None:
-                    fault.x = fault.x * self.scales
-                with suppress(Exception):  # the fault comes first; what is missing is made again
+                with interruptible:
+                    if not self.started:
+                        self.engine.start()
+                        self.started = True
+                    self.engine.run(n, self.run.most_evaluations, threads)
+            except BaseException as error:
+                if isinstance(error, Fault):
+                    error.chain = self.indices[error.chain]
+                    if self.scales is not None:
+                        error.x = error.x * self.scales
+                with suppress(Exception):  # the error comes first; what is missing is made again
                     self.record()
                 raise
             self.record()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 Fields = dict[str, tuple[tuple[int, ...], str]]  # name -> shape and type
 
 alone = threading.Lock()  # chains in several threads find the fields at once
+
+
+def renew_lock() -> None:
+    """A process forked while a thread held the lock would wait for it for ever."""
+    global alone
+    alone = threading.Lock()
+
+
+os.register_at_fork(after_in_child=renew_lock)
 
 
 class Records:

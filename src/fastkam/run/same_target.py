@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -25,16 +27,90 @@ def check_noise_of(state: RunState, target: Target) -> None:
 def check_density_of(state: RunState, target: Target) -> None:
     """Refuse a target whose log density is not that of the run, at the points where it goes on."""
     for k, chain in enumerate(state.states):
-        x, kept = chain["x"] * state.scales, float(chain["logp_x"])
-        if not np.isfinite(kept):  # not begun
+        if not np.isfinite(chain["logp_x"]):  # not begun
             continue
+        x, kept = chain["x"] * state.scales, float(chain["logp_x"])
         try:
-            found = (target.estimate(x, chain["u"][0]) if target.is_estimate
-                     else float(target.logp(x)))
+            found = density_at(target, x, chain["u"][0] if target.is_estimate else None)
         except Exception:  # the run says so, with the draws that there are, if it comes back
             return
-        if not abs(found - kept) <= TARGET_TOLERANCE * max(1.0, abs(kept)):
+        if differs(found, kept):
             raise ValueError(
                 f"target must be the density of the run, not another one: at the point of chain "
                 f"{k} it returns {found!r}, and the run found {kept!r} there (x = "
-                f"{np.array2string(x, threshold=8)}); check_target=False goes on all the same")
+                f"{np.array2string(x, threshold=8)}); check_target=False goes on with the values "
+                "of the new one")
+
+
+def density_at(target: Target, x: NDArray[np.float64], u: NDArray[np.float64] | None) -> float:
+    """The log density at x (d,), or its estimate with the noise u."""
+    return float(target.logp(x)) if u is None else target.estimate(x, u)
+
+
+def differs(found: float, kept: float) -> bool:
+    """Whether two log densities are not the same but for rounding."""
+    return not abs(found - kept) <= TARGET_TOLERANCE * max(1.0, abs(kept))
+
+
+def with_values_of(state: RunState, target: Target) -> tuple[RunState, NDArray[np.float64]]:
+    """The run with what `target` returns where the chains are, and by how much that is more.
+
+    The old values beside new ones would join two densities; if they are larger, each chain would
+    stay where it is for ever. Steps under way are begun again. The state is the same one where the
+    density is the same, but for rounding. ValueError where there is no density at a chain's point.
+    """
+    begun = [chain for chain in state.states if np.isfinite(chain["logp_x"])]
+    moved = [at_new_values(chain, state.scales, target) for chain in begun]
+    pairs = [(float(new["logp_x"]), float(old["logp_x"]))
+             for new, old in zip(moved, begun, strict=True)]
+    for k, (found, _) in enumerate(pairs):
+        if not np.isfinite(found):
+            raise ValueError(f"target must have a density where the run goes on, and returns "
+                             f"{found!r} at the point of chain {k}")
+    if not any(differs(*pair) for pair in pairs):
+        return state, np.zeros(len(pairs))
+    states = iter(moved)
+    return (replace(state, states=[next(states) if np.isfinite(chain["logp_x"]) else chain
+                                   for chain in state.states]),
+            np.array([found - kept for found, kept in pairs]))
+
+
+def at_new_values(
+    chain: dict[str, Any], scales: NDArray[np.float64], target: Target
+) -> dict[str, Any]:
+    """The state of a chain with the densities that `target` has at its points, its replicas' too.
+    """
+    new = {name: np.array(value) for name, value in chain.items()}
+    d, decided, first = len(scales), not chain["pending"], 0
+    evaluate(new, "", "logp_x", "grad_x", new["u"][0] if "u" in new else None, scales, target)
+    for name in [name for name in chain if name.endswith(".log_pi_x")]:
+        rung = name.removesuffix("log_pi_x")
+        if decided and new[rung + "accepted"]:  # the replica has yet to move there
+            new[rung + "x"] = new["y"][first * d : (first + 1) * d].copy()
+            new[rung + "log_ref_x"] = new[rung + "log_ref_y"]
+            if "u" in new and first:
+                new["u"][first] = new["v"][first]
+        u = new["u"][first] if "u" in new else None
+        evaluate(new, rung, "log_pi_x", "grad_pi_x", u, scales, target)
+        new[rung + "accepted"], new[rung + "waits"] = np.array(0), np.array(0)
+        first += len(new[rung + "logps"])
+    for name in new:
+        if name.endswith("log_s_x"):  # of a surrogate, which is asked again
+            new[name] = np.array(np.nan)
+    if not decided:
+        new["pending"], new["accepted"] = np.array(0), np.array(0)
+    return new
+
+
+def evaluate(
+    new: dict[str, Any], prefix: str, density: str, gradient: str,
+    u: NDArray[np.float64] | None, scales: NDArray[np.float64], target: Target,
+) -> None:
+    """Set the log density at the x of a state, and its gradient where there is one."""
+    x = new[prefix + "x"] * scales
+    if prefix + gradient in new and u is None and new[prefix + gradient].any():
+        value, slope = target.logp_grad(x)
+        new[prefix + gradient] = slope * scales
+    else:
+        value = density_at(target, x, u)
+    new[prefix + density] = np.array(value)

@@ -39,6 +39,8 @@ class RunState:
     keep_warmup, share : bool
     requested : int
         Draws a chain that were asked for.
+    undecided : int
+        Where `thin` is yet to be chosen: the draws a chain after which it is; else 0.
     seed : SeedSequence
         Chain k has its k-th child.
     bit_generator : str
@@ -90,6 +92,7 @@ class RunState:
     generators: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     status: str = "new"
+    undecided: int = 0
     coordinates: Coordinates | None = None
 
     @property

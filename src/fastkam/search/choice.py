@@ -239,8 +239,8 @@ def before_the_run(target: Target, problem: Any = None) -> Iterator[None]:
     try:
         yield
     except Fault as fault:
-        if isinstance(fault.cause, KeyboardInterrupt):
-            raise KeyboardInterrupt from None
+        if fault.cause is not None and not isinstance(fault.cause, Exception):
+            raise fault.cause from None  # KeyboardInterrupt, SystemExit
         if problem is not None:
             with suppress(Exception):  # of a transform in Python, which may be the failure itself
                 fault.x = problem.constrain(fault.x)

@@ -17,7 +17,7 @@ def fields_of(extras, lead=()):
     """{name: (shape, type)} of a dict of extras; `lead` is the shape that all have in front."""
     fields = {}
     for name, value in extras.items():
-        array = np.asarray(value)
+        array = as_array(name, value)
         if not isinstance(name, str) or array.dtype.kind not in TYPES:
             raise TypeError("extras must be numbers or arrays of them by names, not "
                             f"{name!r}: {value!r:.100}")
@@ -26,6 +26,16 @@ def fields_of(extras, lead=()):
                             f"{lead[0]} points, and {name!r} has shape {array.shape}")
         fields[name] = (array.shape[len(lead):], TYPES[array.dtype.kind])
     return fields
+
+
+def as_array(name, value):
+    """A value of extras as an array; an element that is masked is NaN."""
+    if not np.ma.is_masked(value):
+        return np.asarray(value)
+    array = np.ma.asarray(value)
+    if array.dtype.kind != "f":
+        raise TypeError(f"extras of integers must have no masked elements, and {name!r} is {value}")
+    return array.filled(np.nan)
 
 
 def width(fields):
@@ -40,7 +50,7 @@ def packed(extras, fields, lead=()):
                         f"{list(extras)}")
     parts = []
     for name, (shape, kind) in fields.items():
-        array = np.asarray(extras[name])
+        array = as_array(name, extras[name])
         if array.shape != (*lead, *shape) or (
                 kind != "f8" and TYPES.get(array.dtype.kind) not in (kind, "b1")):
             raise TypeError(f"extras must be alike at every point: {name!r} was {kind} of shape "
@@ -71,7 +81,7 @@ class Kept:
 
     def put(self, key, extras):
         """Keep those of one point."""
-        self.put_rows([key], {name: np.asarray(value)[None] for name, value in extras.items()})
+        self.put_rows([key], {name: as_array(name, value)[None] for name, value in extras.items()})
 
     def put_rows(self, keys, extras):
         """Keep those of several points, in arrays with a row each."""

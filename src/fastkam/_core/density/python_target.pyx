@@ -60,6 +60,8 @@ cdef class PythonTarget(Target):
         return self.f
 
     def __reduce__(self):
+        if self.recipe is not None:
+            return self.recipe, ()
         return partial(PythonTarget, **self.options()), (self.f, self.c.dim)
 
     def options(self):

@@ -20,6 +20,8 @@ from fastkam._core.engine.rng cimport normals
 from fastkam._core.engine.sums cimport Power
 from fastkam._core.linalg.dense cimport copy
 
+from fastkam._core.engine.kernel import take_interrupt
+
 import numpy as np
 
 N_SEARCH = 100                              # points tried where x0 has no finite density
@@ -175,7 +177,8 @@ cdef class Group:
 
         Stops early if every chain's trace is full or its evaluations reach most_evaluations. With
         more than one thread, helpers share in the evaluation of the points of a step if a point
-        takes long enough; they exist only during this call.
+        takes long enough; they exist only during this call. A KeyboardInterrupt that an adaptation
+        has deferred is raised at the end.
         """
         cdef int fault, k
         self.most_evaluations = most_evaluations
@@ -190,8 +193,11 @@ cdef class Group:
             self.evaluation.dismiss_helpers()
             for k in range(self.K):
                 publish(<ChainState>self.pointers[k])
+            interrupted = take_interrupt()
         if fault:
             raise self.error()
+        if interrupted:
+            raise KeyboardInterrupt
         return self.done
 
     def error(self):

@@ -27,10 +27,27 @@ The random numbers of a step come from the chain's generator in this order: thos
 exponential variate for the decision, those of noise, those of consider, those of noise again where
 it asks for another evaluation, those of adapt.
 """
-from cpython.exc cimport PyErr_SetInterrupt
 from libc.stdint cimport INT64_MAX, int64_t
 
 from fastkam._core.engine.state cimport State
+
+import threading
+
+held_back = threading.local()       # .any: a KeyboardInterrupt of this thread has been deferred
+
+
+def interrupt_later():
+    """Let the run of this thread end as by KeyboardInterrupt when its chunk of steps has ended.
+
+    A signal cannot stand for it: where SIGINT is ignored it would never arrive.
+    """
+    held_back.any = True
+
+
+def take_interrupt():
+    """Whether `interrupt_later` has been called in this thread since the last time."""
+    waiting, held_back.any = getattr(held_back, "any", False), False
+    return waiting
 
 
 def uninterrupted(function, *args):
@@ -47,7 +64,7 @@ def uninterrupted(function, *args):
         else:
             break
     if interrupted:
-        PyErr_SetInterrupt()
+        interrupt_later()
 
 
 cdef class Kernel(State):

@@ -1,17 +1,71 @@
 """Recursive mean and covariance, as the adaptive Metropolis family learns them."""
-from libc.math cimport sqrt
+from libc.math cimport fabs, sqrt
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from fastkam._core.linalg.dense cimport rank_one
+
+cdef extern from *:
+    """
+    #define FK_FAR 1e100    /* in units of the diagonal of a factor: beyond it squares overflow */
+    """
+    const double FAR "FK_FAR"
+
+
+cdef inline bint is_certain(Py_ssize_t d, double s, const double *L,
+                            const double *v) noexcept nogil:
+    """Whether nothing overflows in L L' <- a L L' + s v v', so that the update cannot fail."""
+    cdef Py_ssize_t i
+    cdef bint near = fabs(s) < FAR
+    for i in range(d):
+        near &= fabs(v[i]) <= FAR * L[i * (d + 1)]
+        near &= L[i * (d + 1)] > 1.0 / FAR
+    return near
+
+
+cdef inline int update_twice(Py_ssize_t d, double *L, double a, double s, double *v, double b,
+                             double *w) noexcept nogil:
+    """L L' <- a L L' + s v v' + b w w', the last only where b > 0; or 1, and L is as it was.
+
+    v and w are overwritten. An update that fails does so after some columns. It can be foreseen
+    almost always, and then alone is L copied.
+    """
+    cdef size_t size = d * d * sizeof(double)
+    cdef double *copy = NULL
+    cdef int failed
+    if not is_certain(d, s, L, v) or (b > 0 and not is_certain(d, b, L, w)):
+        copy = <double *>malloc(size)
+        if copy == NULL:
+            return 1
+        memcpy(copy, L, size)
+    failed = rank_one(d, L, a, s, v)
+    if not failed and b > 0:
+        failed = rank_one(d, L, 1.0, b, w)
+    if failed and copy != NULL:
+        memcpy(L, copy, size)
+    free(copy)
+    return failed
+
+
+cdef inline int update(Py_ssize_t d, double *L, double a, double s, double *v) noexcept nogil:
+    """L L' <- a L L' + s v v'; or 1, and L is as it was. v is overwritten."""
+    return update_twice(d, L, a, s, v, 0.0, NULL)
 
 
 cdef inline int learn_moments(Py_ssize_t d, double g, const double *x, double *mu, double *L,
                               double *work) noexcept nogil:
-    """D = x - mu;  L L' <- (1 - g) L L' + g D D';  mu <- mu + g D.  0 <= g < 1."""
+    """D = x - mu;  L L' <- (1 - g) L L' + g D D';  mu <- mu + g D.  0 <= g < 1.
+
+    Or 1, where x is so far off that squares overflow: nothing is learnt from it.
+    """
     cdef Py_ssize_t i
     for i in range(d):
         work[i] = x[i] - mu[i]
-        mu[i] += g * work[i]
-    return rank_one(d, L, 1.0 - g, g, work)
+    if update(d, L, 1.0 - g, g, work):
+        return 1
+    for i in range(d):
+        mu[i] += g * (x[i] - mu[i])
+    return 0
 
 
 cdef inline void learn_scales(Py_ssize_t d, double g, const double *x, double *mu,

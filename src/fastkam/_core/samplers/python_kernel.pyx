@@ -10,7 +10,6 @@ the bit generator each time that the generator went on, and the points evaluated
 on, the step is replayed to where it was. A call that was cut short by KeyboardInterrupt is undone
 in the same way and made again, and the interrupt is raised when it has returned.
 """
-from cpython.exc cimport PyErr_SetInterrupt
 from libc.math cimport INFINITY, NAN, isnan
 from libc.stdint cimport INT64_MAX
 from libc.string cimport memcpy
@@ -27,6 +26,7 @@ from fastkam._core.samplers.python_fields cimport PythonFields
 from fastkam._core.samplers.python_points cimport read_only
 
 from fastkam._core.engine.generators import check_generator
+from fastkam._core.engine.kernel import interrupt_later
 from fastkam._core.engine.ranges import BadField, check_form, check_names, check_state
 
 import numpy as np
@@ -196,7 +196,7 @@ cdef class PythonKernel(Kernel):
     cdef void end_call(self) noexcept:
         if self.interrupts:
             self.interrupts = 0
-            PyErr_SetInterrupt()
+            interrupt_later()
 
     cdef object stream(self):
         """Return the state of the bit generator."""

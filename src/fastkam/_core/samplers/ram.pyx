@@ -33,7 +33,8 @@ from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memset
 
 from fastkam._core.engine.kernel cimport Chain, Kernel
-from fastkam._core.linalg.dense cimport add_Lz, cholesky, copy, rank_one, solve_L, square
+from fastkam._core.linalg.dense cimport add_Lz, cholesky, copy, solve_L, square
+from fastkam._core.linalg.moments cimport update
 from fastkam._core.engine.rng cimport jittered
 from fastkam._core.engine.step cimport normal_step
 
@@ -109,8 +110,9 @@ cdef class RobustAdaptiveMetropolis(Kernel):
             growth = exp(change * 2.0 * pow(self.n + 1.0, -2.0 / 3.0))
         memset(v, 0, c.d * sizeof(double))
         add_Lz(c.d, 1.0, &self.S[0, 0], &self.u[0], v)
-        # g <= 1 keeps the update above (1 - alpha*) S S': it is always positive definite
-        rank_one(c.d, &self.S[0, 0], growth, growth * gain * change / square(c.d, &self.u[0]), v)
+        # g <= 1 keeps the update above (1 - alpha*) S S': it is always positive definite, and where
+        # it fails all the same, since S is too small for doubles, S stays as it is
+        update(c.d, &self.S[0, 0], growth, growth * gain * change / square(c.d, &self.u[0]), v)
         if finite and EARLY * self.t < self.end_of_adaptation:
             self.refused = self.refused + 1 if c.alpha < REFUSED else 0
             if self.refused == ROW:

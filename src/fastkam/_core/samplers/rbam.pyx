@@ -14,7 +14,7 @@ Algorithm 3.
 from libc.math cimport sqrt
 
 from fastkam._core.engine.kernel cimport Chain, Kernel
-from fastkam._core.linalg.dense cimport rank_one
+from fastkam._core.linalg.moments cimport update_twice
 from fastkam._core.engine.rng cimport jittered
 from fastkam._core.engine.step cimport normal_step
 
@@ -56,8 +56,9 @@ cdef class RaoBlackwellizedAdaptiveMetropolis(Kernel):
         for i in range(c.d):
             self.D[i] = c.x[i] - self.mu[i]
             self.E[i] = c.y[i] - self.mu[i]
-            self.mu[i] += gain * (a * self.E[i] + (1 - a) * self.D[i])
-        rank_one(c.d, &self.L[0, 0], 1 - gain, gain * (1 - a), &self.D[0])
-        if a > 0:
-            rank_one(c.d, &self.L[0, 0], 1.0, gain * a, &self.E[0])
+        if update_twice(c.d, &self.L[0, 0], 1 - gain, gain * (1 - a), &self.D[0], gain * a,
+                        &self.E[0]):
+            return 0                # too far off for doubles: nothing is learnt from it
+        for i in range(c.d):
+            self.mu[i] += gain * (a * (c.y[i] - self.mu[i]) + (1 - a) * (c.x[i] - self.mu[i]))
         return 0

@@ -1,0 +1,116 @@
+"""Files that are replaced as a whole: written under another name, then renamed."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+UNFINISHED = ".unfinished"
+MOST_NAME = 255 - len(".." + UNFINISHED) - 16  # bytes of a file's name before the rest
+
+
+def check_path(name: str, path: Any) -> None:
+    """Refuse, before any work, the path of a file that could not be written."""
+    if path is None:
+        return
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a path, not {path!r}")
+    file = place_of(path)
+    if file.is_symlink():
+        raise ValueError(f"{name} must be a file, not {path!r}, a circle of symbolic links")
+    if file.is_dir() or not file.parent.is_dir():
+        raise ValueError(f"{name} must be a file in a folder that exists, not {path!r}")
+    if file.exists() and not file.is_file():
+        raise ValueError(f"{name} must be a plain file, not {path!r}, which is a device, a pipe or "
+                         "a socket")
+    if file.exists() and not os.access(file, os.W_OK):
+        raise PermissionError(f"{name}={str(path)!r} is a file without permission to write")
+    if not os.access(file.parent, os.W_OK):
+        raise PermissionError(f"{name}={str(path)!r} is in a folder without permission")
+
+
+def place_of(path: str | os.PathLike[str]) -> Path:
+    """The file that a path means: where symbolic links lead, there or not."""
+    return Path(os.path.realpath(path))
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A new file, open for writing, that takes the place of `path` when the context ends well.
+
+    Until then an old file of that name is whole. The new one has its permissions. What stands at
+    the end of symbolic links is replaced, and the links stay.
+    """
+    place = place_of(path)
+    old = place.stat() if place.exists() else None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        raise OSError(errno.EINVAL, "not a plain file", str(place))
+    temporary, file = unfinished(place)
+    try:
+        with file:
+            if old is not None:
+                if os.geteuid() == 0:  # as root the file would change hands
+                    with suppress(OSError):
+                        os.fchown(file.fileno(), old.st_uid, old.st_gid)
+                os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(temporary, place)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(place.parent)
+
+
+def unfinished(place: Path) -> tuple[Path, BinaryIO]:
+    """A new file beside `place`, locked, so that others see that it is being written."""
+    while True:
+        temporary = place.with_name(f".{beginning(place)}.{secrets.token_hex(8)}{UNFINISHED}")
+        file = open(temporary, "xb")  # noqa: SIM115  (the caller closes it)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            known = os.path.samestat(os.fstat(file.fileno()), temporary.stat())
+        except (BlockingIOError, FileNotFoundError):
+            known = False  # `clear` has taken it before it was locked
+        except OSError:
+            known = True  # a file system without locks, where nothing is cleared
+        if known:
+            return temporary, file
+        file.close()
+
+
+def clear(path: str | os.PathLike[str]) -> None:
+    """Remove what processes that were killed have left of files that were to become `path`."""
+    place = place_of(path)
+    name = re.compile(re.escape(f".{beginning(place)}.") + "[0-9a-f]{16}" + re.escape(UNFINISHED))
+    with suppress(OSError):
+        for entry in os.scandir(place.parent):
+            if name.fullmatch(entry.name):
+                with suppress(OSError), open(entry.path, "rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(entry.path)
+
+
+def beginning(place: Path) -> str:
+    """As much of a file's name as leaves room for the rest of a longer one."""
+    return place.name.encode(errors="surrogateescape")[:MOST_NAME].decode(errors="ignore")
+
+
+def sync_folder(folder: Path) -> None:
+    """Let the name of a new file survive a loss of power, where the file system can."""
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

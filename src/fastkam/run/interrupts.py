@@ -1,0 +1,98 @@
+"""Ctrl-C during a run: it waits wherever the run must not be cut in two."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class Shield:
+    """A context of the main thread in which SIGINT waits, except within ``with shield.opened``.
+
+    The handler that was there before is called in such a part alone: at its beginning for a signal
+    that waits. It is called once at most, and what it raises finds the shield closed, so that the
+    rest of the part is not interrupted again. Nothing is done in other threads, which receive no
+    signals, and where Python does not handle SIGINT (it is ignored, say).
+
+    Attributes
+    ----------
+    waiting : bool
+        Whether a signal waits.
+    """
+
+    def __init__(self) -> None:
+        self.previous: Callable[[int, FrameType | None], Any] | None = None
+        self.waiting, self.closed = False, True
+        self.process = 0
+        self.opened = Opened(self)
+
+    def __enter__(self) -> Shield:
+        handler = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is threading.main_thread() and callable(handler):
+            self.process, self.waiting, self.closed = os.getpid(), False, True
+            self.previous = handler
+            signal.signal(signal.SIGINT, self.receive)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.previous is None:
+            return
+        if signal.getsignal(signal.SIGINT) == self.receive:  # and nobody has set another since
+            signal.signal(signal.SIGINT, self.previous)
+        previous, self.previous = self.previous, None
+        if self.taken() and error is None:
+            previous(signal.SIGINT, sys._getframe())
+
+    def receive(self, number: int, frame: FrameType | None) -> None:
+        """Handle SIGINT."""
+        if self.closed and self.process == os.getpid():  # a process forked from this one is free
+            self.waiting = True
+            return
+        self.closed = True
+        if self.previous is not None:
+            self.previous(number, frame)
+        self.closed = False  # it has raised nothing
+
+    def taken(self) -> bool:
+        """Whether a signal has waited; it does so no longer."""
+        waiting, self.waiting = self.waiting, False
+        return waiting
+
+
+class Opened:
+    """The parts within a Shield that may be interrupted."""
+
+    def __init__(self, shield: Shield) -> None:
+        self.shield = shield
+
+    def __enter__(self) -> None:
+        shield = self.shield
+        if shield.previous is None:
+            return
+        shield.closed = False
+        if shield.taken():
+            shield.receive(signal.SIGINT, sys._getframe())
+
+    def __exit__(self, *error: object) -> None:
+        self.shield.closed = True
+
+
+class Free:
+    """The part of a thread that receives no signals: nothing to open."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+FREE = Free()

@@ -1,0 +1,152 @@
+"""What a worker does: it continues the run of some chains for a while, and returns it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import nullcontext
+from multiprocessing import parent_process
+from typing import Any
+
+from fastkam._core.density.target import Target
+from fastkam._core.engine.group import Fault
+from fastkam.run.checkpoint import CheckpointWriter
+from fastkam.run.loop import Run
+from fastkam.run.same_target import check_density_of
+from fastkam.stop import StopRule, Time
+
+GRACE_SECONDS = 4.0  # after an interrupt, for what workers bring
+N_KEPT = 4  # targets kept in a worker
+
+
+def run_part(target, piece, rows, most_evaluations, stop):
+    """Continue `piece`, the run of some chains, until `stop`; its state then, and the failure."""
+    run = Run(piece, target, rows)
+    run.most_evaluations = most_evaluations
+    run.begun = time.perf_counter()  # what it took to build large kernels is not for `stop`
+    status, failure = run.drive(1, False, stop, CheckpointWriter())
+    return run.state(status), failure
+
+
+class Asked(StopRule):
+    """An event is set."""
+
+    def __init__(self, event):
+        self.event = event
+
+    def met(self, run):
+        return self.event.is_set()
+
+    due = met
+
+
+# ---- in another process ------------------------------------------------------------------------
+
+known_targets: dict[str, tuple[str, Target]] = {}  # of this worker, by digest, with the run
+one_at_a_time = threading.RLock()
+
+
+def renew_lock():
+    """A process forked while a thread held the lock would wait for it for ever."""
+    global one_at_a_time
+    one_at_a_time = threading.RLock()
+
+
+os.register_at_fork(after_in_child=renew_lock)
+
+
+def run_sent(run, digest, payload, seconds, piece, rows, most_evaluations):
+    """As `run_part`, for about some seconds; None where the worker has not the target of the run.
+
+    `run` is the name of the run, `digest` that of the target. A target of the same bytes that
+    another run has left is made again: files that a recipe reads may have changed since. It must
+    have the density with which the chains were continued before.
+    """
+    interrupts.begin()
+    try:
+        made = payload is not None and known_targets.get(digest, (None,))[0] != run
+        target = known_target(run, digest, payload)
+        if target is None:
+            return None
+        with one_at_a_time if target.serial else nullcontext():  # there may be several threads
+            if made:
+                check_density_of(piece, target)
+            stop = Time(seconds) | Asked(interrupts.asked)
+            state, failure = run_part(target, piece, rows, most_evaluations, stop)
+    except Exception as error:  # of a recipe, or another density
+        state, failure = piece, error
+    finally:
+        interrupts.end()
+    if isinstance(failure, Fault):
+        failure.cause = portable_error(failure.cause)
+    elif failure is not None:
+        failure = portable_error(failure)
+    return state, failure
+
+
+def known_target(run, digest, payload):
+    """The target of a run, made from `payload` where it is given; None where it is not known."""
+    with one_at_a_time:
+        if payload is not None and known_targets.get(digest, (None,))[0] != run:
+            known_targets.pop(digest, None)
+            while len(known_targets) >= N_KEPT:
+                known_targets.pop(next(iter(known_targets)))
+            known_targets[digest] = run, pickle.loads(payload)
+        whose, target = known_targets.get(digest, (None, None))
+        return target if whose == run else None
+
+
+class Interrupts:
+    """SIGINT in a worker, which Ctrl-C sends to the processes of a terminal all at once.
+
+    It must not cut a task in two, nor end the worker while it returns one: the pool would be
+    broken, and what all others have under way be lost. It ends the task early, which the process
+    that has sent it need not know. Where the last task has long ended, all is as before.
+    """
+
+    def __init__(self):
+        self.asked = threading.Event()
+        self.tasks, self.ended = 0, 0.0
+        self.previous: Callable[..., Any] = signal.default_int_handler
+
+    def begin(self):
+        """A task begins."""
+        self.asked.clear()
+        self.tasks += 1
+        handler = signal.getsignal(signal.SIGINT)
+        main = threading.current_thread() is threading.main_thread()
+        if main and parent_process() is not None and callable(handler) and handler != self.receive:
+            self.previous = handler
+            signal.signal(signal.SIGINT, self.receive)
+
+    def end(self):
+        """A task has ended, and is to be returned."""
+        self.tasks -= 1
+        self.ended = time.monotonic()
+
+    def receive(self, number, frame):
+        """Handle SIGINT."""
+        self.asked.set()
+        if not self.tasks and time.monotonic() - self.ended > GRACE_SECONDS:
+            self.previous(number, frame)
+
+
+interrupts = Interrupts()
+
+
+def portable_error(error):
+    """The exception as it can be sent: its traceback as a note, itself replaced if it must be."""
+    if error is None:
+        return None
+    text = "".join(traceback.format_exception(error))
+    try:
+        error = pickle.loads(pickle.dumps(error))
+    except Exception:
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    error.add_note(f"in a worker:\n{text}")
+    return error

@@ -1,0 +1,1 @@
+"""Runs that are killed, interrupted and out of disk space at random moments."""

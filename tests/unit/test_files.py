@@ -1,0 +1,215 @@
+"""Files that are replaced as a whole: what stands there, what is left behind, what is refused."""
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam.run import files
+
+NEW = b"new" * 1000
+
+
+def replace(path, content=NEW):
+    with files.replacing(path) as file:
+        file.write(content)
+
+
+def test_a_new_file_has_the_permissions_of_the_process(tmp_path):
+    old = os.umask(0o027)
+    try:
+        replace(tmp_path / "run.fk")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "run.fk").stat().st_mode & 0o7777 == 0o640
+    assert os.listdir(tmp_path) == ["run.fk"]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o640])
+def test_an_old_file_keeps_its_permissions(tmp_path, mode):
+    path = tmp_path / "run.fk"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    replace(path)
+    assert path.stat().st_mode & 0o7777 == mode
+    assert path.read_bytes() == NEW
+
+
+def test_a_symbolic_link_stays(tmp_path):
+    (tmp_path / "there").mkdir()
+    for name in ("run.fk", "not yet"):
+        link = tmp_path / f"link to {name}"
+        link.symlink_to(f"there/{name}")
+        replace(link)
+        assert link.is_symlink()
+        assert (tmp_path / "there" / name).read_bytes() == NEW
+
+
+def test_what_is_no_plain_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    bound = socket.socket(socket.AF_UNIX)
+    bound.bind(str(tmp_path / "socket"))
+    (tmp_path / "link").symlink_to(os.devnull)
+    for path in (tmp_path / "pipe", tmp_path / "socket", tmp_path / "link", os.devnull):
+        with pytest.raises(ValueError, match=r"checkpoint must be a plain file, not .* which is a "
+                                             r"device, a pipe or a socket"):
+            fk.sample(lambda x: 1 / 0, [0.0], checkpoint=path)
+        with pytest.raises(OSError, match="not a plain file"):
+            replace(path)
+    bound.close()
+    assert len(os.listdir(tmp_path)) == 3
+
+
+def test_a_link_to_nowhere_and_a_circle_of_links_are_refused(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "no folder" / "run.fk")
+    (tmp_path / "circle").symlink_to("circle")
+    for name in ("link", "circle"):
+        with pytest.raises((ValueError, OSError)):
+            fk.sample(lambda x: 1 / 0, [0.0], checkpoint=tmp_path / name)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any file")
+def test_a_file_that_may_not_be_written_is_refused(tmp_path):
+    path = tmp_path / "run.fk"
+    path.touch(mode=0o444)
+    with pytest.raises(PermissionError, match="is a file without permission to write"):
+        fk.sample(lambda x: 1 / 0, [0.0], checkpoint=path)
+
+
+def test_a_long_name(tmp_path):
+    for name in ("n" * 255, "\u00fc" * 127):
+        replace(tmp_path / name)
+        assert (tmp_path / name).read_bytes() == NEW
+    assert len(os.listdir(tmp_path)) == 2
+
+
+def test_several_threads_write_the_same_file(tmp_path):
+    """One of them is last; none sees another's unfinished file, and nothing is left."""
+    path, errors = tmp_path / "run.fk", []
+
+    def write(i):
+        try:
+            for _ in range(30):
+                files.clear(path)
+                replace(path, bytes([i]) * 100_000)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=write, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    content = path.read_bytes()
+    assert content == content[:1] * 100_000
+    assert os.listdir(tmp_path) == ["run.fk"]
+
+
+def test_two_runs_with_one_checkpoint(tmp_path):
+    path, options = tmp_path / "run.fk", {"sampler": "rwm", "search": False, "diagnose": False}
+    failed = []
+
+    def run(seed):
+        try:
+            fk.sample(lambda x: -0.5 * float(x @ x), [0.0], draws=3000, seed=seed, checkpoint=path,
+                      checkpoint_interval=0.0, **options)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert fk.load(path).draws.shape == (4, 3000, 1)
+    assert os.listdir(tmp_path) == ["run.fk"]
+
+
+KILLED = """
+import sys
+from fastkam.run import files
+with files.replacing(sys.argv[1]) as file:
+    file.write(b"part")
+    file.flush()
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_a_killed_process_has_left_is_removed(tmp_path):
+    """And not what a living one is writing, nor any file of another name."""
+    path = tmp_path / "run.fk"
+    others = ["run.fk.unfinished", ".run.fk.0123.unfinished",
+              ".other.fk.0123456789abcdef.unfinished"]
+    for name in others:
+        (tmp_path / name).touch()
+    both = [subprocess.Popen([sys.executable, "-c", KILLED, path], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE) for _ in range(2)]
+    for process in both:
+        assert process.stdout.readline() == b"writing\n"
+    killed, living = both
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert len(os.listdir(tmp_path)) == len(others) + 2
+    fk.sample(lambda x: -0.5 * float(x @ x), [0.0], draws=5, tune=0, checkpoint=path,
+              diagnose=False)
+    assert len(os.listdir(tmp_path)) == len(others) + 2  # the new file, and that of the living
+    living.communicate(b"")
+    assert living.returncode == 0
+    assert sorted(os.listdir(tmp_path)) == sorted([*others, "run.fk"])
+    assert path.read_bytes() == b"part"
+
+
+class Full:
+    """A file on a disk that is full after some bytes."""
+
+    def __init__(self, file, room):
+        self.file, self.room = file, room
+
+    def write(self, data):
+        self.room -= memoryview(data).nbytes
+        if self.room < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self.file.write(data)
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.file.close()
+
+
+@pytest.mark.parametrize("share", np.linspace(0.0, 0.999, 25))
+def test_a_disk_that_is_full_after_any_number_of_bytes(tmp_path, monkeypatch, share):
+    """The error is that of the disk, the old file is whole, and the draws are in the error."""
+    path = tmp_path / "run.fk"
+    options = {"draws": 50, "tune": 10, "seed": 1, "search": False, "diagnose": False}
+
+    def density(x):
+        return -0.5 * float(x @ x)
+
+    whole = fk.sample(density, [0.0, 0.0], sampler="ram", checkpoint=path, **options)
+    size, old, unfinished = path.stat().st_size, path.read_bytes(), files.unfinished
+
+    def unfinished_on_a_full_disk(place):
+        temporary, file = unfinished(place)
+        return temporary, Full(file, int(share * size))
+
+    monkeypatch.setattr(files, "unfinished", unfinished_on_a_full_disk)
+    with pytest.raises(fk.SamplingError, match="No space left on device") as caught:
+        fk.sample(density, [0.0, 0.0], sampler="ram", checkpoint=path, **options)
+    np.testing.assert_array_equal(caught.value.result.draws, whole.draws)
+    assert path.read_bytes() == old
+    assert os.listdir(tmp_path) == ["run.fk"]
