@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.linalg.decomposition import cholesky
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -237,7 +239,7 @@ def check_covariance(name: str, value: Any, d: int) -> NDArray[Any]:
         array = check_array(name, value, shape=(d, d))
         check_symmetric(name, array)
         try:
-            return np.asarray(np.linalg.cholesky(array), dtype=np.float64)
+            return cholesky(array)
         except np.linalg.LinAlgError:
             least = np.linalg.eigvalsh(array)[0]
             raise ValueError(

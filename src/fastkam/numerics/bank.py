@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastkam._core.linalg.decomposition import product
 from fastkam._core.numerics.nearest import NearestIndex
 from fastkam.arguments import apart, check_array, check_integer, check_out, real_array
 from fastkam.linalg import cholesky
@@ -64,7 +65,7 @@ class CholeskyBank:
         self._index = NearestIndex(self._in_metric(self.points))
 
     def _in_metric(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.ascontiguousarray(x if self._L is None else x @ self._L)
+        return np.ascontiguousarray(x if self._L is None else product(x, self._L))
 
     def __len__(self) -> int:
         return len(self.points)
