@@ -15,9 +15,9 @@ from fastkam._core.numerics.elementary import exp, log
 from fastkam.arguments import (
     apart,
     check_array,
-    check_integer,
     check_number,
     check_out,
+    check_threads,
     coordinates,
 )
 from fastkam.numerics.pieces import in_pieces
@@ -255,7 +255,7 @@ def proposal_covariance(
     kernel = as_kernel(kernel)
     step_size = check_number("step_size", step_size, least=0)
     noise = check_number("noise", noise, least=0)
-    threads = check_integer("threads", threads, least=1)
+    threads = check_threads(threads)
     if kernel.adapts_length:
         raise ValueError("kernel must have a length given as a number, not 'median'")
     found = check_out(out, (*points.shape, d))

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.group import Fault, Group
-from fastkam.arguments import check_flag, check_integer, check_number
+from fastkam.arguments import check_flag, check_number, check_threads
 from fastkam.progress import Progress, check_progress, reporter
 from fastkam.run.checkpoint import CheckpointWriter
 from fastkam.run.records import check_complete, record
@@ -48,7 +48,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         check_flag("diagnose", self.diagnose)
         if self.threads is not None:
-            check_integer("threads", self.threads, least=1)
+            check_threads(self.threads)
         check_progress(self.progress)
         as_stop(self.stop)
         check_path("checkpoint", self.checkpoint)
