@@ -157,6 +157,7 @@ class Run:
         threads = options.number_of_threads(self.target, self.past.sampler)
         status, failure = self.drive(threads, options.progress, options.stop, writer)
         state = self.state(status)
+        self.groups.clear()  # they refer to this run: their memory would stay till a collection
         writer.write(state)
         return Outcome(state, failure, writer)
 
@@ -373,7 +374,8 @@ class ChainGroup:
             self.take_snapshot()  # here too: an interrupt may have come after the step
             if self.tuning:
                 snapshots = self.run.past.snapshot_steps
-                n = min(n, snapshots[np.searchsorted(snapshots, t, side="right")] - t)
+                i = np.searchsorted(snapshots, t, side="right")
+                n = min(n, (snapshots[i] if i < len(snapshots) else self.run.past.tune) - t)
             try:
                 if not self.started:
                     self.engine.start()
