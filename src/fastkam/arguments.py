@@ -8,14 +8,19 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
-from math import isfinite
+from math import isfinite, log10
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.linalg.decomposition import cholesky
+
 if TYPE_CHECKING:
     from types import ModuleType
+
+MOST_COUNT = 2**48  # of steps, rows, points: more than memory holds, and years have time for
+MOST_THREADS = 2**16
 
 # what other packages call an argument of ours
 ELSEWHERE = {
@@ -91,15 +96,29 @@ def checked_names(function: Callable[Arguments, Value]) -> Callable[Arguments, V
     return call
 
 
-def check_integer(name: str, value: Any, *, least: int) -> int:
-    """`value` as an int, at least `least`; otherwise an error that names the argument."""
+def shown(value: Any) -> str:
+    """A value as it prints; of an integer of many digits, their number."""
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return f"an integer of {int(value.bit_length() * log10(2)) + 1} digits"
+    return repr(value)
+
+
+def check_integer(name: str, value: Any, *, least: int, most: int = MOST_COUNT) -> int:
+    """`value` as an int from `least` to `most`; otherwise an error that names the argument."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
         raise TypeError(f"{name} must be an integer, not {value!r}"
                         + (f": write {int(value)}" if whole else ""))
     if value < least:
-        raise ValueError(f"{name} must be at least {least}, not {value!r}")
+        raise ValueError(f"{name} must be at least {least}, not {shown(value)}")
+    if int(value) > most:
+        raise ValueError(f"{name} must be at most {most}, not {shown(value)}")
     return int(value)
+
+
+def check_threads(value: Any) -> int:
+    """A number of threads; otherwise an error."""
+    return check_integer("threads", value, least=1, most=MOST_THREADS)
 
 
 def check_flag(name: str, value: Any) -> bool:
@@ -136,7 +155,7 @@ def check_number(
         (isfinite(number), "finite"),
     ):
         if not holds:
-            raise ValueError(f"{name} must be {bound}, not {value!r}")
+            raise ValueError(f"{name} must be {bound}, not {shown(value)}")
     return number
 
 
@@ -167,6 +186,8 @@ def real_array(
             return array.astype(float) if copy else np.asarray(array, dtype=float, order=order)
     except (TypeError, ValueError):
         pass
+    except OverflowError:
+        raise ValueError(f"{name} must be finite, not with an integer beyond 1.8e308") from None
     raise TypeError(f"{name} must be an array of numbers, not {value!r}{numbers_instead(value)}")
 
 
@@ -237,7 +258,7 @@ def check_covariance(name: str, value: Any, d: int) -> NDArray[Any]:
         array = check_array(name, value, shape=(d, d))
         check_symmetric(name, array)
         try:
-            return np.asarray(np.linalg.cholesky(array), dtype=np.float64)
+            return cholesky(array)
         except np.linalg.LinAlgError:
             least = np.linalg.eigvalsh(array)[0]
             raise ValueError(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import factorial, gamma, pi, sqrt
+from math import cos, factorial, gamma, pi, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastkam._core.linalg.decomposition import product
+from fastkam._core.numerics.elementary import exp, log
 from fastkam.arguments import (
     apart,
     check_array,
-    check_integer,
     check_number,
     check_out,
+    check_threads,
     coordinates,
 )
 from fastkam.numerics.pieces import in_pieces
@@ -67,7 +69,7 @@ class Linear(Kernel, name="linear"):
         return KernelFunction("linear")
 
     def matrix(self, z: NDArray[np.float64], length: float) -> NDArray[np.float64]:
-        return z @ z.T
+        return product(z, z.T)
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Gaussian(Kernel, name="gaussian"):
         return KernelFunction("gaussian", self.first_length)
 
     def matrix(self, z: NDArray[np.float64], length: float) -> NDArray[np.float64]:
-        return np.exp(-0.5 * distances(z) ** 2 / length**2)
+        return exp(-0.5 * distances(z) ** 2 / length**2)
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,9 @@ class Matern(Kernel, name="matern"):
 
         v, u = self.order, np.sqrt(2 * self.order) * distances(z) / length
         near = u < 1e-8
-        c = np.exp((1 - v) * np.log(2) - gammaln(v))
-        return np.where(near, 1.0, c * u**v * kv(v, np.where(near, 1.0, u)))
+        u = np.where(near, 1.0, u)
+        scale = exp((1 - v) * log(2.0) - gammaln(v) + v * log(u))
+        return np.where(near, 1.0, scale * kv(v, u))
 
 
 def distances(z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -164,22 +167,40 @@ def matern_table(v: float) -> tuple[NDArray[np.float64], float, float, float]:
     from fastkam._core.kam.kernel_gradient import CELLS, FIRST_OCTAVE, OCTAVES
 
     m, degree = v - 1, 8 if v <= 10 else 18
-    t = np.cos(np.pi * (2 * np.arange(degree + 1) + 1) / (2 * (degree + 1)))
+    t = np.array([cos(pi * (2 * i + 1) / (2 * (degree + 1))) for i in range(degree + 1)])
     octave, cell = np.divmod(np.arange(OCTAVES * CELLS), CELLS)
     u = 2.0 ** (FIRST_OCTAVE + octave)[:, None] * (1 + (cell[:, None] + 0.5 * (t + 1)) / CELLS)
-    log_c = (1 - v) * np.log(2) - gammaln(v)
+    log_c = (1 - v) * log(2.0) - gammaln(v)
     origin = 0.5 / m
     with np.errstate(all="ignore"):
-        values = np.exp(log_c + m * np.log(u)) * kve(m, u)
+        values = exp(log_c + m * log(u)) * kve(m, u)
         # K_m(u) overflows at small u where m is large: there u^m K_m(u) is at its limit
-        series = origin * (1 - u * u / (4 * (m - 1))) * np.exp(u)
+        series = origin * (1 - u * u / (4 * (m - 1))) * exp(u)
     values = np.where(np.isfinite(values) & (values > 0), values, series)
-    table = np.linalg.solve(np.vander(t, increasing=True), values.T).T
+    table = polynomials(values, t)
     a, b = 0.0, 1.0
     if m < 1:  # u^m K_m(u) = 2^(m-1) Gamma(m) (1 - Gamma(1-m) / Gamma(1+m) (u/2)^(2m) + ...)
-        a = float(np.exp(gammaln(1 - m) - gammaln(1 + m) - 2 * m * np.log(2)))
+        a = exp(float(gammaln(1 - m) - gammaln(1 + m)) - 2 * m * log(2.0))
         b = 2 * m
-    return np.ascontiguousarray(table), origin, a, b
+    return table, origin, a, b
+
+
+def polynomials(values: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The coefficients (k, n) of the polynomials with values (k, n) at the Chebyshev nodes t (n,).
+
+    The coefficient of the Chebyshev polynomial T_j is 2 / n times the sum of T_j(t_i) f(t_i), half
+    of that where j is 0; and T_j+1 = 2 t T_j - T_j-1.
+    """
+    n = len(t)
+    powers, at_nodes = np.zeros((n, n)), np.ones((n, n))  # of t in T_j, which are integers; T_j(t)
+    powers[0, 0] = powers[1, 1] = 1.0
+    at_nodes[1] = t
+    for j in range(2, n):
+        powers[j, 1:] = 2 * powers[j - 1, :-1]
+        powers[j] -= powers[j - 2]
+        at_nodes[j] = 2 * t * at_nodes[j - 1] - at_nodes[j - 2]
+    at_nodes[0] *= 0.5
+    return product(product(values, 2 / n * at_nodes.T), powers)
 
 
 def as_kernel(kernel: Kernel | str) -> Kernel:
@@ -234,7 +255,7 @@ def proposal_covariance(
     kernel = as_kernel(kernel)
     step_size = check_number("step_size", step_size, least=0)
     noise = check_number("noise", noise, least=0)
-    threads = check_integer("threads", threads, least=1)
+    threads = check_threads(threads)
     if kernel.adapts_length:
         raise ValueError("kernel must have a length given as a number, not 'median'")
     found = check_out(out, (*points.shape, d))

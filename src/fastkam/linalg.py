@@ -10,10 +10,10 @@ from fastkam._core.linalg import dense as compiled
 from fastkam.arguments import (
     apart,
     check_array,
-    check_integer,
     check_numbers,
     check_out,
     check_symmetric,
+    check_threads,
     coordinates,
     real_array,
 )
@@ -64,7 +64,7 @@ def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):
     d = coordinates("mean", mean)
     if (cov is None) == (factor is None):
         raise TypeError("one of cov and factor must be given, and not both")
-    threads = check_integer("threads", threads, least=1)
+    threads = check_threads(threads)
     points = real_array("x", x, copy=False)
     if points.ndim < 1 or points.shape[-1] != d:
         raise ValueError(f"x must have shape ({d},) or (..., {d}), not {points.shape}")
@@ -127,7 +127,7 @@ def cholupdate(L, v, a=1.0, s=1.0, out=None, *, threads=1):
     """
     vectors = check_array("v", v, copy=False)
     d = coordinates("v", vectors)
-    threads = check_integer("threads", threads, least=1)
+    threads = check_threads(threads)
     a, s = check_numbers("a", a, above=0), check_numbers("s", s)
     factors = square_matrices("L", L, d)
     check_factors("L", factors, threads)

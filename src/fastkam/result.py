@@ -246,7 +246,7 @@ class Result:
 
         The fields (see the sampler's kernel, ``sampler.kernel_class().FIELDS``) after up to 50
         evenly spaced steps of warm-up, in units of the scales; NaN where a chain has not come so
-        far.
+        far. After fewer where they are large, and none (n = 0) where two take more than 64 MB.
         """
         names = [name for name in (self.states or [{}])[0] if name.startswith("adaptation.")]
         fields = {name.removeprefix("adaptation."): np.array([state[name] for state in self.states])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastkam.arguments import check_flag, check_integer, checked_names
+from fastkam.arguments import MOST_COUNT, check_flag, check_integer, checked_names
 from fastkam.density.forms import as_target, check_surrogate, target_of, with_surrogate
 from fastkam.density.gradient import check_start
 from fastkam.problem.given import as_problem
@@ -190,6 +190,8 @@ def sample(
     draws = check_integer("draws", draws, least=1)
     tune = None if tune is None else check_integer("tune", tune, least=0)
     thin = None if thin is None else check_integer("thin", thin, least=1)
+    if draws * (thin or 1) > MOST_COUNT:
+        raise ValueError(f"draws * thin must be at most {MOST_COUNT}, not {draws} * {thin}")
     share, search = check_flag("share", share), check_flag("search", search)
     keep_warmup, keep_stats = (check_flag("keep_warmup", keep_warmup),
                                check_flag("keep_stats", keep_stats))

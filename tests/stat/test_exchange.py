@@ -170,6 +170,33 @@ def test_kernels_of_several_evaluations(name, target):
     assert result.p_value > FALSE_ALARM, result
 
 
+TILTED = FLAT | {"reference": ([0.5], 0.2)}
+
+
+def share_above_half(sampler, replicates=20_000):
+    """z of the share of x > 0.5 at the coldest rung: a quarter of U(-1, 1), from exact states."""
+    rungs = Rungs(sampler, BOX, tune=300, seed=9)
+    above = 0
+    for xs in rungs.exact(replicates):
+        rungs.place(xs)
+        rungs.group.run(4)
+        above += rungs.states()[0] > 0.5
+    return (above - replicates / 4) / np.sqrt(replicates * 3 / 16)
+
+
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")     # of a gradient that is 0
+@pytest.mark.parametrize("name", SEVERAL)
+def test_on_a_plateau_every_place_is_as_likely(name):
+    """Log densities that are equal do not tell which point a kernel has taken: |z| < 4, 6e-5."""
+    sampler = fk.ParallelTempering(sampler=SAMPLERS[name](**SEVERAL[name]), **TILTED)
+    assert abs(share_above_half(sampler)) < 4
+
+
+def test_a_mistake_on_a_plateau_is_seen(twins):
+    sampler = fk.ParallelTempering(sampler=twins.sampler("half_recalled")(), **TILTED)
+    assert abs(share_above_half(sampler)) > 4
+
+
 def error(found, right):
     """Of log densities, which may both be -inf."""
     return 0.0 if found == right else abs(found - right)

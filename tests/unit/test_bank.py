@@ -52,15 +52,34 @@ def test_ties(is_tree, data):
 
 
 @pytest.mark.parametrize("is_tree", [True, False])
-@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e-20, 1e20, 1e130])
+@pytest.mark.parametrize("scale", [2.0**-1000, 2.0**-530, 2.0**-60, 2.0**60, 2.0**430, 2.0**530,
+                                   2.0**1020])
 def test_scales(is_tree, scale):
+    """A power of 2 changes no comparison, however large or small the squares are."""
     rng = np.random.default_rng(3)
     points, x = rng.standard_normal((600, 3)), rng.standard_normal((50, 3))
-    np.testing.assert_array_equal(
-        find(scale * points, scale * x, is_tree), by_brute_force(scale * points, scale * x))
-    far = np.array([[1e18, -1e19, 1e17], [1e3, 2e5, -1e7]]) * scale
-    np.testing.assert_array_equal(
-        find(scale * points, far, is_tree), by_brute_force(scale * points, far))
+    points[300:350] = points[:50]           # two of each: the first is found
+    x[:5] = points[:5]
+    expected = by_brute_force(points, x)
+    np.testing.assert_array_equal(find(scale * points, scale * x, is_tree), expected)
+    far = np.array([[1e18, -1e19, 1e17], [1e3, 2e5, -1e7]])
+    if scale < 2.0**900:
+        np.testing.assert_array_equal(find(scale * points, scale * far, is_tree),
+                                      by_brute_force(points, far))
+    for power in (-900, 900):
+        metric = np.diag([2.0**power, 2.0 ** (power + 2), 2.0 ** (power - 4)])
+        bank = fk.CholeskyBank(points * scale, [np.eye(3)] * 600, metric=metric)
+        np.testing.assert_array_equal(
+            bank.lookup(x * scale), by_brute_force(points * np.sqrt(np.diag(metric) / metric[0, 0]),
+                                                   x * np.sqrt(np.diag(metric) / metric[0, 0])))
+
+
+@pytest.mark.parametrize("is_tree", [True, False])
+def test_scales_that_differ(is_tree):
+    points = np.array([[1e160, 0.0], [1e160, 1e150], [-1e300, 1e-160], [0.0, 3e-170], [0.0, 1e-200],
+                       [1.0, 1.0]])
+    x = [[9e159, 1e150], [-9e299, 5.0], [0.0, 1e-180], [0.0, 2e-170], [1e100, 0.0], [0.0, 0.0]]
+    np.testing.assert_array_equal(find(points, np.array(x), is_tree), [0, 2, 4, 3, 3, 4])
 
 
 @pytest.mark.parametrize("is_tree", [True, False])

@@ -52,6 +52,19 @@ def test_chains_that_disagree_are_seen():
     assert dg.ess_bulk(draws)[1] < 50
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 0), (3, 0), (2, 0, 3), (2, 5, 0), (0, 0, 0)])
+@pytest.mark.parametrize("statistic", [dg.ess_geyer, dg.ess_range, dg.esjd])
+def test_nothing_to_measure(statistic, shape):
+    with pytest.raises(ValueError, match="must"):
+        statistic(np.zeros(shape))
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 3), (2, 0, 3), (2, 5, 0)])
+def test_no_modes_are_visited_by_no_draws(shape):
+    with pytest.raises(ValueError, match="draws must"):
+        dg.mode_occupancy(np.zeros(shape), lambda x: np.zeros(len(x), int), [1.0])
+
+
 def test_units_do_not_matter():
     draws = ar1(0.5, (4, 400), seed=4)[..., None]
     for scale, shift in ((1e-200, 0.0), (1e-17, 0.0), (1e150, 0.0), (1e-3, 1e3)):

@@ -82,3 +82,35 @@ def test_the_bits_do_not_depend_on_the_instruction_set(tmp_path):
             if needs in cpu:
                 bits.add(run(tmp_path, level, "-DFK_CLONES=", f"-march={level}"))
     assert len(bits) == 1
+
+
+OVERFLOW = r"""
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "simd.h"
+
+int main(void)
+{
+    static double x[8] = {0, -1e-300, -1, -700, -1e4, -1e150, -1e300, -HUGE_VAL};
+    for (int i = 0; i < 8; i += FK_WIDTH) fk_store(x + i, fk_exp_below_0(fk_load(x + i)));
+    for (int i = 4; i < 8; i++) if (x[i] != 0) return 2;
+    return fabs(x[2] / exp(-1) - 1) < 1e-15 && fabs(x[3] / exp(-700) - 1) < 1e-15 ? 0 : 3;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None or not HEADERS.is_dir(),
+                    reason="needs a C compiler and the sources")
+def test_no_exponential_overflows(tmp_path):
+    """Undefined behavior ends the program, where the compiler can tell."""
+    source, program = tmp_path / "overflow.c", tmp_path / "overflow"
+    source.write_text(OVERFLOW)
+    for extra in (["-fsanitize=undefined", "-fno-sanitize-recover=undefined"], []):
+        built = subprocess.run(
+            ["cc", *FLAGS, "-Wno-psabi", *INCLUDES, *extra, "-o", program, source, "-lm"],
+            capture_output=True, text=True, check=False)
+        if extra and built.returncode:
+            continue        # no run time of the sanitizer
+        assert built.returncode == 0, built.stderr
+        subprocess.run([program], check=True, capture_output=True)

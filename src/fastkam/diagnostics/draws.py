@@ -301,6 +301,8 @@ def mode_occupancy(draws, mode_of, weights):
     ModeOccupancy
     """
     draws = check_points("draws", draws)
+    if draws.size == 0:
+        raise ValueError(f"draws must not be empty, but has shape {draws.shape}")
     weights = check_array("weights", weights, shape=(np.size(weights),))
     if not (weights >= 0).all() or not np.isclose(weights.sum(), 1):
         raise ValueError(f"weights must be probabilities that sum to 1, not {weights}")
@@ -326,6 +328,8 @@ def check_points(name, x, *, least=1):
     x = np.asarray(x, dtype=float)
     if x.ndim < 2:
         raise ValueError(f"{name} must have shape (..., draws, d), not {x.shape}")
+    if x.shape[-1] < 1:
+        raise ValueError(f"{name} must have shape (..., draws, d) with d at least 1, not {x.shape}")
     if x.shape[-2] < least:
         raise ValueError(f"{name} must hold at least {least} draws, not {x.shape[-2]}")
     return x

@@ -29,8 +29,8 @@ class Finding:
     Attributes
     ----------
     kind : str
-        "not_finite", "stuck", "constant", "improper", "not_a_logarithm", "rejected", "boundary", "tails",
-        "acceptance", "divergences", "r_hat", "ess", "log_density" or "adaptation".
+        "not_finite", "stuck", "constant", "improper", "not_a_logarithm", "rejected", "boundary",
+        "tails", "acceptance", "divergences", "r_hat", "ess", "log_density" or "adaptation".
     text : str
         What was found, and what to do.
     coordinates : tuple of str

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.diagnostics.draws import geyer
 from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.jumps import ModeJumping
 
@@ -36,10 +37,12 @@ class Tempering:
     log_z, log_z_error : float
         log of the integral of the density, by stepping stones, and its standard error; NaN unless
         the ladder ends at 0, with the reference. The density need not be normalized: this is its
-        normalizing constant.
+        normalizing constant. The error counts what follows from the autocorrelation of the states,
+        and how the chains differ if that is more; not the bias where warm-up was too short.
     log_z_thermodynamic, log_z_thermodynamic_error : float
         The same by thermodynamic integration. The error has that of the quadrature besides, taken
-        to be its correction term; it is large where log pi falls far under the reference.
+        to be its correction term; it is large where log pi falls far under the reference. Where the
+        density is 0 outside of a set, its probability under the reference counts besides.
     """
 
     ladder: Array
@@ -106,9 +109,21 @@ def tempering(result: Result) -> Tempering:
 
 
 def mean_of(estimates: list[tuple[float, float]]) -> tuple[float, float]:
-    """Mean of independent estimates with their errors, and its error."""
+    """Mean of independent estimates with their errors, and its error.
+
+    The latter comes from the errors or from the spread of the estimates, whichever says more: a
+    chain does not know of what it has not seen.
+    """
     values, errors = np.array(estimates).T
-    return float(values.mean()), float(np.sqrt((errors**2).sum()) / len(errors))
+    n = len(values)
+    within, between = (errors**2).sum() / n**2, values.var(ddof=1) / n if n > 1 else 0.0
+    return float(values.mean()), float(np.sqrt(np.maximum(within, between)))
+
+
+def standard_error(series: Array) -> float:
+    """Of the mean of a series (n,), by its effective sample size."""
+    n = geyer(series)
+    return float(np.sqrt(series.var(ddof=1) / n)) if n > 0 else 0.0
 
 
 class Rungs:
@@ -126,13 +141,18 @@ class Rungs:
         return self.state[f"{self.prefix}{name}"]
 
     def log_z(self, estimate: Any) -> tuple[float, float]:
-        """(estimate, its standard error), by the jackknife over batches; NaN if there is none."""
+        """(estimate, its standard error), by the jackknife over batches; NaN if there is none.
+
+        Batches are no longer than the states' memory where a run is short. So the variance of the
+        mean of the pseudo-values, n f(all) - (n - 1) f(all but b), is that of a correlated series.
+        """
         if self.ladder[-1] > 0 or self.n < 4:
             return np.nan, np.nan
         every = np.arange(self.n)
-        without = np.array([estimate(np.delete(every, b)) for b in every])
-        spread = ((without - without.mean()) ** 2).sum()
-        return float(estimate(every)), float(np.sqrt((self.n - 1) / self.n * spread))
+        value = estimate(every)
+        pseudo = np.array([self.n * value - (self.n - 1) * estimate(np.delete(every, b))
+                           for b in every])
+        return float(value), standard_error(pseudo)
 
     def stepping_stones(self, batches: NDArray[np.int64]) -> float:
         """sum_r log mean exp((beta_r - beta_r+1) W), W at rung r + 1."""
@@ -150,7 +170,9 @@ class Rungs:
         """
         mean, _ = self.moments(batches)
         rule = -np.diff(self.ladder) * (mean[1:] + mean[:-1]) / 2
-        return float(rule.sum() + self.correction(batches))
+        outside = self["evidence.outside"][batches].sum() / (len(batches) * self.length)
+        with np.errstate(divide="ignore"):
+            return float(rule.sum() + self.correction(batches) + np.log1p(-outside))
 
     def correction(self, batches: NDArray[np.int64] | slice = slice(None)) -> float:
         """-sum_r (beta_r - beta_r+1)^2 (var_r W - var_r+1 W) / 12"""
@@ -160,9 +182,10 @@ class Rungs:
         return float(np.sum(np.diff(self.ladder) ** 2 * np.diff(variance)) / 12)
 
     def moments(self, batches: NDArray[np.int64] | slice) -> tuple[Array, Array]:
-        """Mean and variance of W at each rung."""
+        """Mean and variance of W at each rung, of the states where it is finite."""
         sums = self["evidence.sums"][: self.n][batches]
         squares = self["evidence.squares"][: self.n][batches]
-        n = len(sums) * self.length
+        n = np.full(len(self.ladder), float(len(sums) * self.length))
+        n[-1] = max(1.0, n[-1] - self["evidence.outside"][: self.n][batches].sum())
         mean = sums.sum(axis=0) / n
         return mean, squares.sum(axis=0) / n - mean**2

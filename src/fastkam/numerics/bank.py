@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastkam._core.linalg.decomposition import product
 from fastkam._core.numerics.nearest import NearestIndex
-from fastkam.arguments import apart, check_array, check_integer, check_out, real_array
+from fastkam.arguments import apart, check_array, check_out, check_threads, real_array
 from fastkam.linalg import cholesky
 from fastkam.numerics.pieces import in_pieces
 
@@ -60,11 +61,15 @@ class CholeskyBank:
         self.factors = check_array("factors", lower, shape=(s, d, d))
         if isinstance(metric, str) and metric != "euclidean":
             raise ValueError(f'metric must be "euclidean" or a matrix, not {metric!r}')
-        self._L = None if isinstance(metric, str) else cholesky("metric", metric, d)
+        self._L = None
+        if not isinstance(metric, str):
+            L = cholesky("metric", metric, d)
+            # in units of its largest element: a distance in other units has the same order
+            self._L = np.ldexp(L, -int(np.frexp(np.abs(L).max())[1]) - d.bit_length())
         self._index = NearestIndex(self._in_metric(self.points))
 
     def _in_metric(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.ascontiguousarray(x if self._L is None else x @ self._L)
+        return np.ascontiguousarray(x if self._L is None else product(x, self._L))
 
     def __len__(self) -> int:
         return len(self.points)
@@ -99,7 +104,7 @@ class CholeskyBank:
         places = check_array("x", x, copy=False)
         if places.shape[-1:] != (d,):
             raise ValueError(f"x must have shape (..., {d}), not {places.shape}")
-        threads = check_integer("threads", threads, least=1)
+        threads = check_threads(threads)
         found = check_out(out, places.shape[:-1], np.int64)
         rows = self._in_metric(apart(out, places).reshape(-1, d))
         indices = found.reshape(-1)

@@ -14,35 +14,37 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from fastkam._core.numerics.elementary import log
+
 Array = NDArray[np.float64]
 Entry = tuple[str, Any, Any, Any, Any]  # kind, a, b, constant, scale
 
-ROOT = 0.5 * np.log(2 * np.pi)
+ROOT = 0.5 * log(2 * np.pi)
 
 
 def norm(loc: Array, scale: Array) -> Entry:
-    return "normal", 0.0, 0.0, -ROOT - np.log(scale), scale
+    return "normal", 0.0, 0.0, -ROOT - log(scale), scale
 
 
 def halfnorm(loc: Array, scale: Array) -> Entry:
-    return "normal", 0.0, 0.0, np.log(2) - ROOT - np.log(scale), scale
+    return "normal", 0.0, 0.0, log(2) - ROOT - log(scale), scale
 
 
 def truncnorm(a: Array, b: Array, loc: Array, scale: Array) -> Entry:
     at = np.clip(0.0, a, b)
-    return "normal", 0.0, 0.0, stats.truncnorm.logpdf(at, a, b) + 0.5 * at**2 - np.log(scale), scale
+    return "normal", 0.0, 0.0, stats.truncnorm.logpdf(at, a, b) + 0.5 * at**2 - log(scale), scale
 
 
 def uniform(loc: Array, scale: Array) -> Entry:
-    return "flat", 0.0, 0.0, -np.log(scale), scale
+    return "flat", 0.0, 0.0, -log(scale), scale
 
 
 def expon(loc: Array, scale: Array) -> Entry:
-    return "exponential", 0.0, 0.0, -np.log(scale), scale
+    return "exponential", 0.0, 0.0, -log(scale), scale
 
 
 def gamma(a: Array, loc: Array, scale: Array) -> Entry:
-    return "gamma", a, 0.0, -special.gammaln(a) - a * np.log(scale), scale
+    return "gamma", a, 0.0, -special.gammaln(a) - a * log(scale), scale
 
 
 def chi2(df: Array, loc: Array, scale: Array) -> Entry:
@@ -50,63 +52,63 @@ def chi2(df: Array, loc: Array, scale: Array) -> Entry:
 
 
 def invgamma(a: Array, loc: Array, scale: Array) -> Entry:
-    return "invgamma", a, 0.0, a * np.log(scale) - special.gammaln(a), scale
+    return "invgamma", a, 0.0, a * log(scale) - special.gammaln(a), scale
 
 
 def beta(a: Array, b: Array, loc: Array, scale: Array) -> Entry:
-    return "beta", a, b, -special.betaln(a, b) - (a + b - 1) * np.log(scale), scale
+    return "beta", a, b, -special.betaln(a, b) - (a + b - 1) * log(scale), scale
 
 
 def cauchy(loc: Array, scale: Array) -> Entry:
-    return "cauchy", 0.0, 0.0, -np.log(np.pi) - np.log(scale), scale
+    return "cauchy", 0.0, 0.0, -log(np.pi) - log(scale), scale
 
 
 def halfcauchy(loc: Array, scale: Array) -> Entry:
-    return "cauchy", 0.0, 0.0, np.log(2 / np.pi) - np.log(scale), scale
+    return "cauchy", 0.0, 0.0, log(2 / np.pi) - log(scale), scale
 
 
 def t(df: Array, loc: Array, scale: Array) -> Entry:
-    return "student", df, 0.0, stats.t.logpdf(0.0, df) - np.log(scale), scale
+    return "student", df, 0.0, stats.t.logpdf(0.0, df) - log(scale), scale
 
 
 def lognorm(s: Array, loc: Array, scale: Array) -> Entry:
-    return "lognormal", s, 0.0, -ROOT - np.log(s), scale
+    return "lognormal", s, 0.0, -ROOT - log(s), scale
 
 
 def laplace(loc: Array, scale: Array) -> Entry:
-    return "laplace", 0.0, 0.0, -np.log(2) - np.log(scale), scale
+    return "laplace", 0.0, 0.0, -log(2) - log(scale), scale
 
 
 def logistic(loc: Array, scale: Array) -> Entry:
-    return "logistic", 0.0, 0.0, -np.log(scale), scale
+    return "logistic", 0.0, 0.0, -log(scale), scale
 
 
 def loguniform(a: Array, b: Array, loc: Array, scale: Array) -> Entry:
-    return "loguniform", 0.0, 0.0, -np.log(np.log(b / a)) - np.log(scale), scale
+    return "loguniform", 0.0, 0.0, -log(log(b / a)) - log(scale), scale
 
 
 def weibull_min(c: Array, loc: Array, scale: Array) -> Entry:
-    return "weibull", c, 0.0, np.log(c) - c * np.log(scale), scale
+    return "weibull", c, 0.0, log(c) - c * log(scale), scale
 
 
 def pareto(b: Array, loc: Array, scale: Array) -> Entry:
-    return "pareto", b, 0.0, np.log(b) - np.log(scale), scale
+    return "pareto", b, 0.0, log(b) - log(scale), scale
 
 
 def rayleigh(loc: Array, scale: Array) -> Entry:
-    return "rayleigh", 0.0, 0.0, -2 * np.log(scale), scale
+    return "rayleigh", 0.0, 0.0, -2 * log(scale), scale
 
 
 def gumbel_r(loc: Array, scale: Array) -> Entry:
-    return "gumbel", 1.0, 0.0, -np.log(scale), scale
+    return "gumbel", 1.0, 0.0, -log(scale), scale
 
 
 def gumbel_l(loc: Array, scale: Array) -> Entry:
-    return "gumbel", -1.0, 0.0, -np.log(scale), scale
+    return "gumbel", -1.0, 0.0, -log(scale), scale
 
 
 def vonmises(kappa: Array, loc: Array, scale: Array) -> Entry:
-    return "vonmises", kappa, 0.0, -np.log(2 * np.pi * special.i0e(kappa)) - np.log(scale), scale
+    return "vonmises", kappa, 0.0, -log(2 * np.pi * special.i0e(kappa)) - log(scale), scale
 
 
 # by the class of what a frozen distribution has as its ``.dist``

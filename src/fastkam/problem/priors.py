@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import inf, lgamma, prod
 from typing import Any
 
@@ -11,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from fastkam._core.linalg.decomposition import cholesky, inverse, product
+from fastkam._core.numerics.elementary import log
 from fastkam.arguments import check_integer
 from fastkam.problem.fallback import Multivariate, Univariate
 from fastkam.problem.families import FAMILIES, LOGS, Entry
 from fastkam.problem.lkj import LKJ
 
 # (kind, n, loc, scale, a, b, constant, vector, matrix, object), see `fastkam._core.density.prior`
+Draws = Callable[[int, Any], NDArray[np.float64]]  # (n, rng) -> (n, ...)
 Row = tuple[str, int, float, float, float, float, float, Any, Any, Any]
 
 SPHERES = {  # what has a density on no open set of coordinates, nor a transform here
@@ -252,11 +256,14 @@ def multivariate_prior(name: str, value: Any, lead: tuple[int, ...]) -> Paramete
     """Independent blocks, of shape `lead`, each with the distribution."""
     kind, k, transform = kind_of(value), prod(lead), None
     low, high, logs = -inf, inf, 0
+    rvs: Draws = partial(draws_of_scipy, value)
     try:
         if kind == "multivariate_normal":
-            block, row = normal_block(value)
+            block, row, rvs = normal_block(value.mean, value.cov)
+        elif kind == "multivariate_t" and np.isinf(value.df):
+            block, row, rvs = normal_block(value.loc, value.shape)
         elif kind == "multivariate_t":
-            block, row = student_block(value)
+            block, row, rvs = student_block(value)
         elif kind == "dirichlet":
             block, row = dirichlet_block(value)
             transform, low, high, logs = "simplex", 0.0, 1.0, 0
@@ -270,34 +277,43 @@ def multivariate_prior(name: str, value: Any, lead: tuple[int, ...]) -> Paramete
     n = prod(block) * k
 
     def draw(m: int, rng: Any) -> NDArray[np.float64]:
-        return np.asarray(value.rvs(size=m * k, random_state=rng), dtype=float).reshape(m, n)
+        return rvs(m * k, rng).reshape(m, n)
 
     return ParameterPrior(
         (*lead, *block), np.full(n, low), np.full(n, high), np.full(n, logs, np.int64), [row] * k,
         transform, draw=draw)
 
 
-def whitening(matrix: Any) -> tuple[NDArray[np.float64], float]:
-    """W with W' W the inverse of `matrix`, and log det W."""
-    factor = np.linalg.cholesky(np.atleast_2d(matrix))
-    W = np.linalg.solve(factor, np.eye(len(factor)))
-    return np.asarray(W, dtype=np.float64), -float(np.log(np.diagonal(factor)).sum())
+def draws_of_scipy(value: Any, n: int, rng: Any) -> NDArray[np.float64]:
+    return np.asarray(value.rvs(size=n, random_state=rng), dtype=float)
 
 
-def normal_block(value: Any) -> tuple[tuple[int, ...], Row]:
-    W, log_det = whitening(value.cov)
-    n = len(W)
-    constant = log_det - 0.5 * n * np.log(2 * np.pi)
-    return (n,), ("multinormal", n, 0.0, 1.0, 0.0, 0.0, constant, np.ravel(value.mean), W, None)
+def normal_block(mean: Any, cov: Any) -> tuple[tuple[int, ...], Row, Draws]:
+    """Shape, row and draws of N(mean, cov). Its own draws: those of scipy depend on LAPACK."""
+    mean, factor = np.ravel(mean), cholesky(np.atleast_2d(cov))
+    d = len(factor)
+    constant = -float(log(np.diagonal(factor)).sum()) - 0.5 * d * log(2 * np.pi)
+
+    def draw(n: int, rng: Any) -> NDArray[np.float64]:
+        return np.asarray(mean + product(rng.standard_normal((n, d)), factor.T))
+
+    row = ("multinormal", d, 0.0, 1.0, 0.0, 0.0, constant, mean, inverse(factor), None)
+    return (d,), row, draw
 
 
-def student_block(value: Any) -> tuple[tuple[int, ...], Row]:
-    if np.isinf(value.df):
-        return normal_block(stats.multivariate_normal(value.loc, value.shape))
-    W, _ = whitening(value.shape)
-    loc = np.ravel(value.loc)
-    constant = float(value.logpdf(loc))
-    return (len(W),), ("multistudent", len(W), 0.0, 1.0, value.df, 0.0, constant, loc, W, None)
+def student_block(value: Any) -> tuple[tuple[int, ...], Row, Draws]:
+    """The same of a multivariate t distribution: normal draws over sqrt(chi2 / df)."""
+    loc, df, factor = np.ravel(value.loc), float(value.df), cholesky(np.atleast_2d(value.shape))
+    d = len(factor)
+    constant = (lgamma(0.5 * (df + d)) - lgamma(0.5 * df) - 0.5 * d * log(np.pi * df)
+                - float(log(np.diagonal(factor)).sum()))
+
+    def draw(n: int, rng: Any) -> NDArray[np.float64]:
+        steps = product(rng.standard_normal((n, d)), factor.T)
+        return np.asarray(loc + steps / np.sqrt(rng.chisquare(df, (n, 1)) / df))
+
+    row = ("multistudent", d, 0.0, 1.0, df, 0.0, constant, loc, inverse(factor), None)
+    return (d,), row, draw
 
 
 def dirichlet_block(value: Any) -> tuple[tuple[int, ...], Row]:

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.group import Fault, Group
-from fastkam.arguments import check_flag, check_integer, check_number
+from fastkam.arguments import check_flag, check_number, check_threads
 from fastkam.progress import Progress, check_progress, reporter
 from fastkam.run.checkpoint import CheckpointWriter
 from fastkam.run.files import check_path
@@ -50,7 +50,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         check_flag("diagnose", self.diagnose)
         if self.threads is not None:
-            check_integer("threads", self.threads, least=1)
+            check_threads(self.threads)
         check_progress(self.progress)
         as_stop(self.stop)
         check_path("checkpoint", self.checkpoint)
@@ -148,6 +148,7 @@ class Run:
         threads = options.number_of_threads(self.target, self.past.sampler)
         status, failure = self.drive(threads, options.progress, options.stop, writer)
         state = self.state(status)
+        self.groups.clear()  # they refer to this run: their memory would stay till a collection
         writer.write(state)
         return Outcome(state, failure, writer)
 
@@ -374,7 +375,8 @@ class ChainGroup:
             self.take_snapshot()  # here too: an interrupt may have come after the step
             if self.tuning:
                 snapshots = self.run.past.snapshot_steps
-                n = min(n, snapshots[np.searchsorted(snapshots, t, side="right")] - t)
+                i = np.searchsorted(snapshots, t, side="right")
+                n = min(n, (snapshots[i] if i < len(snapshots) else self.run.past.tune) - t)
             try:
                 with interruptible:
                     if not self.started:

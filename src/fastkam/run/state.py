@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 STATUSES = ("new", "running", "complete", "stopped", "interrupted", "failed")
 MOST_SNAPSHOTS = 50
-HISTORY_BYTES = 2**23  # most that a chain's snapshots of what is learnt may take
+HISTORY_BYTES = 2**23  # most that a chain's snapshots of what is learnt may take, if there are
+LEAST_SNAPSHOTS, LARGE_BYTES = 2, 2**26  # more than two; and where two take more there are none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +140,9 @@ class RunState:
 
 def snapshot_steps(kernel: Kernel, tune: int) -> NDArray[np.int64]:
     """At most 50 evenly spaced steps of warm-up; fewer where much is learnt, (n,)."""
-    size = 8 * sum(value.size for value in kernel.learnt().values())
-    n = min(MOST_SNAPSHOTS, tune, max(2, HISTORY_BYTES // max(size, 1)))
+    size = max(1, 8 * sum(value.size for value in kernel.learnt().values()))
+    least = LEAST_SNAPSHOTS if LEAST_SNAPSHOTS * size <= LARGE_BYTES else 0
+    n = min(MOST_SNAPSHOTS, tune, max(least, HISTORY_BYTES // size))
     return np.array([-(-i * tune // n) for i in range(1, n + 1)], np.int64)  # the last is tune
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fastkam._core.density.extras import width
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.ranges import BadField, check_form, check_names, check_range
+from fastkam._core.numerics.elementary import exp
 from fastkam.run.records import Fields, Records
 
 # of the statistics that are no floating-point numbers
@@ -71,7 +72,7 @@ class Trace:
         rows = self.rows
         named: dict[str, NDArray[Any]] = {
             "lp": self.logp[:, :rows],
-            "acceptance_rate": np.exp(np.minimum(self.log_ratio[:, :rows], 0.0)),
+            "acceptance_rate": exp(np.minimum(self.log_ratio[:, :rows], 0.0)),
             "accepted": self.accepted[:, :rows].view(np.bool_),
         }
         for i, name in enumerate(self.stat_names):
@@ -87,7 +88,7 @@ class Trace:
             return np.full(len(self.x), np.nan)
         for start in range(0, rows, BLOCK):
             part = self.log_ratio[:, start : min(start + BLOCK, rows)]
-            total += np.exp(np.minimum(part, 0.0)).sum(axis=1)
+            total += exp(np.minimum(part, 0.0)).sum(axis=1)
         return total / rows
 
     @property

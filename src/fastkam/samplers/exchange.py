@@ -128,8 +128,9 @@ class ParallelTempering(Coupled, name="pt"):
         flat = isinstance(self.reference, str) and self.reference == "flat"
         least = (0.01 if flat else 0.0) if self.min_beta is None else self.min_beta
         if least > 0:
-            return np.asarray(least ** (np.arange(self.n_replicas) / (self.n_replicas - 1)))
-        return np.r_[0.01 ** (np.arange(self.n_replicas - 1) / max(self.n_replicas - 2, 1)), 0.0]
+            return np.array([least ** (i / (self.n_replicas - 1)) for i in range(self.n_replicas)])
+        bold = max(self.n_replicas - 2, 1)
+        return np.array([0.01 ** (i / bold) for i in range(self.n_replicas - 1)] + [0.0])
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d, reference = len(x0), self.reference

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastkam._core.linalg.decomposition import product
 from fastkam.arguments import (
     check_array,
     check_covariances,
@@ -145,7 +146,7 @@ class ModeJumping(Composite, name="jumps"):
         means = covs = None
         if mixture is not None:
             _, means, factors = mixture
-            covs = None if self.covs is None else factors @ factors.transpose(0, 2, 1)
+            covs = None if self.covs is None else product(factors, factors.transpose(0, 2, 1))
         estimate = partial(modes.fit, most=self.max_components, means=means, covs=covs)
         components = len(means) if means is not None else max(
             1, min(self.max_components, int(self.n_states / modes.parameters(d))))

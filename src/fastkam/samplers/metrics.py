@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.linalg.decomposition import cholesky, orthonormal, product, singular
+from fastkam._core.numerics.elementary import log
+
 Array = NDArray[np.float64]
 RIDGE = 1e-5  # added to covariances in units of the diagonal
 
@@ -43,25 +46,26 @@ def low_rank(draws: Array, gradients: Array, *, most: int, cutoff: float = 2.0) 
         Square root of the variance along each, less 1.
     """
     s, basis, variances = scaled_eigenvectors(draws, gradients)
-    far = np.abs(np.log(variances))
-    kept = np.argsort(-far)[:most]
-    kept = kept[far[kept] > np.log(cutoff)]
+    far = np.abs(log(variances))
+    kept = np.argsort(-far, kind="stable")[:most]
+    kept = kept[far[kept] > log(cutoff)]
     return s, basis[:, kept].T, np.sqrt(variances[kept]) - 1
 
 
 def dense(draws: Array, gradients: Array) -> Any:
     """The metric's lower-triangular factor (d, d), in the form (L, None, None)."""
     s, basis, variances = scaled_eigenvectors(draws, gradients)
-    Sigma = np.eye(len(s)) + (basis * (variances - 1)) @ basis.T
-    return s[:, None] * np.linalg.cholesky(Sigma), None, None
+    Sigma = np.eye(len(s)) + product(basis * (variances - 1), basis.T)
+    return s[:, None] * cholesky(Sigma), None, None
 
 
 def dense_from_draws(draws: Array, gradients: Array) -> Any:
     """The same from the covariance of the draws alone, shrunk a little to its diagonal."""
     n, d = draws.shape
-    C = np.atleast_2d(np.cov(draws.T))
+    away = draws - draws.mean(axis=0)
+    C = product(away.T, away) / (n - 1)
     weight = n / (n + 5.0) if n > d else 0.0
-    return np.linalg.cholesky(weight * C + (1 - weight) * np.diag(np.diag(C))), None, None
+    return cholesky(weight * C + (1 - weight) * np.diag(np.diag(C))), None, None
 
 
 def scaled_eigenvectors(x: Array, g: Array) -> tuple[Array, Array, Array]:
@@ -73,13 +77,17 @@ def scaled_eigenvectors(x: Array, g: Array) -> tuple[Array, Array, Array]:
     s = np.sqrt(x.std(axis=0) / g.std(axis=0))
     n, d = x.shape
     x, g = x / s, g * s
-    Q = np.eye(d) if 2 * n >= d else np.linalg.qr(np.concatenate([x, g]).T)[0]
-    ridge = RIDGE * (Q.T * x.var(axis=0)) @ Q       # both have this diagonal
-    x, g = x @ Q, g @ Q
-    L_x = np.linalg.cholesky(x.T @ x / n + ridge)
-    L_g = np.linalg.cholesky(g.T @ g / n + ridge)
+    variances = x.var(axis=0)                       # those of the gradients are the same
+    if 2 * n >= d:
+        Q, ridge = None, RIDGE * np.diag(variances)
+    else:
+        Q = orthonormal(np.concatenate([x, g]).T)
+        ridge = RIDGE * product(Q.T * variances, Q)
+        x, g = product(x, Q), product(g, Q)
+    L_x = cholesky(product(x.T, x) / n + ridge)
+    L_g = cholesky(product(g.T, g) / n + ridge)
     # L_g' L_x = U D V', Sigma = R R', R = L_x V D^-1/2: of factors, as rounding may make the least
     # eigenvalues of their products negative
-    _, D, Vt = np.linalg.svd(L_g.T @ L_x)
-    W, root, _ = np.linalg.svd(L_x @ Vt.T / np.sqrt(D))
-    return s, Q @ W, root**2
+    D, V = singular(product(L_g.T, L_x))
+    root, W = singular((product(L_x, V) / np.sqrt(D)).T)
+    return s, W if Q is None else product(Q, W), root**2

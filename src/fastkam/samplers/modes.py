@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.linalg.decomposition import cholesky, product
 from fastkam._core.numerics.mixture import expect
 
 Array = NDArray[np.float64]
@@ -95,7 +96,8 @@ def chosen(
     if effective < new:
         new = np.sqrt(new * effective)
     if most == 1:
-        return maximized(n, np.array([float(n)]), z.sum(axis=0)[None], (z.T @ z)[None], None, None)
+        squares = product(z.T, z)[None]
+        return maximized(n, np.array([float(n)]), z.sum(axis=0)[None], squares, None, None)
     least, worse, k = np.inf, 0, min(max(1, near // 2), most)
     while worse < 2 and k <= most:
         found, log_likelihood = em(z, *first(z, k, rng))
@@ -135,7 +137,7 @@ def around(guesses: Array, covs: Array | None, z: Array) -> Mixture:
     K, d = guesses.shape
     away = ((z - guesses[:, None]) ** 2).sum(axis=2).min(axis=0)
     start = np.repeat((away.mean() / d + RIDGE) * np.eye(d)[None], K, axis=0)
-    factors = np.linalg.cholesky(start if covs is None else covs)
+    factors = cholesky(start if covs is None else covs)
     return em(z, np.full(K, 1 / K), guesses, factors, guesses, covs)[0]
 
 
@@ -174,7 +176,7 @@ def maximized(
     if covs is None:
         covs = scatter.sum(axis=0) / n
     shrunk = (scatter + (d + 1) * covs) / (n_k + d + 1)[:, None, None]
-    return weights, means, np.linalg.cholesky(shrunk + RIDGE * np.eye(d))
+    return weights, means, cholesky(shrunk + RIDGE * np.eye(d))
 
 
 def with_wide(weights: Array, means: Array, factors: Array) -> Mixture:
@@ -183,10 +185,10 @@ def with_wide(weights: Array, means: Array, factors: Array) -> Mixture:
     It has the mean and the covariance of the others, taken as equal.
     """
     away = means - means.mean(axis=0)
-    covs = factors @ factors.transpose(0, 2, 1)
-    wide = covs.mean(axis=0) + away.T @ away / len(means)
+    covs = product(factors, factors.transpose(0, 2, 1))
+    wide = covs.mean(axis=0) + product(away.T, away) / len(means)
     return (
         np.r_[WIDE_WEIGHT, (1 - WIDE_WEIGHT) * weights / weights.sum()],
         np.vstack([means.mean(axis=0), means]),
-        np.concatenate([np.linalg.cholesky(wide)[None], factors]),
+        np.concatenate([cholesky(wide)[None], factors]),
     )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.engine.group import Fault
+from fastkam._core.linalg.decomposition import product
 from fastkam.arguments import check_integer
 from fastkam.density.forms import as_target
 from fastkam.errors import SamplingError
@@ -219,10 +220,10 @@ def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
     else:
         inner = AutoStepRandomWalk(metric="diagonal", preconditioner=np.diag(q.within))
     away = q.means[1:] - np.average(q.means[1:], axis=0, weights=q.weights[1:])
-    whole = q.within + (q.weights[1:, None] * away).T @ away / q.weights[1:].sum()
+    whole = q.within + product((q.weights[1:, None] * away).T, away) / q.weights[1:].sum()
     sampler = ModeJumping(
         sampler=inner, jump_cov=LONG_JUMPS * whole, weights=q.weights[1:], means=q.means[1:],
-        covs=q.factors[1:] @ q.factors[1:].transpose(0, 2, 1), fit=False)
+        covs=product(q.factors[1:], q.factors[1:].transpose(0, 2, 1)), fit=False)
     accepted = search.independent_acceptance
     n = search.components
     reason += (f", and {'one normal component' if n == 1 else f'a mixture of {n} components'} fits "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.linalg.decomposition import product
 from fastkam._core.numerics.mixture import log_densities
 from fastkam.samplers import modes
 
@@ -60,7 +61,7 @@ class Mixture:
     @property
     def within(self) -> Array:
         """The mean covariance within components, (d, d), the wide one left out."""
-        covs = self.factors[1:] @ self.factors[1:].transpose(0, 2, 1)
+        covs = product(self.factors[1:], self.factors[1:].transpose(0, 2, 1))
         return np.asarray(np.average(covs, axis=0, weights=self.weights[1:]))
 
     def log_density(self, X: Array) -> Array:
@@ -85,5 +86,5 @@ class Mixture:
         scale = np.where(rng.random(n) < TAIL, TAIL_SCALE, 1.0)
         scale = np.where(k == 0, heavy, scale)
         normals = rng.standard_normal((n, self.means.shape[1]))
-        steps = np.einsum("nij,nj->ni", self.factors[k], normals)
+        steps = product(self.factors[k], normals[:, :, None])[:, :, 0]
         return np.asarray(self.means[k] + scale[:, None] * steps)

@@ -28,6 +28,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.linalg.decomposition import cholesky, product
+from fastkam._core.numerics.elementary import exp, log
 from fastkam.search.mixture import Mixture
 
 Array = NDArray[np.float64]
@@ -154,7 +156,7 @@ class Population:
         self.evaluate, self.rng, self.wrap = evaluate, rng, wrap
         self.x, self.logp, self.scales = x.copy(), logp.copy(), scales
         self.K, self.d = x.shape
-        self.log_length = np.log(lengths)
+        self.log_length = log(lengths)
         self.factor = np.diag(scales)
         self.mixture: Mixture | None = None
         self.independent = 0.0  # share of independent proposals
@@ -187,7 +189,7 @@ class Population:
     def step_alone(self, rows: Indices) -> None:
         """A step of a walk with a length of its own for each of these walkers, or of a scout."""
         n = len(rows)
-        lengths = np.exp(self.log_length[rows]) / np.sqrt(self.d)
+        lengths = exp(self.log_length[rows]) / np.sqrt(self.d)
         y = self.x[rows] + lengths[:, None] * self.scales * self.rng.standard_normal((n, self.d))
         scouts = np.flatnonzero(self.rng.random(n) < SCOUTS)
         y[scouts] = self.scout(self.x[rows[scouts]])
@@ -195,7 +197,7 @@ class Population:
         alpha[scouts] = WALK_TARGET
         # where the density does not fall off they would grow for ever
         self.log_length[rows] = np.minimum(
-            self.log_length[rows] + alpha - WALK_TARGET, np.log(LONGEST))
+            self.log_length[rows] + alpha - WALK_TARGET, log(LONGEST))
 
     def restart(self, lost: NDArray[np.bool_]) -> None:
         """Put the walkers that are lost where others are, which are drawn at random."""
@@ -247,9 +249,9 @@ class Population:
             log_ratio[independent] = (self.mixture.log_density(x[independent])
                                       - self.mixture.log_density(y[independent]))
         walks = np.flatnonzero((kind >= self.independent) & (kind < self.independent + WALKS))
-        lengths = np.exp(self.log_length[half][walks]) / np.sqrt(d)
+        lengths = exp(self.log_length[half][walks]) / np.sqrt(d)
         normals = rng.standard_normal((len(walks), d))
-        y[walks] = x[walks] + lengths[:, None] * (normals @ self.factor.T)
+        y[walks] = x[walks] + lengths[:, None] * product(normals, self.factor.T)
         scouts = np.flatnonzero(kind > 1 - SCOUTS)
         y[scouts] = self.scout(x[scouts])
         log_ratio[scouts] = 0.0
@@ -258,7 +260,7 @@ class Population:
     def scout(self, x: Array) -> Array:
         """Proposals of many scales from x (n, d), half of them along one coordinate."""
         n, d, rng = len(x), self.d, self.rng
-        length = np.exp(rng.uniform(np.log(0.3), np.log(FARTHEST), n))
+        length = exp(rng.uniform(log(0.3), log(FARTHEST), n))
         direction = rng.standard_normal((n, d))
         one = rng.random(n) < 0.5
         direction[one] *= np.eye(d)[rng.integers(d, size=int(one.sum()))]
@@ -281,7 +283,7 @@ class Population:
         new = self.evaluate(y)
         self.scouted.append((y[scouts], new[scouts]))
         old = self.logp[rows]
-        alpha = np.exp(np.minimum(0.0, beta * (new - old) + log_ratio))
+        alpha = exp(np.minimum(0.0, beta * (new - old) + log_ratio))
         accepted = self.rng.random(len(y)) < alpha
         self.x[rows] = np.where(accepted[:, None], y, self.x[rows])
         self.logp[rows] = np.where(accepted, new, old)
@@ -294,8 +296,8 @@ class Population:
         found = self.fit(window)
         if found is None:
             return
-        self.log_length[:] = np.log(2.38) if self.mixture is None else self.log_length.mean()
-        self.mixture, self.factor = found, np.asarray(np.linalg.cholesky(found.within), float)
+        self.log_length[:] = log(2.38) if self.mixture is None else self.log_length.mean()
+        self.mixture, self.factor = found, cholesky(found.within)
         a = window.acceptance
         self.independent = 0.05 if a < 0.02 else 0.4 if a > 0.1 else 0.15
 

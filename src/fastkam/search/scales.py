@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.numerics.elementary import log
+
 Array = NDArray[np.float64]
 
 FIRST = 0.01  # the first step, in units of the coordinate, or absolute where that is 0
@@ -127,5 +129,5 @@ class Bracket:
         low, high = self.low[k], self.high[k]
         share = 0.5
         if np.isfinite(self.high_change[k]) and self.low_change[k] > 0:
-            share = -np.log(self.low_change[k]) / np.log(self.high_change[k] / self.low_change[k])
-        return float(low * (high / low) ** np.clip(share, 0.1, 0.9))
+            share = -log(self.low_change[k]) / log(self.high_change[k] / self.low_change[k])
+        return float(low * float(high / low) ** float(np.clip(share, 0.1, 0.9)))

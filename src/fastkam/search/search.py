@@ -194,7 +194,7 @@ class Searcher:
         logp = self.evaluate(x)
         self.seen.append((x, logp))
         some = np.flatnonzero(np.isfinite(logp))
-        best = some[np.argsort(-logp[some])][: n // 2]
+        best = some[np.argsort(-logp[some], kind="stable")][: n // 2]
         others = self.rng.permutation(np.setdiff1d(some, best))[: n - len(best)]
         chosen = np.resize(np.r_[best, others], n) if len(some) else np.zeros(n, int)
         return x[chosen], logp[chosen]
@@ -218,9 +218,9 @@ class Searcher:
         exchanged[rows, pairs[:, 1]] = best[pairs[:, 0]]
         images = np.vstack([signs, exchanged])
         values = self.evaluate(images)
-        order = np.argsort(population.logp)  # the lowest walkers give way
+        order = np.argsort(population.logp, kind="stable")  # the lowest walkers give way
         good = np.flatnonzero(values > population.logp[order[population.K // 4]])
-        good = good[np.argsort(-values[good])][: population.K // 4]
+        good = good[np.argsort(-values[good], kind="stable")][: population.K // 4]
         population.x[order[: len(good)]] = images[good]
         population.logp[order[: len(good)]] = values[good]
 
@@ -296,7 +296,7 @@ class Searcher:
         if disperse:
             population = self.gather(max(4, chains + chains % 2), (1.0,))
             population.go_home(BRIEF_STAGES)
-            middle = int(np.argsort(population.logp)[population.K // 2])
+            middle = int(np.argsort(population.logp, kind="stable")[population.K // 2])
             climbed = population.logp[middle] - self.level
             if climbed > self.d / 2 + 10:
                 self.origin, self.level = population.x[middle], float(population.logp[middle])

@@ -14,6 +14,7 @@ finite only for a > 4.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -53,13 +54,13 @@ def tail_indices(
         rays = sign * np.diag(sd)
         logp = np.array([evaluate(centre + R * rays) for R in DISTANCES])
         with np.errstate(all="ignore"):
-            p = -np.diff(logp, axis=0) / np.diff(np.log(DISTANCES))[:, None]
+            p = -np.diff(logp, axis=0) / np.diff([math.log(R) for R in DISTANCES])[:, None]
             power = np.isfinite(p).all(axis=0) & (np.abs(p[1] - p[0]) < SAME * np.abs(p[1]))
         for k in np.flatnonzero(power):
             others = np.delete(np.arange(d), k)
             beside = evaluate(centre + DISTANCES[1] * (rays[k] + np.diag(sd)[others]))
             # as log of (1 + 1)^(p / 2), where the contours are round, and twice that
-            wide = int((logp[1, k] - beside < p[1, k] * np.log(2.0) + 1).sum())
+            wide = int((logp[1, k] - beside < p[1, k] * math.log(2.0) + 1).sum())
             indices[k] = min(indices[k], p[1, k] - 1 - wide)
             least = min(least, float(p[1, k]))
     heavy = np.flatnonzero(np.isfinite(indices))

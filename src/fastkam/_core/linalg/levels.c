@@ -1,4 +1,5 @@
 /* Chooses among the instruction sets: what the processor has, or what is asked for. */
+#include "decomposition.h"
 #include "factor.h"
 #include "kernel_pass.h"
 #include "low_rank.h"
@@ -9,6 +10,7 @@
     void fk_kernel_pass_##level(const fk_kernel *, ptrdiff_t, ptrdiff_t, const double *,          \
                                 const double *, double *, double *, double *);                  \
     extern const fk_factor fk_factor_##level;                                                      \
+    extern const fk_decomposition fk_decomposition_##level;                                        \
     extern const fk_low_rank fk_low_rank_##level;
 FK_DECLARE(base)
 ptrdiff_t fk_kernel_pass_work_base(ptrdiff_t d);
@@ -73,6 +75,13 @@ const fk_factor *fk_factor_for(const char *level)
     const fk_factor *factors[] = FK_CHOOSE_ADDRESS(fk_factor);
     const int i = level_of(level);
     return i < 0 ? NULL : factors[i];
+}
+
+const fk_decomposition *fk_decomposition_for(const char *level)
+{
+    const fk_decomposition *found[] = FK_CHOOSE_ADDRESS(fk_decomposition);
+    const int i = level_of(level);
+    return i < 0 ? NULL : found[i];
 }
 
 const fk_low_rank *fk_low_rank_for(const char *level)

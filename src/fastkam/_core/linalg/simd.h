@@ -26,6 +26,7 @@
 
 typedef double fk_vec __attribute__((vector_size(8 * FK_WIDTH), aligned(8), may_alias));
 typedef int64_t fk_ivec __attribute__((vector_size(8 * FK_WIDTH), aligned(8), may_alias));
+typedef uint64_t fk_uvec __attribute__((vector_size(8 * FK_WIDTH), aligned(8), may_alias));
 
 static inline fk_vec fk_splat(double a) { return a - (fk_vec){0}; }
 
@@ -75,7 +76,7 @@ static inline fk_vec fk_exp_below_0(fk_vec x)
     const fk_ivec tiny = x < fk_splat(-708.0); /* whatever comes of these is replaced at the end */
     const fk_vec shift = fk_splat(6755399441055744.0); /* 1.5 2^52: rounds to an integer */
     fk_vec k = x * 1.4426950408889634074 + shift;
-    const fk_ivec bits = (fk_ivec)k;
+    const fk_uvec bits = (fk_uvec)k; /* without a sign: what overflows is defined */
     k -= shift;
     const fk_vec r = (x - k * 0x1.62e42fefa3800p-1) - k * 0x1.ef35793c76730p-45;
     /* in pairs: a chain of half the length */
@@ -86,7 +87,7 @@ static inline fk_vec fk_exp_below_0(fk_vec x)
                      + (r * 2.755724088722987e-06 + 2.4801485441561313e-05) * r2;
     const fk_vec c = r * 2.5110049204818658e-08 + 2.763265472252779e-07;
     const fk_vec p = (r + r2 * (a + r4 * (b + r4 * c))) + 1.0;
-    return fk_where(~tiny, (fk_vec)((fk_ivec)p + (bits << 52)));
+    return fk_where(~tiny, (fk_vec)((fk_uvec)p + (bits << 52)));
 }
 
 #endif

@@ -11,7 +11,10 @@
  *
  *     4 u Z sqrt(d) + (d + 3) u r
  *
- * so no point is the nearest whose distance exceeds the least by more than twice that. */
+ * so no point is the nearest whose distance exceeds the least by more than twice that.
+ *
+ * Where the least square over- or underflows, the distances to all points are found again, each as a
+ * multiple of its largest coordinate. */
 #ifndef FASTKAM_NEAREST_H
 #define FASTKAM_NEAREST_H
 
@@ -317,7 +320,7 @@ static float fk_filter_distances(ptrdiff_t d, ptrdiff_t blocks, const float *fil
 
 /* `work` is of d + 16 ceil(s / 16) numbers. */
 FK_CLONES
-static int64_t fk_search_filter(const fk_nearest *n, const double *x, float *work)
+static fk_found fk_search_filter(const fk_nearest *n, const double *x, float *work)
 {
     const ptrdiff_t d = n->d, blocks = fk_sixteenths(n->s);
     float *distance = work, *z = work + blocks * FK_WAYS, limit = HUGE_VALF;
@@ -354,15 +357,59 @@ static int64_t fk_search_filter(const fk_nearest *n, const double *x, float *wor
             best.index = i;
         }
     }
+    return best;
+}
+
+/* h |x - p|, without a square that over- or underflows */
+static double fk_distance(ptrdiff_t d, double h, const double *x, const double *p)
+{
+    double largest = 0, s = 0;
+    for (ptrdiff_t k = 0; k < d; k++) largest = fmax(largest, fabs(h * x[k] - h * p[k]));
+    if (largest == 0) return 0;
+    for (ptrdiff_t k = 0; k < d; k++) {
+        const double v = (h * x[k] - h * p[k]) / largest;
+        s += v * v;
+    }
+    return largest * sqrt(s);
+}
+
+/* one by one */
+static int64_t fk_search_all(const fk_nearest *n, const double *x)
+{
+    fk_found best = {HUGE_VAL, 0};
+    double largest = 0;
+    for (ptrdiff_t k = 0; k < n->d; k++) {
+        largest = fmax(largest, fabs(x[k]));
+        for (ptrdiff_t i = 0; i < n->s; i++) largest = fmax(largest, fabs(fk_coordinate(n, i, k)));
+    }
+    const double h = largest > 1e290 ? 0x1p-64 : 1;
+    for (ptrdiff_t i = 0; i < n->s; i++) {
+        const double distance = fk_distance(n->d, h, x, n->points + i * n->d);
+        if (distance < best.distance) {
+            best.distance = distance;
+            best.index = i;
+        }
+    }
     return best.index;
+}
+
+static int fk_same_point(ptrdiff_t d, const double *x, const double *p)
+{
+    for (ptrdiff_t k = 0; k < d; k++)
+        if (x[k] != p[k]) return 0;
+    return 1;
 }
 
 static inline int64_t fk_nearest_find(const fk_nearest *n, const double *x, float *work)
 {
     fk_found best = {HUGE_VAL, 0};
-    if (!n->is_tree) return fk_search_filter(n, x, work);
-    fk_search_node(n, x, n->levels - 1, 0, &best);
-    return best.index;
+    if (n->is_tree)
+        fk_search_node(n, x, n->levels - 1, 0, &best);
+    else
+        best = fk_search_filter(n, x, work);
+    if (best.distance > 1e-290 && best.distance < 1e290) return best.index;
+    if (fk_same_point(n->d, x, n->points + best.index * n->d)) return best.index;
+    return fk_search_all(n, x);
 }
 
 #endif

@@ -13,7 +13,7 @@ Livingstone, S. and Zanella, G. (2022). The Barker proposal: combining robustnes
 gradient-based MCMC. Journal of the Royal Statistical Society B 84, 496-523. Algorithms 1 and 2,
 adaptation as in Section 6.
 """
-from libc.math cimport INFINITY, exp
+from libc.math cimport INFINITY, exp, log
 
 from fastkam._core.engine.kernel cimport DECIDE, Chain, Kernel
 from fastkam._core.linalg.dense cimport add_Lz, copy, times_Lt
@@ -65,7 +65,7 @@ cdef class BarkerProposal(Kernel):
         np.asarray(self.F)[...] = factor.ravel(order="F")
         self.g = zeros(d)
         self.p = zeros(d)
-        self.log_s = np.log(step_size)
+        self.log_s = log(step_size)
         self.target_acceptance, self.jitter, self.learns = target_acceptance, jitter, learns
 
     cdef void gradient_along(self, Chain *c, const double *grad) noexcept nogil:

@@ -35,8 +35,6 @@ from fastkam._core.samplers import kam
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.ranges import BadField
 
-import numpy as np
-
 
 cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     SKIPS = True
@@ -77,7 +75,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         self.bank = bank
         super().__init__(d, function, subsample=subsample, **options)
         self.T, self.T_e = cycle, int(beta * cycle)
-        self.cos_beta = np.cos(np.pi * beta)
+        self.cos_beta = cos(M_PI * beta)
         self.first_log_nu, self.first_length = self.log_nu, self.length
         self.gain = Power(gain.c, gain.k, gain.offset, gain.cap)
 

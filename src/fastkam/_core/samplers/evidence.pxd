@@ -11,6 +11,7 @@ cdef class Evidence(State):
     cdef public double[:, ::1] stones
     cdef public double[:, ::1] sums
     cdef public double[:, ::1] squares
+    cdef public double[::1] outside
     cdef void add(self, void **replicas) noexcept nogil
     cdef void halve(self) noexcept nogil
     cdef void forget(self) noexcept nogil

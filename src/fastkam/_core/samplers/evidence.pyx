@@ -3,12 +3,21 @@
     log Z - log Z_q = sum_r log E_r+1 exp((beta_r - beta_r+1) W)               (stepping stones)
                     = integral of E_beta W over beta                           (thermodynamic)
 
-with W = log pi - log q at the state of each rung. A batch keeps the sums of exp((beta_r-1 -
-beta_r) W), of W and of W^2. When all batches are full, two of them become one, of twice the length.
+with W = log pi - log q at the state of each rung. Where pi is 0 outside of a set, W is -infinity
+there, and only the rung at beta = 0 has states outside. Then, with P the probability of the set
+under q,
+
+    log Z - log Z_q = log P + integral of E_beta W over beta > 0,
+
+and W at beta = 0 is that of the states in the set. A batch keeps the sums of exp((beta_r-1 -
+beta_r) W), of W and of W^2, and the number of states outside. When all batches are full, two of
+them become one, of twice the length.
 
 Xie, W., Lewis, P. O., Fan, Y., Kuo, L. and Chen, M.-H. (2011). Improving marginal likelihood
 estimation for Bayesian phylogenetic model selection. Systematic Biology 60, 150-160.
 """
+
+from libc.math cimport INFINITY
 
 from fastkam._core.samplers.replica cimport Replica
 from fastkam._core.engine.state cimport State
@@ -28,6 +37,7 @@ cdef class Evidence(State):
         "stones": Field("log of the sum of exp((beta_r-1 - beta_r) W)", ("batches", "rungs")),
         "sums": Field("sum of W", ("batches", "rungs")),
         "squares": Field("sum of W^2", ("batches", "rungs")),
+        "outside": Field("number of states, at any rung, where W is -infinity", ("batches",)),
     }
 
     def __init__(self, int rungs):
@@ -39,14 +49,23 @@ cdef class Evidence(State):
         """Add the present states."""
         cdef int r
         cdef double W, step
+        cdef bint inside
         if self.in_batch == self.batch_length:
             self.batch += 1
             self.in_batch = 0
             if self.batch == N_BATCHES:
                 self.halve()
+        if self.in_batch == 0:
+            self.outside[self.batch] = 0
         for r in range(self.rungs):
             W = (<Replica>replicas[r]).W()
-            step = ((<Replica>replicas[r - 1]).beta - (<Replica>replicas[r]).beta) * W if r else 0.0
+            inside = W > -INFINITY      # not of a NaN either
+            step = 0.0
+            if not inside:
+                W, step = 0.0, -INFINITY
+                self.outside[self.batch] += 1
+            elif r:
+                step = ((<Replica>replicas[r - 1]).beta - (<Replica>replicas[r]).beta) * W
             if self.in_batch == 0:
                 self.stones[self.batch, r], self.sums[self.batch, r] = step, W
                 self.squares[self.batch, r] = W * W
@@ -64,6 +83,7 @@ cdef class Evidence(State):
                 self.stones[b, r] = log_add(self.stones[2 * b, r], self.stones[2 * b + 1, r])
                 self.sums[b, r] = self.sums[2 * b, r] + self.sums[2 * b + 1, r]
                 self.squares[b, r] = self.squares[2 * b, r] + self.squares[2 * b + 1, r]
+            self.outside[b] = self.outside[2 * b] + self.outside[2 * b + 1]
         self.batch = N_BATCHES // 2
         self.batch_length *= 2
 

@@ -16,7 +16,7 @@ since (I - r phi phi' / (1 + |phi|^2))^2 = I - phi phi' / (1 + |phi|^2) = (I + p
 Titsias, M. K. (2023). Optimal preconditioning and Fisher adaptive Langevin sampling. Advances in
 Neural Information Processing Systems 36. Algorithm 1; plain MALA for the first 500 steps.
 """
-from libc.math cimport INFINITY, exp, sqrt
+from libc.math cimport INFINITY, exp, log, sqrt
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport DECIDE, Chain, Kernel
@@ -66,7 +66,7 @@ cdef class FisherAdaptiveMALA(Kernel):
         self.trace = d / damping
         self.v = zeros(d)
         self.phi = zeros(d)
-        self.log_s = np.log(step_size)
+        self.log_s = log(step_size)
         self.target_acceptance, self.plain_steps = target_acceptance, plain_steps
         self.jitter = jitter
 

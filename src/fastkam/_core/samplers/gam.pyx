@@ -7,7 +7,7 @@
 Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18, 343-373.
 Algorithm 4.
 """
-from libc.math cimport exp
+from libc.math cimport exp, log
 
 from fastkam._core.engine.kernel cimport Chain, Kernel
 from fastkam._core.linalg.moments cimport learn_moments
@@ -39,7 +39,7 @@ cdef class GlobalAdaptiveMetropolis(Kernel):
         self.allocate(d=len(mean))
         np.asarray(self.mu)[...] = mean
         np.asarray(self.L)[...] = factor
-        self.log_scale = np.log(scale)
+        self.log_scale = log(scale)
         self.work = zeros(self.d)
         self.target_acceptance, self.jitter = target_acceptance, jitter
 

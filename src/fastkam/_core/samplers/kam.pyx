@@ -32,7 +32,7 @@ adaptation has ended.
 With few points for the dimensions the same distribution is drawn as y = x + gamma e + nu M H f,
 with f ~ N(0, I_n) drawn after e: see local_normal.pyx for both forms of the proposal.
 """
-from libc.math cimport INFINITY, exp, pow, sqrt
+from libc.math cimport INFINITY, exp, log, pow, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
@@ -51,6 +51,7 @@ from fastkam._core.samplers.local_normal import LocalNormal as Base
 from fastkam._core.engine.state import zeros
 
 import numpy as np
+
 
 cdef extern from "select.h" nogil:
     double fk_select(Py_ssize_t n, Py_ssize_t k, double *a)
@@ -95,7 +96,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         self.median = length is None
         self.length = 1.0 if length is None else length
         self.subsample = subsample
-        self.log_nu = np.log(step_size)
+        self.log_nu = log(step_size)
         self.target_acceptance = target_acceptance
         self.noise = Power(noise.c, noise.k, noise.offset, noise.cap)
         self.renewal = Power(renewal.c, renewal.k, renewal.offset, renewal.cap)

@@ -33,6 +33,7 @@ from fastkam._core.samplers import kam
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.kernel import uninterrupted
 from fastkam._core.engine.state import zeros
+from fastkam._core.linalg.decomposition import eigen
 
 import numpy as np
 
@@ -145,11 +146,9 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         K = self.kernel.matrix(z, self.length)
         K = K - K.mean(axis=0)
         K = K - K.mean(axis=1, keepdims=True)
-        eigenvalues, eigenvectors = np.linalg.eigh(0.5 * (K + K.T))
-        largest = np.maximum(eigenvalues[::-1][:k], 0.0)
-        a = eigenvectors[:, ::-1][:, :k]
-        # an eigenvector's sign is LAPACK's choice: take + for its first element that is about the
-        # largest, so that a seed gives the same draws everywhere
+        eigenvalues, eigenvectors = eigen(0.5 * (K + K.T))
+        largest, a = np.maximum(eigenvalues[:k], 0.0), eigenvectors[:, :k]
+        # an eigenvector's sign is arbitrary: take + for its first element that is about the largest
         size = np.abs(a)
         first = (size > 0.9 * size.max(axis=0)).argmax(axis=0)
         a = a * np.sign(a[first, np.arange(k)])

@@ -10,7 +10,7 @@ their discrete approximations. Bernoulli 2, 341-363. Acceptance 0.574: Roberts, 
 J. S. (1998). Optimal scaling of discrete approximations to Langevin diffusions. Journal of the
 Royal Statistical Society B 60, 255-268.
 """
-from libc.math cimport INFINITY, exp
+from libc.math cimport INFINITY, exp, log
 
 from fastkam._core.engine.kernel cimport DECIDE, Chain, Kernel
 from fastkam._core.engine.rng cimport jittered
@@ -46,7 +46,7 @@ cdef class MALA(Kernel):
         self.ndim = factor.ndim
         self.L = np.array(factor, dtype=float).ravel(order="F")
         self.h_y = zeros(d)
-        self.log_s = np.log(step_size)
+        self.log_s = log(step_size)
         self.target_acceptance, self.jitter = target_acceptance, jitter
 
     cdef int propose(self, Chain *c) except -1 nogil:

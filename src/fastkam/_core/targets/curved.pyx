@@ -6,13 +6,15 @@ from libc.string cimport memset
 from fastkam._core.engine.sums cimport LogSum, add_term, log_total
 from fastkam._core.density.target cimport Target
 
+from fastkam._core.numerics import elementary
+
 import numpy as np
 
 cdef extern from "vector.h" nogil:
     double weighted_square "fk_weighted_square" (
         Py_ssize_t d, const double *h, const double *m, const double *x)
 
-LOG_2PI = np.log(2 * np.pi)
+LOG_2PI = elementary.log(2 * np.pi)
 
 cdef enum:
     ZERO = -745                 # e^-745 is the least number
@@ -50,7 +52,8 @@ cdef class BananaMixtureDensity(Target):
         cdef Banana *one
         cdef Py_ssize_t k
         K, d = variances.shape
-        constants = np.log(weights) - 0.5 * (d * LOG_2PI + np.log(variances).sum(axis=1))
+        constants = (elementary.log(weights)
+                     - 0.5 * (d * LOG_2PI + elementary.log(variances).sum(axis=1)))
         self.h = 1 / variances
         self.zero = np.zeros(d)
         self.bananas.each = <Banana *>calloc(K, sizeof(Banana))
@@ -224,7 +227,7 @@ cdef class FunnelDensity(Target):
 
     def set_up(self, d, variance):
         self.funnel.h = 1 / variance
-        self.funnel.constant = -0.5 * (d * LOG_2PI + np.log(variance))
+        self.funnel.constant = -0.5 * (d * LOG_2PI + elementary.log(variance))
         self.kind = "built-in"
         self.c.dim = d
         self.c.logp = funnel_logp

@@ -10,11 +10,13 @@ from fastkam._core.density.target cimport Target
 
 from math import lgamma
 
+from fastkam._core.linalg.decomposition import inverse
 from fastkam._core.linalg.lanes import blocked
+from fastkam._core.numerics import elementary
 
 import numpy as np
 
-LOG_2PI = np.log(2 * np.pi)
+LOG_2PI = elementary.log(2 * np.pi)
 
 
 cdef class Forms:
@@ -41,17 +43,15 @@ cdef class Forms:
             self.form[k].d = self.d
             self.form[k].mean = &m[k, 0]
         if factors.ndim == 2:
-            self.log_det = 2 * np.log(factors).sum(axis=1)
+            self.log_det = 2 * elementary.log(factors).sum(axis=1)
             h = 1 / factors**2
             for k in range(self.K):
                 self.form[k].h = &h[k, 0]
             self.arrays = (m, h)
         else:
-            from scipy.linalg import solve_triangular   # late: slow to import
             pivots = np.diagonal(factors, axis1=1, axis2=2)
-            self.log_det = 2 * np.log(pivots).sum(axis=1)
-            identity = np.eye(self.d)
-            inverses = [solve_triangular(L, identity, lower=True) for L in factors]
+            self.log_det = 2 * elementary.log(pivots).sum(axis=1)
+            inverses = [inverse(L) for L in factors]
             rows = np.array(inverses)
             blocks = np.array([blocked(W) for W in inverses])
             for k in range(self.K):
@@ -128,7 +128,7 @@ cdef class StudentTDensity(Target):
         self.one.form = self.forms.form
         self.one.df = df
         self.one.constant = (lgamma((df + d) / 2) - lgamma(df / 2)
-                             - 0.5 * (d * np.log(df * np.pi) + self.forms.log_det[0]))
+                             - 0.5 * (d * elementary.log(df * np.pi) + self.forms.log_det[0]))
         self.kind = "built-in"
         self.c.dim = d
         self.c.logp = student_logp

@@ -24,6 +24,8 @@ from scipy.linalg.cython_lapack cimport dpotrf, dpotri, dpotrs
 from fastkam._core.linalg.dense cimport dot, log_det_L, square
 from fastkam._core.density.target cimport Target
 
+from fastkam._core.numerics import elementary
+
 import numpy as np
 
 cdef extern from "gaussian_process.h" nogil:
@@ -118,7 +120,7 @@ cdef class GaussianProcessDensity(Target):
         self.model.n, self.model.d, self.model.N = n, d, draws
         self.model.X, self.model.y = &self.inputs[0, 0], &self.signs[0]
         self.model.ridge, self.model.slope, self.model.h = ridge, slope, 1 / variance
-        self.model.constant = -0.5 * d * np.log(2 * np.pi * variance)
+        self.model.constant = -0.5 * d * elementary.log(2 * np.pi * variance)
         self.model.workspace.size = lay_out(&self.model, NULL, &work)
         cdef double *memory = enter(&self.model.workspace, &place)
         leave(&self.model.workspace, place, memory)

@@ -6,6 +6,7 @@ with t_i = +-1 and w ~ N(0, v I): the likelihood and the prior with all their co
 """
 from fastkam._core.density.target cimport Target
 from fastkam._core.linalg.lanes import blocked
+from fastkam._core.numerics import elementary
 
 import numpy as np
 
@@ -36,7 +37,7 @@ cdef class LogisticDensity(Target):
         self.logistic.n = n
         self.logistic.X = &self.blocks[0, 0, 0]
         self.logistic.h = 1 / variance
-        self.logistic.constant = -0.5 * d * np.log(2 * np.pi * variance)
+        self.logistic.constant = -0.5 * d * elementary.log(2 * np.pi * variance)
         self.kind = "built-in"
         self.c.dim = d
         self.c.logp = logistic_logp

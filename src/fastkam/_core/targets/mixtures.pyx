@@ -6,6 +6,8 @@ from fastkam._core.engine.sums cimport LogSum, add_term, log_total
 from fastkam._core.density.target cimport Target
 from fastkam._core.targets.gaussian cimport Form, Forms, form_grad, form_value
 
+from fastkam._core.numerics import elementary
+
 import numpy as np
 
 cdef extern from "lattice.h" nogil:
@@ -36,7 +38,7 @@ cdef class GaussianMixtureDensity(Target):
     def set_up(self, weights, means, factors):
         """From weights (K,), means (K, d) and factors (K, d) or (K, d, d) as Forms takes them."""
         self.forms = Forms(means, factors)
-        self.constants = (np.log(weights) - 0.5 * means.shape[1] * np.log(2 * np.pi)
+        self.constants = (elementary.log(weights) - 0.5 * means.shape[1] * elementary.log(2 * np.pi)
                           - 0.5 * self.forms.log_det)
         self.mixture.K = self.forms.K
         self.mixture.form = self.forms.form
@@ -89,12 +91,12 @@ cdef class LatticeMixtureDensity(Target):
 
     def set_up(self, d, K, spacing, variance):
         k = np.arange(K, dtype=float)
-        self.falls = np.exp(-k * spacing**2 / variance)
+        self.falls = elementary.exp(-k * spacing**2 / variance)
         self.lattice.K = K
         self.lattice.low = -0.5 * (K - 1) * spacing
         self.lattice.h = spacing
         self.lattice.v = variance
-        self.lattice.constant = -np.log(K) - 0.5 * np.log(2 * np.pi * variance)
+        self.lattice.constant = -elementary.log(K) - 0.5 * elementary.log(2 * np.pi * variance)
         self.lattice.fall = &self.falls[0]
         self.kind = "built-in"
         self.c.dim = d

@@ -1,0 +1,177 @@
+"""Factors, eigenvalues and products of small dense matrices, with the same bits everywhere.
+
+numpy and scipy hand these to BLAS and LAPACK, whose bits depend on the processor. What feeds draws
+goes through here instead. A failure is a `LinAlgError`, as numpy's.
+"""
+from libc.math cimport INFINITY, fabs, frexp, ldexp
+from libc.stdint cimport uintptr_t
+from libc.string cimport memset
+
+from fastkam._core.linalg.dense cimport cholesky as factorize, solve_L
+
+from math import prod
+
+from fastkam._core.linalg.dense import named_level
+
+import numpy as np
+
+cdef extern from "decomposition.h" nogil:
+    enum:
+        TILE "FK_TILE"
+    Py_ssize_t padded "fk_padded" (Py_ssize_t d)
+    Py_ssize_t tiled "fk_tiled" (Py_ssize_t d)
+    Py_ssize_t decomposition_work "fk_decomposition_work" (Py_ssize_t d)
+    ctypedef int (*fk_spectral_fn)(Py_ssize_t d, double *A, double *values, double *vectors,
+                                   double *work) noexcept nogil
+    ctypedef struct fk_decomposition:
+        fk_spectral_fn eigen
+        fk_spectral_fn singular
+        void (*orthonormal)(Py_ssize_t m, Py_ssize_t n, double *A, double *work) noexcept nogil
+        void (*product)(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const double *A,
+                        Py_ssize_t a_row, Py_ssize_t a_column, const double *B, Py_ssize_t b_row,
+                        Py_ssize_t b_column, double *C, double *work) noexcept nogil
+    const fk_decomposition *fk_decomposition_for(const char *level)
+
+cdef const fk_decomposition *chosen = fk_decomposition_for(<bytes>named_level())
+
+
+cdef double *aligned(double[::1] room) noexcept nogil:
+    """Where the first cache line begins in an array that is 8 elements longer than needed."""
+    return &room[0] + (64 - <uintptr_t>&room[0] % 64) % 64 // 8
+
+
+def cholesky(A):
+    """The lower factors L of symmetric matrices A (..., d, d): L L' = A, zeros above the diagonal.
+
+    What stands above the diagonal of A is not read. LinAlgError where one is not positive definite.
+    """
+    result = np.array(np.swapaxes(A, -1, -2), dtype=float, order="C")
+    *leading, rows, columns = result.shape
+    cdef double[:, :, ::1] matrices = result.reshape((prod(leading), rows, columns))
+    cdef Py_ssize_t i, j, k, d = rows
+    cdef double *M
+    cdef int failed = 0
+    with nogil:
+        for k in range(matrices.shape[0] if d else 0):
+            M = &matrices[k, 0, 0]      # a row of it is a column of the factor
+            failed = factorize(d, M, NULL, NULL)
+            if failed:
+                break
+            for j in range(d):
+                for i in range(j + 1, d):
+                    M[i * d + j], M[j * d + i] = M[j * d + i], 0.0
+    if failed:
+        raise np.linalg.LinAlgError("a matrix is not positive definite")
+    return result
+
+
+def eigen(A):
+    """Eigenvalues (d,) of a symmetric matrix A (d, d), the largest first; eigenvectors as columns.
+
+    The sign of each vector is fixed, by no rule.
+    """
+    return spectral(A, False)
+
+
+def singular(A):
+    """Singular values (d,) of A (d, d), the largest first, and the right singular vectors (d, d).
+
+    A = U diag(values) V', with V the vectors as columns; of A' these are the left ones of A.
+    """
+    return spectral(A, True)
+
+
+cdef spectral(A, bint rectangular):
+    cdef const double[:, :] a = A
+    cdef Py_ssize_t i, j, k, d = a.shape[0], ld = padded(d)
+    cdef double[::1] values = np.empty(d)
+    cdef double[::1] room = np.empty(d * ld + tiled(d) + decomposition_work(d) + 8)
+    cdef Py_ssize_t[::1] order = np.empty(d, np.intp)
+    cdef double largest = 0, half, rest
+    cdef double *columns
+    cdef double *tiles
+    cdef int failed = 0, exponent
+    sorted_values, vectors = np.empty(d), np.empty((d, d))
+    cdef double[::1] out = sorted_values
+    cdef double[:, ::1] V = vectors
+    with nogil:
+        columns = aligned(room)
+        tiles = columns + d * ld
+        for i in range(d):
+            for j in range(d):
+                failed |= not fabs(a[i, j]) < INFINITY
+                largest = max(largest, fabs(a[i, j]))
+        if not failed and d:
+            frexp(largest, &exponent)       # scaled by a power of 2: no square overflows
+            half = ldexp(1.0, -(exponent // 2))
+            rest = ldexp(1.0, exponent // 2 - exponent)
+            for j in range(d):
+                for i in range(d):
+                    columns[j * ld + i] = a[i, j] * half * rest
+                memset(columns + j * ld + d, 0, (ld - d) * sizeof(double))
+            failed = (chosen.singular if rectangular else chosen.eigen)(
+                d, columns, &values[0], tiles, tiles + tiled(d))
+            for k in range(d):
+                if rectangular:
+                    values[k] = fabs(values[k])
+                j = k
+                while j > 0 and values[order[j - 1]] < values[k]:
+                    order[j] = order[j - 1]
+                    j -= 1
+                order[j] = k
+            for k in range(d):
+                out[k] = values[order[k]] / half / rest
+                for i in range(d):
+                    V[i, k] = tiles[(i // TILE * d + order[k]) * TILE + i % TILE]
+    if failed:
+        raise np.linalg.LinAlgError("a matrix is not finite, or its eigenvalues do not converge")
+    return sorted_values, vectors
+
+
+def orthonormal(A):
+    """Orthonormal columns (m, n) that span those of A (m, n), m >= n: the factor Q of A = Q R."""
+    cdef Py_ssize_t m = A.shape[0], n = A.shape[1], ld = padded(m)
+    cdef double[::1] room = np.zeros(n * ld + 8), work = np.empty(n)
+    columns = np.asarray(room)[:n * ld].reshape(n, ld)
+    if not np.isfinite(A).all():
+        raise np.linalg.LinAlgError("a matrix is not finite")
+    if n:
+        columns[:, :m] = np.ldexp(A, -np.frexp(np.abs(A).max(axis=0))[1]).T
+        with nogil:
+            chosen.orthonormal(m, n, &room[0], &work[0])
+    return np.ascontiguousarray(columns[:, :m].T)
+
+
+def product(A, B):
+    """A B for A (m, k) and B (k, n), or of each pair of A (K, m, k) and B (K, k, n)."""
+    if A.ndim == 2:
+        return matrix_product(A, B)
+    return np.array([matrix_product(a, b) for a, b in zip(A, B, strict=True)]).reshape(
+        len(A), A.shape[1], B.shape[2])
+
+
+cdef matrix_product(A, B):
+    cdef const double[:, :] a = A, b = B
+    cdef Py_ssize_t m = a.shape[0], k = a.shape[1], n = b.shape[1]
+    cdef double[::1] room = np.empty(TILE * k + 8)
+    result = np.zeros((m, n))
+    cdef double[:, ::1] C = result
+    if k != b.shape[0]:
+        raise ValueError(f"shapes {A.shape} and {B.shape} do not fit")
+    if m and n and k:
+        with nogil:
+            chosen.product(m, n, k, &a[0, 0], a.strides[0] // 8, a.strides[1] // 8, &b[0, 0],
+                           b.strides[0] // 8, b.strides[1] // 8, &C[0, 0], aligned(room))
+    return result
+
+
+def inverse(L):
+    """The inverse of a lower-triangular matrix (d, d): zeros above the diagonal."""
+    columns = np.eye(len(L))
+    cdef double[::1, :] factor = np.asfortranarray(L, dtype=float)
+    cdef double[:, ::1] rows = columns
+    cdef Py_ssize_t j, d = rows.shape[0]
+    with nogil:
+        for j in range(d):
+            solve_L(d, &factor[0, 0], &rows[j, 0])
+    return columns.T.copy()

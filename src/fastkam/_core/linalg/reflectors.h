@@ -1,0 +1,57 @@
+/* Householder reflections of padded columns: H = I - v v' / h,  h = |v|^2 / 2.
+ *
+ * Whole vectors of 8 lanes are worked on, from the one that holds the first row: what stands in rows
+ * before it is 0 in v. */
+#ifndef FASTKAM_REFLECTORS_H
+#define FASTKAM_REFLECTORS_H
+
+#include <math.h>
+#include <string.h>
+
+#include "simd.h"
+
+enum { FK_PARTS = FK_LANES / FK_WIDTH };
+
+/* v'w over rows of whole vectors; n a multiple of 8 */
+FK_INLINE double dot(ptrdiff_t n, const double *v, const double *w)
+{
+    fk_vec s[FK_PARTS];
+    double lanes[FK_LANES];
+    for (int p = 0; p < FK_PARTS; p++) s[p] = fk_splat(0);
+    for (ptrdiff_t i = 0; i < n; i += FK_LANES)
+#pragma GCC unroll 4
+        for (int p = 0; p < FK_PARTS; p++)
+            s[p] += fk_load(v + i + p * FK_WIDTH) * fk_load(w + i + p * FK_WIDTH);
+    for (int p = 0; p < FK_PARTS; p++) fk_store(lanes + p * FK_WIDTH, s[p]);
+    return fk_sum_lanes(lanes);
+}
+
+/* y += a x */
+FK_INLINE void add_to(ptrdiff_t n, double a, const double *x, double *y)
+{
+    for (ptrdiff_t i = 0; i < n; i += FK_WIDTH) fk_store(y + i, fk_load(y + i) + fk_load(x + i) * a);
+}
+
+/* The reflection that takes x, from row k on, to alpha e_k: v is x from row k on with v_k changed,
+ * and 0 in rows `begin` to k. Returns 1 / h, or 0 where x is alpha e_k already, but for what is too
+ * small to be squared beside elements of about 1; v is then 0. */
+FK_INLINE double reflector(ptrdiff_t begin, ptrdiff_t k, ptrdiff_t n, const double *x, double *v,
+                           double *alpha)
+{
+    if (v != x) memcpy(v + begin, x + begin, (size_t)(n - begin) * sizeof(double));
+    for (ptrdiff_t i = begin; i < k; i++) v[i] = 0;
+    const double first = v[k];
+    v[k] = 0;
+    const double rest = dot(n - begin, v + begin, v + begin);
+    *alpha = first;
+    if (rest < 1e-280) {
+        memset(v + begin, 0, (size_t)(n - begin) * sizeof(double));
+        return 0;
+    }
+    const double norm = sqrt(first * first + rest);
+    *alpha = first > 0 ? -norm : norm;
+    v[k] = first - *alpha;
+    return 1 / (norm * (norm + fabs(first)));
+}
+
+#endif

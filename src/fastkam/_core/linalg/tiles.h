@@ -1,0 +1,101 @@
+/* The vectors of a decomposition, in tiles of rows, and the rotations that turn their columns. Every
+ * row is turned alone, one to a lane. */
+#ifndef FASTKAM_TILES_H
+#define FASTKAM_TILES_H
+
+#include "decomposition.h"
+#include "reflectors.h"
+
+enum {
+    FK_GROUP = 4 * FK_WIDTH,   /* rows that are worked on at once */
+    FK_SWEEPS = 256            /* sweeps, which are runs of rotations of neighboring columns */
+};
+
+typedef struct {
+    ptrdiff_t d, n_sweeps, n;
+    double *tiles, *rotations;             /* (fk_rotations(d), 2): cosine, sine */
+    ptrdiff_t first[FK_SWEEPS], length[FK_SWEEPS];
+} turns;
+
+/* V <- I H_0 H_1 ..: reflection k has the vector W[k * ld + column] of columns k + 1 to d */
+static void start_vectors(ptrdiff_t d, const double *W, ptrdiff_t ld, const double *inverse,
+                          double *tiles)
+{
+    memset(tiles, 0, (size_t)fk_tiled(d) * sizeof(double));
+    for (ptrdiff_t begin = 0; begin < d; begin += FK_TILE) {
+        double *tile = tiles + begin * d;
+        for (ptrdiff_t i = 0; i < FK_TILE && begin + i < d; i++)
+            tile[(begin + i) * FK_TILE + i] = 1;
+        for (ptrdiff_t k = 0; k + 2 < d; k++) {
+            if (inverse[k] == 0) continue;
+            const double *w = W + k * ld;
+            for (ptrdiff_t r = 0; r < FK_TILE; r += FK_GROUP) {
+                fk_vec t[4];
+                for (int p = 0; p < 4; p++) t[p] = fk_splat(0);
+                for (ptrdiff_t j = k + 1; j < d; j++)
+#pragma GCC unroll 4
+                    for (int p = 0; p < 4; p++)
+                        t[p] += fk_load(tile + j * FK_TILE + r + p * FK_WIDTH) * w[j];
+#pragma GCC unroll 4
+                for (int p = 0; p < 4; p++) t[p] *= inverse[k];
+                for (ptrdiff_t j = k + 1; j < d; j++)
+#pragma GCC unroll 4
+                    for (int p = 0; p < 4; p++) {
+                        double *at = tile + j * FK_TILE + r + p * FK_WIDTH;
+                        fk_store(at, fk_load(at) - t[p] * w[j]);
+                    }
+            }
+        }
+    }
+}
+
+/* apply the rotations that are kept */
+static void turn(turns *t)
+{
+    for (ptrdiff_t begin = 0; begin < t->d; begin += FK_TILE)
+        for (ptrdiff_t r = 0; r < FK_TILE && begin + r < t->d; r += FK_GROUP) {
+            const double *rotation = t->rotations;
+            for (ptrdiff_t s = 0; s < t->n_sweeps; s++) {
+                double *at = t->tiles + begin * t->d + t->first[s] * FK_TILE + r;
+                fk_vec left[4];
+                for (int p = 0; p < 4; p++) left[p] = fk_load(at + p * FK_WIDTH);
+                for (ptrdiff_t i = 0; i < t->length[s]; i++, rotation += 2, at += FK_TILE) {
+                    const double cosine = rotation[0], sine = rotation[1];
+#pragma GCC unroll 4
+                    for (int p = 0; p < 4; p++) {
+                        const fk_vec right = fk_load(at + FK_TILE + p * FK_WIDTH);
+                        fk_store(at + p * FK_WIDTH, left[p] * cosine + right * sine);
+                        left[p] = right * cosine - left[p] * sine;
+                    }
+                }
+                for (int p = 0; p < 4; p++) fk_store(at + p * FK_WIDTH, left[p]);
+            }
+        }
+    t->n_sweeps = t->n = 0;
+}
+
+/* a place for the rotations of a sweep over columns first to first + length */
+static double *next_sweep(turns *t, ptrdiff_t first, ptrdiff_t length)
+{
+    if (t->n_sweeps == FK_SWEEPS || t->n + length > fk_rotations(t->d)) turn(t);
+    t->first[t->n_sweeps] = first;
+    t->length[t->n_sweeps++] = length;
+    double *rotations = t->rotations + 2 * t->n;
+    t->n += length;
+    return rotations;
+}
+
+/* c f + s g = r, c g - s f = 0; what is too small to be squared counts as 0 */
+FK_INLINE double rotation(double f, double g, double *c, double *s)
+{
+    const double square = f * f + g * g;
+    if (!(square > 1e-290)) {
+        *c = 1, *s = 0;
+        return f;
+    }
+    const double r = sqrt(square), inverse = 1 / r;
+    *c = f * inverse, *s = g * inverse;
+    return r;
+}
+
+#endif

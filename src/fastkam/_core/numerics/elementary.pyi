@@ -1,0 +1,13 @@
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+@overload
+def exp(x: float) -> float: ...
+@overload
+def exp(x: NDArray[np.float64]) -> NDArray[np.float64]: ...
+@overload
+def log(x: float) -> float: ...
+@overload
+def log(x: NDArray[np.float64]) -> NDArray[np.float64]: ...

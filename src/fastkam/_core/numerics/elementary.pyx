@@ -1,0 +1,27 @@
+"""Exponentials and logarithms of the C library, element by element.
+
+numpy's own depend, in the last bit, on the vectors of the processor.
+"""
+cimport libc.math
+
+import numpy as np
+
+
+def exp(x):
+    """e^x of an array, or of a number."""
+    out = np.array(x, dtype=float, order="C")
+    cdef double[::1] values = out.reshape(-1)
+    cdef Py_ssize_t i
+    for i in range(values.shape[0]):
+        values[i] = libc.math.exp(values[i])
+    return out[()]
+
+
+def log(x):
+    """The natural logarithm of an array, or of a number; -inf of 0, NaN below."""
+    out = np.array(x, dtype=float, order="C")
+    cdef double[::1] values = out.reshape(-1)
+    cdef Py_ssize_t i
+    for i in range(values.shape[0]):
+        values[i] = libc.math.log(values[i])
+    return out[()]
