@@ -299,7 +299,7 @@ class Population:
         self.log_length[:] = log(2.38) if self.mixture is None else self.log_length.mean()
         self.mixture, self.factor = found, cholesky(found.within)
         a = window.acceptance
-        self.independent = 0.05 if a < 0.02 else 0.4 if a > 0.1 else 0.15
+        self.independent = 0.05 if a < 0.02 else 0.15 if not a > 0.1 else 0.4 if a < 0.5 else 0.55
 
     def fitted_by_one(self, window: Window) -> bool:
         """Whether a window's states need one component alone."""

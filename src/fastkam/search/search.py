@@ -42,6 +42,7 @@ WARM_WEIGHT, MOST_WARM = 0.2, 16  # of the components fitted to these
 BENT, BENT_WEIGHT = 3, 0.4  # components from which on a density is bent, and that weight for it
 MOST_TAIL_WINDOWS = 6
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
+NORMAL_WINDOWS = 3  # in which walkers must agree on it
 BRIEF_STAGES, FULL_STAGES = 10, 20  # of the way home at most
 
 
@@ -227,16 +228,21 @@ class Searcher:
     def settle(self, population: Population, most_evaluations: int) -> Window:
         """Windows of walkers that learn from each other, until they agree.
 
-        Unless they agree at once on one normal component, half of them spread first on a flatter
+        Unless they soon agree on one normal component, half of them spread first on a flatter
         power of the density: walkers that begin further out than the mass lies do not agree before
         they have seen what is between. The others stay, since a narrow mode is lost on the flatter
         power.
         """
         population.learn(population.window(FIRST_WINDOW))
-        window = population.window(FIRST_WINDOW)
-        self.settled = window.settled() and window.acceptance > NEARLY_NORMAL
-        if self.settled and population.fitted_by_one(window):
-            self.say(f"{population.K} walkers agree at once (R-hat {window.r_hat():.2f})")
+        for _ in range(NORMAL_WINDOWS):
+            window = population.window(FIRST_WINDOW)
+            self.settled = window.settled()
+            normal = window.acceptance > NEARLY_NORMAL and population.fitted_by_one(window)
+            if self.settled or not normal:
+                break
+            population.learn(window)
+        if self.settled and normal:
+            self.say(f"{population.K} walkers soon agree (R-hat {window.r_hat():.2f})")
         else:
             population.learn(window)
             population.spread(SPREAD_STEPS, SPREAD)
