@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from densities import D
 from runs import sample as plain
+from scipy import stats
 
 import fastkam as fk
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.scales import find_scales
 from fastkam.search.search import Searcher
+from fastkam.search.tails import tail_indices
+from fastkam.search.unexplained import modes_beyond, suspicious
 
 
 def normal(scales, mean=0.0):
@@ -278,3 +281,91 @@ def test_walkers_cross_from_mode_to_mode_of_different_width():
         means = searcher.full(4, 30_000).mixture.means[:, 0]
         assert means.min() < 0, seed
         assert np.abs(means - 5).min() < 1, seed
+
+
+# ---- a second look ----
+
+
+def test_a_narrow_mode_that_the_prior_covers():
+    """A ten-thousandth of the prior's volume; walkers from the other mode never come near it."""
+    centre, far = np.array([5.0, -3.0]), np.array([-4.0, 2.0])
+
+    def f(x):  # the likelihood: weights 0.7 and 0.3, standard deviations 1 and 0.06
+        wide = np.log(0.7) - 0.5 * (x - far) @ (x - far)
+        narrow = np.log(0.3) - 0.5 * (x - centre) @ (x - centre) / 0.06**2 - 2 * np.log(0.06)
+        return float(np.logaddexp(wide, narrow)) + 0.5 * x @ x / 36
+
+    for seed in range(5):
+        result = fk.sample(f, prior={"x": (stats.norm(0, 6), 2)}, seed=seed)
+        share = (np.abs(result["x"] - centre) < 0.5).all(axis=-1).mean()
+        assert abs(share - 0.3) < 0.1, seed
+
+
+def settled(f, d, seed):
+    """(population at home on f, its window, the mixture)."""
+    searcher = Searcher(fk.as_target(f, d), np.zeros((1, d)), np.random.default_rng(seed))
+    population = searcher.gather(32, (1.0,))
+    population.go_home(5)
+    return population, searcher.settle(population, 30_000)
+
+
+@pytest.mark.parametrize("f", [
+    normal(1.0), normal(np.array([1e-3, 50.0])), lambda x: -float(np.abs(x).sum()),
+    lambda x: -2.5 * float(np.log1p(x @ x / 3))])
+def test_nothing_is_suspicious_where_the_density_falls_off_on_all_sides(f):
+    population, window = settled(f, 2, 1)
+    q = population.fit(window)
+    rng = np.random.default_rng(2)
+    x = q.means[1] + 30 * rng.standard_normal((500, 2)) * np.sqrt(np.diag(q.within))
+    logp = population.evaluate(x)
+    found, *_ = suspicious(population.evaluate, window, q, x, logp)
+    assert len(found) == 0
+
+
+def test_walkers_go_from_suspicious_points_into_the_mode():
+    def f(x):
+        return float(np.logaddexp(-0.5 * x @ x, 2 - 0.5 * (x - 20) @ (x - 20) / 0.01))
+
+    population, window = settled(lambda x: -0.5 * float(x @ x), 2, 1)
+    population.evaluate = Evaluator(fk.as_target(f, 2), np.random.default_rng(3))
+    q = population.fit(window)
+    x = np.array([[20.4, 19.8], [-20.0, -20.0], [19.9, 20.1]])
+    found, logp = modes_beyond(population, window, q, (x, population.evaluate(x)), 4)
+    assert len(found) == 2
+    assert np.abs(found - 20).max() < 1
+    np.testing.assert_array_equal(logp, population.evaluate(found))
+
+
+# ---- tails ----
+
+
+@pytest.mark.parametrize(("f", "d", "expected"), [
+    (lambda x: -np.log1p(x @ x), 1, {0: 1.0}),
+    (lambda x: -0.9 * np.log1p(x @ x), 1, {0: 0.8}),
+    (lambda x: -3 * np.log1p(x @ x / 3), 3, {0: 3.0, 1: 3.0, 2: 3.0}),      # round contours
+    (lambda x: -1.5 * np.log1p(x * x / 2).sum(), 3, {0: 2.0, 1: 2.0, 2: 2.0}),     # a product
+    (lambda x: -2 * np.log1p(x[0] ** 2 / 3) - 0.5 * x[1] ** 2, 2, {0: 3.0}),
+    # one tail alone
+    (lambda x: -0.5 * x[0] ** 2 if x[0] > 0 else -2 * np.log1p(x[0] ** 2), 1, {0: 3.0}),
+    (lambda x: -4 * np.log(x[0]) - 1 / x[0] if x[0] > 0 else -np.inf, 1, {0: 3.0}),
+    (lambda x: -0.5 * x @ x, 3, {}), (lambda x: -np.abs(x).sum(), 2, {}),
+    (lambda x: -np.sqrt(1 + x @ x), 2, {}), (lambda x: -(np.log1p(x @ x) ** 2), 1, {}),
+    (lambda x: 0.0 if np.abs(x).max() < 1 else -np.inf, 2, {}),
+])
+def test_tail_indices(f, d, expected):
+    for scale in (1e-5, 1.0, 1e7):
+        evaluate = Evaluator(fk.as_target(lambda x, s=scale: float(f(x / s)), d),
+                             np.random.default_rng(1))
+        found, power = tail_indices(evaluate, np.full(d, 0.3 * scale), np.full(d, scale))
+        assert found[:, 0].tolist() == list(expected)
+        np.testing.assert_allclose(found[:, 1], list(expected.values()), rtol=1e-3)
+        assert np.isfinite(power) == bool(expected)
+
+
+def test_the_tails_are_in_the_file(tmp_path):
+    with pytest.warns(fk.SamplingWarning, match="R\\^-3. The standard deviation converges slowly"):
+        result = fk.sample(lambda x: -2 * np.log1p(x[0] ** 2 / 3), [0.0], seed=1)
+    result.save(tmp_path / "run.fk")
+    again = fk.load(tmp_path / "run.fk")
+    np.testing.assert_array_equal(again.state.tails, result.state.tails)
+    assert [one.kind for one in again.warnings] == [one.kind for one in result.warnings]
