@@ -18,6 +18,7 @@ from forms import CyclesInPoints, InPoints
 from runs import sample
 
 import fastkam as fk
+from fastkam._core.samplers import kpca
 from fastkam.run import checkpoint
 from fastkam.run.state import BIT_GENERATORS
 from fastkam.samplers import SAMPLERS, metrics, modes
@@ -354,7 +355,7 @@ def test_a_full_disk_does_not_hide_the_densitys_error(full_disk, good):
 @pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize("nth", [1, 3, 4])
 @pytest.mark.parametrize(("name", "module", "function"), [
-    ("jumps", modes, "fit"), ("nuts", metrics, "low_rank"), ("kpca", np.linalg, "eigh")])
+    ("jumps", modes, "fit"), ("nuts", metrics, "low_rank"), ("kpca", kpca, "eigen")])
 def test_an_interrupt_within_an_adaptation(monkeypatch, tmp_path, name, module, function, nth,
                                            share):
     """It takes effect after the step, or after both where a second one comes in between."""

@@ -70,8 +70,10 @@ LIST = [
          ("learn_moments(c.d, gain, ", "learn_moments(c.d, 0.01, ")),
     twin("new_mean", "am", "oracle",
          "The covariance takes the deviation from the new mean.",
-         ("moments", "        mu[i] += g * work[i]\n    return",
-          "        mu[i] += g * work[i]\n        work[i] = x[i] - mu[i]\n    return")),
+         ("moments", "    if update(d, L, 1.0 - g, g, work):",
+          "    for i in range(d):\n"
+          "        work[i] *= 1.0 - g\n"
+          "    if update(d, L, 1.0 - g, g, work):")),
     twin("learns_from_proposals", "am", "oracle",
          "It learns from the proposal, accepted or not.",
          ("c.y if c.accepted else c.x", "c.y")),
@@ -81,12 +83,12 @@ LIST = [
           "cdef double scale = sqrt(self.scale) * (1.5 if c.x[0] > self.mu[0] else 1.0)")),
     twin("outer_product_of_average", "rbam", "oracle",
          "The outer product of the average in place of the average of the two outer products.",
-         ("        rank_one(c.d, &self.L[0, 0], 1 - gain, gain * (1 - a), &self.D[0])\n"
-          "        if a > 0:\n"
-          "            rank_one(c.d, &self.L[0, 0], 1.0, gain * a, &self.E[0])\n",
+         ("        if update_twice(c.d, &self.L[0, 0], 1 - gain, gain * (1 - a), &self.D[0], "
+          "gain * a,\n                        &self.E[0]):\n",
           "        for i in range(c.d):\n"
           "            self.D[i] = a * self.E[i] + (1 - a) * self.D[i]\n"
-          "        rank_one(c.d, &self.L[0, 0], 1 - gain, gain, &self.D[0])\n")),
+          "        if update_twice(c.d, &self.L[0, 0], 1 - gain, gain, &self.D[0], 0.0, "
+          "&self.E[0]):\n")),
     twin("variance_for_scale", "gam", "oracle",
          "lambda is taken for its square root.",
          ("exp(0.5 * self.log_scale)", "exp(self.log_scale)")),

@@ -29,12 +29,12 @@ def check_run(run: RunState) -> None:
 
 
 def check_snapshot_steps(steps: NDArray[np.int64], tune: int) -> None:
-    """Refuse snapshots that do not divide warm-up: the last is at its end.
+    """Refuse snapshots that do not divide warm-up: the last is at its end, if there are any.
 
     Files that fastkam wrote earlier may have it a step later, by rounding.
     """
     good = len(steps) <= MOST_SNAPSHOTS and (np.diff(steps) > 0).all() and (
-        (steps[0] > 0 and tune <= steps[-1] <= tune + 1) if len(steps) else tune == 0)
+        not len(steps) or (steps[0] > 0 and tune <= steps[-1] <= tune + 1))
     if not good:
         raise BadField("snapshot_steps", f"must increase from 1 on to tune, {tune}, not "
                                          f"{np.array2string(steps, threshold=8)}")
@@ -98,6 +98,9 @@ def check_counts(run: RunState) -> None:
     made = int(run.trace.counts.max())
     if made > run.requested:
         raise BadField("requested", f"must be at least {made}, the draws made, not {run.requested}")
+    if run.undecided and (made > run.undecided or run.thin != 1):
+        raise BadField("undecided", f"must be 0 or at least {made}, the draws made, with thin 1, "
+                                    f"not {run.undecided}")
     for k in range(run.chains):
         t = int(run.states[k]["t"]) if run.states else 0
         steps = max(0, t // run.thin - run.tune // run.thin)

@@ -60,7 +60,7 @@ def with_values_of(state: RunState, target: Target) -> tuple[RunState, NDArray[n
     density is the same, but for rounding. ValueError where there is no density at a chain's point.
     """
     begun = [chain for chain in state.states if np.isfinite(chain["logp_x"])]
-    moved = [at_new_values(chain, state.scales, target) for chain in begun]
+    moved = [at_new_values(chain, state, target) for chain in begun]
     pairs = [(float(new["logp_x"]), float(old["logp_x"]))
              for new, old in zip(moved, begun, strict=True)]
     for k, (found, _) in enumerate(pairs):
@@ -75,14 +75,12 @@ def with_values_of(state: RunState, target: Target) -> tuple[RunState, NDArray[n
             np.array([found - kept for found, kept in pairs]))
 
 
-def at_new_values(
-    chain: dict[str, Any], scales: NDArray[np.float64], target: Target
-) -> dict[str, Any]:
+def at_new_values(chain: dict[str, Any], state: RunState, target: Target) -> dict[str, Any]:
     """The state of a chain with the densities that `target` has at its points, its replicas' too.
     """
     new = {name: np.array(value) for name, value in chain.items()}
-    d, decided, first = len(scales), not chain["pending"], 0
-    evaluate(new, "", "logp_x", "grad_x", new["u"][0] if "u" in new else None, scales, target)
+    d, decided, first = state.d, not chain["pending"], 0
+    evaluate(new, "", "logp_x", "grad_x", new["u"][0] if "u" in new else None, state, target)
     for name in [name for name in chain if name.endswith(".log_pi_x")]:
         rung = name.removesuffix("log_pi_x")
         if decided and new[rung + "accepted"]:  # the replica has yet to move there
@@ -91,7 +89,7 @@ def at_new_values(
             if "u" in new and first:
                 new["u"][first] = new["v"][first]
         u = new["u"][first] if "u" in new else None
-        evaluate(new, rung, "log_pi_x", "grad_pi_x", u, scales, target)
+        evaluate(new, rung, "log_pi_x", "grad_pi_x", u, state, target)
         new[rung + "accepted"], new[rung + "waits"] = np.array(0), np.array(0)
         first += len(new[rung + "logps"])
     for name in new:
@@ -104,13 +102,13 @@ def at_new_values(
 
 def evaluate(
     new: dict[str, Any], prefix: str, density: str, gradient: str,
-    u: NDArray[np.float64] | None, scales: NDArray[np.float64], target: Target,
+    u: NDArray[np.float64] | None, state: RunState, target: Target,
 ) -> None:
-    """Set the log density at the x of a state, and its gradient where there is one."""
-    x = new[prefix + "x"] * scales
-    if prefix + gradient in new and u is None and new[prefix + gradient].any():
+    """Set the log density at the x of a state, and its gradient where the sampler needs one."""
+    x = new[prefix + "x"] * state.scales
+    if prefix + gradient in new and state.sampler.needs_gradient:
         value, slope = target.logp_grad(x)
-        new[prefix + gradient] = slope * scales
+        new[prefix + gradient] = slope * state.scales
     else:
         value = density_at(target, x, u)
     new[prefix + density] = np.array(value)
