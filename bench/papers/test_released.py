@@ -11,9 +11,9 @@ from bench.papers.titsias2019 import released as titsias2019
 COVARIANCE = [[2.0, 0.7], [0.7, 0.5]]
 
 
-def run(sampler, **options):
+def run(sampler, x0=(1.0, 1.0), **options):
     target = fk.targets.Gaussian([0.0, 1.0], COVARIANCE)
-    return fk.sample(target, np.ones(2), sampler=sampler, chains=2, seed=3, progress=False,
+    return fk.sample(target, x0, sampler=sampler, chains=2, seed=3, progress=False,
                      **{"tune": 400, "draws": 300} | options)
 
 
@@ -53,6 +53,35 @@ def test_swaps(rungs):
     assert not np.allclose(released.draws, expected.draws)
     for state in released.states:
         np.testing.assert_array_equal(state["kernel.states"][0], state["x"])
+
+
+def test_a_copy_goes_from_hot_to_cold_as_often_as_back():
+    """Both orders of a pair have the same probability, and the same chance to be accepted."""
+    pairs = []
+
+    class Recorded(dharamshi2023.ParallelTempering):
+        def swap(self, a, b):
+            pairs.append((a, b))
+            super().swap(a, b)
+
+    run(Recorded(variance=0.5), draws=5000)
+    n, to_cold = len(pairs), pairs.count((0, 1))
+    assert pairs.count((1, 0)) == n - to_cold
+    assert n > 2000
+    assert abs(to_cold - n / 2) < 2.5 * np.sqrt(n)     # 5 standard errors: 6e-7 by chance
+
+
+def test_the_adaptive_walk():
+    starts, d = np.array([[1.0, 1.0], [0.0, 2.0]]), 2
+    result = run(dharamshi2023.AdaptiveRandomWalk(), starts, schedule="perpetual", tune=0)
+    for state, x0, draws in zip(result.states, starts, result.draws, strict=True):
+        learned = 2.38**2 / d * np.cov(np.vstack([x0, draws]).T)
+        L = np.asarray(state["kernel.L"])
+        np.testing.assert_allclose(L @ L.T, 0.95 * learned + 0.05 * 0.01 / d * np.eye(d),
+                                   rtol=1e-10)
+    few = run(dharamshi2023.AdaptiveRandomWalk(), schedule="perpetual", tune=0, draws=3)
+    for state in few.states:
+        np.testing.assert_allclose(state["kernel.L"], np.sqrt(0.01 / d) * np.eye(d))
 
 
 class EntryOfTheProposal(dharamshi2023.DivergenceMinimization):

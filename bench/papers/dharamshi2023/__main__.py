@@ -4,9 +4,10 @@
 
 20 chains of each sampler, from uniform starts on (-5, 5)^d (of the regression: near the least
 squares, with scales around 1), as many steps as in the paper. The rows
-"as released" have the faults of the authors' code: a swap that copies one state over the other, and
-a finite form whose reverse factor is that of the current point; they are in Python, so that their
-seconds do not compare with the others'. The finite rows are of the draws after adaptation alone;
+"as released" are of the authors' code: an adaptive random walk of one Gaussian ("aRWM" is the
+mixture of two of its source), a swap that copies one state over the other, and a finite form whose
+reverse factor is that of the current point. They are in Python, so that their seconds do not
+compare with the others'. The finite rows are of the draws after adaptation alone;
 the paper's are of both phases. The last rows are not in the paper.
 """
 
@@ -57,7 +58,7 @@ def samplers(name):
 
     found = {
         "RWM": (fk.RandomWalk(proposal_cov=variance), ending, False),
-        "aRWM": (fk.AdaptiveRandomWalk(), forever, False),
+        "aRWM, as released": (released.AdaptiveRandomWalk(), forever, False),
         "PT (2), as released": (copying(2), ending, False),
         f"PT ({many}), as released": (copying(many), ending, False),
         "MALA": (fk.MALA(), ending, False),
@@ -66,6 +67,7 @@ def samplers(name):
         "DM finite": (banked, ending, True),
         "Scout": (fk.Scout(main=dm, scout=scout), follow, False),
         "Scout finite": (fk.Scout(main=banked, scout=scout), ending, True),
+        "aRWM": (fk.AdaptiveRandomWalk(), forever, False),
         "PT (2)": (tempering(2, "random", variance), ending, False),
         f"PT ({many})": (tempering(many, "random", variance), ending, False),
         f"PT ({many}), even-odd": (tempering(many, "even-odd", variance), ending, False),

@@ -1,10 +1,17 @@
-"""The authors' programs where they differ from the paper: two samplers that are not exact.
+"""The authors' programs where they differ from the paper: an adaptive walk, two inexact samplers.
 
-Of parallel tempering, before each step but the first one pair (a, b), a != b, in random order:
+Of the adaptive random walk, one Gaussian where its source, Roberts and Rosenthal (2009), has a
+mixture of two:
+
+    y = x + L e,   L L' = w (0.01 / d) I + (1 - w) (2.38^2 / d) Cov(all states so far),   w = 0.05,
+
+and w = 1 in the first 2 d steps. Of parallel tempering, before each step but the first one pair
+(a, b), a != b, in random order:
 
     x_a <- x_b   with probability min(1, exp((beta_a - beta_b) (log pi(x_b) - log pi(x_a))))
 
-where a swap would exchange the two. Of the finite form of divergence minimization:
+where a swap would exchange the two; a is as often the colder as the hotter one. Of the finite form
+of divergence minimization:
 
     y = x + C_i e,   alpha = min(1, pi(y) N(x; y, C_k C_k') / (pi(x) N(y; x, C_i C_i')))
 
@@ -17,6 +24,40 @@ import numpy as np
 import fastkam as fk
 from fastkam.samplers import Decision, Field, Point, Proposal
 from fastkam.schedules import constant
+
+SAFE_WEIGHT, SAFE_VARIANCE = 0.05, 0.01
+
+
+class AdaptiveRandomWalk(fk.PythonSampler):
+    """Adaptive random walk of one Gaussian, the weighted sum of two covariances."""
+
+    FIELDS = {
+        "mu": Field("mean of all states", learnt=True),
+        "S": Field("their scatter: the sum of the outer products of deviations"),
+        "n": Field("number of states", dtype="i8"),
+        "L": Field("lower-triangular factor of the proposal", learnt=True),
+    }
+
+    def start(self, x0):
+        self.mu, self.S, self.n = x0.copy(), np.zeros((self.d, self.d)), 1
+        self.L = np.sqrt(SAFE_VARIANCE / self.d) * np.eye(self.d)
+
+    def propose(self, x, rng):
+        return x + self.L @ rng.standard_normal(self.d)
+
+    def adapt(self, x, y, alpha, accepted, gain, rng):
+        state = y if accepted else x
+        self.n += 1
+        deviation = state - self.mu
+        self.mu = self.mu + deviation / self.n
+        self.S = self.S + np.outer(deviation, state - self.mu)
+        if self.t + 1 >= 2 * self.d:
+            learned = (1 - SAFE_WEIGHT) * 2.38**2 / self.d / (self.n - 1) * self.S
+            safe = SAFE_WEIGHT * SAFE_VARIANCE / self.d
+            self.L = np.linalg.cholesky(learned + safe * np.eye(self.d))
+
+    def default_gain(self, d):
+        return constant(1.0)
 
 
 class ParallelTempering(fk.PythonSampler):
