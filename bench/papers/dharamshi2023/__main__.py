@@ -41,7 +41,7 @@ def tempering(rungs, scheme, variance):
 
 
 def samplers(name):
-    """Name -> (sampler, schedule, whether it is run as the paper's finite forms)."""
+    """Name -> (sampler, schedule, key of the steps in `steps_of`)."""
     sparse = name == "horseshoe"
     variance, bold, many = (0.03**2, 0.1**2, 10) if sparse else (1.0, 9.0, 5)
     factor = {"proposal_cov": variance, "rejection_factor": 0.5} if sparse else {}
@@ -57,25 +57,25 @@ def samplers(name):
         return released.ParallelTempering(n_replicas=rungs, variance=variance)
 
     found = {
-        "RWM": (fk.RandomWalk(proposal_cov=variance), ending, False),
-        "aRWM, as released": (released.AdaptiveRandomWalk(), forever, False),
-        "PT (2), as released": (copying(2), ending, False),
-        f"PT ({many}), as released": (copying(many), ending, False),
-        "MALA": (fk.MALA(), ending, False),
-        "DM": (dm, follow, False),
-        "DM finite, as released": (finite, ending, True),
-        "DM finite": (banked, ending, True),
-        "Scout": (fk.Scout(main=dm, scout=scout), follow, False),
-        "Scout finite": (fk.Scout(main=banked, scout=scout), ending, True),
-        "aRWM": (fk.AdaptiveRandomWalk(), forever, False),
-        "PT (2)": (tempering(2, "random", variance), ending, False),
-        f"PT ({many})": (tempering(many, "random", variance), ending, False),
-        f"PT ({many}), even-odd": (tempering(many, "even-odd", variance), ending, False),
-        "pt, as it comes": (fk.ParallelTempering(), ending, False),
+        "RWM": (fk.RandomWalk(proposal_cov=variance), ending, "paper"),
+        "aRWM, as released": (released.AdaptiveRandomWalk(), forever, "paper"),
+        "PT (2), as released": (copying(2), ending, "paper"),
+        f"PT ({many}), as released": (copying(many), ending, "paper"),
+        "MALA": (fk.MALA(), ending, "shared"),
+        "DM": (dm, follow, "paper"),
+        "DM finite, as released": (finite, ending, "finite"),
+        "DM finite": (banked, ending, "finite"),
+        "Scout": (fk.Scout(main=dm, scout=scout), follow, "paper"),
+        "Scout finite": (fk.Scout(main=banked, scout=scout), ending, "finite"),
+        "aRWM": (fk.AdaptiveRandomWalk(), forever, "paper"),
+        "PT (2)": (tempering(2, "random", variance), ending, "paper"),
+        f"PT ({many})": (tempering(many, "random", variance), ending, "paper"),
+        f"PT ({many}), even-odd": (tempering(many, "even-odd", variance), ending, "paper"),
+        "pt, as it comes": (fk.ParallelTempering(), ending, "shared"),
         "pt of NUTS, 4 rungs": (
-            fk.ParallelTempering(sampler=fk.NUTS(), n_replicas=4), ending, False),
-        "RAM": (fk.RobustAdaptiveMetropolis(windows=False), ending, False),
-        "NUTS": (fk.NUTS(), ending, False),
+            fk.ParallelTempering(sampler=fk.NUTS(), n_replicas=4), ending, "shared"),
+        "RAM": (fk.RobustAdaptiveMetropolis(windows=False), ending, "shared"),
+        "NUTS": (fk.NUTS(), ending, "shared"),
     }
     if sparse:
         for label in ("DM finite, as released", "Scout finite", "DM finite", "pt of NUTS, 4 rungs"):
@@ -107,12 +107,23 @@ def errors(name, target, x):
             np.abs(n * occupancy - 1).max(0))
 
 
-def measure(name, target, sampler, schedule, finite, *, quick, seed):
-    """One row: means over the chains, with standard deviations for the errors."""
+def steps_of(name, split):
+    """Draws, and the steps before them.
+
+    "paper": those of the paper's samplers without a phase of adaptation; "shared": as many steps in
+    all, of which more are warm-up; "finite": those of the paper's finite forms.
+    """
     kept, burn, draws, tune, _ = RUNS[name]
-    if not finite:
-        learns = isinstance(schedule, Finite) and not isinstance(sampler, fk.RandomWalk)
-        draws, tune = (kept - tune, burn + tune) if learns and kept > tune else (kept, burn)
+    if split == "finite":
+        return draws, tune
+    if split == "shared" and kept > tune:
+        return kept - tune, burn + tune
+    return kept, burn
+
+
+def measure(name, target, sampler, schedule, split, *, quick, seed):
+    """One row: means over the chains, with standard deviations between them."""
+    draws, tune = steps_of(name, split)
     if quick:
         draws, tune = draws // 10, tune // 10
     rng = np.random.default_rng(seed)
@@ -128,7 +139,7 @@ def measure(name, target, sampler, schedule, finite, *, quick, seed):
     mean, second, occupancy = errors(name, target, x)
     jumps = (np.diff(x, axis=1) ** 2).sum(-1).mean(1)
     ess = np.median([fk.diagnostics.ess_bulk(chain[None]).min() for chain in x])
-    return [f"{result.acceptance.mean():.3f}", spread(mean), spread(second), f"{jumps.mean():.3g}",
+    return [spread(result.acceptance), spread(mean), spread(second), spread(jumps),
             spread(occupancy), f"{ess:,.0f}", f"{result.evaluations / CHAINS:,.0f}",
             f"{seconds / CHAINS:.3g}"]
 
@@ -151,21 +162,22 @@ def main():
         if chosen.only not in (None, name):
             continue
         target, rows = fk.targets.TARGETS[name](), []
-        for label, (sampler, schedule, finite) in samplers(name).items():
-            row = [label, *measure(name, target, sampler, schedule, finite, quick=chosen.quick,
+        for label, (sampler, schedule, split) in samplers(name).items():
+            row = [label, *measure(name, target, sampler, schedule, split, quick=chosen.quick,
                                    seed=chosen.seed)]
             rows.append(row + published(PUBLISHED[name].get(label)))
             print(name, *row, sep=" | ", flush=True)
         kept, burn, draws, tune, bank = RUNS[name]
+        drawn, warm = steps_of(name, "shared")
         text = heading(f"Table {number}: {name}",
                        f"python -m bench.papers.dharamshi2023 --only {name}", chosen) + (
             f"\nMeans over {CHAINS} chains, in brackets standard deviations between chains; "
             f"{burn:,} + {kept:,} steps, of the finite forms {tune:,} of adaptation and {draws:,} "
-            f"draws, a bank of {bank:,}. Samplers that learn under the finite schedule share the "
-            "same total between adaptation and draws. Occupancy error: the largest relative error "
-            "of the share of a part (halves, or the axis and sign of the largest coordinate). Min "
-            "ESS: bulk, of one chain, the median. Evaluations and CPU seconds: of one chain, "
-            "all steps.\n\n") + table(COLUMNS, rows)
+            f"draws, a bank of {bank:,}; of MALA, pt, RAM and NUTS, which adapt, {warm:,} of "
+            f"warm-up and {drawn:,} draws. Occupancy error: the largest relative error of "
+            "the share of a part (halves, or the axis and sign of the largest coordinate). Min "
+            "ESS: bulk, of one chain, the median. Evaluations and CPU seconds: of one chain, all "
+            "steps.\n\n") + table(COLUMNS, rows)
         write(chosen.folder / f"{name}.md", text)
 
 
