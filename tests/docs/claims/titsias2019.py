@@ -1,0 +1,82 @@
+"""The numbers of docs/replication-titsias2019.md."""
+
+from claims import Cell, Stated, Text, cells
+
+NEAL, AUSTRALIAN, HEART, PIMA, RIPLEY, GERMAN, CARAVAN, DIGITS, FIGURE = (
+    f"titsias2019/{name}" for name in ("neal", "australian", "heart", "pima", "ripley", "german",
+                                       "caravan", "digits", "figure1"))
+SIX = (NEAL, AUSTRALIAN, HEART, PIMA, RIPLEY, GERMAN)
+LEAST, SPEED, THEIRS, SECONDS = (
+    "min ESS", "min ESS / s", "paper: min, median, max ESS", "CPU seconds")
+FEW = Text(CARAVAN, r"of HMC and NUTS on Caravan, (\d+)\)")
+REPEATS, STEPS = Text(HEART, r"Means over (\d+) repeats"), Text(HEART, r"of ([\d,]+) steps")
+
+
+def beside_theirs(file, row):
+    """The least ESS, and the paper's."""
+    return [Cell(file, row, LEAST), Cell(file, row, THEIRS)]
+
+
+def percent_more(column):
+    """What gadMALAf has more of than gadMALAe on the regressions but Caravan, in percent."""
+    return [100 * (Cell(file, "gadMALAf", column)() / Cell(file, "gadMALAe", column)() - 1)
+            for file in SIX[1:]]
+
+
+def with_nuts(file):
+    return cells(file, ["gadMALAf", "NUTS"], SPEED)
+
+
+CLAIMS = [
+    ("Processing Systems 32", [Stated("paper: title page")]),
+    ("means of 10 repeats (of HMC and NUTS on Caravan of 2, of the digits of 5) of 20,000 steps", [
+        REPEATS, FEW, Text(DIGITS, r"means over (\d+) repeats"), STEPS]),
+    ("Neal's Gaussian 1,453 (1,413), Australian 3,380 (3,486), Heart 3,754 (3,893), Pima 5,233 "
+     "(5,408), Ripley 8,572 (8,328), German 2,852 (2,735)",
+     [source for file in SIX for source in beside_theirs(file, "gadMALAf")]),
+    ("too, 0.066 (0.068)", cells(RIPLEY, "gadRWM", ["acceptance", "paper: acceptance"])),
+    ("differs by 6 % at most, and the fast form has 20 to 48 % more", [
+        lambda: max(map(abs, percent_more(LEAST))), lambda: min(percent_more(SPEED)),
+        lambda: max(percent_more(SPEED))]),
+    ("of 10,713 per second, against 354, 1,686 and 1,690",
+     cells(GERMAN, ["gadMALAf", "RWM", "MALA", "HMC, 5 steps"], SPEED)),
+    ("Australian 26,051 against NUTS's 24,923, Heart 58,241 and 58,487, Pima 70,556 and 66,497, "
+     "Ripley 281,911 and 234,208, German 10,713 and 11,299",
+     [source for file in SIX[1:] for source in with_nuts(file)]),
+    ("Gaussian 7,379 and 110,661", with_nuts(NEAL)),
+    ("limits NUTS to 20,000", [STEPS]),
+    ("on Heart 320 (342), German 124 (122); on Neal's Gaussian 4 (9)",
+     [source for file in (HEART, GERMAN, NEAL) for source in beside_theirs(
+         file, "AM, as released")]),
+    ("at 7.1 and 2.5 for targets of 0.25 and 0.4 (7.4 and 2.2)", [
+        *cells(FIGURE, ["gadRWM, 0.25", "gadRWM, 0.4"], "beta"),
+        *2 * [Stated("definition: of the rows' names")],
+        *cells(FIGURE, ["gadRWM, 0.25", "gadRWM, 0.4"], "paper: beta")]),
+    ("it is 2.9 million after", [Cell(FIGURE, "gadRWM, 0.25, 5e-5", "beta")]),
+    ("where the numbers are means of 10 repeats", [Text(CARAVAN, r"Means over (\d+) repeats")]),
+    ("of gadMALAf 232, gadMALAe 64, gadRWM 5, MALA 5, RWM 3 (228, 67, 5, 4, 3)",
+     cells(CARAVAN, ["gadMALAf", "gadMALAe", "gadRWM", "MALA", "RWM"], [LEAST, THEIRS])),
+    ("HMC's 239 (248) agrees too, but rests on 2 repeats", [
+        *beside_theirs(CARAVAN, "HMC, 10 steps"), FEW]),
+    ("55 ± 11 against 66 ± 22 of 2 repeats", [
+        *cells(CARAVAN, ["gadMALAf", "NUTS"], SPEED, (0, 1)), FEW]),
+    ("363 small images (65 weights)", [
+        Text(DIGITS, r"(\d+) images"), Text(DIGITS, r"d = (\d+)")]),
+    ("of 1,624 in 0.27 s, MALA 81 in 0.19 s; its diagonal form 56", [
+        *cells(DIGITS, "gadMALAf", [LEAST, SECONDS]), *cells(DIGITS, "MALA", [LEAST, SECONDS]),
+        Cell(DIGITS, "gadMALAf, diagonal", LEAST)]),
+    ("per second: 19,728 in 0.86 s, with 7 gradients per step instead of 550", [
+        *cells(DIGITS, "NUTS", [LEAST, SECONDS, "evaluations a step"]),
+        Stated("paper: text on the digits 5 and 6")]),
+    ("(51 dimensions)", [Stated("paper: figure 1")]),
+    ("Caravan has 86 weights, not 87.", [
+        Text(CARAVAN, r"d = (\d+)"), Stated("paper: caption of table 1")]),
+    ("On MNIST 497 sixes", [Stated("program: labels of the training set")]),
+    ("of the 5 repeats of NUTS 2 are", [
+        Stated("paper: caption of table 7"), Stated("program: files of results")]),
+    ("(Heart 64,511, Ripley 317,589; about equal on Australian, 29,720, and German, 11,478), though "
+     "not on Caravan (21, gadMALAf 55) nor on Neal's Gaussian (5,447)", [
+         *(Cell(file, "Fisher MALA", SPEED) for file in (HEART, RIPLEY, AUSTRALIAN, GERMAN)),
+         Cell(CARAVAN, "Fisher MALA", SPEED), Cell(CARAVAN, "gadMALAf", SPEED),
+         Cell(NEAL, "Fisher MALA", SPEED)]),
+]
