@@ -16,7 +16,7 @@ RESULTS = sorted(PAPERS.glob("*/results/*.md"))
 DIGITS = re.compile(r"\d+")
 # digits that are part of a name: code, links, years, places in a paper, targets
 NAMED = re.compile(
-    r"`[^`]*`|\[[^]]*\]\([^)]*\)|\((?:19|20)\d\d\)|\b\d{4}-\d{4}\b|\bx_\d\b|B\(0\.\d+, 100\)|\bPT\(\d\)|"
+    r"`[^`]*`|\[[^]]*\]\([^)]*\)|\((?:19|20)\d\d\)|\b\d{4}-\d{4}\b|\bx_\d\b|B\(0\.\d+, 100\)|"
     r"\b(?:[Ff]igures?|[Tt]ables?|[Ss]ections?|[Pp]roposition|[Aa]lgorithms?)"
     r" \d+(?:(?:,| and|, and| to) \d+)*\b|expansion \(\d\)")
 # "ten repeats" would escape the test

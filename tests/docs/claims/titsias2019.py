@@ -74,8 +74,8 @@ CLAIMS = [
     ("On MNIST 497 sixes", [Stated("program: labels of the training set")]),
     ("of the 5 repeats of NUTS 2 are", [
         Stated("paper: caption of table 7"), Stated("program: files of results")]),
-    ("(Heart 64,511, Ripley 317,589; about equal on Australian, 29,720, and German, 11,478), though "
-     "not on Caravan (21, gadMALAf 55) nor on Neal's Gaussian (5,447)", [
+    ("(Heart 64,511, Ripley 317,589; about equal on Australian, 29,720, and German, 11,478), "
+     "though not on Caravan (21, gadMALAf 55) nor on Neal's Gaussian (5,447)", [
          *(Cell(file, "Fisher MALA", SPEED) for file in (HEART, RIPLEY, AUSTRALIAN, GERMAN)),
          Cell(CARAVAN, "Fisher MALA", SPEED), Cell(CARAVAN, "gadMALAf", SPEED),
          Cell(NEAL, "Fisher MALA", SPEED)]),
