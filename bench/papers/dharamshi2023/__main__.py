@@ -133,7 +133,8 @@ def measure(name, target, sampler, schedule, split, *, quick, seed):
         x0[:, :20] += np.linalg.lstsq(target.X, target.y)[0]
     begun = time.process_time()
     result = fk.sample(target, x0, sampler=sampler, schedule=schedule, draws=draws, tune=tune,
-                       chains=CHAINS, seed=seed, keep_warmup=False, progress=False, threads=1)
+                       chains=CHAINS, seed=seed, keep_warmup=False, progress=False, threads=1,
+                       search=False)
     seconds = time.process_time() - begun
     x = result.draws
     mean, second, occupancy = errors(name, target, x)

@@ -54,7 +54,7 @@ def run(target, sampler, schedule, shorter, seed):
     begun = time.process_time()
     result = fk.sample(target, x0, sampler=sampler, schedule=schedule, draws=draws // shorter,
                        tune=tune // shorter, chains=CHAINS, seed=seed, keep_warmup=False,
-                       progress=False, threads=1)
+                       progress=False, threads=1, search=False)
     return result, (time.process_time() - begun) / CHAINS
 
 

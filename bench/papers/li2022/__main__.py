@@ -79,7 +79,8 @@ def run(name, sampler, schedule, kept, cost, n, seed):
     begun = time.process_time()
     result = fk.sample(fk.targets.TARGETS[name](), STARTS[name], sampler=sampler,
                        schedule=schedule, draws=int(kept * steps) // thin, tune=tune, thin=thin,
-                       chains=CHAINS, seed=seed, keep_warmup=False, progress=False, threads=1)
+                       chains=CHAINS, seed=seed, keep_warmup=False, progress=False, threads=1,
+                       search=False)
     return result.draws, (time.process_time() - begun) / CHAINS, tune * cost
 
 

@@ -38,6 +38,7 @@ def measure(sampler, schedule, draws, tune, runs, seed):
         result = fk.sample(
             fk.targets.two_mode(), [-8.0, 0.0], sampler=sampler, schedule=schedule, draws=draws,
             tune=tune, chains=min(8, runs - block), keep_warmup=False, progress=False,
+            search=False,
             seed=np.random.SeedSequence(seed, spawn_key=(block,)),
         )
         at_left = result.draws[:, :, 0] < 0

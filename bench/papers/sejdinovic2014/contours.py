@@ -53,7 +53,8 @@ def learnt(target, length, tune, seed):
     """nu of a chain of KAM after its warm-up, and its acceptance afterwards."""
     sampler, schedule = samplers(length, np.ones(2), max(2 * N, tune))["KAM"]
     result = fk.sample(target, target.sample(1, seed=seed)[0], sampler=sampler, schedule=schedule,
-                       draws=tune, tune=tune, chains=1, seed=seed, progress=False, threads=1)
+                       draws=tune, tune=tune, chains=1, seed=seed, progress=False, threads=1,
+                       search=False)
     return np.exp(float(result.states[0]["kernel.log_nu"])), result.acceptance[0]
 
 

@@ -72,6 +72,7 @@ def measure(target, sampler, schedule, steps, burn_in, seed, times=1):
     result = fk.sample(
         target, np.zeros(D), sampler=sampler, schedule=schedule, draws=steps - burn_in, thin=times,
         tune=times * burn_in, chains=CHAINS, seed=seed, keep_warmup=False, progress=False,
+        search=False,
     )
     seconds = time.process_time() - begun
     deviation = fk.diagnostics.quantile_deviation(*target.quantile_region(result.draws), LEVELS)

@@ -53,8 +53,9 @@ def every_sampler(tune):
 def benchmark(target, draws, seed):
     """Its result: chains of RAM from draws of the prior."""
     x0 = np.sqrt(5) * np.random.default_rng(seed).standard_normal((BENCHMARK_CHAINS, D))
-    return fk.sample(target, x0, draws=draws, tune=1000, chains=BENCHMARK_CHAINS, seed=seed,
-                     keep_warmup=False, progress=False, threads=1)
+    return fk.sample(target, x0, sampler=fk.RobustAdaptiveMetropolis(), draws=draws, tune=1000,
+                     chains=BENCHMARK_CHAINS, seed=seed, keep_warmup=False, progress=False,
+                     threads=1, search=False)
 
 
 def evenly(x, n):
@@ -77,7 +78,7 @@ def measure(target, sampler, schedule, steps, mean, points, seed):
     begun = time.process_time()
     result = fk.sample(target, np.zeros(D), sampler=sampler, schedule=schedule,
                        draws=steps // 2, tune=steps // 2, chains=CHAINS, seed=seed,
-                       keep_warmup=False, progress=False, threads=1)
+                       keep_warmup=False, progress=False, threads=1, search=False)
     seconds = (time.process_time() - begun) / CHAINS
     found = np.array([distances(x, mean, points) for x in result.draws])
     ess = np.median([fk.diagnostics.ess_bulk(x[None]).min() for x in result.draws])

@@ -66,7 +66,8 @@ def seconds_of_density(target, needs_gradient):
     calls = 20_000 if d < 80 or not hasattr(target, "X") else 2000
     begun = time.process_time()
     result = fk.sample(target, np.zeros(d), sampler=walk, tune=0, chains=1, progress=False,
-                       draws=calls // 1000 if needs_gradient else calls, check_gradient=False)
+                       draws=calls // 1000 if needs_gradient else calls, check_gradient=False,
+                       search=False)
     return (time.process_time() - begun) / result.evaluations
 
 
@@ -78,7 +79,7 @@ def measure(target, sampler, schedule, steps, repeats, seed):
         begun = time.process_time()
         result = fk.sample(target, x0, sampler=sampler, schedule=schedule, draws=steps, tune=steps,
                            chains=1, seed=seed_, keep_warmup=False, progress=False,
-                           check_gradient=False)
+                           check_gradient=False, search=False)
         seconds = time.process_time() - begun
         ess = fk.diagnostics.ess_range(result.draws)
         rows.append([seconds, result.acceptance[0], result.evaluations, *np.ravel(ess)])

@@ -73,7 +73,7 @@ def measure(target, spec, shorter, repeats, seed):
         begun = time.process_time()
         result = fk.sample(target, x0, sampler=sampler, schedule=schedule, draws=draws, tune=tune,
                            chains=1, seed=seed_, keep_warmup=False, progress=False, threads=1,
-                           check_gradient=False)
+                           check_gradient=False, search=False)
         seconds = time.process_time() - begun
         ess = np.ravel(fk.diagnostics.ess_range(result.draws))
         rows.append([seconds, result.evaluations / (draws + tune), result.acceptance[0], *ess,

@@ -59,7 +59,7 @@ def measure(label, target, spec, tune, draws, seed):
     begun = time.process_time()
     result = fk.sample(target, np.zeros(target.dim), sampler=sampler, schedule=schedule,
                        draws=draws, tune=tune, chains=CHAINS, seed=seed, keep_warmup=False,
-                       progress=False, threads=1)
+                       progress=False, threads=1, search=False)
     seconds = (time.process_time() - begun) / CHAINS
     cov = learnt(result)
     ratios = np.linalg.eigvals(np.linalg.solve(target.cov, cov)).real
