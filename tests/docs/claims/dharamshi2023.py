@@ -76,20 +76,20 @@ CLAIMS = [
     ("minimum ESS of 33 against 415", cells(BANANA, ["DM", "aRWM, as released"], "min ESS")),
     ("0.514, 0.073, 0.835, 0.836 (0.519, 0.078, 0.835, 0.834)", compared_row(
         DOUBLE, ROWS, ACCEPTANCE)),
-    ("0.374, 0.285, 0.715, 0.715 (0.379, 0.294, 0.709, 0.706)", compared_row(
+    ("0.374, 0.285, 0.716, 0.715 (0.379, 0.294, 0.709, 0.706)", compared_row(
         BASIS, ROWS, ACCEPTANCE)),
     ("0.497, 0.020, 0.782, 0.787 (0.482, 0.018, 0.770, 0.791)", compared_row(
         BUNCH, ROWS, ACCEPTANCE)),
     ("ESJD 11.0, 0.95, 11.5 (11.1, 1.01, 13.5)", [
         *on(THREE, "Scout", ESJD), *on(THREE, "Scout", "paper: ESJD")]),
     ("the mixture of 2 Gaussians", [Stated("paper: reference Roberts and Rosenthal (2009)")]),
-    ("accepts 0.117 and 0.065 on", on((DOUBLE, BUNCH), "aRWM", ACCEPTANCE)),
-    ("is 0.58 ± 0.04 (0.80)", [
+    ("accepts 0.115 and 0.065 on", on((DOUBLE, BUNCH), "aRWM", ACCEPTANCE)),
+    ("is 0.68 ± 0.11 (0.80)", [
         *cells(DOUBLE, "DM", ESJD, (0, 1)), Cell(DOUBLE, "DM", "paper: ESJD")]),
     ("double banana 3.7 ± 2.8 (1.24), basis vectors 1.5 ± 0.5 (1.01), bunch 5.1 ± 2.4 (1.26)", [
         source for file in THREE
         for source in [*cells(file, "Scout", MEAN, (0, 1)), Cell(file, "Scout", DISTANCES)]]),
-    ("For DM it is 5.9 ± 4.4 (2.66)", [
+    ("For DM it is 7.0 ± 4.3 (2.66)", [
         *cells(DOUBLE, "DM", MEAN, (0, 1)), Cell(DOUBLE, "DM", DISTANCES)]),
     ("18 distances on the double banana and the bunch 16 lie", [
         lambda: len(compared()), lambda: sum(compared())]),
@@ -125,26 +125,25 @@ CLAIMS = [
         Cell(DOUBLE, "aRWM, as released", DISTANCES)]),
     ("of the mean, 2.7 ± 1.0, and Scout that of the second moment (349 ± 140 for aRWM)", cells(
         BUNCH, "aRWM, as released", [MEAN, SECOND], (0, 1))),
-    ("0.746 ± 0.031 and 0.785 ± 0.025 (0.686)", [
+    ("0.746 ± 0.031 and 0.758 ± 0.040 (0.686)", [
         *cells(DOUBLE, [RELEASED, "DM finite"], ACCEPTANCE, (0, 1)),
         Cell(DOUBLE, RELEASED, "paper: acceptance")]),
     ("0.61 ± 0.08 and 0.70 ± 0.06 (0.577)", [
         *cells(BUNCH, [RELEASED, "DM finite"], ACCEPTANCE, (0, 1)),
         Cell(BUNCH, RELEASED, "paper: acceptance")]),
-    ("0.705 and 0.714 (0.697)", [
+    ("0.705 and 0.700 (0.697)", [
         *cells(BASIS, [RELEASED, "DM finite"], ACCEPTANCE), Cell(BASIS, RELEASED,
                                                                 "paper: acceptance")]),
-    ("within 2.2 standard deviations on each, in the exact form it is 4.0 and 4.9 off", [
+    ("within 2.2 standard deviations on each, in the exact form within 2.1", [
         lambda: max(map(abs, deviations_from_the_paper(RELEASED))),
-        lambda: deviations_from_the_paper("DM finite")[0],
-        lambda: deviations_from_the_paper("DM finite")[1]]),
+        lambda: max(map(abs, deviations_from_the_paper("DM finite")))]),
     ("(minimum ESS 1 or 2 of 45,000 draws); NUTS has 738", [
         lambda: min(least_ess_of_the_horseshoe()), lambda: max(least_ess_of_the_horseshoe()),
         Text(HORSESHOE, r"5,000 \+ ([\d,]+) steps"), Cell(HORSESHOE, "NUTS", "min ESS")]),
     ("is 401, not 400", [
         Stated("definition: of fastkam.targets.banana_bunch"), Stated("program: the true moment")]),
-    ("of 0.5 ± 0.4, 0.5 ± 0.2 and 2.8 ± 5.9", on(THREE, "pt, as it comes", MEAN, (0, 1))),
+    ("of 0.4 ± 0.2, 0.5 ± 0.2 and 2.8 ± 5.9", on(THREE, "pt, as it comes", MEAN, (0, 1))),
     ("Scout has 3.7, 1.5 and 5.1, with", on(THREE, "Scout", MEAN)),
-    ("has 0.45, 0.34 and 0.92", on(THREE, "pt of NUTS, 4 rungs", MEAN)),
+    ("has 0.47, 0.35 and 0.92", on(THREE, "pt of NUTS, 4 rungs", MEAN)),
     ("errors of 1.3 and 5:", [Cell(BUNCH, "Scout", DISTANCES), Cell(BUNCH, "Scout", MEAN)]),
 ]
