@@ -111,7 +111,12 @@ class Window:
 
 def at_home(level: Array, d: int) -> NDArray[np.bool_]:
     """Which log densities are not far below the others' median for d dimensions."""
-    return np.asarray(level > np.median(level) - (d / 2 + 3 * np.sqrt(d) + 10))
+    return np.asarray(level > np.median(level) - drop_at_home(d))
+
+
+def drop_at_home(d: int) -> float:
+    """How far below the median a log density is that is still no accident in d dimensions."""
+    return float(d / 2 + 3 * np.sqrt(d) + 10)
 
 
 def r_hat(x: Array) -> Array:
