@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,12 +118,20 @@ class Searcher:
     rng : Generator
     known : Known, optional
         What is known of the density besides.
+    spread : callable, optional
+        What evaluates points elsewhere, if a point takes long.
     """
 
     def __init__(
-        self, target: Target, points: Array, rng: np.random.Generator, known: Known | None = None
+        self,
+        target: Target,
+        points: Array,
+        rng: np.random.Generator,
+        known: Known | None = None,
+        spread: Callable[[Array, Array | None], Any] | None = None,
     ) -> None:
         self.evaluate = Evaluator(target, rng)
+        self.evaluate.spread = spread
         self.points, self.rng, self.known = points, rng, known or Known()
         self.d = points.shape[1]
         self.lines: list[str] = []
