@@ -118,7 +118,7 @@ def sample(
         The Python function takes points (k, d) and returns (k,): one call for all chains.
     thin : int, optional
         Keep every thin-th step. By default each; with "auto" what makes four draws of a chain worth
-        about one that is independent, 100 at most, as the first steps after warm-up show.
+        about one that is independent, 50 at most, as the first steps after warm-up show.
     search : bool
         Look first for where the chains are to start and in which units: the length of each
         coordinate in which the log density changes by 1 is the unit of those lengths among the

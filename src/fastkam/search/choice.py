@@ -27,6 +27,7 @@ from fastkam.samplers import (
     GlobalAdaptiveMetropolis,
     ModeJumping,
     RandomWalk,
+    RobustAdaptiveMetropolis,
     Sampler,
 )
 from fastkam.samplers.metropolis import optimal_scale
@@ -121,8 +122,9 @@ def choose(
     gradient = has_gradient(target, points)
     reason = f"the density has {'a' if gradient else 'no'} gradient"
     if not search:
-        plain = NUTS() if gradient else ModeJumping(sampler="gam")
-        return Choice(plain, f"{reason}, and nothing was searched", unsearched(points), PLAIN_TUNE)
+        unknown = NUTS() if gradient else ModeJumping(sampler="gam")
+        return Choice(unknown, f"{reason}, and nothing was searched", unsearched(points),
+                      PLAIN_TUNE)
     searcher = Searcher(target, points, rng, known, spread_over(executor, target))
     with searcher.evaluate.helped(threads):
         if gradient and d > MOST_GATHERED:
@@ -136,8 +138,10 @@ def choose(
         why = ("some coordinates are periodic" if periodic else
                "walkers have found no spread" if found.mixture is None else
                "no mixture of normal components fits it")
-        return Choice(NUTS() if gradient else GlobalAdaptiveMetropolis(), f"{reason}, and {why}",
-                      found, PLAIN_TUNE)
+        plain: Sampler = NUTS() if gradient else GlobalAdaptiveMetropolis()
+        if periodic and not gradient:  # whose states show no covariance: they drift
+            plain = RobustAdaptiveMetropolis(windows=False)
+        return Choice(plain, f"{reason}, and {why}", found, PLAIN_TUNE)
     return around_mixture(found, reason, gradient)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 MOST_POINTS = 256  # in one call of a vectorized function
+NUMERICAL = (ArithmeticError, ValueError, RuntimeError, AssertionError)  # that x may cause
 SLOW_SECONDS = 2e-3  # a point, from which on it is worth sending to a worker
 
 
@@ -28,8 +29,9 @@ class Evaluator:
     by the points alone.
 
     A search asks for the density at places where no chain may ever be. So as soon as a density has
-    been found, a point at which the function raises, or returns +inf, is one without a density;
-    and NumPy's warnings of overflow and the like are not shown.
+    been found, a point at which the function raises an error of numbers, or returns +inf, is one
+    without a density; a NameError, say, ends the search. NumPy's warnings of overflow and the like
+    are not shown.
 
     Attributes
     ----------
@@ -114,7 +116,7 @@ class Evaluator:
     def fail(self, code: int, x: Array) -> None:
         """A fatal code at x (d,): keep it, or raise it."""
         fault = Fault(0, x, code, self.target.fault(code, x))
-        serious = fault.cause is not None and not isinstance(fault.cause, Exception)
-        if serious or isinstance(fault.cause, MemoryError) or not self.found:
+        passed = fault.cause is None or isinstance(fault.cause, NUMERICAL)
+        if not passed or not self.found:
             raise fault
         self.failures.append(fault)

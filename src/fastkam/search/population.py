@@ -314,5 +314,6 @@ class Population:
     def fit(self, window: Window, most: int = MOST_COMPONENTS) -> Mixture | None:
         """The mixture of a window's states."""
         states = window.states()
-        stride = -(-len(states) // FITTED_STATES)
+        states = states[np.isfinite(states).all(axis=1)]
+        stride = max(1, -(-len(states) // FITTED_STATES))
         return Mixture.fitted(states[::stride], self.rng, most, window.effective())
