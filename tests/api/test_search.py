@@ -376,7 +376,7 @@ def test_the_tails_are_in_the_file(tmp_path):
 def test_a_log_density_that_goes_on_rising(f):
     """A wrong sign, or no prior: it ends with an error, or says that it is no density."""
     with pytest.warns(fk.SamplingWarning) if f([1.0, 0.0] * np.ones(2)) > 0.7 else (
-            pytest.raises(fk.SamplingError, match="inf|overflow")):
+            pytest.raises(fk.SamplingError, match=r"inf|overflow")):
         result = fk.sample(f, [0.0, 0.0], seed=1)
         assert result.warnings[0].kind == "improper"
 
