@@ -381,6 +381,17 @@ def test_a_log_density_that_goes_on_rising(f):
         assert result.warnings[0].kind == "improper"
 
 
+def test_a_start_hundred_thousand_standard_deviations_away():
+    """The walkers have far to go, and the density does not rise for ever."""
+    def f(x):
+        return -0.5 * float(np.sum(((x - 1e8) / 1e3) ** 2))
+
+    for seed in range(3):
+        result = fk.sample(f, [0.0, 0.0], seed=seed)
+        assert np.abs(result.draws.mean(axis=(0, 1)) - 1e8).max() < 200
+        assert np.abs(result.draws.std(axis=(0, 1)) / 1e3 - 1).max() < 0.1
+
+
 def test_programming_errors_end_a_search():
     def f(x):
         return -0.5 * float(x @ x) if x[0] < 5 else undefined  # noqa: F821

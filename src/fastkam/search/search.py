@@ -329,7 +329,8 @@ class Searcher:
         away = np.abs(population.x - self.origin) / self.scales
         if np.median(away.max(axis=1)) > FAR_AWAY:
             best = population.x[population.logp.argmax()]
-            found = rising(self.evaluate, best, self.scales)
+            walked = np.maximum(np.abs(best - self.origin), self.scales)
+            found = rising(self.evaluate, best, walked)
             if len(found):
                 self.say(f"the log density goes on rising along {found.tolist()}")
                 return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
