@@ -118,7 +118,7 @@ def sample(
         The Python function takes points (k, d) and returns (k,): one call for all chains.
     thin : int, optional
         Keep every thin-th step. By default each; with "auto" what makes four draws of a chain worth
-        about one that is independent, 100 at most, as the first steps after warm-up show.
+        about one that is independent, 50 at most, as the first steps after warm-up show.
     search : bool
         Look first for where the chains are to start and in which units: the length of each
         coordinate in which the log density changes by 1 is the unit of those lengths among the
@@ -219,7 +219,7 @@ def sample(
         with before_the_run(plain, problem):
             choice = choose(plain, points, chains, rng, search=search,
                             surrogate=surrogate is not None, threads=threads or 1,
-                            known=known_of(problem))
+                            known=known_of(problem), executor=executor)
         log.info("auto: %s", choice)
         sampler, found = choice.sampler, choice.search
     method = as_sampler(sampler)
@@ -243,7 +243,7 @@ def sample(
         check_start(target, points[0])
     if choice is None:
         with before_the_run(target, problem):
-            found = find(target, points, chains, rng, search=search)
+            found = find(target, points, chains, rng, search=search, executor=executor)
     stat_names = method.stat_names if keep_stats else None
     state = RunState(
         sampler=method,

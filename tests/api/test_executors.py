@@ -285,3 +285,63 @@ def test_results_travel_without_their_target(library):
     assert other.target is None
     assert_same(other, result)
     assert_same(other.resume(10, target=densities.python), result.resume(10))
+
+
+# ---- the search before the run ----
+
+
+def ridged(x):
+    """A density that fails in a corner, where only the search comes."""
+    if x[0] > 40:
+        raise ValueError("too far")
+    return -0.5 * float(x @ x)
+
+
+class Counting(Loopback):
+    """How many tasks were of the search."""
+
+    broken_after = 10**9
+    searches = 0
+
+    def submit(self, function, *args):
+        if function.__name__ == "evaluate_sent":
+            self.searches += 1
+            if self.searches > self.broken_after:
+                raise BrokenProcessPool("no worker is left")
+        return super().submit(function, *args)
+
+
+@pytest.mark.parametrize("options", [{}, {"sampler": "am"}, {"broken_after": 7}])
+def test_workers_evaluate_the_points_of_a_search(monkeypatch, options):
+    """With the same values, failures and counts, as far as there are workers."""
+    monkeypatch.setattr("fastkam.search.evaluator.SLOW_SECONDS", 0.0)
+    executor = Counting(3)
+    executor.broken_after = options.pop("broken_after", executor.broken_after)
+    common = {"draws": 30, "tune": 50, "seed": 2, "thin": 1, "diagnose": False} | options
+    here = fk.sample(ridged, [1.0, 1.0], **common)
+    there = fk.sample(ridged, [1.0, 1.0], executor=executor, **common)
+    assert_same(here, there)
+    assert there.evaluations == here.evaluations
+    assert there.search == here.search
+    assert executor.searches > 7
+
+
+def test_a_fault_in_a_search_elsewhere(monkeypatch):
+    """An interrupt of the density's own ends the search, as it does here."""
+    monkeypatch.setattr("fastkam.search.evaluator.SLOW_SECONDS", 0.0)
+
+    def f(x):
+        if abs(x[0]) > 3:
+            raise MemoryError("of a worker")
+        return -0.5 * float(x @ x)
+
+    pytest.importorskip("cloudpickle")
+    with pytest.raises(fk.SamplingError, match="of a worker") as seen:
+        fk.sample(f, [1.0, 1.0], executor=Loopback(2), seed=1)
+    assert isinstance(seen.value.__cause__, MemoryError)
+
+
+def test_a_fast_density_is_searched_here():
+    executor = Counting(2)
+    fk.sample(ridged, [1.0, 1.0], executor=executor, draws=10, tune=10, seed=2, diagnose=False)
+    assert executor.searches == 0

@@ -369,3 +369,33 @@ def test_the_tails_are_in_the_file(tmp_path):
     again = fk.load(tmp_path / "run.fk")
     np.testing.assert_array_equal(again.state.tails, result.state.tails)
     assert [one.kind for one in again.warnings] == [one.kind for one in result.warnings]
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: 0.5 * float(x @ x), lambda x: float(x[0]) - 0.5 * float(x[1] ** 2)])
+def test_a_log_density_that_goes_on_rising(f):
+    """A wrong sign, or no prior: it ends with an error, or says that it is no density."""
+    with pytest.warns(fk.SamplingWarning) if f([1.0, 0.0] * np.ones(2)) > 0.7 else (
+            pytest.raises(fk.SamplingError, match=r"inf|overflow")):
+        result = fk.sample(f, [0.0, 0.0], seed=1)
+        assert result.warnings[0].kind == "improper"
+
+
+def test_a_start_hundred_thousand_standard_deviations_away():
+    """The walkers have far to go, and the density does not rise for ever."""
+    def f(x):
+        return -0.5 * float(np.sum(((x - 1e8) / 1e3) ** 2))
+
+    for seed in range(3):
+        result = fk.sample(f, [0.0, 0.0], seed=seed)
+        assert np.abs(result.draws.mean(axis=(0, 1)) - 1e8).max() < 200
+        assert np.abs(result.draws.std(axis=(0, 1)) / 1e3 - 1).max() < 0.1
+
+
+def test_programming_errors_end_a_search():
+    def f(x):
+        return -0.5 * float(x @ x) if x[0] < 5 else undefined  # noqa: F821
+
+    with pytest.raises(fk.SamplingError, match="NameError") as seen:
+        fk.sample(f, [0.0], seed=1)
+    assert isinstance(seen.value.__cause__, NameError)

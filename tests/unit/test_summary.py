@@ -132,3 +132,10 @@ def test_stop_rules_are_not_met_by_a_coordinate_that_never_moves():
         assert stuck.status == "complete"
         free = sample(lambda x: -0.5 * x @ x, [0.0, 3.0], stop=rule, **options)
         assert free.status == "stopped"
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    (1e8 + 12, "100000012"), (2.45e6, "2450000"), (1e15 + 26, "1000000000000026"),
+    (-1e11, "-100000000000")])
+def test_large_means_have_the_digits_that_their_sd_asks_for(value, text):
+    assert f" {text} " in str(Summary(["x"], {"mean": [value], "sd": [1000.0]}))

@@ -12,6 +12,7 @@ MOST_ROWS = 60  # longer tables are printed with a gap
 ROWS_BEFORE, ROWS_AFTER = 40, 10
 WIDTH = 88  # of the lines of a note
 DIGITS = 3  # of twice the sd, which fixes the decimals of its row
+MOST_FIXED, DIGITS_OF_FLOAT = 1e12, 17  # a number that is written without an exponent
 
 
 class Summary:
@@ -125,6 +126,8 @@ def cell(name, value, places):
         return f"{value:.3f}"
     if name.startswith("mcse"):
         return f"{value:#.2g}".rstrip(".")
-    if places is None or abs(value) >= 1e7:
+    if places is None or np.isinf(value):
         return f"{value:.4g}"
+    if abs(value) >= MOST_FIXED:  # as many digits, which are not all known
+        return f"{value:.{min(DIGITS_OF_FLOAT, int(np.log10(abs(value))) + 1 + places)}g}"
     return f"{value:.{places}f}"

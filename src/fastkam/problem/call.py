@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from math import prod
@@ -91,6 +92,8 @@ def takes_names(
 
     That is where each parameter of the problem is one of the function's, and all else that it
     requires is given by `args` and `kwargs`. A function of one parameter "x" takes the array.
+
+    TypeError where the function cannot mean the array, and its names are not those of the problem.
     """
     if list(shapes) == ["x"] or not callable(f):
         return False
@@ -100,12 +103,33 @@ def takes_names(
         return False
     usable = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     own = {name for name, p in signature.parameters.items() if p.kind in usable}
-    if not set(shapes) <= own:
-        return False
     rest = others(getattr(f, "py_func", f), shapes, kwargs)
     required = [name for name in rest[len(args):]
                 if signature.parameters[name].default is inspect.Parameter.empty]
-    return not required
+    if set(shapes) <= own:
+        if required:
+            raise TypeError(f"{getattr(f, '__name__', f)!s} takes {required[0]!r}, which is no "
+                            "parameter: give it a prior, or a value in kwargs= or args=")
+        return True
+    free = [name for name, p in signature.parameters.items() if p.kind in usable
+            and p.default is inspect.Parameter.empty and name not in kwargs]
+    alone = len(free) - len(args) == 1 and free[0] in shapes and free[0] != "x"
+    if alone or len(free) - len(args) > 1:
+        missing = [name for name in shapes if name not in own]
+        raise TypeError(mismatch(f, missing, [name for name in free if name not in shapes]))
+    return False
+
+
+def mismatch(f: Any, missing: list[str], unknown: list[str]) -> str:
+    """What is wrong with a function whose names are not those of the parameters."""
+    text = f"{getattr(f, '__name__', f)!s} has no argument {missing[0]!r}, which is a parameter"
+    if unknown:
+        text += f", and takes {unknown[0]!r}, which is none"
+        near = difflib.get_close_matches(unknown[0].lower(), [one.lower() for one in missing], 1)
+        if near:
+            text += " (are they the same?)"
+    return (f"{text}: a function takes all parameters by their names, or one argument x, the array "
+            "of all; data go into args= or kwargs=")
 
 
 class Derived(Call):

@@ -27,13 +27,17 @@ from fastkam.samplers import (
     GlobalAdaptiveMetropolis,
     ModeJumping,
     RandomWalk,
+    RobustAdaptiveMetropolis,
     Sampler,
 )
 from fastkam.samplers.metropolis import optimal_scale
 from fastkam.search.search import Known, Search, Searcher, unsearched
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from fastkam._core.density.target import Target
+    from fastkam.search.spread import Spread
 
 log = logging.getLogger("fastkam")
 
@@ -86,6 +90,7 @@ def choose(
     surrogate: bool,
     threads: int,
     known: Known | None = None,
+    executor: Executor | None = None,
 ) -> Choice:
     """Search the density, and choose by what is found.
 
@@ -106,18 +111,21 @@ def choose(
         Threads that may evaluate a slow compiled density.
     known : Known, optional
         What is known of the density besides.
+    executor : Executor, optional
+        Whose workers evaluate a slow density.
     """
     d = points.shape[1]
     if surrogate or target.is_estimate:
         why = "a surrogate stands in for it" if surrogate else "the density is estimated"
-        found = find(target, points, chains, rng, search=search)
+        found = find(target, points, chains, rng, search=search, executor=executor)
         return Choice(GlobalAdaptiveMetropolis(), why, found, PLAIN_TUNE)
     gradient = has_gradient(target, points)
     reason = f"the density has {'a' if gradient else 'no'} gradient"
     if not search:
-        plain = NUTS() if gradient else ModeJumping(sampler="gam")
-        return Choice(plain, f"{reason}, and nothing was searched", unsearched(points), PLAIN_TUNE)
-    searcher = Searcher(target, points, rng, known)
+        unknown = NUTS() if gradient else ModeJumping(sampler="gam")
+        return Choice(unknown, f"{reason}, and nothing was searched", unsearched(points),
+                      PLAIN_TUNE)
+    searcher = Searcher(target, points, rng, known, spread_over(executor, target))
     with searcher.evaluate.helped(threads):
         if gradient and d > MOST_GATHERED:
             found = searcher.brief(chains, disperse=True)
@@ -130,8 +138,10 @@ def choose(
         why = ("some coordinates are periodic" if periodic else
                "walkers have found no spread" if found.mixture is None else
                "no mixture of normal components fits it")
-        return Choice(NUTS() if gradient else GlobalAdaptiveMetropolis(), f"{reason}, and {why}",
-                      found, PLAIN_TUNE)
+        plain: Sampler = NUTS() if gradient else GlobalAdaptiveMetropolis()
+        if periodic and not gradient:  # whose states show no covariance: they drift
+            plain = RobustAdaptiveMetropolis(windows=False)
+        return Choice(plain, f"{reason}, and {why}", found, PLAIN_TUNE)
     return around_mixture(found, reason, gradient)
 
 
@@ -199,13 +209,26 @@ def find(
     rng: np.random.Generator,
     *,
     search: bool,
+    executor: Executor | None = None,
 ) -> Search:
     """The search for a sampler that is given: scales, and starts from one point for all chains."""
     if not search:
         return unsearched(points)
     one = bool((points == points[0]).all())
     disperse = one and not target.is_estimate and target.surrogate is None
-    return Searcher(target, points, rng).brief(chains, disperse=disperse)
+    spread = spread_over(executor, target)
+    return Searcher(target, points, rng, None, spread).brief(chains, disperse=disperse)
+
+
+def spread_over(executor: Executor | None, target: Target) -> Spread | None:
+    """What evaluates points in the processes of an executor, if it has any."""
+    if executor is None:
+        return None
+    from concurrent.futures import ThreadPoolExecutor
+
+    from fastkam.search.spread import Spread
+
+    return None if type(executor) is ThreadPoolExecutor else Spread(executor, target)
 
 
 def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 MOST_POINTS = 256  # in one call of a vectorized function
+NUMERICAL = (ArithmeticError, ValueError, RuntimeError, AssertionError)  # that x may cause
+SLOW_SECONDS = 2e-3  # a point, from which on it is worth sending to a worker
 
 
 class Evaluator:
@@ -26,8 +29,9 @@ class Evaluator:
     by the points alone.
 
     A search asks for the density at places where no chain may ever be. So as soon as a density has
-    been found, a point at which the function raises, or returns +inf, is one without a density;
-    and NumPy's warnings of overflow and the like are not shown.
+    been found, a point at which the function raises an error of numbers, or returns +inf, is one
+    without a density; a NameError, say, ends the search. NumPy's warnings of overflow and the like
+    are not shown.
 
     Attributes
     ----------
@@ -35,6 +39,8 @@ class Evaluator:
         How many points have been evaluated.
     failures : list of Fault
         The points that were such.
+    spread : callable or None
+        Evaluates points elsewhere (`fastkam.search.spread.Spread`), if a point takes long.
     """
 
     def __init__(self, target: Target, rng: np.random.Generator) -> None:
@@ -44,6 +50,8 @@ class Evaluator:
         self.n = 0
         self.found = False
         self.failures: list[Fault] = []
+        self.spread: Callable[[Array, Array | None], Any] | None = None
+        self.seconds = 0.0
 
     @contextmanager
     def helped(self, threads: int) -> Iterator[None]:
@@ -58,11 +66,32 @@ class Evaluator:
         """The log densities (n,) at the rows of X (n, d): -inf where there is none; or a Fault."""
         values = np.full(len(X), -np.inf)
         rows = np.flatnonzero(np.isfinite(X).all(axis=1))
+        if self.slow and len(rows) > 1:
+            rows = self.elsewhere(X, values, rows)
+        begun = time.perf_counter()
         while len(rows):
             some, rows = rows[:MOST_POINTS], rows[MOST_POINTS:]
             done = self.some(X[some], values, some)
             rows = np.concatenate([some[done:], rows])
+        self.seconds += time.perf_counter() - begun
         return values
+
+    @property
+    def slow(self) -> bool:
+        """Whether points are evaluated elsewhere."""
+        return self.spread is not None and self.found and self.seconds > SLOW_SECONDS * self.n
+
+    def elsewhere(self, X: Array, values: Array, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Evaluate rows of X into values elsewhere; the rows that are left to be done here."""
+        returned = self.spread(X[rows], self.noise) if self.spread is not None else None
+        if returned is None:  # all later ones too
+            self.spread = None
+            return rows
+        values[rows], n, failures = returned
+        self.seconds *= 1 + n / self.n  # as slow as before
+        self.n += n
+        self.failures += failures
+        return rows[:0]
 
     def some(self, X: Array, values: Array, rows: NDArray[np.intp]) -> int:
         """Evaluate points (m, d) into values[rows]; how many of them are done, one at least."""
@@ -87,7 +116,7 @@ class Evaluator:
     def fail(self, code: int, x: Array) -> None:
         """A fatal code at x (d,): keep it, or raise it."""
         fault = Fault(0, x, code, self.target.fault(code, x))
-        serious = fault.cause is not None and not isinstance(fault.cause, Exception)
-        if serious or isinstance(fault.cause, MemoryError) or not self.found:
+        passed = fault.cause is None or isinstance(fault.cause, NUMERICAL)
+        if not passed or not self.found:
             raise fault
         self.failures.append(fault)

@@ -111,7 +111,12 @@ class Window:
 
 def at_home(level: Array, d: int) -> NDArray[np.bool_]:
     """Which log densities are not far below the others' median for d dimensions."""
-    return np.asarray(level > np.median(level) - (d / 2 + 3 * np.sqrt(d) + 10))
+    return np.asarray(level > np.median(level) - drop_at_home(d))
+
+
+def drop_at_home(d: int) -> float:
+    """How far below the median a log density is that is still no accident in d dimensions."""
+    return float(d / 2 + 3 * np.sqrt(d) + 10)
 
 
 def r_hat(x: Array) -> Array:
@@ -309,5 +314,6 @@ class Population:
     def fit(self, window: Window, most: int = MOST_COMPONENTS) -> Mixture | None:
         """The mixture of a window's states."""
         states = window.states()
-        stride = -(-len(states) // FITTED_STATES)
+        states = states[np.isfinite(states).all(axis=1)]
+        stride = max(1, -(-len(states) // FITTED_STATES))
         return Mixture.fitted(states[::stride], self.rng, most, window.effective())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from fastkam.search.population import (
     at_home,
 )
 from fastkam.search.scales import find_scales
-from fastkam.search.tails import tail_indices
+from fastkam.search.tails import rising, tail_indices
 from fastkam.search.unexplained import modes_beyond
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ FLATTER, TAIL_STEPS = 0.5, 60  # the power of the density whose states show its 
 WARM_WEIGHT, MOST_WARM = 0.2, 16  # of the components fitted to these
 BENT, BENT_WEIGHT = 3, 0.4  # components from which on a density is bent, and that weight for it
 MOST_TAIL_WINDOWS = 6
+FAR_AWAY, RISING = 1e4, -1.0  # scales from the origin; the tail index where there is no tail
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
 BRIEF_STAGES, FULL_STAGES = 10, 20  # of the way home at most
@@ -118,12 +119,20 @@ class Searcher:
     rng : Generator
     known : Known, optional
         What is known of the density besides.
+    spread : callable, optional
+        What evaluates points elsewhere, if a point takes long.
     """
 
     def __init__(
-        self, target: Target, points: Array, rng: np.random.Generator, known: Known | None = None
+        self,
+        target: Target,
+        points: Array,
+        rng: np.random.Generator,
+        known: Known | None = None,
+        spread: Callable[[Array, Array | None], Any] | None = None,
     ) -> None:
         self.evaluate = Evaluator(target, rng)
+        self.evaluate.spread = spread
         self.points, self.rng, self.known = points, rng, known or Known()
         self.d = points.shape[1]
         self.lines: list[str] = []
@@ -317,6 +326,16 @@ class Searcher:
         K = max(LEAST_WALKERS, 2 * (self.d + 1))
         population = self.gather(K, levels(self.d))
         population.go_home(min(2 + self.d, FULL_STAGES))
+        away = np.abs(population.x - self.origin) / self.scales
+        if np.median(away.max(axis=1)) > FAR_AWAY:
+            best = population.x[population.logp.argmax()]
+            walked = np.maximum(np.abs(best - self.origin), self.scales)
+            found = rising(self.evaluate, best, walked)
+            if len(found):
+                self.say(f"the log density goes on rising along {found.tolist()}")
+                return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
+                              False, self.lines + self.failures(),
+                              tails=np.column_stack([found, np.full(len(found), RISING)]))
         self.mirror(population)
         self.say("walkers at home")
         window = self.settle(population, most_evaluations)

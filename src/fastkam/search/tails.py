@@ -21,10 +21,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 DISTANCES = (1e3, 1e4, 1e5)     # in standard deviations
 SAME = 0.02                     # difference of the powers between these, as a part of them
 MOST_DIMENSIONS = 30            # with more, one point a coordinate would be many
+
+
+def rising(evaluate: Callable[[Array], Array], centre: Array, lengths: Array) -> Indices:
+    """The coordinates along which the log density is higher far out than at the centre, (n,).
+
+    Far out is at the same multiples of `lengths`, the way that a walker has come uphill.
+    """
+    d = len(centre)
+    higher = np.zeros(d, bool)
+    inner = evaluate(centre[None])[0]
+    for sign in (1.0, -1.0):
+        logp = np.array([evaluate(centre + sign * R * np.diag(lengths)) for R in DISTANCES])
+        higher |= (logp > inner).all(axis=0) & (logp[2] >= logp[0])
+    return np.flatnonzero(higher)
 
 
 def tail_indices(

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.search.mixture import Mixture
-from fastkam.search.population import Population, Window, at_home
+from fastkam.search.population import Population, Window, drop_at_home
 
 Array = NDArray[np.float64]
 
 MOST_TRIED, MOST_WALKERS = 300, 16
 TOWARDS = 0.1       # the step, as a part of the way to the nearest component
+FIRST = 0.25        # the first steps of walkers from there, in units of it
 LEAST_DROP = 1.0    # of the log density
 UNEXPLAINED = 5.0   # log density above q, in comparison with the states of q
 
@@ -46,36 +47,31 @@ def modes_beyond(
     stages : int
         Of the way home at most.
     """
-    x, logp, lengths = suspicious(population.evaluate, window, q, *points)
-    if len(x):
-        lengths = lengths[:, None] * np.abs(q.nearest(x)[1] - x) / population.scales
-        lengths = np.maximum(np.sqrt((lengths**2).mean(axis=1)), 1e-3)
-        walkers = Population(population.evaluate, x, logp, population.scales, lengths,
-                             population.rng, population.wrap)
-        walkers.climb(stages)
-        x, logp = walkers.x, walkers.logp
-        states = window.states()
-        level = np.median(window.logp[window.second_half])
-        known = level - np.median(q.log_density(states))
-        new = logp - q.log_density(x) > known + UNEXPLAINED
-        new &= at_home(np.append(logp, np.repeat(level, len(x) + 1)), x.shape[1])[: len(x)]
-        x, logp = x[new], logp[new]
-    return x, logp
+    x, logp, steps = suspicious(population.evaluate, window, q, *points)
+    if not len(x):
+        return x, logp
+    lengths = FIRST * np.sqrt(((steps / population.scales) ** 2).mean(axis=1))
+    walkers = Population(population.evaluate, x, logp, population.scales, lengths, population.rng,
+                         population.wrap)
+    walkers.climb(stages)
+    x, logp, states = walkers.x, walkers.logp, window.states()
+    level = np.median(window.logp[window.second_half])
+    known = level - np.median(q.log_density(states))
+    new = logp - q.log_density(x) > known + UNEXPLAINED
+    new &= logp > level - drop_at_home(x.shape[1])
+    return x[new], logp[new]
 
 
 def suspicious(
     evaluate: Callable[[Array], Array], window: Window, q: Mixture, x: Array, logp: Array
 ) -> tuple[Array, Array, Array]:
-    """The suspicious ones of points: at most MOST_WALKERS, their log densities, their first steps.
-
-    The steps are in units of the way to the nearest component.
-    """
+    """The suspicious ones of points, at most MOST_WALKERS; their log densities; the steps."""
     d = x.shape[1]
     squares, means = q.nearest(x)
     level = np.median(window.logp[window.second_half])
     some = np.flatnonzero((squares > d + 4 * np.sqrt(2 * d) + 10) & np.isfinite(logp))
     # first those whose log density is high for their distance
     some = some[np.argsort((level - logp[some]) / squares[some], kind="stable")][:MOST_TRIED]
-    nearer = evaluate(x[some] + TOWARDS * (means[some] - x[some]))
-    some = some[nearer < logp[some] - LEAST_DROP][:MOST_WALKERS]
-    return x[some], logp[some], np.full(len(some), TOWARDS / 4)
+    steps = TOWARDS * (means[some] - x[some])
+    lower = np.flatnonzero(evaluate(x[some] + steps) < logp[some] - LEAST_DROP)[:MOST_WALKERS]
+    return x[some[lower]], logp[some[lower]], steps[lower]

@@ -1,0 +1,89 @@
+"""Points of a search, evaluated by the workers of an executor."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from concurrent.futures import BrokenExecutor, Executor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.engine.group import Fault
+from fastkam.run.tasks import portable_target
+from fastkam.run.worker import known_target, portable_error
+from fastkam.search.evaluator import Evaluator
+
+if TYPE_CHECKING:
+    from fastkam._core.density.target import Target
+
+Array = NDArray[np.float64]
+Returned = tuple[Array, int, list[Fault]]
+
+
+class Spread:
+    """Evaluates points in the workers of an executor; the first tasks carry the target.
+
+    Parameters
+    ----------
+    executor : Executor
+    target : Target
+    """
+
+    def __init__(self, executor: Executor, target: Target) -> None:
+        self.executor = executor
+        self.payload = portable_target(target)
+        self.names = secrets.token_hex(8), hashlib.sha256(self.payload).hexdigest()
+        self.workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+        self.sent = False
+
+    def __call__(self, X: Array, noise: Array | None) -> Returned | None:
+        """Log densities of points, how many were evaluated, failures; None where workers died."""
+        parts = np.array_split(X, min(len(X), self.workers))
+        try:
+            returned = self.ask(parts, noise, again=not self.sent)
+            missing = [i for i, one in enumerate(returned) if one is None]
+            again = self.ask([parts[i] for i in missing], noise, again=True)
+        except BrokenExecutor:
+            return None
+        for i, one in zip(missing, again, strict=True):
+            returned[i] = one
+        self.sent = True
+        return (np.concatenate([one[0] for one in returned]), sum(one[1] for one in returned),
+                [fault for one in returned for fault in one[2]])
+
+    def ask(self, parts: list[Array], noise: Array | None, *, again: bool) -> list[Any]:
+        """What the workers return for each part: None where one does not know the target."""
+        payload = self.payload if again else None
+        tasks = [self.executor.submit(evaluate_sent, *self.names, payload, part, noise)
+                 for part in parts]
+        try:
+            returned = [task.result() for task in tasks]
+        finally:
+            for task in tasks:
+                task.cancel()
+        for one in returned:
+            if isinstance(one, BaseException):
+                raise one
+        return returned
+
+
+def evaluate_sent(
+    run: str, digest: str, payload: bytes | None, X: Array, noise: Array | None
+) -> Returned | BaseException | None:
+    """Evaluate points in a worker; None where it has not the target of the run."""
+    target = known_target(run, digest, payload)
+    if target is None:
+        return None
+    evaluate = Evaluator(target, np.random.default_rng(0))
+    evaluate.noise, evaluate.found = noise, True
+    try:
+        values = evaluate(X)
+    except Fault as fault:
+        fault.cause = portable_error(fault.cause)
+        return fault
+    for failure in evaluate.failures:
+        failure.cause = portable_error(failure.cause)
+    return values, evaluate.n, evaluate.failures
