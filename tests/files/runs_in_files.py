@@ -14,8 +14,8 @@ MOST_CALLS = 20_000  # of a density that goes on for a few steps
 DIES = "dies"  # a case that ends the process, to see that it is noticed
 
 
-class Stop(Exception):
-    """What a density raises that stops a run within a step."""
+class Stop(ValueError):
+    """What a density raises that stops a run within a step; a search passes over it."""
 
 
 class TooManyCalls(BaseException):
