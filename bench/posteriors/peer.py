@@ -24,6 +24,8 @@ BLOCK, LENGTHS = 1000, 50
 
 
 class Counted:
+    """A density that counts its evaluations."""
+
     def __init__(self, f):
         self.f, self.n = f, 0
 

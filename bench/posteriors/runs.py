@@ -14,6 +14,7 @@ import numpy as np
 import fastkam as fk
 from bench.posteriors import references
 from bench.posteriors.densities import POSTERIORS
+from bench.posteriors.peer import Counted
 
 ASKED, ENOUGH = 400, 1000
 WITHOUT = {
@@ -30,17 +31,6 @@ WITH = {
     "jumps of mala": {"sampler": fk.ModeJumping(sampler="mala")},
 }
 OURS = {False: WITHOUT, True: WITH}
-
-
-class Counted:
-    """A density that counts its evaluations."""
-
-    def __init__(self, f):
-        self.f, self.n = f, 0
-
-    def __call__(self, x):
-        self.n += 1
-        return self.f(x)
 
 
 def function_of(name, gradient):

@@ -13,8 +13,9 @@ from pathlib import Path
 import densities
 import numpy as np
 import pytest
-from densities import D, assert_same, ctypes_function, short
+from densities import D, ctypes_function, short
 from runs import sample
+from same import assert_same
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS

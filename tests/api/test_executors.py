@@ -15,8 +15,9 @@ from pathlib import Path
 import densities
 import numpy as np
 import pytest
-from densities import D, Provider, assert_same, short, with_gradient
+from densities import D, Provider, short, with_gradient
 from runs import sample
+from same import assert_same
 
 import fastkam as fk
 from fastkam.run import worker

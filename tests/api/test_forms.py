@@ -5,8 +5,9 @@ import ctypes
 import densities
 import numpy as np
 import pytest
-from densities import D, Provider, assert_same, ctypes_function, python, short
+from densities import D, Provider, ctypes_function, python, short
 from runs import sample
+from same import assert_same
 from scipy import LowLevelCallable
 
 import fastkam as fk

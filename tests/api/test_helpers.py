@@ -8,8 +8,9 @@ from multiprocessing import get_context
 import densities
 import numpy as np
 import pytest
-from densities import D, assert_same, ctypes_function, with_gradient
+from densities import D, ctypes_function, with_gradient
 from runs import sample
+from same import assert_same
 
 import fastkam as fk
 

@@ -14,8 +14,9 @@ from contextlib import suppress
 import densities
 import numpy as np
 import pytest
-from densities import D, assert_same
+from densities import D
 from runs import sample
+from same import assert_same
 
 import fastkam as fk
 from fastkam.run import checkpoint, drive

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import densities
 import numpy as np
 import pytest
-from densities import DOUBLES, D, assert_same, replaced
+from densities import DOUBLES, D, replaced
 from runs import sample
+from same import assert_same
 from twins import caught_by
 
 import fastkam as fk

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from densities import D, assert_same
+from densities import D
 from runs import sample
+from same import assert_same
 from test_noisy import OPTIONS, K, estimate, estimates, noisy
 
 import fastkam as fk

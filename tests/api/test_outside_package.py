@@ -9,8 +9,8 @@ from pathlib import Path
 import densities
 import numpy as np
 import pytest
-from densities import assert_same
 from runs import sample
+from same import assert_same
 
 import fastkam as fk
 

@@ -1,9 +1,9 @@
 """The same seed gives the same draws on every processor.
 
 Three parts of a program choose their instructions by the processor when they are imported: fastkam,
-the BLAS and LAPACK below numpy and scipy, and numpy's own loops. Each is told here to choose as on
-older ones, in a process of its own. The density is computed in Python's floats alone: what differs
-then is of fastkam's doing.
+the BLAS and LAPACK below numpy and scipy, and numpy's own loops. A variable of the
+environment makes each choose as on an older processor, in a process of its own. The density is
+computed in Python's floats alone: what differs then is of fastkam's doing.
 """
 
 import hashlib
@@ -99,7 +99,7 @@ def digests_with(**environment):
                          text=True, check=False, timeout=600,
                          env=os.environ | {"PYTHONPATH": path} | environment)
     if "is not an instruction set of this processor" in run.stderr:
-        pytest.skip(f"an older processor, without {environment}: there is nothing to compare")
+        pytest.skip(f"this processor cannot run {environment}, so nothing can be compared with it")
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout.splitlines()[-1])
 
@@ -130,15 +130,17 @@ def uses_openblas():
     return "openblas" in np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
 
 
-@pytest.mark.skipif(not uses_openblas(), reason="numpy has another BLAS, which cannot be told")
+@pytest.mark.skipif(not uses_openblas(),
+                    reason="numpy has another BLAS, without a variable that sets the core type")
 @pytest.mark.parametrize("core", CORES)
 def test_core_types_of_openblas(core, usual):
     if core == "Haswell" and not {"AVX2", "X86_V3"} & set(dispatched()):
-        pytest.skip("an older processor")
+        pytest.skip("this processor has no AVX2, which code for Haswell needs")
     assert_same(digests_with(OPENBLAS_CORETYPE=core), usual, *["LAPACK"] * (core == "Prescott"))
 
 
-@pytest.mark.skipif(not dispatched(), reason="numpy has one set of loops for this processor")
+@pytest.mark.skipif(not dispatched(),
+                    reason="numpy has no loops beyond its baseline for this processor")
 def test_instruction_sets_of_numpy(usual):
     controls = ["numpy"] if "X86_V4" in dispatched() else []
     assert_same(digests_with(NPY_DISABLE_CPU_FEATURES=" ".join(dispatched())), usual, *controls)

@@ -6,9 +6,10 @@ from concurrent.futures import ProcessPoolExecutor
 import densities
 import numpy as np
 import pytest
-from densities import D, assert_same, stopped_at, with_gradient
+from densities import D, stopped_at, with_gradient
 from python_samplers import SAMPLERS, Langevin, MultipleTry, Scaling
 from runs import sample
+from same import assert_same
 
 import fastkam as fk
 from fastkam.run.loop import RunOptions

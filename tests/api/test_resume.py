@@ -13,9 +13,10 @@ from pathlib import Path
 import densities
 import numpy as np
 import pytest
-from densities import D, Stop, assert_same, replaced, short, stopped_at, with_gradient
+from densities import D, Stop, replaced, short, stopped_at, with_gradient
 from forms import CyclesInPoints, InPoints
 from runs import sample
+from same import assert_same
 
 import fastkam as fk
 from fastkam._core.samplers import kpca

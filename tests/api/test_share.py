@@ -6,8 +6,9 @@ from multiprocessing import get_context
 import densities
 import numpy as np
 import pytest
-from densities import D, assert_same, short, stopped_at, with_gradient
+from densities import D, short, stopped_at, with_gradient
 from runs import sample
+from same import assert_same
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS

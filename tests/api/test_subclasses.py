@@ -15,8 +15,9 @@ import densities
 import numpy as np
 import pytest
 import subclasses
-from densities import D, assert_same
+from densities import D
 from runs import sample
+from same import assert_same
 
 import fastkam as fk
 from fastkam.parameters import class_path

@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import densities
 import numpy as np
 import pytest
-from densities import D, Stop, assert_same, replaced
+from densities import D, Stop, replaced
 from runs import sample
+from same import assert_same
 from test_noisy import OPTIONS, PLAIN, noisy, small
 
 import fastkam as fk

@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import densities
 import numpy as np
 import pytest
-from densities import D, assert_same, short, with_gradient
+from densities import D, short, with_gradient
 from runs import sample
+from same import assert_same
 
 import fastkam as fk
 from fastkam.samplers import SAMPLERS

@@ -15,8 +15,9 @@ from pathlib import Path
 import densities
 import numpy as np
 import pytest
-from densities import D, assert_same
+from densities import D
 from runs import sample
+from same import assert_same
 
 import fastkam as fk
 from fastkam.run import executors, tasks
@@ -236,7 +237,8 @@ def test_ctrl_c_to_the_whole_group(tmp_path, method, delay):
 # ---- fork ----
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="threads and fork do not go together there")
+@pytest.mark.skipif(sys.platform == "darwin",
+                    reason="on macOS a process with threads may not be forked")
 def test_a_fork_while_other_threads_sample():
     """The child samples as ever: no lock is held there by a thread that it has not."""
     whole = sample(with_extras, **OPTIONS | {"draws": 200})

@@ -18,7 +18,7 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
+from same import assert_same
 
 import fastkam as fk
 from faults import runs
@@ -160,19 +160,6 @@ def workers_of(pid):
             found.append(int(status.parent.name))
     return found
 
-
-def assert_same(one, other):
-    """Two results that are the same run: every draw, state and generator."""
-    for a, b in ((one.trace, other.trace), (one.warmup, other.warmup)):
-        np.testing.assert_array_equal(a.counts, b.counts)
-        np.testing.assert_array_equal(a.draws, b.draws)
-        np.testing.assert_array_equal(a.stats["lp"], b.stats["lp"])
-    for a, b in zip(one.states, other.states, strict=True):
-        assert a.keys() == b.keys()
-        for name in a.keys() - {"logp_y"}:  # that of the last point: undefined if it was rejected
-            np.testing.assert_array_equal(a[name], b[name], err_msg=name)
-    for a, b in zip(one.state.generators, other.state.generators, strict=True):
-        np.testing.assert_equal(a, b)
 
 
 def applies(fault, case):

@@ -31,7 +31,7 @@ class RandomWalk(Reference, of="rwm"):
 class RobustAdaptiveMetropolis(RandomWalk, of="ram"):
     """S S' <- S (I + g (alpha - alpha*) u u' / |u|^2) S', halved after ten refusals in a row.
 
-    Windows of states give the shape besides, and a scale that learns anew in each.
+    Windows of states also give the shape; in each of them the scale is learnt from its start.
     """
 
     FIELDS = {"Sigma": Field("covariance of the proposal", shared=True, learnt=True),

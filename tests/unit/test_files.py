@@ -1,6 +1,5 @@
 """Files that are replaced as a whole: what stands there, what is left behind, what is refused."""
 
-import errno
 import os
 import signal
 import socket
@@ -10,6 +9,7 @@ import threading
 
 import numpy as np
 import pytest
+from faults.runs import FullFile
 
 import fastkam as fk
 from fastkam.run import files
@@ -75,7 +75,7 @@ def test_a_link_to_nowhere_and_a_circle_of_links_are_refused(tmp_path):
             fk.sample(lambda x: 1 / 0, [0.0], checkpoint=tmp_path / name)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any file")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any file, whatever its mode")
 def test_a_file_that_may_not_be_written_is_refused(tmp_path):
     path = tmp_path / "run.fk"
     path.touch(mode=0o444)
@@ -169,28 +169,6 @@ def test_what_a_killed_process_has_left_is_removed(tmp_path):
     assert path.read_bytes() == b"part"
 
 
-class Full:
-    """A file on a disk that is full after some bytes."""
-
-    def __init__(self, file, room):
-        self.file, self.room = file, room
-
-    def write(self, data):
-        self.room -= memoryview(data).nbytes
-        if self.room < 0:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return self.file.write(data)
-
-    def __getattr__(self, name):
-        return getattr(self.file, name)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.file.close()
-
-
 @pytest.mark.parametrize("share", np.linspace(0.0, 0.999, 25))
 def test_a_disk_that_is_full_after_any_number_of_bytes(tmp_path, monkeypatch, share):
     """The error is that of the disk, the old file is whole, and the draws are in the error."""
@@ -205,7 +183,7 @@ def test_a_disk_that_is_full_after_any_number_of_bytes(tmp_path, monkeypatch, sh
 
     def unfinished_on_a_full_disk(place):
         temporary, file = unfinished(place)
-        return temporary, Full(file, int(share * size))
+        return temporary, FullFile(file, int(share * size))
 
     monkeypatch.setattr(files, "unfinished", unfinished_on_a_full_disk)
     with pytest.raises(fk.SamplingError, match="No space left on device") as caught:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,8 @@ def read_members(file: IO[bytes]) -> dict[str, NDArray[Any]]:
             if name in arrays:
                 raise BadField(name, "is in the file twice")
             with archive.open(member) as content:
-                arrays[name] = read_array(name, content, member.file_size)
+                arrays[name] = read_array(
+                    name, cast(zipfile.ZipExtFile, content), member.file_size)
     return arrays
 
 
@@ -55,7 +56,7 @@ def plain_name(member: zipfile.ZipInfo) -> str:
     return member.filename.removesuffix(".npy")
 
 
-def read_array(name: str, content: IO[bytes], size: int) -> NDArray[Any]:
+def read_array(name: str, content: zipfile.ZipExtFile, size: int) -> NDArray[Any]:
     """The array in a file of `size` bytes; BadField where its own header says another size."""
     version = np.lib.format.read_magic(content)
     if version not in HEADERS:
@@ -71,7 +72,7 @@ def read_array(name: str, content: IO[bytes], size: int) -> NDArray[Any]:
     memory, start = np.empty(length, np.uint8), 0
     view = memory.data
     while start < length:
-        n = content.readinto(view[start : start + PIECE])  # type: ignore[attr-defined]
+        n = content.readinto(view[start : start + PIECE])
         if not n:
             raise EOFError(f"{name} ends after {start} of {length} bytes")
         start += n

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,7 @@ def seed_sequence(seed: Any) -> np.random.SeedSequence:
         seed = seed.bit_generator
     if isinstance(seed, np.random.BitGenerator):
         # the next child: each run from one generator gets its own stream
-        child: np.random.SeedSequence = seed.seed_seq.spawn(1)[0]  # type: ignore[attr-defined]
-        return child
+        return cast(np.random.SeedSequence, seed.seed_seq).spawn(1)[0]
     try:
         return np.random.SeedSequence(seed)
     except (TypeError, ValueError):

@@ -3,11 +3,7 @@
  *
  * Golub, G. H. and Van Loan, C. F. (2013). Matrix Computations, 4th edition, sections 8.3.1 and
  * 8.3.5. */
-#include <float.h>
-
 #include "tiles.h"
-
-#define MOST_SWEEPS 60 /* for an eigenvalue */
 
 /* A_j -= v q_j + q v_j, then p += A_j u_j, for columns j on: rows from `begin` */
 static void update_columns(ptrdiff_t j, ptrdiff_t d, ptrdiff_t begin, ptrdiff_t ld, double *A,
@@ -94,24 +90,13 @@ int FK_LEVEL(fk_eigen)(ptrdiff_t d, double *A, double *values, double *vectors, 
     turns t = {.d = d, .tiles = vectors, .rotations = work + 2 * d};
     reduce(d, A, values, off, inverse, t.rotations);
     start_vectors(d, A, fk_padded(d), inverse, vectors);
-    double norm = 0;
-    for (ptrdiff_t i = 0; i < d; i++) {
-        const double size = fabs(values[i]) + fabs(off[i]);
-        if (!(size < HUGE_VAL)) return 1;
-        norm = size > norm ? size : norm;
+    blocks b;
+    if (begin_blocks(d, values, off, &b)) return 1;
+    int state;
+    while ((state = next_block(&b)) > 0) {
+        sweep(b.lo, b.hi, values, off, next_sweep(&t, b.lo, b.hi - b.lo));
     }
-    const double negligible = 0.5 * DBL_EPSILON * norm;
-    ptrdiff_t left = MOST_SWEEPS * d;
-    for (ptrdiff_t hi = d - 1; hi > 0;) {
-        if (fabs(off[hi - 1]) <= negligible) {
-            hi--;
-            continue;
-        }
-        ptrdiff_t lo = hi - 1;
-        while (lo > 0 && fabs(off[lo - 1]) > negligible) lo--;
-        if (left-- == 0) return 1;
-        sweep(lo, hi, values, off, next_sweep(&t, lo, hi - lo));
-    }
+    if (state < 0) return 1;
     turn(&t);
     return 0;
 }

@@ -4,11 +4,7 @@
  * Golub, G. H. and Van Loan, C. F. (2013). Matrix Computations, 4th edition, sections 5.4.8 and
  * 8.6.3. Demmel, J. and Kahan, W. (1990). Accurate singular values of bidiagonal matrices. SIAM
  * Journal on Scientific and Statistical Computing 11, 873-912: the sweep without a shift. */
-#include <float.h>
-
 #include "tiles.h"
-
-#define MOST_SWEEPS 60 /* for a singular value */
 
 /* For columns j on, rows from `begin`: A_j -= y w_j, A_j -= v (v'A_j) / h, row_j = A_kj,
  * z += row_j A_j */
@@ -109,31 +105,21 @@ int FK_LEVEL(fk_singular)(ptrdiff_t d, double *A, double *values, double *vector
     turns t = {.d = d, .tiles = vectors, .rotations = W + d * ld};
     reduce(d, A, W, values, off, inverse, t.rotations);
     start_vectors(d, W, ld, inverse, vectors);
-    double norm = 0;
-    for (ptrdiff_t i = 0; i < d; i++) {
-        const double size = fabs(values[i]) + fabs(off[i]);
-        if (!(size < HUGE_VAL)) return 1;
-        norm = size > norm ? size : norm;
-    }
-    const double negligible = 0.5 * DBL_EPSILON * norm;
-    ptrdiff_t left = MOST_SWEEPS * d;
-    for (ptrdiff_t hi = d - 1; hi > 0;) {
-        if (fabs(off[hi - 1]) <= negligible) {
-            hi--;
-            continue;
-        }
-        ptrdiff_t lo = hi - 1;
-        while (lo > 0 && fabs(off[lo - 1]) > negligible) lo--;
-        if (left-- == 0) return 1;
+    blocks b;
+    if (begin_blocks(d, values, off, &b)) return 1;
+    int state;
+    while ((state = next_block(&b)) > 0) {
         double least = HUGE_VAL;
-        for (ptrdiff_t i = lo; i <= hi; i++) least = fabs(values[i]) < least ? fabs(values[i]) : least;
-        const double shift = smaller(values[hi - 1], off[hi - 1], values[hi]);
-        double *rotations = next_sweep(&t, lo, hi - lo);
-        if (least <= negligible || !(shift > negligible))
-            plain_sweep(lo, hi, values, off, rotations);
+        for (ptrdiff_t i = b.lo; i <= b.hi; i++)
+            least = fabs(values[i]) < least ? fabs(values[i]) : least;
+        const double shift = smaller(values[b.hi - 1], off[b.hi - 1], values[b.hi]);
+        double *rotations = next_sweep(&t, b.lo, b.hi - b.lo);
+        if (least <= b.negligible || !(shift > b.negligible))
+            plain_sweep(b.lo, b.hi, values, off, rotations);
         else
-            shifted_sweep(lo, hi, shift, values, off, rotations);
+            shifted_sweep(b.lo, b.hi, shift, values, off, rotations);
     }
+    if (state < 0) return 1;
     turn(&t);
     return 0;
 }

@@ -3,12 +3,15 @@
 #ifndef FASTKAM_TILES_H
 #define FASTKAM_TILES_H
 
+#include <float.h>
+
 #include "decomposition.h"
 #include "reflectors.h"
 
 enum {
     FK_GROUP = 4 * FK_WIDTH,   /* rows that are worked on at once */
-    FK_SWEEPS = 256            /* sweeps, which are runs of rotations of neighboring columns */
+    FK_SWEEPS = 256,           /* sweeps, which are runs of rotations of neighboring columns */
+    FK_MOST_SWEEPS = 60        /* for an eigenvalue or a singular value */
 };
 
 typedef struct {
@@ -96,6 +99,37 @@ FK_INLINE double rotation(double f, double g, double *c, double *s)
     const double r = sqrt(square), inverse = 1 / r;
     *c = f * inverse, *s = g * inverse;
     return r;
+}
+
+/* The QR iteration: blocks of a matrix with one diagonal and one beside it, the last block first.
+ * A block ends where an element beside the diagonal is negligible. */
+typedef struct {
+    const double *diagonal, *off;
+    double negligible;
+    ptrdiff_t lo, hi, left; /* the block, and how many more sweeps there may be */
+} blocks;
+
+/* 1 where an element is not finite */
+static int begin_blocks(ptrdiff_t d, const double *diagonal, const double *off, blocks *b)
+{
+    double norm = 0;
+    for (ptrdiff_t i = 0; i < d; i++) {
+        const double size = fabs(diagonal[i]) + fabs(off[i]);
+        if (!(size < HUGE_VAL)) return 1;
+        norm = size > norm ? size : norm;
+    }
+    *b = (blocks){diagonal, off, 0.5 * DBL_EPSILON * norm, 0, d - 1, FK_MOST_SWEEPS * d};
+    return 0;
+}
+
+/* 1 where lo and hi are those of a block to be swept, 0 where all has been, -1 where that fails */
+static int next_block(blocks *b)
+{
+    while (b->hi > 0 && fabs(b->off[b->hi - 1]) <= b->negligible) b->hi--;
+    if (b->hi <= 0) return 0;
+    b->lo = b->hi - 1;
+    while (b->lo > 0 && fabs(b->off[b->lo - 1]) > b->negligible) b->lo--;
+    return b->left-- == 0 ? -1 : 1;
 }
 
 #endif

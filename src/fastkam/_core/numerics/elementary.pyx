@@ -6,22 +6,21 @@ cimport libc.math
 
 import numpy as np
 
-
-def exp(x):
-    """e^x of an array, or of a number."""
+cdef object mapped(x, double (*f)(double) noexcept nogil):
+    """f of each element of an array, or of a number."""
     out = np.array(x, dtype=float, order="C")
     cdef double[::1] values = out.reshape(-1)
     cdef Py_ssize_t i
     for i in range(values.shape[0]):
-        values[i] = libc.math.exp(values[i])
+        values[i] = f(values[i])
     return out[()]
+
+
+def exp(x):
+    """e^x of an array, or of a number."""
+    return mapped(x, libc.math.exp)
 
 
 def log(x):
     """The natural logarithm of an array, or of a number; -inf of 0, NaN below."""
-    out = np.array(x, dtype=float, order="C")
-    cdef double[::1] values = out.reshape(-1)
-    cdef Py_ssize_t i
-    for i in range(values.shape[0]):
-        values[i] = libc.math.log(values[i])
-    return out[()]
+    return mapped(x, libc.math.log)
