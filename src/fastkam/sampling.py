@@ -264,6 +264,7 @@ def sample(
         scales=found.scales if method.relative else np.ones(d),
         searched=found.evaluations,
         tails=found.tails,
+        is_density=found.is_density,
         search=found.steps + ([] if choice is None else [str(choice)]),
     )
     run = carry_out_thinned if choice is not None and thin is None else carry_out

@@ -199,7 +199,8 @@ def known_of(problem: Any) -> Known | None:
     if problem is None:
         return None
     return Known(problem.sample_prior if problem.has_prior else None,
-                 problem.coordinates.wrapped if problem.coordinates.repeats else None)
+                 problem.coordinates.wrapped if problem.coordinates.repeats else None,
+                 problem.log_prior_z)
 
 
 def find(

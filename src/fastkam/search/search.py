@@ -42,6 +42,7 @@ WARM_WEIGHT, MOST_WARM = 0.2, 16  # of the components fitted to these
 BENT, BENT_WEIGHT = 3, 0.4  # components from which on a density is bent, and that weight for it
 MOST_TAIL_WINDOWS = 6
 FAR_AWAY, RISING = 1e4, -1.0  # scales from the origin; the tail index where there is no tail
+LEAST_FAR, NEARLY_0 = 100, 1e-3  # points, and a likelihood, where it may be no logarithm
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
 BRIEF_STAGES, FULL_STAGES = 10, 20  # of the way home at most
@@ -58,10 +59,13 @@ class Known:
         density: half of the walkers start there.
     wrap : callable or None
         ``wrap(z)`` returns the points of one period that stand for z (n, d).
+    log_prior : callable or None
+        ``log_prior(z)`` returns that part of the log density (n,) which is not the user's function.
     """
 
     prior: Prior | None = None
     wrap: Callable[[Array], Array] | None = None
+    log_prior: Callable[[Array], Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,9 @@ class Search:
         Acceptance probability of independent proposals of the mixture; NaN where there were none.
     tails : ndarray, shape (n, 2)
         k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
+    is_density : bool
+        Whether the likelihood was never negative, and nearly always nearly 0: it is one, and not
+        its logarithm.
     """
 
     points: Array
@@ -101,6 +108,7 @@ class Search:
     components: int = 0
     independent_acceptance: float = float("nan")
     tails: Array = field(default_factory=lambda: np.zeros((0, 2)))
+    is_density: bool = False
 
 
 def unsearched(points: Array) -> Search:
@@ -275,13 +283,28 @@ class Searcher:
             population.learn(window)
             steps *= GROWTH
 
+    def far(self, population: Population) -> tuple[Array, Array]:
+        """Points from near and far that have been evaluated, (n, d), and their log densities."""
+        x, logp = zip(*self.seen, *population.scouted, strict=True)
+        return np.concatenate(x), np.concatenate(logp)
+
+    def likelihood_is_density(self, population: Population) -> bool:
+        """Whether the likelihood is never negative, and nearly always nearly 0, near and far."""
+        if self.known.log_prior is None:
+            return False
+        x, logp = self.far(population)
+        x, logp = x[np.isfinite(logp)], logp[np.isfinite(logp)]
+        prior = np.asarray(self.known.log_prior(x))
+        rounding, likelihood = 1e-12 * (1 + np.abs(prior)), logp - prior
+        return bool(len(x) > LEAST_FAR and (likelihood >= -rounding).all()
+                    and np.median(likelihood) < NEARLY_0 and (likelihood > 100 * rounding).any())
+
     def look_beyond(self, population: Population, window: Window) -> bool:
         """Put walkers into modes that none has come to, where there are any."""
         q = population.fit(window)
         if q is None:
             return False
-        seen = [np.concatenate(part) for part in zip(*self.seen, *population.scouted, strict=True)]
-        x, logp = modes_beyond(population, window, q, (seen[0], seen[1]), 2 + self.d)
+        x, logp = modes_beyond(population, window, q, self.far(population), 2 + self.d)
         if not len(x):
             return False
         self.say(f"{len(x)} walkers from far away have found more")
@@ -347,7 +370,8 @@ class Searcher:
         else:
             cold = self.covering(population, cold, window.acceptance, most_evaluations)
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
-                      self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails)
+                      self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails,
+                      self.likelihood_is_density(population))
 
     def covering(
         self,
