@@ -399,8 +399,9 @@ print("same", flush=True)
 @pytest.mark.parametrize(("kind", "threads"), [("python", 1), ("python", 2), ("c", 1), ("c", 2)])
 def test_ctrl_c(library, kind, threads):
     """SIGINT from outside, while draws are made: they are returned, and go on bit for bit."""
+    folders = [str(path) for path in Path(__file__).parents[:2]]
     script = textwrap.dedent(SCRIPT).format(
-        folders=[str(path) for path in Path(__file__).parents[:2]], library=library, kind=kind, threads=threads)
+        folders=folders, library=library, kind=kind, threads=threads)
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "drawing\n"
