@@ -433,7 +433,7 @@ def resume(
                 "which go on from there with the new values", result=result), stacklevel=3)
     if path is not None:
         check_room(path, state, 0 if draws is not None else state.requested)
-    with options.shield:
+    with options.shield, options.report:
         outcome, rows = go_on(state, target, draws, options)
         return conclude(outcome, target, rows, options)
 

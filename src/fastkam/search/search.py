@@ -24,6 +24,7 @@ from fastkam.search.population import (
 from fastkam.search.scales import find_scales
 from fastkam.search.tails import rising, tail_indices
 from fastkam.search.unexplained import modes_beyond
+from fastkam.search.watch import Spent, Watch
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -129,6 +130,8 @@ class Searcher:
         What is known of the density besides.
     spread : callable, optional
         What evaluates points elsewhere, if a point takes long.
+    watch : Watch, optional
+        Reports how far the search is, and ends it in time.
     """
 
     def __init__(
@@ -138,8 +141,9 @@ class Searcher:
         rng: np.random.Generator,
         known: Known | None = None,
         spread: Callable[[Array, Array | None], Any] | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        self.evaluate = Evaluator(target, rng)
+        self.evaluate = Evaluator(target, rng, watch)
         self.evaluate.spread = spread
         self.points, self.rng, self.known = points, rng, known or Known()
         self.d = points.shape[1]
@@ -147,14 +151,21 @@ class Searcher:
         self.seen: list[tuple[Array, Array]] = []  # points and log densities
         self.settled = True
         self.window: Window | None = None
+        self.origin, self.level = points[0], -np.inf
+        self.scales, self.flat = np.ones(self.d), np.zeros(self.d, bool)
+        self.population: Population | None = None
+        self.spent = False  # whether it has ended early
+
+    def say(self, line: str) -> None:
+        self.lines.append(f"{line}, after {self.evaluate.n} evaluations")
+
+    def begin(self) -> None:
+        """Find a point with a density, and the scales there."""
         self.origin, self.level = self.first_with_density()
         self.scales, self.flat = find_scales(self.evaluate, self.origin, self.level)
         self.say(f"scales {self.scales.min():.2g} to {self.scales.max():.2g}")
         if self.flat.any():
             self.say(f"the log density does not change along {np.flatnonzero(self.flat).tolist()}")
-
-    def say(self, line: str) -> None:
-        self.lines.append(f"{line}, after {self.evaluate.n} evaluations")
 
     def first_with_density(self) -> tuple[Array, float]:
         """(a starting point, its log density); a point near the first where none has a density.
@@ -200,8 +211,9 @@ class Searcher:
             width[todo] /= 4
         still = ~np.isfinite(logp)
         x[still], logp[still] = self.origin, self.level
-        return Population(self.evaluate, x, logp, self.scales, 0.5 * lengths, self.rng,
-                          self.known.wrap)
+        self.population = Population(self.evaluate, x, logp, self.scales, 0.5 * lengths, self.rng,
+                                     self.known.wrap)
+        return self.population
 
     def from_prior(self, prior: Prior, n: int) -> tuple[Array, Array]:
         """n of many draws from the prior, the half of them the best, and their log densities.
@@ -330,6 +342,29 @@ class Searcher:
 
     def brief(self, chains: int, *, disperse: bool) -> Search:
         """Scales; and, to disperse the chains, walkers that go home from around the points."""
+        try:
+            return self.brief_to_its_end(chains, disperse)
+        except Spent:
+            return self.ended_early(chains)
+
+    def full(self, chains: int, most_evaluations: int) -> Search:
+        """Scales, many walkers on the way home, and windows of them until they agree."""
+        try:
+            return self.full_to_its_end(
+                chains, int(min(most_evaluations, self.evaluate.watch.most_evaluations)))
+        except Spent:
+            return self.ended_early(chains)
+
+    def ended_early(self, chains: int) -> Search:
+        """What is known where the search has had its share of what the run may take."""
+        self.spent = True
+        self.say("ended early, since stop leaves no more for it")
+        points = self.points if self.population is None else self.chosen(self.population, chains)
+        return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n, False,
+                      self.lines + self.failures())
+
+    def brief_to_its_end(self, chains: int, disperse: bool) -> Search:
+        self.begin()
         points = self.points
         if disperse:
             population = self.gather(max(4, chains + chains % 2), (1.0,))
@@ -344,8 +379,8 @@ class Searcher:
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       steps=self.lines + self.failures())
 
-    def full(self, chains: int, most_evaluations: int) -> Search:
-        """Scales, many walkers on the way home, and windows of them until they agree."""
+    def full_to_its_end(self, chains: int, most_evaluations: int) -> Search:
+        self.begin()
         K = max(LEAST_WALKERS, 2 * (self.d + 1))
         population = self.gather(K, levels(self.d))
         population.go_home(min(2 + self.d, FULL_STAGES))
