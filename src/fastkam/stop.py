@@ -59,7 +59,7 @@ class ESS(StopRule):
     def met(self, run: Run) -> bool:
         from fastkam.diagnostics import ess_bulk
 
-        draws = run.trace.draws
+        draws = run.past.in_one_period(run.trace.draws)
         return bool((ess_bulk(draws) >= self.size).all())  # NaN, where nothing moved: not met
 
 
@@ -75,7 +75,7 @@ class Rhat(StopRule):
     def met(self, run: Run) -> bool:
         from fastkam.diagnostics import r_hat
 
-        draws = run.trace.draws
+        draws = run.past.in_one_period(run.trace.draws)
         return bool((r_hat(draws) <= self.most).all())
 
 

@@ -118,6 +118,20 @@ class RunState:
         """The user's points of these, (..., d)."""
         return z if self.coordinates is None else self.coordinates.constrain(z)
 
+    def in_one_period(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The points z (..., d) with their periodic coordinates in one period."""
+        if self.coordinates is None or not self.coordinates.repeats:
+            return z
+        return self.coordinates.wrapped(z)
+
+    def lp(self, step: int = 1) -> NDArray[np.float64]:
+        """The log density at every `step`-th draw, (chains, n), whichever period it is in."""
+        trace = self.trace
+        values = trace.logp[:, : trace.rows : step]
+        if self.coordinates is None or not self.coordinates.repeats:
+            return values
+        return np.asarray(values - self.coordinates.log_weight(trace.x[:, : trace.rows : step]))
+
     def generator(self, k: int) -> Any:
         """The bit generator of chain `k`, where it stands."""
         bits = getattr(np.random, self.bit_generator)(child(self.seed, k))
