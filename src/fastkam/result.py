@@ -201,10 +201,12 @@ class Result:
         return self.trace.stats
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
-        """The draws of one named parameter, (chains, draws, *shape)."""
+        """The draws of a named parameter, or of an extra, (chains, draws, *shape)."""
         if name not in self.shapes:
-            raise KeyError(f"there is no parameter {name!r}; there are {list(self.shapes)}"
-                           f"{near(name, self.shapes)}")
+            if name in (extras := self.extras):
+                return extras[name]
+            known = [*self.shapes, *extras]
+            raise KeyError(f"there is no parameter {name!r}; there are {known}{near(name, known)}")
         return self.state.layout.split(self.draws)[name]
 
     @property
@@ -303,6 +305,8 @@ class Result:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the density to the file `path` (a .npz without pickle)."""
+        if path is None:
+            raise TypeError("path must be the path of a file, not None")
         check_path("path", path)
         write(path, self.state)
 

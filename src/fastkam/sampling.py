@@ -19,6 +19,7 @@ from fastkam.progress import Progress
 from fastkam.result import Result, conclude
 from fastkam.run.drive import carry_out, carry_out_thinned
 from fastkam.run.loop import RunOptions
+from fastkam.run.records import check_derived
 from fastkam.run.shapes import check_layout
 from fastkam.run.starts import search_generator, seed_sequence, starting_points
 from fastkam.run.state import RunState, check_bit_generator, snapshot_steps
@@ -212,6 +213,7 @@ def sample(
         points = starting_points(x0, chains)
     else:
         target, points = problem.target(), problem.start(x0, chains, seed)
+        check_derived(target, points[:1], problem.layout.shapes)
     d = points.shape[1]
     layout = check_layout(names, shapes, dims, coords, d) if problem is None else problem.layout
     schedule = as_schedule(schedule)

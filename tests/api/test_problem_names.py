@@ -37,3 +37,40 @@ def test_the_default_call_on_a_circle(kappa):
     exact = special.i1(kappa) / special.i0(kappa)
     assert abs(np.cos(result["angle"]).mean() - exact) < 0.06
     assert abs(np.sin(result["angle"]).mean()) < 0.08
+
+
+# ---- names of derived quantities ----
+
+
+def derived_run(derived):
+    return fk.sample(lambda a: 0.0, seed=1, prior={"a": stats.norm()}, derived=derived,
+                     progress=False)
+
+
+@pytest.mark.parametrize(("derived", "error", "match"), [
+    (lambda a: {"b": undefined}, NameError, "undefined"),  # noqa: F821
+    (lambda a: a, TypeError, "derived must return a dict"),
+    (lambda a: {"a": a**2}, ValueError, r"derived must not return \['a'\], which are parameters"),
+])
+def test_mistakes_of_derived_before_any_work(derived, error, match):
+    with pytest.raises(error, match=match):
+        derived_run(derived)
+
+
+def test_an_error_of_numbers_where_the_search_begins_is_none():
+    """No draw is where this is 0."""
+    calls = []
+
+    def derived(a):
+        calls.append(a)
+        return {"b": 1 / 0 if len(calls) == 1 else a + 1}
+
+    result = derived_run(derived)
+    np.testing.assert_array_equal(result["b"], result["a"] + 1)
+
+
+def test_extras_by_name():
+    result = fk.sample(lambda x: (-0.5 * float(x @ x), {"s": float(x.sum())}), [0.0, 0.0], seed=1)
+    np.testing.assert_array_equal(result["s"], result.extras["s"])
+    with pytest.raises(KeyError, match=r"there are \['x', 's'\]"):
+        result["t"]

@@ -410,7 +410,7 @@ DATA = np.linspace(-1.0, 3.0, 12)
 
 def kinds_found(f, x0=None, **options):
     """The kinds of the findings of a default run of f."""
-    with pytest.warns(fk.SamplingWarning):
+    with pytest.warns(fk.SamplingWarning), np.errstate(over="ignore"):
         result = fk.sample(f, x0, seed=1, **options)
     return [one.kind for one in result.warnings]
 
@@ -422,6 +422,9 @@ def kinds_found(f, x0=None, **options):
      {"x0": [0.5, 0.5], "bounds": [(0.0, 1.0), (0.0, 1.0)]}),
     (lambda m, s: float(np.prod(stats.norm.pdf(DATA, m, s))),
      {"prior": {"m": stats.norm(0, 5), "s": stats.halfnorm(scale=3)}}),
+    (lambda x: float(np.exp(-0.5 * x @ x)), {"x0": [0.0, 0.0]}),
+    (lambda x: float(np.exp(-0.5 * x @ x)), {"x0": [3.0, 3.0]}),
+    (lambda x: 0.063 * float(np.exp(-0.5e4 * x @ x)), {"x0": [0.01, 0.01, 0.01]}),
 ])
 def test_a_likelihood_in_place_of_its_logarithm(f, options):
     assert "not_a_logarithm" in kinds_found(f, **options)

@@ -230,9 +230,11 @@ class Problem(Described):
         if not isinstance(x, Mapping):
             return real_array(what, x)
         shapes = self.layout.shapes
+        unknown = [name for name in x if name not in shapes]
         if missing := [name for name in shapes if name not in x]:
-            raise ValueError(f"{what} must have every parameter, and {missing} are missing")
-        if unknown := [name for name in x if name not in shapes]:
+            there = f"; {unknown} are no parameters" if unknown else ""
+            raise ValueError(f"{what} must have every parameter, and {missing} are missing{there}")
+        if unknown:
             raise ValueError(f"{what} names {unknown}, and the parameters are {list(shapes)}")
         parts = []
         for name, shape in shapes.items():
@@ -424,7 +426,8 @@ def problem_from(target: Any, x0: Any, arguments: dict[str, Any], vectorized: bo
             shapes = {name: np.shape(value) for name, value in x0.items()}
             arguments |= {"names": list(shapes), "shapes": shapes}
     elif x0 is None:
-        raise ValueError("x0 must be given, and not None, where there is no prior to draw it from")
+        raise ValueError("x0 must be the point where the search begins, not None; or give prior, "
+                         "from which to draw it")
     else:
         x = real_array("x0", x0)
         if x.ndim not in (1, 2) or x.size == 0:

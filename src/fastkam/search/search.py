@@ -302,11 +302,11 @@ class Searcher:
 
     def likelihood_is_density(self, population: Population) -> bool:
         """Whether the likelihood is never negative, and nearly always nearly 0, near and far."""
-        if self.known.log_prior is None:
-            return False
         x, logp = self.far(population)
+        x, logp = np.vstack([x, self.origin]), np.append(logp, self.level)
         x, logp = x[np.isfinite(logp)], logp[np.isfinite(logp)]
-        prior = np.asarray(self.known.log_prior(x))
+        known = self.known.log_prior
+        prior = np.zeros(len(x)) if known is None else np.asarray(known(x))
         rounding, likelihood = 1e-12 * (1 + np.abs(prior)), logp - prior
         return bool(len(x) > LEAST_FAR and (likelihood >= -rounding).all()
                     and np.median(likelihood) < NEARLY_0 and (likelihood > 100 * rounding).any())
@@ -393,7 +393,8 @@ class Searcher:
                 self.say(f"the log density goes on rising along {found.tolist()}")
                 return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                               False, self.lines + self.failures(),
-                              tails=np.column_stack([found, np.full(len(found), RISING)]))
+                              tails=np.column_stack([found, np.full(len(found), RISING)]),
+                              is_density=self.likelihood_is_density(population))
         self.mirror(population)
         self.say("walkers at home")
         window = self.settle(population, most_evaluations)
