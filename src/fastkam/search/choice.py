@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("fastkam")
 
 MOST_GATHERED = 15  # dimensions to which walkers are gathered where there is a gradient
-FIRST_EVALUATIONS, EVALUATIONS_PER_DIMENSION = 30_000, 4_000  # that a search may take
+FIRST_EVALUATIONS, EVALUATIONS_PER_DIMENSION = 60_000, 4_000  # that a search may take
 MOST_EVALUATIONS = 400_000
 LEARNT_TUNE = 300  # steps of warm-up of what begins with a shape that the search has learnt
 NUTS_TUNE = 400
