@@ -1,21 +1,13 @@
 """The kernels of KAM, the fused kernel-gradient pass, and the covariance that comes of it."""
+from fastkam._core.kam.kernel_pass cimport fk_kernel_pass, fk_kernel_pass_work, fk_kernel_weights
 from fastkam._core.linalg.dense cimport cholesky
 
 from fastkam._core.linalg.lanes import blocked
-from fastkam._core.linalg.dense import named_level
 
 import numpy as np
 
 LANES = 8
 CELLS, FIRST_OCTAVE, OCTAVES = FK_CELLS, FK_FIRST_OCTAVE, FK_OCTAVES
-
-kernel_pass = fk_kernel_pass_for(<bytes>named_level())
-low_rank = fk_low_rank_for(<bytes>named_level())
-
-
-cdef Py_ssize_t pass_work(Py_ssize_t d) noexcept nogil:
-    """Return the number of doubles that a pass works in."""
-    return fk_kernel_pass_work(d)
 
 
 cdef class KernelFunction:
@@ -28,7 +20,7 @@ cdef class KernelFunction:
     length, order : float
         l, and v for Matern.
     table, origin, a, b :
-        See kernel_pass.h; for Matern only.
+        See kernel.h; for Matern only.
     """
 
     def __init__(self, kind, length=1.0, order=1.0, table=None, origin=0.0, a=0.0, b=0.0):
@@ -51,7 +43,8 @@ cdef class KernelFunction:
         cdef double[::1] s = np.zeros(d)
         cdef double[::1] work = np.empty(fk_kernel_pass_work(d))
         if n:
-            kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &point[0], &work[0], &Q[0, 0], &s[0])
+            fk_kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &point[0], &work[0], &Q[0, 0],
+                           &s[0])
         lower = np.asarray(Q)
         return lower + np.tril(lower, -1).T, np.asarray(s)
 
@@ -68,8 +61,8 @@ cdef class KernelFunction:
         with nogil:
             for i in range(begin, end):
                 if n > 0:
-                    kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &y[i, 0], &work[0], &Q[0, 0],
-                                &s[0])
+                    fk_kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &y[i, 0], &work[0],
+                                   &Q[0, 0], &s[0])
                 for j in range(d):
                     for k in range(j, d):
                         r = step_size**2 * (Q[j, k] - s[k] * s[j] / n) if n > 0 else 0.0
