@@ -163,7 +163,7 @@ FK_INLINE double fk_exp(double x)
     return scale + scale * p;
 }
 
-/* exp(x) for x <= 0, below 1 ulp; 0 below -708. x = k log 2 + r, |r| <= log(2) / 2; a polynomial
+/* exp(x) for x <= 0, within 1.1 ulp; 0 below -708. x = k log 2 + r, |r| <= log(2) / 2; a polynomial
  * of degree 11 in r (Chebyshev interpolation, 1.6e-17); 2^k is added to the exponent's bits. */
 FK_INLINE double fk_exp_below_0(double x)
 {

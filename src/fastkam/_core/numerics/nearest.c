@@ -217,6 +217,12 @@ static void search_node(const fk_nearest *n, const double *x, int level, ptrdiff
 typedef float floats __attribute__((vector_size(32), aligned(4)));
 typedef int32_t floats_mask __attribute__((vector_size(32)));
 
+FK_INLINE int any(floats_mask m)
+{
+    const mask pairs = (mask)m;
+    return ((pairs[0] | pairs[1]) | (pairs[2] | pairs[3])) != 0;
+}
+
 /* distance <- approximate squared distances to all points; the least. Products and sums may be
  * fused: no result depends on the last bits of these. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -249,8 +255,7 @@ static float filter_distances(ptrdiff_t d, ptrdiff_t blocks, const float *filter
         s1 += t1;
         *(floats *)(distance + b * FK_WAYS) = s0;
         *(floats *)(distance + b * FK_WAYS + 8) = s1;
-        const floats_mask low = (s0 < least) | (s1 < least);
-        if (low[0] | low[1] | low[2] | low[3] | low[4] | low[5] | low[6] | low[7])
+        if (any((s0 < least) | (s1 < least)))
             for (int l = 0; l < FK_WAYS; l++)
                 least = distance[b * FK_WAYS + l] < least ? distance[b * FK_WAYS + l] : least;
     }
@@ -278,9 +283,8 @@ static found search_filter(const fk_nearest *n, const double *x, float *work)
     }
     for (ptrdiff_t i = 0; i < n->s; i++) {
         if (i % 16 == 0) {
-            const floats_mask low = (*(floats *)(distance + i) <= limit)
-                | (*(floats *)(distance + i + 8) <= limit);
-            if (!(low[0] | low[1] | low[2] | low[3] | low[4] | low[5] | low[6] | low[7])) {
+            if (!any((*(floats *)(distance + i) <= limit)
+                     | (*(floats *)(distance + i + 8) <= limit))) {
                 i += 15;
                 continue;
             }
