@@ -129,49 +129,20 @@ FK_INLINE double fk_total(fk_lanes s)
     return fk_sum_lanes(lanes);
 }
 
-/* e^x within 1 ulp for x in [-708, 709], clamped outside; NaN stays NaN.
+/* e^x within 1.1 units of the last place for -708 <= x <= 709, 0 below; NaN stays NaN. Above, the
+ * result has no meaning: who may come there caps x.
  *
- *     x = k log 2 + r,  |r| <= log(2)/2,  e^x = 2^k (1 + r + r^2/2 + ... + r^13/13!)
+ *     x = k log 2 + r,   |r| <= log(2) / 2,   e^x = 2^k e^r
  *
- * k is found by adding 1.5 2^52, after which it stands in the low bits of the sum. The remainder
- * of the series is below 5e-18 of its value. */
+ * k is found by adding 1.5 2^52, after which it stands in the low bits of the sum, from where it is
+ * added to the exponent. e^r is a polynomial of degree 11 (Chebyshev interpolation, 1.6e-17).
+ *
+ * This is for loops over many numbers, which become loops over vectors. Single numbers take the
+ * exponential of the C library, in Python through numerics/elementary.pyx. */
 FK_INLINE double fk_exp(double x)
 {
     const double shift = 0x1.8p52;
-    x = x < -708.0 ? -708.0 : x;
-    x = x > 709.0 ? 709.0 : x;
     const double t = x * 0x1.71547652b82fep0 + shift, k = t - shift;
-    const double r = (x - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
-    double p = 1.0 / 6227020800.0;
-    p = p * r + 1.0 / 479001600.0;
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * (r * r) + r;
-    uint64_t bits;
-    double scale;
-    memcpy(&bits, &t, 8);
-    bits = (bits << 52) + 0x3ff0000000000000u;
-    memcpy(&scale, &bits, 8);
-    return scale + scale * p;
-}
-
-/* exp(x) for x <= 0, within 1.1 ulp; 0 below -708. x = k log 2 + r, |r| <= log(2) / 2; a polynomial
- * of degree 11 in r (Chebyshev interpolation, 1.6e-17); 2^k is added to the exponent's bits. */
-FK_INLINE double fk_exp_below_0(double x)
-{
-    const double shift = 0x1.8p52; /* rounds to an integer */
-    double k = x * 0x1.71547652b82fep0 + shift;
-    uint64_t bits, scaled;
-    memcpy(&bits, &k, 8);
-    k -= shift;
     const double r = (x - k * 0x1.62e42fefa3800p-1) - k * 0x1.ef35793c76730p-45;
     /* in pairs: a chain of half the length */
     const double r2 = r * r, r4 = r2 * r2;
@@ -181,9 +152,12 @@ FK_INLINE double fk_exp_below_0(double x)
                      + (r * 2.755724088722987e-06 + 2.4801485441561313e-05) * r2;
     const double c = r * 2.5110049204818658e-08 + 2.763265472252779e-07;
     double p = (r + r2 * (a + r4 * (b + r4 * c))) + 1.0;
+    uint64_t bits, scaled;
+    memcpy(&bits, &t, 8);
     memcpy(&scaled, &p, 8);
     scaled += bits << 52;
     memcpy(&p, &scaled, 8);
     return x < -708.0 ? 0.0 : p; /* whatever has come of these */
 }
+
 #endif

@@ -7,7 +7,10 @@
 void FK_LEVEL(fk_logistic)(ptrdiff_t d, const double *restrict g, const double *restrict w,
                            double *restrict p)
 {
-    for (ptrdiff_t i = 0; i < d; i++) p[i] = 1.0 / (1.0 + fk_exp(-(g[i] * w[i])));
+    for (ptrdiff_t i = 0; i < d; i++) {
+        const double t = -(g[i] * w[i]);
+        p[i] = 1.0 / (1.0 + fk_exp(t > 709 ? 709 : t));
+    }
 }
 
 double FK_LEVEL(fk_sum_softplus)(ptrdiff_t d, double a, const double *restrict g,

@@ -21,8 +21,9 @@ double FK_LEVEL(fk_lattice_logp)(const fk_lattice *f, ptrdiff_t d, const double 
             nearest = nearest > last ? last : nearest;
             i[j] = (nearest + shift) - shift;
             r[j] = x[j0 + j] - (f->low + i[j] * f->h);
-            up[j] = fk_exp(a1 * r[j] - b);
-            down[j] = fk_exp(-a1 * r[j] - b);
+            const double log_up = a1 * r[j] - b, log_down = -a1 * r[j] - b;
+            up[j] = fk_exp(log_up > 709 ? 709 : log_up); /* beyond the ends, where it is not used */
+            down[j] = fk_exp(log_down > 709 ? 709 : log_down);
             p[j] = q[j] = S[j] = 1;
             T[j] = 0;
         }
