@@ -28,4 +28,4 @@ cdef int proposal_factor(
 
 cdef void gradients(
     const fk_kernel *k, Py_ssize_t n, Py_ssize_t d, const double *z, const double *y,
-    double *M) noexcept nogil
+    double *w, double *M) noexcept nogil
