@@ -1,22 +1,5 @@
 """The kernels of KAM, and the covariance that a pass of kernel_pass.h gives."""
-cdef extern from "kernel.h" nogil:
-    enum:
-        FK_LINEAR
-        FK_GAUSSIAN
-        FK_MATERN
-        FK_MATERN_HALF
-        FK_CELLS
-        FK_FIRST_OCTAVE
-        FK_OCTAVES
-    ctypedef struct fk_kernel:
-        int kind
-        double length
-        double order
-        int degree
-        const double *table
-        double origin
-        double a
-        double b
+from fastkam._core.kam.kernel cimport fk_kernel
 
 cdef class KernelFunction:              # fk_kernel and its table
     cdef fk_kernel k

@@ -1,4 +1,7 @@
 """The kernels of KAM, the fused kernel-gradient pass, and the covariance that comes of it."""
+from fastkam._core.kam.kernel cimport (
+    FK_CELLS, FK_FIRST_OCTAVE, FK_GAUSSIAN, FK_LINEAR, FK_MATERN, FK_MATERN_HALF, FK_OCTAVES,
+)
 from fastkam._core.kam.kernel_pass cimport fk_kernel_pass, fk_kernel_pass_work, fk_kernel_weights
 from fastkam._core.kam.low_rank cimport fk_distances
 from fastkam._core.linalg.dense cimport cholesky

@@ -1,5 +1,5 @@
 """The loops of low_rank.h."""
-from fastkam._core.kam.kernel_gradient cimport fk_kernel
+from fastkam._core.kam.kernel cimport fk_kernel
 
 cdef extern from "low_rank.h" nogil:
     void fk_distances(
