@@ -1,7 +1,7 @@
 """The loops that are compiled for each instruction set give the same bits with every one.
 
-Here are those of the built-in densities, of mixtures, of look-ups and of diagnostics; the other tests
-of `digest_at` are beside the tests of the same part, and `test_processors.py` runs every sampler.
+Here are those of built-in densities, mixtures, look-ups and diagnostics. The other tests
+of `digest_at` are in the files of the same part, and `test_processors.py` runs every sampler.
 """
 
 import hashlib

@@ -266,8 +266,8 @@ class Problem(Described):
     def log_prior_z(self, z: ArrayLike) -> Any:
         """The log density of the prior at z (..., dim) in unconstrained coordinates, (...).
 
-        log prior(x(z)) + log |dx/dz|: the density that `sample_prior` draws from. Along a periodic
-        or a reflected coordinate it repeats itself, and integrates to 1 over one period.
+        log prior(x(z)) + log |dx/dz|. It is the density that `sample_prior` draws from, which takes
+        one period of a periodic or a reflected coordinate, where this one has several.
         """
         Z = self.coordinates.points("z", z, self.dim)
         flat = np.ascontiguousarray(Z.reshape(-1, self.dim))
@@ -418,8 +418,9 @@ def problem_from(target: Any, x0: Any, arguments: dict[str, Any], vectorized: bo
     dim = None
     if isinstance(x0, Mapping):
         layout = ("names", "shapes", "dims", "coords")
-        if not isinstance(arguments.get("bounds"), Mapping) and not any(
-                arguments[name] is not None for name in layout):
+        bounds = arguments.get("bounds")
+        all_bounded = isinstance(bounds, Mapping) and bounds.keys() >= x0.keys()
+        if not all_bounded and not any(arguments[name] is not None for name in layout):
             shapes = {name: np.shape(value) for name, value in x0.items()}
             arguments |= {"names": list(shapes), "shapes": shapes}
     elif x0 is None:

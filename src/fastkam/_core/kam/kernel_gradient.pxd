@@ -1,22 +1,5 @@
 """The kernels of KAM, and the covariance that a pass of kernel_pass.h gives."""
-cdef extern from "kernel.h" nogil:
-    enum:
-        FK_LINEAR
-        FK_GAUSSIAN
-        FK_MATERN
-        FK_MATERN_HALF
-        FK_CELLS
-        FK_FIRST_OCTAVE
-        FK_OCTAVES
-    ctypedef struct fk_kernel:
-        int kind
-        double length
-        double order
-        int degree
-        const double *table
-        double origin
-        double a
-        double b
+from fastkam._core.kam.kernel cimport fk_kernel
 
 cdef class KernelFunction:              # fk_kernel and its table
     cdef fk_kernel k
@@ -28,4 +11,4 @@ cdef int proposal_factor(
 
 cdef void gradients(
     const fk_kernel *k, Py_ssize_t n, Py_ssize_t d, const double *z, const double *y,
-    double *M) noexcept nogil
+    double *w, double *M) noexcept nogil

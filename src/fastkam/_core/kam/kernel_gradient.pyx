@@ -1,12 +1,18 @@
 """The kernels of KAM, the fused kernel-gradient pass, and the covariance that comes of it."""
+from fastkam._core.kam.kernel cimport (
+    FK_CELLS, FK_FIRST_OCTAVE, FK_GAUSSIAN, FK_LINEAR, FK_MATERN, FK_MATERN_HALF, FK_OCTAVES,
+)
 from fastkam._core.kam.kernel_pass cimport fk_kernel_pass, fk_kernel_pass_work, fk_kernel_weights
+from fastkam._core.kam.low_rank cimport fk_distances
 from fastkam._core.linalg.dense cimport cholesky
 
 from fastkam._core.linalg.lanes import blocked
 
 import numpy as np
 
-LANES = 8
+cdef enum:
+    LANES = 8
+
 CELLS, FIRST_OCTAVE, OCTAVES = FK_CELLS, FK_FIRST_OCTAVE, FK_OCTAVES
 
 
@@ -88,21 +94,15 @@ cdef int proposal_factor(
 
 cdef void gradients(
         const fk_kernel *k, Py_ssize_t n, Py_ssize_t d, const double *z, const double *y,
-        double *M) noexcept nogil:
-    """M_i = 2 grad_y k(y, z_i) = w_i (z_i - y), (n, d), from z in blocks."""
-    cdef Py_ssize_t b, j, lane
-    cdef const double *block
-    cdef double[8] w
-    cdef double D
-    for b in range(0, n, 8):
-        block = z + b * d
-        for lane in range(8):
-            w[lane] = 0
+        double *w, double *M) noexcept nogil:
+    """M_i = 2 grad_y k(y, z_i) = w_i (z_i - y), (n, d), from z in blocks; w has whole blocks."""
+    cdef Py_ssize_t i, j
+    cdef const double *at
+    if n == 0:
+        return
+    fk_distances(n, d, z, y, w)
+    fk_kernel_weights(k, (n + LANES - 1) // LANES, w)
+    for i in range(n):
+        at = z + i // LANES * LANES * d + i % LANES
         for j in range(d):
-            for lane in range(8):
-                D = block[8 * j + lane] - y[j]
-                w[lane] += D * D
-        fk_kernel_weights(k, 1, w)
-        for lane in range(min(8, n - b)):
-            for j in range(d):
-                M[(b + lane) * d + j] = w[lane] * (block[8 * j + lane] - y[j])
+            M[i * d + j] = w[i] * (at[LANES * j] - y[j])

@@ -41,7 +41,8 @@ void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, ptrdiff_t blocks, double *w
     }
     if (k->kind == FK_GAUSSIAN) {
         const double h = -0.5 / l2, c = 2 / l2;
-        for (ptrdiff_t i = 0; i < n; i++) w[i] = fk_exp(w[i] * h) * c;
+        for (ptrdiff_t i = 0; i < n; i += FK_LANES)
+            for (int l = 0; l < FK_LANES; l++) w[i + l] = fk_exp(w[i + l] * h) * c;
         return;
     }
     const double c = 4 * k->order / l2, scale = sqrt(2 * k->order) / k->length;

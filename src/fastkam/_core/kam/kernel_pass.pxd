@@ -1,5 +1,5 @@
 """The loops of kernel_pass.h."""
-from fastkam._core.kam.kernel_gradient cimport fk_kernel
+from fastkam._core.kam.kernel cimport fk_kernel
 
 cdef extern from "kernel_pass.h" nogil:
     void fk_kernel_pass(

@@ -22,7 +22,8 @@
 FK_DISPATCH(void, fk_distances, (ptrdiff_t n, ptrdiff_t d, const double *z, const double *y,
                                  double *r))
 
-/* T where the points from `first` on have changed: the same bits as if all were computed; work: d */
+/* T where the points from `first` on have changed: the same bits as if all were computed; work: d
+ * elements */
 FK_DISPATCH(void, fk_measure, (ptrdiff_t first, ptrdiff_t n, ptrdiff_t d, ptrdiff_t ld,
                                const double *z, double *work, double *T))
 

@@ -153,7 +153,7 @@ cdef matrix_product(A, B):
     if m and n and k:
         with nogil:
             fk_product(m, n, k, &a[0, 0], a.strides[0] // 8, a.strides[1] // 8, &b[0, 0],
-                           b.strides[0] // 8, b.strides[1] // 8, &C[0, 0], aligned(room))
+                       b.strides[0] // 8, b.strides[1] // 8, &C[0, 0], aligned(room))
     return result
 
 

@@ -24,13 +24,14 @@
  * environment; -1 where the processor has no such set */
 int fk_level(void);
 
+/* FK_ONE_LEVEL: a build without the others (tests/twins/build.py) */
 #define FK_JOIN_(a, b) a##b
 #define FK_JOIN(a, b) FK_JOIN_(a, b)
 #define FK_LEVEL(name) FK_JOIN(name, FK_SUFFIX)
 
 #if defined(FK_SUFFIX)
 #define FK_DISPATCH(result, name, arguments) result FK_LEVEL(name) arguments;
-#elif defined(__x86_64__)
+#elif defined(__x86_64__) && !defined(FK_ONE_LEVEL)
 #define FK_DISPATCH(result, name, arguments)                                                      \
     result name##_base arguments;                                                                 \
     result name##_avx2 arguments;                                                                 \

@@ -28,8 +28,11 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from fastkam._core.engine.kernel cimport Chain, Kernel
-from fastkam._core.kam.kernel_gradient cimport KernelFunction, fk_kernel, proposal_factor
+from fastkam._core.kam.kernel_gradient cimport KernelFunction, proposal_factor
 from fastkam._core.kam.kernel_pass cimport fk_kernel_pass, fk_kernel_pass_work
+from fastkam._core.kam.low_rank cimport (
+    fk_distances, fk_gram, fk_measure, fk_project, fk_shift, fk_spread,
+)
 from fastkam._core.linalg.dense cimport add_Lz, cholesky, copy, solve_L, square
 from fastkam._core.engine.rng cimport normals
 
@@ -37,23 +40,6 @@ from fastkam._core.engine.fields import Field
 from fastkam._core.engine.state import zeros
 
 import numpy as np
-
-cdef extern from "low_rank.h" nogil:
-    void fk_distances(
-        Py_ssize_t n, Py_ssize_t d, const double *z, const double *y, double *r)
-    void fk_measure(
-        Py_ssize_t first, Py_ssize_t n, Py_ssize_t d, Py_ssize_t ld, const double *z, double *work,
-        double *T)
-    void fk_gram(
-        const fk_kernel *k, Py_ssize_t n, Py_ssize_t ld, const double *T, const double *r,
-        double *work, double *w, double *K)
-    void fk_shift(Py_ssize_t n, double a, const double *K, double *B)
-    void fk_spread(
-        Py_ssize_t n, Py_ssize_t d, const double *z, const double *x, double a, const double *w,
-        const double *f, double *work, double *y)
-    void fk_project(
-        Py_ssize_t n, const double *w, const double *r, const double *r_there, double v2,
-        double *b)
 
 
 cdef class LocalNormal(Kernel):
