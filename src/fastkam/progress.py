@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+CHAINS = 16  # chains for each chunk between two reports, if chunks are short
+SECONDS = 0.1  # after which a chunk is reported in any case
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,64 @@ class Progress:
     seconds: float
 
 
-class Bar:
+class Report:
+    """Where progress goes, and after which chunks of steps of which chains it is asked for.
+
+    A `Progress` takes time in proportion to the number of chains, and a chunk is of one chain: it
+    is reported after every chunk of a few chains, after every 64th of a thousand. So the cost per
+    chunk does not grow with the number of chains. Chunks that take long are reported more often.
+
+    Parameters
+    ----------
+    chains : int
+
+    Attributes
+    ----------
+    wanted : bool
+        Whether anybody wants to know.
+    """
+
+    wanted = True
+
+    def __init__(self, chains: int) -> None:
+        self.interval = max(1, chains // CHAINS)  # chunks
+        self.chunks, self.last = 0, time.perf_counter()
+
+    def due(self) -> bool:
+        """Whether to report after the chunk that has just ended, each of which is told here."""
+        self.chunks += 1
+        now = time.perf_counter()
+        if self.chunks < self.interval and now - self.last < SECONDS:
+            return False
+        self.chunks, self.last = 0, now
+        return True
+
+    def __call__(self, progress: Progress) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """No more will be reported."""
+
+
+class Silence(Report):
+    """Nobody wants to know."""
+
+    wanted = False
+
+    def due(self) -> bool:
+        return False
+
+    def __call__(self, progress: Progress) -> None:
+        pass
+
+
+class Bar(Report):
     """A tqdm bar: a widget in a notebook, text in a terminal."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, chains: int) -> None:
         from tqdm.auto import tqdm
 
+        super().__init__(chains)
         self.bar = tqdm(total=total, unit=" steps", unit_scale=True, dynamic_ncols=True)
 
     def __call__(self, progress: Progress) -> None:
@@ -52,17 +108,15 @@ class Bar:
         self.bar.close()
 
 
-class Function:
+class Function(Report):
     """A user's function of a `Progress`."""
 
-    def __init__(self, function: Callable[[Progress], object]) -> None:
+    def __init__(self, function: Callable[[Progress], object], chains: int) -> None:
+        super().__init__(chains)
         self.function = function
 
     def __call__(self, progress: Progress) -> None:
         self.function(progress)
-
-    def close(self) -> None:
-        pass
 
 
 def interactive() -> bool:
@@ -71,14 +125,14 @@ def interactive() -> bool:
 
 
 def reporter(
-    progress: bool | Callable[[Progress], object] | None, total: int
-) -> Bar | Function:
+    progress: bool | Callable[[Progress], object] | None, total: int, chains: int
+) -> Report:
     """What to call with each Progress: from True, False, None (True if interactive), a callable."""
     if progress is None:
         progress = interactive()
     if isinstance(progress, bool):
-        return Bar(total) if progress else Function(lambda _: None)
-    return Function(progress)
+        return Bar(total, chains) if progress else Silence(chains)
+    return Function(progress, chains)
 
 
 def check_progress(progress: Any) -> None:

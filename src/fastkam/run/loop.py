@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import nullcontext, suppress
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from fastkam.samplers import Sampler
 
 CHUNK_SECONDS = 0.05
+LEAST_GROWTH, MOST_GROWTH = 0.1, 8.0  # of a chunk over the last one
 WATCH_SECONDS = 0.05
 
 
@@ -131,9 +133,11 @@ class Run:
         self.halt = threading.Event()
         self.shield = Shield()  # which is not entered, and opens nothing
         self.most_evaluations = NO_LIMIT
+        self.pace = 1  # steps a chunk of any group, grown until one takes CHUNK_SECONDS
         self.trace = past.trace.grown(rows)
         warmup_rows = past.tune // past.thin if past.keep_warmup else 0
         self.warmup = past.warmup.grown(max(warmup_rows, past.warmup.rows))
+        self.plan = past.schedule.compiled(past.sampler, past.d, past.tune)
         chains = range(past.chains)
         together = target.batched or past.share
         members = [chains] if together else [[k] for k in chains]
@@ -155,17 +159,20 @@ class Run:
     def drive(self, threads, progress, stop, writer):
         """Run; the status with which it ended, and the failure or None."""
         status, failure = "complete", None
-        report = reporter(progress, self.total_steps())
+        report = reporter(progress, self.total_steps(), self.past.chains)
         if stop is not None:
             most = stop.most_evaluations(self.past.chains)
             self.most_evaluations = min(self.most_evaluations, most)
 
         def between():
-            with self.shield.opened:
-                report(self.progress())
+            if report.due():
+                with self.shield.opened:
+                    report(self.progress())
             writer.due(lambda: self.state("running"))
+            if stop is None:
+                return False
             with self.shield.opened:
-                return stop is not None and stop.due(self)
+                return stop.due(self)
 
         try:
             with one_blas_thread():
@@ -176,8 +183,9 @@ class Run:
                 for group in self.groups:  # extras that another chain has found since
                     group.record()
                 check_complete(self.trace)
-            with self.shield.opened:
-                report(self.progress())
+            if report.wanted:
+                with self.shield.opened:
+                    report(self.progress())
         except KeyboardInterrupt:
             status = "interrupted"
         except Fault as fault:
@@ -195,7 +203,7 @@ class Run:
 
     def may_end(self, stop):
         """Whether `stop` ends the run before all its draws are made."""
-        if stop is None or all(self.trace.counts >= self.rows):
+        if stop is None or self.trace.rows >= self.rows:
             return False
         with self.shield.opened:
             return stop.met(self)
@@ -227,14 +235,20 @@ class Run:
         """Worker threads run the chains, this thread watches; each group has its share of them."""
         self.halt.clear()
         share = max(1, threads // len(waiting))
+        left = deque(waiting)  # a task a thread, not a group: this thread looks at all tasks
 
-        def work(group):
-            while not (self.halt.is_set() or group.reached(rows)):
-                group.chunk(rows, share, FREE)
+        def work():
+            while True:
+                try:
+                    group = left.popleft()
+                except IndexError:
+                    return
+                while not (self.halt.is_set() or group.reached(rows)):
+                    group.chunk(rows, share, FREE)
 
         with ThreadPoolExecutor(threads, thread_name_prefix="fastkam") as pool:
             try:
-                todo = {pool.submit(work, group) for group in waiting}
+                todo = {pool.submit(work) for _ in range(min(threads, len(waiting)))}
                 while todo:
                     done, todo = wait(todo, timeout=WATCH_SECONDS)
                     for future in done:
@@ -314,28 +328,26 @@ class ChainGroup:
         self.run, self.indices = run, indices
         self.lock = threading.Lock()
         self.turnstile = threading.Lock()
-        self.size = 1  # steps a chunk, grown until one takes CHUNK_SECONDS
         self.started = False
         self.limit = None
         self.chains = []
-        for k in indices:
-            x0 = past.x0 / past.scales
-            # chains that learn as one begin with the same knowledge
-            kernel = past.sampler.build(x0.mean(axis=0) if past.share else x0[k])
-            chain = ChainState(kernel, past.generator(k), x0[k], n_aux=run.target.n_aux)
+        x0 = past.x0[indices] / past.scales
+        middle = x0.mean(axis=0)  # chains that learn as one begin with the same knowledge
+        for k, start in zip(indices, x0, strict=True):
+            kernel = past.sampler.build(middle if past.share else start)
+            chain = ChainState(kernel, past.generator(k), start, n_aux=run.target.n_aux)
             chain.keep_history(len(past.snapshot_steps))
             if past.states:
                 chain.restore(past.states[k])
             self.chains.append(chain)
-        plan = past.schedule.compiled(past.sampler, past.d, past.tune)
-        target = run.target.bind()
         self.target = target = run.target.bind()
         if run.trace.records.n_extras:
             target.expect_extras()
         self.scales = past.scales if past.scaled else None
         if self.scales is not None:
             target = ScaledTarget(target, self.scales)
-        self.engine = Group(target, self.chains, plan, share=past.share)
+        self.engine = Group(target, self.chains, run.plan, share=past.share,
+                            snapshot_steps=past.snapshot_steps)
 
     @property
     def tuning(self):
@@ -344,7 +356,7 @@ class ChainGroup:
     def reached(self, rows):
         if all(chain.n_evaluations >= self.run.most_evaluations for chain in self.chains):
             return True
-        return not self.tuning and all(self.run.trace.counts[k] >= rows for k in self.indices)
+        return not self.tuning and bool((self.run.trace.counts[self.indices] >= rows).all())
 
     def attach(self, rows):
         """Record into the warm-up's rows, or into the draws' up to `rows`."""
@@ -371,12 +383,9 @@ class ChainGroup:
             self.attach(rows)
             begun = time.perf_counter()
             t = self.chains[0].t
-            n = self.size
-            self.take_snapshot()  # here too: an interrupt may have come after the step
+            n = self.run.pace
             if self.tuning:
-                snapshots = self.run.past.snapshot_steps
-                i = np.searchsorted(snapshots, t, side="right")
-                n = min(n, (snapshots[i] if i < len(snapshots) else self.run.past.tune) - t)
+                n = min(n, self.run.past.tune - t)
             try:
                 with interruptible:
                     if not self.started:
@@ -389,28 +398,22 @@ class ChainGroup:
                     if self.scales is not None:
                         error.x = error.x * self.scales
                 with suppress(Exception):  # the error comes first; what is missing is made again
-                    self.record()
+                    self.record(ending=True)
                 raise
             self.record()
-            self.take_snapshot()
-            seconds = time.perf_counter() - begun
-            made = self.chains[0].t - t  # fewer than asked for at the end of warm-up
-            growth = np.clip(CHUNK_SECONDS / max(seconds, 1e-9), 0.1, 8.0)
-            self.size = max(1, int(made * growth))
+            self.run.pace = paced(self.chains[0].t - t, time.perf_counter() - begun)
 
-    def record(self):
+    def record(self, *, ending=False):
         """Record the extras and the derived quantities of the draws just made."""
         trace = self.run.trace
         chains = list(zip(self.indices, self.chains, strict=True))
-        record(trace, chains, self.target, self.run.target)
+        record(trace, chains, self.target, self.run.target, ending=ending)
 
-    def take_snapshot(self):
-        """Keep what has been learnt, where a snapshot of it is due."""
-        snapshots, t = self.run.past.snapshot_steps, self.chains[0].t
-        i = np.searchsorted(snapshots, t)
-        if i < len(snapshots) and snapshots[i] == t:
-            for chain in self.chains:
-                chain.snapshot(i)
+
+def paced(made, seconds):
+    """How many steps the next chunk is to have, where one of `made` steps took so many seconds."""
+    growth = CHUNK_SECONDS / max(seconds, 1e-9)
+    return max(1, int(made * min(max(growth, LEAST_GROWTH), MOST_GROWTH)))
 
 
 def one_blas_thread():

@@ -39,6 +39,7 @@ cdef class ChainState(State):
     cdef dict notes                         # row of the trace -> its extras, until they are taken
     cdef object note_error                  # of the evaluation that should have given some
     cdef dict history                       # snapshots of what the kernel learns, by field
+    cdef list learnt                        # each of these arrays, and the field it is taken of
     cdef readonly double[::1] x
     cdef readonly double[::1] y             # (width d,)
     cdef readonly double[::1] grad_x        # unallocated where the kernel needs no gradient

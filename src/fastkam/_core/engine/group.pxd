@@ -22,9 +22,13 @@ cdef class Group:
     cdef int failed                         # the chain at fault, and its row of y
     cdef int failed_row
     cdef int64_t most_evaluations           # a chain
+    cdef const int64_t[:] snapshot_steps
     cdef int64_t done                       # steps made by the last call of run
     cdef int settle(self) except -1 nogil
     cdef void hand_on(self, int k, int to) noexcept nogil
     cdef int evaluate(self) noexcept nogil
     cdef int gather(self) noexcept nogil
     cdef int advance(self, int64_t n) except -1 nogil
+    cdef int advance_segment(self, int64_t n, bint *full) except -1 nogil
+    cdef int64_t next_snapshot(self, int64_t t) noexcept nogil
+    cdef int take_snapshots(self) except -1 nogil

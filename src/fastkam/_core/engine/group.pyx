@@ -20,12 +20,13 @@ from fastkam._core.engine.rng cimport normals
 from fastkam._core.engine.sums cimport Power
 from fastkam._core.linalg.dense cimport copy
 
-from fastkam._core.engine.kernel import take_interrupt
+from fastkam._core.engine.kernel import take_interrupt, uninterrupted
 
 import numpy as np
 
 N_SEARCH = 100                              # points tried where x0 has no finite density
 INFINITE = INT_MIN                          # the code of a log density of +inf
+NO_STEPS = np.zeros(0, np.int64)
 
 
 class Fault(Exception):
@@ -58,13 +59,17 @@ cdef class Group:
     share : bool
         The chains learn as one, chain 0 first in every step: see `Kernel.join`. Their kernels have
         the same parameters, and the same state as far as it is shared.
+    snapshot_steps : array of int64 (n,)
+        After which steps each chain keeps a snapshot of what it has learnt, increasing.
     """
 
-    def __cinit__(self, Target target, list chains, schedule, *, bint share=False):
+    def __cinit__(self, Target target, list chains, schedule, *, bint share=False,
+                  const int64_t[:] snapshot_steps=NO_STEPS):
         cdef ChainState s
         cdef int i
         self.target = target
         self.chains = chains
+        self.snapshot_steps = snapshot_steps
         self.K = len(chains)
         self.shares = share and self.K > 1
         c, k, offset, cap, self.schedule.start, stop, self.schedule.rarity = schedule
@@ -116,30 +121,34 @@ cdef class Group:
         Fault the chains are as they were, so that the search can be made again, point by point.
         """
         cdef ChainState s
-        before = []
-        for s in self.chains:
-            before.append((s.bit_generator.state, np.array(s.x), s.c.logp_x))
+        x = np.array([s.x for s in self.chains])
+        logps = [s.c.logp_x for s in self.chains]
+        generators = {}
         try:
-            self.search()
+            self.search(x, generators)
         except BaseException:
-            for s, (bits, x, logp) in zip(self.chains, before, strict=True):
-                s.bit_generator.state = bits
-                np.asarray(s.x)[:] = x
-                s.c.logp_x = logp
+            for k, s in enumerate(self.chains):
+                np.asarray(s.x)[:] = x[k]
+                s.c.logp_x = logps[k]
+                if k in generators:
+                    s.bit_generator.state = generators[k]
             raise
         for s in self.chains:
             freeze(s, &self.schedule)
 
-    def search(self):
+    def search(self, origins, generators):
+        """Search around the points (K, d); keep the states of generators that are used, {k: state}.
+        """
         cdef ChainState s
         cdef int fault
-        origins = np.array([s.x for s in self.chains])
         d = origins.shape[1]
         for attempt in range(N_SEARCH + 1):
             todo = False
             for k, s in enumerate(self.chains):
                 if not isfinite(s.c.logp_x):
                     todo = True
+                    if (attempt or self.noisy) and k not in generators:
+                        generators[k] = s.bit_generator.state
                     if attempt:
                         normals(s.c.rng, s.c.d, s.c.y)
                         width = 0.01 * 1000 ** (attempt / N_SEARCH) * (1 + np.abs(origins[k]))
@@ -178,7 +187,7 @@ cdef class Group:
         Stops early if every chain's trace is full or its evaluations reach most_evaluations. With
         more than one thread, helpers share in the evaluation of the points of a step if a point
         takes long enough; they exist only during this call. A KeyboardInterrupt that an adaptation
-        has deferred is raised at the end.
+        or a snapshot has deferred is raised at the end.
         """
         cdef int fault, k
         self.most_evaluations = most_evaluations
@@ -206,33 +215,73 @@ cdef class Group:
         return Fault(self.failed, x, code, self.target.fault(code, x))
 
     cdef int advance(self, int64_t n) except -1 nogil:
+        """Make up to n steps, in segments that end where snapshots are due."""
+        cdef int64_t due, t
+        cdef bint full = False
+        self.done = 0
+        self.take_snapshots()       # here too: a run may be resumed where one is due
+        while self.done < n and not full:
+            t = (<ChainState>self.pointers[0]).t
+            due = self.next_snapshot(t)
+            if self.advance_segment(min(n - self.done, due - t), &full):
+                return 1
+            self.take_snapshots()
+        return 0
+
+    cdef int64_t next_snapshot(self, int64_t t) noexcept nogil:
+        """Return the first step after t at which a snapshot is due; INT64_MAX if there is none."""
+        cdef Py_ssize_t i
+        for i in range(self.snapshot_steps.shape[0]):
+            if self.snapshot_steps[i] > t:
+                return self.snapshot_steps[i]
+        return INT64_MAX
+
+    cdef int take_snapshots(self) except -1 nogil:
+        """Keep what every chain has learnt, if a snapshot is due at this step."""
+        cdef int64_t t = (<ChainState>self.pointers[0]).t
+        cdef Py_ssize_t i
+        for i in range(self.snapshot_steps.shape[0]):
+            if self.snapshot_steps[i] == t:
+                with gil:
+                    uninterrupted(self.snapshot, i)
+        return 0
+
+    def snapshot(self, Py_ssize_t i):
+        cdef ChainState s
+        for s in self.chains:
+            s.snapshot(i)
+
+    cdef int advance_segment(self, int64_t n, bint *full) except -1 nogil:
+        """Make up to n steps, fewer where no chain may make more (full); 1 if the run must stop."""
+        cdef int64_t last = self.done + n
         cdef int k
-        cdef bint full, faulty = False
+        cdef bint faulty = False
         if self.alone:
-            self.done = advance_alone(
+            self.failed = self.failed_row = 0
+            self.done += advance_alone(
                 <ChainState>self.pointers[0], n, &self.schedule, self.most_evaluations,
                 &self.evaluation.gradients[0, 0] if self.evaluation.gradient else NULL, &faulty)
-            self.failed = self.failed_row = 0
+            full[0] = self.done < last or is_full(<ChainState>self.pointers[0],
+                                                  self.most_evaluations)
             return faulty
-        self.done = 0
-        while self.done < n:
+        while self.done < last:
             for k in range(self.K):
                 begin(<ChainState>self.pointers[k], &self.schedule)
             if self.settle():
                 return 1
-            full = True
+            full[0] = True
             for k in range(self.K):
                 if self.shares and k > 0:
                     self.hand_on(k - 1, k)
                 finish(<ChainState>self.pointers[k], &self.schedule)
-                full = full and is_full(<ChainState>self.pointers[k], self.most_evaluations)
+                full[0] = full[0] and is_full(<ChainState>self.pointers[k], self.most_evaluations)
             if self.shares:
                 for k in range(self.K - 1):
                     self.hand_on(self.K - 1, k)
             for k in range(self.K):
                 freeze(<ChainState>self.pointers[k], &self.schedule)
             self.done += 1
-            if full:
+            if full[0]:
                 break
         return 0
 
