@@ -13,7 +13,6 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fastkam._core.density.scaled import ScaledTarget

@@ -5,24 +5,40 @@ group that have decided while another still waits keep their decision.
 """
 from cpython.exc cimport PyErr_CheckSignals
 from libc.limits cimport INT_MIN
-from libc.math cimport isfinite
+from libc.math cimport INFINITY, isfinite
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 
 from fastkam._core.density.target cimport Target
-from fastkam._core.engine.chain cimport ChainState
+from fastkam._core.engine.chain cimport ChainState, Trace
 from fastkam._core.engine.chain_step cimport (
     GOOD, advance_alone, begin, consider, finish, freeze, is_full, judge, publish, tally,
+    tally_point,
 )
 from fastkam._core.engine.evaluation cimport Evaluation
-from fastkam._core.engine.kernel cimport AGAIN, HELD, SAME, Chain, Kernel
+from fastkam._core.engine.kernel cimport AGAIN, FATAL, HELD, SAME, Chain, Kernel
 from fastkam._core.engine.rng cimport normals
 from fastkam._core.engine.sums cimport Power
 from fastkam._core.linalg.dense cimport copy
 
 from fastkam._core.engine.kernel import take_interrupt, uninterrupted
+from fastkam._core.engine.state import zeros
 
 import numpy as np
+
+cdef extern from *:
+    """
+    static inline void fk_fetch_lines(const void *from, int n)
+    {
+        for (int i = 0; i < n; i++) __builtin_prefetch((const char *)from + 64 * i, 1);
+    }
+    """
+    void fetch_lines "fk_fetch_lines" (const void *begin, int n) nogil
+
+cdef enum:                                  # of what is fetched ahead
+    AHEAD = 3                               # chains between one stage and the next
+    CHAIN_LINES = 7                         # of the cache
+    KERNEL_LINES = 3
 
 N_SEARCH = 100                              # points tried where x0 has no finite density
 INFINITE = INT_MIN                          # the code of a log density of +inf
@@ -44,6 +60,45 @@ def check_fit(Kernel kernel, Target target):
     """Refuse a kernel that needs what the target does not have."""
     if kernel.gradient and not target.has_gradient:
         raise TypeError(f"{type(kernel).__name__} needs the gradient, and {target!r} has none")
+
+
+cdef inline void fetch_step(void **pointers, int k, int K) noexcept nogil:
+    """Fetch into the cache what the chains soon after chain k need, those that come first last.
+
+    Each line is named by one that has been fetched a few chains before.
+    """
+    cdef const Chain *c
+    if k + 4 * AHEAD < K:
+        fetch_lines(&(<ChainState>pointers[k + 4 * AHEAD]).c, CHAIN_LINES)
+    if k + 3 * AHEAD < K:
+        c = &(<ChainState>pointers[k + 3 * AHEAD]).c
+        fetch_lines(c.rng, 1)
+        fetch_lines(<void *>(<ChainState>pointers[k + 3 * AHEAD]).kernel, 1)
+        fetch_lines(&(<ChainState>pointers[k + 3 * AHEAD]).kernel.d, KERNEL_LINES)
+        fetch_row(&(<ChainState>pointers[k + 3 * AHEAD]).trace, c.d)
+    if k + 2 * AHEAD < K:
+        fetch_lines((<ChainState>pointers[k + 2 * AHEAD]).c.rng.state, 1)
+    if k + AHEAD < K:       # numpy's generators keep most of their state behind a pointer
+        fetch_lines((<void **>(<ChainState>pointers[k + AHEAD]).c.rng.state)[0], 1)
+
+
+cdef inline void fetch_decision(void **pointers, int k, int K) noexcept nogil:
+    """The same, of what a decision needs."""
+    if k + 2 * AHEAD < K:
+        fetch_lines(&(<ChainState>pointers[k + 2 * AHEAD]).c, CHAIN_LINES)
+    if k + AHEAD < K:
+        fetch_lines(<void *>(<ChainState>pointers[k + AHEAD]).kernel, 1)
+
+
+cdef inline void fetch_row(const Trace *trace, Py_ssize_t d) noexcept nogil:
+    """Fetch the next row of a trace."""
+    if trace.count >= trace.capacity:
+        return
+    fetch_lines(trace.x + trace.count * d, 1)
+    if trace.logp != NULL:
+        fetch_lines(trace.logp + trace.count, 1)
+        fetch_lines(trace.log_ratio + trace.count, 1)
+        fetch_lines(trace.accepted + trace.count, 1)
 
 
 cdef class Group:
@@ -79,6 +134,9 @@ cdef class Group:
         self.noisy = target.is_estimate
         check_fit(chains[0].kernel, target)
         self.evaluation = Evaluation(target, self.K * self.width, chains[0].kernel.gradient)
+        n, d = self.K * self.width, chains[0].kernel.d
+        self.xs = zeros((self.K, d))
+        self.wanteds, self.statuses = zeros(n, np.int8), zeros(n, np.int8)
         self.alone = self.K * self.width == 1 and not (target.batched or self.noisy)
         self.pointers = <void **>calloc(self.K, sizeof(void *))
         if self.pointers == NULL:
@@ -93,6 +151,8 @@ cdef class Group:
             if s.c.n_aux != target.n_aux:
                 raise ValueError(f"the chain has room for {s.c.n_aux} numbers of noise, and "
                                  f"{target!r} takes {target.n_aux}")
+            if self.K > 1:
+                self.place_together(i)
             # proposals stand together, for the batch call
             mine = slice(i * self.width, (i + 1) * self.width)
             ours = np.asarray(self.evaluation.points)[mine].reshape(-1)
@@ -109,6 +169,17 @@ cdef class Group:
             if self.shares:
                 s.kernel.join(chains[0].kernel, self.K)
                 s.turn = i
+
+    cdef int place_together(self, Py_ssize_t i) except -1:
+        """Move what chain i keeps in small arrays to arrays of all chains, which take fewer lines.
+        """
+        cdef ChainState s = self.chains[i]
+        mine = slice(i * self.width, (i + 1) * self.width)
+        x, wanted, status = self.xs[i], self.wanteds[mine], self.statuses[mine]
+        x[:], wanted[:], status[:] = s.x, s.wanted, s.status
+        s.x, s.wanted, s.status = x, wanted, status
+        s.c.x, s.c.wanted = &s.x[0], &s.wanted[0]
+        return 0
 
     def __dealloc__(self):
         free(self.pointers)
@@ -264,6 +335,8 @@ cdef class Group:
             full[0] = self.done < last or is_full(<ChainState>self.pointers[0],
                                                   self.most_evaluations)
             return faulty
+        if self.width == 1 and not (self.noisy or self.shares):
+            return self.advance_in_step(last, full)
         while self.done < last:
             for k in range(self.K):
                 begin(<ChainState>self.pointers[k], &self.schedule)
@@ -284,6 +357,40 @@ cdef class Group:
             if full[0]:
                 break
         return 0
+
+    cdef int advance_in_step(self, int64_t last, bint *full) except -1 nogil:
+        """As `advance_segment`, of chains of one point each that share nothing.
+
+        The same is done with every chain in the same order, with fewer passes over all of them: a
+        chain proposes as soon as it has finished the step before, unless that may be the last.
+        Thousands of chains exceed the caches, so that what comes next is fetched ahead.
+        """
+        cdef int k, waiting, m = self.begin_all()
+        cdef bint ahead
+        while True:
+            self.evaluation.at(m)
+            if self.failure_among(m):
+                return self.judge_all()
+            waiting = self.consider_all()
+            if waiting == -FATAL or (waiting and self.settle()):
+                return 1
+            self.done += 1
+            ahead, m = self.done < last, 0
+            full[0] = True
+            for k in range(self.K):
+                fetch_step(self.pointers, k, self.K)
+                finish(<ChainState>self.pointers[k], &self.schedule)
+                full[0] = full[0] and is_full(<ChainState>self.pointers[k], self.most_evaluations)
+                freeze(<ChainState>self.pointers[k], &self.schedule)
+                if ahead and not full[0]:       # not all chains are full, as one is not
+                    begin(<ChainState>self.pointers[k], &self.schedule)
+                    m = self.wait_for(k, m)
+                else:
+                    ahead = False
+            if full[0] or self.done == last:
+                return 0
+            if not ahead:
+                m = self.begin_all()
 
     cdef void hand_on(self, int k, int to) noexcept nogil:
         """Hand on what chain k, the last to learn, has learnt to chain `to`."""
@@ -306,8 +413,12 @@ cdef class Group:
 
     cdef int evaluate(self) noexcept nogil:
         """Evaluate log pi at the points that chains wait for; 1 if the run must stop."""
-        cdef int k, row, i
         self.evaluation.at(self.gather())
+        return self.judge_all()
+
+    cdef int judge_all(self) noexcept nogil:
+        """Judge the points just evaluated, and count them; 1 if the run must stop."""
+        cdef int k, row, i
         for k in range(self.K):
             if (<ChainState>self.pointers[k]).answer != AGAIN:
                 continue
@@ -324,6 +435,55 @@ cdef class Group:
         for k in range(self.K):
             tally(<ChainState>self.pointers[k])
         return 0
+
+    # ---- all chains at once, of one point each ----
+
+    cdef int begin_all(self) except -1 nogil:
+        """Let every chain propose; list the points to be evaluated and return their number."""
+        cdef int k, m = 0
+        for k in range(self.K):
+            fetch_step(self.pointers, k, self.K)
+            begin(<ChainState>self.pointers[k], &self.schedule)
+            m = self.wait_for(k, m)
+        return m
+
+    cdef int wait_for(self, int k, int m) noexcept nogil:
+        """Add the point of chain k to the m that are to be evaluated, if it is; return how many."""
+        if (<ChainState>self.pointers[k]).answer != AGAIN or not (
+                <ChainState>self.pointers[k]).c.wanted[0]:
+            return m
+        self.evaluation.waiting[m] = k
+        return m + 1
+
+    cdef bint failure_among(self, int m) noexcept nogil:
+        """Return whether `judge` will stop the run at one of the m points just evaluated."""
+        cdef int j, i
+        for j in range(m):
+            i = self.evaluation.waiting[j]
+            if self.evaluation.codes[i] < 0 or (
+                    self.evaluation.codes[i] == 0 and self.evaluation.values[i] == INFINITY):
+                return True
+        return False
+
+    cdef int consider_all(self) except -99 nogil:
+        """Judge points none of which stops the run, and let kernels consider them.
+
+        Return how many wait for another evaluation, or -FATAL where the run must stop.
+        """
+        cdef int k, waiting = 0
+        cdef bint fatal = False
+        for k in range(self.K):
+            fetch_decision(self.pointers, k, self.K)
+            if (<ChainState>self.pointers[k]).answer != AGAIN:
+                continue
+            if (<ChainState>self.pointers[k]).c.wanted[0]:
+                judge(<ChainState>self.pointers[k], 0, self.evaluation.codes[k],
+                      self.evaluation.values[k])
+                tally_point(<ChainState>self.pointers[k], 0)
+            if not fatal and consider(<ChainState>self.pointers[k]):
+                self.failed, self.failed_row, fatal = k, 0, True
+            waiting += (<ChainState>self.pointers[k]).answer == AGAIN
+        return -FATAL if fatal else waiting
 
     cdef int gather(self) noexcept nogil:
         """List the points to be evaluated, and their noise; return their number."""
