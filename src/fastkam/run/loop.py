@@ -132,6 +132,7 @@ class Run:
         self.halt = threading.Event()
         self.shield = Shield()  # which is not entered, and opens nothing
         self.most_evaluations = NO_LIMIT
+        self.hardest = 0  # the coordinate for which a stop rule was not met the last time
         self.pace = 1  # steps a chunk of any group, grown until one takes CHUNK_SECONDS
         self.trace = past.trace.grown(rows)
         warmup_rows = past.tune // past.thin if past.keep_warmup else 0
