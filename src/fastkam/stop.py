@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.arguments import check_integer, check_number
 
 if TYPE_CHECKING:
@@ -44,28 +45,32 @@ class StopRule:
         return Both(self, check_rule(other))
 
 
-# Draws at equal distances, of which a rule looks at many times as many as it asks for effective ones:
-# their effective size is less than that of all by 1 part in 300 at most, where it is as large as that.
+# A rule looks at draws at equal distances, many times as many as it asks for effective ones: where
+# all draws are worth as many as that, these are worth less by 1 part in 300 at most.
 DRAWS_PER_EFFECTIVE = 10
-FEWEST_DRAWS = 10_000  # of all chains, if there are so many
+FEWEST_DRAWS = 4000  # of all chains, if there are so many
 FEWEST_ROWS = 100  # of each chain
 
 
-def every_coordinate(run: Run, column: str, holds: Callable[[Any], Any], most: float) -> bool:
-    """Whether a column of the summary of about `most` draws is as it should be in every coordinate.
+def every_coordinate(run: Run, column: str, holds: Callable[[Any], Any], least: float) -> bool:
+    """Whether a column of the summary is as it should be in every coordinate.
 
-    The coordinate that was not the last time is looked at first, and mostly alone.
+    The summary is that of some draws, at least `least`. The coordinate that was not as it should be
+    the last time is looked at first, and mostly alone.
     """
-    from fastkam.diagnostics.draws import statistics
-
     draws = run.trace.draws
     chains, rows, d = draws.shape
-    step = max(1, min(int(chains * rows / most), rows // FEWEST_ROWS))
+    step = max(1, min(int(chains * rows / least), rows // FEWEST_ROWS))
     draws = draws[:, rows - 1 :: -step][:, ::-1]  # the last is among them
+    r_hat = column == "r_hat"
+
+    def good(some: Any) -> Any:
+        return holds(measure(some, r_hat=r_hat, sizes=not r_hat)[COLUMNS.index(column)])
+
     first = min(run.hardest, d - 1)
-    if d > 1 and not holds(statistics(draws[:, :, first : first + 1])[column])[0]:
+    if d > 1 and not good(draws[:, :, first : first + 1])[0]:
         return False
-    bad = np.flatnonzero(~holds(statistics(draws)[column]))
+    bad = np.flatnonzero(~good(draws))
     if len(bad):
         run.hardest = int(bad[0])
     return not len(bad)
@@ -76,7 +81,7 @@ class ESS(StopRule):
     """Every coordinate has at least this bulk effective sample size, over all chains.
 
     Of long runs, draws at equal distances are looked at: at least ten for each effective one that
-    is asked for, and ten thousand.
+    is asked for, and 4000.
     """
 
     size: float = 400
@@ -85,16 +90,16 @@ class ESS(StopRule):
         check_number("size", self.size, above=0)
 
     def met(self, run: Run) -> bool:
-        most = max(FEWEST_DRAWS, DRAWS_PER_EFFECTIVE * self.size)
+        least = max(FEWEST_DRAWS, DRAWS_PER_EFFECTIVE * self.size)
         # NaN, where nothing moved: not met
-        return every_coordinate(run, "ess_bulk", lambda ess: ess >= self.size, most)
+        return every_coordinate(run, "ess_bulk", lambda ess: ess >= self.size, least)
 
 
 @dataclass(frozen=True)
 class Rhat(StopRule):
     """Every coordinate's rank-normalized R-hat is at most this.
 
-    Of long runs, ten thousand draws at equal distances are looked at.
+    Of long runs, some 4000 to 8000 draws at equal distances are looked at.
     """
 
     most: float = 1.01

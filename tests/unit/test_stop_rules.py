@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fastkam.diagnostics import draws as diagnostics
+from fastkam import stop
 from fastkam.diagnostics import ess_bulk
 from fastkam.stop import ESS, FEWEST_DRAWS, Rhat
 
@@ -28,13 +28,13 @@ def run_of(draws):
 @pytest.fixture
 def looked_at(monkeypatch):
     """The shapes of what is measured."""
-    shapes, measure = [], diagnostics.measure
+    shapes, measure = [], stop.measure
 
-    def watched(draws):
+    def watched(draws, **options):
         shapes.append(draws.shape)
-        return measure(draws)
+        return measure(draws, **options)
 
-    monkeypatch.setattr(diagnostics, "measure", watched)
+    monkeypatch.setattr(stop, "measure", watched)
     return shapes
 
 
@@ -42,7 +42,7 @@ def looked_at(monkeypatch):
 @pytest.mark.parametrize("shape", [(4, 250_000, 2), (1, 999_983, 1), (4, 100, 3), (400, 150, 1)])
 def test_the_draws_looked_at_do_not_grow_with_the_run(looked_at, rule, shape):
     rule.met(run_of(np.random.default_rng(1).standard_normal(shape)))
-    chains, rows, d = shape
+    chains, rows = shape[:2]
     most = max(FEWEST_DRAWS, 10 * getattr(rule, "size", 0))
     assert looked_at
     for n, kept, _ in looked_at:

@@ -330,16 +330,17 @@ class ChainGroup:
         self.turnstile = threading.Lock()
         self.started = False
         self.limit = None
-        self.chains = []
         x0 = past.x0[indices] / past.scales
         middle = x0.mean(axis=0)  # chains that learn as one begin with the same knowledge
-        for k, start in zip(indices, x0, strict=True):
-            kernel = past.sampler.build(middle if past.share else start)
-            chain = ChainState(kernel, past.generator(k), start, n_aux=run.target.n_aux)
+        # each kind in turn: those of thousands of chains that step together share pages of memory
+        kernels = [past.sampler.build(middle if past.share else start) for start in x0]
+        generators = [past.generator(k) for k in indices]
+        self.chains = [ChainState(kernel, generator, start, n_aux=run.target.n_aux)
+                       for kernel, generator, start in zip(kernels, generators, x0, strict=True)]
+        for k, chain in zip(indices, self.chains, strict=True):
             chain.keep_history(len(past.snapshot_steps))
             if past.states:
                 chain.restore(past.states[k])
-            self.chains.append(chain)
         self.target = target = run.target.bind()
         if run.trace.records.n_extras:
             target.expect_extras()

@@ -10,12 +10,13 @@ from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 
 from fastkam._core.density.target cimport Target
-from fastkam._core.engine.chain cimport ChainState, Trace
+from fastkam._core.engine.chain cimport ChainState
 from fastkam._core.engine.chain_step cimport (
     GOOD, advance_alone, begin, consider, finish, freeze, is_full, judge, publish, tally,
     tally_point,
 )
 from fastkam._core.engine.evaluation cimport Evaluation
+from fastkam._core.engine.fetch cimport fetch_decision, fetch_step
 from fastkam._core.engine.kernel cimport AGAIN, FATAL, HELD, SAME, Chain, Kernel
 from fastkam._core.engine.rng cimport normals
 from fastkam._core.engine.sums cimport Power
@@ -25,20 +26,6 @@ from fastkam._core.engine.kernel import take_interrupt, uninterrupted
 from fastkam._core.engine.state import zeros
 
 import numpy as np
-
-cdef extern from *:
-    """
-    static inline void fk_fetch_lines(const void *from, int n)
-    {
-        for (int i = 0; i < n; i++) __builtin_prefetch((const char *)from + 64 * i, 1);
-    }
-    """
-    void fetch_lines "fk_fetch_lines" (const void *begin, int n) nogil
-
-cdef enum:                                  # of what is fetched ahead
-    AHEAD = 3                               # chains between one stage and the next
-    CHAIN_LINES = 7                         # of the cache
-    KERNEL_LINES = 3
 
 N_SEARCH = 100                              # points tried where x0 has no finite density
 INFINITE = INT_MIN                          # the code of a log density of +inf
@@ -60,45 +47,6 @@ def check_fit(Kernel kernel, Target target):
     """Refuse a kernel that needs what the target does not have."""
     if kernel.gradient and not target.has_gradient:
         raise TypeError(f"{type(kernel).__name__} needs the gradient, and {target!r} has none")
-
-
-cdef inline void fetch_step(void **pointers, int k, int K) noexcept nogil:
-    """Fetch into the cache what the chains soon after chain k need, those that come first last.
-
-    Each line is named by one that has been fetched a few chains before.
-    """
-    cdef const Chain *c
-    if k + 4 * AHEAD < K:
-        fetch_lines(&(<ChainState>pointers[k + 4 * AHEAD]).c, CHAIN_LINES)
-    if k + 3 * AHEAD < K:
-        c = &(<ChainState>pointers[k + 3 * AHEAD]).c
-        fetch_lines(c.rng, 1)
-        fetch_lines(<void *>(<ChainState>pointers[k + 3 * AHEAD]).kernel, 1)
-        fetch_lines(&(<ChainState>pointers[k + 3 * AHEAD]).kernel.d, KERNEL_LINES)
-        fetch_row(&(<ChainState>pointers[k + 3 * AHEAD]).trace, c.d)
-    if k + 2 * AHEAD < K:
-        fetch_lines((<ChainState>pointers[k + 2 * AHEAD]).c.rng.state, 1)
-    if k + AHEAD < K:       # numpy's generators keep most of their state behind a pointer
-        fetch_lines((<void **>(<ChainState>pointers[k + AHEAD]).c.rng.state)[0], 1)
-
-
-cdef inline void fetch_decision(void **pointers, int k, int K) noexcept nogil:
-    """The same, of what a decision needs."""
-    if k + 2 * AHEAD < K:
-        fetch_lines(&(<ChainState>pointers[k + 2 * AHEAD]).c, CHAIN_LINES)
-    if k + AHEAD < K:
-        fetch_lines(<void *>(<ChainState>pointers[k + AHEAD]).kernel, 1)
-
-
-cdef inline void fetch_row(const Trace *trace, Py_ssize_t d) noexcept nogil:
-    """Fetch the next row of a trace."""
-    if trace.count >= trace.capacity:
-        return
-    fetch_lines(trace.x + trace.count * d, 1)
-    if trace.logp != NULL:
-        fetch_lines(trace.logp + trace.count, 1)
-        fetch_lines(trace.log_ratio + trace.count, 1)
-        fetch_lines(trace.accepted + trace.count, 1)
 
 
 cdef class Group:
