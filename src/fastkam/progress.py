@@ -62,7 +62,7 @@ class Report:
         self.chunks, self.last = 0, time.perf_counter()
 
     def due(self) -> bool:
-        """Whether to report after the chunk that has just ended, each of which is told here."""
+        """Whether to report after the chunk that has just ended; called once for every chunk."""
         self.chunks += 1
         now = time.perf_counter()
         if self.chunks < self.interval and now - self.last < SECONDS:

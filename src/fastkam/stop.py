@@ -48,7 +48,7 @@ class StopRule:
 # A rule looks at draws at equal distances, many times as many as it asks for effective ones: where
 # all draws are worth as many as that, these are worth less by 1 part in 300 at most.
 DRAWS_PER_EFFECTIVE = 10
-FEWEST_DRAWS = 4000  # of all chains, if there are so many
+FEWEST_DRAWS = 4000  # of all chains, where there are more
 FEWEST_ROWS = 100  # of each chain
 
 

@@ -165,14 +165,12 @@ class Run:
             self.most_evaluations = min(self.most_evaluations, most)
 
         def between():
-            if report.due():
-                with self.shield.opened:
+            with self.shield.opened:  # also where there is nothing to report: an interrupt may wait
+                if report.due():
                     report(self.progress())
             writer.due(lambda: self.state("running"))
-            if stop is None:
-                return False
             with self.shield.opened:
-                return stop.due(self)
+                return stop is not None and stop.due(self)
 
         try:
             with one_blas_thread():
@@ -412,7 +410,7 @@ class ChainGroup:
 
 
 def paced(made, seconds):
-    """How many steps the next chunk is to have, where one of `made` steps took so many seconds."""
+    """Steps of the next chunk, where the last one made `made` steps in that many seconds."""
     growth = CHUNK_SECONDS / max(seconds, 1e-9)
     return max(1, int(made * min(max(growth, LEAST_GROWTH), MOST_GROWTH)))
 
