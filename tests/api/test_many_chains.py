@@ -9,7 +9,7 @@ from runs import sample
 from same import assert_same
 
 import fastkam as fk
-from fastkam.progress import CHAINS, SECONDS, Report
+from fastkam.progress import CHAINS, SECONDS, Interval
 from fastkam.run import loop
 from fastkam.run.loop import CHUNK_SECONDS, ChainGroup, Run
 
@@ -68,11 +68,11 @@ def test_progress_of_a_few_chains_is_reported_after_every_chunk(counted):
 
 
 def test_progress_of_many_chains_is_reported_in_time():
-    report = Report(chains=10_000)
-    assert not report.due()
+    interval = Interval(chains=10_000)
+    assert not interval.over()
     time.sleep(1.1 * SECONDS)
-    assert report.due()
-    assert not report.due()
+    assert interval.over()
+    assert not interval.over()
 
 
 def test_the_length_of_chunks_changes_nothing(monkeypatch):

@@ -22,7 +22,8 @@ def autoregressive(phi, shape, seed=1):
 
 def run_of(draws):
     """What a rule sees of a run."""
-    return SimpleNamespace(trace=SimpleNamespace(draws=draws), hardest=0)
+    return SimpleNamespace(trace=SimpleNamespace(draws=draws), hardest=0,
+                           past=SimpleNamespace(in_one_period=lambda x: x))
 
 
 @pytest.fixture
