@@ -20,9 +20,7 @@ import numpy as np
 
 import_array()
 
-cdef enum:
-    LINE = 64   # bytes of a cache line
-
+LINE = 64       # bytes of a cache line
 NO_NUMBERS = np.zeros(0, np.intp)
 # two values that no byte, count or pointer of an object has by chance
 MARKS = {"f8": (-1.2345678901234567e-211, 7.654321e+187),
@@ -38,7 +36,7 @@ def zeros(shape, dtype=float, order="C"):
     n = (prod(shape) if isinstance(shape, (tuple, list)) else shape) * np.dtype(dtype).itemsize
     memory = np.zeros(n + 4 * LINE, np.uint8)
     cdef size_t address = <size_t>PyArray_DATA(memory)
-    begin = LINE + -address % LINE
+    begin = LINE + -address % <size_t>LINE
     return memory[begin:begin + n].view(dtype).reshape(shape, order=order)
 
 
