@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.density.extras import is_masked
 from fastkam._core.linalg.decomposition import cholesky
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def real_array(
 
     A text is no number, no imaginary part is dropped, and no masked element is taken.
     """
-    if np.ma.is_masked(value):
+    if is_masked(value):
         raise TypeError(f"{name} must be an array without masked elements, not {value!r}")
     try:
         array = np.asarray(value)
