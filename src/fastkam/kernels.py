@@ -55,8 +55,9 @@ class Kernel(Parameters):
 
 
 def check_length(length: float | str) -> None:
-    if length != MEDIAN:
-        check_number("length", length, above=0)
+    if not (isinstance(length, str) and length == MEDIAN):
+        # its square, and that of its inverse, are numbers
+        check_number("length", length, above=0, least=1e-150, most=1e150)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +95,8 @@ class Gaussian(Kernel, name="gaussian"):
         return KernelFunction("gaussian", self.first_length)
 
     def matrix(self, z: NDArray[np.float64], length: float) -> NDArray[np.float64]:
-        return exp(-0.5 * distances(z) ** 2 / length**2)
+        with np.errstate(over="ignore"):  # exp(-inf) is 0
+            return exp(-0.5 * distances(z) ** 2 / length**2)
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ class Matern(Kernel, name="matern"):
         near = u < 1e-8
         u = np.where(near, 1.0, u)
         scale = exp((1 - v) * log(2.0) - gammaln(v) + v * log(u))
-        return np.where(near, 1.0, scale * kv(v, u))
+        tail = kv(v, u)  # 0 far away, where u^v may overflow
+        return np.where(near, 1.0, np.multiply(scale, tail, out=np.zeros_like(u), where=tail > 0))
 
 
 def distances(z: NDArray[np.float64]) -> NDArray[np.float64]:

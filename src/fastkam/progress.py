@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fastkam.arguments import shown
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -84,4 +86,4 @@ def reporter(
 def check_progress(progress: Any) -> None:
     """Refuse what `reporter` does not take."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
-        raise TypeError(f"progress must be True, False, None or a function, not {progress!r}")
+        raise TypeError(f"progress must be True, False, None or a function, not {shown(progress)}")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fastkam._core.density.problem_target import ProblemTarget
 from fastkam._core.engine.chain import REJECTED
 from fastkam._core.engine.group import Fault
-from fastkam.arguments import check_flag, check_integer, checked_names, near
+from fastkam.arguments import check_flag, check_integer, checked_names, near, shown
 from fastkam.density.forms import target_of, with_surrogate
 from fastkam.diagnostics import checks, summary
 from fastkam.diagnostics.look import Finding
@@ -205,8 +205,8 @@ class Result:
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         """The draws of one named parameter, (chains, draws, *shape)."""
-        if name not in self.shapes:
-            raise KeyError(f"there is no parameter {name!r}; there are {list(self.shapes)}"
+        if not isinstance(name, str) or name not in self.shapes:
+            raise KeyError(f"there is no parameter {shown(name)}; there are {list(self.shapes)}"
                            f"{near(name, self.shapes)}")
         return self.state.layout.split(self.draws)[name]
 
@@ -306,6 +306,8 @@ class Result:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the density to the file `path` (a .npz without pickle)."""
+        if path is None:
+            raise TypeError("path must be a path, not None")
         check_path("path", path)
         write(path, self.state)
 
@@ -406,7 +408,7 @@ def resume(
     if isinstance(result, (str, os.PathLike)):
         path, result = result, load(result, sampler=sampler, schedule=schedule)
     elif not isinstance(result, Result):
-        raise TypeError(f"result must be a Result or the path of one, not {result!r}")
+        raise TypeError(f"result must be a Result or the path of one, not {shown(result)}")
     elif sampler is not None or schedule is not None:
         raise ValueError("sampler and schedule must be given with a file alone: a Result has them")
     state = result.state

@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from fastkam._core.targets.gaussian import GaussianDensity, StudentTDensity
-from fastkam.arguments import check_array, check_covariance, check_integer, check_number
-from fastkam.targets.builtin import Exact, check_points, check_vector, full_matrix, spread
+from fastkam.arguments import (
+    check_array,
+    check_covariance,
+    check_integer,
+    check_number,
+    check_vector,
+)
+from fastkam.targets.builtin import Exact, check_points, full_matrix, spread
 
 
 class Gaussian(Exact, GaussianDensity):
