@@ -54,10 +54,12 @@ class Kernel(Parameters):
         return 1.0 if self.adapts_length else getattr(self, "length", 1.0)
 
 
-def check_length(length: float | str) -> None:
-    if not (isinstance(length, str) and length == MEDIAN):
-        # its square, and that of its inverse, are numbers
-        check_number("length", length, above=0, least=1e-150, most=1e150)
+def check_length(length: float | str) -> float | str:
+    """A length as a float, or "median"."""
+    if isinstance(length, str) and length == MEDIAN:
+        return MEDIAN
+    # its square, and that of its inverse, are numbers
+    return check_number("length", length, above=0, least=1e-150, most=1e150)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,7 @@ class Gaussian(Kernel, name="gaussian"):
     length: float | str = MEDIAN
 
     def __post_init__(self) -> None:
-        check_length(self.length)
+        object.__setattr__(self, "length", check_length(self.length))
 
     def compiled(self) -> KernelFunction:
         from fastkam._core.kam.kernel_gradient import KernelFunction
@@ -118,7 +120,7 @@ class Matern(Kernel, name="matern"):
     order: float = 2.5
 
     def __post_init__(self) -> None:
-        check_length(self.length)
+        object.__setattr__(self, "length", check_length(self.length))
         check_number("order", self.order, above=1, most=50)
 
     def compiled(self) -> KernelFunction:

@@ -146,6 +146,13 @@ FOUND = {
     "variances": lambda: fk.targets.BananaMixture([0], [1], [1.0], [1.0], [[1.0], [1.0, 2.0]]),
     "spacing": lambda: fk.targets.LatticeMixture(spacing=1e200),
     "d": lambda: fk.targets.basis_vectors(2**40),
+    "location": lambda: fk.targets.StudentT(location=[[1.0], [1.0, 2.0]]),
+    "df": lambda: fk.targets.StudentT(df=5e-324),
+    "n": lambda: fk.LKJ(2**40).rvs(),
+    "prior_draws": lambda: fk.diagnostics.symmetric_kl(
+        DRAWS[0], lambda x: -(x**2).sum(1), [[-3, 3]] * 2, 5, prior_draws=10**400),
+    "n_importance": lambda: fk.targets.GaussianProcessClassification(
+        [[1.0], [2.0]], [0, 1], n_importance=2**40),
     "name": lambda: fk.targets.load_dataset([]),
     "moves": lambda: fk.ModeJumping(moves=[{}]),
     "result": lambda: fk.tempering(7),

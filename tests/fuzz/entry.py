@@ -154,7 +154,7 @@ def prints(found):
 
 # of the error of a function that is called with arguments it does not take
 FUNCTION = ("positional arguments", "positional argument", "arguments", "interpreted",
-            "0-dimensional")
+            "0-dimensional", "argument", "matmul", "scalar index", "logp")
 
 
 def options_of(function):

@@ -315,7 +315,9 @@ def mode_occupancy(draws, mode_of, weights):
         raise ValueError(f"weights must be probabilities that sum to 1, not {weights}")
     if not callable(mode_of):
         raise TypeError(f"mode_of must be a function, not {shown(mode_of)}")
-    modes = np.asarray(mode_of(draws.reshape(-1, draws.shape[-1])))
+    modes = mode_of(draws.reshape(-1, draws.shape[-1]))
+    real_array("mode_of(x)", modes, copy=False)  # rows of different lengths are no array
+    modes = np.asarray(modes)
     if modes.shape != (draws[..., 0].size,) or modes.dtype.kind not in "iu":
         raise TypeError(
             f"mode_of must return {draws[..., 0].size} integers, not {modes.dtype} {modes.shape}"

@@ -25,7 +25,7 @@ def pair(name: str, value: Any) -> tuple[Array, Array]:
                         f"{shown(value)}") from None
     try:
         low, high = np.broadcast_arrays(low, high)
-    except ValueError:
+    except (ValueError, RuntimeError):  # the latter beyond 32 dimensions
         raise ValueError(f"{name} must have low and high of one shape, not {low.shape} and "
                          f"{high.shape}") from None
     if not (low < high).all():

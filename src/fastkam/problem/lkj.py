@@ -38,7 +38,7 @@ class LKJ:
     eta: float = 1.0
 
     def __post_init__(self) -> None:
-        check_integer("n", self.n, least=2)
+        check_integer("n", self.n, least=2, most=2**14)
         object.__setattr__(self, "eta", check_number("eta", self.eta, above=0))
 
     @property
