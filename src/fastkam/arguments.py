@@ -275,9 +275,10 @@ def check_vector(name: str, value: Any) -> NDArray[np.float64]:
 
 def check_list(name: str, value: Any) -> list[Any]:
     """The elements of something listed, no text; otherwise an error that names the argument."""
+    listed: Any = value
     try:
         if isinstance(value, Sized) and not isinstance(value, (str, bytes)):
-            return list(value)
+            return list(listed)
     except TypeError:  # an array of no dimension
         pass
     raise TypeError(f"{name} must be a list, not {shown(value)}")

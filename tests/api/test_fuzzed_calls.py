@@ -153,6 +153,7 @@ FOUND = {
         DRAWS[0], lambda x: -(x**2).sum(1), [[-3, 3]] * 2, 5, prior_draws=10**400),
     "n_importance": lambda: fk.targets.GaussianProcessClassification(
         [[1.0], [2.0]], [0, 1], n_importance=2**40),
+    "w": lambda: fk.targets.Flower(A=0.1, w=2**40),
     "name": lambda: fk.targets.load_dataset([]),
     "moves": lambda: fk.ModeJumping(moves=[{}]),
     "result": lambda: fk.tempering(7),

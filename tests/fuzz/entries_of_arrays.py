@@ -88,13 +88,13 @@ def arrays():
             "draws": draws(30, D), "logp": lambda x: -0.5 * (x**2).sum(-1),
             "bounds": [[-3, 3], [-3, 3]], "bins": 5},
         ("prior_draws", "refine"), check=is_array,
-        words=("bounds", *FUNCTION), weight=0.5, covers=("diagnostics.symmetric_kl",))
+        words=("bounds", "bins", *FUNCTION), weight=0.5, covers=("diagnostics.symmetric_kl",))
     yield "marginal_symmetric_kl", Entry(
         fk.diagnostics.marginal_symmetric_kl, lambda: {
             "draws": draws(30, D), "logps": [lambda x: -0.5 * x**2] * D,
             "bounds": [[-3, 3], [-3, 3]], "bins": 5},
         ("prior_draws", "refine"), check=is_array,
-        words=("logps", "logp", *FUNCTION), weight=0.5,
+        words=("logps", "logp", "bins", *FUNCTION), weight=0.5,
         covers=("diagnostics.marginal_symmetric_kl",))
 
 

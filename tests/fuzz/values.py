@@ -209,7 +209,8 @@ def near(rng, value):
     if isinstance(value, (int, float)):
         return near_number(rng, value)
     if isinstance(value, str):
-        return chosen(rng, [value.upper(), value + " ", value[:-1], value.encode(), [value],
+        return chosen(rng, [value.upper(), value + " ", value[:-1], value.encode(errors="replace"),
+                            [value],
                             np.str_(value), value + "\x00", value * 2])
     if isinstance(value, dict):
         return near_dict(rng, value)
