@@ -146,8 +146,8 @@ def check_generator(name: str, seed: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(plain_seed(seed))
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be an integer, None, or a numpy seed or generator, not "
-                        f"{shown(seed)}") from None
+        raise TypeError(f"{name} must be an integer from 0 on, None, or a numpy seed or generator, "
+                        f"not {shown(seed)}") from None
 
 
 def plain_seed(seed: Any) -> Any:

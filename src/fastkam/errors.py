@@ -57,5 +57,5 @@ class ConvergenceWarning(SamplingWarning):
     """The one thing to know of a run is that it was too short.
 
     R-hat is above 1.01, an effective sample size below 400, or what the sampler learns had not
-    settled, and nothing else was found.
+    settled, or a rule ended it soon; and nothing else was found.
     """

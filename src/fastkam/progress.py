@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastkam.arguments import shown
@@ -17,15 +18,17 @@ class Progress:
     Attributes
     ----------
     steps, total : int
-        Steps made by all chains, warm-up included, and how many there will be.
+        Steps made by all chains, warm-up included, and how many there will be; 0 in the search.
     draws : list of int
         Draws kept so far, a chain.
     tuning : bool
-        Whether any chain is still in warm-up.
+        Whether any chain is still in warm-up, or has not begun.
     acceptance : float
         Fraction of proposals accepted so far.
     seconds : float
-        Wall-clock time since the run began.
+        Wall-clock time since the call.
+    searched : int
+        Evaluations of the search before the run.
     """
 
     steps: int
@@ -34,37 +37,56 @@ class Progress:
     tuning: bool
     acceptance: float
     seconds: float
+    searched: int = 0
 
 
 class Bar:
-    """A tqdm bar: a widget in a notebook, text in a terminal."""
+    """A tqdm bar: a widget in a notebook, text in a terminal. That of a search does not stay."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self) -> None:
         from tqdm.auto import tqdm
 
-        self.bar = tqdm(total=total, unit=" steps", unit_scale=True, dynamic_ncols=True)
+        self.made = partial(tqdm, unit_scale=True, dynamic_ncols=True)
+        self.bar: Any = None
 
     def __call__(self, progress: Progress) -> None:
+        searching = progress.total == 0
+        if self.bar is None:
+            self.bar = (self.made(desc="searching", unit=" evaluations", leave=False) if searching
+                        else self.made(unit=" steps"))
+        if searching:
+            self.bar.update(progress.searched - self.bar.n)
+            return
         self.bar.set_description("tuning" if progress.tuning else "drawing", refresh=False)
         self.bar.set_postfix(acceptance=f"{progress.acceptance:.2f}", refresh=False)
         self.bar.total = max(progress.total, progress.steps)
         self.bar.update(progress.steps - self.bar.n)
 
     def close(self) -> None:
-        self.bar.close()
+        if self.bar is not None:
+            self.bar.close()
+            self.bar = None
 
 
-class Function:
-    """A user's function of a `Progress`."""
+class Reporter:
+    """Hands each Progress on; a context, at the end of which a bar is closed."""
 
-    def __init__(self, function: Callable[[Progress], object]) -> None:
-        self.function = function
+    def __init__(self, progress: bool | Callable[[Progress], object] | None) -> None:
+        if progress is None:
+            progress = interactive()
+        self.bar = Bar() if progress is True else None
+        self.function = self.bar if isinstance(progress, bool) else progress
 
     def __call__(self, progress: Progress) -> None:
-        self.function(progress)
+        if self.function is not None:
+            self.function(progress)
 
-    def close(self) -> None:
-        pass
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
 
 
 def interactive() -> bool:
@@ -72,18 +94,7 @@ def interactive() -> bool:
     return (sys.stderr is not None and sys.stderr.isatty()) or "ipykernel" in sys.modules
 
 
-def reporter(
-    progress: bool | Callable[[Progress], object] | None, total: int
-) -> Bar | Function:
-    """What to call with each Progress: from True, False, None (True if interactive), a callable."""
-    if progress is None:
-        progress = interactive()
-    if isinstance(progress, bool):
-        return Bar(total) if progress else Function(lambda _: None)
-    return Function(progress)
-
-
 def check_progress(progress: Any) -> None:
-    """Refuse what `reporter` does not take."""
+    """Refuse what `Reporter` does not take."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise TypeError(f"progress must be True, False, None or a function, not {shown(progress)}")

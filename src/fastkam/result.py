@@ -7,12 +7,11 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.density.problem_target import ProblemTarget
 from fastkam._core.engine.chain import REJECTED
 from fastkam._core.engine.group import Fault
 from fastkam.arguments import check_flag, check_integer, checked_names, near, shown
@@ -21,15 +20,14 @@ from fastkam.diagnostics import checks, summary
 from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.table import Summary
 from fastkam.errors import SamplingError, SamplingWarning
-from fastkam.problem.described import Described
 from fastkam.progress import Progress
-from fastkam.run.checkpoint import read, write
+from fastkam.run.checkpoint import check_room, read, write
 from fastkam.run.drive import go_on
 from fastkam.run.faults import TaskLost, describe
 from fastkam.run.files import check_path
 from fastkam.run.hints import advice
 from fastkam.run.loop import Outcome, RunOptions
-from fastkam.run.same_target import check_density_of, check_noise_of, with_values_of
+from fastkam.run.same_target import check_density_of, check_noise_of, target_in, with_values_of
 from fastkam.run.state import RunState
 from fastkam.run.trace import Trace
 from fastkam.samplers import Sampler, as_sampler
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from xarray import DataTree
 
     from fastkam.density.target import Target
-
 
 
 class Result:
@@ -204,10 +201,13 @@ class Result:
         return self.trace.stats
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
-        """The draws of one named parameter, (chains, draws, *shape)."""
+        """The draws of a named parameter, or of an extra, (chains, draws, *shape)."""
         if not isinstance(name, str) or name not in self.shapes:
-            raise KeyError(f"there is no parameter {shown(name)}; there are {list(self.shapes)}"
-                           f"{near(name, self.shapes)}")
+            if isinstance(name, str) and name in (extras := self.extras):
+                return extras[name]
+            known = [*self.shapes, *self.extras]
+            raise KeyError(f"there is no parameter {shown(name)}; there are {known}"
+                           f"{near(name, known)}")
         return self.state.layout.split(self.draws)[name]
 
     @property
@@ -307,7 +307,7 @@ class Result:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the density to the file `path` (a .npz without pickle)."""
         if path is None:
-            raise TypeError("path must be a path, not None")
+            raise TypeError("path must be the path of a file, not None")
         check_path("path", path)
         write(path, self.state)
 
@@ -438,37 +438,9 @@ def resume(
                 "which go on from there with the new values", result=result), stacklevel=3)
     if path is not None:
         check_room(path, state, 0 if draws is not None else state.requested)
-    with options.shield:
+    with options.shield, options.report:
         outcome, rows = go_on(state, target, draws, options)
         return conclude(outcome, target, rows, options)
-
-
-def check_room(path: str | os.PathLike[str], state: RunState, rows: int) -> None:
-    """Refuse a file that asks for more draws, or states of warm-up, than there is memory for."""
-    warm_up = state.tune // state.thin if state.keep_warmup else 0
-    for n, what in ((rows, "draws (requested): give draws="),
-                    (warm_up, "states of warm-up (tune)")):
-        try:
-            Trace(state.chains, n, state.d, state.trace.stat_names)
-        except (MemoryError, ValueError, OverflowError) as error:
-            raise ValueError(f"{path} asks for more than there is memory for: {n} {what}"
-                             ) from error
-
-
-def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:
-    """The target, and the surrogate, as densities of the run's own points; of a Problem."""
-    if isinstance(target, Described):
-        target = cast(Any, target)
-        if state.coordinates is None or target.coordinates.header() != state.coordinates.header():
-            raise ValueError(f"target {target!r} has other parameters or transforms than the run")
-        if surrogate is not None and not isinstance(surrogate, ProblemTarget):
-            surrogate = target.beside(surrogate)
-        return target.target(gradient=state.sampler.needs_gradient), surrogate
-    inner = target.owner if getattr(target, "surrogate", None) is not None else target
-    if state.coordinates is not None and not isinstance(inner, ProblemTarget):
-        raise ValueError("target must be the fastkam.Problem of which the run was: its prior and "
-                         "its functions are not in the file")
-    return target, surrogate
 
 
 # ---- how a run ends ----

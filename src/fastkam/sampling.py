@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
@@ -18,6 +19,7 @@ from fastkam.progress import Progress
 from fastkam.result import Result, conclude
 from fastkam.run.drive import carry_out, carry_out_thinned
 from fastkam.run.loop import RunOptions
+from fastkam.run.records import check_derived
 from fastkam.run.shapes import check_layout
 from fastkam.run.starts import search_generator, seed_sequence, starting_points
 from fastkam.run.state import RunState, check_bit_generator, snapshot_steps
@@ -26,6 +28,7 @@ from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.search.choice import PLAIN_TUNE, before_the_run, choose, find, known_of, log
+from fastkam.search.watch import Watch
 from fastkam.stop import StopRule
 
 
@@ -210,16 +213,17 @@ def sample(
         points = starting_points(x0, chains)
     else:
         target, points = problem.target(), problem.start(x0, chains, seed)
+        check_derived(target, points[:1], problem.layout.shapes)
     d = points.shape[1]
     layout = check_layout(names, shapes, dims, coords, d) if problem is None else problem.layout
     schedule = as_schedule(schedule)
-    rng, choice = search_generator(seed), None
+    rng, watch, choice = search_generator(seed), Watch(options, chains), None
     if isinstance(sampler, str) and sampler == "auto":
         plain = as_target(target, d, vectorized=vectorized)
-        with before_the_run(plain, problem):
+        with watch, before_the_run(plain, problem):
             choice = choose(plain, points, chains, rng, search=search,
                             surrogate=surrogate is not None, threads=threads or 1,
-                            known=known_of(problem), executor=executor)
+                            known=known_of(problem), executor=executor, watch=watch)
         log.info("auto: %s", choice)
         sampler, found = choice.sampler, choice.search
     method = as_sampler(sampler)
@@ -233,7 +237,9 @@ def sample(
         check_surrogate(target.surrogate, points)
     check_stages(method, target)
     if tune is None:
-        tune = PLAIN_TUNE if choice is None else choice.tune
+        tune = PLAIN_TUNE
+        if choice is not None:
+            tune = int(min(choice.tune, watch.most_tune(found.evaluations)))
     method.check_run(schedule, tune)
     if share:
         method.check_share()
@@ -242,8 +248,9 @@ def sample(
     if check_gradient and method.needs_gradient:
         check_start(target, points[0])
     if choice is None:
-        with before_the_run(target, problem):
-            found = find(target, points, chains, rng, search=search, executor=executor)
+        with watch, before_the_run(target, problem):
+            found = find(target, points, chains, rng, search=search, executor=executor,
+                         watch=watch)
     stat_names = method.stat_names if keep_stats else None
     state = RunState(
         sampler=method,
@@ -263,9 +270,11 @@ def sample(
         snapshot_steps=snapshot_steps(kernel, tune),
         scales=found.scales if method.relative else np.ones(d),
         searched=found.evaluations,
+        seconds=time.perf_counter() - options.begun,
         tails=found.tails,
+        is_density=found.is_density,
         search=found.steps + ([] if choice is None else [str(choice)]),
     )
     run = carry_out_thinned if choice is not None and thin is None else carry_out
-    with options.shield:
+    with options.shield, options.report:
         return conclude(run(state, target, draws, options), target, draws, options)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fastkam.arguments import check_integer, check_number, shown
 
 if TYPE_CHECKING:
     from fastkam.run.loop import Run
 
-NO_LIMIT = 2**62
+
+class Limits(NamedTuple):
+    """After how much wall-clock time, and how many evaluations, a run certainly ends."""
+
+    seconds: float = math.inf
+    evaluations: float = math.inf
 
 
 class StopRule:
@@ -30,9 +36,9 @@ class StopRule:
         """Whether it must end now, between two milestones."""
         return False
 
-    def most_evaluations(self, chains: int) -> int:
-        """Evaluations a chain, warm-up included, after which the run certainly ends."""
-        return NO_LIMIT
+    def limits(self) -> Limits:
+        """After which time and how many evaluations the run certainly ends."""
+        return Limits()
 
     def __or__(self, other: StopRule) -> Either:
         return Either(self, check_rule(other))
@@ -53,7 +59,7 @@ class ESS(StopRule):
     def met(self, run: Run) -> bool:
         from fastkam.diagnostics import ess_bulk
 
-        draws = run.trace.draws
+        draws = run.past.in_one_period(run.trace.draws)
         return bool((ess_bulk(draws) >= self.size).all())  # NaN, where nothing moved: not met
 
 
@@ -69,15 +75,16 @@ class Rhat(StopRule):
     def met(self, run: Run) -> bool:
         from fastkam.diagnostics import r_hat
 
-        draws = run.trace.draws
+        draws = run.past.in_one_period(run.trace.draws)
         return bool((r_hat(draws) <= self.most).all())
 
 
 @dataclass(frozen=True)
 class Evaluations(StopRule):
-    """All chains together have evaluated the density so often; every chain gets an equal share.
+    """The search and all chains together have evaluated the density this many times.
 
-    The evaluations at the starting points are not counted.
+    The search takes a third of them at most, and every chain gets an equal share of what is left.
+    The evaluations at the starting points of the chains are not counted.
     """
 
     count: int
@@ -88,13 +95,16 @@ class Evaluations(StopRule):
     def met(self, run: Run) -> bool:
         return run.evaluations >= self.count
 
-    def most_evaluations(self, chains: int) -> int:
-        return -(-self.count // chains)
+    def limits(self) -> Limits:
+        return Limits(evaluations=self.count)
 
 
 @dataclass(frozen=True)
 class Time(StopRule):
-    """This much wall-clock time has passed: seconds, or a text such as "90s", "10min", "2h"."""
+    """This much wall-clock time has passed since the call, of which a search takes a third at most.
+
+    Seconds, or a text such as "90s", "10min", "2h".
+    """
 
     limit: float | str
 
@@ -113,6 +123,9 @@ class Time(StopRule):
     def due(self, run: Run) -> bool:
         return self.met(run)
 
+    def limits(self) -> Limits:
+        return Limits(seconds=float(self.limit))
+
 
 @dataclass(frozen=True)
 class Either(StopRule):
@@ -127,8 +140,8 @@ class Either(StopRule):
     def due(self, run: Run) -> bool:
         return self.one.due(run) or self.other.due(run)
 
-    def most_evaluations(self, chains: int) -> int:
-        return min(self.one.most_evaluations(chains), self.other.most_evaluations(chains))
+    def limits(self) -> Limits:
+        return Limits(*map(min, self.one.limits(), self.other.limits()))
 
 
 @dataclass(frozen=True)
@@ -144,8 +157,8 @@ class Both(StopRule):
     def due(self, run: Run) -> bool:
         return self.one.due(run) and self.other.due(run)
 
-    def most_evaluations(self, chains: int) -> int:
-        return max(self.one.most_evaluations(chains), self.other.most_evaluations(chains))
+    def limits(self) -> Limits:
+        return Limits(*map(max, self.one.limits(), self.other.limits()))
 
 
 def as_stop(rule: StopRule | None) -> StopRule | None:

@@ -369,8 +369,8 @@ def test_an_interrupt_in_the_search_for_a_start(library, chains):
 SCRIPT = """
 import os, sys, warnings
 import numpy as np
-sys.path.insert(0, {folder!r})
-import densities
+sys.path[:0] = {folders!r}
+import densities, same
 import fastkam as fk
 
 def slow(x):
@@ -391,7 +391,7 @@ n = part.trace.counts
 assert 0 < n.min() <= n.max() < 100_000, n
 rows = int(n.max()) + 20
 whole = fk.sample(target, [0.0, 0.0], draws=rows, **options)
-densities.assert_same(part.resume(20), whole)
+same.assert_same(part.resume(20), whole)
 print("same", flush=True)
 """
 
@@ -399,8 +399,9 @@ print("same", flush=True)
 @pytest.mark.parametrize(("kind", "threads"), [("python", 1), ("python", 2), ("c", 1), ("c", 2)])
 def test_ctrl_c(library, kind, threads):
     """SIGINT from outside, while draws are made: they are returned, and go on bit for bit."""
+    folders = [str(path) for path in Path(__file__).parents[:2]]
     script = textwrap.dedent(SCRIPT).format(
-        folder=str(Path(__file__).parent), library=library, kind=kind, threads=threads)
+        folders=folders, library=library, kind=kind, threads=threads)
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "drawing\n"

@@ -237,8 +237,7 @@ def test_an_exception_that_cannot_be_pickled():
 
 INTERRUPTED = """
 import sys, warnings
-sys.path.insert(0, sys.argv[1])
-import densities
+import densities, same
 import fastkam as fk
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -261,7 +260,7 @@ if __name__ == "__main__":
     assert part.status == "interrupted", part
     rows = int(part.trace.counts.max()) + 20
     whole = fk.sample(target, [0.0, 0.0], draws=rows, **options)
-    densities.assert_same(part.resume(20), whole)
+    same.assert_same(part.resume(20), whole)
     print("same", flush=True)
 """
 
@@ -270,7 +269,7 @@ if __name__ == "__main__":
 def test_ctrl_c_returns_what_finished(library, tmp_path, kind):
     script = tmp_path / "script.py"
     script.write_text(INTERRUPTED)
-    here = str(Path(__file__).parent)
+    here = os.pathsep.join(str(path) for path in Path(__file__).parents[:2])
     with subprocess.Popen([sys.executable, script, here, kind, library, tmp_path / "run.fk"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env=os.environ | {"PYTHONPATH": here}) as process:

@@ -185,9 +185,10 @@ def test_what_is_no_extra(answer, says):
 
 
 def test_what_derived_must_return():
-    for derived, says in ((lambda x: 3.0, "derived must return a dict.*3.0"),
-                          (lambda x: {"sum": x[0]}, "both have.*sum")):
-        with pytest.raises(fk.SamplingError, match=says):
+    for derived, error, says in (
+            (lambda x: 3.0, TypeError, "derived must return a dict.*3.0"),
+            (lambda x: {"sum": x[0]}, fk.SamplingError, "both have.*sum")):
+        with pytest.raises(error, match=says):
             run(fk.Problem(problems.loglike, problems.PRIOR, derived=derived))
 
 

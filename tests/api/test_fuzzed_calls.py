@@ -113,6 +113,7 @@ FOUND = {
                                ).sample_prior(2, in_itself_alone()),
     # messages that could not be made, or of half a megabyte
     "share": lambda: sample(share=LONG),
+    "prior": lambda: sample(prior={"a": LONG}, x0=None),
     "bounds": lambda: sample(bounds=RaisesInRepr()),
     "gamma": lambda: SAMPLERS["kam"](gamma=nested(5000)),
     "preconditioner": lambda: SAMPLERS["mala"](preconditioner=nested(5000)),

@@ -1,6 +1,7 @@
 """The search before a run, and what "auto" makes of it."""
 
 import logging
+import warnings
 
 import densities
 import numpy as np
@@ -304,6 +305,7 @@ def test_a_narrow_mode_that_the_prior_covers():
 def settled(f, d, seed):
     """(population at home on f, its window, the mixture)."""
     searcher = Searcher(fk.as_target(f, d), np.zeros((1, d)), np.random.default_rng(seed))
+    searcher.begin()
     population = searcher.gather(32, (1.0,))
     population.go_home(5)
     return population, searcher.settle(population, 30_000)
@@ -399,3 +401,41 @@ def test_programming_errors_end_a_search():
     with pytest.raises(fk.SamplingError, match="NameError") as seen:
         fk.sample(f, [0.0], seed=1)
     assert isinstance(seen.value.__cause__, NameError)
+
+
+# ---- a density in place of its logarithm ----
+
+DATA = np.linspace(-1.0, 3.0, 12)
+
+
+def kinds_found(f, x0=None, **options):
+    """The kinds of the findings of a default run of f."""
+    with pytest.warns(fk.SamplingWarning), np.errstate(over="ignore"):
+        result = fk.sample(f, x0, seed=1, **options)
+    return [one.kind for one in result.warnings]
+
+
+@pytest.mark.parametrize(("f", "options"), [
+    (lambda a, b: np.exp(-0.5 * ((a - 1) ** 2 + b**2) / 0.01),
+     {"prior": {"a": stats.norm(0, 3), "b": stats.norm(0, 3)}}),
+    (lambda x: float(np.exp(-0.5 * np.sum((x - 0.3) ** 2) / 0.001)),
+     {"x0": [0.5, 0.5], "bounds": [(0.0, 1.0), (0.0, 1.0)]}),
+    (lambda m, s: float(np.prod(stats.norm.pdf(DATA, m, s))),
+     {"prior": {"m": stats.norm(0, 5), "s": stats.halfnorm(scale=3)}}),
+    (lambda x: float(np.exp(-0.5 * x @ x)), {"x0": [0.0, 0.0]}),
+    (lambda x: float(np.exp(-0.5 * x @ x)), {"x0": [3.0, 3.0]}),
+    (lambda x: 0.063 * float(np.exp(-0.5e4 * x @ x)), {"x0": [0.01, 0.01, 0.01]}),
+])
+def test_a_likelihood_in_place_of_its_logarithm(f, options):
+    assert "not_a_logarithm" in kinds_found(f, **options)
+
+
+@pytest.mark.parametrize("f", [
+    lambda m, s: float(np.sum(stats.norm.logpdf(DATA, m, s))), lambda m, s: 0.01 * m,
+    lambda m, s: 3.0 - m * m, lambda m, s: 0.0])
+def test_a_log_likelihood_is_no_likelihood(f):
+    """Nor is one that is nearly constant, or positive in places."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)
+        result = fk.sample(f, seed=1, prior={"m": stats.norm(0, 5), "s": stats.halfnorm(scale=3)})
+    assert not result.state.is_density

@@ -189,7 +189,7 @@ def test_a_recipe_for_a_python_function_travels_as_a_recipe():
 GROUP = """
 import os, random, signal, sys, threading, time, warnings
 sys.path[:0] = [sys.argv[1]]
-import densities, test_workers
+import densities, same, test_workers
 import fastkam as fk
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -208,10 +208,10 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert part.status == "interrupted", part
     assert part.trace.rows > 0
-    densities.assert_same(fk.load(sys.argv[3]), part)
+    same.assert_same(fk.load(sys.argv[3]), part)
     rows = int(part.trace.counts.max()) + 20
     whole = fk.sample(densities.python, [0.0, 0.0], draws=rows, **options)
-    densities.assert_same(part.resume(20, target=densities.python), whole)
+    same.assert_same(part.resume(20, target=densities.python), whole)
     print("same", flush=True)
 """
 

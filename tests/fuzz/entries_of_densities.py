@@ -88,7 +88,7 @@ def problems():
                             "x0": None if found.has_prior else np.full(found.n_x, 0.4)})
 
     words = ("target", "density", "names", "parameter", "prior", "dims", "coords", "x0", "scipy",
-             "mu", "sigma", "shapes", "bounds", "likelihood", "dim")
+             "mu", "sigma", "shapes", "bounds", "likelihood", "dim", *FUNCTION)
     yield "Problem", Entry(made, lambda: {"loglike": loglike(), "prior": prior()}, options,
                            check=is_run, words=words, weight=4, covers=("Problem",))
     yield "Problem with bounds", Entry(

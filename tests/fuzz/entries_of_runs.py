@@ -34,7 +34,7 @@ def runs():
     optional = tuple(name for name in options_of(fk.sample)
                      if name not in plain_run() and name != "executor")
     words = ("starting point", "target", "density", "draws", "stop", "kernel", "names", "x0",
-             "shapes", "coordinates", "surrogate")
+             "shapes", "coordinates", "surrogate", *FUNCTION)
     forms = {
         "sample": plain_run,
         "sample with a gradient": lambda: plain_run("mala", True),

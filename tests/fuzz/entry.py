@@ -153,8 +153,8 @@ def prints(found):
 # ---- arguments ----
 
 # of the error of a function that is called with arguments it does not take
-FUNCTION = ("positional arguments", "positional argument", "arguments", "interpreted",
-            "0-dimensional", "argument", "matmul", "scalar index", "logp")
+FUNCTION = ("positional arguments", "positional argument", "required argument", "interpreted",
+            "0-dimensional", "matmul", "scalar index")
 
 
 def options_of(function):

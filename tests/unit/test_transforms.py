@@ -63,10 +63,16 @@ def test_the_inverse(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_log_jacobian_is_that_of_differences(name):
+    """Apart from the weights of periods."""
     space = Space([ALL[name]])
+    low, high = ALL[name][5:7]
+    periods = {"periodic": 1, "reflect": 2}.get(name)  # in units of high - low
     for z in points(name):
         matrix = slopes(lambda z: free(name, space.constrain(z[None])[0][0]), z)
         log_jacobian = space.constrain(z[None])[1][0]
+        if periods:
+            g = stats.norm((low + high) / 2, 1.35 * periods * (high - low))
+            log_jacobian -= g.logpdf(z[0]) + np.log(high - low)
         np.testing.assert_allclose(np.linalg.slogdet(matrix)[1], log_jacobian, atol=1e-6)
 
 
@@ -128,6 +134,19 @@ def test_wrapping_and_reflection():
     folded = Space([row("reflect", 1, 1, -1.0, 2.0)]).constrain(
         np.array([[-1.0], [2.0], [2.5], [-1.25], [5.0], [8.5]]))[0][:, 0]
     np.testing.assert_allclose(folded, [-1.0, 2.0, 1.5, -0.75, -1.0, 1.5], atol=1e-14)
+
+
+@pytest.mark.parametrize(("name", "period"), [("periodic", 3.0), ("reflect", 6.0)])
+def test_the_weights_of_periods_add_up_to_one(name, period):
+    space, t = Space([row(name, 1, 1, -1.0, 2.0)]), np.linspace(-1, 2, 50)
+    z = t[:, None] + period * np.arange(-40, 41)
+    images = [z] if name == "periodic" else [z, 4.0 - z]  # reflected at 2
+    for some in images:
+        x, log_weight = space.constrain(some.reshape(-1, 1))
+        same = x.reshape(some.shape) - t[:, None]
+        assert np.minimum(np.abs(same), period - np.abs(same)).max() < 1e-12
+        total = np.exp(log_weight).reshape(some.shape).sum(axis=1)
+        np.testing.assert_allclose(total, 1.0 if name == "periodic" else 0.5, rtol=2e-15)
 
 
 def test_a_wrapped_point_is_within_for_all_of_a_range():

@@ -98,7 +98,7 @@ REFUSED = {
     "no thinning": ({"thin": 0}, "thin must be at least 1, not 0"),
     "all threads": ({"threads": "all"}, "threads must be an integer, not 'all'"),
     # seeds
-    "a text": ({"seed": "abc"}, "seed must be an integer, None, .* not 'abc'"),
+    "a text": ({"seed": "abc"}, "seed must be an integer from 0 on, None, .* not 'abc'"),
     "a RandomState": ({"seed": np.random.RandomState(1)}, "write numpy.random.default_rng(...)"),
     "a bit generator": ({"bit_generator": "pcg64"}, "did you mean 'PCG64'?"),
     # the target
@@ -129,7 +129,7 @@ REFUSED = {
     "rows for more chains": ({"x0": np.zeros((5, 3))}, "x0 has 5 rows, .*: give chains=5, or one"),
     "one row": ({"x0": np.zeros((1, 2))}, "x0 has 1 rows, .* one point (d,) for all chains"),
     "a set": ({"x0": {0.0, 1.0}}, "x0 must be .*: give a list"),
-    "nothing": ({"x0": None}, "x0 must be given, and not None, where there is no prior"),
+    "nothing": ({"x0": None}, "x0 must be the point where the search begins, not None"),
     "a masked array": ({"x0": np.ma.masked_array([0.0, 1.0], [False, True])},
                        "x0 must be an array without masked elements"),
     "complex": ({"x0": [0.0, 1j]}, "x0 must be an array of numbers, not [0.0, 1j]"),

@@ -24,17 +24,22 @@ MOST_R_HAT_OF_LP = 1.05     # where the coordinates agree
 LEAST_ESS = 400
 FAR = 1000                  # times 1 + |x0|
 
+IF_IT_STAYS = ("if it stays so, look at where the chains are (several modes? a bend?), and "
+               "reparametrize, or try another sampler")
 ABOUT_DENSITY = {"improper", "constant", "not_a_logarithm"}
 MEASURES = {"r_hat", "ess"}
-TOO_SHORT = {"r_hat", "ess", "adaptation"}      # of these alone, that a run is too short
+TOO_SHORT = {"r_hat", "ess", "adaptation", "short"}      # of these alone, that a run is too short
 
 
 def findings(state: RunState) -> list[Finding]:
     """What the user of this run should know, the gravest first; nothing where all is well."""
-    if state.trace.rows == 0 or not state.states:
+    if not state.states:
         return []
+    short = stopped_early(state)
+    if state.trace.rows == 0:
+        return short
     look = Look(state)
-    found = list(grave(look))
+    found = list(grave(look)) + short
     if look.rows >= LEAST_DRAWS:
         found += odd(look)
         kinds = {one.kind for one in found}
@@ -43,6 +48,20 @@ def findings(state: RunState) -> list[Finding]:
         elif "not_finite" not in kinds:
             found += precision(look, certain=not kinds & ABOUT_DENSITY)
     return found
+
+
+def stopped_early(state: RunState) -> list[Finding]:
+    """That a rule has ended the run before there were draws enough to look at."""
+    rows = state.trace.rows
+    if state.status != "stopped" or rows >= LEAST_DRAWS:
+        return []
+    if rows:
+        text = (f"stop ended the run after {rows} draws a chain: they are too few to see whether "
+                "they are right. Let stop allow more, or go on (result.resume()).")
+    else:
+        text = ("stop ended the run before any draw was kept. Let stop allow more, tune for less "
+                "(tune=), or go on (result.resume()).")
+    return [Finding("short", text)]
 
 
 # ---- convergence and precision ----
@@ -71,8 +90,8 @@ def precision(look: Look, *, certain: bool) -> list[Finding]:
         if value > MOST_R_HAT_OF_LP:
             found.append(Finding(
                 "log_density", f"R-hat of the log density is {value:.3g}, though the coordinates "
-                "agree: chains are in regions of different density. Run longer (tune=, draws=), or "
-                'take a sampler for several modes (sampler="auto").'))
+                "agree: chains are in regions of different density. Run longer (tune=, draws=); "
+                f"{IF_IT_STAYS}."))
     if found:
         names = unsettled(look.state)
         if names:
@@ -107,8 +126,7 @@ def r_hats(labels: list[str], r_hat: NDArray[np.float64]) -> Finding | None:
     values = [f"{r_hat[i]:.4g} for {labels[i]}" for i in bad[:NAMED]]
     return Finding(
         "r_hat", f"R-hat is above {MOST_R_HAT}: {listed(values, len(bad))}. The chains do not "
-        "agree yet: run longer (tune=, draws=); if it stays so, take a sampler for several modes "
-        '(sampler="auto"), or look at where the chains are.', tuple(labels[i] for i in bad))
+        f"agree yet: run longer (tune=, draws=); {IF_IT_STAYS}.", tuple(labels[i] for i in bad))
 
 
 def sizes(labels: list[str], ess: NDArray[np.float64]) -> Finding | None:

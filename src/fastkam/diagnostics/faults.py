@@ -59,13 +59,12 @@ def grave(look: Look) -> Iterator[Finding]:
 def odd(look: Look) -> Iterator[Finding]:
     """What is wrong with the density, or with how its sampler gets on with it."""
     kind = None
-    if look.lp is not None:
-        for check in (not_a_logarithm, constant, rising):
-            found = check(look)
-            if found is not None:
-                kind = found.kind
-                yield found
-                break
+    for check in (not_a_logarithm, constant, rising):
+        found = check(look)
+        if found is not None:
+            kind = found.kind
+            yield found
+            break
     if kind != "improper":
         yield from growing(look)
     yield from rejections(look)
@@ -124,12 +123,13 @@ def growing(look: Look) -> Iterator[Finding]:
 def not_a_logarithm(look: Look) -> Finding | None:
     """A "log density" that is never negative and nearly always nearly 0: a density."""
     lp, warmup = look.lp, look.state.warmup
-    if lp is None or lp.min() < 0 or np.median(lp) > 1e-3:
-        return None
-    before = warmup.logp[:, : min(warmup.rows, LEAST_DRAWS)]
-    before = before[np.isfinite(before)]
-    if before.min(initial=0) < 0 or not max(lp.max(), before.max(initial=0)) > 0:
-        return None
+    if not look.state.is_density:  # what a search has seen of the function alone, without a prior
+        if lp is None or lp.min() < 0 or np.median(lp) > 1e-3:
+            return None
+        before = warmup.logp[:, : min(warmup.rows, LEAST_DRAWS)]
+        before = before[np.isfinite(before)]
+        if before.min(initial=0) < 0 or not max(lp.max(), before.max(initial=0)) > 0:
+            return None
     return Finding(
         "not_a_logarithm", "What the function returns is never negative and nearly always close to "
         "0, as a density is and the logarithm of one is not: return its logarithm.")

@@ -30,7 +30,8 @@ class Finding:
     ----------
     kind : str
         "not_finite", "stuck", "constant", "improper", "not_a_logarithm", "rejected", "boundary",
-        "tails", "acceptance", "divergences", "r_hat", "ess", "log_density" or "adaptation".
+        "tails", "acceptance", "divergences", "r_hat", "ess", "log_density", "adaptation" or
+        "short".
     text : str
         What was found, and what to do.
     coordinates : tuple of str
@@ -70,7 +71,7 @@ class Look:
         step = max(1, min(-(-chains * self.rows // most), self.rows // LEAST_ROWS))
         self.x = state.constrain(trace.x[:, : self.rows : step])
         kept = trace.stat_names is not None
-        self.lp = trace.logp[:, : self.rows : step] if kept else None
+        self.lp = state.lp(step) if kept else None
         self.log_ratio = trace.log_ratio[:, : self.rows : step] if kept else None
         self.evaluations = np.array([int(one["n_evaluations"]) for one in state.states])
         self.rejected = np.array([one["n_rejected"] for one in state.states])

@@ -51,8 +51,18 @@ class Coordinates:
 
     @property
     def repeats(self) -> bool:
-        """Whether any coordinate is periodic or reflected, and the density of z repeats itself."""
+        """Whether any coordinate is periodic or reflected."""
         return any(row[0] in PERIODS for row in self.rows)
+
+    def log_weight(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The part of the log Jacobian that weighs the periods of such coordinates at z."""
+        total, start = np.zeros(z.shape[:-1]), 0
+        for row in self.rows:
+            stop = start + row[3]
+            if row[0] in PERIODS:
+                total += Coordinates(((row[0], 1),), [row]).log_jacobian(z[..., start:stop])
+            start = stop
+        return total
 
     def wrapped(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """The points of one period that stand for z (..., n_z)."""
@@ -69,7 +79,10 @@ class Coordinates:
         return self.mapped(z)[0]
 
     def log_jacobian(self, z: ArrayLike) -> NDArray[np.float64]:
-        """log |dx/dz| at z (..., n_z); -inf beyond hard bounds."""
+        """log |dx/dz| at z (..., n_z); -inf beyond hard bounds.
+
+        Along a periodic or a reflected coordinate, the log of the weight of each period.
+        """
         return self.mapped(z)[1]
 
     def mapped(self, z: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

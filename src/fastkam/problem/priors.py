@@ -130,6 +130,10 @@ def check_distribution(name: str, value: Any) -> None:
                         "no transform here; give None and the shape as the prior, a transform of "
                         "your own (see fastkam.Transform), and add the log prior to the density")
     if not callable(getattr(value, "logpdf", None)):
+        if isinstance(value, (int, float)):
+            raise TypeError(f"prior[{name!r}] must begin with a distribution of scipy.stats, or be "
+                            f"one, not {value!r}: between low and high that is "
+                            "scipy.stats.uniform(low, high - low)")
         raise TypeError(f"prior[{name!r}] must be a distribution of scipy.stats, or None, not "
                         f"{shown(value)}")
 

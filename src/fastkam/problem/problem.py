@@ -232,9 +232,11 @@ class Problem(Described):
         if not isinstance(x, Mapping):
             return real_array(what, x)
         shapes = self.layout.shapes
+        unknown = [name for name in x if name not in shapes]
         if missing := [name for name in shapes if name not in x]:
-            raise ValueError(f"{what} must have every parameter, and {missing} are missing")
-        if unknown := [name for name in x if name not in shapes]:
+            there = f"; {unknown} are no parameters" if unknown else ""
+            raise ValueError(f"{what} must have every parameter, and {missing} are missing{there}")
+        if unknown:
             raise ValueError(f"{what} names {unknown}, and the parameters are {list(shapes)}")
         parts = []
         for name, shape in shapes.items():
@@ -268,8 +270,8 @@ class Problem(Described):
     def log_prior_z(self, z: ArrayLike) -> Any:
         """The log density of the prior at z (..., dim) in unconstrained coordinates, (...).
 
-        log prior(x(z)) + log |dx/dz|: the density that `sample_prior` draws from. Along a periodic
-        or a reflected coordinate it repeats itself, and integrates to 1 over one period.
+        log prior(x(z)) + log |dx/dz|. It is the density that `sample_prior` draws from, which takes
+        one period of a periodic or a reflected coordinate, where this one has several.
         """
         Z = self.coordinates.points("z", z, self.dim)
         flat = np.ascontiguousarray(Z.reshape(-1, self.dim))
@@ -420,12 +422,14 @@ def problem_from(target: Any, x0: Any, arguments: dict[str, Any], vectorized: bo
     dim = None
     if isinstance(x0, Mapping):
         layout = ("names", "shapes", "dims", "coords")
-        if not isinstance(arguments.get("bounds"), Mapping) and not any(
-                arguments[name] is not None for name in layout):
+        bounds = arguments.get("bounds")
+        all_bounded = isinstance(bounds, Mapping) and bounds.keys() >= x0.keys()
+        if not all_bounded and not any(arguments[name] is not None for name in layout):
             shapes = {name: np.shape(value) for name, value in x0.items()}
             arguments |= {"names": list(shapes), "shapes": shapes}
     elif x0 is None:
-        raise ValueError("x0 must be given, and not None, where there is no prior to draw it from")
+        raise ValueError("x0 must be the point where the search begins, not None; or give prior, "
+                         "from which to draw it")
     else:
         x = real_array("x0", x0)
         if x.ndim not in (1, 2) or x.size == 0:

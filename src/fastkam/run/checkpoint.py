@@ -277,3 +277,15 @@ class CheckpointWriter:
     def problem(self) -> str:
         """What is wrong with the file, as the end of a sentence; nothing where nothing is."""
         return f", but checkpoint={str(self.path)!r}: {self.error}" if self.error else ""
+
+
+def check_room(path: str | os.PathLike[str], state: RunState, rows: int) -> None:
+    """Refuse a file that asks for more draws, or states of warm-up, than there is memory for."""
+    warm_up = state.tune // state.thin if state.keep_warmup else 0
+    for n, what in ((rows, "draws (requested): give draws="),
+                    (warm_up, "states of warm-up (tune)")):
+        try:
+            Trace(state.chains, n, state.d, state.trace.stat_names)
+        except (MemoryError, ValueError, OverflowError) as error:
+            raise ValueError(f"{path} asks for more than there is memory for: {n} {what}"
+                             ) from error

@@ -68,10 +68,10 @@ def go_on(
 
 def least_effective(state: RunState) -> float:
     """The least effective sample size of means and variances, and of the log density."""
-    trace = state.trace
-    columns = [trace.draws, (trace.draws - trace.draws.mean(axis=(0, 1))) ** 2]
-    if "lp" in trace.stats:
-        columns.append(trace.stats["lp"][:, :, None])
+    draws = state.in_one_period(state.trace.draws)
+    columns = [draws, (draws - draws.mean(axis=(0, 1))) ** 2]
+    if "lp" in state.trace.stats:
+        columns.append(state.lp()[:, :, None])
     sizes = ess_bulk(np.concatenate(columns, axis=2))
     return float(np.nanmin(sizes, initial=np.inf)) if np.isfinite(sizes).any() else 0.0
 

@@ -156,11 +156,12 @@ class Dispatch(Run):
             tuning=any(state["t"] < self.past.tune for state in self.states),
             acceptance=accepted / max(steps, 1),
             seconds=self.seconds,
+            searched=self.past.searched,
         )
 
     @property
     def evaluations(self):
-        return sum(int(state["n_evaluations"]) for state in self.states)
+        return self.past.searched + sum(int(state["n_evaluations"]) for state in self.states)
 
     def state(self, status):
         return self.moved_on(self.trace.counts.copy(), self.warmup.counts.copy(),

@@ -17,7 +17,7 @@ from fastkam.run.state import BIT_GENERATORS, STATUSES, check_bit_generator
 
 # what RunState has of these names
 OWN = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested", "undecided",
-       "bit_generator", "generators", "search", "searched", "seconds", "status")
+       "bit_generator", "generators", "search", "searched", "is_density", "seconds", "status")
 REQUIRED = (*OWN, "stat_names", "seed", "shapes", "dims")
 OPTIONAL = ("coordinates", "extras", "n_extras")
 SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
@@ -44,7 +44,7 @@ def check_header(header: dict[str, Any]) -> None:
     for name, least in (("tune", 0), ("thin", 1), ("requested", 0), ("searched", 0)):
         integer(name, header[name], least)
     integer("undecided", header["undecided"], 0, header["requested"])
-    for name in ("keep_warmup", "share"):
+    for name in ("keep_warmup", "share", "is_density"):
         if not isinstance(header[name], bool):
             raise BadField(name, f"must be true or false, not {header[name]!r:.100}")
     seconds = header["seconds"]

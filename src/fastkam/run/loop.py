@@ -19,24 +19,34 @@ from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.group import Fault, Group
 from fastkam.arguments import check_flag, check_number, check_threads
-from fastkam.progress import Progress, check_progress, reporter
+from fastkam.progress import Progress, Reporter, check_progress
 from fastkam.run.checkpoint import CheckpointWriter
 from fastkam.run.files import check_path
 from fastkam.run.interrupts import FREE, Shield
 from fastkam.run.records import check_complete, record
 from fastkam.run.state import RunState
-from fastkam.stop import NO_LIMIT, StopRule, as_stop
+from fastkam.stop import StopRule, as_stop
 
 if TYPE_CHECKING:
     from fastkam.samplers import Sampler
 
+NO_LIMIT = 2**62  # evaluations of a chain
 CHUNK_SECONDS = 0.05
 WATCH_SECONDS = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a run is carried out, checked; `fastkam.sample` describes each."""
+    """How a run is carried out, checked; `fastkam.sample` describes each.
+
+    Attributes
+    ----------
+    shield : Shield
+    begun : float
+        When the call was made, on the clock of `time.perf_counter`.
+    report : Reporter
+        Called with each Progress.
+    """
 
     threads: int | None = None
     progress: bool | Callable[[Progress], object] | None = None
@@ -45,13 +55,16 @@ class RunOptions:
     checkpoint_interval: float = 60.0
     executor: Executor | None = None
     diagnose: bool = True
-    shield: Shield = field(default_factory=Shield)
+    shield: Shield = field(default_factory=Shield, init=False)
+    begun: float = field(default_factory=time.perf_counter, init=False)
+    report: Reporter = field(init=False)
 
     def __post_init__(self) -> None:
         check_flag("diagnose", self.diagnose)
         if self.threads is not None:
             check_threads(self.threads)
         check_progress(self.progress)
+        object.__setattr__(self, "report", Reporter(self.progress))
         as_stop(self.stop)
         check_path("checkpoint", self.checkpoint)
         check_number("checkpoint_interval", self.checkpoint_interval, least=0)
@@ -127,7 +140,7 @@ class Run:
         self.past = past
         self.target = target
         self.rows = rows
-        self.begun = time.perf_counter()
+        self.begun = self.called = time.perf_counter()
         self.halt = threading.Event()
         self.shield = Shield()  # which is not entered, and opens nothing
         self.most_evaluations = NO_LIMIT
@@ -143,22 +156,22 @@ class Run:
 
     def go(self, options):
         """Run until every chain has its draws, or a rule says so; an Outcome."""
-        self.shield = options.shield
+        self.shield, self.called = options.shield, options.begun
         writer = CheckpointWriter(options.checkpoint, options.checkpoint_interval)
         threads = options.number_of_threads(self.target, self.past.sampler)
-        status, failure = self.drive(threads, options.progress, options.stop, writer)
+        status, failure = self.drive(threads, options.report, options.stop, writer)
         state = self.state(status)
         self.groups.clear()  # they refer to this run: their memory would stay till a collection
         writer.write(state)
         return Outcome(state, failure, writer)
 
-    def drive(self, threads, progress, stop, writer):
+    def drive(self, threads, report, stop, writer):
         """Run; the status with which it ended, and the failure or None."""
         status, failure = "complete", None
-        report = reporter(progress, self.total_steps())
         if stop is not None:
-            most = stop.most_evaluations(self.past.chains)
-            self.most_evaluations = min(self.most_evaluations, most)
+            left = max(0.0, stop.limits().evaluations - self.past.searched)
+            most = np.ceil(left / self.past.chains)
+            self.most_evaluations = int(min(self.most_evaluations, most))
 
         def between():
             with self.shield.opened:
@@ -189,8 +202,6 @@ class Run:
                 status, failure = "failed", cause if ends else fault
         except BaseException as error:  # of the progress function, a stop rule or the sampler
             status, failure = "failed", error
-        finally:
-            report.close()
         return status, failure
 
     def may_end(self, stop):
@@ -248,8 +259,9 @@ class Run:
     # ---- what there is so far ----
 
     def total_steps(self):
-        chains = self.past.chains
-        return chains * (self.past.tune + self.rows * self.past.thin)
+        past = self.past
+        rows = past.requested if past.undecided else self.rows
+        return past.chains * (past.tune + rows * past.thin)
 
     def progress(self):
         chains = [chain for group in self.groups for chain in group.chains]
@@ -261,15 +273,19 @@ class Run:
             tuning=any(chain.t < self.past.tune for chain in chains),
             acceptance=sum(chain.n_accepted for chain in chains) / max(steps, 1),
             seconds=self.seconds,
+            searched=self.past.searched,
         )
 
     @property
     def evaluations(self):
-        return sum(chain.n_evaluations for group in self.groups for chain in group.chains)
+        """How many there have been, those of the search included."""
+        return self.past.searched + sum(
+            chain.n_evaluations for group in self.groups for chain in group.chains)
 
     @property
     def seconds(self):
-        return time.perf_counter() - self.begun
+        """Wall-clock time since the call."""
+        return time.perf_counter() - self.called
 
     def state(self, status):
         """The RunState of what there is; the draws are shared, not copied."""
@@ -293,7 +309,7 @@ class Run:
             states=states,
             generators=generators,
             requested=self.past.requested if self.past.undecided else self.rows,
-            seconds=self.past.seconds + self.seconds,
+            seconds=self.past.seconds + time.perf_counter() - self.begun,
             status=status,
         )
 

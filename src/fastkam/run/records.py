@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,6 +188,25 @@ def derived(run: Target, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], F
     each = [checked(f(point)) for point in x]
     fields = fields_of(each[0])
     return np.array([packed(extras, fields) for extras in each]), fields
+
+
+def check_derived(run: Target, z: NDArray[np.float64], names: Collection[str]) -> None:
+    """Raise what a function of derived quantities raises at z (1, d), or returns wrongly.
+
+    An error of numbers is passed over: the draws may be elsewhere. `names` are those of the
+    parameters, which it must not return.
+    """
+    if run.derived is None:
+        return
+    try:
+        _, fields = derived(run, run.points_of(z))
+    except (ArithmeticError, ValueError):
+        return
+    except Exception as error:
+        error.add_note("raised by derived= at the point where the search begins")
+        raise
+    if both := sorted(set(fields) & set(names)):
+        raise ValueError(f"derived must not return {both}, which are parameters")
 
 
 def checked(extras: Any) -> dict[str, Any]:

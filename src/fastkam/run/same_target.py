@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fastkam._core.density.problem_target import ProblemTarget
+from fastkam.problem.described import Described
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
     from fastkam.run.state import RunState
 
 TARGET_TOLERANCE = 1e-8  # of the log density at the points where a run goes on
+
+
+def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:
+    """The target, and the surrogate, as densities of the run's own points; of a Problem."""
+    if isinstance(target, Described):
+        target = cast(Any, target)
+        if state.coordinates is None or target.coordinates.header() != state.coordinates.header():
+            raise ValueError(f"target {target!r} has other parameters or transforms than the run")
+        if surrogate is not None and not isinstance(surrogate, ProblemTarget):
+            surrogate = target.beside(surrogate)
+        return target.target(gradient=state.sampler.needs_gradient), surrogate
+    inner = target.owner if getattr(target, "surrogate", None) is not None else target
+    if state.coordinates is not None and not isinstance(inner, ProblemTarget):
+        raise ValueError("target must be the fastkam.Problem of which the run was: its prior and "
+                         "its functions are not in the file")
+    return target, surrogate
 
 
 def check_noise_of(state: RunState, target: Target) -> None:

@@ -16,7 +16,8 @@ SEARCH_KEY = 2**32 - 1  # of the search among the children of a seed, behind all
 def starting_points(x0: Any, chains: int) -> NDArray[np.float64]:
     """x0 as (chains, d)."""
     if x0 is None:
-        raise ValueError("x0 must be given, and not None, where there is no prior to draw it from")
+        raise ValueError("x0 must be the point where the search begins, not None; or give prior, "
+                         "from which to draw it")
     x0 = real_array("x0", x0)
     if x0.ndim not in (1, 2) or x0.size == 0:
         mend = f": write [{x0}] where d = 1, numpy.zeros(d) for zeros" if x0.ndim == 0 else ""
@@ -42,7 +43,8 @@ def seed_sequence(seed: Any) -> np.random.SeedSequence:
         return np.random.SeedSequence(plain_seed(seed))
     except (TypeError, ValueError):
         raise TypeError(
-            f"seed must be an integer, None, or a numpy seed or generator, not {shown(seed)}"
+            "seed must be an integer from 0 on, None, or a numpy seed or generator, not "
+            f"{shown(seed)}"
             + (": write numpy.random.default_rng(...)"
                if isinstance(seed, np.random.RandomState) else "")
         ) from None

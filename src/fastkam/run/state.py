@@ -61,6 +61,8 @@ class RunState:
         Evaluations that it took.
     tails : ndarray, shape (n, 2)
         k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
+    is_density : bool
+        Whether what the search has seen of the likelihood is that of one, not of its logarithm.
     states : list of dict
         The state of each chain, {name: array}, in units of the scales; empty before the first step.
     generators : list of dict
@@ -89,6 +91,7 @@ class RunState:
     search: list[str] = field(default_factory=list)
     searched: int = 0
     tails: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
+    is_density: bool = False
     states: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     generators: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
@@ -114,6 +117,20 @@ class RunState:
     def constrain(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """The user's points of these, (..., d)."""
         return z if self.coordinates is None else self.coordinates.constrain(z)
+
+    def in_one_period(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The points z (..., d) with their periodic coordinates in one period."""
+        if self.coordinates is None or not self.coordinates.repeats:
+            return z
+        return self.coordinates.wrapped(z)
+
+    def lp(self, step: int = 1) -> NDArray[np.float64]:
+        """The log density at every `step`-th draw, (chains, n), whichever period it is in."""
+        trace = self.trace
+        values = trace.logp[:, : trace.rows : step]
+        if self.coordinates is None or not self.coordinates.repeats:
+            return values
+        return np.asarray(values - self.coordinates.log_weight(trace.x[:, : trace.rows : step]))
 
     def generator(self, k: int) -> Any:
         """The bit generator of chain `k`, where it stands."""

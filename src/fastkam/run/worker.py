@@ -15,6 +15,7 @@ from typing import Any
 
 from fastkam._core.density.target import Target
 from fastkam._core.engine.group import Fault
+from fastkam.progress import Reporter
 from fastkam.run.checkpoint import CheckpointWriter
 from fastkam.run.loop import Run
 from fastkam.run.same_target import check_density_of
@@ -28,8 +29,9 @@ def run_part(target, piece, rows, most_evaluations, stop):
     """Continue `piece`, the run of some chains, until `stop`; its state then, and the failure."""
     run = Run(piece, target, rows)
     run.most_evaluations = most_evaluations
-    run.begun = time.perf_counter()  # what it took to build large kernels is not for `stop`
-    status, failure = run.drive(1, False, stop, CheckpointWriter())
+    # what it took to build large kernels is not for `stop`
+    run.begun = run.called = time.perf_counter()
+    status, failure = run.drive(1, Reporter(False), stop, CheckpointWriter())
     return run.state(status), failure
 
 

@@ -32,6 +32,7 @@ from fastkam.samplers import (
 )
 from fastkam.samplers.metropolis import optimal_scale
 from fastkam.search.search import Known, Search, Searcher, unsearched
+from fastkam.search.watch import Watch
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -91,6 +92,7 @@ def choose(
     threads: int,
     known: Known | None = None,
     executor: Executor | None = None,
+    watch: Watch | None = None,
 ) -> Choice:
     """Search the density, and choose by what is found.
 
@@ -113,11 +115,13 @@ def choose(
         What is known of the density besides.
     executor : Executor, optional
         Whose workers evaluate a slow density.
+    watch : Watch, optional
+        Reports how far the search is, and ends it in time.
     """
     d = points.shape[1]
     if surrogate or target.is_estimate:
         why = "a surrogate stands in for it" if surrogate else "the density is estimated"
-        found = find(target, points, chains, rng, search=search, executor=executor)
+        found = find(target, points, chains, rng, search=search, executor=executor, watch=watch)
         return Choice(GlobalAdaptiveMetropolis(), why, found, PLAIN_TUNE)
     gradient = has_gradient(target, points)
     reason = f"the density has {'a' if gradient else 'no'} gradient"
@@ -125,7 +129,7 @@ def choose(
         unknown = NUTS() if gradient else ModeJumping(sampler="gam")
         return Choice(unknown, f"{reason}, and nothing was searched", unsearched(points),
                       PLAIN_TUNE)
-    searcher = Searcher(target, points, rng, known, spread_over(executor, target))
+    searcher = Searcher(target, points, rng, known, spread_over(executor, target), watch)
     with searcher.evaluate.helped(threads):
         if gradient and d > MOST_GATHERED:
             found = searcher.brief(chains, disperse=True)
@@ -136,6 +140,7 @@ def choose(
     hard = gradient and found.independent_acceptance < LEAST_ACCEPTED
     if found.mixture is None or periodic or hard:
         why = ("some coordinates are periodic" if periodic else
+               "the search has ended early" if searcher.spent else
                "walkers have found no spread" if found.mixture is None else
                "no mixture of normal components fits it")
         plain: Sampler = NUTS() if gradient else GlobalAdaptiveMetropolis()
@@ -199,7 +204,8 @@ def known_of(problem: Any) -> Known | None:
     if problem is None:
         return None
     return Known(problem.sample_prior if problem.has_prior else None,
-                 problem.coordinates.wrapped if problem.coordinates.repeats else None)
+                 problem.coordinates.wrapped if problem.coordinates.repeats else None,
+                 problem.log_prior_z)
 
 
 def find(
@@ -210,6 +216,7 @@ def find(
     *,
     search: bool,
     executor: Executor | None = None,
+    watch: Watch | None = None,
 ) -> Search:
     """The search for a sampler that is given: scales, and starts from one point for all chains."""
     if not search:
@@ -217,7 +224,7 @@ def find(
     one = bool((points == points[0]).all())
     disperse = one and not target.is_estimate and target.surrogate is None
     spread = spread_over(executor, target)
-    return Searcher(target, points, rng, None, spread).brief(chains, disperse=disperse)
+    return Searcher(target, points, rng, None, spread, watch).brief(chains, disperse=disperse)
 
 
 def spread_over(executor: Executor | None, target: Target) -> Spread | None:

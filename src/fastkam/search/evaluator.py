@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.evaluation import Evaluation
 from fastkam._core.engine.group import INFINITE, Fault
+from fastkam.search.watch import Watch
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -37,14 +38,18 @@ class Evaluator:
     ----------
     n : int
         How many points have been evaluated.
+    seconds : float
+        What that has taken.
     failures : list of Fault
         The points that were such.
     spread : callable or None
         Evaluates points elsewhere (`fastkam.search.spread.Spread`), if a point takes long.
     """
 
-    def __init__(self, target: Target, rng: np.random.Generator) -> None:
-        self.target = target.bind()
+    def __init__(
+        self, target: Target, rng: np.random.Generator, watch: Watch | None = None
+    ) -> None:
+        self.target, self.watch = target.bind(), watch or Watch()
         self.noise = rng.standard_normal(target.n_aux) if target.is_estimate else None
         self.evaluation = Evaluation(self.target, MOST_POINTS, False)
         self.n = 0
@@ -63,17 +68,24 @@ class Evaluator:
             self.evaluation.dismiss_helpers()
 
     def __call__(self, X: Array) -> Array:
-        """The log densities (n,) at the rows of X (n, d): -inf where there is none; or a Fault."""
+        """The log densities (n,) at the rows of X (n, d): -inf where there is none.
+
+        A Fault ends the search, and Spent where it has had its share.
+        """
         values = np.full(len(X), -np.inf)
         rows = np.flatnonzero(np.isfinite(X).all(axis=1))
         if self.slow and len(rows) > 1:
+            self.watch(self.n)
             rows = self.elsewhere(X, values, rows)
-        begun = time.perf_counter()
         while len(rows):
-            some, rows = rows[:MOST_POINTS], rows[MOST_POINTS:]
+            if self.n:
+                self.watch(self.n)
+            begun = time.perf_counter()
+            m = self.watch.at_once(self.n, self.seconds, MOST_POINTS)
+            some, rows = rows[:m], rows[m:]
             done = self.some(X[some], values, some)
             rows = np.concatenate([some[done:], rows])
-        self.seconds += time.perf_counter() - begun
+            self.seconds += time.perf_counter() - begun
         return values
 
     @property

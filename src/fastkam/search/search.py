@@ -24,6 +24,7 @@ from fastkam.search.population import (
 from fastkam.search.scales import find_scales
 from fastkam.search.tails import rising, tail_indices
 from fastkam.search.unexplained import modes_beyond
+from fastkam.search.watch import Spent, Watch
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -42,6 +43,7 @@ WARM_WEIGHT, MOST_WARM = 0.2, 16  # of the components fitted to these
 BENT, BENT_WEIGHT = 3, 0.4  # components from which on a density is bent, and that weight for it
 MOST_TAIL_WINDOWS = 6
 FAR_AWAY, RISING = 1e4, -1.0  # scales from the origin; the tail index where there is no tail
+LEAST_FAR, NEARLY_0 = 100, 1e-3  # points, and a likelihood, where it may be no logarithm
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
 BRIEF_STAGES, FULL_STAGES = 10, 20  # of the way home at most
@@ -58,10 +60,13 @@ class Known:
         density: half of the walkers start there.
     wrap : callable or None
         ``wrap(z)`` returns the points of one period that stand for z (n, d).
+    log_prior : callable or None
+        ``log_prior(z)`` returns that part of the log density (n,) which is not the user's function.
     """
 
     prior: Prior | None = None
     wrap: Callable[[Array], Array] | None = None
+    log_prior: Callable[[Array], Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,9 @@ class Search:
         Acceptance probability of independent proposals of the mixture; NaN where there were none.
     tails : ndarray, shape (n, 2)
         k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
+    is_density : bool
+        Whether the likelihood was never negative, and nearly always nearly 0: it is one, and not
+        its logarithm.
     """
 
     points: Array
@@ -101,6 +109,7 @@ class Search:
     components: int = 0
     independent_acceptance: float = float("nan")
     tails: Array = field(default_factory=lambda: np.zeros((0, 2)))
+    is_density: bool = False
 
 
 def unsearched(points: Array) -> Search:
@@ -121,6 +130,8 @@ class Searcher:
         What is known of the density besides.
     spread : callable, optional
         What evaluates points elsewhere, if a point takes long.
+    watch : Watch, optional
+        Reports how far the search is, and ends it in time.
     """
 
     def __init__(
@@ -130,8 +141,9 @@ class Searcher:
         rng: np.random.Generator,
         known: Known | None = None,
         spread: Callable[[Array, Array | None], Any] | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        self.evaluate = Evaluator(target, rng)
+        self.evaluate = Evaluator(target, rng, watch)
         self.evaluate.spread = spread
         self.points, self.rng, self.known = points, rng, known or Known()
         self.d = points.shape[1]
@@ -139,14 +151,21 @@ class Searcher:
         self.seen: list[tuple[Array, Array]] = []  # points and log densities
         self.settled = True
         self.window: Window | None = None
+        self.origin, self.level = points[0], -np.inf
+        self.scales, self.flat = np.ones(self.d), np.zeros(self.d, bool)
+        self.population: Population | None = None
+        self.spent = False  # whether it has ended early
+
+    def say(self, line: str) -> None:
+        self.lines.append(f"{line}, after {self.evaluate.n} evaluations")
+
+    def begin(self) -> None:
+        """Find a point with a density, and the scales there."""
         self.origin, self.level = self.first_with_density()
         self.scales, self.flat = find_scales(self.evaluate, self.origin, self.level)
         self.say(f"scales {self.scales.min():.2g} to {self.scales.max():.2g}")
         if self.flat.any():
             self.say(f"the log density does not change along {np.flatnonzero(self.flat).tolist()}")
-
-    def say(self, line: str) -> None:
-        self.lines.append(f"{line}, after {self.evaluate.n} evaluations")
 
     def first_with_density(self) -> tuple[Array, float]:
         """(a starting point, its log density); a point near the first where none has a density.
@@ -192,8 +211,9 @@ class Searcher:
             width[todo] /= 4
         still = ~np.isfinite(logp)
         x[still], logp[still] = self.origin, self.level
-        return Population(self.evaluate, x, logp, self.scales, 0.5 * lengths, self.rng,
-                          self.known.wrap)
+        self.population = Population(self.evaluate, x, logp, self.scales, 0.5 * lengths, self.rng,
+                                     self.known.wrap)
+        return self.population
 
     def from_prior(self, prior: Prior, n: int) -> tuple[Array, Array]:
         """n of many draws from the prior, the half of them the best, and their log densities.
@@ -275,13 +295,28 @@ class Searcher:
             population.learn(window)
             steps *= GROWTH
 
+    def far(self, population: Population) -> tuple[Array, Array]:
+        """Points from near and far that have been evaluated, (n, d), and their log densities."""
+        x, logp = zip(*self.seen, *population.scouted, strict=True)
+        return np.concatenate(x), np.concatenate(logp)
+
+    def likelihood_is_density(self, population: Population) -> bool:
+        """Whether the likelihood is never negative, and nearly always nearly 0, near and far."""
+        x, logp = self.far(population)
+        x, logp = np.vstack([x, self.origin]), np.append(logp, self.level)
+        x, logp = x[np.isfinite(logp)], logp[np.isfinite(logp)]
+        known = self.known.log_prior
+        prior = np.zeros(len(x)) if known is None else np.asarray(known(x))
+        rounding, likelihood = 1e-12 * (1 + np.abs(prior)), logp - prior
+        return bool(len(x) > LEAST_FAR and (likelihood >= -rounding).all()
+                    and np.median(likelihood) < NEARLY_0 and (likelihood > 100 * rounding).any())
+
     def look_beyond(self, population: Population, window: Window) -> bool:
         """Put walkers into modes that none has come to, where there are any."""
         q = population.fit(window)
         if q is None:
             return False
-        seen = [np.concatenate(part) for part in zip(*self.seen, *population.scouted, strict=True)]
-        x, logp = modes_beyond(population, window, q, (seen[0], seen[1]), 2 + self.d)
+        x, logp = modes_beyond(population, window, q, self.far(population), 2 + self.d)
         if not len(x):
             return False
         self.say(f"{len(x)} walkers from far away have found more")
@@ -307,6 +342,29 @@ class Searcher:
 
     def brief(self, chains: int, *, disperse: bool) -> Search:
         """Scales; and, to disperse the chains, walkers that go home from around the points."""
+        try:
+            return self.brief_to_its_end(chains, disperse)
+        except Spent:
+            return self.ended_early(chains)
+
+    def full(self, chains: int, most_evaluations: int) -> Search:
+        """Scales, many walkers on the way home, and windows of them until they agree."""
+        try:
+            return self.full_to_its_end(
+                chains, int(min(most_evaluations, self.evaluate.watch.most_evaluations)))
+        except Spent:
+            return self.ended_early(chains)
+
+    def ended_early(self, chains: int) -> Search:
+        """What is known where the search has had its share of what the run may take."""
+        self.spent = True
+        self.say("ended early, since stop leaves no more for it")
+        points = self.points if self.population is None else self.chosen(self.population, chains)
+        return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n, False,
+                      self.lines + self.failures())
+
+    def brief_to_its_end(self, chains: int, disperse: bool) -> Search:
+        self.begin()
         points = self.points
         if disperse:
             population = self.gather(max(4, chains + chains % 2), (1.0,))
@@ -321,8 +379,8 @@ class Searcher:
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       steps=self.lines + self.failures())
 
-    def full(self, chains: int, most_evaluations: int) -> Search:
-        """Scales, many walkers on the way home, and windows of them until they agree."""
+    def full_to_its_end(self, chains: int, most_evaluations: int) -> Search:
+        self.begin()
         K = max(LEAST_WALKERS, 2 * (self.d + 1))
         population = self.gather(K, levels(self.d))
         population.go_home(min(2 + self.d, FULL_STAGES))
@@ -335,7 +393,8 @@ class Searcher:
                 self.say(f"the log density goes on rising along {found.tolist()}")
                 return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                               False, self.lines + self.failures(),
-                              tails=np.column_stack([found, np.full(len(found), RISING)]))
+                              tails=np.column_stack([found, np.full(len(found), RISING)]),
+                              is_density=self.likelihood_is_density(population))
         self.mirror(population)
         self.say("walkers at home")
         window = self.settle(population, most_evaluations)
@@ -347,7 +406,8 @@ class Searcher:
         else:
             cold = self.covering(population, cold, window.acceptance, most_evaluations)
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
-                      self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails)
+                      self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails,
+                      self.likelihood_is_density(population))
 
     def covering(
         self,

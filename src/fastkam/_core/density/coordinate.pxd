@@ -23,6 +23,8 @@ cdef struct Segment:        # the transform of coordinates that are alike, or of
     double high
     double width            # high - low
     double log_width
+    double spread           # sd of the normal density g of a coordinate that repeats
+    double log_height       # log(w max g)
     void *transform         # the Callback of a transform in Python
 
 
@@ -57,6 +59,17 @@ cdef inline double wrapped(const Segment *s, double z) noexcept nogil:
         return NAN
     x = s.low + (z - s.low - s.width * floor((z - s.low) / s.width))
     return x if s.low <= x < s.high else s.low
+
+
+cdef inline double from_middle(const Segment *s, double z) noexcept nogil:
+    """The distance of z from the middle of [low, high), in units of the spread."""
+    return (z - s.low - 0.5 * s.width) / s.spread
+
+
+cdef inline double log_weight(const Segment *s, double z) noexcept nogil:
+    """log(w g(z)), see space.pyx."""
+    cdef double u = from_middle(s, z)
+    return s.log_height - 0.5 * u * u
 
 
 cdef inline void distances(const Segment *s, double x, double *below, double *above) noexcept nogil:
@@ -98,12 +111,10 @@ cdef inline int forward(int kind, const Segment *s, double z, double *x, double 
             below[0], above[0] = s.log_width + log_q, s.log_width + log_p
         x[0] = within(x[0], s.low, s.high)
         log_jacobian[0] += s.log_width + log_p + log_q
-    elif kind == PERIODIC:
-        x[0] = wrapped(s, z)
-        distances(s, x[0], below, above)
     else:
-        x[0] = folded(s, z, &e)
+        x[0] = wrapped(s, z) if kind == PERIODIC else folded(s, z, &e)
         distances(s, x[0], below, above)
+        log_jacobian[0] += log_weight(s, z)
     return 0 if isfinite(x[0]) else OUTSIDE
 
 
@@ -121,7 +132,7 @@ cdef inline double backward(int kind, const Segment *s, double z, double x, doub
                             double dbelow, double dabove) noexcept nogil:
     """d/dz of f(x, below, above) + log |dx/dz|."""
     cdef double e, p, q
-    if kind == IDENTITY or kind == PERIODIC:
+    if kind == IDENTITY:
         return near_slope(s, x, dx, dbelow, dabove)
     if kind == LOG:
         return dx * exp(z) + dbelow + 1
@@ -134,8 +145,10 @@ cdef inline double backward(int kind, const Segment *s, double z, double x, doub
         if z < 0:
             p, q = q, p                         # s and 1 - s
         return dx * s.width * p * q + dbelow * q - dabove * p + q - p
-    folded(s, z, &e)
-    return e * near_slope(s, x, dx, dbelow, dabove)
+    e = 1.0
+    if kind == REFLECT:
+        folded(s, z, &e)
+    return e * near_slope(s, x, dx, dbelow, dabove) - from_middle(s, z) / s.spread
 
 
 cdef inline int inverse(int kind, const Segment *s, double x, double *z) noexcept nogil:

@@ -1,0 +1,81 @@
+"""What a search is watched by: the progress of the call, and the rule that ends it."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+from fastkam.errors import SamplingError
+from fastkam.progress import Progress
+from fastkam.stop import Limits
+
+if TYPE_CHECKING:
+    from fastkam.run.loop import RunOptions
+
+SHARE = 1 / 3  # of a run's time and evaluations that the search before it may take
+REPORT_SECONDS = 0.05
+
+
+class Spent(Exception):
+    """A search has taken its share."""
+
+
+class Watch:
+    """Called between the evaluations of a search; it reports how far that is, or raises Spent.
+
+    It is a context too, at the end of which the bar of the search is closed.
+
+    Parameters
+    ----------
+    options : RunOptions, optional
+        Of the run that comes after. Without them nothing is reported, and there is no limit.
+    chains : int
+        How many chains there will be.
+    """
+
+    def __init__(self, options: RunOptions | None = None, chains: int = 0) -> None:
+        self.options, self.chains = options, chains
+        stop = None if options is None else options.stop
+        self.limits = Limits() if stop is None else stop.limits()
+        self.reported = time.perf_counter()
+        self.begun = self.reported if options is None else options.begun
+        self.until = self.begun + SHARE * self.limits.seconds
+        most = SHARE * self.limits.evaluations
+        self.most_evaluations = most if most == math.inf else math.floor(most)
+
+    def __call__(self, n: int) -> None:
+        """After n evaluations."""
+        now = time.perf_counter()
+        if n >= self.most_evaluations or now >= self.until:
+            raise Spent
+        if self.options is not None and now >= self.reported + REPORT_SECONDS:
+            self.reported = now
+            try:
+                self.options.report(Progress(
+                    steps=0, total=0, draws=[0] * self.chains, tuning=True, acceptance=0.0,
+                    seconds=now - self.options.begun, searched=n))
+            except Exception as error:
+                raise SamplingError(f"the search was stopped by {type(error).__name__}: {error}; "
+                                    "no draw had been made") from error
+
+    def at_once(self, n: int, seconds: float, most: int) -> int:
+        """How many points to evaluate next, after n of them took these seconds."""
+        left = self.most_evaluations - n
+        if self.until < math.inf and n:
+            left = min(left, REPORT_SECONDS * n / max(seconds, 1e-9))
+        return int(max(1, min(most, left)))
+
+    def most_tune(self, n: int) -> float:
+        """The steps of warm-up of a chain that take half of what is left after n evaluations."""
+        left = self.limits.evaluations - n
+        elapsed = time.perf_counter() - self.begun
+        left = min(left, n * (self.limits.seconds / max(elapsed, 1e-9) - 1))
+        return max(0.0, left / (2 * self.chains))
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.options is not None:
+            self.options.report.__exit__(*error)

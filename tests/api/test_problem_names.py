@@ -1,0 +1,76 @@
+"""Functions that take parameters by name, and parameters on a circle."""
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import fastkam as fk
+
+# ---- names of a function that are not those of the problem ----
+
+
+@pytest.mark.parametrize(("f", "match"), [
+    (lambda a: 0.0, "has no argument 'b', which is a parameter: a function takes all"),
+    (lambda A, b: 0.0, "has no argument 'a', which is a parameter, and takes 'A', which is none"),
+    (lambda a, b, sigma: 0.0, "takes 'sigma', which is no parameter: give it a prior"),
+])
+def test_names_that_do_not_fit(f, match):
+    with pytest.raises(TypeError, match=match):
+        fk.Problem(f, {"a": stats.norm(), "b": stats.norm()})
+
+
+@pytest.mark.parametrize(("f", "options"), [
+    (lambda theta: 0.0, {}), (lambda x: 0.0, {}), (lambda theta, y: 0.0, {"args": (1.0,)}),
+    (lambda theta, *, y: 0.0, {"kwargs": {"y": 1.0}}), (lambda *x: 0.0, {}),
+    (lambda a, b, y=2.0: 0.0, {}), (lambda b, a, y: 0.0, {"kwargs": {"y": 1.0}}),
+])
+def test_names_that_fit(f, options):
+    problem = fk.Problem(f, {"a": stats.norm(), "b": stats.norm()}, **options)
+    assert problem.log_likelihood([0.0, 0.0]) == 0.0
+
+
+@pytest.mark.parametrize("kappa", [0.5, 4.0])
+def test_the_default_call_on_a_circle(kappa):
+    """Chains that drift around it stay fine: the circular mean and variance are those known."""
+    result = fk.sample(lambda angle, a: -0.5 * a * a, seed=1, prior={
+        "angle": stats.vonmises(kappa), "a": stats.norm(0, 3)})
+    exact = special.i1(kappa) / special.i0(kappa)
+    assert abs(np.cos(result["angle"]).mean() - exact) < 0.06
+    assert abs(np.sin(result["angle"]).mean()) < 0.08
+
+
+# ---- names of derived quantities ----
+
+
+def derived_run(derived):
+    return fk.sample(lambda a: 0.0, seed=1, prior={"a": stats.norm()}, derived=derived,
+                     progress=False)
+
+
+@pytest.mark.parametrize(("derived", "error", "match"), [
+    (lambda a: {"b": undefined}, NameError, "undefined"),  # noqa: F821
+    (lambda a: a, TypeError, "derived must return a dict"),
+    (lambda a: {"a": a**2}, ValueError, r"derived must not return \['a'\], which are parameters"),
+])
+def test_mistakes_of_derived_before_any_work(derived, error, match):
+    with pytest.raises(error, match=match):
+        derived_run(derived)
+
+
+def test_an_error_of_numbers_where_the_search_begins_is_none():
+    """No draw is where this is 0."""
+    calls = []
+
+    def derived(a):
+        calls.append(a)
+        return {"b": 1 / 0 if len(calls) == 1 else a + 1}
+
+    result = derived_run(derived)
+    np.testing.assert_array_equal(result["b"], result["a"] + 1)
+
+
+def test_extras_by_name():
+    result = fk.sample(lambda x: (-0.5 * float(x @ x), {"s": float(x.sum())}), [0.0, 0.0], seed=1)
+    np.testing.assert_array_equal(result["s"], result.extras["s"])
+    with pytest.raises(KeyError, match=r"there are \['x', 's'\]"):
+        result["t"]

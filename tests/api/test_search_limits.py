@@ -1,0 +1,106 @@
+"""What a search may take of a run that a rule ends, and what is told of it meanwhile."""
+
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import fastkam as fk
+
+
+class Counted:
+    """log N(0, I), which takes some milliseconds."""
+
+    def __init__(self, seconds=0.0):
+        self.calls, self.seconds = 0, seconds
+
+    def __call__(self, x):
+        self.calls += 1
+        time.sleep(self.seconds)
+        return -0.5 * float(np.sum(np.square(x)))
+
+
+def run(f, stop, x0=(1.0, 2.0), **options):
+    """A run that a rule ends, with the warning that it gives."""
+    with pytest.warns(fk.SamplingWarning):
+        return fk.sample(f, x0, seed=1, stop=stop, **options)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"sampler": "ram"}, {"x0": None, "prior": {"x": (stats.norm(0, 10), 2)}}])
+@pytest.mark.parametrize("count", [30, 200, 1000])
+def test_evaluations_in_all(count, options):
+    """The search takes a third of them at most, and one evaluation begins each chain."""
+    f = Counted()
+    result = run(f, fk.stop.Evaluations(count), **options)
+    assert result.status == "stopped"
+    assert result.state.searched <= count / 3
+    assert count <= result.evaluations <= count + 3  # each chain has an equal share
+    assert f.calls <= result.evaluations + 10  # where chains start; and to see what it returns
+    assert count < 100 or "sampler" in options or result.trace.rows > 0
+
+
+def test_enough_evaluations_change_nothing():
+    whole, limited = (fk.sample(Counted(), [1.0, 2.0], seed=1, stop=stop)
+                      for stop in (None, fk.stop.Evaluations(10**6)))
+    np.testing.assert_array_equal(whole.draws, limited.draws)
+
+
+def test_time_in_all():
+    """An early end of the search leaves time for draws, also where warm-up would take it all."""
+    f = Counted(0.004)
+    begun = time.perf_counter()
+    result = run(f, fk.stop.Time(1.0))
+    assert result.status == "stopped"
+    assert result.trace.rows > 0
+    assert "the search has ended early" in result.state.search[-1]
+    assert time.perf_counter() - begun < 3.0
+    assert result.seconds > 1.0
+
+
+def test_either_and_both():
+    few, many = fk.stop.Evaluations(100), fk.stop.Evaluations(300)
+    short = fk.stop.Time("1min")
+    assert (few | many | short).limits() == (60.0, 100)
+    assert (few & many).limits() == (np.inf, 300)
+    assert (few & short).limits() == (np.inf, np.inf)
+    assert fk.stop.ESS(100).limits() == (np.inf, np.inf)
+
+
+@pytest.mark.parametrize(("options", "text"), [
+    ({"sampler": "ram"}, "before any draw was kept"), ({}, "draws a chain: they are too few")])
+def test_too_few_draws_to_judge(options, text):
+    with pytest.warns(fk.SamplingWarning, match=text):
+        fk.sample(Counted(), [1.0, 2.0], seed=1, stop=fk.stop.Evaluations(60), **options)
+
+
+def test_progress_of_the_search():
+    seen = []
+    result = fk.sample(Counted(2e-4), [1.0, 2.0], seed=1, draws=300, progress=seen.append)
+    searching = [one for one in seen if one.total == 0]
+    assert len(searching) > 3
+    assert seen[: len(searching)] == searching
+    numbers = [one.searched for one in seen]
+    assert numbers == sorted(numbers)
+    assert numbers[-1] == result.state.searched
+    assert all(one.draws == [0] * 4 and one.tuning for one in searching)
+    seconds = [one.seconds for one in seen]
+    assert seconds == sorted(seconds)
+
+
+def test_the_bar_of_the_search(capsys):
+    fk.sample(Counted(2e-4), [1.0, 2.0], seed=1, draws=100, progress=True)
+    shown = capsys.readouterr().err
+    assert "searching" in shown
+    assert "evaluations" in shown
+    assert shown.rstrip().splitlines()[-1].count("drawing") == 1
+
+
+def test_an_error_of_the_progress_function_ends_the_search():
+    def raises(progress):
+        raise LookupError("shown")
+
+    with pytest.raises(fk.SamplingError, match="LookupError: shown") as caught:
+        fk.sample(Counted(2e-4), [1.0, 2.0], seed=1, progress=raises)
+    assert isinstance(caught.value.__cause__, LookupError)
