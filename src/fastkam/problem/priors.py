@@ -132,7 +132,7 @@ def check_distribution(name: str, value: Any) -> None:
     if not callable(getattr(value, "logpdf", None)):
         if isinstance(value, (int, float)):
             raise TypeError(f"prior[{name!r}] must begin with a distribution of scipy.stats, or be "
-                            f"one, not {value!r}: between low and high that is "
+                            f"one, not {shown(value)}: between low and high that is "
                             "scipy.stats.uniform(low, high - low)")
         raise TypeError(f"prior[{name!r}] must be a distribution of scipy.stats, or None, not "
                         f"{shown(value)}")
