@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from fastkam.arguments import shown
+
 CHAINS = 16  # chains for each chunk between two reports, if chunks are short
 SECONDS = 0.1  # after which a chunk is reported in any case
 
@@ -126,4 +128,4 @@ def interactive() -> bool:
 def check_progress(progress: Any) -> None:
     """Refuse what `Reporter` does not take."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
-        raise TypeError(f"progress must be True, False, None or a function, not {progress!r}")
+        raise TypeError(f"progress must be True, False, None or a function, not {shown(progress)}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
-from fastkam.arguments import check_integer, check_number
+from fastkam.arguments import check_integer, check_number, shown
 
 if TYPE_CHECKING:
     from fastkam.run.loop import Run
@@ -151,7 +151,7 @@ class Time(StopRule):
         if isinstance(limit, str):
             found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(s|min|h)\s*", limit)
             if not found:
-                raise ValueError(f'limit must be like "90s", "10min" or "2h", not {limit!r}')
+                raise ValueError(f'limit must be like "90s", "10min" or "2h", not {shown(limit)}')
             limit = float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]]
         object.__setattr__(self, "limit", check_number("limit", limit, above=0))
 
@@ -212,10 +212,10 @@ def check_rule(rule: StopRule) -> StopRule:
     if isinstance(rule, type) and issubclass(rule, StopRule):
         mend = f": write {rule.__name__}(...), an object"
     elif isinstance(rule, numbers.Real):
-        mend = f": for an effective sample size write fk.stop.ESS({rule!r}), for a number of " \
-               "draws draws="
+        mend = f": for an effective sample size write fk.stop.ESS({shown(rule)}), for a number " \
+               "of draws draws="
     elif isinstance(rule, str):
-        mend = f": for a time write fk.stop.Time({rule!r})"
+        mend = f": for a time write fk.stop.Time({shown(rule)})"
     elif callable(rule):
         mend = ": write a subclass of fk.stop.StopRule"
-    raise TypeError(f"stop must be a rule of fastkam.stop, not {rule!r}{mend}")
+    raise TypeError(f"stop must be a rule of fastkam.stop, not {shown(rule)}{mend}")

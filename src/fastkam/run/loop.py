@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.group import Fault, Group
-from fastkam.arguments import check_flag, check_number, check_threads
+from fastkam.arguments import check_flag, check_number, check_threads, shown
 from fastkam.progress import Interval, Progress, Reporter, check_progress
 from fastkam.run.checkpoint import CheckpointWriter
 from fastkam.run.files import check_path
@@ -99,7 +99,7 @@ def check_executor(executor: Any) -> None:
         mend = ": give an object, such as ProcessPoolExecutor(4); for threads threads=4 is enough"
     elif callable(getattr(executor, "submit", None)) and type(executor) is not Executor:
         return
-    raise TypeError(f"executor must be a concurrent.futures.Executor, not {executor!r}{mend}")
+    raise TypeError(f"executor must be a concurrent.futures.Executor, not {shown(executor)}{mend}")
 
 
 def has_gil() -> bool:

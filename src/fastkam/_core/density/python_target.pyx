@@ -269,6 +269,9 @@ def as_float(value):
                 return float(array.item())
         except (TypeError, ValueError, RuntimeError):    # of a tensor with a gradient, say
             pass
+        except OverflowError:
+            raise ValueError("the log density must be one real number, not an integer beyond "
+                             "1.8e308") from None
     got = (f"a {value.dtype} array of shape {value.shape}" if type(value) is np.ndarray
            else f"{value!r:.200} of type {type(value).__name__}")
     raise TypeError(f"the log density must be one real number, not {got}{mend(value)}")
