@@ -1,10 +1,14 @@
 """Runs leave nothing behind; ``python -m leaks`` makes 100 000 of them."""
 
+import os
+import subprocess
+import sys
 import tracemalloc
+from pathlib import Path
 
 import pytest
 from leaks.growth import Use, growth, leaks
-from leaks.runs import KINDS, logp, plain
+from leaks.runs import logp, plain
 
 # a kind of each sort: samplers with a density in Python and in C, couplings, files, errors
 SOME = ["kam", "nuts", "jumps", "vectorized", "in threads", "noisy", "problem", "python sampler",
@@ -19,17 +23,26 @@ def traced(tmp_path, monkeypatch):
     tracemalloc.stop()
 
 
-def in_turn(names):
-    """A function that makes one run of each kind."""
-    def run(seed):
-        for name in names:
-            KINDS[name](seed)
+ALONE = """
+import tracemalloc
+from leaks.growth import growth, leaks
+from leaks.runs import KINDS
 
-    return run
+def run(seed):
+    for name in {names}:
+        KINDS[name](seed)
+
+tracemalloc.start()
+print(leaks(growth(run, rounds=6, per_round=6), 6))
+"""
 
 
-def test_runs_of_every_sort_leave_nothing(traced):
-    assert leaks(growth(in_turn(SOME), rounds=6, per_round=6), 6) == []
+def test_runs_of_every_sort_leave_nothing(tmp_path):
+    """In a process of its own: what other tests have left behind grows too."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", ALONE.format(names=SOME)], cwd=tmp_path, text=True,
+        capture_output=True, env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])})
+    assert done.stdout == "[]\n", done.stderr
 
 
 KEPT = []
