@@ -12,14 +12,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastkam._core.engine.chain import ChainState
-from fastkam._core.engine.group import Group
-from fastkam.arguments import check_array, check_flag, check_integer
+from fastkam._core.engine.group import Fault, Group
+from fastkam._core.engine.ranges import BadField, Step
+from fastkam.arguments import (
+    MOST_COUNT,
+    check_array,
+    check_flag,
+    check_generator,
+    check_integer,
+    shown,
+)
 from fastkam.density.forms import as_target
+from fastkam.run.starts import seed_sequence
 from fastkam.samplers import as_sampler
 from fastkam.sampling import sample
-from fastkam.schedules import Perpetual, Plan
+from fastkam.schedules import Perpetual, Plan, as_schedule
 
-LEAST_REPLICATES = 100  # fewer say nothing: z is taken as normal
+LEAST_REPLICATES = 2
+
 
 @dataclass(frozen=True)
 class Invariance:
@@ -70,12 +80,13 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
     -------
     ndarray, of the shape of points
     """
-    sampler = as_sampler(sampler)
-    d = target.dim
+    sampler, seed = as_sampler(sampler), seed_sequence(seed)
+    d, steps = target.dim, check_integer("steps", steps, least=0)
+    points = check_rows("points", points, d + target.n_aux)
     kernel = sampler.build(points[0, :d])
-    first = kernel.state() if state is None else state
+    first = kernel.state() if state is None else checked_state(kernel, state)
     chain = ChainState(kernel, np.random.PCG64(seed), points[0, :d], n_aux=target.n_aux)
-    plan = Plan() if schedule is None else schedule.compiled(sampler, d, 0)
+    plan = Plan() if schedule is None else as_schedule(schedule).compiled(sampler, d, 0)
     group = Group(target.bind(), [chain], plan)
     moved = np.empty_like(points)
     for i, point in enumerate(points):
@@ -85,12 +96,36 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
             chain.place(point[:d], noise, target.estimate(point[:d], noise))
         else:
             chain.place(point)
-        group.start()
+        try:
+            group.start()
+        except Fault:
+            raise ValueError(f"points[{i}] must have a finite density, and {point[:d]} has "
+                             "none") from None
         group.run(steps)
         moved[i, :d] = chain.position
         if target.is_estimate:
             moved[i, d:] = chain.noise_at_x
     return moved
+
+
+def check_rows(name, points, d=None):
+    """`points` as a finite array (n, d) with n and d at least 1."""
+    points = check_array(name, points)
+    if points.ndim != 2 or 0 in points.shape or d not in (None, points.shape[1]):
+        raise ValueError(f"{name} must have shape (n, {d or 'd'}), not {points.shape}")
+    return points
+
+
+def checked_state(kernel, state):
+    """The fields of a kernel, if it can take them; what does not fit could end the process."""
+    own = kernel.state()
+    if not isinstance(state, dict) or set(state) != set(own):
+        raise ValueError(f"state must be a dict of the fields {sorted(own)}, not {shown(state)}")
+    try:
+        kernel.check(state, Step(MOST_COUNT, False, "PCG64"))
+    except BadField as error:
+        raise ValueError(f"state: {error}") from None
+    return state
 
 
 def learnt_state(sampler, target, tune, *, seed, start=None):
@@ -132,7 +167,11 @@ def compare(before, after, *, seed, reversible=False, n_directions=24):
     """
     from scipy.stats import norm
 
-    rng = np.random.default_rng(seed)
+    rng = check_generator("seed", seed)
+    before = check_rows("before", before)
+    after = check_array("after", after, shape=before.shape)
+    n_directions = check_integer("n_directions", n_directions, least=1)
+    check_flag("reversible", reversible)
     n, d = before.shape
     centre, scale = before.mean(axis=0), before.std(axis=0)
     directions = rng.standard_normal((n_directions, d)) * rng.uniform(0.3, 3, (n_directions, 1))
@@ -190,15 +229,15 @@ def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1
     check_flag("reversible", reversible)
     start, before = None, None
     if exact is not None and not hasattr(exact, "sample"):
-        points = check_array("exact", exact)
-        if points.ndim != 2 or len(points) <= LEAST_REPLICATES:
-            raise ValueError(f"exact must have shape (n + 1, d) with n at least {LEAST_REPLICATES},"
-                             f" not {points.shape}")
+        points = check_rows("exact", exact)
+        if len(points) <= LEAST_REPLICATES:
+            raise ValueError(f"exact must have at least {LEAST_REPLICATES + 1} rows, not "
+                             f"{len(points)}")
         start, before = points[0], points[1:]
         target = as_target(target, points.shape[1], gradient=sampler.needs_gradient)
     elif not hasattr(target, "sample"):
-        raise TypeError(f"target must have exact draws, target.sample(n, seed), and {target!r} has "
-                        "none: give them as exact")
+        raise TypeError(f"target must have exact draws, target.sample(n, seed), and "
+                        f"{shown(target)} has none: give them as exact")
     state = learnt_state(sampler, target, tune, seed=seed, start=start)
     if before is None:
         before = (exact or target).sample(replicates, seed + 1)
