@@ -74,6 +74,19 @@ def test_small_p_values_are_positive():
     assert p_value_of(50, 20, 1.0) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("ranks", "L", "error", "says"),
+    [([0.5], 3, TypeError, "ranks must be an array of integers"),
+     ([], 3, TypeError, "ranks must be an array of integers"),
+     ([[1]], 3, ValueError, r"ranks must have shape \(n,\)"),
+     ([1, 4], 3, ValueError, "ranks must be from 0 to L = 3, not from 1 to 4"),
+     ([1], 0, ValueError, "L must be at least 1, not 0")],
+)
+def test_bad_ranks(ranks, L, error, says):
+    with pytest.raises(error, match=says):
+        uniformity(ranks, L)
+
+
 # ---- right models pass ----
 
 

@@ -82,8 +82,8 @@ def calibration(
         the log likelihood sees a posterior that uses the data in a wrong way where the coordinates
         do not (Modrák et al.).
     false_alarm_rate : float
-        Probability with which a right model and sampler are reported as not calibrated, at most:
-        over all quantities together.
+        The largest probability with which a right model and sampler are reported as not calibrated,
+        over all quantities together. It is exact up to the correlation of the draws that is left.
     seed : int, SeedSequence, Generator or BitGenerator, optional
         The same seed gives the same ranks, whatever the executor; fit i is the same for every n.
     executor : concurrent.futures.Executor, optional

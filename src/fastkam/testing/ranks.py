@@ -19,7 +19,9 @@ applications in goodness-of-fit evaluation and multiple sample comparison. Stati
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam.arguments import check_integer
 
 LEAST_P = 1e-12  # below this, rounding in 1 - P(within the bounds) is larger than the p-value
 TIE = 1e-9  # relative: a value of gamma that rounding alone has made different is the same
@@ -76,7 +78,7 @@ def statistic(ranks: Counts, L: int) -> float:
     return float(np.clip(2 * np.minimum(binom.cdf(R, n, z), binom.sf(R - 1, n, z)), 0, 1).min())
 
 
-def uniformity(ranks: Counts, L: int) -> float:
+def uniformity(ranks: ArrayLike, L: int) -> float:
     """The p-value of uniform ranks between 0 and L: at most p with probability at most p.
 
     Parameters
@@ -84,13 +86,39 @@ def uniformity(ranks: Counts, L: int) -> float:
     ranks : array (n,) of int
         Independent, between 0 and L.
     L : int
+        Number of draws that ranks are among.
 
     Returns
     -------
     float
         Exact where it is above 1e-12, and an upper bound of it below.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument.
+
+    References
+    ----------
+    Säilynoja, T., Bürkner, P.-C. and Vehtari, A. (2022). Graphical test for discrete uniformity and
+    its applications in goodness-of-fit evaluation and multiple sample comparison. Statistics and
+    Computing 32, 32.
+
+    Examples
+    --------
+    >>> import fastkam as fk
+    >>> round(fk.testing.uniformity([0, 3, 1, 2, 3, 0], 3), 3)
+    0.956
     """
-    return p_value_of(len(ranks), L, statistic(ranks, L))
+    L, array = check_integer("L", L, least=1), np.asarray(ranks)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"ranks must be an array of integers, not {ranks!r}")
+    if array.ndim != 1 or len(array) == 0:
+        raise ValueError(f"ranks must have shape (n,) with n at least 1, not {array.shape}")
+    if array.min() < 0 or array.max() > L:
+        raise ValueError(f"ranks must be from 0 to L = {L}, not from {array.min()} to "
+                         f"{array.max()}")
+    return p_value_of(len(array), L, statistic(array.astype(np.int64), L))
 
 
 def band(n: int, L: int, rate: float) -> tuple[Counts, Counts]:

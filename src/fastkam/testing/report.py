@@ -109,10 +109,10 @@ class Calibration:
         Parameters
         ----------
         kind : str
-            "ecdf": the distribution function of the ranks less that of uniform ones, with the band
-            that all of it is within for a right model, in all panels together, but for
-            `false_alarm_rate`. "histogram": the number of fits with ranks in each bin, relative to
-            what is expected, with the range in which all are for a right model, but for this rate.
+            "ecdf": the distribution function of the ranks less that of uniform ones. For a right
+            model the bands hold the curves of all quantities with a probability of at least
+            1 - `false_alarm_rate`. "histogram": the number of fits with ranks in each bin, relative
+            to what is expected, with ranges that hold all of them with such a probability.
         names : list of str, optional
             Quantities to show; by default all, the 16 worst of many.
         columns : int, optional
