@@ -22,10 +22,13 @@ from fastkam.arguments import (
     check_integer,
     shown,
 )
+from fastkam.density.forms import as_target
 from fastkam.run.starts import seed_sequence
 from fastkam.samplers import as_sampler
 from fastkam.sampling import sample
 from fastkam.schedules import Perpetual, Plan, as_schedule
+
+LEAST_REPLICATES = 2
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,13 @@ class Invariance:
     worst: str
     z: float
     moved: float
+
+    def __str__(self) -> str:
+        if self.moved == 0:
+            return "no point has moved: nothing can be said of the sampler"
+        return (f"the largest deviation is that of {self.worst}, {self.z:.1f} standard errors; "
+                f"with a sampler that leaves the target invariant one as large has probability "
+                f"{self.p_value:.2g} at most; {100 * self.moved:.3g} % of the points have moved")
 
 
 def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None):
@@ -118,9 +128,10 @@ def checked_state(kernel, state):
     return state
 
 
-def learnt_state(sampler, target, tune, *, seed):
-    """The fields of a kernel after `tune` steps of adaptation from the target's mean."""
-    start = target.sample(1, seed)[0, :target.dim]
+def learnt_state(sampler, target, tune, *, seed, start=None):
+    """The fields of a kernel after `tune` steps of adaptation from `start`, or an exact draw."""
+    if start is None:
+        start = target.sample(1, seed)[0, :target.dim]
     result = sample(target, start, sampler=sampler, search=False, draws=1, tune=tune, chains=1,
                     seed=seed, keep_warmup=False, diagnose=False, progress=False)
     return {name.removeprefix("kernel."): value for name, value in result.states[0].items()
@@ -192,25 +203,44 @@ def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1
         Learns for `tune` steps; that state is then used for every replicate.
     target : Target
         With exact draws by ``target.sample(n, seed)``; where it is estimated, of points and noise
-        together, (n, d + n_aux).
+        together, (n, d + n_aux). With an array `exact`, a density in any form that
+        `fastkam.as_target` takes.
     steps, replicates, tune, seed : int
     reversible : bool
         Whether the kernel is reversible over `steps` steps; single Metropolis steps are.
-    exact : Target, optional
+    exact : Target or array (n + 1, d), optional
         Whose exact draws begin, by default those of `target`: with any other distribution the test
-        must fail.
+        must fail. Of an array, the sampler learns from the first point on, and the n others are
+        the replicates.
 
     Returns
     -------
     Invariance
-        A right sampler gives a p-value below p with probability at most p.
+        A right sampler gives a p-value below p with probability at most p. Prints as a sentence.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument, before any work.
     """
-    replicates = check_integer("replicates", replicates, least=2)
+    sampler, steps = as_sampler(sampler), check_integer("steps", steps, least=1)
+    replicates = check_integer("replicates", replicates, least=LEAST_REPLICATES)
+    tune, seed = check_integer("tune", tune, least=0), check_integer("seed", seed, least=0)
+    check_flag("reversible", reversible)
+    start, before = None, None
     if exact is not None and not hasattr(exact, "sample"):
-        raise TypeError(f"exact must be a Target with exact draws, not {shown(exact)}")
-    seed = check_integer("seed", seed, least=0)
-    state = learnt_state(sampler, target, tune, seed=seed)
-    before = (exact or target).sample(replicates, seed + 1)
+        points = check_rows("exact", exact)
+        if len(points) <= LEAST_REPLICATES:
+            raise ValueError(f"exact must have at least {LEAST_REPLICATES + 1} rows, not "
+                             f"{len(points)}")
+        start, before = points[0], points[1:]
+        target = as_target(target, points.shape[1], gradient=sampler.needs_gradient)
+    elif not hasattr(target, "sample"):
+        raise TypeError(f"target must have exact draws, target.sample(n, seed), and "
+                        f"{shown(target)} has none: give them as exact")
+    state = learnt_state(sampler, target, tune, seed=seed, start=start)
+    if before is None:
+        before = (exact or target).sample(replicates, seed + 1)
     after = replicate(sampler, target, before, steps, seed=seed + 2, state=state)
     return compare(before, after, seed=seed + 3, reversible=reversible)
 
