@@ -23,10 +23,10 @@ LOG_LIKELIHOOD = "log_likelihood"
 PARTS_OF_PROBLEM = {"bounds", "transforms", "kwargs", "vectorized", "dims", "coords"}
 
 # Draws of a chain that are kept at distances of 1 / SPARE of what makes them independent, by the
-# effective sample size, still have a correlation of exp(-2 SPARE): with 2 it is 0.02.
-SPARE = 2
+# effective sample size, still have a correlation of exp(-2 SPARE): with 3 it is 0.002.
+SPARE = 3
 FIRST = 6  # draws made for each effective one that is needed, to begin with
-LEAST_ROWS = 100  # a chain, fewer of which say little of how correlated they are
+LEAST_ROWS = 400  # a chain, fewer of which say little of how correlated they are
 MOST_GROWTH, MOST_ROWS = 8.0, 64  # of a run that goes on: at once, and over that to begin with
 QUIET: dict[str, Any] = {"progress": False, "diagnose": False}
 LEAST_CHAINS = 4  # that `sample` runs by default
