@@ -18,6 +18,11 @@ from fastkam.search.tails import tail_indices
 from fastkam.search.unexplained import modes_beyond, suspicious
 
 
+def jump(at):
+    """A standard normal log density in each coordinate that falls by 3 at a value of the first."""
+    return lambda x: -0.5 * float(x @ x) - 3 * (x[0] > at)
+
+
 def normal(scales, mean=0.0):
     """The log density of a normal distribution with these standard deviations."""
     return lambda x: -0.5 * float((((x - mean) / scales) ** 2).sum())
@@ -32,6 +37,18 @@ def scales_of(f, x0):
 
 
 # ---- scales ----
+
+
+@pytest.mark.parametrize("at", [0.0, 1.0, -2.5, 1e-5])
+def test_scales_at_a_jump(at):
+    """The side without the jump says how wide the density is."""
+    scales, _, n = scales_of(jump(at), [at, 0.5])
+    assert 0.1 < scales[0] < 6
+    assert n < 250
+    result = plain(jump(at), [at, 0.5], sampler="ram", draws=2000, tune=1000, search=True, seed=1)
+    share = np.exp(-3) * stats.norm.sf(at)
+    share /= share + stats.norm.cdf(at)
+    assert abs((result.draws[..., 0] > at).mean() - share) < 0.02 + 0.1 * share
 
 
 @pytest.mark.parametrize("power", range(-150, 151, 50))

@@ -17,6 +17,7 @@ NARROW = 1.1  # a bracket with this ratio of its ends holds a wall
 LEAST, MOST = 1e-300, 1e300  # steps beyond which a coordinate does not matter
 FASTEST = 1e30  # most by which a step grows or shrinks at once
 ROUNDS = 80
+JUMP = 40  # ever shorter steps with one and the same change, from which on it is that of a jump
 
 
 def find_scales(
@@ -25,8 +26,8 @@ def find_scales(
     """The length of each coordinate in units of which the density is to be seen at `x0`.
 
     Steps to both sides of every coordinate grow or shrink until the log density changes by 1; the
-    shorter of the two is taken. A side on which the density ends before counts only where the
-    other side ends too: next to a wall it says nothing of the width.
+    shorter of the two is taken. A side on which the density ends before, or jumps at `x0`, counts
+    only where the other side does too: next to a wall it says nothing of the width.
 
     Parameters
     ----------
@@ -82,22 +83,24 @@ class Bracket:
         self.low, self.high = np.zeros(d), np.full(d, np.inf)
         self.low_change, self.high_change = np.zeros(d), np.full(d, np.inf)
         self.growth = np.full(d, 8.0)
-        self.done, self.wall, self.flat = (np.zeros(d, bool) for _ in range(3))
+        self.done, self.wall, self.flat, self.hidden = (np.zeros(d, bool) for _ in range(4))
+        self.change, self.same = np.zeros(d), np.zeros(d, int)  # the last, and how often in turn
 
     def learn(self, k: int, change: float, moved: bool) -> None:
         """The log density changes by `change` along a step of coordinate k; choose the next."""
         t = self.step[k]
         if not moved:  # rounding hides a step so short: nothing below it can be told apart
-            self.low[k], self.low_change[k] = t, 0.0
+            self.low[k], self.low_change[k], self.hidden[k] = t, 0.0, True
         elif change > 1:
             self.high[k], self.high_change[k] = t, change
         else:
-            self.low[k], self.low_change[k] = t, change
+            self.low[k], self.low_change[k], self.hidden[k] = t, change, False
         low, high = self.low[k], self.high[k]
         if moved and NEAR[0] < change < NEAR[1]:
             self.done[k] = True
         elif low > 0 and high < NARROW * low:
-            self.done[k], self.wall[k] = True, np.isinf(self.high_change[k])
+            # it ends there; or jumps at x0 itself, where the longest step that rounding hides is
+            self.done[k], self.wall[k] = True, np.isinf(self.high_change[k]) or self.hidden[k]
         elif high == np.inf:
             self.grow(k, change if moved else 0.0)
         elif low == 0:
@@ -117,6 +120,11 @@ class Bracket:
 
     def shrink(self, k: int, change: float) -> None:
         """Try a shorter step: ever shorter ones while there is no density."""
+        self.same[k] = self.same[k] + 1 if change == self.change[k] else 0
+        self.change[k] = change
+        if self.same[k] == JUMP and np.isfinite(change):
+            self.done[k] = self.wall[k] = True
+            return
         if np.isfinite(change):
             self.step[k] /= min(np.sqrt(change), FASTEST)
         else:
