@@ -7,6 +7,7 @@ imported a second time. What is learnt goes to files of JSON lines in the folder
 import json
 import os
 import random
+import re
 import resource
 import select
 import shutil
@@ -22,7 +23,7 @@ from fk_mutant import on, reached
 
 WORK = Path(os.environ["FASTKAM_MUTATION"])
 PART, PARTS = int(os.environ["FASTKAM_MUTATION_PART"]), int(os.environ["FASTKAM_MUTATION_PARTS"])
-LONGEST = 5.0       # seconds of the processor for a test that is used
+LONGEST = {signal.ITIMER_PROF: 5.0, signal.ITIMER_REAL: 60.0}   # seconds of a test that is used
 MEMORY = 8 << 30    # bytes of a process that tries a mutant
 
 
@@ -62,7 +63,8 @@ def pytest_runtestloop(session):
 def record(session, end):
     """Run this part's tests with no mutant on, and write which mutants each has reached."""
     known = {entry["test"] for entry in read("reached")}
-    signal.signal(signal.SIGPROF, give_up)
+    for signum in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(signum, give_up)
     for item in in_rounds(session.items)[PART::PARTS]:
         if item.nodeid in known:
             continue
@@ -70,13 +72,15 @@ def record(session, end):
             break
         reached[:] = bytes(len(reached))
         begin = time.monotonic()
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        for timer, limit in LONGEST.items():
+            signal.setitimer(timer, limit)
         try:
             passed = passes(item)
         except TooLongError:
             passed = False
         finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
+            for timer in LONGEST:
+                signal.setitimer(timer, 0)
         write("reached", {"test": item.nodeid, "seconds": round(time.monotonic() - begin, 3),
                           "passed": passed,
                           "reached": [k for k, hit in enumerate(reached.tobytes()) if hit]})
@@ -110,15 +114,16 @@ def passes(item):
 def attempt(session, end):
     """Try this part's mutants, each with the tests that reach it, until one fails."""
     items = {item.nodeid: item for item in session.items}
-    unsteady = {entry["test"] for entry in read("control") if not entry["passed"]}
-    tests = {entry["test"]: entry for entry in read("reached")
-             if entry["passed"] and entry["test"] in items.keys() - unsteady}
-    tried = {entry["mutant"]: entry for entry in read("tried")}
     table = json.loads((WORK / "mutants.json").read_text())
     mutants, refused = table["mutants"], set(table["refused"])
+    unsteady = {entry["test"] for entry in read("control") if not entry["passed"]}
+    tests = known_tests(items.keys() - unsteady, len(mutants))
+    tried = {entry["mutant"]: entry for entry in read("tried")}
     numbers = [k for k in range(1, len(mutants) + 1) if k not in refused][PART::PARTS]
     random.Random(2).shuffle(numbers)
-    kills = Counter()       # of each test, in each file
+    kills = Counter()       # of tests, of their functions, and of tests in files
+    for entry in tried.values():
+        kills.update(credit(mutants[entry["mutant"] - 1][0], entry["by"]))
     for number in numbers:
         before = tried.get(number, {"by": None, "passed": []})
         if before["by"] and before["by"] not in unsteady:
@@ -126,16 +131,43 @@ def attempt(session, end):
         if time.monotonic() > end:
             break
         file = mutants[number - 1][0]
-        reaching = [entry for test, entry in tests.items()
-                    if number in entry["reached"] and test not in before["passed"]]
-        reaching.sort(key=lambda entry: (-kills[file, entry["test"]], entry["seconds"]))
+        reaching = [entry for entry in tests
+                    if number in entry["reached"] and entry["test"] not in before["passed"]]
+        reaching.sort(key=lambda entry, file=file: cost(file, entry, kills))
         chosen = within_limit(reaching)
         result = in_a_fork(number, [items[entry["test"]] for entry in chosen],
                            [entry["seconds"] for entry in chosen])
-        kills[file, result["by"]] += 1
+        kills.update(credit(file, result["by"]))
         passed = [entry["test"] for entry in chosen[:result["passed"]]]
         write("tried", {"mutant": number, "left": len(reaching) - len(chosen), **result,
                         "passed": before["passed"] + passed})
+
+
+def known_tests(names, n):
+    """Return the entries of tests that pass with no mutant on.
+
+    Those of which nothing is known may reach all n mutants, where a user has named some tests.
+    """
+    known = read("reached")
+    entries = [entry for entry in known if entry["passed"] and entry["test"] in names]
+    if os.environ["FASTKAM_MUTATION_NAMED"] == "1":
+        unknown = names - {entry["test"] for entry in known}
+        entries += [{"test": name, "seconds": 1.0, "reached": range(n + 1)}
+                    for name in sorted(unknown)]
+    return entries
+
+
+def credit(file, test):
+    """Return what a test that has caught a mutant gets credit for."""
+    return [(file, test), test, test.partition("[")[0]] if test else []
+
+
+def cost(file, entry, kills):
+    """Return the key that tests are sorted by: seconds, divided by how promising a test is."""
+    test = entry["test"]
+    own = re.search(rf"[\[_/-]{Path(file).stem}[\]_.-]", test) is not None
+    hope = 1 + 5 * kills[file, test] + kills[test] + kills[test.partition("[")[0]]
+    return (0.05 + entry["seconds"]) / (hope * (1 + 9 * own))
 
 
 def within_limit(tests):
@@ -156,8 +188,8 @@ def control(session, end):
     seconds = {entry["test"]: entry["seconds"] for entry in read("reached")}
     caught = sorted({entry["by"] for entry in read("tried") if entry["by"]})
     for test in caught[PART::PARTS]:
-        if test not in done and time.monotonic() < end:
-            result = in_a_fork(0, [items[test]], [seconds[test]])
+        if test in items.keys() - done and time.monotonic() < end:
+            result = in_a_fork(0, [items[test]], [seconds.get(test, 1.0)])
             write("control", {"test": test, "passed": result["by"] is None})
 
 
