@@ -18,9 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 2
 # what compiles, draws figures or reads the sources says little about the samplers and files
 TESTS = ("tests/oracle", "tests/unit", "tests/files", "tests/stat", "tests/api")
-LEFT_OUT = ("tests/api/test_demo.py", "tests/api/test_extras.py", "tests/api/test_import.py",
-            "tests/api/test_outside_package.py", "tests/api/test_processors.py",
-            "tests/unit/test_plots.py")
+LEFT_OUT = ("tests/api/test_demo.py", "tests/api/test_import.py", "tests/unit/test_plots.py",
+            "tests/api/test_outside_package.py", "tests/api/test_processors.py")
 
 
 def main(n=400, seed=1, recording=900.0, trying=1800.0, each=60.0, *tests):
