@@ -32,7 +32,7 @@ def table(root, work):
         else:
             text = (root / file).read_text(encoding="utf-8").split("\n")[line - 1].strip()
             reason = reasons.get(f"{file}: {text}: {change}", "")
-            fate = "equivalent" if reason else "survived"
+            fate = "no wrong result" if reason else "survived"
             tests = len(entry["passed"]) if entry["passed"] else "no"
             survivors.append(f"{file}:{line}:{column}: {change}; {tests} tests pass, "
                              f"{entry['left']} left\n    {text}" + f"\n    {reason}" * bool(reason))
