@@ -1,7 +1,7 @@
 """Make the figures of the pages: python docs/figures/make.py [FOLDER].
 
-`curved.png` is the figure of the README, from the code that stands there. `choosing.png` shows the
-tables of docs/choosing.md.
+`curved.png` is the figure of the README, from the code that stands there, and `calibration.png`
+that of docs/testing.md. `choosing.png` shows the tables of docs/choosing.md.
 """
 
 import re
@@ -19,6 +19,16 @@ def curved(folder):
     exec(compile(code, "README.md", "exec"), space)
     space["figure"].set_size_inches(5.2, 3.6)
     space["figure"].savefig(folder / "curved.png", dpi=90, pil_kwargs={"optimize": True})
+
+
+def calibration(folder):
+    """The figure that the blocks of Python up to the one that plots make in docs/testing.md."""
+    page, space = (ROOT / "docs" / "testing.md").read_text(), {}
+    for code in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S):
+        exec(compile(code, "docs/testing.md", "exec"), space)
+        if "figure" in space:
+            break
+    space["figure"].savefig(folder / "calibration.png", dpi=90, pil_kwargs={"optimize": True})
 
 
 def tables():
@@ -65,3 +75,4 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
     curved(folder)
     choosing(folder)
+    calibration(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.density.extras import is_masked
 from fastkam._core.linalg.decomposition import cholesky
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 MOST_COUNT = 2**48  # of steps, rows, points: more than memory holds, and years have time for
+MOST_CHAINS = 2**20  # each is an object, and each of a thread has a stack
 MOST_THREADS = 2**16
+MOST_SHOWN = 300  # characters of a value in a message
+NO_NUMBERS = (bool, np.timedelta64)  # though Python and numpy count them among the integers
 
 # what other packages call an argument of ours
 ELSEWHERE = {
@@ -97,18 +101,27 @@ def checked_names(function: Callable[Arguments, Value]) -> Callable[Arguments, V
 
 
 def shown(value: Any) -> str:
-    """A value as it prints; of an integer of many digits, their number."""
+    """A value as it prints, or a part of what is long; of an integer of many digits, their number.
+
+    What cannot be printed (a list nested too deep, an object of a class with a fault) is named by
+    its type: the message about a bad argument is never replaced by one about its text.
+    """
     if isinstance(value, int) and abs(value) >= 10**30:
         return f"an integer of {int(value.bit_length() * log10(2)) + 1} digits"
-    return repr(value)
+    try:
+        # a list that is printed in part is not printed whole before
+        text = repr(value[:MOST_SHOWN]) if type(value) in (list, tuple, str, bytes) else repr(value)
+    except Exception:
+        return f"an object of {type(value).__name__} that cannot be printed"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} ..."
 
 
 def check_integer(name: str, value: Any, *, least: int, most: int = MOST_COUNT) -> int:
     """`value` as an int from `least` to `most`; otherwise an error that names the argument."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    if isinstance(value, NO_NUMBERS) or not isinstance(value, numbers.Integral):
         whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
-        raise TypeError(f"{name} must be an integer, not {value!r}"
-                        + (f": write {int(value)}" if whole else ""))
+        raise TypeError(f"{name} must be an integer, not {shown(value)}"
+                        + (f": write {shown(int(value))}" if whole else ""))
     if value < least:
         raise ValueError(f"{name} must be at least {least}, not {shown(value)}")
     if int(value) > most:
@@ -121,10 +134,46 @@ def check_threads(value: Any) -> int:
     return check_integer("threads", value, least=1, most=MOST_THREADS)
 
 
+def check_choice(name: str, value: Any, known: Iterable[str]) -> str:
+    """`value`, if it is one of the texts in `known`; otherwise an error that names the argument."""
+    known = list(known)
+    if isinstance(value, str) and value in known:
+        return value
+    raise ValueError(f"{name} must be one of {known}, not {shown(value)}{near(value, known)}")
+
+
+def check_generator(name: str, seed: Any) -> np.random.Generator:
+    """The numpy generator of a seed, or itself; otherwise an error that names the argument."""
+    try:
+        return np.random.default_rng(plain_seed(seed))
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an integer from 0 on, None, or a numpy seed or generator, "
+                        f"not {shown(seed)}") from None
+
+
+def plain_seed(seed: Any) -> Any:
+    """A seed that numpy takes; a TypeError for others.
+
+    Of a sequence in itself, or a matrix, whose rows are matrices, numpy would ask for the elements
+    of the elements until the stack ends, and the process with it.
+    """
+    if isinstance(seed, np.ndarray):
+        return np.asarray(seed)
+    if isinstance(seed, Sequence) and not isinstance(seed, (str, bytes)):
+        seed = list(seed)
+        if all(isinstance(one, numbers.Integral) for one in seed):
+            return seed
+    elif seed is None or isinstance(seed, (
+            numbers.Integral, np.random.bit_generator.ISeedSequence, np.random.BitGenerator,
+            np.random.Generator, np.random.RandomState)):
+        return seed
+    raise TypeError
+
+
 def check_flag(name: str, value: Any) -> bool:
     """`value` as a bool; otherwise an error that names the argument."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, not {value!r}")
+        raise TypeError(f"{name} must be True or False, not {shown(value)}")
     return bool(value)
 
 
@@ -141,8 +190,8 @@ def check_number(
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     # float first: to ask for an abstract class takes half a microsecond
-    if isinstance(value, bool) or not isinstance(value, (float, numbers.Real)):
-        raise TypeError(f"{name} must be a number, not {value!r}")
+    if isinstance(value, NO_NUMBERS) or not isinstance(value, (float, numbers.Real)):
+        raise TypeError(f"{name} must be a number, not {shown(value)}")
     try:
         number = float(value)
     except OverflowError:  # an integer beyond 1e308
@@ -178,8 +227,8 @@ def real_array(
 
     A text is no number, no imaginary part is dropped, and no masked element is taken.
     """
-    if np.ma.is_masked(value):
-        raise TypeError(f"{name} must be an array without masked elements, not {value!r}")
+    if is_masked(value):
+        raise TypeError(f"{name} must be an array without masked elements, not {shown(value)}")
     try:
         array = np.asarray(value)
         if array.dtype.kind in "fiubO" and not isinstance(value, (str, bytes, type(None))):
@@ -188,14 +237,15 @@ def real_array(
         pass
     except OverflowError:
         raise ValueError(f"{name} must be finite, not with an integer beyond 1.8e308") from None
-    raise TypeError(f"{name} must be an array of numbers, not {value!r}{numbers_instead(value)}")
+    raise TypeError(f"{name} must be an array of numbers, not "
+                    f"{shown(value)}{numbers_instead(value)}")
 
 
 def numbers_instead(value: Any) -> str:
     """What to give in place of a value that is no array of numbers, as the end of a sentence."""
     if isinstance(value, Mapping):
         return ": give a list of its values"
-    if isinstance(value, (list, tuple)) and len({np.shape(row) for row in value
+    if isinstance(value, (list, tuple)) and len({len(row) for row in value
                                                  if isinstance(row, (list, tuple))}) > 1:
         return ": its rows have different lengths"
     if isinstance(value, (set, frozenset)) or inspect.isgenerator(value):
@@ -218,6 +268,23 @@ def check_array(
     return array
 
 
+def check_vector(name: str, value: Any) -> NDArray[np.float64]:
+    """`value` as a finite vector of at least one number."""
+    array = real_array(name, value)
+    return check_array(name, array, shape=(max(1, array.size),))
+
+
+def check_list(name: str, value: Any) -> list[Any]:
+    """The elements of something listed, no text; otherwise an error that names the argument."""
+    listed: Any = value
+    try:
+        if isinstance(value, Sized) and not isinstance(value, (str, bytes)):
+            return list(listed)
+    except TypeError:  # an array of no dimension
+        pass
+    raise TypeError(f"{name} must be a list, not {shown(value)}")
+
+
 def coordinates(name: str, array: NDArray[Any]) -> int:
     """d of points (..., d); an error that names the argument where there is none."""
     if array.ndim == 0 or array.shape[-1] == 0:
@@ -228,7 +295,7 @@ def coordinates(name: str, array: NDArray[Any]) -> int:
 def described(value: Any) -> str:
     """The kind of an array, in words; anything else as it prints."""
     if not isinstance(value, np.ndarray):
-        return repr(value)
+        return shown(value)
     kind = "an array" if type(value) is np.ndarray else f"a {type(value).__name__}"
     return (f"{kind} of {value.dtype}, shape {value.shape}"
             + ("" if value.flags.writeable else ", read-only")

@@ -54,9 +54,12 @@ class Kernel(Parameters):
         return 1.0 if self.adapts_length else getattr(self, "length", 1.0)
 
 
-def check_length(length: float | str) -> None:
-    if length != MEDIAN:
-        check_number("length", length, above=0)
+def check_length(length: float | str) -> float | str:
+    """A length as a float, or "median"."""
+    if isinstance(length, str) and length == MEDIAN:
+        return MEDIAN
+    # its square, and that of its inverse, are numbers
+    return check_number("length", length, above=0, least=1e-150, most=1e150)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +89,7 @@ class Gaussian(Kernel, name="gaussian"):
     length: float | str = MEDIAN
 
     def __post_init__(self) -> None:
-        check_length(self.length)
+        object.__setattr__(self, "length", check_length(self.length))
 
     def compiled(self) -> KernelFunction:
         from fastkam._core.kam.kernel_gradient import KernelFunction
@@ -94,7 +97,8 @@ class Gaussian(Kernel, name="gaussian"):
         return KernelFunction("gaussian", self.first_length)
 
     def matrix(self, z: NDArray[np.float64], length: float) -> NDArray[np.float64]:
-        return exp(-0.5 * distances(z) ** 2 / length**2)
+        with np.errstate(over="ignore"):  # exp(-inf) is 0
+            return exp(-0.5 * distances(z) ** 2 / length**2)
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class Matern(Kernel, name="matern"):
     order: float = 2.5
 
     def __post_init__(self) -> None:
-        check_length(self.length)
+        object.__setattr__(self, "length", check_length(self.length))
         check_number("order", self.order, above=1, most=50)
 
     def compiled(self) -> KernelFunction:
@@ -134,7 +138,8 @@ class Matern(Kernel, name="matern"):
         near = u < 1e-8
         u = np.where(near, 1.0, u)
         scale = exp((1 - v) * log(2.0) - gammaln(v) + v * log(u))
-        return np.where(near, 1.0, scale * kv(v, u))
+        tail = kv(v, u)  # 0 far away, where u^v may overflow
+        return np.where(near, 1.0, np.multiply(scale, tail, out=np.zeros_like(u), where=tail > 0))
 
 
 def distances(z: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -160,7 +160,7 @@ def pair(leading):
     """
     try:
         total = np.broadcast_shapes(*leading.values()) if any(leading.values()) else ()
-    except ValueError:
+    except (ValueError, RuntimeError):  # the latter beyond 32 dimensions
         *names, last = leading
         raise ValueError(
             f"the leading dimensions of {', '.join(names)} and {last} must broadcast, not "

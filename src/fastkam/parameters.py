@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_call, near
+from fastkam.arguments import check_call, near, shown
 
 DEFINED: dict[str, weakref.WeakSet[type]] = {}  # path -> the classes defined under it
 
@@ -31,7 +31,10 @@ class Owning(ABCMeta):
         for field in fields(made) if is_dataclass(made) else ():
             if hasattr(made, field.name):
                 value = getattr(made, field.name)
-                mine = owned(value, convert="ArrayLike" in str(field.type))
+                try:
+                    mine = owned(value, convert="ArrayLike" in str(field.type))
+                except RecursionError:
+                    raise ValueError(f"{field.name} must not be nested so deep") from None
                 if mine is not value:
                     object.__setattr__(made, field.name, mine)
         return made
@@ -85,7 +88,8 @@ class Parameters(metaclass=Owning):
         if name is not None:
             other = cls.NAMES.setdefault(name, cls)
             if class_path(other) != path:
-                raise ValueError(f"name must be new, not {name!r}, which is {class_path(other)}")
+                raise ValueError(f"name must be new, not {shown(name)}, which is "
+                                 f"{class_path(other)}")
             cls.NAMES[name] = cls
 
 
@@ -106,7 +110,8 @@ def chosen(what: str, value: Any, kind: type[Kind], others: tuple[str, ...] = ()
     elif isinstance(value, str) and not mend:
         titles = {made.__name__.lower(): name for name, made in kind.NAMES.items()}
         mend = f": did you mean {titles[value.lower()]!r}?" if value.lower() in titles else ""
-    raise ValueError(f"{what} must be a {kind.__name__} or one of {names}, not {value!r}{mend}")
+    raise ValueError(f"{what} must be a {kind.__name__} or one of {names}, not "
+                     f"{shown(value)}{mend}")
 
 
 # ---- for files ----

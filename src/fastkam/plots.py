@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastkam.arguments import check_integer, import_extra
+from fastkam.arguments import check_integer, check_list, import_extra, real_array, shown
+from fastkam.diagnostics.distances import check_bounds
 
 ADVICE = "pip install fastkam[plot]"
 MASSES = (0.5, 0.9, 0.99)  # of the density's contours
@@ -39,8 +40,8 @@ def plot_trace(result, *, most=8, bins=40):
     -------
     matplotlib.figure.Figure
     """
-    most = check_integer("most", most, least=1)
-    draws = check_some(result.draws)
+    most, bins = check_integer("most", most, least=1), check_integer("bins", bins, least=1)
+    draws = check_some(result)
     labels = result.state.layout.labels[:most]
     figure = new_figure(8, 1.6 * len(labels) + 0.4)
     axes = figure.subplots(len(labels), 2, squeeze=False, width_ratios=[3, 1], sharey="row")
@@ -83,15 +84,23 @@ def plot_2d(result, pair=(0, 1), *, logp=None, bounds=None, bins=200):
     -------
     matplotlib.figure.Figure
     """
-    i, j = (check_coordinate(index, result.d) for index in pair)
-    draws = check_some(result.draws)[:, :, [i, j]]
-    if bounds is None:
+    draws, pair = check_some(result), check_list("pair", pair)
+    if len(pair) != 2:
+        raise ValueError(f"pair must be two coordinates, not {shown(pair)}")
+    i, j = (check_coordinate(index, draws.shape[2]) for index in pair)
+    bins = check_integer("bins", bins, least=2)
+    if logp is not None and not callable(logp):
+        raise TypeError(f"logp must be a function, not {shown(logp)}")
+    draws = draws[:, :, [i, j]]
+    if bounds is not None:
+        bounds = check_bounds(bounds, 2)
+    else:
         low, high = draws.min(axis=(0, 1)), draws.max(axis=(0, 1))
         margin = 0.08 * np.where(high > low, high - low, 1.0)
         bounds = np.stack([low - margin, high + margin], axis=1)
     figure = new_figure(6, 5)
     axes = figure.subplots()
-    scatter(axes, draws, np.asarray(bounds, dtype=float), logp, bins)
+    scatter(axes, draws, bounds, logp, bins)
     labels = result.state.layout.labels
     axes.set(xlabel=labels[i], ylabel=labels[j])
     return figure
@@ -111,7 +120,10 @@ def contours(axes, logp, bounds, bins):
     """The lines of the density that hold MASSES of its mass on a grid within the bounds."""
     grid = [np.linspace(low, high, bins) for low, high in bounds]
     points = np.stack(np.meshgrid(*grid), axis=-1)
-    values = np.asarray(logp(points.reshape(-1, 2)), dtype=float).reshape(bins, bins)
+    values = real_array("logp(X)", logp(points.reshape(-1, 2)))
+    if values.shape != (bins * bins,):
+        raise ValueError(f"logp must return ({bins * bins},) numbers, not {values.shape}")
+    values = values.reshape(bins, bins)
     density = np.exp(values - values.max())
     descending = np.sort(density, axis=None)[::-1]
     held = np.cumsum(descending) / descending.sum()
@@ -127,8 +139,11 @@ def check_coordinate(index, d):
     return index
 
 
-def check_some(draws):
-    """`draws`, of which there are some."""
+def check_some(result):
+    """The draws of a result, of which there are some."""
+    draws = getattr(result, "draws", None)
+    if not (isinstance(draws, np.ndarray) and draws.ndim == 3 and hasattr(result, "state")):
+        raise TypeError(f"result must be a Result, not {shown(result)}")
     if draws.shape[1] < 1:
         raise ValueError("the result has no draws to plot")
     return draws

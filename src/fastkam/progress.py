@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from fastkam.arguments import shown
+
+CHAINS = 16  # chains for each chunk between two reports, if chunks are short
+SECONDS = 0.1  # after which a chunk is reported in any case
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,32 @@ class Progress:
     acceptance: float
     seconds: float
     searched: int = 0
+
+
+class Interval:
+    """After which chunks of steps progress is reported.
+
+    A `Progress` takes time in proportion to the number of chains, and a chunk is of one chain: it
+    is reported after every chunk of a few chains, after every 62nd of a thousand. So the cost per
+    chunk does not grow with the number of chains. Chunks that take long are reported more often.
+
+    Parameters
+    ----------
+    chains : int
+    """
+
+    def __init__(self, chains: int) -> None:
+        self.most = max(1, chains // CHAINS)  # chunks
+        self.chunks, self.last = 0, time.perf_counter()
+
+    def over(self) -> bool:
+        """Whether to report after the chunk that has just ended; called once for every chunk."""
+        self.chunks += 1
+        now = time.perf_counter()
+        if self.chunks < self.most and now - self.last < SECONDS:
+            return False
+        self.chunks, self.last = 0, now
+        return True
 
 
 class Bar:
@@ -74,6 +106,7 @@ class Reporter:
             progress = interactive()
         self.bar = Bar() if progress is True else None
         self.function = self.bar if isinstance(progress, bool) else progress
+        self.wanted = self.function is not None
 
     def __call__(self, progress: Progress) -> None:
         if self.function is not None:
@@ -95,4 +128,4 @@ def interactive() -> bool:
 def check_progress(progress: Any) -> None:
     """Refuse what `Reporter` does not take."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
-        raise TypeError(f"progress must be True, False, None or a function, not {progress!r}")
+        raise TypeError(f"progress must be True, False, None or a function, not {shown(progress)}")

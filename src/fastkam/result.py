@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
 from fastkam._core.engine.group import Fault
-from fastkam.arguments import check_flag, check_integer, checked_names, near
+from fastkam.arguments import check_flag, check_integer, checked_names, near, shown
 from fastkam.density.forms import target_of, with_surrogate
 from fastkam.diagnostics import checks, summary
 from fastkam.diagnostics.look import Finding
@@ -202,11 +202,12 @@ class Result:
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         """The draws of a named parameter, or of an extra, (chains, draws, *shape)."""
-        if name not in self.shapes:
-            if name in (extras := self.extras):
+        if not isinstance(name, str) or name not in self.shapes:
+            if isinstance(name, str) and name in (extras := self.extras):
                 return extras[name]
-            known = [*self.shapes, *extras]
-            raise KeyError(f"there is no parameter {name!r}; there are {known}{near(name, known)}")
+            known = [*self.shapes, *self.extras]
+            raise KeyError(f"there is no parameter {shown(name)}; there are {known}"
+                           f"{near(name, known)}")
         return self.state.layout.split(self.draws)[name]
 
     @property
@@ -407,7 +408,7 @@ def resume(
     if isinstance(result, (str, os.PathLike)):
         path, result = result, load(result, sampler=sampler, schedule=schedule)
     elif not isinstance(result, Result):
-        raise TypeError(f"result must be a Result or the path of one, not {result!r}")
+        raise TypeError(f"result must be a Result or the path of one, not {shown(result)}")
     elif sampler is not None or schedule is not None:
         raise ValueError("sampler and schedule must be given with a file alone: a Result has them")
     state = result.state

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastkam.arguments import MOST_COUNT, check_flag, check_integer, checked_names
+from fastkam.arguments import MOST_CHAINS, MOST_COUNT, check_flag, check_integer, checked_names
 from fastkam.density.forms import as_target, check_surrogate, target_of, with_surrogate
 from fastkam.density.gradient import check_start
 from fastkam.problem.given import as_problem
@@ -189,7 +189,7 @@ def sample(
     >>> res.draws.shape
     (4, 500, 2)
     """
-    chains = check_integer("chains", chains, least=1)
+    chains = check_integer("chains", chains, least=1, most=MOST_CHAINS)
     draws = check_integer("draws", draws, least=1)
     tune = None if tune is None else check_integer("tune", tune, least=0)
     thin = None if thin is None else check_integer("thin", thin, least=1)

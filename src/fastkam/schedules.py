@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from fastkam.arguments import check_integer, check_number
+from fastkam.arguments import check_integer, check_number, shown
 from fastkam.parameters import Parameters, chosen
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Schedule(Parameters):
     def __post_init__(self) -> None:
         check_integer("start", self.start, least=0)
         if self.gain is not None and not isinstance(self.gain, Power):
-            raise TypeError(f"gain must be a Power, not {self.gain!r}")
+            raise TypeError(f"gain must be a Power, not {shown(self.gain)}")
 
     def compiled(self, sampler: Sampler, d: int, tune: int) -> Plan:
         """The schedule of a run with `tune` steps of warm-up."""

@@ -53,7 +53,7 @@ def test_it_is_the_same_through_interruption_file_threads_and_executor(tmp_path)
             np.testing.assert_array_equal(values, whole[field])
 
 
-def test_many_dimensions_take_few_snapshots():
+def test_the_number_of_snapshots_is_limited_in_many_dimensions():
     result = sample(fk.targets.neal_gaussian(200), np.zeros(200), sampler="ram", **OPTIONS)
     assert 2 <= len(result.adaptation["step"]) < 50
 

@@ -172,7 +172,7 @@ def test_resume_with_a_target_of_another_dimension():
         result.resume(5, target=other)
 
 
-def test_every_argument_is_tried():
+def test_every_argument_of_sample_and_resume_has_a_bad_value():
     assert {name for name, *_ in SAMPLE} == set(inspect.signature(fk.sample).parameters)
     others = {"result", "check_target"}
     assert set(RESUME) | others == set(inspect.signature(fk.resume).parameters)

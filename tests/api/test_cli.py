@@ -149,7 +149,7 @@ def test_rejected_proposals_are_counted(folder, capsys):
 # ---- resume ----
 
 
-def test_resume_is_as_if_it_had_never_stopped(folder):
+def test_resuming_continues_bit_for_bit(folder):
     common = ["--dim", "2", "--tune", "40", "--seed", "3"]
     run("sample", "our_model:logp", *common, "--draws", "30", "--out", "short.fk")
     run("sample", "our_model:logp", *common, "--draws", "50", "--out", "long.fk")
@@ -180,7 +180,7 @@ def test_a_density_that_raises(folder, capsys):
     assert fk.load("more.fk").draws.shape[1] == 1400
 
 
-def test_a_density_that_raises_at_once(folder, capsys, monkeypatch):
+def test_a_density_that_raises_at_the_first_call(folder, capsys, monkeypatch):
     (folder / "our_model.py").write_text("def logp(x):\n    raise KeyError('nothing')\n")
     assert run("sample", "our_model:logp", "--dim", "2") == 1
     assert "0 of 1000 draws a chain are saved in logp.fk" in capsys.readouterr().err

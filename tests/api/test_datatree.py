@@ -126,7 +126,7 @@ def test_the_tree_gives_the_numbers_of_the_summary(result):
         np.testing.assert_allclose(in_one_row(found), table[name], rtol=1e-10)
 
 
-def test_arviz_itself_gives_them_too(result):
+def test_arviz_gives_the_same_numbers(result):
     arviz_stats = pytest.importorskip("arviz_stats")
     if not hasattr(arviz_stats, "rhat"):
         pytest.skip("arviz-stats lacks what its xarray functions need")
@@ -167,7 +167,7 @@ def fake_arviz(monkeypatch, version, **attributes):
     monkeypatch.setitem(sys.modules, "arviz", module)
 
 
-def test_each_generation_of_arviz_gets_its_own(result, monkeypatch):
+def test_each_version_of_arviz_gets_its_own_type(result, monkeypatch):
     fake_arviz(monkeypatch, "1.3.0")
     assert isinstance(result.to_arviz(), xarray.DataTree)
     fake_arviz(monkeypatch, "0.23.4", from_datatree=lambda tree: ("idata", tree))

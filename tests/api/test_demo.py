@@ -57,7 +57,7 @@ def two_mode_result(x):
     return result
 
 
-def test_a_run_that_saw_one_mode_is_not_praised(demo_parts):
+def test_a_run_that_missed_a_mode_gets_no_good_verdict(demo_parts):
     """Its R-hat is perfect, and its effective sample size the larger."""
     target = fk.targets.two_mode()
     rng = np.random.default_rng(1)
@@ -75,7 +75,7 @@ def test_a_run_that_saw_one_mode_is_not_praised(demo_parts):
 # ---- the outbreak ----
 
 
-def test_the_solver_keeps_its_promises():
+def test_the_ode_solver_is_within_its_tolerance():
     """Against a tight solution of the plain equations, over a wide range of parameters."""
     from scipy.integrate import solve_ivp
 
@@ -133,7 +133,7 @@ def test_predictions_follow_the_data():
 # ---- the user's table ----
 
 
-def test_a_table_is_read_as_a_regression_takes_it(data):
+def test_a_table_becomes_a_design_matrix_and_labels(data):
     read = table.read_table(data, "outcome")
     assert read.names == ["age", "smoker=yes", "city=Kiel", "city=Ulm", "level", "intercept"]
     np.testing.assert_array_equal(read.y, [0, 1, 1, 0, 1, 1, 0, 0])
@@ -172,7 +172,7 @@ def test_constant_columns_are_dropped_with_a_note(tmp_path):
     ("a,y\n" + "".join(f"t{i},{i % 2}\n" for i in range(30)), "y",
      "column 'a' is not numeric .as 't0'. and has 30 different values"),
 ])
-def test_a_bad_table_is_refused_with_its_place(tmp_path, capsys, text, label, expected):
+def test_errors_in_a_table_name_row_and_column(tmp_path, capsys, text, label, expected):
     path = tmp_path / "t.csv"
     path.write_text(text)
     with pytest.raises(ValueError, match=expected):
@@ -232,7 +232,7 @@ def test_area_under_the_curve_by_hand():
     assert table.area_under_curve(p, y) == 3.5 / 4
 
 
-def test_many_coefficients_are_not_all_printed(capsys):
+def test_long_lists_of_coefficients_are_shortened(capsys):
     draws = np.random.default_rng(0).standard_normal((2, 50, 60))
     draws[..., 59] += 100
     table.print_coefficients(fk.diagnostics.summary(draws))

@@ -86,7 +86,7 @@ def test_plus_infinity_stops_the_run(library, kind):
 
 
 @pytest.mark.parametrize("at", [41, 42])
-def test_the_first_fault_of_a_group_is_told(at):
+def test_the_first_failure_of_a_group_is_reported(at):
     """Two chains are evaluated in turn; from one evaluation on every other raises."""
     calls = 0
 
@@ -220,7 +220,7 @@ def test_another_exception_than_the_densitys_keeps_the_draws():
         ({}, "{} of type dict"),
     ],
 )
-def test_a_density_that_is_no_number(answer, says):
+def test_a_density_that_does_not_return_a_number(answer, says):
     with pytest.raises(fk.SamplingError, match="must be one real number, not .*" + says) as caught:
         sample(lambda x: answer, np.zeros(D))
     assert isinstance(caught.value.__cause__, TypeError)
@@ -255,7 +255,7 @@ def test_vectorized_densities_that_are_no_numbers(answer, says):
 
 
 @pytest.mark.parametrize("gradient", [np.zeros(3), None, np.zeros(2, complex)])
-def test_gradients_that_are_none(gradient):
+def test_gradients_that_are_refused(gradient):
     target = fk.Target.from_python(lambda x: (0.0, gradient), D, gradient=True)
     with pytest.raises(TypeError, match=r"the gradient must be a real array of shape \(2,\)"):
         target.logp_grad(np.zeros(D))
@@ -265,7 +265,7 @@ def test_gradients_that_are_none(gradient):
 
 
 @pytest.mark.parametrize("vectorized", [False, True])
-def test_a_kept_argument_keeps_its_value(vectorized):
+def test_a_point_that_the_density_keeps_does_not_change(vectorized):
     kept, copies = [], []
 
     def density(x):
@@ -286,7 +286,7 @@ def test_the_argument_is_read_only():
         sample(density, np.zeros(D))
 
 
-def test_a_density_may_sample():
+def test_a_density_may_call_sample():
     def inner(x):
         return -0.5 * float(x @ x)
 
@@ -323,7 +323,7 @@ def test_a_start_without_density_is_searched_around(library, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("answer", [np.nan, -np.inf])
-def test_no_start_at_all(library, kind, answer):
+def test_a_start_without_density_anywhere_near_is_an_error(library, kind, answer):
     with pytest.raises(fk.SamplingError, match="no finite log density at the start, nor at 100 "
                                                r"points around it \(chain 0.*: it is (nan|-inf) "
                                                "there; give x0 inside the support") as caught:

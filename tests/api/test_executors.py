@@ -83,7 +83,7 @@ def test_the_same_draws(processes, kind, name):
             assert_same(result, expected)
 
 
-def test_compiled_targets_travel_as_recipes(library, processes):
+def test_compiled_targets_are_sent_to_workers_as_recipes(library, processes):
     recipe = fk.TargetRecipe("densities:Provider", library)
     expected = sample(Provider(library), **OPTIONS)
     result = sample(recipe, executor=processes, **OPTIONS)
@@ -94,13 +94,13 @@ def test_compiled_targets_travel_as_recipes(library, processes):
         sample(Provider(library), executor=processes, **OPTIONS)
 
 
-def test_built_in_targets_travel_by_themselves(processes):
+def test_built_in_targets_are_pickled(processes):
     target = fk.targets.two_mode()
     expected = sample(target, **OPTIONS)
     assert_same(sample(target, executor=processes, **OPTIONS), expected)
 
 
-def test_numba_functions_travel_by_themselves():
+def test_numba_functions_are_pickled():
     numba = pytest.importorskip("numba")
     expected = sample(densities.python, **OPTIONS)
     assert_same(sample(numba.njit(densities.python), executor=Loopback(), **OPTIONS), expected)
@@ -131,7 +131,7 @@ def test_thread_pools_need_no_pickle(monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_the_target_travels_once(workers):
+def test_the_target_is_sent_once_to_each_worker(workers):
     """A large likelihood is sent again only to workers that do not have it."""
     data = np.arange(100_000.0)
     target = fk.TargetRecipe(likelihood, data)
@@ -199,7 +199,7 @@ def test_a_failure_in_a_worker_keeps_all_other_chains(processes):
                     sample(densities.python, **FAILING))
 
 
-def test_a_failure_in_a_thread_pool_chains_the_very_exception():
+def test_a_failure_in_a_thread_pool_is_the_cause_of_the_error():
     with ThreadPoolExecutor(2) as pool, pytest.raises(fk.SamplingError) as caught:
         sample(fails_beyond_three, executor=pool, **FAILING)
     assert caught.value.__cause__.__traceback__ is not None
@@ -279,7 +279,7 @@ def test_ctrl_c_returns_what_finished(library, tmp_path, kind):
     assert out.endswith("same\n"), err
 
 
-def test_results_travel_without_their_target(library):
+def test_results_are_pickled_without_their_target(library):
     result = sample(Provider(library), **OPTIONS)
     other = pickle.loads(pickle.dumps(result))
     assert other.target is None
@@ -341,7 +341,7 @@ def test_a_fault_in_a_search_elsewhere(monkeypatch):
     assert isinstance(seen.value.__cause__, MemoryError)
 
 
-def test_a_fast_density_is_searched_here():
+def test_a_fast_density_is_searched_in_the_main_process():
     executor = Counting(2)
     fk.sample(ridged, [1.0, 1.0], executor=executor, draws=10, tune=10, seed=2, diagnose=False)
     assert executor.searches == 0

@@ -101,7 +101,7 @@ def test_a_buffer_that_is_used_again():
     np.testing.assert_array_equal(result.extras["x"], result.draws)
 
 
-def test_more_points_than_are_kept(monkeypatch):
+def test_more_points_than_the_extras_keep(monkeypatch):
     """What is no longer kept is evaluated again."""
     from fastkam._core.density import extras
 
@@ -179,7 +179,7 @@ def test_a_derived_quantity_that_fails():
     (lambda x: (0.0, {1: 1.0}), "extras must be numbers or arrays.*1"),
     (lambda x: (0.0, {"a": x[: 1 + (x[0] > 0)]}), "extras must be alike at every point: 'a'"),
     (lambda x: (0.0, {"a": 1.0} if x[0] > 0 else {"b": 1.0}), "extras must have the same names")])
-def test_what_is_no_extra(answer, says):
+def test_extras_that_are_refused(answer, says):
     with pytest.raises(fk.SamplingError, match=says):
         run(answer, x0=np.zeros(2), sampler="rwm")
 
@@ -211,7 +211,7 @@ def test_a_run_goes_on_with_the_same_extras_alone():
     np.testing.assert_array_equal(more.extras["a"], more.draws[..., 0])
 
 
-def test_chains_with_extras_beside_some_without():
+def test_chains_with_and_without_extras():
     """Whichever comes first: one chain stays where the function returns none."""
     for sign in (-1, 1):
         def f(x, sign=sign):

@@ -158,7 +158,7 @@ def test_capsules_that_are_refused(library, options, error, says):
         fk.as_target(Provider(library, **options), D)
 
 
-def test_a_class_is_no_provider():
+def test_a_class_does_not_provide_a_capsule():
     with pytest.raises(TypeError, match=r"not the class Provider: write Provider\(\.\.\.\)"):
         fk.as_target(Provider, D)
 
@@ -182,7 +182,7 @@ def test_user_data_of_a_wrong_kind(library):
 
 
 @pytest.mark.parametrize("target", [None, 3, "mymodel:f", np.eye(2)])
-def test_no_target_at_all(target):
+def test_what_is_no_target_is_refused(target):
     with pytest.raises(TypeError, match="target must be a function, a pointer or a Target"):
         fk.as_target(target, D)
 
@@ -237,7 +237,7 @@ def test_numba_functions_that_are_refused():
         fk.Target.from_numba(python, D)
 
 
-def test_numba_is_named_where_it_is_missing(monkeypatch):
+def test_a_missing_numba_is_named_in_the_error(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "numba", None)
     monkeypatch.delitem(__import__("sys").modules, "fastkam.density.numba", raising=False)
     with pytest.raises(ImportError, match=r"pip install 'fastkam\[numba\]'"):

@@ -34,7 +34,7 @@ def host():
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_run_changes_nothing(threads):
+def test_a_run_leaves_global_state_unchanged(threads):
     def fails(x):
         return np.inf
 

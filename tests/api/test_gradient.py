@@ -45,7 +45,7 @@ def test_a_wrong_gradient_is_found_with_its_coordinate(j, factor):
     assert f"coordinate {j}: gradient " in str(check)
 
 
-def test_noise_in_the_density_is_no_error_of_the_gradient():
+def test_noise_in_the_density_is_not_taken_for_a_wrong_gradient():
     """A solver's tolerance of 1e-7 in log pi, and a gradient that is right to it."""
     rng = np.random.default_rng(1)
 
@@ -67,7 +67,7 @@ def test_what_check_gradient_refuses():
 
 
 @pytest.mark.parametrize("factor", [-1.0, 2.0, 1.01])
-def test_a_wrong_gradient_is_warned_of_before_the_run(factor):
+def test_a_wrong_gradient_is_reported_before_the_run(factor):
     with pytest.warns(fk.SamplingWarning, match="disagrees .* coordinate 1: gradient"):
         sample(wrong_at(1, factor), np.ones(3), sampler="mala", draws=5, tune=5)
     with warnings.catch_warnings():

@@ -57,7 +57,7 @@ for home in {homes}:
 
 
 @pytest.mark.parametrize("name", fk.__all__)
-def test_every_name_is_there(name):
+def test_every_public_name_can_be_imported(name):
     value = getattr(fk, name)
     assert value is getattr(fk, name)
     assert name in dir(fk)
@@ -69,7 +69,7 @@ def test_every_name_is_there(name):
     assert importlib.util.find_spec(f"fastkam.{name}") is None
 
 
-def test_modules_are_there():
+def test_every_module_can_be_reached_by_name():
     """Whatever has been asked for before."""
     said = subprocess.run(
         [sys.executable, "-c", "import fastkam as fk; print(fk.errors.SamplingError, fk.testing)"],
@@ -77,12 +77,12 @@ def test_modules_are_there():
     assert "SamplingError" in said.stdout
 
 
-def test_hints():
+def test_type_hints_of_public_names():
     for function in (fk.sample, fk.resume):
         assert "executor" in typing.get_type_hints(function)
 
 
-def test_star():
+def test_star_import():
     names = {}
     exec("from fastkam import *", names)
     assert set(fk.__all__) <= set(names)

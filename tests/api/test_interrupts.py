@@ -33,7 +33,7 @@ def press():
 # ---- the shield ----
 
 
-def test_a_signal_waits_for_an_open_part():
+def test_a_signal_is_deferred_within_a_shield():
     reached = []
     with Shield() as shield:
         press()
@@ -49,7 +49,7 @@ def test_a_signal_waits_for_an_open_part():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_signal_in_an_open_part_waits():
+def test_a_second_signal_is_deferred_within_a_shield():
     """What the first has raised may be cleaning up."""
     with Shield() as shield:
         with suppress(KeyboardInterrupt), shield.opened:
@@ -61,7 +61,7 @@ def test_a_second_signal_in_an_open_part_waits():
         assert not shield.taken()
 
 
-def test_a_signal_that_still_waits_comes_at_the_end():
+def test_a_deferred_signal_is_delivered_at_the_end():
     with pytest.raises(KeyboardInterrupt), Shield():
         press()
     with suppress(ZeroDivisionError), Shield():
@@ -86,7 +86,7 @@ def test_the_handler_of_the_user_is_called():
         signal.signal(signal.SIGINT, before)
 
 
-def test_shields_within_shields():
+def test_nested_shields():
     """A density may sample: what waits within is raised where the outer one is open."""
     with Shield() as outer:
         with pytest.raises(KeyboardInterrupt), outer.opened, Shield() as inner, inner.opened:
@@ -188,7 +188,7 @@ def test_the_search_before_a_run_ends_with_the_interrupt(tmp_path):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("at", [1, 2, 50])
-def test_the_search_passes_on_what_ends_a_program(error, at):
+def test_the_search_does_not_catch_what_ends_a_program(error, at):
     calls = []
 
     def density(x):

@@ -27,19 +27,19 @@ def fits(monkeypatch):
 
 @pytest.mark.parametrize(("tune", "n"), [
     (40, 1), (256, 1), (280, 1), (288, 2), (1025, 3), (1100, 4)])
-def test_fits_at_powers_of_two_and_at_the_end(fits, tune, n):
+def test_the_mixture_is_fitted_at_powers_of_two_and_at_the_end(fits, tune, n):
     """The last one only where enough states have come since."""
     sample(TARGET, tune=tune, chains=1, **OPTIONS)
     assert len(fits) == n
 
 
-def test_chains_that_share_fit_once_for_all(fits):
+def test_chains_that_share_fit_one_mixture(fits):
     """At 256, 512, 1024 and, in the last step, 1197 states of the four; a quarter is left out."""
     sample(TARGET, tune=300, chains=4, share=True, **OPTIONS)
     assert [n for n, _, _ in fits] == [192, 384, 768, 898]
 
 
-def test_a_fit_knows_how_many_components_there_were(fits):
+def test_the_number_of_components_is_part_of_the_state(fits):
     result = sample(TARGET, tune=1100, chains=1, **OPTIONS)
     _, before, found = zip(*fits, strict=True)
     assert before == (1, *found[:-1])
@@ -47,7 +47,7 @@ def test_a_fit_knows_how_many_components_there_were(fits):
 
 
 @pytest.mark.parametrize(("d", "most"), [(2, 32), (20, 17), (100, 1)])
-def test_there_is_room_for_as_many_components_as_the_states_bear(d, most):
+def test_the_number_of_components_is_limited_by_the_dimension(d, most):
     """Not for more: in 500 dimensions 32 of them would take 66 MB."""
     kernel = fk.ModeJumping().build(np.zeros(d))
     assert np.asarray(kernel.factors).shape == (1 + most, d, d)

@@ -26,7 +26,7 @@ def test_large_factors_have_no_course(monkeypatch, tmp_path):
     assert again.draws.shape == (4, 60, 4)
 
 
-def test_the_chains_of_a_run_go_when_it_ends(monkeypatch):
+def test_memory_of_the_chains_is_freed_at_the_end(monkeypatch):
     """Not only when the collector comes: a factor of 3000 dimensions takes 72 MB."""
     kept = []
     made = loop.ChainGroup.__init__

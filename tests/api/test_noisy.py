@@ -251,7 +251,7 @@ def test_samplers_of_gradients_refuse_an_estimate(name):
         sample(noisy(), np.ones(D), sampler=small(name), draws=5, tune=5)
 
 
-def test_what_else_an_estimate_cannot_do():
+def test_estimates_have_no_density_and_check_their_arguments():
     target = noisy()
     with pytest.raises(TypeError, match=r"no density, only estimates: call estimate\(x, u\)"):
         target.logp(np.ones(D))
@@ -273,7 +273,7 @@ def test_a_sampler_of_several_evaluations_must_say_which_noise_they_take(twins, 
         sample(densities.python, np.ones(D), sampler=sampler, surrogate=densities.python)
 
 
-def test_a_chain_that_noise_holds_is_warned_of():
+def test_a_chain_stuck_at_an_overestimate_is_reported():
     target = fk.Target.from_estimator(lambda x, u: 100 * u[0], 1, 1)
     with pytest.warns(fk.SamplingWarning, match=r"less noisy \(see fastkam\.check_noise\)"):
         sample(target, [0.0], draws=500, **OPTIONS)

@@ -16,7 +16,7 @@ import fastkam as fk
     fk.ParallelTempering(n_replicas=3, scheme="random"), fk.Scout(main="kam", swap_interval=2),
 ], ids=["autorwm", "dram", "random", "kam"])
 @pytest.mark.parametrize("refresh", [{}, {"correlation": 0.9}], ids=["fresh", "correlated"])
-def test_rungs_that_wait_for_different_evaluations(sampler, refresh):
+def test_replicas_that_need_different_numbers_of_evaluations(sampler, refresh):
     """Held noise, moved noise and rungs that have finished their step, in the same call."""
     whole = sample(noisy(**refresh), np.ones(D), sampler=sampler, draws=80, **OPTIONS)
     assert_same(sample(noisy(vectorized=True, **refresh), np.ones(D), sampler=sampler, draws=80,

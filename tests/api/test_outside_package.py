@@ -49,6 +49,6 @@ def test_it_uses_the_public_interface_only():
     assert used == ["fastkam.target"]
 
 
-def test_one_folder_for_c_and_cython():
+def test_headers_for_c_and_cython_are_in_one_folder():
     include = Path(fk.get_include()) / "fastkam"
     assert {"target.h", "target.pxd"} <= {path.name for path in include.iterdir()}

@@ -148,7 +148,7 @@ def test_estimators():
         run(problem, sampler="hmc")
 
 
-def test_named_or_not():
+def test_parameters_with_and_without_names():
     one = fk.Problem(lambda x: float(x.shape == (1,)), prior={"x": stats.norm()})
     assert one.log_likelihood([0.3]) == 1.0
     one = fk.Problem(lambda x: float(np.ndim(x) == 0), prior={"x": stats.norm()}, named=True)
@@ -160,7 +160,7 @@ def test_named_or_not():
 
 
 @pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
-def test_the_likelihood_is_called_inside_alone():
+def test_the_likelihood_is_called_within_the_bounds_only():
     """Neither where the prior is 0 nor beyond hard bounds, also among many points."""
     def f(x):
         assert 0 <= x[0] <= 1
@@ -389,7 +389,7 @@ class Square(fk.Transform):
         return dx * 2 * self.scale * np.exp(2 * z) + 2
 
 
-def test_a_transform_of_ones_own(tmp_path):
+def test_a_user_defined_transform(tmp_path):
     prior = {"a": stats.gamma(2), "b": stats.norm()}
     problem = fk.Problem(lambda x: (0.0, np.zeros(2)), prior, transforms={"a": Square(3.0)})
     z = np.array([0.2, 0.1])
@@ -468,7 +468,7 @@ def test_bad_starts(x0, says):
         run(value, x0, prior=PRIOR)
 
 
-def test_a_problem_travels():
+def test_a_problem_can_be_pickled():
     again = pickle.loads(pickle.dumps(fk.Problem(value, PRIOR, transforms={"k": "periodic"})))
     np.testing.assert_array_equal(run(again).draws,
                                   run(value, prior=PRIOR, transforms={"k": "periodic"}).draws)
@@ -498,7 +498,7 @@ def test_from_the_command_line(tmp_path, monkeypatch, capsys):
     assert "one of the arguments --init --dim is required" in capsys.readouterr().err
 
 
-def test_what_belongs_to_the_problem():
+def test_arguments_that_belong_to_the_problem_are_refused_by_sample():
     problem = fk.Problem(value, PRIOR)
     for name, argument in (("prior", PRIOR), ("names", ["a"]), ("vectorized", True)):
         with pytest.raises(ValueError, match=f"{name} must be given to the Problem"):

@@ -81,7 +81,7 @@ def test_share(library, name):
         assert_same(part.resume(target=target), whole)
 
 
-def test_what_shares_nothing_refuses():
+def test_samplers_without_shared_fields_refuse_to_share():
     with pytest.raises(ValueError, match=r"share must be False for MultipleTry.*shared=True"):
         sample(densities.python, np.ones(D), sampler=SAMPLERS["tries"], share=True)
 
@@ -341,7 +341,7 @@ def test_the_traceback_is_that_of_the_user():
     assert frames.tb_frame.f_code is propose.__code__
 
 
-def test_a_ratio_that_is_no_number_rejects():
+def test_a_ratio_that_is_nan_rejects():
     cls = variant(log_q=lambda self, x, y: np.nan)
     result = sample(pair, np.ones(D), sampler=cls(), **OPTIONS | {"draws": 20})
     assert not result.stats["accepted"].any()

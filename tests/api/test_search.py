@@ -46,14 +46,14 @@ def test_scales_of_any_magnitude(power):
         assert n < 3 * 2 * 80
 
 
-def test_a_change_of_units_changes_scales_alike():
+def test_scales_change_with_the_units():
     sd, x0, units = np.array([1.0, 2.0, 0.1]), np.array([0.7, -2.0, 0.3]), [1e-6, 1e6, 3.0]
     one, *_ = scales_of(normal(sd), x0)
     other, *_ = scales_of(normal(sd * units), x0 * units)
     np.testing.assert_allclose(other, one * units, rtol=1e-9)
 
 
-def test_a_wall_next_to_the_start_is_no_scale():
+def test_a_bound_next_to_the_start_does_not_set_the_scale():
     def f(x):
         return -float(x.sum()) if (x >= 0).all() else -np.inf
 
@@ -62,19 +62,19 @@ def test_a_wall_next_to_the_start_is_no_scale():
     assert scales.max() < 2.5
 
 
-def test_walls_on_both_sides_are_the_scale():
+def test_bounds_on_both_sides_set_the_scale():
     scales, *_ = scales_of(lambda x: 0.0 if abs(x[0]) < 1e-3 else -np.inf, [2e-4])
     assert 7e-4 < scales[0] < 1.3e-3
 
 
-def test_a_coordinate_without_influence_is_noticed():
+def test_a_coordinate_without_influence_is_reported():
     scales, flat, n = scales_of(lambda x: -0.5 * x[0] ** 2, [0.0, 5.0])
     assert flat.tolist() == [False, True]
     assert scales[1] == pytest.approx(0.05)
     assert n < 100
 
 
-def test_a_step_that_rounding_hides():
+def test_a_step_lost_to_rounding():
     scales, *_ = scales_of(normal(1e-3, mean=1e16), [1e16])  # its neighbors are 2 away
     assert np.isfinite(scales).all()
     assert (scales > 0).all()
@@ -92,7 +92,7 @@ def test_chains_are_dispersed_around_one_point():
     assert result.search[0].startswith("scales ")
 
 
-def test_a_far_start_is_walked_home():
+def test_a_far_start_is_moved_to_the_mode():
     result = fk.sample(normal(1.0), [300.0, -200.0], sampler="am", draws=10, tune=0, seed=1)
     assert (np.abs(result.state.x0) < 12).all()
     assert "log density up by" in result.search[1]
@@ -155,7 +155,7 @@ def test_a_scaled_run_resumes_from_a_file(tmp_path):
     assert again.search == whole.search
 
 
-def test_the_same_seed_searches_alike_in_any_form():
+def test_the_search_is_the_same_for_every_form_of_the_density():
     options = {"draws": 20, "tune": 20, "seed": 3, "chains": 3}
     one = fk.sample(densities.python, np.ones(D), **options)
     other = fk.sample(densities.vectorized, np.ones(D), vectorized=True, **options)
@@ -180,7 +180,7 @@ def test_a_density_that_raises_in_the_search():
 
 
 @pytest.mark.parametrize("vectorized", [False, True])
-def test_points_at_which_the_function_fails_are_passed_over(vectorized):
+def test_a_search_skips_points_at_which_the_function_fails(vectorized):
     def f(x):
         if x.max() > 60:
             raise ArithmeticError("no convergence")
@@ -192,7 +192,7 @@ def test_points_at_which_the_function_fails_are_passed_over(vectorized):
     assert result.draws.max() < 8
 
 
-def test_points_of_infinite_density_are_passed_over():
+def test_a_search_skips_points_of_infinite_density():
     def f(x):
         return np.inf if x[0] > 60 else -0.5 * float(x @ x)
 
@@ -204,12 +204,12 @@ def test_warnings_of_overflow_are_not_shown_in_a_search():
     fk.sample(lambda x: float(-np.exp(x[0]) + x[0]), [0.0], draws=20, tune=20, seed=1)
 
 
-def test_no_density_anywhere():
+def test_a_density_that_is_zero_everywhere_is_an_error():
     with pytest.raises(fk.SamplingError, match="no finite log density at the start"):
         fk.sample(lambda x: -np.inf, [0.0, 0.0])
 
 
-def test_an_interrupted_search_is_an_interrupt():
+def test_an_interrupted_search_raises_keyboard_interrupt():
     def f(x):
         raise KeyboardInterrupt
 
@@ -252,7 +252,7 @@ def test_auto_of_several_modes():
     assert means[:, 0].max() > 5
 
 
-def test_auto_takes_what_is_given():
+def test_auto_keeps_given_arguments():
     options = {"draws": 30, "seed": 1}
     assert fk.sample(normal(1.0), [0.0], **options, tune=70).tune == 70
     assert fk.sample(normal(1.0), [0.0], **options, thin=7).thin == 7
@@ -272,7 +272,7 @@ def test_the_kept_draws_of_a_thinned_run_are_every_kth_step():
         np.testing.assert_array_equal(values, given.stats[name])
 
 
-def test_walkers_cross_from_mode_to_mode_of_different_width():
+def test_walkers_cross_between_modes_of_different_width():
     def f(x):
         return float(np.logaddexp(-0.5 * (x[0] + 5) ** 2, -0.5 * ((x[0] - 5) / 0.05) ** 2 + 3))
 
@@ -314,7 +314,7 @@ def settled(f, d, seed):
 @pytest.mark.parametrize("f", [
     normal(1.0), normal(np.array([1e-3, 50.0])), lambda x: -float(np.abs(x).sum()),
     lambda x: -2.5 * float(np.log1p(x @ x / 3))])
-def test_nothing_is_suspicious_where_the_density_falls_off_on_all_sides(f):
+def test_no_point_is_suspicious_where_the_density_decreases_on_all_sides(f):
     population, window = settled(f, 2, 1)
     q = population.fit(window)
     rng = np.random.default_rng(2)
@@ -324,7 +324,7 @@ def test_nothing_is_suspicious_where_the_density_falls_off_on_all_sides(f):
     assert len(found) == 0
 
 
-def test_walkers_go_from_suspicious_points_into_the_mode():
+def test_walkers_move_from_suspicious_points_to_the_mode():
     def f(x):
         return float(np.logaddexp(-0.5 * x @ x, 2 - 0.5 * (x - 20) @ (x - 20) / 0.01))
 
@@ -375,7 +375,7 @@ def test_the_tails_are_in_the_file(tmp_path):
 
 @pytest.mark.parametrize("f", [
     lambda x: 0.5 * float(x @ x), lambda x: float(x[0]) - 0.5 * float(x[1] ** 2)])
-def test_a_log_density_that_goes_on_rising(f):
+def test_a_log_density_without_a_maximum(f):
     """A wrong sign, or no prior: it ends with an error, or says that it is no density."""
     with pytest.warns(fk.SamplingWarning) if f([1.0, 0.0] * np.ones(2)) > 0.7 else (
             pytest.raises(fk.SamplingError, match=r"inf|overflow")):
@@ -426,14 +426,14 @@ def kinds_found(f, x0=None, **options):
     (lambda x: float(np.exp(-0.5 * x @ x)), {"x0": [3.0, 3.0]}),
     (lambda x: 0.063 * float(np.exp(-0.5e4 * x @ x)), {"x0": [0.01, 0.01, 0.01]}),
 ])
-def test_a_likelihood_in_place_of_its_logarithm(f, options):
+def test_a_likelihood_in_place_of_its_logarithm_is_found(f, options):
     assert "not_a_logarithm" in kinds_found(f, **options)
 
 
 @pytest.mark.parametrize("f", [
     lambda m, s: float(np.sum(stats.norm.logpdf(DATA, m, s))), lambda m, s: 0.01 * m,
     lambda m, s: 3.0 - m * m, lambda m, s: 0.0])
-def test_a_log_likelihood_is_no_likelihood(f):
+def test_a_log_likelihood_is_not_taken_for_a_likelihood(f):
     """Nor is one that is nearly constant, or positive in places."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fk.SamplingWarning)

@@ -41,7 +41,7 @@ def test_evaluations_in_all(count, options):
     assert count < 100 or "sampler" in options or result.trace.rows > 0
 
 
-def test_enough_evaluations_change_nothing():
+def test_a_limit_above_the_evaluations_changes_nothing():
     whole, limited = (fk.sample(Counted(), [1.0, 2.0], seed=1, stop=stop)
                       for stop in (None, fk.stop.Evaluations(10**6)))
     np.testing.assert_array_equal(whole.draws, limited.draws)
@@ -70,7 +70,7 @@ def test_either_and_both():
 
 @pytest.mark.parametrize(("options", "text"), [
     ({"sampler": "ram"}, "before any draw was kept"), ({}, "draws a chain: they are too few")])
-def test_too_few_draws_to_judge(options, text):
+def test_a_limit_that_leaves_too_few_draws_is_reported(options, text):
     with pytest.warns(fk.SamplingWarning, match=text):
         fk.sample(Counted(), [1.0, 2.0], seed=1, stop=fk.stop.Evaluations(60), **options)
 

@@ -56,7 +56,7 @@ def test_what_is_shared_is_the_same_in_every_chain(name, schedule):
 
 
 @pytest.mark.parametrize("name", SHARING)
-def test_it_is_fixed_while_draws_are_made(name):
+def test_what_is_shared_is_fixed_after_warm_up(name):
     sampler = sampler_of(name)
     some, more = (sample(with_gradient("python", None), sampler=sampler,
                          **OPTIONS | {"draws": draws}) for draws in (1, 40))
@@ -104,7 +104,7 @@ def test_processes_and_milestones():
 
 
 @pytest.mark.parametrize("name", SHARING)
-def test_one_chain_has_nobody_to_share_with(name):
+def test_sharing_changes_nothing_for_a_single_chain(name):
     target = with_gradient("python", None)
     options = OPTIONS | {"x0": STARTS[0], "chains": 1}
     assert_same(sample(target, sampler=sampler_of(name), **options),
@@ -155,7 +155,7 @@ def test_samplers_that_learn_for_one_chain(name):
             sample(with_gradient("python", None), sampler=within, **OPTIONS)
 
 
-def test_the_step_size_follows_the_acceptances_of_all_in_turn():
+def test_a_shared_step_size_follows_the_acceptances_of_all_chains():
     """Dual averaging as for one chain, but that K of its steps count as one."""
     K, tune = 3, 80
     result = sample(with_gradient("python", None), sampler=fk.HMC(metric="fixed"),

@@ -43,7 +43,7 @@ def in_a_new_process(script, *args):
 
 
 @pytest.mark.parametrize("name", subclasses.SAMPLERS)
-def test_a_subclass_comes_back(name, tmp_path):
+def test_a_subclass_is_read_back_from_a_file(name, tmp_path):
     sampler = subclasses.SAMPLERS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -57,7 +57,7 @@ def test_a_subclass_comes_back(name, tmp_path):
             assert_same(loaded.resume(37, target=densities.python), whole)
 
 
-def test_classes_within_come_back(tmp_path):
+def test_nested_classes_are_read_back(tmp_path):
     _, part = whole_and_part(tmp_path / "run.fk", subclasses.SAMPLERS["a parameter of its own"])
     assert type(fk.load(tmp_path / "run.fk").sampler.gain) is subclasses.Decay
     whole_and_part(tmp_path / "run.fk", subclasses.SAMPLERS["a kernel within"])
@@ -155,7 +155,7 @@ def test_a_schedule_can_be_given(tmp_path):
     assert_same(given.resume(37, target=densities.python), whole)
 
 
-def test_what_no_file_can_hold_can_be_given(tmp_path):
+def test_what_no_file_can_hold_can_be_passed_to_resume(tmp_path):
     @dataclass(frozen=True, kw_only=True, eq=False)
     class Odd(fk.RandomWalk):
         scale: object = abs
@@ -196,7 +196,7 @@ def test_a_class_registers_itself():
         del SAMPLERS["mine"]
 
 
-def test_a_name_is_taken_once():
+def test_a_registered_name_cannot_be_used_again():
     with pytest.raises(ValueError, match="name must be new, not 'rwm', which is fastkam"):
         class Mine(fk.RandomWalk, name="rwm"):
             pass

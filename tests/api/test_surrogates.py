@@ -47,7 +47,7 @@ def test_a_surrogate_resumes(tmp_path, name):
     assert_same(runs[1], runs[2])
 
 
-def test_the_density_is_asked_only_for_what_has_passed():
+def test_the_density_is_evaluated_only_at_points_that_the_surrogate_accepts():
     calls = [0]
 
     def costly(x):
@@ -61,7 +61,7 @@ def test_the_density_is_asked_only_for_what_has_passed():
     assert (result.stats["acceptance_rate"][result.stats["passed"] == 0] == 0).all()
 
 
-def test_a_perfect_surrogate_leaves_nothing_to_reject():
+def test_a_perfect_surrogate_leads_to_no_rejection_by_the_density():
     result = sample(densities.python, np.ones(D), draws=300, seed=1, surrogate=densities.python)
     np.testing.assert_array_equal(result.stats["accepted"], result.stats["passed"])
 

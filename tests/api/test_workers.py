@@ -56,7 +56,7 @@ def dies_far_away(x):
 
 @pytest.mark.parametrize("options", [{}, {"share": True}, {"stop": fk.stop.Evaluations(6000)}],
                          ids=["alone", "shared", "stop"])
-def test_a_worker_that_is_killed_once_costs_nothing(tmp_path, options):
+def test_a_worker_that_is_killed_once_changes_no_draw(tmp_path, options):
     recipe = fk.TargetRecipe(dies_once_made, str(tmp_path / "mark"))
     with new_pool() as pool:
         result = sample(recipe, executor=pool, **OPTIONS | options)
@@ -87,7 +87,7 @@ def slow(x):
     return densities.python(x)
 
 
-def test_a_chain_whose_worker_dies_again_is_reported():
+def test_a_chain_whose_worker_dies_repeatedly_is_reported():
     """Tasks of the others are waited for; resuming without the fault gives the whole run."""
     options = OPTIONS | {"draws": 400, "x0": np.array([[0.0, 0.0], [2.9, 4.0], [0.0, 0.0]]),
                          "tune": 5, "seed": 1, "sampler": fk.RandomWalk(proposal_cov=0.01)}
@@ -113,7 +113,7 @@ def test_a_pool_that_was_broken_before(short_tasks):
         sample(densities.python, executor=pool, **OPTIONS)
 
 
-def test_one_each_runs_as_many_as_the_pool_had():
+def test_chains_run_on_as_many_new_workers_as_the_pool_had():
     with new_pool(2) as pool:
         each = tasks.OneEach(pool)
     try:
@@ -178,7 +178,7 @@ def test_a_worker_that_makes_another_density_in_mid_run_is_refused(tmp_path, sho
     assert caught.value.result.trace.rows > 0
 
 
-def test_a_recipe_for_a_python_function_travels_as_a_recipe():
+def test_a_recipe_for_a_python_function_is_sent_as_a_recipe():
     """As functions made by functions cannot be pickled."""
     target = fk.as_target(fk.TargetRecipe(dies_once_made, "mark"), D)
     assert pickle.loads(pickle.dumps(target)).logp([0.0, 0.0]) == 0.0

@@ -94,7 +94,7 @@ def test_the_sampler_in_python_runs():
     assert (abs(acceptance - 0.234) < 0.1).all(), acceptance
 
 
-def test_few_files_besides_its_own_change():
+def test_adding_a_sampler_changes_few_other_files():
     changed = [path for path, language, _ in steps() if language == "diff"]
     assert len(changed) <= 4
 

@@ -8,6 +8,7 @@ import pytest
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures"
 PNG = b"\x89PNG"
+NAMES = ["calibration", "choosing", "curved"]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def named():
 
 
 def test_each_figure_is_shown():
-    assert {path.stem for path in FIGURES.glob("*.png")} == named() == {"curved", "choosing"}
+    assert {path.stem for path in FIGURES.glob("*.png")} == named() == set(NAMES)
 
 
 def test_figures_are_small():
@@ -37,7 +38,7 @@ def test_figures_are_small():
         assert path.stat().st_size < 60_000
 
 
-@pytest.mark.parametrize("name", ["curved", "choosing"])
+@pytest.mark.parametrize("name", NAMES)
 def test_figure_is_made(make, name, tmp_path):
     getattr(make, name)(tmp_path)
     assert (tmp_path / f"{name}.png").read_bytes().startswith(PNG)

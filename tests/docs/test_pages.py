@@ -23,6 +23,7 @@ FILE = re.compile(r"(?:/\*|#) ([\w.]+)")
 NOT_RUN = {"README.md": {"sh"}, "contributing.md": {"sh", "python", "cython"}}
 NEEDED = {
     "README.md": ("matplotlib",), "targets.md": ("numba", "cffi"), "quickstart.md": ("matplotlib",),
+    "testing.md": ("matplotlib",),
 }
 
 
@@ -82,7 +83,7 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_a_sampler_has_its_place(name):
+def test_every_sampler_has_its_section(name):
     """A section, and a row in the table of samplers; test_names.py looks for its parameters."""
     text = (ROOT / "docs" / "samplers.md").read_text()
     section = re.search(rf"^## {name}: .*?(?=^## |\Z)", text, re.M | re.S)

@@ -32,7 +32,7 @@ def files_on_the_stack():
     return list(dict.fromkeys(found))
 
 
-def test_the_way_from_sample_to_the_density():
+def test_the_documented_call_path_from_sample_to_the_density():
     ways = []
 
     def logp(x):
@@ -47,7 +47,7 @@ def test_the_way_from_sample_to_the_density():
     assert "run/loop.py" in ways[-1]
 
 
-def test_the_files_are_few_and_there():
+def test_the_files_on_the_call_path_exist_and_are_few():
     files = listed()
     assert len(files) <= MOST_FILES, files
     source = Path(__file__).parents[2] / "src" / "fastkam"

@@ -15,12 +15,12 @@ FILES = [path for folder in ("src", "docs") for path in sorted((ROOT / folder).r
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_word_is_queried(path):
+def test_no_word_of_the_list_is_used(path):
     found = [f"{i}: {line.strip()}" for i, line in enumerate(path.read_text().splitlines(), 1)
              if QUERIED.search(line)]
     assert not found, "\n".join(found)
 
 
-def test_a_queried_word_is_found():
+def test_a_word_of_the_list_is_found():
     assert QUERIED.search("the law of x")
     assert not QUERIED.search("a lawful answer")

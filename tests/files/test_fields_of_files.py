@@ -129,7 +129,7 @@ def test_a_file_that_asks_for_more_draws_than_there_is_memory_for(tmp_path):
                      diagnose=False).draws.shape[1] == 29
 
 
-def test_a_file_that_asks_for_a_warm_up_without_end(tmp_path):
+def test_a_file_with_an_endless_warm_up_is_refused(tmp_path):
     path = tmp_path / "long.fk"
     arrays = arrays_in(file_of("ram", 31, tmp_path))
     arrays["snapshot_steps"][-1] = 10**14
@@ -264,7 +264,7 @@ def test_a_bound_that_is_no_field():
         fk.sample(runs_in_files.Plain(), np.ones(2), sampler=Unbounded(), seed=1, search=False)
 
 
-def test_names_of_fields_that_the_step_has_too(tmp_path):
+def test_names_of_fields_that_clash_with_those_of_a_step(tmp_path):
     """Fields may be called as what is kept of a step under way."""
     class Points(fk.PythonSampler):
         FIELDS = {"points": Field("a number"), "streams": Field("an array")}

@@ -60,7 +60,7 @@ def test_every_mistake():
     assert not bad
 
 
-def test_what_ends_the_process_is_noticed(good):
+def test_the_fuzzer_reports_a_mistake_that_ends_the_process(good):
     """And so is what raises anything else; the files after it are tried all the same."""
     (case, _), whole = next(iter(good.items()))
     files = [(runs_in_files.DIES, "", whole), ("no case", "", whole), (case, "", whole)]
@@ -71,7 +71,7 @@ def test_what_ends_the_process_is_noticed(good):
     assert [is_good(answer) for answer in answers] == [False, False, True]
 
 
-def test_what_takes_too_long_is_noticed(good, monkeypatch):
+def test_the_fuzzer_reports_a_mistake_that_takes_too_long(good, monkeypatch):
     monkeypatch.setattr(fuzzing, "SECONDS", 0.01)
     (case, _), whole = next(iter(good.items()))
     (_, _, answer), = tried([(case, "", whole)], 1)

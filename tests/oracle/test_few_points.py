@@ -18,7 +18,7 @@ KAM, CYCLES = SAMPLERS["kam"], SAMPLERS["ckam"]
 N = 11      # in twelve dimensions
 
 
-def test_twelve_dimensions_are_many():
+def test_the_form_for_many_dimensions_is_used_from_twelve_on():
     assert KAM(subsample=N).few_points(12)
     assert not KAM(subsample=N).few_points(10)
 
@@ -76,14 +76,14 @@ def test_chains_that_learn_as_one(schedule):
 
 
 @pytest.mark.parametrize("reference", [WithoutHastings, StaleReverse])
-def test_a_mistake_is_seen(reference):
+def test_a_planted_mistake_is_detected(reference):
     sampler = KAM(kernel=Matern(2.0, 4.0), subsample=N, renewal=0.1)
     assert disagreement(reference, sampler, "twelve", tune=500, draws=300) is not None
 
 
 @pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")     # it hardly moves
 @pytest.mark.parametrize(("twin", "name"), caught_by("sharing"))
-def test_a_mistake_of_sharing_is_seen(twins, twin, name):
+def test_a_mistake_of_sharing_is_detected(twins, twin, name):
     """Distances that another chain has changed."""
     sampler = twins.sampler(twin)(subsample=N, history_size=60, renewal=0.2)
     assert test_sharing.disagreement(name, "twelve", sampler=sampler) is not None

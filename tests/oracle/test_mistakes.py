@@ -22,7 +22,7 @@ TARGETS = {"stale_distances": "twelve"}     # dimensions: more than the sampler 
 # a walk that learns the wrong way hardly moves
 @pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
 @pytest.mark.parametrize(("twin", "name"), caught_by("oracle"))
-def test_a_mistake_is_seen(twins, twin, name):
+def test_a_planted_mistake_is_detected(twins, twin, name):
     """With what shows the mistake, the sampler without it agrees with the reference."""
     for cls in (SAMPLERS[name], twins.sampler(twin, name)):
         found = disagreement(REFERENCES[name], cls(**OPTIONS.get(twin, {})),

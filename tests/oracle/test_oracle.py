@@ -296,7 +296,7 @@ class CovarianceOfTheLastStep(REFERENCES["ckam"]):
     ("kam", StaleReverse), ("kam", WithoutHastings), ("kam", OwnScaling), ("kam", OneOverN),
     ("kpca", EqualWeights), ("ckam", CovarianceOfTheLastStep),
 ])
-def test_a_mistake_is_seen(name, mutant):
+def test_a_planted_mistake_is_detected(name, mutant):
     sampler = default(name)
     if name == "kam":
         sampler = KAM(kernel=Matern(2.0, 4.0), subsample=40)

@@ -70,7 +70,7 @@ def test_points_without_a_density(name):
 
 
 @pytest.mark.parametrize("name", ["am", "ram", "kam"])
-def test_gains_of_a_single_chain_are_seen(name):
+def test_gains_of_a_single_chain_are_detected(name):
     class Alone(REFERENCES[name]):
         """Each chain counts its own adaptations alone."""
 
@@ -83,7 +83,7 @@ def test_gains_of_a_single_chain_are_seen(name):
 
 @pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")     # what is wrong hardly moves
 @pytest.mark.parametrize("name", ["am", "ram", "kam"])
-def test_another_order_is_seen(name):
+def test_another_order_of_updates_is_detected(name):
     class Late(REFERENCES[name]):
         """Each chain learns from what all knew before the step, and the last one's is kept."""
 
@@ -100,7 +100,7 @@ def test_another_order_is_seen(name):
     assert disagreement(name, reference=Late) is not None
 
 
-def test_a_stale_pass_is_seen():
+def test_a_stale_kernel_pass_is_detected():
     """A reference whose covariance at x is made before the others have learnt."""
 
     class Stale(REFERENCES["kam"]):

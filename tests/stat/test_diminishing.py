@@ -40,7 +40,7 @@ def test_spread_with_the_default_gain(name):
 
 
 @pytest.mark.parametrize("name", LEARN_A_COVARIANCE)
-def test_a_gain_that_forgets_is_seen(name):
+def test_a_gain_that_forgets_is_detected(name):
     assert p_value(name, Power(k=0.7)) < FALSE_ALARMS
 
 

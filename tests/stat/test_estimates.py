@@ -101,7 +101,7 @@ def check(sampler, target, steps=2, replicates=5_000, seed=1):
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_fresh_noise(name):
+def test_fresh_noise_in_every_estimate(name):
     found = check(small(name), Banana())
     assert found.p_value > FALSE_ALARM, found
     assert found.moved > 0.1
@@ -109,7 +109,7 @@ def test_fresh_noise(name):
 
 @pytest.mark.parametrize("refresh", ["correlated", "block"])
 @pytest.mark.parametrize("name", ["ram", "kam", "dram", "autorwm"])
-def test_other_noise(name, refresh):
+def test_other_forms_of_noise(name, refresh):
     found = check(small(name), Banana(**REFRESH[refresh]), seed=2)
     assert found.p_value > FALSE_ALARM, found
 
@@ -142,13 +142,13 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("twin", "name"), [*caught_by("estimates"), ("swap_copies", "pt")])
-def test_a_mistake_is_seen(twins, twin, name):
+def test_a_planted_mistake_is_detected(twins, twin, name):
     found = MISTAKES[name](twins.sampler(twin, name))
     assert found.p_value < FALSE_ALARM, (TWINS[twin].mistake, found)
 
 
 @pytest.mark.parametrize("name", ["dram", "delayed", "pt"])
-def test_without_a_mistake_nothing_is_seen(name):
+def test_without_a_mistake_nothing_is_detected(name):
     """With as many steps and replicates as small ones take."""
     found = MISTAKES[name](DelayedAcceptance if name == "delayed" else SAMPLERS[name])
     assert found.p_value > FALSE_ALARM, found
@@ -196,7 +196,7 @@ def test_random_effects(form):
     assert (np.abs(deviations("ram", FORMS[form](), 4000, seed=11)) < 4.1).all()
 
 
-def test_estimates_made_again_spoil_the_posterior(twins):
+def test_estimates_that_are_made_again_bias_the_posterior(twins):
     sampler = twins.sampler("estimate_repeated")(proposal_cov=2.0)
     assert (np.abs(deviations(sampler, FORMS["fresh"](), 4000, seed=12)) > 4.1).any()
 

@@ -52,7 +52,7 @@ def test_standard_errors_of_a_correlated_series(phi, of):
     assert 0.93 * low < rms_of_errors(phi, of) < 1.18 * high
 
 
-def test_batches_taken_as_independent_are_seen(monkeypatch):
+def test_batches_taken_as_independent_are_detected(monkeypatch):
     """The planted mistake: the error of a jackknife that takes each batch as independent."""
     monkeypatch.setattr("fastkam.diagnostics.tempering.standard_error",
                         lambda series: series.std(ddof=1) / np.sqrt(len(series)))

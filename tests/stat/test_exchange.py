@@ -186,13 +186,13 @@ def share_above_half(sampler, replicates=20_000):
 
 @pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")     # of a gradient that is 0
 @pytest.mark.parametrize("name", SEVERAL)
-def test_on_a_plateau_every_place_is_as_likely(name):
+def test_draws_on_a_plateau_are_uniform(name):
     """Log densities that are equal do not tell which point a kernel has taken: |z| < 4, 6e-5."""
     sampler = fk.ParallelTempering(sampler=SAMPLERS[name](**SEVERAL[name]), **TILTED)
     assert abs(share_above_half(sampler)) < 4
 
 
-def test_a_mistake_on_a_plateau_is_seen(twins):
+def test_a_planted_mistake_on_a_plateau_is_detected(twins):
     sampler = fk.ParallelTempering(sampler=twins.sampler("half_recalled")(), **TILTED)
     assert abs(share_above_half(sampler)) > 4
 
@@ -233,7 +233,7 @@ def discrepancy(sampler, target, steps=400):
 @pytest.mark.parametrize("reference", ["fitted", ([0.5], 9.0)], ids=["fitted", "given"])
 @pytest.mark.parametrize("target", DENSITIES)
 @pytest.mark.parametrize("name", SEVERAL)
-def test_what_a_rung_keeps_belongs_to_its_state(name, target, reference):
+def test_a_replica_keeps_the_densities_of_its_state(name, target, reference):
     """No false alarms: after each step, log pi, log q and gradient are those at the state."""
     sampler = fk.ParallelTempering(sampler=SAMPLERS[name](**SEVERAL[name]), n_replicas=3,
                                    reference=reference)
@@ -267,19 +267,19 @@ def swaps(cls, name):
 
 
 @pytest.mark.parametrize(("twin", "name"), caught_by("exchange"))
-def test_a_mistake_is_seen(twins, twin, name):
+def test_a_planted_mistake_is_detected(twins, twin, name):
     result = MISTAKES.get(twin, swaps)(twins.sampler(twin, name), name)
     assert result.p_value < FALSE_ALARM, (TWINS[twin].mistake, result)
 
 
 @pytest.mark.parametrize("twin", [twin for twin in MISTAKES if twin != "half_recalled"])
-def test_without_a_mistake_nothing_is_seen(twin):
+def test_without_a_mistake_nothing_is_detected(twin):
     result = MISTAKES[twin](fk.ParallelTempering, "pt")
     assert result.p_value > FALSE_ALARM, result
 
 
 @pytest.mark.parametrize("target", DENSITIES)
-def test_a_point_recalled_without_its_densities_is_seen(twins, target):
+def test_a_point_restored_without_its_densities_is_detected(twins, target):
     sampler = fk.ParallelTempering(sampler=twins.sampler("half_recalled")(), n_replicas=3)
     assert discrepancy(sampler, DENSITIES[target]) > 0.1
 

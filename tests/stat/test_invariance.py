@@ -55,7 +55,7 @@ def test_a_single_step_is_reversible(name):
 
 
 @pytest.mark.parametrize("name", SINGLE)
-def test_a_slightly_wrong_target_is_seen(name):
+def test_a_slightly_wrong_target_is_detected(name):
     """A variance that is too large by a tenth; a sampler of short steps takes more of them."""
     sampler = small(name)
     steps = 20 if name == "gadrwm" else 2 * steps_of(sampler)
@@ -118,12 +118,12 @@ def see(twins, twin, name, base=None):
 
 
 @pytest.mark.parametrize(("twin", "name"), caught_by("invariance"))
-def test_a_mistake_is_seen(twins, twin, name):
+def test_a_planted_mistake_is_detected(twins, twin, name):
     see(twins, twin, name)
 
 
 @pytest.mark.parametrize("twin", ["wrong_determinant", "stale_reverse"])
-def test_a_mistake_is_seen_in_as_many_dimensions_as_points(twins, twin):
+def test_a_planted_mistake_is_detected_in_as_many_dimensions_as_points(twins, twin):
     see(twins, twin, "kam", base=InPoints)
 
 

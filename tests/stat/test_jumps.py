@@ -50,7 +50,7 @@ def test_a_move_is_reversible(move):
     ("jumps_without_ratio", {"moves": "independent", "jump_probability": 0.7}, 6, 30_000),
     ("jumps_unannounced", {"moves": "hop", "jump_probability": 0.3, "sampler": KAM}, 40, 150_000),
 ], ids=["hop", "independent", "unannounced"])
-def test_a_mistake_is_seen(twins, twin, options, steps, replicates):
+def test_a_planted_mistake_is_detected(twins, twin, options, steps, replicates):
     sampler = twins.sampler(twin)(**options | THREE)
     found = invariance(sampler, MODES, steps=steps, replicates=replicates, seed=3)
     assert found.p_value < FALSE_ALARM, (TWINS[twin].mistake, found)

@@ -80,7 +80,7 @@ def twin_class(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", TWINS)
-def test_mistakes_are_seen(name, twin_class):
+def test_planted_mistakes_are_detected(name, twin_class):
     twin = TWINS[name]
     problem, _ = POSTERIORS[twin.spoils]
     target = twin_class(name)(

@@ -81,6 +81,6 @@ def test_invariance(sampler):
 
 @pytest.mark.parametrize("sampler", [WithoutRatio(), Tries(right=False), Best(right=False)],
                          ids=lambda sampler: type(sampler).__name__)
-def test_a_mistake_is_seen(sampler):
+def test_a_planted_mistake_is_detected(sampler):
     found = invariance(sampler, BANANA, replicates=20_000, steps=6, tune=0, seed=3)
     assert found.p_value < FALSE_ALARM, found

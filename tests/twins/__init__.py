@@ -55,8 +55,8 @@ LIST = [
     # ---- random walks, and what they learn ----
     twin("drifting_walk", "rwm", "invariance",
          "The walk favors one direction, and does not correct for it.",
-         ("c.y[i] = c.x[i] + s * self.L[i if self.ndim else 0] * normal(c.rng)",
-          "c.y[i] = c.x[i] + s * self.L[i if self.ndim else 0] * (normal(c.rng) + 0.1)")),
+         ("c.y[i] = c.x[i] + (s * self.L[i] if self.ndim else s) * normal(c.rng)",
+          "c.y[i] = c.x[i] + (s * self.L[i] if self.ndim else s) * (normal(c.rng) + 0.1)")),
     twin("walk_scaled_by_state", "rwm", "invariance",
          "The scale of the step depends on the state, and the ratio does not know it.",
          ("cdef double s = self.s * jittered(c.rng, self.jitter)",

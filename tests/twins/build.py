@@ -35,12 +35,15 @@ numpy = run_command(py, '-c', 'import numpy; print(numpy.__path__[0])',
 random = cc.find_library('npyrandom', dirs: numpy / 'random' / 'lib', static: true)
 math = cc.find_library('npymath', dirs: numpy / '_core' / 'lib', static: true)
 core = '@core@'
-foreach name : [@names@]
-  py.extension_module(name, name + '.c',
-    c_args: cc.get_supported_arguments('-fopenmp-simd', '-ffp-contract=off', '-fno-math-errno',
-      '-fno-trapping-math', '-w') + ['-I' + numpy / '_core' / 'include', '-I' + core / 'engine',
-      '-I' + core / 'kam', '-I' + core / 'linalg', '-I' + core / 'numerics',
-      '-I' + core / 'samplers', '-I' + core / '..' / 'include',
+flags = cc.get_supported_arguments('-fopenmp-simd', '-ffp-contract=off', '-fno-math-errno',
+  '-fno-trapping-math', '-w') + ['-DFK_ONE_LEVEL']
+foreach folder : ['diagnostics', 'engine', 'kam', 'linalg', 'numerics', 'samplers', 'targets']
+  flags += '-I' + core / folder
+endforeach
+loops = static_library('loops', @loops@, c_args: flags + ['-DFK_SUFFIX=_base'], pic: true)
+foreach name : @names@
+  py.extension_module(name, name + '.c', link_with: loops,
+    c_args: flags + ['-I' + numpy / '_core' / 'include', '-I' + core / '..' / 'include',
       '-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION'],
     dependencies: [random, math, cc.find_library('m', required: false)])
 endforeach
@@ -119,15 +122,20 @@ def copies(twin):
 # ---- compilation ----
 
 
+def meson_file(sources):
+    """Return the text of meson.build for the modules of some .pyx files."""
+    loops = [str(file) for file in CORE.glob("*/*.c") if file.name != "levels.c"]
+    return (MESON.replace("@core@", str(CORE)).replace("@loops@", repr(sorted(loops)))
+            .replace("@names@", repr([Path(name).stem for name in sources])))
+
+
 def build(folder, twins):
     """Compile all twins in a folder."""
     files = {name: text for twin in twins for name, text in copies(twin).items()}
     for name, text in files.items():
         (folder / name).write_text(text)
     sources = [name for name in files if name.endswith(".pyx")]
-    names = ", ".join(f"'{Path(name).stem}'" for name in sources)
-    meson = MESON.replace("@core@", str(CORE)).replace("@names@", names)
-    (folder / "meson.build").write_text(meson)
+    (folder / "meson.build").write_text(meson_file(sources))
     # one process translates all: each would take as long to begin as for a module
     for command in ([*CYTHON, *sources], ["meson", "setup", "build"], ["ninja", "-C", "build"]):
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True)

@@ -6,12 +6,11 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from twins.build import CORE, CYTHON, IMPORT, MESON, files_of
+from twins.build import CYTHON, IMPORT, files_of, meson_file
 
 MODULES = ("density.coordinate", "density.vectors", "density.space", "density.prior",
            "density.problem_target")
@@ -92,9 +91,7 @@ def build(folder):
     for name, text in files.items():
         (folder / name).write_text(text)
     sources = [name for name in files if name.endswith(".pyx")]
-    names = ", ".join(f"'{Path(name).stem}'" for name in sources)
-    (folder / "meson.build").write_text(
-        MESON.replace("@core@", str(CORE)).replace("@names@", names))
+    (folder / "meson.build").write_text(meson_file(sources))
     for command in ([*CYTHON, *sources], ["meson", "setup", "build"], ["ninja", "-C", "build"]):
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-8000:]

@@ -160,7 +160,7 @@ def test_empty():
     assert BANK.lookup(none, threads=2).shape == (0,)
 
 
-def test_one_point_has_an_answer_of_no_dimension():
+def test_one_point_gives_a_number():
     assert isinstance(fk.linalg.mvn_logpdf(X[0], Z[0], COVS[0]), float)
     assert isinstance(BANK.lookup(X[0]), int)
     out = np.empty((), np.int64)
@@ -168,7 +168,7 @@ def test_one_point_has_an_answer_of_no_dimension():
     assert out == BANK.lookup(X[0])
 
 
-def test_numbers_of_no_dimension():
+def test_numbers_as_arrays_without_dimensions():
     zero_d = fk.linalg.cholupdate(np.eye(2), [1.0, 0.0], np.array(2.0), np.float32(3))
     np.testing.assert_array_equal(zero_d, fk.linalg.cholupdate(np.eye(2), [1.0, 0.0], 2.0, 3.0))
     R = proposal_covariance(X, Z, Gaussian(1.5), step_size=np.array(0.5), noise=np.array(1))

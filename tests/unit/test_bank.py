@@ -93,7 +93,7 @@ def test_far_from_the_origin(is_tree):
 
 
 @pytest.mark.parametrize("is_tree", [True, False])
-def test_no_number_leads_out_of_bounds(is_tree):
+def test_no_index_is_out_of_bounds_for_any_query(is_tree):
     points = np.random.default_rng(5).standard_normal((100, 2))
     x = np.array([[np.nan, 0], [np.inf, 0], [-np.inf, np.nan], [1e300, 1e300]])
     assert set(find(points, x, is_tree)) <= set(range(100))

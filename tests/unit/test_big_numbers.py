@@ -50,7 +50,7 @@ def test_of_arrays(value):
         fk.sample(density, np.full(2, 10**400, object))
 
 
-def test_how_they_are_shown():
+def test_long_integers_are_shortened_in_messages():
     with pytest.raises(ValueError, match="n must be at least 0, not an integer of 5001 digits"):
         check_integer("n", -(10**5000), least=0)
     with pytest.raises(ValueError, match="c must be finite, not an integer of 5001 digits"):

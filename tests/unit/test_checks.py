@@ -46,7 +46,7 @@ def kinds(target, x0, *, seed, **options):
     (lambda x: -x[0] if x[0] >= 0 else -np.inf, 1, ["ram", "am"], 2000),
     (lambda x: 0.0 if np.abs(x - 0.5).max() < 1 else -np.inf, 2, ["ram", "am"], 2000),
 ], ids=["d=2", "d=10", "d=50", "heavy tails", "half line", "box"])
-def test_good_runs_are_silent(target, d, samplers, draws):
+def test_adequate_runs_cause_no_warning(target, d, samplers, draws):
     """220 runs without a false alarm; were the rate 1 %, one of them would have it in 9 of 10."""
     found = [set(kinds(target, np.full(d, 0.5), seed=seed, sampler=sampler, draws=draws,
                        tune=draws // 2)) - MEASURES
@@ -209,7 +209,7 @@ def test_a_run_that_is_only_too_short_has_a_class_of_its_own():
         sample(normal, [0.0, 0.0], draws=150, seed=1)
 
 
-def test_the_switch():
+def test_diagnose_can_be_switched_off():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = sample(normal, [0.0, 0.0], draws=150, seed=1, diagnose=False)
@@ -220,12 +220,12 @@ def test_the_switch():
     assert caught[0].filename == __file__ or "result.py" in caught[0].filename
 
 
-def test_few_draws_say_nothing_of_convergence():
+def test_no_convergence_warning_for_few_draws():
     for draws, silent in ((99, True), (100, False)):
         assert (kinds(normal, np.zeros(2), seed=1, draws=draws, tune=0) == []) == silent
 
 
-def test_what_is_not_kept_is_not_looked_at():
+def test_diagnosis_without_kept_warm_up():
     options = {"seed": 1, "draws": 150, "diagnose": False}
     assert sample(normal, [0.0], keep_stats=False, keep_warmup=False, **options).warnings
     assert sample(normal, [0.0], chains=1, **options).warnings
@@ -239,7 +239,7 @@ def test_the_same_from_a_file_and_after_pickling(tmp_path):
     assert pickle.loads(pickle.dumps(result)).warnings == result.warnings
 
 
-def test_no_more_than_some_draws_are_looked_at():
+def test_diagnosis_uses_a_limited_number_of_draws():
     from fastkam.diagnostics.look import Look
 
     result = sample(gaussian(2), np.zeros(2), draws=200_000, chains=2, seed=1, sampler="am")
@@ -356,7 +356,7 @@ def test_a_density_up_to_a_constant_goes_on(sampler, shift, tmp_path):
             assert abs(state[name] - normal(x) - shift) < 1e-9
 
 
-def test_where_the_new_density_has_none():
+def test_resuming_where_the_new_density_is_zero():
     result = sample(normal, np.zeros(2), draws=50, seed=1)
     with pytest.raises(ValueError, match="must have a density where the run goes on, and returns "
                                          "-inf at the point of chain 0"):

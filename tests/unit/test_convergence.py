@@ -153,3 +153,16 @@ def test_the_table_has_these_columns():
     table = summary(x)
     for name, column in zip(COLUMNS, measure(x), strict=True):
         np.testing.assert_array_equal(table[name], column)
+
+
+@pytest.mark.parametrize("shape", [(4, 500, 2), (1, 101, 3), (3, 4, 1)])
+def test_a_part_of_the_columns_is_that_of_all(shape):
+    draws = np.random.default_rng(8).standard_normal(shape)
+    whole = measure(draws)
+    sizes = [COLUMNS.index(name) for name in ("mcse_mean", "mcse_sd", "ess_bulk", "ess_tail")]
+    r_hat = COLUMNS.index("r_hat")
+    without_sizes, without_r_hat = measure(draws, sizes=False), measure(draws, r_hat=False)
+    assert np.isnan(without_sizes[sizes]).all()
+    assert np.isnan(without_r_hat[r_hat]).all()
+    np.testing.assert_array_equal(np.delete(without_sizes, sizes, 0), np.delete(whole, sizes, 0))
+    np.testing.assert_array_equal(np.delete(without_r_hat, r_hat, 0), np.delete(whole, r_hat, 0))

@@ -83,11 +83,11 @@ def failures(folder, change=("", "")):
     return int(found.stdout)
 
 
-def test_every_errand_is_done(tmp_path):
+def test_every_task_of_the_thread_pool_is_done(tmp_path):
     assert failures(tmp_path) == 0
 
 
-def test_a_caller_that_does_not_wait_is_seen(tmp_path):
+def test_a_caller_that_does_not_wait_is_detected(tmp_path):
     change = ("for (int look = 0; fk_atomic_load(&c->gate) != FK_CLOSED; look++)",
               "for (int look = 0; 0;)")
     assert failures(tmp_path, change) > 0

@@ -103,7 +103,7 @@ def test_product(shape):
 @pytest.mark.parametrize("function", [cholesky, eigen, singular, orthonormal])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("d", [1, 2, 9, 40])
-def test_what_is_not_finite(function, bad, d):
+def test_matrices_that_are_not_finite(function, bad, d):
     A = np.eye(d)
     A[d // 2, d // 2] = bad
     with pytest.raises(np.linalg.LinAlgError):
@@ -115,7 +115,7 @@ def test_not_positive_definite():
         cholesky(np.array([np.eye(2), [[1.0, 2.0], [2.0, 1.0]]]))
 
 
-def test_nothing():
+def test_matrices_of_no_dimension():
     assert eigen(np.zeros((0, 0)))[1].shape == (0, 0)
     assert orthonormal(np.zeros((3, 0))).shape == (3, 0)
     assert cholesky(np.zeros((2, 0, 0))).shape == (2, 0, 0)

@@ -40,7 +40,7 @@ def test_mcse_of_the_sd():
     assert dg.mcse_sd(draws)[0] == pytest.approx(3 / np.sqrt(2 * 20_000), rel=0.1)
 
 
-def test_chains_that_disagree_are_seen():
+def test_chains_that_disagree_are_detected():
     """The planted fault: one chain shifted by two sd; or of three times the scale."""
     draws = np.random.default_rng(2).standard_normal((4, 1000, 3))
     draws[0, :, 1] += 2
@@ -60,7 +60,7 @@ def test_nothing_to_measure(statistic, shape):
 
 
 @pytest.mark.parametrize("shape", [(0, 5, 3), (2, 0, 3), (2, 5, 0)])
-def test_no_modes_are_visited_by_no_draws(shape):
+def test_mode_occupancy_refuses_no_draws(shape):
     with pytest.raises(ValueError, match="draws must"):
         dg.mode_occupancy(np.zeros(shape), lambda x: np.zeros(len(x), int), [1.0])
 
@@ -85,7 +85,7 @@ def test_stuck_chains():
 
 
 @pytest.mark.parametrize("values", [1, 2, 3])
-def test_few_draws_of_few_values_neither_warn_nor_deceive(values):
+def test_few_draws_of_few_values_give_no_warning_and_no_negative_statistic(values):
     """Warnings are errors here; a statistic may be NaN, never negative."""
     rng = np.random.default_rng(values)
     for _ in range(100):
@@ -96,7 +96,7 @@ def test_few_draws_of_few_values_neither_warn_nor_deceive(values):
         assert str(dg.summary(x))
 
 
-def test_the_middle_draw_alone_is_no_movement():
+def test_a_move_at_the_middle_draw_only_counts_as_no_movement():
     x = np.zeros((1, 5, 1))
     x[0, 2] = 1
     assert np.isnan(dg.ess_bulk(x)[0])
@@ -315,7 +315,7 @@ def test_a_draw_of_density_zero_is_infinitely_wrong():
     assert np.isfinite(dg.symmetric_kl([[0.1], [0.2]], uniform, [[0, 1]], 10))
 
 
-def test_bin_integrals_cure_coarse_bins():
+def test_bin_integrals_correct_coarse_bins():
     """Bins as wide as two sd: centres alone misjudge the masses; 16 points a bin do not."""
     draws = np.random.default_rng(0).standard_normal((400_000, 1))
     kl = [

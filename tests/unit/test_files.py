@@ -46,7 +46,7 @@ def test_an_old_file_keeps_its_permissions(tmp_path, mode):
     assert path.read_bytes() == NEW
 
 
-def test_a_symbolic_link_stays(tmp_path):
+def test_writing_keeps_a_symbolic_link(tmp_path):
     (tmp_path / "there").mkdir()
     for name in ("run.fk", "not yet"):
         link = tmp_path / f"link to {name}"
@@ -149,7 +149,7 @@ with files.replacing(sys.argv[1]) as file:
 """
 
 
-def test_what_a_killed_process_has_left_is_removed(tmp_path):
+def test_temporary_files_of_a_killed_process_are_removed(tmp_path):
     """And not what a living one is writing, nor any file of another name."""
     path = tmp_path / "run.fk"
     others = ["run.fk.unfinished", ".run.fk.0123.unfinished",

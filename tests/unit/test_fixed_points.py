@@ -216,7 +216,7 @@ def test_every_learning_sampler_is_tested():
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_answer_is_a_fixed_point(name):
+def test_the_right_covariance_is_a_fixed_point_of_the_adaptation(name):
     assert is_zero_in_mean(updates(name, *RIGHT[name]))
 
 
@@ -225,7 +225,7 @@ SHARING = [name for name in RIGHT
 
 
 @pytest.mark.parametrize("name", SHARING)
-def test_it_is_one_for_chains_that_learn_as_one(name):
+def test_the_right_covariance_is_a_fixed_point_for_chains_that_share(name):
     options, state, measure = RIGHT[name]
     assert is_zero_in_mean(updates(name, options, state, measure, chains=4))
 
@@ -234,7 +234,7 @@ def test_it_is_one_for_chains_that_learn_as_one(name):
     ("am", {"target_cov": 1.1 * COV}), ("mala", {"step_size": 1.0}),
     ("ram", {"proposal_cov": 1.2 * SCALE * COV}),
 ])
-def test_a_wrong_answer_is_none_for_them_either(name, wrong):
+def test_a_wrong_covariance_is_not_a_fixed_point_for_chains_that_share(name, wrong):
     options, state, measure = RIGHT[name]
     assert not is_zero_in_mean(updates(name, options | wrong, state, measure, chains=4))
 
@@ -255,12 +255,12 @@ def test_a_wrong_answer_is_none_for_them_either(name, wrong):
                                                                       {"proposal_cov": COV}),
     ("hmc", {"step_size": 1.0}), ("nuts", {"step_size": 1.0}),
 ])
-def test_a_wrong_answer_is_none(name, wrong):
+def test_a_wrong_covariance_is_not_a_fixed_point(name, wrong):
     options, state, measure = RIGHT[name]
     assert not is_zero_in_mean(updates(name, options | wrong, state, measure))
 
 
-def test_a_wrong_preconditioner_is_none():
+def test_a_wrong_preconditioner_is_not_a_fixed_point():
     options, state, measure = RIGHT["fishermala"]
     wrong = {"R": 1e-3 * np.diag(np.sqrt(np.diag(COV)))}
     assert not is_zero_in_mean(updates("fishermala", options, state | wrong, measure))

@@ -92,7 +92,7 @@ def test_matern_table(v):
     np.testing.assert_array_less(np.abs(found / matern_weight(v, u) - 1), 2e-13 + 4e-16 * u)
 
 
-def test_own_scaling_is_another_weight():
+def test_another_scaling_of_the_argument_gives_another_weight():
     """The order falls by one, the argument stays: with its own argument the weight is another."""
     r, v, length = 2.0, 4.0, 2.0
     found = Matern(length, v).compiled().moments([0.0], [[r]])[1][0] / r / 2

@@ -60,7 +60,7 @@ def log_q(x, y, z, kernel, step_size=0.8, noise=0.3):
 @pytest.mark.parametrize("at", [0.0, 1e6])
 @pytest.mark.parametrize(("d", "n"), SIZES)
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
-def test_both_forms_have_the_same_ratio(kernel, d, n, at, spoil):
+def test_both_forms_of_the_covariance_have_the_same_ratio(kernel, d, n, at, spoil):
     x, y, z = points(d, n, at=at)
     if spoil is not None:
         z -= at
@@ -161,6 +161,6 @@ def test_a_covariance_that_overflows_is_a_rejection(step_size):
     (0, 3, True), (0, 2, False), (1, 4, True), (7, 8, True), (8, 8, False), (100, 75, True),
     (200, 145, False), (200, 146, True),
 ])
-def test_the_form_depends_on_the_parameters_alone(subsample, d, few):
+def test_the_form_of_the_covariance_depends_on_the_parameters_only(subsample, d, few):
     assert fk.KernelAdaptiveMetropolis(subsample=subsample).few_points(d) is few
     assert fk.CyclicalKernelAdaptiveMetropolis(subsample=subsample).few_points(d) is few

@@ -50,11 +50,11 @@ def test_states_too_few_for_more_have_one_component_in_closed_form():
         np.testing.assert_allclose(factor @ factor.T, np.cov(states.T, ddof=0) + ridge, rtol=1e-9)
 
 
-def test_most_is_a_limit():
+def test_the_number_of_components_has_a_limit():
     assert len(modes.fit(THREE.sample(500, 1), 1, most=2)[0]) == 3
 
 
-def test_a_guess_that_was_not_visited_stays():
+def test_a_component_without_states_is_kept():
     states = THREE.sample(1000, 1)
     states = states[THREE.mode_of(states) == 0]
     guesses = THREE.modes + 0.3
@@ -78,11 +78,11 @@ def test_the_wide_component_covers_the_others():
 @pytest.mark.parametrize("states", [
     np.empty((0, 2)), np.ones((3, 2)), np.ones((100, 2)), np.c_[np.arange(100), np.ones(100)],
     1e200 * np.c_[np.arange(100), np.arange(100)]])
-def test_states_that_do_not_spread_give_none(states):
+def test_states_without_spread_give_no_mixture(states):
     assert modes.fit(states, 1, most=8) is None
 
 
-def test_states_on_a_line_of_any_scale_and_many_the_same_are_borne():
+def test_states_on_a_line_or_repeated_at_any_scale_are_fitted():
     x = np.repeat(np.random.default_rng(1).standard_normal(20), 10)
     for states in (np.c_[x, x], np.c_[x, -x, x], 1e120 * np.c_[x, x**2], 1e-120 * np.c_[x, x**2]):
         weights, means, factors = modes.fit(states, 1, most=8)

@@ -68,7 +68,7 @@ VALUES = [{(1, 2): 3}, {1: 2}, np.longdouble(3), np.array([1j]), np.array([objec
 
 
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
-def test_a_parameter_that_no_file_can_hold_costs_no_draw(tmp_path, value):
+def test_a_parameter_that_no_file_can_hold_is_refused_before_the_run(tmp_path, value):
     """It is left out, and has to be given again: with it the run goes on."""
     path, sampler = tmp_path / "run.fk", Odd(extra=value)
     whole = fk.sample(density, [0.0, 0.0], sampler=sampler, **OPTIONS | {"draws": 40})
@@ -82,7 +82,7 @@ def test_a_parameter_that_no_file_can_hold_costs_no_draw(tmp_path, value):
 @pytest.mark.parametrize("value", [
     None, True, 3, 0.5, float("inf"), "text", np.float32(0.1), np.arange(3), np.ones((2, 2), bool),
     np.array(["a"]), {"a": [1, np.ones(2)]}], ids=repr)
-def test_what_a_file_can_hold_comes_back(value):
+def test_parameters_are_the_same_after_a_file(value):
     np.testing.assert_equal(revived(plain(value)), value)
 
 

@@ -109,7 +109,7 @@ def test_the_prior_in_z_is_a_density(name):
     made = problem((COMPILED | SCIPY)[name])
     if made.coordinates.rows[0][0] == "periodic":
         low, high = made.coordinates.rows[0][5:7]
-        z = np.linspace(low, high, 200_001)
+        z = np.linspace(low - 12 * (high - low), high + 12 * (high - low), 400_001)
     else:
         z = np.sinh(np.linspace(-8, 8, 400_001))
     density = np.exp(made.log_prior_z(z[:, None]))

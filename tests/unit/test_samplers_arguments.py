@@ -132,7 +132,7 @@ def test_default_parameters_may_be_given(name):
 
 @pytest.mark.parametrize("name", ["am", "rbam", "gam", "arwm", "cholam", "ram", "barker",
                                   "automala", "autorwm", "dram"])
-def test_gain_that_the_update_cannot_bear(name):
+def test_a_gain_that_the_update_cannot_take_is_refused(name):
     for gain in (Power(c=1.5, k=0.0), Power(c=4.0, k=0.7)):
         with pytest.raises(ValueError, match=rf"gain.*{re.escape(repr(gain(1)))}"):
             run(name, schedule=Finite(gain=gain))

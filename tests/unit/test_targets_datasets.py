@@ -79,7 +79,7 @@ def fake_openml(monkeypatch, labels):
     return calls
 
 
-def test_openml_is_last_and_is_kept(monkeypatch):
+def test_openml_is_the_last_source_and_is_cached(monkeypatch):
     calls = fake_openml(monkeypatch, np.array(["0", "1"] * 125, dtype=object))
     first = targets.load_dataset("ripley")
     second = targets.load_dataset("ripley")

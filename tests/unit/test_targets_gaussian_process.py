@@ -164,7 +164,7 @@ def test_a_singular_covariance_is_rejected():
         assert np.isfinite(t.laplace([3.0]))
 
 
-def test_without_ridge_a_regular_covariance_will_do():
+def test_without_a_ridge_a_regular_covariance_is_accepted():
     X, y = problem(5, 2)
     t = GaussianProcessClassification(X, y, n_importance=3, ridge=0)
     theta, u = np.array([-1.0, -2.0]), np.random.default_rng(6).standard_normal((3, 5))
@@ -175,7 +175,7 @@ def test_without_ridge_a_regular_covariance_will_do():
 # ---- as a target -------------------------------------------------------------------------------
 
 
-def test_overlapping_calls_see_the_same_bits():
+def test_overlapping_calls_give_the_same_bits():
     X, y = problem(60, 3)
     t = GaussianProcessClassification(X, y, n_importance=20)
     rng = np.random.default_rng(7)
@@ -213,7 +213,7 @@ int main(void)
 
 @pytest.mark.skipif(shutil.which("cc") is None or not HEADERS.is_dir(),
                     reason="needs a C compiler and the sources")
-def test_more_calls_at_once_than_places(tmp_path):
+def test_more_simultaneous_calls_than_workspaces(tmp_path):
     source, program = tmp_path / "places.c", tmp_path / "places"
     source.write_text(PROGRAM)
     subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", f"-I{HEADERS}", source, "-o", program],

@@ -105,7 +105,7 @@ def test_the_prior_is_normalized():
     assert total == pytest.approx(0.5, rel=1e-9)
 
 
-def test_many_threads_see_the_same_bits():
+def test_threads_give_the_same_bits():
     X, y = synthetic(1000, 25)
     t = targets.LogisticRegression(X, y)
     rng = np.random.default_rng(3)

@@ -75,7 +75,7 @@ def test_the_second_moment_is_the_covariances(target):
         assert np.abs(z_scores(x**2, target.second_moment)).max() < BOUND
 
 
-def test_the_draws_have_the_densitys_mean_slope(target):
+def test_the_mean_gradient_of_the_draws_is_zero(target):
     """E grad log pi = 0: ties the draws to the density where no moment is known."""
     x = target.sample(4000, seed=4)
     grads = np.array([target.logp_grad(row)[1] for row in x])
@@ -91,7 +91,7 @@ def test_the_draws_satisfy_steins_identity(target):
     assert np.abs(z_scores((x - target.mean) * grads, -1.0)).max() < BOUND
 
 
-def test_quantile_regions_have_their_law(target):
+def test_quantile_regions_have_their_probabilities(target):
     """Kolmogorov-Smirnov at level 1e-7 a case."""
     if not hasattr(target, "quantile_region"):
         pytest.skip("no quantile region")

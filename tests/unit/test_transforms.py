@@ -127,7 +127,7 @@ def test_hard_bounds():
     np.testing.assert_array_equal(x[:, 0], [-1, 2, 0, 2.1, -1.1])
 
 
-def test_wrapping_and_reflection():
+def test_points_are_wrapped_and_reflected():
     wrapped = Space([row("periodic", 1, 1, -1.0, 2.0)]).constrain(
         np.array([[-1.0], [2.0], [2.5], [-1.25], [31.0], [0.7]]))[0][:, 0]
     np.testing.assert_allclose(wrapped, [-1.0, -1.0, -0.5, 1.75, 1.0, 0.7], atol=1e-14)

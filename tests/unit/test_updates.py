@@ -161,7 +161,7 @@ def test_an_update_that_is_not_certain_succeeds(name):
     assert np.isfinite(L).all()
 
 
-def test_a_factor_that_shrinks_to_nothing_stays_one():
+def test_a_factor_that_shrinks_towards_zero_stays_positive():
     """ram in one point: S is updated until it is too small for doubles, and is kept then."""
     result = fk.sample(lambda x: 0.0 if not x.any() else -np.inf, np.zeros(7), sampler="ram",
                        search=False, draws=60_000, tune=0, chains=1, diagnose=False,

@@ -210,7 +210,7 @@ def test_calls(name):
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"\x93NUMPY", None])
-def test_a_file_of_something_else(content, tmp_path):
+def test_a_file_that_is_no_result_is_refused(content, tmp_path):
     path = tmp_path / "run.fk"
     if content is None:
         with open(path, "wb") as file:
@@ -301,7 +301,7 @@ def test_a_function_that_cannot_be_sampled(name):
 # ---- harmless ----
 
 
-def test_what_is_harmless_is_taken(capsys):
+def test_unusual_but_valid_arguments_are_accepted(capsys):
     def prints(x):
         print("called")
         return logp(x)

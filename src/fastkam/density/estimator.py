@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastkam._core.density.estimator import ForeignEstimator, PythonEstimator
 from fastkam._core.density.foreign import CapsuleTarget, CFunctionTarget
 from fastkam._core.density.target import Target
-from fastkam.arguments import check_flag, check_integer, check_number
+from fastkam.arguments import check_flag, check_integer, check_number, shown
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
 
@@ -16,15 +16,16 @@ def estimator(f, dim, n_aux, vectorized, correlation, blocks, user_data, thread_
     correlation = check_number("correlation", correlation, least=0, below=1)
     blocks = check_integer("blocks", blocks, least=1)
     if correlation > 0 and blocks > 1:
-        raise ValueError(f"correlation and blocks exclude each other, not {correlation!r} and "
-                         f"{blocks!r}")
+        raise ValueError(f"correlation and blocks exclude each other, not {shown(correlation)} and "
+                         f"{shown(blocks)}")
     if n_aux is not None:
         n_aux = check_integer("n_aux", n_aux, least=1)
     if isinstance(f, TargetRecipe):
-        raise TypeError(f"f must be an estimator, and a recipe make the whole target, not {f!r}")
+        raise TypeError("f must be an estimator, and a recipe make the whole target, not "
+                        f"{shown(f)}")
     compiled = is_pointer(f) or (is_numba_dispatcher(f) and not vectorized)
     if vectorized and (compiled or hasattr(f, "__fk_target__")):
-        raise TypeError(f"vectorized=True is for Python functions, not for {f!r}")
+        raise TypeError(f"vectorized=True is for Python functions, not for {shown(f)}")
     if hasattr(f, "__fk_target__"):
         made = f if isinstance(f, Target) else CapsuleTarget(f)
         check_foreign(made, f, dim, n_aux)
@@ -32,7 +33,7 @@ def estimator(f, dim, n_aux, vectorized, correlation, blocks, user_data, thread_
         return ForeignEstimator(made, correlation=correlation, blocks=blocks)
     if compiled:
         if n_aux is None:
-            raise ValueError(f"n_aux must be given for a compiled estimator: {f!r}")
+            raise ValueError(f"n_aux must be given for a compiled estimator: {shown(f)}")
         check_blocks(blocks, n_aux)
         if is_numba_dispatcher(f):
             from fastkam.density.numba import NumbaEstimator
@@ -42,12 +43,12 @@ def estimator(f, dim, n_aux, vectorized, correlation, blocks, user_data, thread_
             made = CFunctionTarget(f, dim, user_data, thread_safe, n_aux)
         return ForeignEstimator(made, correlation=correlation, blocks=blocks)
     if not callable(f):
-        raise TypeError(f"f must be a function or a pointer, not {f!r}")
+        raise TypeError(f"f must be a function or a pointer, not {shown(f)}")
     if user_data is not None:
-        raise TypeError(f"user_data is for pointers, not for {f!r}")
+        raise TypeError(f"user_data is for pointers, not for {shown(f)}")
     if n_aux is None and (correlation > 0 or blocks > 1):
-        raise ValueError(f"correlation={correlation!r}, blocks={blocks!r} need n_aux: what f(x, "
-                         "rng) draws cannot be drawn in part")
+        raise ValueError(f"correlation={shown(correlation)}, blocks={shown(blocks)} need n_aux: "
+                         "what f(x, rng) draws cannot be drawn in part")
     if n_aux is None and vectorized:
         raise ValueError("n_aux must be given with vectorized=True, not None: the noise of each "
                          "row comes from its chain's own generator")
@@ -60,13 +61,13 @@ def estimator(f, dim, n_aux, vectorized, correlation, blocks, user_data, thread_
 def check_foreign(made, f, dim, n_aux):
     """Refuse a struct without estimates, or of other sizes."""
     if "noisy" not in made.abilities:
-        raise ValueError(f"f must have the ability noisy, and {f!r} has only {made.abilities}")
+        raise ValueError(f"f must have the ability noisy, and {shown(f)} has only {made.abilities}")
     if made.dim != dim:
-        raise ValueError(f"dim is {dim}, but {f!r} has dimension {made.dim}")
+        raise ValueError(f"dim is {dim}, but {shown(f)} has dimension {made.dim}")
     if n_aux is not None and n_aux != made.n_aux:
-        raise ValueError(f"n_aux is {n_aux}, but {f!r} takes {made.n_aux} numbers")
+        raise ValueError(f"n_aux is {n_aux}, but {shown(f)} takes {made.n_aux} numbers")
 
 
 def check_blocks(blocks, n_aux):
     if blocks > n_aux:
-        raise ValueError(f"blocks must be at most n_aux = {n_aux}, not {blocks!r}")
+        raise ValueError(f"blocks must be at most n_aux = {n_aux}, not {shown(blocks)}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastkam._core.density.estimator import SurrogateTarget
+from fastkam.arguments import check_flag, shown
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
 from fastkam.density.target import Target
@@ -41,6 +42,8 @@ def as_target(
     TypeError, ValueError
         If it is none of these, or of another dimension.
     """
+    vectorized = check_flag("vectorized", vectorized)
+    gradient = check_flag("gradient", gradient)
     if isinstance(target, type):
         raise TypeError(f"target must be an object, not the class {target.__name__}: write "
                         f"{target.__name__}(...)")
@@ -61,7 +64,7 @@ def as_target(
         check_function(target, "points X (k, d)" if vectorized else "a point x (d,)")
         made = Target.from_python(target, dim, vectorized=vectorized, gradient=gradient)
     else:
-        raise TypeError(f"target must be a function, a pointer or a Target, not {target!r}"
+        raise TypeError(f"target must be a function, a pointer or a Target, not {shown(target)}"
                         + instead(target))
     if made.dim != dim:
         raise ValueError(f"target has dimension {made.dim}, but x0 has {dim} coordinates")
@@ -72,7 +75,7 @@ def check_function(function: Any, takes: str) -> None:
     """Refuse a function that cannot be called with one argument, where its signature is known."""
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         kind = "an async" if inspect.iscoroutinefunction(function) else "a generator"
-        raise TypeError(f"target must return a number, and {function!r} is {kind} function")
+        raise TypeError(f"target must return a number, and {shown(function)} is {kind} function")
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # built-in functions may have none
@@ -120,7 +123,7 @@ def with_surrogate(target, surrogate):
     except (TypeError, ValueError) as error:
         raise type(error)(f"surrogate: {error}") from None
     if cheap.is_estimate:
-        raise ValueError(f"surrogate must be a known density, not the estimate {cheap!r}")
+        raise ValueError(f"surrogate must be a known density, not the estimate {shown(cheap)}")
     return SurrogateTarget(target, cheap)
 
 
@@ -137,11 +140,11 @@ def needs_gradient(target: Target, who: str) -> None:
     """Refuse a target without a gradient."""
     if target.is_estimate:
         raise ValueError(
-            f"{who} needs the gradient of a known density, and target {target!r} is an estimate, "
-            'which has none: take a sampler without gradients, such as "ram"')
+            f"{who} needs the gradient of a known density, and target {shown(target)} is an "
+            'estimate, which has none: take a sampler without gradients, such as "ram"')
     if not {"logp_grad", "batch"} & set(target.abilities) or getattr(target, "gradient", None) is (
             False):
         raise ValueError(
-            f"{who} needs the gradient, and target {target!r} has none: a Python function must "
-            "return the pair (log density, gradient), and a Target of it be made with "
+            f"{who} needs the gradient, and target {shown(target)} has none: a Python function "
+            "must return the pair (log density, gradient), and a Target of it be made with "
             "gradient=True")

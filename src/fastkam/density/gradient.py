@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.density.python_target import MissingGradient
 from fastkam._core.density.target import Target
-from fastkam.arguments import real_array
+from fastkam.arguments import real_array, shown
 from fastkam.density.forms import as_target, needs_gradient
 from fastkam.errors import SamplingWarning
 
@@ -92,8 +92,8 @@ def check_gradient(target: Any, x: ArrayLike, *, vectorized: bool = False) -> Gr
     (False, array([ True,  True]))
     """
     x = real_array("x", x)
-    if x.ndim != 1 or not np.isfinite(x).all():
-        raise ValueError(f"x must be one finite point (d,), not {x!r}")
+    if x.ndim != 1 or not x.size or not np.isfinite(x).all():
+        raise ValueError(f"x must be one finite point (d,), not {shown(x)}")
     made = as_target(target, len(x), vectorized=vectorized, gradient=True)
     needs_gradient(made, "check_gradient")
     value, gradient = made.logp_grad(x)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.density.target import Target
-from fastkam.arguments import check_array, check_integer
+from fastkam.arguments import check_array, check_generator, check_integer, shown
 
 # standard deviations of the log of an estimate with which a chain is most efficient for its work
 USEFUL = 0.92, 1.5
@@ -111,10 +111,10 @@ def check_noise(target: Target, x: ArrayLike, n: int = 1000, *, seed: Any = None
     Biometrika 102, 295-313.
     """
     if not (isinstance(target, Target) and target.is_estimate):
-        raise TypeError(f"target must be made by Target.from_estimator, not {target!r}")
+        raise TypeError(f"target must be made by Target.from_estimator, not {shown(target)}")
     point = check_array("x", x, shape=(target.dim,))
     n = check_integer("n", n, least=10)
-    rng = np.random.default_rng(seed)
+    rng = check_generator("seed", seed)
     correlated = target.correlation > 0 or target.blocks > 1
     values = np.empty(n)
     for i in range(n):

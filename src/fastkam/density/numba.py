@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastkam._core.density.foreign import AddressTarget
+from fastkam.arguments import shown
 
 try:
     import numba
@@ -33,7 +34,7 @@ class NumbaTarget(AddressTarget):
 
     def __init__(self, f, dim, args=()):
         if not hasattr(f, "py_func"):
-            raise TypeError(f"f must be a numba njit function, not {f!r}")
+            raise TypeError(f"f must be a numba njit function, not {shown(f)}")
         self.f, self.args = f, tuple(args)
         inner = with_ieee_division(f)
         pair = returns_pair(inner, self.args)
@@ -69,7 +70,7 @@ class NumbaEstimator(AddressTarget):
         self.f = f
         inner = with_ieee_division(f)
         if returns_pair(inner, (np.zeros(n_aux),)):
-            raise TypeError(f"f must return a number, not a pair: {f!r}")
+            raise TypeError(f"f must return a number, not a pair: {shown(f)}")
         noisy = wrap_noisy(inner)
         super().__init__(dim, 0, owner=noisy, noisy=noisy.address, n_aux=n_aux)
 

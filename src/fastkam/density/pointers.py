@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from fastkam.arguments import shown
+
 
 def is_numba_dispatcher(target: Any) -> bool:
     """A numba njit function."""
@@ -15,7 +17,8 @@ def is_pointer(target: Any) -> bool:
     """A LowLevelCallable, a ctypes function, a cffi function pointer, or a numba cfunc."""
     kind = type(target)
     if type(getattr(target, "__self__", None)).__name__ == "Lib":  # of a cffi module, API mode
-        raise TypeError(f"target must be ffi.addressof(lib, {target.__name__!r}), not {target!r}")
+        raise TypeError(f"target must be ffi.addressof(lib, {target.__name__!r}), not "
+                        f"{shown(target)}")
     return (
         isinstance(target, ctypes._CFuncPtr)  # type: ignore[attr-defined]
         or kind.__module__ == "_cffi_backend"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from fastkam.arguments import shown
+
 
 class TargetRecipe:
     """A call that makes a target, in this process or in another.
@@ -31,9 +33,10 @@ class TargetRecipe:
         if isinstance(factory, str):
             module, colon, function = factory.partition(":")
             if not (module and colon and function):
-                raise ValueError(f'factory must be like "module:function", not {factory!r}')
+                raise ValueError(f'factory must be like "module:function", not {shown(factory)}')
         elif not callable(factory):
-            raise TypeError(f'factory must be "module:function" or a function, not {factory!r}')
+            raise TypeError('factory must be "module:function" or a function, not '
+                            f'{shown(factory)}')
         self.factory, self.args, self.kwargs = factory, args, kwargs
 
     def __call__(self):

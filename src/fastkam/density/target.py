@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastkam._core.density.foreign import CapsuleTarget, CFunctionTarget
 from fastkam._core.density.python_target import PythonTarget
 from fastkam._core.density.target import Target as CompiledTarget
+from fastkam.arguments import check_flag, check_integer, shown
 from fastkam.density.estimator import estimator
 
 
@@ -73,9 +74,10 @@ class Target(Base):
         """
         for name, function in (("f", f), ("hvp", hvp)):
             if not (callable(function) or (name == "hvp" and hvp is None)):
-                raise TypeError(f"{name} must be callable, not {function!r}")
+                raise TypeError(f"{name} must be callable, not {shown(function)}")
         return cast(Target, PythonTarget(
-            f, check_dim(dim), vectorized=vectorized, gradient=gradient, hvp=hvp))
+            f, check_dim(dim), vectorized=check_flag("vectorized", vectorized),
+            gradient=check_flag("gradient", gradient), hvp=hvp))
 
     @staticmethod
     def from_c(
@@ -210,5 +212,5 @@ Target.register(CompiledTarget)  # type: ignore[attr-defined]  # of ABC
 def check_dim(dim: Any) -> int:
     """`dim`, if it is a positive integer."""
     if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)) or dim < 1:
-        raise ValueError(f"dim must be a positive integer, not {dim!r}")
-    return int(dim)
+        raise ValueError(f"dim must be a positive integer, not {shown(dim)}")
+    return check_integer("dim", dim, least=1)

@@ -38,8 +38,13 @@ def findings(state: RunState) -> list[Finding]:
     short = stopped_early(state)
     if state.trace.rows == 0:
         return short
-    look = Look(state)
-    found = list(grave(look)) + short
+    with np.errstate(all="ignore"):  # draws from an improper density may be anywhere
+        return looked_at(Look(state)) + short
+
+
+def looked_at(look: Look) -> list[Finding]:
+    """What is seen in the draws."""
+    found = list(grave(look))
     if look.rows >= LEAST_DRAWS:
         found += odd(look)
         kinds = {one.kind for one in found}

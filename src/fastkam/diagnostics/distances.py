@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastkam.arguments import check_integer, check_number
+from fastkam.arguments import check_integer, check_list, check_number, real_array, shown
 
 BLOCK = 2**20  # kernel values held at a time
 LARGEST_GRID = 2**26
@@ -57,7 +57,7 @@ def kernel_sum(x, y, degree, offset):
 
 def check_sample(name, x):
     """`x` as a finite float array (n, d) with n at least 2."""
-    x = np.asarray(x, dtype=float)
+    x = real_array(name, x, copy=False)
     if x.ndim != 2 or len(x) < 2:
         raise ValueError(f"{name} must have shape (n, d) with n at least 2, not {x.shape}")
     if not np.isfinite(x).all():
@@ -97,11 +97,13 @@ def symmetric_kl(draws, logp, bounds, bins=100, *, prior_draws=1.0, refine=1):
     float
     """
     draws = check_sample("draws", draws)
+    if not callable(logp):
+        raise TypeError(f"logp must be a function, not {shown(logp)}")
     d = draws.shape[1]
     bounds = check_bounds(bounds, d)
     bins = check_integer("bins", bins, least=2)
     refine = check_integer("refine", refine, least=1)
-    check_number("prior_draws", prior_draws, above=0)
+    prior_draws = check_number("prior_draws", prior_draws, above=0)
     if (bins * refine) ** d > LARGEST_GRID:
         raise ValueError(
             f"bins must give at most {LARGEST_GRID} points, not {bins * refine}^{d}: use fewer "
@@ -131,12 +133,13 @@ def marginal_symmetric_kl(draws, logps, bounds, bins=100, *, prior_draws=1.0, re
     """
     draws = check_sample("draws", draws)
     d = draws.shape[1]
-    logps = [logps] * d if callable(logps) else list(logps)
+    logps = [logps] * d if callable(logps) else check_list("logps", logps)
     if len(logps) != d:
         raise ValueError(f"logps must be one function, or {d}, not {len(logps)}")
-    if np.ndim(bounds) == 1:
-        bounds = [bounds] * d
-    bounds = check_bounds(bounds, d)
+    if not all(callable(logp) for logp in logps):
+        raise TypeError(f"logps must be functions, not {shown(logps)}")
+    bounds = real_array("bounds", bounds, copy=False)
+    bounds = check_bounds([bounds] * d if bounds.ndim == 1 else bounds, d)
     return np.array([
         symmetric_kl(draws[:, [i]], lambda t, i=i: logps[i](t[:, 0]), bounds[[i]], bins,
                      prior_draws=prior_draws, refine=refine)
@@ -146,9 +149,10 @@ def marginal_symmetric_kl(draws, logps, bounds, bins=100, *, prior_draws=1.0, re
 
 def check_bounds(bounds, d):
     """`bounds` as (d, 2), low below high."""
-    bounds = np.asarray(bounds, dtype=float)
+    bounds = real_array("bounds", bounds, copy=False)
     if bounds.shape != (d, 2) or not np.isfinite(bounds).all():
-        raise ValueError(f"bounds must be {d} pairs of numbers, shape ({d}, 2), not {bounds!r}")
+        raise ValueError(f"bounds must be {d} pairs of numbers, shape ({d}, 2), not "
+                         f"{shown(bounds)}")
     if not (bounds[:, 0] < bounds[:, 1]).all():
         raise ValueError(f"bounds must have each low end below the high one, not {bounds.tolist()}")
     return bounds
@@ -163,7 +167,7 @@ def on_grid(logp, axes):
     """The log density on the grid of the axes, (n_1, ..., n_d), its sum of densities 1."""
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     shape = grid.shape[:-1]
-    values = np.asarray(logp(grid.reshape(-1, len(axes))), dtype=float)
+    values = real_array("logp(x)", logp(grid.reshape(-1, len(axes))), copy=False)
     if values.shape != (np.prod(shape),):
         raise TypeError(f"logp must return shape ({np.prod(shape)},), not {values.shape}")
     if np.isnan(values).any() or values.max() in (np.inf, -np.inf):

@@ -7,7 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
-from fastkam.arguments import check_array, check_integer
+from fastkam.arguments import (
+    check_array,
+    check_integer,
+    check_list,
+    check_vector,
+    real_array,
+    shown,
+)
 from fastkam.diagnostics.table import Summary
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -31,9 +38,9 @@ def summary(draws, labels=None):
     """
     draws = check_draws(draws)
     d = draws.shape[2]
-    labels = [f"x[{i}]" for i in range(d)] if labels is None else list(labels)
-    if len(labels) != d:
-        raise ValueError(f"labels must be {d} names, one a coordinate, not {len(labels)}")
+    labels = [f"x[{i}]" for i in range(d)] if labels is None else check_list("labels", labels)
+    if len(labels) != d or not all(isinstance(label, str) for label in labels):
+        raise ValueError(f"labels must be {d} names, one a coordinate, not {shown(labels)}")
     return Summary(labels, statistics(draws))
 
 
@@ -132,7 +139,7 @@ def in_units_of_spread(x):
 
 def check_draws(draws):
     """`draws` as a float array (chains, draws, d); otherwise an error that says what it was."""
-    draws = np.asarray(draws, dtype=float)
+    draws = real_array("draws", draws, copy=False)
     if draws.ndim != 3 or draws.shape[0] < 1:
         raise ValueError(f"draws must have shape (chains, draws, d), not {draws.shape}")
     return draws
@@ -255,7 +262,7 @@ def quantile_deviation(q, df, levels=LEVELS):
     from scipy.stats import chi2
 
     df = check_integer("df", df, least=1)
-    q, levels = np.asarray(q, dtype=float), np.asarray(levels, dtype=float)
+    q, levels = real_array("q", q, copy=False), real_array("levels", levels, copy=False)
     if q.ndim < 1 or not q.shape[-1]:
         raise ValueError(f"q must have shape (..., draws), not {q.shape}")
     if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
@@ -303,10 +310,14 @@ def mode_occupancy(draws, mode_of, weights):
     draws = check_points("draws", draws)
     if draws.size == 0:
         raise ValueError(f"draws must not be empty, but has shape {draws.shape}")
-    weights = check_array("weights", weights, shape=(np.size(weights),))
+    weights = check_vector("weights", weights)
     if not (weights >= 0).all() or not np.isclose(weights.sum(), 1):
         raise ValueError(f"weights must be probabilities that sum to 1, not {weights}")
-    modes = np.asarray(mode_of(draws.reshape(-1, draws.shape[-1])))
+    if not callable(mode_of):
+        raise TypeError(f"mode_of must be a function, not {shown(mode_of)}")
+    modes = mode_of(draws.reshape(-1, draws.shape[-1]))
+    real_array("mode_of(x)", modes, copy=False)  # rows of different lengths are no array
+    modes = np.asarray(modes)
     if modes.shape != (draws[..., 0].size,) or modes.dtype.kind not in "iu":
         raise TypeError(
             f"mode_of must return {draws[..., 0].size} integers, not {modes.dtype} {modes.shape}"
@@ -325,7 +336,7 @@ def mode_occupancy(draws, mode_of, weights):
 
 def check_points(name, x, *, least=1):
     """`x` as a float array (..., draws, d) of at least that many draws."""
-    x = np.asarray(x, dtype=float)
+    x = real_array(name, x, copy=False)
     if x.ndim < 2:
         raise ValueError(f"{name} must have shape (..., draws, d), not {x.shape}")
     if x.shape[-1] < 1:

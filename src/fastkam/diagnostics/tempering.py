@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.arguments import shown
 from fastkam.diagnostics.draws import geyer
 from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.jumps import ModeJumping
@@ -81,9 +82,11 @@ def tempering(result: Result) -> Tempering:
 
     Raises
     ------
-    ValueError
-        If its sampler is none of these.
+    TypeError, ValueError
+        If it is no result, or its sampler none of these.
     """
+    if not hasattr(result, "sampler") or not hasattr(result, "states"):
+        raise TypeError(f"result must be a Result, not {shown(result)}")
     coupled, prefix = result.sampler, "kernel."
     if isinstance(coupled, ModeJumping):
         (coupled,), prefix = coupled.parts(), "kernel.inner."

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.linalg.decomposition import product
 from fastkam._core.numerics.nearest import NearestIndex
-from fastkam.arguments import apart, check_array, check_out, check_threads, real_array
+from fastkam.arguments import apart, check_array, check_out, check_threads, real_array, shown
 from fastkam.linalg import cholesky
 from fastkam.numerics.pieces import in_pieces
 
@@ -60,7 +60,7 @@ class CholeskyBank:
             lower = np.tril(lower)
         self.factors = check_array("factors", lower, shape=(s, d, d))
         if isinstance(metric, str) and metric != "euclidean":
-            raise ValueError(f'metric must be "euclidean" or a matrix, not {metric!r}')
+            raise ValueError(f'metric must be "euclidean" or a matrix, not {shown(metric)}')
         self._L = None
         if not isinstance(metric, str):
             L = cholesky("metric", metric, d)

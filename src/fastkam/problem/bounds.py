@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds
 
+from fastkam.arguments import check_list, shown
+
 Array = NDArray[np.float64]
 
 
@@ -18,12 +20,12 @@ def pair(name: str, value: Any) -> tuple[Array, Array]:
         low, high = value
         low = np.asarray(-np.inf if low is None else low, dtype=float)
         high = np.asarray(np.inf if high is None else high, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be a pair (low, high) of numbers or None, not "
-                        f"{value!r}") from None
+                        f"{shown(value)}") from None
     try:
         low, high = np.broadcast_arrays(low, high)
-    except ValueError:
+    except (ValueError, RuntimeError):  # the latter beyond 32 dimensions
         raise ValueError(f"{name} must have low and high of one shape, not {low.shape} and "
                          f"{high.shape}") from None
     if not (low < high).all():
@@ -35,7 +37,8 @@ def pair(name: str, value: Any) -> tuple[Array, Array]:
 def bounds_by_name(bounds: Any) -> dict[str, tuple[Array, Array]]:
     """{name: (low, high)} of a dict of bounds."""
     if not all(isinstance(name, str) for name in bounds):
-        raise TypeError(f"bounds must have the names of parameters as its keys, not {bounds!r}")
+        raise TypeError("bounds must have the names of parameters as its keys, not "
+                        f"{shown(bounds)}")
     return {name: pair(f"bounds[{name!r}]", value) for name, value in bounds.items()}
 
 
@@ -47,10 +50,10 @@ def number_of_bounds(bounds: Any) -> int | None:
     if bounds is None or isinstance(bounds, Mapping):
         return None
     try:
-        return len(bounds)
+        return len(check_list("bounds", bounds))
     except TypeError:
         raise TypeError("bounds must be a dict by the names of parameters, a list of (low, high), "
-                        f"an array (d, 2) or scipy.optimize.Bounds, not {bounds!r}") from None
+                        f"an array (d, 2) or scipy.optimize.Bounds, not {shown(bounds)}") from None
 
 
 def bounds_in_order(bounds: Any, d: int) -> tuple[Array, Array]:

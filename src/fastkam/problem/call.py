@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.arguments import shown
+
 
 class Call:
     """``f(x)`` that calls the user's function in the form that it has.
@@ -43,7 +45,7 @@ class Call:
         if shapes is not None and self.args:
             free = others(f, shapes, self.kwargs)
             if len(self.args) > len(free):
-                raise TypeError(f"args has {len(self.args)} arguments, and {f!r} has room for "
+                raise TypeError(f"args has {len(self.args)} arguments, and {shown(f)} has room for "
                                 f"{len(free)} of them besides its parameters")
             self.kwargs |= dict(zip(free, self.args, strict=False))
             self.args = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
-from fastkam.arguments import check_integer, check_number
+from fastkam.arguments import check_generator, check_integer, check_list, check_number, real_array
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class LKJ:
     eta: float = 1.0
 
     def __post_init__(self) -> None:
-        check_integer("n", self.n, least=2)
-        check_number("eta", self.eta, above=0)
+        check_integer("n", self.n, least=2, most=2**14)
+        object.__setattr__(self, "eta", check_number("eta", self.eta, above=0))
 
     @property
     def exponents(self) -> NDArray[np.float64]:
@@ -61,14 +62,18 @@ class LKJ:
 
     def logpdf(self, L: Any) -> Any:
         """The log density at L (..., n, n)."""
-        diagonal = np.log(np.diagonal(np.asarray(L, dtype=float), axis1=-2, axis2=-1))
+        L = real_array("L", L, copy=False)
+        if L.shape[-2:] != (self.n, self.n):
+            raise ValueError(f"L must have shape (..., {self.n}, {self.n}), not {L.shape}")
+        diagonal = np.log(np.diagonal(L, axis1=-2, axis2=-1))
         powers = np.diagonal(self.exponents.reshape(self.n, self.n))
         return self.constant + (powers * diagonal).sum(axis=-1)
 
     def rvs(self, size: Any = (), random_state: Any = None) -> NDArray[np.float64]:
         """Independent draws (*size, n, n)."""
-        rng = np.random.default_rng(random_state)
-        size = (size,) if np.ndim(size) == 0 else tuple(size)
+        rng = check_generator("random_state", random_state)
+        sizes = [size] if isinstance(size, numbers.Integral) else check_list("size", size)
+        size = tuple(check_integer("size", n, least=0) for n in sizes)
         L = np.zeros((*size, self.n, self.n))
         a = self.partial
         for i in range(self.n):

@@ -9,10 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_integer
+from fastkam.arguments import check_integer, shown
 from fastkam.problem.bounds import bounds_by_name, bounds_in_order, number_of_bounds
 from fastkam.problem.priors import ParameterPrior, flat_prior, parameter_prior
-from fastkam.run.shapes import Layout, check_layout
+from fastkam.run.shapes import (
+    Layout,
+    check_coords,
+    check_dims,
+    check_layout,
+    check_mapping,
+    check_names,
+    check_shape,
+)
 
 Array = NDArray[np.float64]
 
@@ -22,13 +30,13 @@ def from_prior(prior: Any, bounds: Any) -> dict[str, ParameterPrior]:
     if not isinstance(prior, Mapping) or not prior or not all(
             isinstance(name, str) for name in prior):
         raise TypeError("prior must be a dict of distributions by the names of parameters, not "
-                        f"{prior!r}")
+                        f"{shown(prior)}")
     found = {name: parameter_prior(name, value) for name, value in prior.items()}
     if bounds is None:
         return found
     if not isinstance(bounds, Mapping):
         raise TypeError("bounds must be a dict by the names of parameters where there is a prior, "
-                        f"not {bounds!r}")
+                        f"not {shown(bounds)}")
     for name, (low, high) in bounds_by_name(bounds).items():
         if name not in found:
             raise ValueError(f"bounds names {name!r}, and the parameters are {list(found)}")
@@ -52,14 +60,19 @@ def from_bounds(
 ) -> tuple[dict[str, ParameterPrior], Layout]:
     """No prior of each parameter, within its bounds."""
     by_name = bounds_by_name(bounds) if isinstance(bounds, Mapping) else None
+    shapes, dims, coords = (check_mapping(name, value) for name, value in (
+        ("shapes", shapes), ("dims", dims), ("coords", coords)))
     if by_name and names is None and not shapes and not dims:
         names = list(by_name)
         shapes = {name: low.shape for name, (low, _) in by_name.items()}
     d = number_of_bounds(bounds)
-    d = d if dim is None else dim
+    if dim is not None:
+        d = check_integer("dim", dim, least=1)
     if d is None:
         d = size_of(names, shapes, dims, coords)
-    layout = check_layout(names, shapes, dims, coords, check_integer("dim", d, least=1))
+    if d < 1:
+        raise ValueError("bounds, or names and shapes, must describe at least one coordinate")
+    layout = check_layout(names, shapes, dims, coords, d)
     if by_name is not None:
         if unknown := [name for name in by_name if name not in layout.shapes]:
             raise ValueError(f"bounds names {unknown}, and the parameters are "
@@ -81,14 +94,10 @@ def size_of(names: Any, shapes: Any, dims: Any, coords: Any) -> int:
     """How many coordinates the names and shapes of parameters describe."""
     if names is None and not shapes and not dims:
         raise ValueError("dim must be given: nothing else says how many coordinates x has")
-    both = {**(shapes or {}), **(dims or {})}
-    listed = [names] if isinstance(names, str) else list(names or both)
     total = 0
-    for name in listed:
-        shape = (shapes or {}).get(name)
-        if shape is None:
-            some = (dims or {}).get(name, [])
-            some = [some] if isinstance(some, str) else some
-            shape = [len((coords or {}).get(dim, ())) for dim in some]
-        total += prod([shape] if np.ndim(shape) == 0 else shape)
+    for name in check_names(names, shapes, dims):
+        shape = check_shape(name, shapes[name]) if name in shapes else [
+            len(check_coords(dim, coords.get(dim, []))) for dim in
+            check_dims(name, dims.get(name, []))]
+        total += prod(shape)
     return total

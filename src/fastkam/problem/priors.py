@@ -14,7 +14,7 @@ from scipy import stats
 
 from fastkam._core.linalg.decomposition import cholesky, inverse, product
 from fastkam._core.numerics.elementary import log
-from fastkam.arguments import check_integer
+from fastkam.arguments import check_integer, shown
 from fastkam.problem.fallback import Multivariate, Univariate
 from fastkam.problem.families import FAMILIES, LOGS, Entry
 from fastkam.problem.lkj import LKJ
@@ -100,7 +100,7 @@ def parameter_prior(name: str, value: Any) -> ParameterPrior:
     if isinstance(value, tuple):
         if len(value) != 2:
             raise TypeError(f"prior[{name!r}] must be a distribution or a pair (distribution, "
-                            f"shape), not {value!r}")
+                            f"shape), not {shown(value)}")
         value, shape = value
         sizes = [shape] if np.ndim(shape) == 0 else list(shape)
         shape = tuple(check_integer(f"the shape of prior[{name!r}]", n, least=1) for n in sizes)
@@ -119,11 +119,11 @@ def check_distribution(name: str, value: Any) -> None:
     if isinstance(value, (type, stats.rv_continuous, stats.rv_discrete)) or (
             hasattr(value, "rvs") and not hasattr(value, "dist") and callable(value)):
         raise TypeError(f"prior[{name!r}] must be a distribution with its parameters, such as "
-                        f"scipy.stats.norm(0, 1), not {value!r}")
+                        f"scipy.stats.norm(0, 1), not {shown(value)}")
     classes = {kind.__name__ for kind in type(value).__mro__}
     if "DiscreteDistribution" in classes or (
             hasattr(value, "logpmf") and not hasattr(value, "logpdf")):
-        raise TypeError(f"prior[{name!r}] must be continuous, and {value!r} is discrete: sum "
+        raise TypeError(f"prior[{name!r}] must be continuous, and {shown(value)} is discrete: sum "
                         "over such a parameter in the log density")
     if is_multivariate(value) and kind_of(value) in SPHERES:
         raise TypeError(f"prior[{name!r}] is a distribution of {SPHERES[kind_of(value)]}: that has "
@@ -132,10 +132,10 @@ def check_distribution(name: str, value: Any) -> None:
     if not callable(getattr(value, "logpdf", None)):
         if isinstance(value, (int, float)):
             raise TypeError(f"prior[{name!r}] must begin with a distribution of scipy.stats, or be "
-                            f"one, not {value!r}: between low and high that is "
+                            f"one, not {shown(value)}: between low and high that is "
                             "scipy.stats.uniform(low, high - low)")
         raise TypeError(f"prior[{name!r}] must be a distribution of scipy.stats, or None, not "
-                        f"{value!r}")
+                        f"{shown(value)}")
 
 
 def is_multivariate(value: Any) -> bool:
@@ -165,7 +165,7 @@ def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> Pa
         own = np.shape(value.logpdf(np.float64(0.0)))
         low, high = value.support()
     except Exception as error:
-        raise TypeError(f"prior[{name!r}] = {value!r} has no log density and support: "
+        raise TypeError(f"prior[{name!r}] = {shown(value)} has no log density and support: "
                         f"{error}") from error
     shape = own if shape is None else shape
     try:

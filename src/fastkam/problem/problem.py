@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.density.problem_target import ProblemTarget
 from fastkam._core.density.target import Target as CompiledTarget
-from fastkam.arguments import check_flag, check_integer, real_array
+from fastkam.arguments import check_flag, check_generator, check_integer, real_array, shown
 from fastkam.density.forms import as_target
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
@@ -124,8 +124,10 @@ class Problem(Described):
             "derived": derived, "vectorized": vectorized, "named": named, "names": names,
             "shapes": shapes, "dims": dims, "coords": coords, "dim": dim}
         self.vectorized = check_flag("vectorized", vectorized)
+        if named is not None:
+            named = check_flag("named", named)
         if not isinstance(args, (tuple, list, type(None))):
-            raise TypeError(f"args must be a tuple of arguments, not {args!r}")
+            raise TypeError(f"args must be a tuple of arguments, not {shown(args)}")
         self.args, self.kwargs = tuple(args or ()), check_mapping("kwargs", kwargs)
         if prior is not None and (names is not None or shapes is not None):
             raise ValueError("names and shapes must not be given with prior, which has them")
@@ -165,7 +167,7 @@ class Problem(Described):
         if not plain:
             if self.args or self.kwargs or named:
                 given = "named=True" if named else "args" if self.args else "kwargs"
-                raise TypeError(f"{given} is for functions of Python and numba, not for {f!r}")
+                raise TypeError(f"{given} is for functions of Python and numba, not for {shown(f)}")
             return f
         by_name = named if named is not None else takes_names(
             f, self.layout.shapes, self.args, self.kwargs)
@@ -177,7 +179,7 @@ class Problem(Described):
 
     def derived_call(self, f: Any, named: bool | None) -> Derived:
         if not callable(f):
-            raise TypeError(f"derived must be a function, not {f!r}")
+            raise TypeError(f"derived must be a function, not {shown(f)}")
         if named is None:
             named = takes_names(f, self.layout.shapes, (), {})
         return Derived(f, self.layout.shapes if named else None, self.vectorized)
@@ -304,7 +306,7 @@ class Problem(Described):
         """
         n = check_integer("n", n, least=0)
         self.need_prior("sample_prior")
-        rng = np.random.default_rng(rng)
+        rng = check_generator("rng", rng)
         parts = []
         for one in self.priors.values():
             assert one.draw is not None

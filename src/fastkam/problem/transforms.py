@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.arguments import shown
 from fastkam.parameters import Parameters
 from fastkam.problem.priors import ParameterPrior
 
@@ -71,11 +72,11 @@ def check_transforms(transforms: Any, names: list[str]) -> dict[str, Any]:
     """{name: transform} of the argument `transforms`; absent names have the default."""
     if transforms is None:
         return {}
-    if transforms is False or transforms == "identity":
+    if transforms is False or (isinstance(transforms, str) and transforms == "identity"):
         return dict.fromkeys(names, "identity")
     if not isinstance(transforms, Mapping):
         raise TypeError("transforms must be a dict by the names of parameters, or False, not "
-                        f"{transforms!r}")
+                        f"{shown(transforms)}")
     if unknown := [name for name in transforms if name not in names]:
         raise ValueError(f"transforms names {unknown}, and the parameters are {names}")
     for name, value in transforms.items():
@@ -93,7 +94,7 @@ def check_transform(name: str, value: Any) -> None:
                             f"it, and {type(value).__name__} is none")
         return
     raise ValueError(f"transforms[{name!r}] must be one of {list(NAMES)}, or an object of a "
-                     f"subclass of fastkam.Transform, not {value!r}")
+                     f"subclass of fastkam.Transform, not {shown(value)}")
 
 
 def by_support(low: float, high: float) -> str:
@@ -114,7 +115,8 @@ def rows_of(name: str, transform: Any, prior: ParameterPrior) -> list[Row]:
         return VECTORS[kind](name, prior)
     if prior.transform in VECTORS:
         what = {"simplex": "add up to 1", "cholesky_corr": "are a Cholesky factor"}
-        raise ValueError(f"transforms[{name!r}] must be {prior.transform!r}, not {transform!r}: "
+        raise ValueError(f"transforms[{name!r}] must be {prior.transform!r}, not "
+                         f"{shown(transform)}: "
                          f"the coordinates of its prior {what[prior.transform]}")
     check_bounded(name, transform, kind, prior)
     rows: list[Row] = []
@@ -136,8 +138,8 @@ def check_bounded(name: str, transform: Any, kind: str | None, prior: ParameterP
     if need is not None and not (bounded == need).all():
         i = int(np.argmax(bounded != need))
         what = {1: "a half-line", 2: "two finite bounds"}[need]
-        raise ValueError(f"transforms[{name!r}] = {transform!r} is for {what}, and the support of "
-                         f"{name!r} is ({prior.low[i]:g}, {prior.high[i]:g})")
+        raise ValueError(f"transforms[{name!r}] = {shown(transform)} is for {what}, and the "
+                         f"support of {name!r} is ({prior.low[i]:g}, {prior.high[i]:g})")
 
 
 def own_row(name: str, transform: Transform, prior: ParameterPrior) -> Row:
@@ -146,7 +148,7 @@ def own_row(name: str, transform: Transform, prior: ParameterPrior) -> Row:
     n_z = transform.size(n)
     if not isinstance(n_z, (int, np.integer)) or n_z < 1:
         raise ValueError(f"size of transforms[{name!r}] must return a positive integer, not "
-                         f"{n_z!r}")
+                         f"{shown(n_z)}")
     if n_z != n and not prior.flat:
         raise ValueError(f"transforms[{name!r}] has {n_z} coordinates for {n} numbers, so that "
                          "their prior is no density of theirs: give None as the prior, and add "

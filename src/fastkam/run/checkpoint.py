@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.ranges import BadField, check_form, check_names, check_range
+from fastkam.arguments import shown
 from fastkam.errors import SamplingWarning
 from fastkam.parameters import UnknownClass, class_path, plain, revived
 from fastkam.problem.coordinates import Coordinates
@@ -82,7 +83,7 @@ def read(
     `sampler` and `schedule` stand in for those of the file, whose classes it then need not know.
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"path must be that of a file, not {path!r}")
+        raise TypeError(f"path must be that of a file, not {shown(path)}")
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"path must be a file, not the folder {str(path)!r}")

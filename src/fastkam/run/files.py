@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from fastkam.arguments import shown
+
 UNFINISHED = ".unfinished"
 MOST_NAME = 255 - len(".." + UNFINISHED) - 16  # bytes of a file's name before the rest
 
@@ -22,15 +24,18 @@ def check_path(name: str, path: Any) -> None:
     if path is None:
         return
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{name} must be a path, not {path!r}")
-    file = place_of(path)
+        raise TypeError(f"{name} must be a path, not {shown(path)}")
+    try:
+        file = place_of(path)
+    except ValueError as error:  # a zero byte, or half of a surrogate pair
+        raise ValueError(f"{name} must be a path, not {shown(path)}: {error}") from None
     if file.is_symlink():
-        raise ValueError(f"{name} must be a file, not {path!r}, a circle of symbolic links")
+        raise ValueError(f"{name} must be a file, not {shown(path)}, a circle of symbolic links")
     if file.is_dir() or not file.parent.is_dir():
-        raise ValueError(f"{name} must be a file in a folder that exists, not {path!r}")
+        raise ValueError(f"{name} must be a file in a folder that exists, not {shown(path)}")
     if file.exists() and not file.is_file():
-        raise ValueError(f"{name} must be a plain file, not {path!r}, which is a device, a pipe or "
-                         "a socket")
+        raise ValueError(f"{name} must be a plain file, not {shown(path)}, which is a device, "
+                         "a pipe or a socket")
     if file.exists() and not os.access(file, os.W_OK):
         raise PermissionError(f"{name}={str(path)!r} is a file without permission to write")
     if not os.access(file.parent, os.W_OK):

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import nullcontext, suppress
@@ -18,8 +19,8 @@ from threadpoolctl import threadpool_limits
 from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.group import Fault, Group
-from fastkam.arguments import check_flag, check_number, check_threads
-from fastkam.progress import Progress, Reporter, check_progress
+from fastkam.arguments import check_flag, check_number, check_threads, shown
+from fastkam.progress import Interval, Progress, Reporter, check_progress
 from fastkam.run.checkpoint import CheckpointWriter
 from fastkam.run.files import check_path
 from fastkam.run.interrupts import FREE, Shield
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 NO_LIMIT = 2**62  # evaluations of a chain
 CHUNK_SECONDS = 0.05
+LEAST_GROWTH, MOST_GROWTH = 0.1, 8.0  # of a chunk over the last one
 WATCH_SECONDS = 0.05
 
 
@@ -97,7 +99,7 @@ def check_executor(executor: Any) -> None:
         mend = ": give an object, such as ProcessPoolExecutor(4); for threads threads=4 is enough"
     elif callable(getattr(executor, "submit", None)) and type(executor) is not Executor:
         return
-    raise TypeError(f"executor must be a concurrent.futures.Executor, not {executor!r}{mend}")
+    raise TypeError(f"executor must be a concurrent.futures.Executor, not {shown(executor)}{mend}")
 
 
 def has_gil() -> bool:
@@ -144,9 +146,12 @@ class Run:
         self.halt = threading.Event()
         self.shield = Shield()  # which is not entered, and opens nothing
         self.most_evaluations = NO_LIMIT
+        self.hardest = 0  # the coordinate for which a stop rule was not met the last time
+        self.pace = 1  # steps a chunk of any group, grown until one takes CHUNK_SECONDS
         self.trace = past.trace.grown(rows)
         warmup_rows = past.tune // past.thin if past.keep_warmup else 0
         self.warmup = past.warmup.grown(max(warmup_rows, past.warmup.rows))
+        self.plan = past.schedule.compiled(past.sampler, past.d, past.tune)
         chains = range(past.chains)
         together = target.batched or past.share
         members = [chains] if together else [[k] for k in chains]
@@ -168,14 +173,16 @@ class Run:
     def drive(self, threads, report, stop, writer):
         """Run; the status with which it ended, and the failure or None."""
         status, failure = "complete", None
+        interval = Interval(self.past.chains)
         if stop is not None:
             left = max(0.0, stop.limits().evaluations - self.past.searched)
             most = np.ceil(left / self.past.chains)
             self.most_evaluations = int(min(self.most_evaluations, most))
 
         def between():
-            with self.shield.opened:
-                report(self.progress())
+            with self.shield.opened:  # also where there is nothing to report: an interrupt may wait
+                if report.wanted and interval.over():
+                    report(self.progress())
             writer.due(lambda: self.state("running"))
             with self.shield.opened:
                 return stop is not None and stop.due(self)
@@ -190,7 +197,8 @@ class Run:
                     group.record()
                 check_complete(self.trace)
             with self.shield.opened:
-                report(self.progress())
+                if report.wanted:
+                    report(self.progress())
         except KeyboardInterrupt:
             status = "interrupted"
         except Fault as fault:
@@ -206,7 +214,7 @@ class Run:
 
     def may_end(self, stop):
         """Whether `stop` ends the run before all its draws are made."""
-        if stop is None or all(self.trace.counts >= self.rows):
+        if stop is None or self.trace.rows >= self.rows:
             return False
         with self.shield.opened:
             return stop.met(self)
@@ -238,14 +246,20 @@ class Run:
         """Worker threads run the chains, this thread watches; each group has its share of them."""
         self.halt.clear()
         share = max(1, threads // len(waiting))
+        left = deque(waiting)  # a task a thread, not a group: this thread looks at all tasks
 
-        def work(group):
-            while not (self.halt.is_set() or group.reached(rows)):
-                group.chunk(rows, share, FREE)
+        def work():
+            while True:
+                try:
+                    group = left.popleft()
+                except IndexError:
+                    return
+                while not (self.halt.is_set() or group.reached(rows)):
+                    group.chunk(rows, share, FREE)
 
         with ThreadPoolExecutor(threads, thread_name_prefix="fastkam") as pool:
             try:
-                todo = {pool.submit(work, group) for group in waiting}
+                todo = {pool.submit(work) for _ in range(min(threads, len(waiting)))}
                 while todo:
                     done, todo = wait(todo, timeout=WATCH_SECONDS)
                     for future in done:
@@ -330,28 +344,27 @@ class ChainGroup:
         self.run, self.indices = run, indices
         self.lock = threading.Lock()
         self.turnstile = threading.Lock()
-        self.size = 1  # steps a chunk, grown until one takes CHUNK_SECONDS
         self.started = False
         self.limit = None
-        self.chains = []
-        for k in indices:
-            x0 = past.x0 / past.scales
-            # chains that learn as one begin with the same knowledge
-            kernel = past.sampler.build(x0.mean(axis=0) if past.share else x0[k])
-            chain = ChainState(kernel, past.generator(k), x0[k], n_aux=run.target.n_aux)
+        x0 = past.x0[indices] / past.scales
+        middle = x0.mean(axis=0)  # chains that learn as one begin with the same knowledge
+        # each kind in turn: those of thousands of chains that step together share pages of memory
+        kernels = [past.sampler.build(middle if past.share else start) for start in x0]
+        generators = [past.generator(k) for k in indices]
+        self.chains = [ChainState(kernel, generator, start, n_aux=run.target.n_aux)
+                       for kernel, generator, start in zip(kernels, generators, x0, strict=True)]
+        for k, chain in zip(indices, self.chains, strict=True):
             chain.keep_history(len(past.snapshot_steps))
             if past.states:
                 chain.restore(past.states[k])
-            self.chains.append(chain)
-        plan = past.schedule.compiled(past.sampler, past.d, past.tune)
-        target = run.target.bind()
         self.target = target = run.target.bind()
         if run.trace.records.n_extras:
             target.expect_extras()
         self.scales = past.scales if past.scaled else None
         if self.scales is not None:
             target = ScaledTarget(target, self.scales)
-        self.engine = Group(target, self.chains, plan, share=past.share)
+        self.engine = Group(target, self.chains, run.plan, share=past.share,
+                            snapshot_steps=past.snapshot_steps)
 
     @property
     def tuning(self):
@@ -360,7 +373,7 @@ class ChainGroup:
     def reached(self, rows):
         if all(chain.n_evaluations >= self.run.most_evaluations for chain in self.chains):
             return True
-        return not self.tuning and all(self.run.trace.counts[k] >= rows for k in self.indices)
+        return not self.tuning and bool((self.run.trace.counts[self.indices] >= rows).all())
 
     def attach(self, rows):
         """Record into the warm-up's rows, or into the draws' up to `rows`."""
@@ -387,12 +400,9 @@ class ChainGroup:
             self.attach(rows)
             begun = time.perf_counter()
             t = self.chains[0].t
-            n = self.size
-            self.take_snapshot()  # here too: an interrupt may have come after the step
+            n = self.run.pace
             if self.tuning:
-                snapshots = self.run.past.snapshot_steps
-                i = np.searchsorted(snapshots, t, side="right")
-                n = min(n, (snapshots[i] if i < len(snapshots) else self.run.past.tune) - t)
+                n = min(n, self.run.past.tune - t)
             try:
                 with interruptible:
                     if not self.started:
@@ -405,28 +415,22 @@ class ChainGroup:
                     if self.scales is not None:
                         error.x = error.x * self.scales
                 with suppress(Exception):  # the error comes first; what is missing is made again
-                    self.record()
+                    self.record(ending=True)
                 raise
             self.record()
-            self.take_snapshot()
-            seconds = time.perf_counter() - begun
-            made = self.chains[0].t - t  # fewer than asked for at the end of warm-up
-            growth = np.clip(CHUNK_SECONDS / max(seconds, 1e-9), 0.1, 8.0)
-            self.size = max(1, int(made * growth))
+            self.run.pace = paced(self.chains[0].t - t, time.perf_counter() - begun)
 
-    def record(self):
+    def record(self, *, ending=False):
         """Record the extras and the derived quantities of the draws just made."""
         trace = self.run.trace
         chains = list(zip(self.indices, self.chains, strict=True))
-        record(trace, chains, self.target, self.run.target)
+        record(trace, chains, self.target, self.run.target, ending=ending)
 
-    def take_snapshot(self):
-        """Keep what has been learnt, where a snapshot of it is due."""
-        snapshots, t = self.run.past.snapshot_steps, self.chains[0].t
-        i = np.searchsorted(snapshots, t)
-        if i < len(snapshots) and snapshots[i] == t:
-            for chain in self.chains:
-                chain.snapshot(i)
+
+def paced(made, seconds):
+    """Steps of the next chunk, where the last one made `made` steps in that many seconds."""
+    growth = CHUNK_SECONDS / max(seconds, 1e-9)
+    return max(1, int(made * min(max(growth, LEAST_GROWTH), MOST_GROWTH)))
 
 
 def one_blas_thread():

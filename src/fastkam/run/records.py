@@ -107,18 +107,23 @@ def named(fields: Fields) -> str:
     return ", ".join(f"{name} {shape}" for name, (shape, _) in fields.items()) or "none"
 
 
-def record(trace: Trace, chains: list[tuple[int, ChainState]], target: Target, run: Target) -> None:
+def record(
+    trace: Trace, chains: list[tuple[int, ChainState]], target: Target, run: Target, *,
+    ending: bool = False,
+) -> None:
     """Fill the records of the draws that chains have made since the last call.
 
     `target` is that which the chains have called, and `run` that of the run, whose derived
     quantities are evaluated here. Rows that are missing, because an evaluation failed or was
-    interrupted, are made again.
+    interrupted, are made again. Where the run is `ending` by an error or an interrupt, the density
+    is not evaluated again to learn whether it returns extras: the rows are made when the run goes
+    on.
     """
     records = trace.records
+    if not (target.returns_extras or run.derived or records.fields):
+        return  # and no chain has noted any
     notes = {k: chain.take_notes() for k, chain in chains}
     errors = [error for _, chain in chains if (error := chain.take_note_error()) is not None]
-    if not (target.returns_extras or run.derived or records.fields):
-        return
     if records.n_extras:  # found by another chain
         target.expect_extras()
     for k, _ in chains:
@@ -127,6 +132,8 @@ def record(trace: Trace, chains: list[tuple[int, ChainState]], target: Target, r
             continue
         # since the run was resumed, all points may have been without a density, and extras
         unknown = records.fields is None and not (target.returns_extras or target.is_estimate)
+        if unknown and ending:
+            continue
         if unknown and target.extras_at(trace.x[k, start].copy()) is not None:
             target.expect_extras()
         rows, fields = np.empty((stop - start, 0)), {}

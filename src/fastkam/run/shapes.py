@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_integer
+from fastkam.arguments import check_integer, shown
 
 OF_ARVIZ = ("chain", "draw")
 
@@ -86,7 +86,7 @@ def check_mapping(name: str, value: Any) -> dict[str, Any]:
     """A dict with names as its keys, or None, as a dict."""
     if not isinstance(value, (Mapping, type(None))) or not all(
             isinstance(key, str) for key in value or ()):
-        raise TypeError(f"{name} must be a dict with names as its keys, not {value!r}")
+        raise TypeError(f"{name} must be a dict with names as its keys, not {shown(value)}")
     return dict(value or {})
 
 
@@ -100,11 +100,11 @@ def check_names(names: Any, shapes: dict[str, Any], dims: dict[str, Any]) -> lis
         names = names or ["x"]
     if isinstance(names, str):
         names = [names]
-    if not isinstance(names, Iterable):
-        raise TypeError(f"names must be a list of strings, not {names!r}")
+    if not isinstance(names, Iterable) or getattr(names, "ndim", 1) == 0:
+        raise TypeError(f"names must be a list of strings, not {shown(names)}")
     names = list(names)
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise ValueError(f"names must be different strings, not {names!r}")
+        raise ValueError(f"names must be different strings, not {shown(names)}")
     return names
 
 
@@ -113,7 +113,7 @@ def check_shape(name: str, shape: Any) -> tuple[int, ...]:
     try:
         sizes = [shape] if isinstance(shape, Integral) else list(shape)
     except TypeError:
-        raise TypeError(f"shapes[{name!r}] must be a shape, not {shape!r}") from None
+        raise TypeError(f"shapes[{name!r}] must be a shape, not {shown(shape)}") from None
     return tuple(check_integer(f"shapes[{name!r}]", size, least=0) for size in sizes)
 
 
@@ -122,11 +122,12 @@ def check_dims(name: str, dims: Any) -> list[str]:
     listed = isinstance(dims, Iterable) and not isinstance(dims, str)
     some = list(dims) if listed else [dims]
     if not all(isinstance(dim, str) for dim in some):
-        raise TypeError(f"dims[{name!r}] must be a list of names of dimensions, not {dims!r}: the "
-                        f"shape of a parameter is given as shapes={{{name!r}: {dims!r}}}")
+        raise TypeError(f"dims[{name!r}] must be a list of names of dimensions, not "
+                        f"{shown(dims)}: the shape of a parameter is given as "
+                        f"shapes={{{name!r}: {shown(dims)}}}")
     if len(set(some)) < len(some) or set(some) & set(OF_ARVIZ):
         raise ValueError(f"dims[{name!r}] must be different names, and neither of {OF_ARVIZ}, not "
-                         f"{dims!r}")
+                         f"{shown(dims)}")
     return some
 
 
@@ -138,7 +139,7 @@ def check_coords(name: str, values: Any) -> NDArray[Any]:
         array = np.array(None)
     if array.ndim != 1 or array.dtype == object:
         raise TypeError(f"coords[{name!r}] must be a list of numbers, strings or dates, not "
-                        f"{values!r}")
+                        f"{shown(values)}")
     return array
 
 
@@ -164,4 +165,4 @@ def check_sizes(
             length, who = lengths.setdefault(dim, (n, f"{name!r} has length {n} there"))
             if n != length:
                 raise ValueError(f"shapes[{name!r}] = {shapes[name]} has length {n} along "
-                                 f"{dim!r}, but {who}")
+                                 f"{shown(dim)}, but {who}")

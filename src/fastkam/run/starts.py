@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_array, real_array
+from fastkam.arguments import check_array, plain_seed, real_array, shown
 
 SEARCH_KEY = 2**32 - 1  # of the search among the children of a seed, behind all chains
 
@@ -40,10 +40,11 @@ def seed_sequence(seed: Any) -> np.random.SeedSequence:
         # the next child: each run from one generator gets its own stream
         return cast(np.random.SeedSequence, seed.seed_seq).spawn(1)[0]
     try:
-        return np.random.SeedSequence(seed)
+        return np.random.SeedSequence(plain_seed(seed))
     except (TypeError, ValueError):
         raise TypeError(
-            f"seed must be an integer from 0 on, None, or a numpy seed or generator, not {seed!r}"
+            "seed must be an integer from 0 on, None, or a numpy seed or generator, not "
+            f"{shown(seed)}"
             + (": write numpy.random.default_rng(...)"
                if isinstance(seed, np.random.RandomState) else "")
         ) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import near
+from fastkam.arguments import near, shown
 
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
@@ -165,8 +165,8 @@ def snapshot_steps(kernel: Kernel, tune: int) -> NDArray[np.int64]:
 
 def check_bit_generator(name: Any) -> str:
     """`name`, if it is a bit generator of numpy.random."""
-    if name not in BIT_GENERATORS:
-        raise ValueError(f"bit_generator must be one of {list(BIT_GENERATORS)}, not {name!r}"
+    if not isinstance(name, str) or name not in BIT_GENERATORS:
+        raise ValueError(f"bit_generator must be one of {list(BIT_GENERATORS)}, not {shown(name)}"
                          f"{near(name, BIT_GENERATORS)}")
     return str(name)
 

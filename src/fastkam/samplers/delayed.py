@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from fastkam.arguments import shown
 from fastkam.samplers.sampler import Composite, Sampler
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class DelayedAcceptance(Composite):
     def __post_init__(self) -> None:
         name = type(self.sampler).__name__
         if not isinstance(self.sampler, Sampler):
-            raise TypeError(f"sampler must be a Sampler, not {self.sampler!r}")
+            raise TypeError(f"sampler must be a Sampler, not {shown(self.sampler)}")
         if self.sampler.needs_gradient:
             raise ValueError(f"a surrogate stands in for the density, not for the gradient that "
                              f"{name} needs: take a sampler without gradients")

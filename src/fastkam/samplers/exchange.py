@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.arguments import check_array, check_covariance, check_integer, check_number
+from fastkam.arguments import (
+    check_array,
+    check_choice,
+    check_covariance,
+    check_flag,
+    check_integer,
+    check_number,
+    real_array,
+    shown,
+)
 from fastkam.samplers.metropolis import RandomWalk
 from fastkam.samplers.sampler import Composite, Sampler, check_part
 
@@ -87,7 +96,7 @@ class ParallelTempering(Coupled, name="pt"):
         check_integer("n_replicas", self.n_replicas, least=2)
         most = self.kernel_class().LARGEST
         if self.n_replicas > most:
-            raise ValueError(f"n_replicas must be at most {most}, not {self.n_replicas!r}")
+            raise ValueError(f"n_replicas must be at most {most}, not {shown(self.n_replicas)}")
         flat = isinstance(self.reference, str) and self.reference == "flat"
         if self.min_beta is not None:
             check_number("min_beta", self.min_beta, least=0, below=1)
@@ -97,26 +106,24 @@ class ParallelTempering(Coupled, name="pt"):
             check_number("reference_scale", self.reference_scale, least=1)
         if self.betas is not None:
             self.check_ladder(flat)
-        if not isinstance(self.tune_betas, (bool, np.bool_)):
-            raise TypeError(f"tune_betas must be True or False, not {self.tune_betas!r}")
-        if self.scheme not in SCHEMES:
-            raise ValueError(f"scheme must be one of {SCHEMES}, not {self.scheme!r}")
+        check_flag("tune_betas", self.tune_betas)
+        check_choice("scheme", self.scheme, SCHEMES)
         check_integer("swap_interval", self.swap_interval, least=1)
         if isinstance(self.reference, str):
             if self.reference not in ("fitted", "flat"):
                 raise ValueError(f"reference must be \"fitted\", \"flat\" or (mean, cov), not "
-                                 f"{self.reference!r}")
+                                 f"{shown(self.reference)}")
         elif not (isinstance(self.reference, (tuple, list)) and len(self.reference) == 2):
             raise ValueError(f'reference must be "fitted", "flat" or (mean, cov), not '
-                             f"{self.reference!r}")
+                             f"{shown(self.reference)}")
 
     def check_ladder(self, flat: bool) -> None:
-        ladder = check_array("betas", np.atleast_1d(np.asarray(self.betas)),
+        ladder = check_array("betas", np.atleast_1d(real_array("betas", self.betas)),
                              shape=(self.n_replicas,))
         if ladder[0] != 1 or (np.diff(ladder) >= 0).any() or ladder[-1] < 0:
-            raise ValueError(f"betas must fall from 1 to 0 or more, not {self.betas!r}")
+            raise ValueError(f"betas must fall from 1 to 0 or more, not {shown(self.betas)}")
         if flat and ladder[-1] == 0:
-            raise ValueError(f"betas must stay above 0 with a flat reference: {self.betas!r}")
+            raise ValueError(f"betas must stay above 0 with a flat reference: {shown(self.betas)}")
 
     def parts(self) -> list[Sampler]:
         return [check_part("sampler", self.sampler)] * self.n_replicas

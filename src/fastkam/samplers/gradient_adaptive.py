@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.arguments import check_covariance, check_number
+from fastkam.arguments import check_choice, check_covariance, check_flag, check_number, shown
 from fastkam.samplers.sampler import Sampler, check_optional, full_factor, given
 from fastkam.schedules import Power, constant
 
@@ -68,11 +68,9 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
     RHO: ClassVar[float] = 5e-5
 
     def __post_init__(self) -> None:
-        if not isinstance(self.diagonal, (bool, np.bool_)):
-            raise TypeError(f"diagonal must be True or False, not {self.diagonal!r}")
+        check_flag("diagonal", self.diagonal)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
-        if self.optimizer not in OPTIMIZERS:
-            raise ValueError(f"optimizer must be one of {OPTIMIZERS}, not {self.optimizer!r}")
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
         if self.decay is not None:
             check_number("decay", self.decay, least=0, below=1)
         check_number("decay_mean", self.decay_mean, least=0, below=1)
@@ -91,7 +89,7 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
             factor = np.asarray(check_covariance("proposal_cov", cov, d))
             if factor.ndim == 2:
                 raise ValueError("proposal_cov must be a number or (d,) with diagonal=True, not "
-                                 f"{cov!r}")
+                                 f"{shown(cov)}")
             factor = np.broadcast_to(factor, d)
         else:
             factor = full_factor("proposal_cov", cov, d)
@@ -147,8 +145,7 @@ class GradientAdaptiveMALA(GradientAdaptiveRandomWalk, name="gadmala"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.exact, (bool, np.bool_)):
-            raise TypeError(f"exact must be True or False, not {self.exact!r}")
+        check_flag("exact", self.exact)
 
     def options(self, d: int) -> dict[str, Any]:
         return super().options(d) | {"exact": self.exact}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.arguments import check_covariance, check_integer, check_number
+from fastkam.arguments import check_choice, check_covariance, check_integer, check_number, shown
 from fastkam.samplers import metrics
 from fastkam.samplers.sampler import Sampler, given
 from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
@@ -34,10 +34,8 @@ class Hamiltonian(Sampler):
     max_energy_error: float = 1000.0
 
     def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            raise ValueError(f"metric must be one of {METRICS}, not {self.metric!r}")
-        if self.learn_from not in ("gradients", "draws"):
-            raise ValueError(f'learn_from must be "gradients" or "draws", not {self.learn_from!r}')
+        check_choice("metric", self.metric, METRICS)
+        check_choice("learn_from", self.learn_from, ("gradients", "draws"))
         if self.metric == "low-rank" and self.learn_from == "draws":
             raise ValueError('learn_from must be "gradients" for a low-rank metric, not "draws"')
         check_integer("rank", self.rank, least=1)
@@ -62,7 +60,7 @@ class Hamiltonian(Sampler):
         elif factor.ndim == 2 and kind != "dense":
             raise ValueError(
                 f'inverse_mass_matrix must be a number or (d,) for a {kind} metric, not '
-                f'{self.inverse_mass_matrix!r}: '
+                f'{shown(self.inverse_mass_matrix)}: '
                 'use metric="dense" or "fixed"'
             )
         return {
@@ -84,7 +82,8 @@ class Hamiltonian(Sampler):
     def check_gain(self, gain: Power) -> None:
         if gain != constant(1.0):
             name = type(self).__name__
-            raise ValueError(f"{name} learns by dual averaging: it takes no gain, not {gain!r}")
+            raise ValueError(f"{name} learns by dual averaging: it takes no gain, not "
+                             f"{shown(gain)}")
 
     def check_run(self, schedule: Schedule, tune: int) -> None:
         if not isinstance(schedule, (Finite, Perpetual)):
@@ -135,7 +134,7 @@ class NUTS(Hamiltonian, name="nuts"):
         super().__post_init__()
         check_integer("max_tree_depth", self.max_tree_depth, least=1)
         if self.max_tree_depth > 30:
-            raise ValueError(f"max_tree_depth must be at most 30, not {self.max_tree_depth!r}")
+            raise ValueError(f"max_tree_depth must be at most 30, not {shown(self.max_tree_depth)}")
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
         d = len(x0)

@@ -14,9 +14,11 @@ from fastkam._core.linalg.decomposition import product
 from fastkam.arguments import (
     check_array,
     check_covariances,
+    check_flag,
     check_integer,
     check_number,
     real_array,
+    shown,
 )
 from fastkam.samplers import modes
 from fastkam.samplers.exchange import Coupled
@@ -89,20 +91,22 @@ class ModeJumping(Composite, name="jumps"):
     def __post_init__(self) -> None:
         self.parts()
         kinds = self.kinds()
-        if not kinds or len(set(kinds)) < len(kinds) or not set(kinds) <= set(MOVES):
-            raise ValueError(f"moves must be some of {MOVES}, each once, not {self.moves!r}")
+        if (not kinds or not all(isinstance(kind, str) for kind in kinds)
+                or len(set(kinds)) < len(kinds) or not set(kinds) <= set(MOVES)):
+            raise ValueError(f"moves must be some of {MOVES}, each once, not {shown(self.moves)}")
         if self.jump_probability is not None:
             check_number("jump_probability", self.jump_probability, above=0, below=1)
-        if not isinstance(self.fit, (bool, np.bool_)):
-            raise TypeError(f"fit must be True or False, not {self.fit!r}")
+        check_flag("fit", self.fit)
         check_integer("max_components", self.max_components, least=1)
         check_integer("n_states", self.n_states, least=20)
         if self.means is None:
             for name in ("covs", "weights"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"{name} must come with means, not {getattr(self, name)!r}")
+                    raise ValueError(f"{name} must come with means, not "
+                                     f"{shown(getattr(self, name))}")
             if not self.fit and kinds != ("jump",):
-                raise ValueError(f"fit must be True where no means are given, not {self.fit!r}")
+                raise ValueError("fit must be True where no means are given, not "
+                                 f"{shown(self.fit)}")
 
     def kinds(self) -> tuple[str, ...]:
         """The moves, as a tuple."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_integer, check_number
+from fastkam.arguments import check_choice, check_integer, check_number
 from fastkam.kernels import Gaussian, Kernel, Matern, as_kernel
 from fastkam.samplers.sampler import Sampler, as_power, given
 from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
@@ -65,8 +65,7 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
-        if self.metric not in METRICS:
-            raise ValueError(f"metric must be one of {METRICS}, not {self.metric!r}")
+        check_choice("metric", self.metric, METRICS)
         if self.gamma is not None:
             object.__setattr__(self, "gamma", as_power("gamma", self.gamma))
         object.__setattr__(self, "renewal", as_power("renewal", self.renewal))

@@ -14,6 +14,7 @@ from fastkam._core.engine.fields import Field
 from fastkam._core.samplers.python_kernel import PythonKernel
 from fastkam._core.samplers.python_points import Decision, Point, Proposal
 from fastkam._core.samplers.python_steps import StepKernel
+from fastkam.arguments import shown
 from fastkam.samplers.sampler import Sampler
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def check_fields(sampler: PythonSampler) -> None:
         if not isinstance(field, Field):
             raise TypeError(f"{who} must have a fastkam.samplers.Field for {name!r}, not {field!r}")
         if not name.isidentifier():
-            raise ValueError(f"{who} must name attributes, not {name!r}")
+            raise ValueError(f"{who} must name attributes, not {shown(name)}")
         if name in parameters:
             raise ValueError(f"{who} names {name!r}, which is a parameter: those do not change")
         if name in OWN or hasattr(PythonSampler, name):

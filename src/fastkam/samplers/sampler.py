@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.arguments import check_covariance, check_number
+from fastkam.arguments import check_choice, check_covariance, check_number, shown
 from fastkam.parameters import Parameters, chosen
 from fastkam.schedules import Power, Schedule, constant
 
@@ -150,7 +150,7 @@ def check_part(name: str, value: Any, allowed: type[Sampler] | tuple[()] = ()) -
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
     if isinstance(part, Composite) and not isinstance(part, allowed):
-        raise ValueError(f"{name} must be a sampler that is not made of others, not {part!r}")
+        raise ValueError(f"{name} must be a sampler that is not made of others, not {shown(part)}")
     return part
 
 
@@ -178,7 +178,8 @@ def as_power(name: str, value: Any) -> Power:
     try:
         return constant(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a positive number or a Power, not {value!r}") from None
+        raise ValueError(
+            f"{name} must be a positive number or a Power, not {shown(value)}") from None
 
 
 MOST_DENSE = 50  # dimensions to which a whole covariance is learnt where nothing is said
@@ -187,8 +188,8 @@ LEARNT_METRICS = ("diagonal", "dense", "fixed")
 
 def check_metric(metric: Any) -> None:
     """Refuse what is none of LEARNT_METRICS, nor None."""
-    if metric is not None and metric not in LEARNT_METRICS:
-        raise ValueError(f"metric must be one of {LEARNT_METRICS}, not {metric!r}")
+    if metric is not None:
+        check_choice("metric", metric, LEARNT_METRICS)
 
 
 def metric_factor(
@@ -203,7 +204,7 @@ def metric_factor(
     factor = np.asarray(check_covariance("preconditioner", cov, d))
     if factor.ndim == 2 and metric == "diagonal":
         raise ValueError("preconditioner must be a number or (d,) for a diagonal metric, not "
-                         f'{preconditioner!r}: use metric="dense" or "fixed"')
+                         f'{shown(preconditioner)}: use metric="dense" or "fixed"')
     if metric == "dense" or (metric is None and d <= MOST_DENSE):
         return full_factor("preconditioner", cov, d)
     return factor if factor.ndim == 2 else np.full(d, factor)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.engine.group import Fault
 from fastkam._core.linalg.decomposition import product
-from fastkam.arguments import check_integer
+from fastkam.arguments import check_flag, check_integer
 from fastkam.density.forms import as_target
 from fastkam.errors import SamplingError
 from fastkam.problem.described import Described
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("fastkam")
 
 MOST_GATHERED = 15  # dimensions to which walkers are gathered where there is a gradient
-FIRST_EVALUATIONS, EVALUATIONS_PER_DIMENSION = 30_000, 4_000  # that a search may take
+FIRST_EVALUATIONS, EVALUATIONS_PER_DIMENSION = 60_000, 4_000  # that a search may take
 MOST_EVALUATIONS = 400_000
 LEARNT_TUNE = 300  # steps of warm-up of what begins with a shape that the search has learnt
 NUTS_TUNE = 400
@@ -191,6 +191,7 @@ def choose_sampler(
     NUTS, because the density has a gradient, and many dimensions
     """
     chains, seed = check_integer("chains", chains, least=1), seed_sequence(seed)
+    check_flag("surrogate", surrogate)
     problem = cast(Any, target) if isinstance(target, Described) else None
     points = starting_points(x0, chains) if problem is None else problem.start(x0, chains, seed)
     made = as_target(target, points.shape[1], vectorized=vectorized)

@@ -68,16 +68,15 @@ class Mixture:
         """log q at the rows of X (n, d)."""
         return log_densities(np.ascontiguousarray(X), self.weights, self.means, self.factors)
 
-    def nearest(self, X: Array) -> tuple[Array, Array]:
-        """(squared Mahalanobis distance (n,), mean (n, d)) of the component nearest to each row."""
+    def nearest(self, X: Array) -> tuple[Array, NDArray[np.intp]]:
+        """(squared Mahalanobis distance (n,), number (n,)) of the component nearest to each row."""
         squares = np.empty((self.n, len(X)))
         for k in range(self.n):
             L, z = self.factors[k + 1], (X - self.means[k + 1]).T
             for i in range(len(z)):
                 z[i] = (z[i] - (L[i, :i, None] * z[:i]).sum(axis=0)) / L[i, i]
             squares[k] = (z * z).sum(axis=0)
-        k = squares.argmin(axis=0)
-        return squares.min(axis=0), self.means[k + 1]
+        return squares.min(axis=0), squares.argmin(axis=0) + 1
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """n independent points of q, (n, d)."""

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.linalg.decomposition import cholesky, product
+from fastkam._core.linalg.decomposition import product
 from fastkam._core.numerics.elementary import exp, log
 from fastkam.search.mixture import Mixture
 
@@ -162,7 +162,6 @@ class Population:
         self.x, self.logp, self.scales = x.copy(), logp.copy(), scales
         self.K, self.d = x.shape
         self.log_length = log(lengths)
-        self.factor = np.diag(scales)
         self.mixture: Mixture | None = None
         self.independent = 0.0  # share of independent proposals
         self.scouted: list[tuple[Array, Array]] = []  # points of scouts, and the log densities
@@ -236,7 +235,9 @@ class Population:
     def propose(self, half: slice) -> tuple[Array, Array, Indices, Indices, Indices]:
         """Points for a half, log ratios of their proposal densities; which of them are what.
 
-        The three kinds are independent ones, walks and scouts.
+        The three kinds are independent ones, walks and scouts. A walk has the shape of the
+        component that is nearest, which leads along a bent ridge and out to its ends. (It is not
+        quite reversible where this changes on the way: walkers explore, they are no draws.)
         """
         x, rng, d = self.x[half], self.rng, self.d
         others = self.x[self.K // 2 :] if half.start == 0 else self.x[: self.K // 2]
@@ -256,11 +257,18 @@ class Population:
         walks = np.flatnonzero((kind >= self.independent) & (kind < self.independent + WALKS))
         lengths = exp(self.log_length[half][walks]) / np.sqrt(d)
         normals = rng.standard_normal((len(walks), d))
-        y[walks] = x[walks] + lengths[:, None] * product(normals, self.factor.T)
+        y[walks] = x[walks] + lengths[:, None] * self.shaped(x[walks], normals)
         scouts = np.flatnonzero(kind > 1 - SCOUTS)
         y[scouts] = self.scout(x[scouts])
         log_ratio[scouts] = 0.0
         return y, log_ratio, independent, walks, scouts
+
+    def shaped(self, x: Array, normals: Array) -> Array:
+        """Normal variables (n, d) with the covariance of the component nearest to x (n, d)."""
+        if self.mixture is None:
+            return normals * self.scales
+        _, k = self.mixture.nearest(x)
+        return product(self.mixture.factors[k], normals[:, :, None])[:, :, 0]
 
     def scout(self, x: Array) -> Array:
         """Proposals of many scales from x (n, d), half of them along one coordinate."""
@@ -302,7 +310,7 @@ class Population:
         if found is None:
             return
         self.log_length[:] = log(2.38) if self.mixture is None else self.log_length.mean()
-        self.mixture, self.factor = found, cholesky(found.within)
+        self.mixture = found
         a = window.acceptance
         self.independent = 0.05 if a < 0.02 else 0.15 if not a > 0.1 else 0.4 if a < 0.5 else 0.55
 

@@ -14,7 +14,6 @@ from fastkam.run.faults import describe
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.mixture import Mixture
 from fastkam.search.population import (
-    AGREED,
     FIRST_WINDOW,
     GROWTH,
     Population,
@@ -39,6 +38,7 @@ TRIES = 12  # rounds of candidates, each nearer than the last
 MOST_MIRRORED = 50  # points tried with two coordinates exchanged
 SPREAD, SPREAD_STEPS = 0.25, 60  # the power of the density on which walkers spread at first
 FLATTER, TAIL_STEPS = 0.5, 60  # the power of the density whose states show its tails
+AGREED_FLATTER = 1.1  # R-hat there
 WARM_WEIGHT, MOST_WARM = 0.2, 16  # of the components fitted to these
 BENT, BENT_WEIGHT = 3, 0.4  # components from which on a density is bent, and that weight for it
 MOST_TAIL_WINDOWS = 6
@@ -153,6 +153,7 @@ class Searcher:
         self.window: Window | None = None
         self.origin, self.level = points[0], -np.inf
         self.scales, self.flat = np.ones(self.d), np.zeros(self.d, bool)
+        self.start, self.extent = self.origin, self.scales  # of the walkers, see far_away
         self.population: Population | None = None
         self.spent = False  # whether it has ended early
 
@@ -163,6 +164,7 @@ class Searcher:
         """Find a point with a density, and the scales there."""
         self.origin, self.level = self.first_with_density()
         self.scales, self.flat = find_scales(self.evaluate, self.origin, self.level)
+        self.start, self.extent = self.origin, self.scales
         self.say(f"scales {self.scales.min():.2g} to {self.scales.max():.2g}")
         if self.flat.any():
             self.say(f"the log density does not change along {np.flatnonzero(self.flat).tolist()}")
@@ -288,7 +290,7 @@ class Searcher:
             window = population.window(int(steps))
             self.settled = window.settled()
             spent = self.evaluate.n + GROWTH * steps * population.K > most_evaluations
-            if self.settled or spent:
+            if self.settled or spent or self.far_away(population):
                 self.say(f"{population.K} walkers {'agree' if self.settled else 'do not agree'}"
                          f" (R-hat {window.r_hat():.2f})")
                 return window
@@ -343,15 +345,17 @@ class Searcher:
     def brief(self, chains: int, *, disperse: bool) -> Search:
         """Scales; and, to disperse the chains, walkers that go home from around the points."""
         try:
-            return self.brief_to_its_end(chains, disperse)
+            with np.errstate(all="ignore"):  # walkers on an improper density go anywhere
+                return self.brief_to_its_end(chains, disperse)
         except Spent:
             return self.ended_early(chains)
 
     def full(self, chains: int, most_evaluations: int) -> Search:
         """Scales, many walkers on the way home, and windows of them until they agree."""
+        most = int(min(most_evaluations, self.evaluate.watch.most_evaluations))
         try:
-            return self.full_to_its_end(
-                chains, int(min(most_evaluations, self.evaluate.watch.most_evaluations)))
+            with np.errstate(all="ignore"):
+                return self.full_to_its_end(chains, most)
         except Spent:
             return self.ended_early(chains)
 
@@ -384,20 +388,15 @@ class Searcher:
         K = max(LEAST_WALKERS, 2 * (self.d + 1))
         population = self.gather(K, levels(self.d))
         population.go_home(min(2 + self.d, FULL_STAGES))
-        away = np.abs(population.x - self.origin) / self.scales
-        if np.median(away.max(axis=1)) > FAR_AWAY:
-            best = population.x[population.logp.argmax()]
-            walked = np.maximum(np.abs(best - self.origin), self.scales)
-            found = rising(self.evaluate, best, walked)
-            if len(found):
-                self.say(f"the log density goes on rising along {found.tolist()}")
-                return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
-                              False, self.lines + self.failures(),
-                              tails=np.column_stack([found, np.full(len(found), RISING)]),
-                              is_density=self.likelihood_is_density(population))
+        if len(found := self.rising(population)):
+            return self.without_end(population, found)
+        self.start, self.extent = population.x.mean(axis=0), np.maximum(
+            population.x.std(axis=0), self.scales)
         self.mirror(population)
         self.say("walkers at home")
         window = self.settle(population, most_evaluations)
+        if len(found := self.rising(population)):
+            return self.without_end(population, found)
         points, cold = self.chosen(population, chains), population.fit(window)
         n, states = 0 if cold is None else cold.n, window.states()
         tails, power = tail_indices(self.evaluate, states.mean(axis=0), states.std(axis=0))
@@ -408,6 +407,26 @@ class Searcher:
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails,
                       self.likelihood_is_density(population))
+
+    def far_away(self, population: Population) -> bool:
+        """Whether half of the walkers are where only an improper density leads."""
+        away = np.abs(population.x - self.start) / self.extent
+        return bool(np.median(away.max(axis=1)) > FAR_AWAY)
+
+    def rising(self, population: Population) -> NDArray[np.intp]:
+        """The coordinates along which the log density goes on rising, where walkers have gone."""
+        if not self.far_away(population):
+            return np.zeros(0, np.intp)
+        best = population.x[population.logp.argmax()]
+        return rising(self.evaluate, best, np.maximum(np.abs(best - self.origin), self.scales))
+
+    def without_end(self, population: Population, found: NDArray[np.intp]) -> Search:
+        """What is known of a density that goes on rising."""
+        self.say(f"the log density goes on rising along {found.tolist()}")
+        return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
+                      False, self.lines + self.failures(),
+                      tails=np.column_stack([found, np.full(len(found), RISING)]),
+                      is_density=self.likelihood_is_density(population))
 
     def covering(
         self,
@@ -432,7 +451,7 @@ class Searcher:
             flatter = population.window(int(steps), FLATTER)
             steps *= GROWTH
             spent = self.evaluate.n + steps * population.K > most_evaluations
-            if not bent or spent or flatter.r_hat() < AGREED:
+            if not bent or spent or flatter.r_hat() < AGREED_FLATTER:
                 break
             population.learn(flatter)
         warm = population.fit(flatter, MOST_WARM)

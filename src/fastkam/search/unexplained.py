@@ -67,11 +67,11 @@ def suspicious(
 ) -> tuple[Array, Array, Array]:
     """The suspicious ones of points, at most MOST_WALKERS; their log densities; the steps."""
     d = x.shape[1]
-    squares, means = q.nearest(x)
+    squares, nearest = q.nearest(x)
     level = np.median(window.logp[window.second_half])
     some = np.flatnonzero((squares > d + 4 * np.sqrt(2 * d) + 10) & np.isfinite(logp))
     # first those whose log density is high for their distance
     some = some[np.argsort((level - logp[some]) / squares[some], kind="stable")][:MOST_TRIED]
-    steps = TOWARDS * (means[some] - x[some])
+    steps = TOWARDS * (q.means[nearest[some]] - x[some])
     lower = np.flatnonzero(evaluate(x[some] + steps) < logp[some] - LEAST_DROP)[:MOST_WALKERS]
     return x[some[lower]], logp[some[lower]], steps[lower]

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from fastkam._core.targets.curved import BananaMixtureDensity
-from fastkam.arguments import check_array, check_integer, check_number
-from fastkam.targets.builtin import Exact, check_points, check_vector, mixture_moments
+from fastkam.arguments import (
+    check_array,
+    check_integer,
+    check_number,
+    check_vector,
+    real_array,
+    shown,
+)
+from fastkam.targets.builtin import Exact, check_points, mixture_moments
 
 
 class BananaMixture(Exact, BananaMixtureDensity):
@@ -35,7 +42,7 @@ class BananaMixture(Exact, BananaMixtureDensity):
     """
 
     def __init__(self, bent, along, shift, curvature, variances, weights=None):
-        shape = np.shape(variances)
+        shape = real_array("variances", variances, copy=False).shape
         if len(shape) != 2 or shape[0] < 1 or shape[1] < 2:
             raise ValueError(f"variances must have shape (K, d) with d > 1, not {shape}")
         K, d = shape
@@ -118,9 +125,10 @@ class Banana(BananaMixture):
 
 
 def check_coordinates(name, value, K, d):
+    real_array(name, value, copy=False)  # rows of different lengths are no array
     value = np.asarray(value)
     if value.shape != (K,) or value.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be {K} integers, not {value!r}")
+        raise ValueError(f"{name} must be {K} integers, not {shown(value)}")
     if ((value < 0) | (value >= d)).any():
         raise ValueError(f"{name} must be coordinates 0 to {d - 1}, not {value}")
     return value.astype(np.intp)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_array, check_integer
+from fastkam.arguments import check_array, check_generator, check_integer, real_array
 
 
 class BuiltIn:
@@ -87,11 +87,7 @@ class Exact(BuiltIn):
             If `n` is not an integer of at least 0, or `seed` is no seed.
         """
         n = check_integer("n", n, least=0)
-        try:
-            rng = np.random.default_rng(seed)
-        except (TypeError, ValueError):
-            raise TypeError(f"seed must be an integer or a numpy generator, not {seed!r}") from None
-        return self.draw(n, rng)
+        return self.draw(n, check_generator("seed", seed))
 
     def draw(self, n, rng):
         """n exact draws (n, d) from a numpy Generator."""
@@ -100,7 +96,7 @@ class Exact(BuiltIn):
 
 def check_points(target, x):
     """x as floats (..., d)."""
-    x = np.asarray(x, dtype=float)
+    x = real_array("x", x, copy=False)
     if x.ndim == 0 or x.shape[-1] != target.dim:
         raise ValueError(f"x must have {target.dim} coordinates a point, not shape {x.shape}")
     return x
@@ -114,11 +110,6 @@ def check_labels(y, n):
         raise ValueError(
             f"y must be 0 and 1, or -1 and 1, not {wrong[0] if len(wrong) else np.unique(y)}")
     return y, np.where(y > 0, 1.0, -1.0)
-
-
-def check_vector(name, value):
-    """`value` as a finite vector of at least one number."""
-    return check_array(name, value, shape=(max(1, np.size(value)),))
 
 
 def full_matrix(factor):

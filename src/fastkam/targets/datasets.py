@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from fastkam.arguments import check_choice
+
 FOLDER = "FASTKAM_DATA"  # the environment variable that names the folder
 
 
@@ -62,8 +64,7 @@ def load_dataset(name):
     FileNotFoundError
         If it is nowhere: the message says all the ways to provide it.
     """
-    if name not in DATASETS:
-        raise ValueError(f"name must be one of {sorted(DATASETS)}, not {name!r}")
+    check_choice("name", name, sorted(DATASETS))
     folders = [Path(os.environ[FOLDER])] if os.environ.get(FOLDER) else []
     for folder in [*folders, cache_folder()]:
         path = folder / f"{name}.csv"

@@ -19,7 +19,7 @@ class FlowerFamily(Exact, FlowerDensity):
     def __init__(self, r0=10.0, A=6.0, w=6, s2=1.0, d=8):
         r0 = check_number("r0", r0, above=0)
         A = check_number("A", A, above=-r0, below=r0)
-        w = check_integer("w", w, least=2)
+        w = check_integer("w", w, least=2, most=2**31 - 1)
         s2 = check_number("s2", s2, above=0)
         d = check_integer("d", d, least=2)
         self.parameters = {"r0": r0, "A": A, "w": w, "s2": s2, "d": d}

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from fastkam._core.targets.gaussian import GaussianDensity, StudentTDensity
-from fastkam.arguments import check_array, check_covariance, check_integer, check_number
-from fastkam.targets.builtin import Exact, check_points, check_vector, full_matrix, spread
+from fastkam.arguments import (
+    check_array,
+    check_covariance,
+    check_integer,
+    check_number,
+    check_vector,
+    real_array,
+)
+from fastkam.targets.builtin import Exact, check_points, full_matrix, spread
 
 
 class Gaussian(Exact, GaussianDensity):
@@ -79,8 +86,10 @@ class StudentT(Exact, StudentTDensity):
 
     def __init__(self, d=2, df=3.0, scale=1.0, location=0.0):
         d = check_integer("d", d, least=1)
-        self.df = check_number("df", df, above=0)
-        location = np.broadcast_to(location, d) if np.ndim(location) == 0 else location
+        # the log of its constant is a difference of terms in df log df
+        df = self.df = check_number("df", df, above=0, least=1e-100, most=1e8)
+        location = real_array("location", location)
+        location = np.broadcast_to(location, d) if location.ndim == 0 else location
         self.location = check_array("location", location, shape=(d,))
         self.factor = broadcast_factor(check_covariance("scale", scale, d), d)
         self.parameters = {"d": d, "df": df, "scale": scale, "location": self.location}

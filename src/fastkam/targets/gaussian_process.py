@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from fastkam._core.targets.gaussian_process import GaussianProcessDensity
-from fastkam.arguments import check_array, check_integer, check_number, real_array
+from fastkam.arguments import check_array, check_choice, check_integer, check_number, real_array
 from fastkam.targets.builtin import BuiltIn, check_labels
 from fastkam.targets.datasets import load_dataset
 
@@ -24,12 +24,10 @@ class GaussianProcess(BuiltIn, GaussianProcessDensity):
 
     def set_model(self, X, y, prior_variance, parametrization, **estimate):
         """Check the model's arguments and pass them on, with those of the estimate."""
-        shape = np.shape(X)
+        shape = real_array("X", X, copy=False).shape
         if len(shape) != 2 or 0 in shape:
             raise ValueError(f"X must have shape (n, d), not {shape}")
-        if parametrization not in list(SLOPES):
-            raise ValueError(
-                f"parametrization must be one of {list(SLOPES)}, not {parametrization!r}")
+        check_choice("parametrization", parametrization, SLOPES)
         self.X = check_array("X", X, shape=shape)
         y, self.labels = check_labels(y, shape[0])
         self.prior_variance = check_number("prior_variance", prior_variance, above=0)
@@ -89,7 +87,7 @@ class GaussianProcessClassification(GaussianProcess):
 
     def __init__(self, X, y, n_importance=100, ridge=1e-3, prior_variance=5.0,
                  parametrization="log_squared_length"):
-        self.n_importance = check_integer("n_importance", n_importance, least=1)
+        self.n_importance = check_integer("n_importance", n_importance, least=1, most=2**31 - 1)
         self.ridge = check_number("ridge", ridge, least=0)
         self.set_model(X, y, prior_variance, parametrization, draws=self.n_importance,
                        ridge=self.ridge)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.targets.horseshoe import HorseshoeDensity
-from fastkam.arguments import check_array, check_integer
+from fastkam.arguments import check_array, check_generator, check_integer, real_array
 from fastkam.targets.builtin import BuiltIn
 
 COEFFICIENTS = (10.0, 5.0, 2.5, 2.0, 1.0, 0.75, 0.5, 0.25, 0.2, 0.1)
@@ -41,7 +41,7 @@ class HorseshoeRegression(BuiltIn, HorseshoeDensity):
     coefficients: NDArray[np.float64] | None = None  # the true ones, where they are known
 
     def __init__(self, X, y):
-        shape = np.shape(X)
+        shape = real_array("X", X, copy=False).shape
         if len(shape) != 2 or not shape[0] > shape[1] > 0:
             raise ValueError(f"X must have shape (n, p) with n > p > 0, not {shape}")
         self.X = check_array("X", X, shape=shape)
@@ -75,7 +75,7 @@ def horseshoe(n=1000, seed=1):
         With the attribute `coefficients` (20,).
     """
     check_integer("n", n, least=21)
-    rng = np.random.default_rng(seed)
+    rng = check_generator("seed", seed)
     coefficients = np.r_[COEFFICIENTS, np.zeros(10)]
     X = rng.standard_normal((n, 20))
     target = HorseshoeRegression(X, X @ coefficients + rng.standard_normal(n))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastkam._core.targets.logistic import LogisticDensity
-from fastkam.arguments import check_array, check_number
+from fastkam.arguments import check_array, check_flag, check_number, real_array
 from fastkam.targets.builtin import BuiltIn, check_labels
 from fastkam.targets.datasets import load_dataset
 
@@ -34,7 +34,7 @@ class LogisticRegression(BuiltIn, LogisticDensity):
     """
 
     def __init__(self, X, y, prior_variance=1.0):
-        shape = np.shape(X)
+        shape = real_array("X", X, copy=False).shape
         if len(shape) != 2 or 0 in shape:
             raise ValueError(f"X must have shape (n, d), not {shape}")
         self.X = check_array("X", X, shape=shape)
@@ -101,10 +101,9 @@ def standardize(X, *, intercept=False):
     ValueError
         If a column is constant.
     """
-    shape = np.shape(X)
-    if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:
-        raise ValueError(f"X must have shape (n, d) with n > 1, not {shape}")
-    X = check_array("X", X, shape=shape)
+    X, intercept = check_array("X", X), check_flag("intercept", intercept)
+    if X.ndim != 2 or len(X) < 2 or X.shape[1] < 1:
+        raise ValueError(f"X must have shape (n, d) with n > 1, not {X.shape}")
     constant = np.ptp(X, axis=0) == 0
     if constant.any():
         j = int(np.argmax(constant))

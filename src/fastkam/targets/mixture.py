@@ -12,6 +12,8 @@ from fastkam.arguments import check_array, check_covariances, check_integer, che
 from fastkam.targets.builtin import Exact, check_points, full_matrix, mixture_moments
 from fastkam.targets.gaussian import mahalanobis
 
+MOST_DENSE = 500  # dimensions d of 2 d matrices (d, d), which then take 2 GB
+
 
 class GaussianMixture(Exact, GaussianMixtureDensity):
     """A mixture of Gaussians: log pi(x) = log sum_k w_k phi(x; m_k, Sigma_k). Normalized.
@@ -44,11 +46,10 @@ class GaussianMixture(Exact, GaussianMixtureDensity):
     """
 
     def __init__(self, means, covs=1.0, weights=None):
-        shape = np.shape(means)
-        if len(shape) != 2 or 0 in shape:
-            raise ValueError(f"means must have shape (K, d), not {shape}")
-        K, d = shape
-        means = check_array("means", means, shape=shape)
+        means = check_array("means", means)
+        if means.ndim != 2 or 0 in means.shape:
+            raise ValueError(f"means must have shape (K, d), not {means.shape}")
+        K, d = means.shape
         weights = check_array("weights", np.ones(K) if weights is None else weights, shape=(K,))
         if not (weights > 0).all():
             raise ValueError(f"weights must be positive, not {weights.min()}")
@@ -129,7 +130,7 @@ class LatticeMixture(Exact, LatticeMixtureDensity):
 
         d = check_integer("d", d, least=1)
         K = check_integer("K", K, least=1)
-        spacing = check_number("spacing", spacing, above=0)
+        spacing = check_number("spacing", spacing, above=0, most=1e150)  # it is squared
         variance = check_number("variance", variance, above=0)
         self.parameters = {"d": d, "K": K, "spacing": spacing, "variance": variance}
         self.modes = spacing * (np.arange(K) - (K - 1) / 2)
@@ -204,5 +205,5 @@ def basis_vectors(d=4):
     -------
     GaussianMixture
     """
-    d = check_integer("d", d, least=1)
+    d = check_integer("d", d, least=1, most=MOST_DENSE)
     return GaussianMixture(10 * np.vstack([np.eye(d), -np.eye(d)])).named("basis_vectors")

@@ -4,6 +4,7 @@ They are kept as rows of doubles, by the bytes of the point at which they were m
 recorded long after its evaluation. What is no longer kept when it is wanted is evaluated again.
 """
 
+import sys
 from math import prod
 
 import numpy as np
@@ -30,12 +31,20 @@ def fields_of(extras, lead=()):
 
 def as_array(name, value):
     """A value of extras as an array; an element that is masked is NaN."""
-    if not np.ma.is_masked(value):
+    if not is_masked(value):
         return np.asarray(value)
     array = np.ma.asarray(value)
     if array.dtype.kind != "f":
         raise TypeError(f"extras of integers must have no masked elements, and {name!r} is {value}")
     return array.filled(np.nan)
+
+
+def is_masked(value):
+    """Whether a value has masked elements.
+
+    Without numpy.ma, whose import takes as long as several chains, there are no such values.
+    """
+    return "numpy.ma" in sys.modules and np.ma.is_masked(value)
 
 
 def width(fields):

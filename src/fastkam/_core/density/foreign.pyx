@@ -144,7 +144,8 @@ cdef class CapsuleTarget(Target):
     def __init__(self, provider):
         method = getattr(provider, "__fk_target__", None)
         if method is None or isinstance(provider, type):
-            raise TypeError(f"{provider!r} has no __fk_target__ method")
+            raise TypeError("provider must have a method __fk_target__, and "
+                            f"{type(provider).__name__} has none")
         capsule = method()
         if not PyCapsule_IsValid(capsule, FK_TARGET_CAPSULE):
             raise TypeError(f"__fk_target__() must return a capsule named "

@@ -11,7 +11,7 @@ from fastkam.target cimport FK_NEEDS_GIL, fk_batch_fn, fk_hvp_fn, fk_logp_fn, fk
 
 from functools import partial
 
-from fastkam._core.density.extras import Kept
+from fastkam._core.density.extras import Kept, is_masked
 
 import numpy as np
 
@@ -260,7 +260,7 @@ def as_float(value):
     """The one real number in value; a TypeError that says what else it was."""
     # float() would read a text, and drop the imaginary part of a numpy number
     if not isinstance(value, (str, bytes, bool, np.bool_, np.complexfloating)) and not (
-            isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value)):
+            isinstance(value, np.ndarray) and is_masked(value)):
         try:
             if not isinstance(value, np.ndarray) and np.ndim(value) == 0:
                 return float(value)
@@ -269,6 +269,9 @@ def as_float(value):
                 return float(array.item())
         except (TypeError, ValueError, RuntimeError):    # of a tensor with a gradient, say
             pass
+        except OverflowError:
+            raise ValueError("the log density must be one real number, not an integer beyond "
+                             "1.8e308") from None
     got = (f"a {value.dtype} array of shape {value.shape}" if type(value) is np.ndarray
            else f"{value!r:.200} of type {type(value).__name__}")
     raise TypeError(f"the log density must be one real number, not {got}{mend(value)}")
@@ -305,10 +308,10 @@ cdef int copy_vector(value, size_t n, what, double *out) except -1:
 cdef int copy_array(value, tuple shape, what, double *out) except -1:
     """An array of that shape, into out; a TypeError that says what else it was."""
     array = np.asarray(value)
-    if array.dtype.kind not in "fiub" or array.shape != shape or np.ma.is_masked(value):
+    if array.dtype.kind not in "fiub" or array.shape != shape or is_masked(value):
         got = (f"{value!r:.200}" if array.dtype.kind == "O"
                else f"a {array.dtype} array of shape {array.shape}")
-        masked = " with masked elements" if np.ma.is_masked(value) else ""
+        masked = " with masked elements" if is_masked(value) else ""
         points = (": the function takes points (k, d), a row each, where vectorized=True"
                   if what == "log density" else "")
         raise TypeError(f"the {what} must be a real array of shape {shape}, not {got}{masked}"

@@ -149,15 +149,20 @@ cdef class Target:
         return np.asarray(out)
 
     def points(self, x):
-        x = np.array(x, dtype=float, order="C", ndmin=2)
+        try:
+            x = np.array(x, dtype=float, order="C", ndmin=2)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise TypeError(f"x must be an array of numbers, not {type(x).__name__}: "
+                            f"{error!s:.200}") from None
         if x.ndim != 2 or x.shape[1] != self.c.dim:
             raise ValueError(f"x must have {self.c.dim} coordinates a point, not shape {x.shape}")
         return x
 
     def point(self, x):
+        found = self.points(x)
         if np.ndim(x) > 1:
             raise ValueError(f"x must be one point ({self.c.dim},), not of shape {np.shape(x)}")
-        return self.points(x)
+        return found
 
     def complain(self, rc, x):
         error = self.fault(rc, np.asarray(x))

@@ -3,4 +3,6 @@ from numpy.typing import NDArray
 
 COLUMNS: tuple[str, ...]
 
-def measure(draws: NDArray[np.float64]) -> NDArray[np.float64]: ...
+def measure(
+    draws: NDArray[np.float64], *, r_hat: bool = True, sizes: bool = True
+) -> NDArray[np.float64]: ...

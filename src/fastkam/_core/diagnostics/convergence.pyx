@@ -73,10 +73,15 @@ cdef struct Work:
     double *means                   # of each kind of series in each half (2 chains, KINDS)
     double *c                       # autocovariances (lags, KINDS)
     Py_ssize_t room                 # the lags of that window
+    bint r_hat                      # whether it is wanted
+    bint sizes
 
 
-def measure(const double[:, :, :] draws):
+def measure(const double[:, :, :] draws, *, bint r_hat=True, bint sizes=True):
     """The statistics COLUMNS (9, d) of draws (chains, draws, d).
+
+    Without `r_hat`, or `sizes` (effective ones and Monte Carlo errors), these are NaN, and take no
+    time.
 
     NaN for a coordinate with draws that are not finite; and what needs the halves of chains for one
     that never moves and for fewer than four draws. R-hat is NaN for one chain, and infinite where
@@ -92,6 +97,7 @@ def measure(const double[:, :, :] draws):
         return table
     with nogil:
         failed = begin(&w, chains, rows)
+        w.r_hat, w.sizes = r_hat, sizes
         if not failed:
             for i in range(d):
                 failed = one_coordinate(&w, draws[:, :, i], column)
@@ -172,19 +178,21 @@ cdef int one_coordinate(Work *w, const double[:, :] draws, double *out) noexcept
     out[2], out[3] = low, high
     m = fk_keep_placed(n, ordered)
     if w.rows >= LEAST_DRAWS and ordered[0].key != ordered[m - 1].key:
-        fk_fold(m, ordered, w.b if ordered == w.a else w.a)
-        fk_scores(m, w.b if ordered == w.a else w.a, w.table, w.z)
-        folded = r_hat(w)
+        if w.r_hat and w.chains > 1:
+            fk_fold(m, ordered, w.b if ordered == w.a else w.a)
+            fk_scores(m, w.b if ordered == w.a else w.a, w.table, w.z)
+            folded = split_r_hat(w)
         fk_scores(m, ordered, w.table, w.z)
-        bulk = r_hat(w)
-        if w.chains > 1:
+        if w.r_hat and w.chains > 1:
+            bulk = split_r_hat(w)
             out[8] = folded if folded > bulk else bulk
-        if efficiencies(w, low, high, tau):
-            return 1
-        out[4] = out[1] / sqrt(m / tau[1])
-        out[5] = sqrt(fourth / (m / tau[1])) / (2 * sqrt(variance(n, w.x, out[0])))
-        out[6] = m / tau[0]
-        out[7] = m / (tau[2] if tau[2] > tau[3] else tau[3])
+        if w.sizes:
+            if efficiencies(w, low, high, tau):
+                return 1
+            out[4] = out[1] / sqrt(m / tau[1])
+            out[5] = sqrt(fourth / (m / tau[1])) / (2 * sqrt(variance(n, w.x, out[0])))
+            out[6] = m / tau[0]
+            out[7] = m / (tau[2] if tau[2] > tau[3] else tau[3])
     for k in range(6):
         out[k] = ldexp(out[k], exponent)
     return 0
@@ -254,7 +262,7 @@ cdef double mean_of(Py_ssize_t n, const double *x) noexcept nogil:
     return x[0] + total / n
 
 
-cdef double r_hat(const Work *w) noexcept nogil:
+cdef double split_r_hat(const Work *w) noexcept nogil:
     """R-hat of z."""
     cdef Py_ssize_t h, n = w.half, halves = 2 * w.chains
     cdef double within = 0, total = 0, between = 0, mean, first = mean_of(n, w.z)

@@ -29,16 +29,23 @@ cdef void take_rows(Chain *c, const Chain *outer, int64_t first) noexcept nogil
 
 @cython.final
 cdef class ChainState(State):
+    # what every step needs comes first, and stands together
     cdef Chain c
     cdef Trace trace
     cdef readonly Kernel kernel
-    cdef readonly object bit_generator
-    cdef object arrays                      # what trace points into
     cdef Target source                      # of the extras that are recorded with draws
     cdef bint noting                        # whether they are
-    cdef dict notes                         # row of the trace -> its extras, until they are taken
-    cdef object note_error                  # of the evaluation that should have given some
-    cdef dict history                       # snapshots of what the kernel learns, by field
+    cdef int turn                           # among the chains that share what they learn
+    cdef double log_ratio                   # of the last decision
+    cdef public int64_t t                   # steps made
+    cdef public int64_t pending             # y is proposed and not yet decided
+    cdef public int64_t answer              # of the kernel's last consider
+    cdef public int64_t frozen
+    cdef public int64_t n_adapted
+    cdef public int64_t next_adaptation
+    cdef public int64_t n_accepted
+    cdef public int64_t n_evaluations
+    cdef signed char[::1] status            # (width,) of the last evaluation, see REJECTED
     cdef readonly double[::1] x
     cdef readonly double[::1] y             # (width d,)
     cdef readonly double[::1] grad_x        # unallocated where the kernel needs no gradient
@@ -49,17 +56,12 @@ cdef class ChainState(State):
     cdef readonly signed char[::1] noise
     cdef readonly int64_t[::1] n_rejected   # by kind
     cdef readonly double[:, :, ::1] offending       # (kind, N_KEPT, d)
-    cdef signed char[::1] status            # (width,) of the last evaluation, see REJECTED
     cdef double[::1] logps
-    cdef double log_ratio                   # of the last decision
     cdef Refresh refresh
-    cdef int turn                           # among the chains that share what they learn
-    cdef public int64_t t                   # steps made
-    cdef public int64_t pending             # y is proposed and not yet decided
-    cdef public int64_t answer              # of the kernel's last consider
-    cdef public int64_t frozen
-    cdef public int64_t n_adapted
-    cdef public int64_t next_adaptation
-    cdef public int64_t n_accepted
-    cdef public int64_t n_evaluations
+    cdef readonly object bit_generator
+    cdef object arrays                      # what trace points into
+    cdef dict notes                         # row of the trace -> its extras, until they are taken
+    cdef object note_error                  # of the evaluation that should have given some
+    cdef dict history                       # snapshots of what the kernel learns, by field
+    cdef list learnt                        # each of these arrays, and the field it is taken of
     cdef void note(self, int64_t row) noexcept with gil

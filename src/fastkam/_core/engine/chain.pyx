@@ -209,12 +209,19 @@ cdef class ChainState(State):
         """Make room for n snapshots of what the kernel learns."""
         self.history = {name: np.full((n, *value.shape), np.nan)
                         for name, value in self.kernel.learnt().items()}
+        self.learnt = None
 
-    def snapshot(self, int i):
+    def snapshot(self, Py_ssize_t i):
         """Take the i-th of them."""
-        if self.history:
-            for name, value in self.kernel.learnt().items():
-                self.history[name][i] = value
+        if not self.history:
+            return
+        learnt = self.learnt
+        if learnt is None:
+            learnt = [(self.history[name], value) for name, value in self.kernel.learnt().items()]
+            if type(self.kernel).learnt is State.learnt:    # others may not keep their arrays
+                self.learnt = learnt
+        for snapshots, value in learnt:
+            snapshots[i] = value
 
     def place(self, x, noise=None, double logp=np.nan):
         """Move to x (d,) as a new chain, with the kernel as it is.
@@ -274,3 +281,4 @@ cdef class ChainState(State):
         super().restore(state)
         self.kernel.t = self.t
         self.history = {name: np.array(state[f"adaptation.{name}"]) for name in self.history}
+        self.learnt = None

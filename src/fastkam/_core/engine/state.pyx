@@ -6,7 +6,9 @@ chains, recorded statistics and the documentation are all made from this table.
 """
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t
-from numpy cimport NPY_DOUBLE, NPY_INT64, PyArray_SimpleNewFromData, import_array
+from numpy cimport (
+    NPY_DOUBLE, NPY_INT64, PyArray_DATA, PyArray_SimpleNewFromData, import_array,
+)
 
 from fastkam._core.engine.ranges import BadField, check_state
 
@@ -31,9 +33,10 @@ def zeros(shape, dtype=float, order="C"):
     A vector of the processor is as long as a line: where columns begin at one, a load takes one
     line, not parts of two.
     """
-    n = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    n = (prod(shape) if isinstance(shape, (tuple, list)) else shape) * np.dtype(dtype).itemsize
     memory = np.zeros(n + 4 * LINE, np.uint8)
-    begin = LINE + -memory.ctypes.data % LINE
+    cdef size_t address = <size_t>PyArray_DATA(memory)
+    begin = LINE + -address % <size_t>LINE
     return memory[begin:begin + n].view(dtype).reshape(shape, order=order)
 
 
@@ -212,8 +215,11 @@ cdef class State:
 
     def learnt(self):
         """Return the fields whose course through warm-up is kept, {name: array}."""
+        names = [name for name, field in self.FIELDS.items() if field.learnt]
+        if not names:
+            return {}
         views = self.views()
-        return {name: views[name] for name, field in self.FIELDS.items() if field.learnt}
+        return {name: views[name] for name in names}
 
     cdef void copy_shared_numbers(self, State other) noexcept nogil:
         """Take over the shared numbers of another object of the same class."""

@@ -1,7 +1,6 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-LANES: int
 CELLS: int
 FIRST_OCTAVE: int
 OCTAVES: int

@@ -1,21 +1,19 @@
 """The kernels of KAM, the fused kernel-gradient pass, and the covariance that comes of it."""
+from fastkam._core.kam.kernel cimport (
+    FK_CELLS, FK_FIRST_OCTAVE, FK_GAUSSIAN, FK_LINEAR, FK_MATERN, FK_MATERN_HALF, FK_OCTAVES,
+)
+from fastkam._core.kam.kernel_pass cimport fk_kernel_pass, fk_kernel_pass_work, fk_kernel_weights
+from fastkam._core.kam.low_rank cimport fk_distances
 from fastkam._core.linalg.dense cimport cholesky
 
 from fastkam._core.linalg.lanes import blocked
-from fastkam._core.linalg.dense import named_level
 
 import numpy as np
 
-LANES = 8
+cdef enum:
+    LANES = 8
+
 CELLS, FIRST_OCTAVE, OCTAVES = FK_CELLS, FK_FIRST_OCTAVE, FK_OCTAVES
-
-kernel_pass = fk_kernel_pass_for(<bytes>named_level())
-low_rank = fk_low_rank_for(<bytes>named_level())
-
-
-cdef Py_ssize_t pass_work(Py_ssize_t d) noexcept nogil:
-    """Return the number of doubles that a pass works in."""
-    return fk_kernel_pass_work(d)
 
 
 cdef class KernelFunction:
@@ -28,7 +26,7 @@ cdef class KernelFunction:
     length, order : float
         l, and v for Matern.
     table, origin, a, b :
-        See kernel_pass.h; for Matern only.
+        See kernel.h; for Matern only.
     """
 
     def __init__(self, kind, length=1.0, order=1.0, table=None, origin=0.0, a=0.0, b=0.0):
@@ -51,7 +49,8 @@ cdef class KernelFunction:
         cdef double[::1] s = np.zeros(d)
         cdef double[::1] work = np.empty(fk_kernel_pass_work(d))
         if n:
-            kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &point[0], &work[0], &Q[0, 0], &s[0])
+            fk_kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &point[0], &work[0], &Q[0, 0],
+                           &s[0])
         lower = np.asarray(Q)
         return lower + np.tril(lower, -1).T, np.asarray(s)
 
@@ -68,8 +67,8 @@ cdef class KernelFunction:
         with nogil:
             for i in range(begin, end):
                 if n > 0:
-                    kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &y[i, 0], &work[0], &Q[0, 0],
-                                &s[0])
+                    fk_kernel_pass(&self.k, n, d, &blocks[0, 0, 0], &y[i, 0], &work[0],
+                                   &Q[0, 0], &s[0])
                 for j in range(d):
                     for k in range(j, d):
                         r = step_size**2 * (Q[j, k] - s[k] * s[j] / n) if n > 0 else 0.0
@@ -95,21 +94,15 @@ cdef int proposal_factor(
 
 cdef void gradients(
         const fk_kernel *k, Py_ssize_t n, Py_ssize_t d, const double *z, const double *y,
-        double *M) noexcept nogil:
-    """M_i = 2 grad_y k(y, z_i) = w_i (z_i - y), (n, d), from z in blocks."""
-    cdef Py_ssize_t b, j, lane
-    cdef const double *block
-    cdef double[8] w
-    cdef double D
-    for b in range(0, n, 8):
-        block = z + b * d
-        for lane in range(8):
-            w[lane] = 0
+        double *w, double *M) noexcept nogil:
+    """M_i = 2 grad_y k(y, z_i) = w_i (z_i - y), (n, d), from z in blocks; w has whole blocks."""
+    cdef Py_ssize_t i, j
+    cdef const double *at
+    if n == 0:
+        return
+    fk_distances(n, d, z, y, w)
+    fk_kernel_weights(k, (n + LANES - 1) // LANES, w)
+    for i in range(n):
+        at = z + i // LANES * LANES * d + i % LANES
         for j in range(d):
-            for lane in range(8):
-                D = block[8 * j + lane] - y[j]
-                w[lane] += D * D
-        fk_kernel_weights(k, 1, w)
-        for lane in range(min(8, n - b)):
-            for j in range(d):
-                M[(b + lane) * d + j] = w[lane] * (block[8 * j + lane] - y[j])
+            M[i * d + j] = w[i] * (at[LANES * j] - y[j])

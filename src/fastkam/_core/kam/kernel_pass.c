@@ -1,9 +1,6 @@
 /* The fused kernel-gradient pass of kernel_pass.h, compiled once for each instruction set. */
 #include "kernel_pass.h"
-#include "simd.h"
-
-#include <math.h>
-#include <string.h>
+#include "vector.h"
 
 /* sum_i c_i t^i, degree 8 in pairs */
 static inline double polynomial(int degree, const double *c, double t)
@@ -34,8 +31,7 @@ static double matern_table(const fk_kernel *k, double u)
     return polynomial(k->degree, k->table + cell * (k->degree + 1), 2 * x.u - 3);
 }
 
-/* r2 -> w for the lanes of each block, in place */
-static void weights(const fk_kernel *k, ptrdiff_t blocks, double *w)
+void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, ptrdiff_t blocks, double *w)
 {
     const ptrdiff_t n = FK_LANES * blocks;
     const double l2 = k->length * k->length;
@@ -45,34 +41,30 @@ static void weights(const fk_kernel *k, ptrdiff_t blocks, double *w)
     }
     if (k->kind == FK_GAUSSIAN) {
         const double h = -0.5 / l2, c = 2 / l2;
-        for (ptrdiff_t i = 0; i < n; i += FK_WIDTH)
-            fk_store(w + i, fk_exp_below_0(fk_load(w + i) * h) * c);
+        for (ptrdiff_t i = 0; i < n; i += FK_LANES)
+            for (int l = 0; l < FK_LANES; l++) w[i + l] = fk_exp(w[i + l] * h) * c;
         return;
     }
     const double c = 4 * k->order / l2, scale = sqrt(2 * k->order) / k->length;
     for (ptrdiff_t i = 0; i < n; i++) w[i] = scale * sqrt(w[i]);
     if (k->kind == FK_MATERN_HALF) {
-        const fk_vec far = fk_splat(708);
-        for (ptrdiff_t i = 0; i < n; i += FK_WIDTH) {
-            const fk_vec u = fk_load(w + i);
-            const fk_vec near = fk_where(~(u > far), u); /* beyond, e^-u is 0: p is to be finite */
-            fk_vec p = fk_splat(k->table[k->degree]);
-            for (int m = k->degree - 1; m >= 0; m--) p = p * near + k->table[m];
-            fk_store(w + i, fk_exp_below_0(-u) * p * c);
+        for (ptrdiff_t i = 0; i < n; i += FK_LANES) {
+            double p[FK_LANES];
+            for (int l = 0; l < FK_LANES; l++) p[l] = k->table[k->degree];
+            for (int m = k->degree - 1; m >= 0; m--)
+                for (int l = 0; l < FK_LANES; l++) { /* from 708 on e^-u is 0: p is to be finite */
+                    const double u = w[i + l];
+                    p[l] = p[l] * (u > 708 ? 0 : u) + k->table[m];
+                }
+            for (int l = 0; l < FK_LANES; l++) w[i + l] = fk_exp(-w[i + l]) * p[l] * c;
         }
         return;
     }
     for (ptrdiff_t i = 0; i < n; i += FK_LANES) {
         double f[FK_LANES];
         for (int l = 0; l < FK_LANES; l++) f[l] = matern_table(k, w[i + l]);
-        for (int l = 0; l < FK_LANES; l += FK_WIDTH)
-            fk_store(w + i + l, fk_exp_below_0(-fk_load(w + i + l)) * fk_load(f + l) * c);
+        for (int l = 0; l < FK_LANES; l++) w[i + l] = fk_exp(-w[i + l]) * f[l] * c;
     }
-}
-
-void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, ptrdiff_t blocks, double *w)
-{
-    weights(k, blocks, w);
 }
 
 /* The rows of M stand in groups of 4, (group, block, row, lane): what a tile of Q
@@ -268,7 +260,7 @@ void FK_LEVEL(fk_kernel_pass)(const fk_kernel *k, ptrdiff_t n, ptrdiff_t d, cons
         const int first = begin == 0;
         /* sweep by sweep, so that the long chains of the exponentials overlap */
         if (k->kind != FK_LINEAR) all_squares(d, size, zb, y, w);
-        weights(k, size, w);
+        FK_LEVEL(fk_kernel_weights)(k, size, w);
         for (ptrdiff_t i = n - 8 * begin; i < 8 * size; i++) w[i] = 0; /* padding */
         if (d == 2) {
             add_plane(size, zb, y, w, sums, products);

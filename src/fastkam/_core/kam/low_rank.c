@@ -1,13 +1,9 @@
 /* The loops of low_rank.h, compiled once for each instruction set. */
 #include "low_rank.h"
-#include "simd.h"
-
-#include <string.h>
+#include "kernel_pass.h"
+#include "vector.h"
 
 #define SUMS 8                          /* that do not wait for each other */
-#define PARTS (FK_LANES / FK_WIDTH)     /* vectors of a block */
-
-void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, ptrdiff_t blocks, double *w);
 
 /* r of some blocks, of as many vectors */
 FK_INLINE void few_distances(const int vectors, ptrdiff_t d, const double *restrict z,
@@ -19,7 +15,7 @@ FK_INLINE void few_distances(const int vectors, ptrdiff_t d, const double *restr
     for (ptrdiff_t j = 0; j < d; j++, z += FK_LANES)
 #pragma GCC unroll 8
         for (int s = 0; s < vectors; s++) {
-            const double *at = z + FK_LANES * d * (s / PARTS) + FK_WIDTH * (s % PARTS);
+            const double *at = z + FK_LANES * d * (s / FK_PARTS) + FK_WIDTH * (s % FK_PARTS);
             const fk_vec D = fk_load(at) - y[j];
             sum[s] += D * D;
         }
@@ -27,22 +23,22 @@ FK_INLINE void few_distances(const int vectors, ptrdiff_t d, const double *restr
     for (int s = 0; s < vectors; s++) fk_store(r + FK_WIDTH * s, sum[s]);
 }
 
-static void distances(ptrdiff_t n, ptrdiff_t d, const double *z, const double *y, double *r)
+void FK_LEVEL(fk_distances)(ptrdiff_t n, ptrdiff_t d, const double *z, const double *y, double *r)
 {
     const ptrdiff_t blocks = (n + 7) / 8;
     ptrdiff_t b = 0;
-    for (; b + SUMS / PARTS <= blocks; b += SUMS / PARTS)
+    for (; b + SUMS / FK_PARTS <= blocks; b += SUMS / FK_PARTS)
         few_distances(SUMS, d, z + FK_LANES * d * b, y, r + FK_LANES * b);
-    for (; b < blocks; b++) few_distances(PARTS, d, z + FK_LANES * d * b, y, r + FK_LANES * b);
+    for (; b < blocks; b++) few_distances(FK_PARTS, d, z + FK_LANES * d * b, y, r + FK_LANES * b);
 }
 
-static void measure(ptrdiff_t first, ptrdiff_t n, ptrdiff_t d, ptrdiff_t ld, const double *z,
-                    double *point, double *T)
+void FK_LEVEL(fk_measure)(ptrdiff_t first, ptrdiff_t n, ptrdiff_t d, ptrdiff_t ld, const double *z,
+                          double *point, double *T)
 {
     for (ptrdiff_t i = first; i < n; i++) {
         const double *at = z + FK_LANES * d * (i / FK_LANES) + i % FK_LANES;
         for (ptrdiff_t j = 0; j < d; j++) point[j] = at[FK_LANES * j];
-        distances(n, d, z, point, T + ld * i);
+        FK_LEVEL(fk_distances)(n, d, z, point, T + ld * i);
         for (ptrdiff_t j = 0; j < i; j++) T[ld * j + i] = T[ld * i + j];
     }
 }
@@ -53,8 +49,8 @@ FK_INLINE fk_vec product(const double *w, const double *r, const double *t, doub
     return fk_load(w) * (fk_load(r) + (r_j - fk_load(t)));
 }
 
-static void gram(const fk_kernel *k, ptrdiff_t n, ptrdiff_t ld, const double *T, const double *r,
-                 double *mean, double *w, double *K)
+void FK_LEVEL(fk_gram)(const fk_kernel *k, ptrdiff_t n, ptrdiff_t ld, const double *T,
+                       const double *r, double *mean, double *w, double *K)
 {
     const ptrdiff_t padded = (n + 7) & ~(ptrdiff_t)7;
     double total = 0;
@@ -62,17 +58,14 @@ static void gram(const fk_kernel *k, ptrdiff_t n, ptrdiff_t ld, const double *T,
     FK_LEVEL(fk_kernel_weights)(k, padded / 8, w);
     for (ptrdiff_t i = n; i < padded; i++) w[i] = 0;
     for (ptrdiff_t j = 0; j < n; j++) {
-        double lanes[FK_LANES];
-        fk_vec sum[PARTS];
-        for (int p = 0; p < PARTS; p++) sum[p] = fk_splat(0);
+        fk_lanes sum = fk_zero();
         for (ptrdiff_t i = 0; i < padded; i += FK_LANES)
 #pragma GCC unroll 4
-            for (int p = 0; p < PARTS; p++) {
+            for (int p = 0; p < FK_PARTS; p++) {
                 const ptrdiff_t at = i + FK_WIDTH * p;
-                sum[p] += product(w + at, r + at, T + j * ld + at, r[j]);
+                sum.v[p] += product(w + at, r + at, T + j * ld + at, r[j]);
             }
-        for (int p = 0; p < PARTS; p++) fk_store(lanes + FK_WIDTH * p, sum[p]);
-        total += mean[j] = 0.5 * w[j] * fk_sum_lanes(lanes) / (double)n;
+        total += mean[j] = 0.5 * w[j] * fk_total(sum) / (double)n;
     }
     total /= (double)n;
     for (ptrdiff_t j = 0; j < n; j++) { /* a column spills into the next, which is made after it */
@@ -83,7 +76,7 @@ static void gram(const fk_kernel *k, ptrdiff_t n, ptrdiff_t ld, const double *T,
     }
 }
 
-static void shift(ptrdiff_t n, double a, const double *K, double *B)
+void FK_LEVEL(fk_shift)(ptrdiff_t n, double a, const double *K, double *B)
 {
     for (ptrdiff_t j = 0; j < n; j++) {
         for (ptrdiff_t i = j; i < n; i += FK_WIDTH)
@@ -123,8 +116,8 @@ static void centre(ptrdiff_t n, double *x)
     for (ptrdiff_t i = 0; i < n; i++) x[i] -= mean;
 }
 
-static void spread(ptrdiff_t n, ptrdiff_t d, const double *z, const double *x, double a,
-                   const double *w, const double *f, double *u, double *y)
+void FK_LEVEL(fk_spread)(ptrdiff_t n, ptrdiff_t d, const double *z, const double *x, double a,
+                         const double *w, const double *f, double *u, double *y)
 {
     const ptrdiff_t blocks = (n + 7) / 8;
     ptrdiff_t j = 0;
@@ -137,11 +130,9 @@ static void spread(ptrdiff_t n, ptrdiff_t d, const double *z, const double *x, d
     for (; j < d; j++) few_dimensions(1, d, blocks, z + FK_LANES * j, x + j, u, y + j);
 }
 
-static void project(ptrdiff_t n, const double *w, const double *r, const double *r_there,
-                    double v2, double *b)
+void FK_LEVEL(fk_project)(ptrdiff_t n, const double *w, const double *r, const double *r_there,
+                          double v2, double *b)
 {
     for (ptrdiff_t i = 0; i < n; i++) b[i] = 0.5 * w[i] * (r[i] - r_there[i] + v2);
     centre(n, b);
 }
-
-const fk_low_rank FK_LEVEL(fk_low_rank) = {distances, measure, gram, shift, spread, project};

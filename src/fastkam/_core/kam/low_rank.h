@@ -1,6 +1,6 @@
 /* KAM's proposal from fewer points than dimensions, in n dimensions:
  *
- *     r_i = |z_i - y|^2,   T_ij = |z_i - z_j|^2,   w_i and M_i = w_i (z_i - y) as in kernel_pass.h,
+ *     r_i = |z_i - y|^2,   T_ij = |z_i - z_j|^2,   w_i and M_i = w_i (z_i - y) as in kernel.h,
  *     M_i'M_j = w_i w_j (r_i + r_j - T_ij) / 2,
  *     K = H M'M H,   B = I + a K,   a = (nu / gamma)^2
  *
@@ -15,34 +15,31 @@
 #ifndef FASTKAM_LOW_RANK_H
 #define FASTKAM_LOW_RANK_H
 
-#include "kernel_pass.h"
+#include "kernel.h"
+#include "levels.h"
 
-typedef struct {
-    /* r from z and y (d,) */
-    void (*distances)(ptrdiff_t n, ptrdiff_t d, const double *z, const double *y, double *r);
+/* r from z and y (d,) */
+FK_DISPATCH(void, fk_distances, (ptrdiff_t n, ptrdiff_t d, const double *z, const double *y,
+                                 double *r))
 
-    /* T where the points from `first` on have changed: the same bits as if all were computed; work: d */
-    void (*measure)(ptrdiff_t first, ptrdiff_t n, ptrdiff_t d, ptrdiff_t ld, const double *z,
-                    double *work, double *T);
+/* T where the points from `first` on have changed: the same bits as if all were computed; work: d
+ * elements */
+FK_DISPATCH(void, fk_measure, (ptrdiff_t first, ptrdiff_t n, ptrdiff_t d, ptrdiff_t ld,
+                               const double *z, double *work, double *T))
 
-    /* w, 0 in the padding, and K from r and T; work: 8 m */
-    void (*gram)(const fk_kernel *k, ptrdiff_t n, ptrdiff_t ld, const double *T, const double *r,
-                 double *work, double *w, double *K);
+/* w, 0 in the padding, and K from r and T; work: 8 m */
+FK_DISPATCH(void, fk_gram, (const fk_kernel *k, ptrdiff_t n, ptrdiff_t ld, const double *T,
+                            const double *r, double *work, double *w, double *K))
 
-    /* B from K */
-    void (*shift)(ptrdiff_t n, double a, const double *K, double *B);
+/* B from K */
+FK_DISPATCH(void, fk_shift, (ptrdiff_t n, double a, const double *K, double *B))
 
-    /* y += a M H f, M at x; work: 8 m */
-    void (*spread)(ptrdiff_t n, ptrdiff_t d, const double *z, const double *x, double a,
-                   const double *w, const double *f, double *work, double *y);
+/* y += a M H f, M at x; work: 8 m */
+FK_DISPATCH(void, fk_spread, (ptrdiff_t n, ptrdiff_t d, const double *z, const double *x, double a,
+                              const double *w, const double *f, double *work, double *y))
 
-    /* b = H M'v, M at one point, r and w there, v to another, r_there and |v|^2 = v2 */
-    void (*project)(ptrdiff_t n, const double *w, const double *r, const double *r_there,
-                    double v2, double *b);
-} fk_low_rank;
-
-/* the functions for this processor, or for the level named as in kernel_pass.h; NULL where it has
- * not got it */
-const fk_low_rank *fk_low_rank_for(const char *level);
+/* b = H M'v, M at one point, r and w there, v to another, r_there and |v|^2 = v2 */
+FK_DISPATCH(void, fk_project, (ptrdiff_t n, const double *w, const double *r,
+                               const double *r_there, double v2, double *b))
 
 #endif

@@ -1,9 +1,9 @@
-/* Decompositions and products of small dense matrices, compiled for each instruction set. The order
- * of every operation is fixed: the bits depend neither on the instruction set nor on a BLAS. */
+/* Decompositions and products of small dense matrices. The order of every operation is fixed: the
+ * bits depend neither on the instruction set nor on a BLAS. */
 #ifndef FASTKAM_DECOMPOSITION_H
 #define FASTKAM_DECOMPOSITION_H
 
-#include <stddef.h>
+#include "levels.h"
 
 /* elements between the columns of a padded matrix with d rows */
 static inline ptrdiff_t fk_padded(ptrdiff_t d) { return (d + 7) & ~(ptrdiff_t)7; }
@@ -25,25 +25,21 @@ static inline ptrdiff_t fk_decomposition_work(ptrdiff_t d)
 /* A is padded: column-major, `fk_padded(d)` elements from column to column, zeros below row d; it is
  * destroyed. values (d,); vectors in tiles, a column to each value, in no order. 0, or 1 where the
  * iteration does not converge, as with a NaN. */
-typedef int (*fk_spectral_fn)(ptrdiff_t d, double *A, double *values, double *vectors,
-                              double *work);
 
-typedef struct {
-    /* A = V diag(values) V' of a symmetric A (both triangles given) */
-    fk_spectral_fn eigen;
-    /* A = U diag(|values|) V' of a square A: V, without U */
-    fk_spectral_fn singular;
-    /* A (m, n) <- Q with orthonormal columns, which span those of A; m >= n, padded; work (n,) */
-    void (*orthonormal)(ptrdiff_t m, ptrdiff_t n, double *A, double *work);
-    /* C <- A B, (m, k) and (k, n), the strides of rows and columns in elements; C by rows; work of
-     * FK_TILE * k elements */
-    void (*product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const double *A, ptrdiff_t a_row,
-                    ptrdiff_t a_column, const double *B, ptrdiff_t b_row, ptrdiff_t b_column,
-                    double *C, double *work);
-} fk_decomposition;
+/* A = V diag(values) V' of a symmetric A (both triangles given) */
+FK_DISPATCH(int, fk_eigen, (ptrdiff_t d, double *A, double *values, double *vectors, double *work))
 
-/* the functions for this processor, or for the level named as in kernel_pass.h; NULL where it has
- * not got it */
-const fk_decomposition *fk_decomposition_for(const char *level);
+/* A = U diag(|values|) V' of a square A: V, without U */
+FK_DISPATCH(int, fk_singular, (ptrdiff_t d, double *A, double *values, double *vectors,
+                               double *work))
+
+/* A (m, n) <- Q with orthonormal columns, which span those of A; m >= n, padded; work (n,) */
+FK_DISPATCH(void, fk_orthonormal, (ptrdiff_t m, ptrdiff_t n, double *A, double *work))
+
+/* C <- A B, (m, k) and (k, n), the strides of rows and columns in elements; C by rows; work of
+ * FK_TILE * k elements */
+FK_DISPATCH(void, fk_product, (ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const double *A,
+                               ptrdiff_t a_row, ptrdiff_t a_column, const double *B,
+                               ptrdiff_t b_row, ptrdiff_t b_column, double *C, double *work))
 
 #endif

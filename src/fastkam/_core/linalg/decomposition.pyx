@@ -11,8 +11,6 @@ from fastkam._core.linalg.dense cimport cholesky as factorize, solve_L
 
 from math import prod
 
-from fastkam._core.linalg.dense import named_level
-
 import numpy as np
 
 cdef extern from "decomposition.h" nogil:
@@ -21,18 +19,12 @@ cdef extern from "decomposition.h" nogil:
     Py_ssize_t padded "fk_padded" (Py_ssize_t d)
     Py_ssize_t tiled "fk_tiled" (Py_ssize_t d)
     Py_ssize_t decomposition_work "fk_decomposition_work" (Py_ssize_t d)
-    ctypedef int (*fk_spectral_fn)(Py_ssize_t d, double *A, double *values, double *vectors,
-                                   double *work) noexcept nogil
-    ctypedef struct fk_decomposition:
-        fk_spectral_fn eigen
-        fk_spectral_fn singular
-        void (*orthonormal)(Py_ssize_t m, Py_ssize_t n, double *A, double *work) noexcept nogil
-        void (*product)(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const double *A,
-                        Py_ssize_t a_row, Py_ssize_t a_column, const double *B, Py_ssize_t b_row,
-                        Py_ssize_t b_column, double *C, double *work) noexcept nogil
-    const fk_decomposition *fk_decomposition_for(const char *level)
-
-cdef const fk_decomposition *chosen = fk_decomposition_for(<bytes>named_level())
+    int fk_eigen(Py_ssize_t d, double *A, double *values, double *vectors, double *work)
+    int fk_singular(Py_ssize_t d, double *A, double *values, double *vectors, double *work)
+    void fk_orthonormal(Py_ssize_t m, Py_ssize_t n, double *A, double *work)
+    void fk_product(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const double *A, Py_ssize_t a_row,
+                    Py_ssize_t a_column, const double *B, Py_ssize_t b_row, Py_ssize_t b_column,
+                    double *C, double *work)
 
 
 cdef double *aligned(double[::1] room) noexcept nogil:
@@ -109,7 +101,7 @@ cdef spectral(A, bint rectangular):
                 for i in range(d):
                     columns[j * ld + i] = a[i, j] * half * rest
                 memset(columns + j * ld + d, 0, (ld - d) * sizeof(double))
-            failed = (chosen.singular if rectangular else chosen.eigen)(
+            failed = (fk_singular if rectangular else fk_eigen)(
                 d, columns, &values[0], tiles, tiles + tiled(d))
             for k in range(d):
                 if rectangular:
@@ -138,7 +130,7 @@ def orthonormal(A):
     if n:
         columns[:, :m] = np.ldexp(A, -np.frexp(np.abs(A).max(axis=0))[1]).T
         with nogil:
-            chosen.orthonormal(m, n, &room[0], &work[0])
+            fk_orthonormal(m, n, &room[0], &work[0])
     return np.ascontiguousarray(columns[:, :m].T)
 
 
@@ -160,8 +152,8 @@ cdef matrix_product(A, B):
         raise ValueError(f"shapes {A.shape} and {B.shape} do not fit")
     if m and n and k:
         with nogil:
-            chosen.product(m, n, k, &a[0, 0], a.strides[0] // 8, a.strides[1] // 8, &b[0, 0],
-                           b.strides[0] // 8, b.strides[1] // 8, &C[0, 0], aligned(room))
+            fk_product(m, n, k, &a[0, 0], a.strides[0] // 8, a.strides[1] // 8, &b[0, 0],
+                       b.strides[0] // 8, b.strides[1] // 8, &C[0, 0], aligned(room))
     return result
 
 

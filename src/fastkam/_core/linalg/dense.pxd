@@ -7,31 +7,15 @@ cdef extern from "linalg.h" nogil:
     double log_det_L "fk_log_det_L" (Py_ssize_t d, const double *L)
     bint all_finite "fk_all_finite" (Py_ssize_t d, const double *v)
 
-cdef extern from "factor.h" nogil:
-    ctypedef int (*fk_cholesky_fn)(Py_ssize_t d, double *A, double *v,
-                                   double *log_det) noexcept nogil
-    ctypedef int (*fk_rank_one_fn)(Py_ssize_t d, double *L, double a, double s,
-                                   double *v) noexcept nogil
-    ctypedef void (*fk_solve_fn)(Py_ssize_t d, const double *L, double *v) noexcept nogil
-    ctypedef void (*fk_squares_fn)(Py_ssize_t d, const double *L, double *V,
-                                   double *out) noexcept nogil
-    ctypedef void (*fk_product_fn)(Py_ssize_t d, double a, const double *M, const double *z,
-                                   double *y) noexcept nogil
-    ctypedef struct fk_factor:
-        fk_cholesky_fn cholesky
-        fk_rank_one_fn rank_one
-        fk_solve_fn solve_L
-        fk_squares_fn squares
-        fk_product_fn add_Lz
-        fk_product_fn times_Lt
-        fk_product_fn add_Rz
-        fk_product_fn times_Rt
-    const fk_factor *fk_factor_for(const char *level)
-
-cdef fk_cholesky_fn cholesky            # for this processor, see factor.h
-cdef fk_rank_one_fn rank_one
-cdef fk_solve_fn solve_L
-cdef fk_product_fn add_Lz
-cdef fk_product_fn times_Lt
-cdef fk_product_fn add_Rz
-cdef fk_product_fn times_Rt
+# what others call of factor.h
+cdef int (*cholesky)(Py_ssize_t d, double *A, double *v, double *log_det) noexcept nogil
+cdef int (*rank_one)(Py_ssize_t d, double *L, double a, double s, double *v) noexcept nogil
+cdef void (*solve_L)(Py_ssize_t d, const double *L, double *v) noexcept nogil
+cdef void (*add_Lz)(
+    Py_ssize_t d, double a, const double *L, const double *z, double *y) noexcept nogil
+cdef void (*add_Rz)(
+    Py_ssize_t d, double a, const double *R, const double *z, double *y) noexcept nogil
+cdef void (*times_Lt)(
+    Py_ssize_t d, double a, const double *L, const double *g, double *u) noexcept nogil
+cdef void (*times_Rt)(
+    Py_ssize_t d, double a, const double *R, const double *g, double *u) noexcept nogil

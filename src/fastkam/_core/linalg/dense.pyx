@@ -7,20 +7,26 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+cdef extern from "levels.h":
+    int fk_level()
 
-def named_level():
-    """The instruction set that FASTKAM_LEVEL asks for: "base", "avx2", "avx512"; else b""."""
-    cdef bytes name = os.environ.get("FASTKAM_LEVEL", "").encode()
-    if fk_factor_for(name) == NULL:
-        raise ValueError(
-            f"FASTKAM_LEVEL={name.decode()!r} is not an instruction set of this processor")
-    return name
+cdef extern from "factor.h" nogil:
+    int fk_cholesky(Py_ssize_t d, double *A, double *v, double *log_det)
+    int fk_rank_one(Py_ssize_t d, double *L, double a, double s, double *v)
+    void fk_solve(Py_ssize_t d, const double *L, double *v)
+    void fk_squares(Py_ssize_t d, const double *L, double *V, double *out)
+    void fk_add_Lz(Py_ssize_t d, double a, const double *L, const double *z, double *y)
+    void fk_add_Rz(Py_ssize_t d, double a, const double *R, const double *z, double *y)
+    void fk_times_Lt(Py_ssize_t d, double a, const double *L, const double *g, double *u)
+    void fk_times_Rt(Py_ssize_t d, double a, const double *R, const double *g, double *u)
 
+if fk_level() < 0:
+    raise ValueError(f"FASTKAM_LEVEL={os.environ['FASTKAM_LEVEL']!r} is not an instruction set of "
+                     "this processor")
 
-cdef const fk_factor *chosen = fk_factor_for(<bytes>named_level())
-cholesky, rank_one, solve_L = chosen.cholesky, chosen.rank_one, chosen.solve_L
-add_Lz, times_Lt = chosen.add_Lz, chosen.times_Lt
-add_Rz, times_Rt = chosen.add_Rz, chosen.times_Rt
+cholesky, rank_one, solve_L = fk_cholesky, fk_rank_one, fk_solve
+add_Lz, times_Lt = fk_add_Lz, fk_times_Lt
+add_Rz, times_Rt = fk_add_Rz, fk_times_Rt
 
 
 def factorize(double[:, :, ::1] A, Py_ssize_t begin, Py_ssize_t end):
@@ -173,7 +179,7 @@ def log_densities(
                 at, centre = &x[which[i + k, 0], 0], &mean[which[i + k, 1], 0]
                 for j in range(d):
                     V[8 * j + k] = at[j] - centre[j]
-            chosen.squares(d, &L[known, 0, 0], &V[0], squares)
+            fk_squares(d, &L[known, 0, 0], &V[0], squares)
             for k in range(8):
                 out[i + k] = constant - 0.5 * squares[k]
             i += 8

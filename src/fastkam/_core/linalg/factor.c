@@ -6,7 +6,7 @@
  * a root. Every element sees the same operations in the same order, whatever the grouping. */
 #include "factor.h"
 #include "linalg.h"
-#include "simd.h"
+#include "vector.h"
 
 #define BLOCK 64                              /* columns of a block, whose factor is at hand in S */
 #define LD (BLOCK + 8)                        /* off the multiples of 64, which share cache lines */
@@ -298,7 +298,7 @@ static __attribute__((noinline)) int large(ptrdiff_t d, double *A, double *v, do
     return 0;
 }
 
-static int cholesky(ptrdiff_t d, double *A, double *v, double *log_det)
+int FK_LEVEL(fk_cholesky)(ptrdiff_t d, double *A, double *v, double *log_det)
 {
     switch (d) {
     case 1: return small(1, A, v, log_det);
@@ -312,15 +312,3 @@ static int cholesky(ptrdiff_t d, double *A, double *v, double *log_det)
     default: return large(d, A, v, log_det);
     }
 }
-
-int FK_LEVEL(fk_rank_one)(ptrdiff_t d, double *L, double a, double s, double *v);
-void FK_LEVEL(fk_solve)(ptrdiff_t d, const double *L, double *v);
-void FK_LEVEL(fk_squares)(ptrdiff_t d, const double *L, double *V, double *out);
-void FK_LEVEL(fk_add_Lz)(ptrdiff_t d, double a, const double *L, const double *z, double *y);
-void FK_LEVEL(fk_times_Lt)(ptrdiff_t d, double a, const double *L, const double *g, double *u);
-void FK_LEVEL(fk_add_Rz)(ptrdiff_t d, double a, const double *R, const double *z, double *y);
-void FK_LEVEL(fk_times_Rt)(ptrdiff_t d, double a, const double *R, const double *g, double *u);
-
-const fk_factor FK_LEVEL(fk_factor) = {
-    cholesky, FK_LEVEL(fk_rank_one), FK_LEVEL(fk_solve), FK_LEVEL(fk_squares), FK_LEVEL(fk_add_Lz),
-    FK_LEVEL(fk_times_Lt), FK_LEVEL(fk_add_Rz), FK_LEVEL(fk_times_Rt)};

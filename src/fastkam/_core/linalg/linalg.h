@@ -55,6 +55,26 @@ static inline double fk_dot(ptrdiff_t d, const double *v, const double *w)
 /* |v|^2 */
 static inline double fk_square(ptrdiff_t d, const double *v) { return fk_dot(d, v, v); }
 
+/* sum_j h_j (x_j - m_j)^2, h and m of d; in 4 lanes, the last coordinates one by one: x may have been
+ * stored so just now, and a vector load of it would wait for the stores (some 15 ns) */
+static inline double fk_weighted_square(ptrdiff_t d, const double *restrict h,
+                                        const double *restrict m, const double *restrict x)
+{
+    double total = 0;
+    if (d >= 4) {
+        double s[4] = {0};
+        for (; d >= 4; d -= 4, h += 4, m += 4, x += 4)
+            for (int l = 0; l < 4; l++) s[l] += h[l] * ((x[l] - m[l]) * (x[l] - m[l]));
+        total = (s[0] + s[1]) + (s[2] + s[3]);
+    }
+    switch (d) {
+    case 3: total += h[2] * ((x[2] - m[2]) * (x[2] - m[2])); /* fall through */
+    case 2: total += h[1] * ((x[1] - m[1]) * (x[1] - m[1])); /* fall through */
+    case 1: total += h[0] * ((x[0] - m[0]) * (x[0] - m[0]));
+    }
+    return total;
+}
+
 /* whether no element is infinite or NaN: v - v is 0 or NaN */
 static inline int fk_all_finite(ptrdiff_t d, const double *v)
 {

@@ -75,9 +75,3 @@ void FK_LEVEL(fk_product)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const double *A
         }
     }
 }
-
-int FK_LEVEL(fk_eigen)(ptrdiff_t d, double *A, double *values, double *vectors, double *work);
-int FK_LEVEL(fk_singular)(ptrdiff_t d, double *A, double *values, double *vectors, double *work);
-
-const fk_decomposition FK_LEVEL(fk_decomposition) = {
-    FK_LEVEL(fk_eigen), FK_LEVEL(fk_singular), FK_LEVEL(fk_orthonormal), FK_LEVEL(fk_product)};

@@ -2,7 +2,7 @@
  * is loaded and stored once for them. y, M and z are apart. */
 #define FK_NARROW /* with vectors of 8 the diagonal and the end cost more than is won */
 #include "factor.h"
-#include "simd.h"
+#include "vector.h"
 
 #define COLUMNS 4
 

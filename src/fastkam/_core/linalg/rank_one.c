@@ -8,9 +8,7 @@
  * Four columns at a time: first their own rows, in scalars, of which only the products with w wait
  * for each other; then the rows below, in one sweep. */
 #include "factor.h"
-#include "simd.h"
-
-#include <math.h>
+#include "vector.h"
 
 /* w, p, q of 4 columns, and what their own rows become (column, row) */
 typedef struct { double w[4], p[4], q[4], l[4][4]; } columns;

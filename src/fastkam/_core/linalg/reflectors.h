@@ -5,25 +5,14 @@
 #ifndef FASTKAM_REFLECTORS_H
 #define FASTKAM_REFLECTORS_H
 
-#include <math.h>
-#include <string.h>
-
-#include "simd.h"
-
-enum { FK_PARTS = FK_LANES / FK_WIDTH };
+#include "vector.h"
 
 /* v'w over rows of whole vectors; n a multiple of 8 */
 FK_INLINE double dot(ptrdiff_t n, const double *v, const double *w)
 {
-    fk_vec s[FK_PARTS];
-    double lanes[FK_LANES];
-    for (int p = 0; p < FK_PARTS; p++) s[p] = fk_splat(0);
-    for (ptrdiff_t i = 0; i < n; i += FK_LANES)
-#pragma GCC unroll 4
-        for (int p = 0; p < FK_PARTS; p++)
-            s[p] += fk_load(v + i + p * FK_WIDTH) * fk_load(w + i + p * FK_WIDTH);
-    for (int p = 0; p < FK_PARTS; p++) fk_store(lanes + p * FK_WIDTH, s[p]);
-    return fk_sum_lanes(lanes);
+    fk_lanes s = fk_zero();
+    for (ptrdiff_t i = 0; i < n; i += FK_LANES) s = fk_add_products(s, v + i, w + i);
+    return fk_total(s);
 }
 
 /* y += a x */

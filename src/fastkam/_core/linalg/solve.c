@@ -2,7 +2,7 @@
  * rows in scalars, then the rows below in one sweep; and |L^-1 v|^2 of 8 vectors at once, in lanes,
  * with the same bits. */
 #include "factor.h"
-#include "simd.h"
+#include "vector.h"
 
 /* the rows of n columns on the diagonal, l (ld) */
 FK_INLINE void corner(const int n, const double *l, ptrdiff_t ld, double *v)

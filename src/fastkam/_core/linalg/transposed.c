@@ -1,24 +1,19 @@
 /* u <- a M' g, compiled once for each instruction set: the product with each column is summed
  * in 8 lanes. */
 #include "factor.h"
-#include "simd.h"
+#include "vector.h"
 
 /* v'w */
 FK_INLINE double dot(ptrdiff_t d, const double *v, const double *w)
 {
-    enum { PARTS = FK_LANES / FK_WIDTH };
-    fk_vec s[PARTS];
+    fk_lanes s = fk_zero();
     double lanes[FK_LANES];
     ptrdiff_t i = 0;
-    for (int p = 0; p < PARTS; p++) s[p] = fk_splat(0);
-    for (; i + FK_LANES <= d; i += FK_LANES)
-#pragma GCC unroll 4
-        for (int p = 0; p < PARTS; p++)
-            s[p] += fk_load(v + i + p * FK_WIDTH) * fk_load(w + i + p * FK_WIDTH);
+    for (; i + FK_LANES <= d; i += FK_LANES) s = fk_add_products(s, v + i, w + i);
 #if FK_WIDTH == 8
-    if (i < d) s[0] += fk_load_n(v + i, d - i) * fk_load_n(w + i, d - i);
+    if (i < d) s.v[0] += fk_load_n(v + i, d - i) * fk_load_n(w + i, d - i);
 #endif
-    for (int p = 0; p < PARTS; p++) fk_store(lanes + p * FK_WIDTH, s[p]);
+    fk_store_lanes(lanes, s);
 #if FK_WIDTH < 8
     for (int l = 0; i < d; i++, l++) lanes[l] += v[i] * w[i];
 #endif

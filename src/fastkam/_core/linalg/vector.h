@@ -1,8 +1,8 @@
-/* What the built-in densities' loops share: an exponential that vectorises, sums in a fixed order,
- * and the choice of the instruction set at load time.
+/* Vectors of doubles in plain C, for the sources that are compiled for each instruction set.
  *
- * Every sum runs over 8 lanes that are added as one fixed tree, and products and sums are never
- * contracted, so that the bits do not depend on the instruction set. */
+ * A vector holds 2, 4 or 8 of the 8 lanes (FK_NARROW asks for 4 at most). Every lane is computed
+ * alone, without fused multiply-add, and lanes are added in one fixed order: the result has the
+ * same bits on every instruction set. */
 #ifndef FASTKAM_VECTOR_H
 #define FASTKAM_VECTOR_H
 
@@ -11,108 +11,153 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "clones.h"
-#include "lanes.h"
+#include "levels.h"
 
-/* e^x within 1 ulp for x in [-708, 709], clamped outside; NaN stays NaN.
- *
- *     x = k log 2 + r,  |r| <= log(2)/2,  e^x = 2^k (1 + r + r^2/2 + ... + r^13/13!)
- *
- * k is found by adding 1.5 2^52, after which it stands in the low bits of the sum. The remainder
- * of the series is below 5e-18 of its value. */
-FK_INLINE double fk_exp(double x)
+#define FK_INLINE static inline __attribute__((always_inline))
+
+#if defined(__AVX512F__) && !defined(FK_NARROW)
+#include <immintrin.h>
+#define FK_WIDTH 8
+#elif defined(__AVX__)
+#define FK_WIDTH 4
+#else
+#define FK_WIDTH 2
+#endif
+#define FK_PARTS (FK_LANES / FK_WIDTH) /* vectors of 8 lanes */
+
+typedef double fk_vec __attribute__((vector_size(8 * FK_WIDTH), aligned(8), may_alias));
+typedef int64_t fk_ivec __attribute__((vector_size(8 * FK_WIDTH), aligned(8), may_alias));
+
+/* four lanes at every level: what comes in fours, and comparisons whose results become bits */
+typedef double fk_quad __attribute__((vector_size(32)));
+
+FK_INLINE fk_quad fk_load_quad(const double *p)
 {
-    const double shift = 0x1.8p52;
-    x = x < -708.0 ? -708.0 : x;
-    x = x > 709.0 ? 709.0 : x;
-    const double t = x * 0x1.71547652b82fep0 + shift, k = t - shift;
-    const double r = (x - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
-    double p = 1.0 / 6227020800.0;
-    p = p * r + 1.0 / 479001600.0;
-    p = p * r + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * (r * r) + r;
-    uint64_t bits;
-    double scale;
-    memcpy(&bits, &t, 8);
-    bits = (bits << 52) + 0x3ff0000000000000u;
-    memcpy(&scale, &bits, 8);
-    return scale + scale * p;
-}
-
-/* 8 lanes in the registers that every processor has: the compiler keeps these in registers where
- * it would not keep an array, nor a wider vector */
-typedef double fk_pair __attribute__((vector_size(16)));
-typedef struct { fk_pair a, b, c, d; } fk_lanes;
-#define FK_ZERO {{0}, {0}, {0}, {0}}
-
-FK_INLINE fk_pair fk_load_pair(const double *p)
-{
-    fk_pair v;
+    fk_quad v;
     memcpy(&v, p, sizeof v);
     return v;
+}
+
+FK_INLINE fk_vec fk_splat(double a) { return a - (fk_vec){0}; }
+
+FK_INLINE fk_vec fk_load(const double *p) { return *(const fk_vec *)p; }
+
+FK_INLINE void fk_store(double *p, fk_vec v) { *(fk_vec *)p = v; }
+
+/* the first n lanes of p, 0 elsewhere; n < FK_WIDTH */
+FK_INLINE fk_vec fk_load_n(const double *p, ptrdiff_t n)
+{
+#if FK_WIDTH == 8
+    return (fk_vec)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p);
+#else
+    fk_vec v = {0};
+    for (ptrdiff_t l = 0; l < n; l++) v[l] = p[l];
+    return v;
+#endif
+}
+
+/* lanes begin to end of v to their places in p */
+FK_INLINE void fk_store_between(double *p, fk_vec v, ptrdiff_t begin, ptrdiff_t end)
+{
+#if FK_WIDTH == 8
+    _mm512_mask_storeu_pd(p, (__mmask8)((1u << end) - (1u << (begin < end ? begin : end))),
+                          (__m512d)v);
+#else
+    for (ptrdiff_t l = begin; l < end; l++) p[l] = v[l];
+#endif
+}
+
+/* the sum of 8 lanes, in pairs: always in this order */
+FK_INLINE double fk_sum_lanes(const double *p)
+{
+    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+}
+
+/* fk_sum_lanes of two times 8 lanes; out of 2 */
+FK_INLINE void fk_sum_two(const double *p, const double *q, double *out)
+{
+    typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
+    const pair *a = (const pair *)p, *b = (const pair *)q;
+    const pair x = (a[0] + a[2]) + (a[1] + a[3]), y = (b[0] + b[2]) + (b[1] + b[3]);
+    *(pair *)out = (pair){x[0], y[0]} + (pair){x[1], y[1]};
+}
+
+/* the product of 8 lanes */
+FK_INLINE double fk_multiply_lanes(const double *p)
+{
+    return ((p[0] * p[4]) * (p[2] * p[6])) * ((p[1] * p[5]) * (p[3] * p[7]));
+}
+
+/* 8 sums that do not wait for each other */
+typedef struct { fk_vec v[FK_PARTS]; } fk_lanes;
+
+FK_INLINE fk_lanes fk_zero(void)
+{
+    fk_lanes s;
+#pragma GCC unroll 4
+    for (int k = 0; k < FK_PARTS; k++) s.v[k] = fk_splat(0);
+    return s;
+}
+
+FK_INLINE void fk_store_lanes(double *p, fk_lanes s)
+{
+#pragma GCC unroll 4
+    for (int k = 0; k < FK_PARTS; k++) fk_store(p + k * FK_WIDTH, s.v[k]);
 }
 
 /* s + p w, p of 8 */
 FK_INLINE fk_lanes fk_add_scaled(fk_lanes s, const double *p, double w)
 {
-    s.a += fk_load_pair(p) * w;
-    s.b += fk_load_pair(p + 2) * w;
-    s.c += fk_load_pair(p + 4) * w;
-    s.d += fk_load_pair(p + 6) * w;
+#pragma GCC unroll 4
+    for (int k = 0; k < FK_PARTS; k++) s.v[k] += fk_load(p + k * FK_WIDTH) * w;
     return s;
 }
 
 /* s + p q, lane by lane */
 FK_INLINE fk_lanes fk_add_products(fk_lanes s, const double *p, const double *q)
 {
-    s.a += fk_load_pair(p) * fk_load_pair(q);
-    s.b += fk_load_pair(p + 2) * fk_load_pair(q + 2);
-    s.c += fk_load_pair(p + 4) * fk_load_pair(q + 4);
-    s.d += fk_load_pair(p + 6) * fk_load_pair(q + 6);
+#pragma GCC unroll 4
+    for (int k = 0; k < FK_PARTS; k++)
+        s.v[k] += fk_load(p + k * FK_WIDTH) * fk_load(q + k * FK_WIDTH);
     return s;
 }
 
 FK_INLINE double fk_total(fk_lanes s)
 {
-    s.a += s.c;
-    s.b += s.d;
-    s.a += s.b;
-    return s.a[0] + s.a[1];
+    double lanes[FK_LANES];
+    fk_store_lanes(lanes, s);
+    return fk_sum_lanes(lanes);
 }
 
-/* the product of 8 lanes */
-FK_INLINE double fk_multiply_lanes(const double *s)
+/* e^x within 1.1 units of the last place for -708 <= x <= 709, 0 below; NaN stays NaN. Above, the
+ * result has no meaning: who may come there caps x.
+ *
+ *     x = k log 2 + r,   |r| <= log(2) / 2,   e^x = 2^k e^r
+ *
+ * k is found by adding 1.5 2^52, after which it stands in the low bits of the sum, from where it is
+ * added to the exponent. e^r is a polynomial of degree 11 (Chebyshev interpolation, 1.6e-17).
+ *
+ * This is for loops over many numbers, which become loops over vectors. Single numbers take the
+ * exponential of the C library, in Python through numerics/elementary.pyx. */
+FK_INLINE double fk_exp(double x)
 {
-    return ((s[0] * s[4]) * (s[2] * s[6])) * ((s[1] * s[5]) * (s[3] * s[7]));
-}
-
-/* sum_j h_j (x_j - m_j)^2, h and m of d; in 4 lanes, the last coordinates one by one: x may have been
- * stored so just now, and a vector load of it would wait for the stores (some 15 ns) */
-static inline double fk_weighted_square(ptrdiff_t d, const double *restrict h,
-                                        const double *restrict m, const double *restrict x)
-{
-    double total = 0;
-    if (d >= 4) {
-        double s[4] = {0};
-        for (; d >= 4; d -= 4, h += 4, m += 4, x += 4)
-            for (int l = 0; l < 4; l++) s[l] += h[l] * ((x[l] - m[l]) * (x[l] - m[l]));
-        total = (s[0] + s[1]) + (s[2] + s[3]);
-    }
-    switch (d) {
-    case 3: total += h[2] * ((x[2] - m[2]) * (x[2] - m[2])); /* fall through */
-    case 2: total += h[1] * ((x[1] - m[1]) * (x[1] - m[1])); /* fall through */
-    case 1: total += h[0] * ((x[0] - m[0]) * (x[0] - m[0]));
-    }
-    return total;
+    const double shift = 0x1.8p52;
+    const double t = x * 0x1.71547652b82fep0 + shift, k = t - shift;
+    const double r = (x - k * 0x1.62e42fefa3800p-1) - k * 0x1.ef35793c76730p-45;
+    /* in pairs: a chain of half the length */
+    const double r2 = r * r, r4 = r2 * r2;
+    const double a = (r * 0.1666666666666668 + 0.5000000000000019)
+                     + (r * 0.008333333333319589 + 0.04166666666648795) * r2;
+    const double b = (r * 0.00019841269890076403 + 0.0013888888952352863)
+                     + (r * 2.755724088722987e-06 + 2.4801485441561313e-05) * r2;
+    const double c = r * 2.5110049204818658e-08 + 2.763265472252779e-07;
+    double p = (r + r2 * (a + r4 * (b + r4 * c))) + 1.0;
+    uint64_t bits, scaled;
+    memcpy(&bits, &t, 8);
+    memcpy(&scaled, &p, 8);
+    scaled += bits << 52;
+    memcpy(&p, &scaled, 8);
+    return x < -708.0 ? 0.0 : p; /* whatever has come of these */
 }
 
 #endif

@@ -2,39 +2,13 @@
 #ifndef FASTKAM_DIVERGENCE_H
 #define FASTKAM_DIVERGENCE_H
 
-#include <math.h>
-#include <stddef.h>
-
-#include "clones.h"
-#include "linalg.h"
+#include "levels.h"
 
 /* step <- gain lower(sum_j w_j g_j e_j' + b diag(1 / C_ii)), each element cut to +-most, for the J
  * rows of g and e, (J, d); rows of weight 0 are not read. Returns the sum of squares. */
-FK_CLONES
-static double fk_divergence_step(ptrdiff_t d, ptrdiff_t J, const double *C, const double *g,
-                                 const double *e, const double *w, double b, double gain,
-                                 double most, double *step)
-{
-    double squares = 0;
-    for (ptrdiff_t k = 0; k < d; k++) {
-        double *restrict s = step + k * d;
-        for (ptrdiff_t i = k; i < d; i++) s[i] = 0;
-        for (ptrdiff_t j = 0; j < J; j++) {
-            if (w[j] == 0) continue;
-            const double a = w[j] * e[j * d + k];
-            const double *restrict gj = g + j * d;
-            for (ptrdiff_t i = k; i < d; i++) s[i] += a * gj[i];
-        }
-        s[k] += b / C[k * d + k];
-        for (ptrdiff_t i = k; i < d; i++) {
-            double v = gain * s[i];
-            v = v > most ? most : v;
-            s[i] = v < -most ? -most : v;
-        }
-        squares += fk_square(d - k, s + k);
-    }
-    return squares;
-}
+FK_DISPATCH(double, fk_divergence_step, (ptrdiff_t d, ptrdiff_t J, const double *C, const double *g,
+                                         const double *e, const double *w, double b, double gain,
+                                         double most, double *step))
 
 /* C += a step, unless an element of the sum were no number or one of its diagonal 0 */
 static inline void fk_divergence_move(ptrdiff_t d, double a, const double *step, double *C)

@@ -159,6 +159,11 @@ cdef class ModeJumping(Kernel):
     def parts(self):
         return {"inner": self.inner}
 
+    def check(self, state, step):
+        # the step under way may be another move, in which the sampler within has no part
+        inner = np.array_equal(state.get("move"), INNER)
+        super().check(state, step._replace(under_way=step.under_way and inner))
+
     def restore(self, state):
         super().restore(state)
         self.pack()

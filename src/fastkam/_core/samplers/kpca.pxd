@@ -9,6 +9,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
     cdef public double[::1] p
     cdef object kernel
     cdef Py_ssize_t components
+    cdef double[::1] w                  # (8 blocks,)
     cdef double[:, ::1] M               # (subsample, d)
     cdef double[:, ::1] V_x             # (d, components), v_c at x and y as columns
     cdef double[:, ::1] V_y

@@ -51,6 +51,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
     def __init__(self, d, function, *, kernel, components, subsample, **options):
         self.kernel, self.components = kernel, components
         super().__init__(d, function, subsample=subsample, **options)
+        self.w = zeros(8 * self.z.shape[0])
         self.M = zeros((subsample, d))
         self.V_x = zeros((d, components))
         self.V_y = zeros((d, components))
@@ -68,7 +69,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         copy(self.d, x, &self.v[0])
         self.whiten(&self.v[0])
         self.function.k.length = self.length
-        gradients(&self.function.k, self.used, self.d, &self.z[0, 0, 0], &self.v[0],
+        gradients(&self.function.k, self.used, self.d, &self.z[0, 0, 0], &self.v[0], &self.w[0],
                   &self.M[0, 0])
         memset(V, 0, self.d * n * sizeof(double))
         for i in range(self.used):

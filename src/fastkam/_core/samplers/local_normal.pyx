@@ -28,8 +28,10 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from fastkam._core.engine.kernel cimport Chain, Kernel
-from fastkam._core.kam.kernel_gradient cimport (
-    KernelFunction, kernel_pass, low_rank, pass_work, proposal_factor,
+from fastkam._core.kam.kernel_gradient cimport KernelFunction, proposal_factor
+from fastkam._core.kam.kernel_pass cimport fk_kernel_pass, fk_kernel_pass_work
+from fastkam._core.kam.low_rank cimport (
+    fk_distances, fk_gram, fk_measure, fk_project, fk_shift, fk_spread,
 )
 from fastkam._core.linalg.dense cimport add_Lz, cholesky, copy, solve_L, square
 from fastkam._core.engine.rng cimport normals
@@ -60,7 +62,7 @@ cdef class LocalNormal(Kernel):
         self.few, self.metric = few, len(self.A) > 0
         if self.metric:
             np.asarray(self.A)[:] = np.eye(d).ravel()
-        self.work = zeros(max(d, padded) if few else pass_work(d))
+        self.work = zeros(max(d, padded) if few else fk_kernel_pass_work(d))
         self.v, self.f = zeros(d), zeros(padded)
         self.T = zeros((subsample if few else 0, padded))
         self.buffers = zeros((2, 2 * (m * m + 8) + 2 * (d + padded)))
@@ -99,9 +101,8 @@ cdef class LocalNormal(Kernel):
                 to[i] += gamma * self.e[i]
             if self.n > 0:
                 self.see(centre, &self.at_x)
-                low_rank.spread(self.n, c.d, &self.z[0, 0, 0], self.at_x.u,
-                                scale * exp(self.log_nu), self.at_x.w, &self.f[0], &self.work[0],
-                                to)
+                fk_spread(self.n, c.d, &self.z[0, 0, 0], self.at_x.u, scale * exp(self.log_nu),
+                          self.at_x.w, &self.f[0], &self.work[0], to)
         if self.metric:
             add_Lz(c.d, 1.0, &self.A[0], to, c.y)
 
@@ -122,14 +123,14 @@ cdef class LocalNormal(Kernel):
         self.whiten(p.u)
         self.function.k.length = self.length
         if not self.few:
-            kernel_pass(&self.function.k, self.n, self.d, z, p.u, &self.work[0], p.Q, p.s)
+            fk_kernel_pass(&self.function.k, self.n, self.d, z, p.u, &self.work[0], p.Q, p.s)
             return
-        low_rank.measure(self.measured, self.n, self.d, self.T.shape[1], z, &self.work[0],
-                         &self.T[0, 0])
+        fk_measure(self.measured, self.n, self.d, self.T.shape[1], z, &self.work[0],
+                   &self.T[0, 0])
         self.measured = self.n
-        low_rank.distances(self.n, self.d, z, p.u, p.r)
-        low_rank.gram(&self.function.k, self.n, self.T.shape[1], &self.T[0, 0], p.r,
-                      &self.work[0], p.w, p.Q)
+        fk_distances(self.n, self.d, z, p.u, p.r)
+        fk_gram(&self.function.k, self.n, self.T.shape[1], &self.T[0, 0], p.r, &self.work[0], p.w,
+                p.Q)
 
     cdef int factor(self, const double *point, Pass *p, double *v) noexcept nogil:
         """Bring a pass up to date, and v <- L^-1 v unless it is NULL; 1 where R overflows."""
@@ -141,7 +142,7 @@ cdef class LocalNormal(Kernel):
             return 0
         gamma, nu = self.gamma(), exp(self.log_nu)
         if self.few:
-            low_rank.shift(self.n, (nu / gamma) ** 2, p.Q, p.L)
+            fk_shift(self.n, (nu / gamma) ** 2, p.Q, p.L)
             if cholesky(self.n, p.L, v, &p.log_det):
                 return 1
         elif proposal_factor(self.d, self.n, gamma, nu, p.Q, p.s, p.L, v, &p.log_det):
@@ -173,7 +174,7 @@ cdef class LocalNormal(Kernel):
     cdef double along(self, const Pass *p, const Pass *q, double v2) noexcept nogil:
         """|C^-1 H M'v|^2 at the point of p, v from there to that of q, |v|^2 = v2"""
         cdef double *b = &self.work[0]
-        low_rank.project(self.n, p.w, p.r, q.r, v2, b)
+        fk_project(self.n, p.w, p.r, q.r, v2, b)
         solve_L(self.n, p.L, b)
         return square(self.n, b)
 

@@ -36,6 +36,7 @@ cdef class RandomWalk(Kernel):
         self.allocate(d=d)
         self.ndim = factor.ndim
         self.L = np.array(factor, dtype=float).ravel(order="F")
+        self.length = self.L[0]
         self.e = zeros(d)
         self.s = 1.0
         self.target_acceptance, self.jitter = target_acceptance, jitter
@@ -46,8 +47,10 @@ cdef class RandomWalk(Kernel):
         if self.ndim == 2:
             normal_step(c, s, &self.L[0], &self.e[0])
             return 0
+        if self.ndim == 0:          # among thousands of chains, L is not in the cache
+            s *= self.length
         for i in range(c.d):        # one pass: a vector load of normals just stored would wait
-            c.y[i] = c.x[i] + s * self.L[i if self.ndim else 0] * normal(c.rng)
+            c.y[i] = c.x[i] + (s * self.L[i] if self.ndim else s) * normal(c.rng)
         return 0
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:

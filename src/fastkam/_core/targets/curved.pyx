@@ -10,7 +10,7 @@ from fastkam._core.numerics import elementary
 
 import numpy as np
 
-cdef extern from "vector.h" nogil:
+cdef extern from "linalg.h" nogil:
     double weighted_square "fk_weighted_square" (
         Py_ssize_t d, const double *h, const double *m, const double *x)
 

@@ -12,8 +12,6 @@ import numpy as np
 
 cdef extern from "rows.h" nogil:
     double log_sigmoid "fk_log_sigmoid" (
-        Py_ssize_t n, Py_ssize_t d, const double *X, const double *w)
-    double log_sigmoid_grad "fk_log_sigmoid_grad" (
         Py_ssize_t n, Py_ssize_t d, const double *X, const double *w, double *grad)
     void log_sigmoid_hvp "fk_log_sigmoid_hvp" (
         Py_ssize_t n, Py_ssize_t d, const double *X, const double *w, const double *v, double *Hv)
@@ -56,7 +54,7 @@ cdef inline double prior(const Logistic *f, size_t n, const double *w) noexcept 
 
 cdef int logistic_logp(size_t n, const double *w, double *logp, void *data) noexcept nogil:
     cdef const Logistic *f = <const Logistic *>data
-    logp[0] = prior(f, n, w) + log_sigmoid(f.n, n, f.X, w)
+    logp[0] = prior(f, n, w) + log_sigmoid(f.n, n, f.X, w, NULL)
     return 0
 
 
@@ -67,7 +65,7 @@ cdef int logistic_logp_grad(size_t n, const double *w, double *grad, double *log
     cdef size_t j
     for j in range(n):
         grad[j] = -f.h * w[j]
-    logp[0] = prior(f, n, w) + log_sigmoid_grad(f.n, n, f.X, w, grad)
+    logp[0] = prior(f, n, w) + log_sigmoid(f.n, n, f.X, w, grad)
     return 0
 
 

@@ -15,9 +15,7 @@ cdef extern from "lattice.h" nogil:
         Py_ssize_t K
         double low, h, v, constant
         const double *fall
-    double lattice_value "fk_lattice_value" (const Lattice *f, Py_ssize_t d, const double *x)
-    double lattice_grad "fk_lattice_grad" (
-        const Lattice *f, Py_ssize_t d, const double *x, double *grad)
+    double fk_lattice_logp(const Lattice *f, Py_ssize_t d, const double *x, double *grad)
 
 cdef enum:
     ZERO = -745         # e^-745 is the least number
@@ -106,11 +104,11 @@ cdef class LatticeMixtureDensity(Target):
 
 
 cdef int lattice_logp(size_t n, const double *x, double *logp, void *data) noexcept nogil:
-    logp[0] = lattice_value(<Lattice *>data, n, x)
+    logp[0] = fk_lattice_logp(<Lattice *>data, n, x, NULL)
     return 0
 
 
 cdef int lattice_logp_grad(size_t n, const double *x, double *grad, double *logp,
                            void *data) noexcept nogil:
-    logp[0] = lattice_grad(<Lattice *>data, n, x, grad)
+    logp[0] = fk_lattice_logp(<Lattice *>data, n, x, grad)
     return 0

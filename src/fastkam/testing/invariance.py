@@ -12,10 +12,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastkam._core.engine.chain import ChainState
-from fastkam._core.engine.group import Group
+from fastkam._core.engine.group import Fault, Group
+from fastkam._core.engine.ranges import BadField, Step
+from fastkam.arguments import (
+    MOST_COUNT,
+    check_array,
+    check_flag,
+    check_generator,
+    check_integer,
+    shown,
+)
+from fastkam.density.forms import as_target
+from fastkam.run.starts import seed_sequence
 from fastkam.samplers import as_sampler
 from fastkam.sampling import sample
-from fastkam.schedules import Perpetual, Plan
+from fastkam.schedules import Perpetual, Plan, as_schedule
+
+LEAST_REPLICATES = 2
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,13 @@ class Invariance:
     z: float
     moved: float
 
+    def __str__(self) -> str:
+        if self.moved == 0:
+            return "no point has moved: nothing can be said of the sampler"
+        return (f"the largest deviation is that of {self.worst}, {self.z:.1f} standard errors; "
+                f"with a sampler that leaves the target invariant one as large has probability "
+                f"{self.p_value:.2g} at most; {100 * self.moved:.3g} % of the points have moved")
+
 
 def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None):
     """Move each point by `steps` steps of the sampler, from the same kernel state each time.
@@ -60,12 +80,13 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
     -------
     ndarray, of the shape of points
     """
-    sampler = as_sampler(sampler)
-    d = target.dim
+    sampler, seed = as_sampler(sampler), seed_sequence(seed)
+    d, steps = target.dim, check_integer("steps", steps, least=0)
+    points = check_rows("points", points, d + target.n_aux)
     kernel = sampler.build(points[0, :d])
-    first = kernel.state() if state is None else state
+    first = kernel.state() if state is None else checked_state(kernel, state)
     chain = ChainState(kernel, np.random.PCG64(seed), points[0, :d], n_aux=target.n_aux)
-    plan = Plan() if schedule is None else schedule.compiled(sampler, d, 0)
+    plan = Plan() if schedule is None else as_schedule(schedule).compiled(sampler, d, 0)
     group = Group(target.bind(), [chain], plan)
     moved = np.empty_like(points)
     for i, point in enumerate(points):
@@ -75,7 +96,11 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
             chain.place(point[:d], noise, target.estimate(point[:d], noise))
         else:
             chain.place(point)
-        group.start()
+        try:
+            group.start()
+        except Fault:
+            raise ValueError(f"points[{i}] must have a finite density, and {point[:d]} has "
+                             "none") from None
         group.run(steps)
         moved[i, :d] = chain.position
         if target.is_estimate:
@@ -83,9 +108,30 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
     return moved
 
 
-def learnt_state(sampler, target, tune, *, seed):
-    """The fields of a kernel after `tune` steps of adaptation from the target's mean."""
-    start = target.sample(1, seed)[0, :target.dim]
+def check_rows(name, points, d=None):
+    """`points` as a finite array (n, d) with n and d at least 1."""
+    points = check_array(name, points)
+    if points.ndim != 2 or 0 in points.shape or d not in (None, points.shape[1]):
+        raise ValueError(f"{name} must have shape (n, {d or 'd'}), not {points.shape}")
+    return points
+
+
+def checked_state(kernel, state):
+    """The fields of a kernel, if it can take them; what does not fit could end the process."""
+    own = kernel.state()
+    if not isinstance(state, dict) or set(state) != set(own):
+        raise ValueError(f"state must be a dict of the fields {sorted(own)}, not {shown(state)}")
+    try:
+        kernel.check(state, Step(MOST_COUNT, False, "PCG64"))
+    except BadField as error:
+        raise ValueError(f"state: {error}") from None
+    return state
+
+
+def learnt_state(sampler, target, tune, *, seed, start=None):
+    """The fields of a kernel after `tune` steps of adaptation from `start`, or an exact draw."""
+    if start is None:
+        start = target.sample(1, seed)[0, :target.dim]
     result = sample(target, start, sampler=sampler, search=False, draws=1, tune=tune, chains=1,
                     seed=seed, keep_warmup=False, diagnose=False, progress=False)
     return {name.removeprefix("kernel."): value for name, value in result.states[0].items()
@@ -121,7 +167,11 @@ def compare(before, after, *, seed, reversible=False, n_directions=24):
     """
     from scipy.stats import norm
 
-    rng = np.random.default_rng(seed)
+    rng = check_generator("seed", seed)
+    before = check_rows("before", before)
+    after = check_array("after", after, shape=before.shape)
+    n_directions = check_integer("n_directions", n_directions, least=1)
+    check_flag("reversible", reversible)
     n, d = before.shape
     centre, scale = before.mean(axis=0), before.std(axis=0)
     directions = rng.standard_normal((n_directions, d)) * rng.uniform(0.3, 3, (n_directions, 1))
@@ -153,21 +203,44 @@ def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1
         Learns for `tune` steps; that state is then used for every replicate.
     target : Target
         With exact draws by ``target.sample(n, seed)``; where it is estimated, of points and noise
-        together, (n, d + n_aux).
+        together, (n, d + n_aux). With an array `exact`, a density in any form that
+        `fastkam.as_target` takes.
     steps, replicates, tune, seed : int
     reversible : bool
         Whether the kernel is reversible over `steps` steps; single Metropolis steps are.
-    exact : Target, optional
+    exact : Target or array (n + 1, d), optional
         Whose exact draws begin, by default those of `target`: with any other distribution the test
-        must fail.
+        must fail. Of an array, the sampler learns from the first point on, and the n others are
+        the replicates.
 
     Returns
     -------
     Invariance
-        A right sampler gives a p-value below p with probability at most p.
+        A right sampler gives a p-value below p with probability at most p. Prints as a sentence.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument, before any work.
     """
-    state = learnt_state(sampler, target, tune, seed=seed)
-    before = (exact or target).sample(replicates, seed + 1)
+    sampler, steps = as_sampler(sampler), check_integer("steps", steps, least=1)
+    replicates = check_integer("replicates", replicates, least=LEAST_REPLICATES)
+    tune, seed = check_integer("tune", tune, least=0), check_integer("seed", seed, least=0)
+    check_flag("reversible", reversible)
+    start, before = None, None
+    if exact is not None and not hasattr(exact, "sample"):
+        points = check_rows("exact", exact)
+        if len(points) <= LEAST_REPLICATES:
+            raise ValueError(f"exact must have at least {LEAST_REPLICATES + 1} rows, not "
+                             f"{len(points)}")
+        start, before = points[0], points[1:]
+        target = as_target(target, points.shape[1], gradient=sampler.needs_gradient)
+    elif not hasattr(target, "sample"):
+        raise TypeError(f"target must have exact draws, target.sample(n, seed), and "
+                        f"{shown(target)} has none: give them as exact")
+    state = learnt_state(sampler, target, tune, seed=seed, start=start)
+    if before is None:
+        before = (exact or target).sample(replicates, seed + 1)
     after = replicate(sampler, target, before, steps, seed=seed + 2, state=state)
     return compare(before, after, seed=seed + 3, reversible=reversible)
 

@@ -1,0 +1,355 @@
+/* The loops of nearest.h. */
+#include "nearest.h"
+#include "vector.h"
+
+/* ---- building ---- */
+
+static inline double coordinate(const fk_nearest *n, int64_t i, ptrdiff_t k)
+{
+    return n->points[i * n->d + k];
+}
+
+/* Arrange order[a..b) so that no point before m stands higher on the axis than one from m on. */
+static inline void partition(const fk_nearest *n, int64_t *order, ptrdiff_t a, ptrdiff_t b, ptrdiff_t m,
+                             ptrdiff_t axis)
+{
+    while (b - a > 1) {
+        const double pivot = coordinate(n, order[a + (b - a) / 2], axis);
+        ptrdiff_t i = a, j = b - 1;
+        while (i <= j) {
+            while (coordinate(n, order[i], axis) < pivot) i++;
+            while (coordinate(n, order[j], axis) > pivot) j--;
+            if (i <= j) {
+                const int64_t t = order[i];
+                order[i++] = order[j];
+                order[j--] = t;
+            }
+        }
+        if (m <= j)
+            b = j + 1;
+        else if (m >= i)
+            a = i;
+        else
+            return;
+    }
+}
+
+/* The box of order[a..b), into `box` (d, 2, 16) at one lane unless that is NULL; its widest axis. */
+static inline ptrdiff_t bound(const fk_nearest *n, const int64_t *order, ptrdiff_t a, ptrdiff_t b,
+                              double *box)
+{
+    ptrdiff_t widest = 0;
+    double width = -1;
+    for (ptrdiff_t k = 0; k < n->d; k++) {
+        double least = HUGE_VAL, most = -HUGE_VAL;
+        for (ptrdiff_t i = a; i < b; i++) {
+            const double v = coordinate(n, order[i], k);
+            least = v < least ? v : least;
+            most = v > most ? v : most;
+        }
+        if (box) {
+            box[2 * FK_WAYS * k] = least;
+            box[2 * FK_WAYS * k + FK_WAYS] = most;
+        }
+        if (most - least > width) {
+            width = most - least;
+            widest = k;
+        }
+    }
+    return widest;
+}
+
+static inline void fill_leaf(fk_nearest *n, ptrdiff_t a, ptrdiff_t b)
+{
+    double *block = n->leaves + a * n->d;
+    int64_t *order = n->order;
+    for (ptrdiff_t i = a + 1; i < b; i++)   /* by index, so that the first of equals is the lowest */
+        for (ptrdiff_t j = i; j > a && order[j] < order[j - 1]; j--) {
+            const int64_t t = order[j];
+            order[j] = order[j - 1];
+            order[j - 1] = t;
+        }
+    for (ptrdiff_t l = 0; l < FK_WAYS; l++)
+        for (ptrdiff_t k = 0; k < n->d; k++)
+            block[k * FK_WAYS + l] = a + l < b ? coordinate(n, order[a + l], k) : HUGE_VAL;
+}
+
+/* Sort the points of the children i .. j - 1 of a level, each of `size` points, into these. */
+static void sort_children(fk_nearest *n, int level, ptrdiff_t size, ptrdiff_t i, ptrdiff_t j)
+{
+    const ptrdiff_t a = i * size, b = j * size < n->s ? j * size : n->s, middle = (i + j) / 2;
+    double *box = n->boxes + (n->first[level] + i / FK_WAYS) * 2 * n->d * FK_WAYS + i % FK_WAYS;
+    const ptrdiff_t axis = bound(n, n->order, a, b, j - i == 1 ? box : NULL);
+    if (j - i == 1) {
+        if (level == 0) fill_leaf(n, a, b);
+        return;
+    }
+    partition(n, n->order, a, b, middle * size, axis);
+    sort_children(n, level, size, i, middle);
+    sort_children(n, level, size, middle, j);
+}
+
+/* For the first s points. */
+void FK_LEVEL(fk_nearest_build_tree)(fk_nearest *n, ptrdiff_t s)
+{
+    ptrdiff_t size = FK_WAYS, count = fk_sixteenths(fk_sixteenths(s)), nodes = 0;
+    n->s = s;
+    for (n->levels = 1, n->first[0] = 0; count > 1; count = fk_sixteenths(count)) {
+        n->first[n->levels++] = nodes += count;
+        size *= FK_WAYS;
+    }
+    for (ptrdiff_t i = 0; i < s; i++) n->order[i] = i;
+    for (int level = n->levels - 1; level >= 0; level--, size /= FK_WAYS) {
+        const ptrdiff_t children = n->children[level] = (s + size - 1) / size;
+        for (ptrdiff_t i = 0; i < children; i += FK_WAYS)
+            sort_children(n, level, size, i, i + FK_WAYS < children ? i + FK_WAYS : children);
+    }
+}
+
+void FK_LEVEL(fk_nearest_build_filter)(fk_nearest *n, ptrdiff_t s)
+{
+    double largest = 0;
+    n->s = s;
+    for (ptrdiff_t k = 0; k < n->d; k++) {
+        double mean = 0;
+        for (ptrdiff_t i = 0; i < s; i++) mean += coordinate(n, i, k) / (double)s;
+        n->centre[k] = mean;
+        for (ptrdiff_t i = 0; i < s; i++) largest = fmax(largest, fabs(coordinate(n, i, k) - mean));
+    }
+    n->scale = largest < 1e-150 ? 1e150 : largest < 1e150 ? 1 / largest : 0;
+    for (ptrdiff_t i = 0; i < fk_sixteenths(s) * FK_WAYS; i++)
+        for (ptrdiff_t k = 0; k < n->d; k++)
+            n->filter[(i / FK_WAYS * n->d + k) * FK_WAYS + i % FK_WAYS] = (float)(
+                i < s ? (coordinate(n, i, k) - n->centre[k]) * n->scale : INFINITY);
+}
+
+/* ---- looking up in the tree ---- */
+
+typedef int64_t mask __attribute__((vector_size(32)));
+typedef struct { fk_quad a, b, c, d; } sixteen;
+
+/* s + (x - p)^2 */
+FK_INLINE fk_quad add_square(fk_quad s, const double *p, double x)
+{
+    const fk_quad v = x - fk_load_quad(p);
+    return s + v * v;
+}
+
+/* s + max(0, least - x, x - most)^2 */
+FK_INLINE fk_quad add_outside(fk_quad s, const double *least, double x)
+{
+    const fk_quad below = fk_load_quad(least) - x, above = x - fk_load_quad(least + FK_WAYS);
+    const fk_quad v = (fk_quad)((mask)below & (below > 0)) + (fk_quad)((mask)above & (above > 0));
+    return s + v * v;
+}
+
+/* bit l: whether element l is at most `limit` */
+FK_INLINE unsigned at_most(sixteen s, double limit)
+{
+    const mask a = {1, 2, 4, 8};
+    const mask m = ((s.a <= limit) & a) | ((s.b <= limit) & a << 4)
+        | ((s.c <= limit) & a << 8) | ((s.d <= limit) & a << 12);
+    return (unsigned)(m[0] | m[1] | (m[2] | m[3]));
+}
+
+FK_INLINE fk_quad lesser(fk_quad a, fk_quad b)
+{
+    const mask less = a < b;
+    return (fk_quad)((less & (mask)a) | (~less & (mask)b));
+}
+
+FK_INLINE double least_of(sixteen s)
+{
+    const fk_quad m = lesser(lesser(s.a, s.b), lesser(s.c, s.d));
+    const double a = m[0] < m[1] ? m[0] : m[1], b = m[2] < m[3] ? m[2] : m[3];
+    return a < b ? a : b;
+}
+
+typedef struct { double distance; int64_t index; } found;
+
+FK_INLINE void search_leaf(const fk_nearest *n, const double *x, ptrdiff_t leaf, found *best)
+{
+    const double *block = n->leaves + leaf * n->d * FK_WAYS;
+    sixteen s = {{0}, {0}, {0}, {0}};
+    for (ptrdiff_t k = 0; k < n->d; k++, block += FK_WAYS) {
+        s.a = add_square(s.a, block, x[k]);
+        s.b = add_square(s.b, block + 4, x[k]);
+        s.c = add_square(s.c, block + 8, x[k]);
+        s.d = add_square(s.d, block + 12, x[k]);
+    }
+    const double least = least_of(s);
+    if (least <= best->distance) {
+        const int64_t index = n->order[leaf * FK_WAYS + __builtin_ctz(at_most(s, least))];
+        if (least < best->distance || index < best->index) {
+            best->distance = least;
+            best->index = index;
+        }
+    }
+}
+
+static void search_node(const fk_nearest *n, const double *x, int level, ptrdiff_t node,
+                        found *best)
+{
+    const ptrdiff_t d = n->d;
+    const double *box = n->boxes + (n->first[level] + node) * 2 * d * FK_WAYS;
+    sixteen s = {{0}, {0}, {0}, {0}};
+    for (ptrdiff_t k = 0; k < d; k++, box += 2 * FK_WAYS) {
+        s.a = add_outside(s.a, box, x[k]);
+        s.b = add_outside(s.b, box + 4, x[k]);
+        s.c = add_outside(s.c, box + 8, x[k]);
+        s.d = add_outside(s.d, box + 12, x[k]);
+    }
+    const ptrdiff_t ways = n->children[level] - node * FK_WAYS;
+    unsigned all = ways < FK_WAYS ? (1u << ways) - 1 : 0xffff, left = at_most(s, least_of(s)) & all;
+    do {
+        const int l = left ? __builtin_ctz(left) : 0;
+        if (level == 0)
+            search_leaf(n, x, node * FK_WAYS + l, best);
+        else
+            search_node(n, x, level - 1, node * FK_WAYS + l, best);
+        all &= ~(1u << l);
+        left = at_most(s, best->distance) & all;
+    } while (left);
+}
+
+/* ---- looking up by the filter ---- */
+
+typedef float floats __attribute__((vector_size(32), aligned(4)));
+typedef int32_t floats_mask __attribute__((vector_size(32)));
+
+FK_INLINE int any(floats_mask m)
+{
+    const mask pairs = (mask)m;
+    return ((pairs[0] | pairs[1]) | (pairs[2] | pairs[3])) != 0;
+}
+
+/* distance <- approximate squared distances to all points; the least. Products and sums may be
+ * fused: no result depends on the last bits of these. */
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("fp-contract=fast")))
+#endif
+static float filter_distances(ptrdiff_t d, ptrdiff_t blocks, const float *filter, const float *z,
+                              float *distance)
+{
+    float least = HUGE_VALF;
+    for (ptrdiff_t b = 0; b < blocks; b++) {
+        floats s0 = {0}, s1 = {0}, t0 = {0}, t1 = {0};
+        ptrdiff_t k = 0;
+        for (; k + 2 <= d; k += 2, filter += 2 * FK_WAYS) {
+            const floats *p = (const floats *)filter;
+            const floats v0 = z[k] - p[0], v1 = z[k] - p[1];
+            const floats w0 = z[k + 1] - p[2], w1 = z[k + 1] - p[3];
+            s0 += v0 * v0;
+            s1 += v1 * v1;
+            t0 += w0 * w0;
+            t1 += w1 * w1;
+        }
+        if (k < d) {
+            const floats *p = (const floats *)filter;
+            const floats v0 = z[k] - p[0], v1 = z[k] - p[1];
+            s0 += v0 * v0;
+            s1 += v1 * v1;
+            filter += FK_WAYS;
+        }
+        s0 += t0;
+        s1 += t1;
+        *(floats *)(distance + b * FK_WAYS) = s0;
+        *(floats *)(distance + b * FK_WAYS + 8) = s1;
+        if (any((s0 < least) | (s1 < least)))
+            for (int l = 0; l < FK_WAYS; l++)
+                least = distance[b * FK_WAYS + l] < least ? distance[b * FK_WAYS + l] : least;
+    }
+    return least;
+}
+
+static found search_filter(const fk_nearest *n, const double *x, float *work)
+{
+    const ptrdiff_t d = n->d, blocks = fk_sixteenths(n->s);
+    float *distance = work, *z = work + blocks * FK_WAYS, limit = HUGE_VALF;
+    double Z = 1;
+    found best = {HUGE_VAL, 0};
+    for (ptrdiff_t k = 0; k < d; k++) {
+        const double v = (x[k] - n->centre[k]) * n->scale;
+        Z = fabs(v) > Z ? fabs(v) : Z;
+        z[k] = (float)v;
+    }
+    if (n->scale > 0 && Z < 1e15) {
+        const double u = 0x1p-24, a = 4 * u * Z * sqrt((double)d), b = 1 + 2 * (double)(d + 3) * u;
+        const double least = filter_distances(d, blocks, n->filter, z, distance);
+        const double r = ((sqrt(least) + a) * b + a) * b;
+        limit = (float)(r * r * (1 + 4 * u));
+    } else {
+        for (ptrdiff_t i = 0; i < blocks * FK_WAYS; i++) distance[i] = 0;
+    }
+    for (ptrdiff_t i = 0; i < n->s; i++) {
+        if (i % 16 == 0) {
+            if (!any((*(floats *)(distance + i) <= limit)
+                     | (*(floats *)(distance + i + 8) <= limit))) {
+                i += 15;
+                continue;
+            }
+        }
+        if (!(distance[i] <= limit)) continue;
+        const double *p = n->points + i * d;
+        double s = 0;
+        for (ptrdiff_t k = 0; k < d; k++) s += (x[k] - p[k]) * (x[k] - p[k]);
+        if (s < best.distance) {
+            best.distance = s;
+            best.index = i;
+        }
+    }
+    return best;
+}
+
+/* h |x - p|, without a square that over- or underflows */
+static double scaled_distance(ptrdiff_t d, double h, const double *x, const double *p)
+{
+    double largest = 0, s = 0;
+    for (ptrdiff_t k = 0; k < d; k++) largest = fmax(largest, fabs(h * x[k] - h * p[k]));
+    if (largest == 0) return 0;
+    for (ptrdiff_t k = 0; k < d; k++) {
+        const double v = (h * x[k] - h * p[k]) / largest;
+        s += v * v;
+    }
+    return largest * sqrt(s);
+}
+
+/* one by one */
+static int64_t search_all(const fk_nearest *n, const double *x)
+{
+    found best = {HUGE_VAL, 0};
+    double largest = 0;
+    for (ptrdiff_t k = 0; k < n->d; k++) {
+        largest = fmax(largest, fabs(x[k]));
+        for (ptrdiff_t i = 0; i < n->s; i++) largest = fmax(largest, fabs(coordinate(n, i, k)));
+    }
+    const double h = largest > 1e290 ? 0x1p-64 : 1;
+    for (ptrdiff_t i = 0; i < n->s; i++) {
+        const double distance = scaled_distance(n->d, h, x, n->points + i * n->d);
+        if (distance < best.distance) {
+            best.distance = distance;
+            best.index = i;
+        }
+    }
+    return best.index;
+}
+
+static int same_point(ptrdiff_t d, const double *x, const double *p)
+{
+    for (ptrdiff_t k = 0; k < d; k++)
+        if (x[k] != p[k]) return 0;
+    return 1;
+}
+
+int64_t FK_LEVEL(fk_nearest_find)(const fk_nearest *n, const double *x, float *work)
+{
+    found best = {HUGE_VAL, 0};
+    if (n->is_tree)
+        search_node(n, x, n->levels - 1, 0, &best);
+    else
+        best = search_filter(n, x, work);
+    if (best.distance > 1e-290 && best.distance < 1e290) return best.index;
+    if (same_point(n->d, x, n->points + best.index * n->d)) return best.index;
+    return search_all(n, x);
+}
+

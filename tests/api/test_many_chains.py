@@ -1,0 +1,95 @@
+"""Many chains cost as much each as a few: what is done for each is counted, not timed."""
+
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+from runs import sample
+from same import assert_same
+
+import fastkam as fk
+from fastkam.progress import CHAINS, SECONDS, Interval
+from fastkam.run import loop
+from fastkam.run.loop import CHUNK_SECONDS, ChainGroup, Run
+
+TARGET = fk.targets.Gaussian(np.zeros(2))
+OPTIONS = {"sampler": "ram", "draws": 100, "tune": 100, "seed": 3, "diagnose": False}
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often the parts of a run that are watched are called, by name."""
+    calls = Counter()
+
+    def watch(owner, name):
+        function = getattr(owner, name)
+
+        def watched(*args, **options):
+            calls[name] += 1
+            return function(*args, **options)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    watch(ChainGroup, "chunk")
+    watch(Run, "progress")
+    # a chunk is as long as a clock that stands still lets it be, whatever the machine
+    monkeypatch.setattr(loop, "paced", lambda made, seconds: 8 * made)
+    return calls
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("chains", [20, 400])
+def test_a_chain_takes_two_chunks_and_no_progress(counted, chains, threads):
+    """One chunk of warm-up, however many snapshots it has, and one of draws; more for the first."""
+    result = sample(TARGET, np.zeros(2), chains=chains, threads=threads, **OPTIONS)
+    assert len(result.adaptation["step"]) == 50
+    assert counted["chunk"] <= 2 * chains + 8
+    assert counted["progress"] == 0
+
+
+def test_progress_of_many_chains_is_reported_after_some_chunks(counted):
+    seen = []
+    sample(TARGET, np.zeros(2), chains=400, threads=1, progress=seen.append, **OPTIONS)
+    assert counted["progress"] == len(seen)
+    assert 10 < len(seen) <= counted["chunk"] * CHAINS / 400 + 10 + elapsed(seen) / SECONDS
+    assert seen[-1].steps == seen[-1].total == 400 * 200
+    assert seen[-1].draws == [100] * 400
+
+
+def elapsed(seen):
+    return seen[-1].seconds
+
+
+def test_progress_of_a_few_chains_is_reported_after_every_chunk(counted):
+    seen = []
+    sample(TARGET, np.zeros(2), chains=3, threads=1, progress=seen.append, **OPTIONS)
+    assert len(seen) == counted["chunk"] + 1  # and at the end
+
+
+def test_progress_of_many_chains_is_reported_in_time():
+    interval = Interval(chains=10_000)
+    assert not interval.over()
+    time.sleep(1.1 * SECONDS)
+    assert interval.over()
+    assert not interval.over()
+
+
+def test_the_length_of_chunks_changes_nothing(monkeypatch):
+    """Snapshots are made where they are due, in the midst of a chunk or at its end."""
+    options = OPTIONS | {"chains": 3, "sampler": "gam", "tune": 103}
+    expected = sample(TARGET, np.zeros(2), **options)
+    for length in (1, 7, 1000):
+        monkeypatch.setattr(loop, "paced", lambda made, seconds, length=length: length)
+        result = sample(TARGET, np.zeros(2), **options)
+        assert_same(result, expected)
+        for name, values in result.adaptation.items():
+            assert not np.isnan(values).any()
+            np.testing.assert_array_equal(values, expected.adaptation[name])
+
+
+def test_the_chunk_of_a_chain_is_as_long_as_the_others_have_found_right():
+    assert loop.paced(100, CHUNK_SECONDS) == 100
+    assert loop.paced(100, CHUNK_SECONDS / 1000) == 800
+    assert loop.paced(100, 1000 * CHUNK_SECONDS) == 10
+    assert loop.paced(0, 0.0) == 1

@@ -1,0 +1,146 @@
+"""Entries of what makes runs: `sample`, samplers, schedules, stop rules, results and files."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+
+import fastkam as fk
+from fastkam.samplers import SAMPLERS
+from fastkam.schedules import SCHEDULES
+from fuzz.entry import (
+    FUNCTION,
+    SPD,
+    TUNE,
+    D,
+    Density,
+    Entry,
+    is_array,
+    is_run,
+    loglike,
+    options_of,
+    plain_run,
+    prints,
+    prior,
+    result,
+    saved,
+    tempered,
+)
+
+
+def runs():
+    """`sample` in its forms."""
+    optional = tuple(name for name in options_of(fk.sample)
+                     if name not in plain_run() and name != "executor")
+    words = ("starting point", "target", "density", "draws", "stop", "kernel", "names", "x0",
+             "shapes", "coordinates", "surrogate", *FUNCTION)
+    forms = {
+        "sample": plain_run,
+        "sample with a gradient": lambda: plain_run("mala", True),
+        "sample with a search": lambda: plain_run("auto", search=True),
+        "sample vectorized": lambda: plain_run(vectorized=True),
+        "sample shared": lambda: plain_run("kam", share=True),
+        "sample a compiled target": lambda: {
+            **plain_run(), "target": fk.targets.Gaussian(np.zeros(D), SPD)},
+        "sample a problem": lambda: {**plain_run(), "target": loglike(), "x0": None,
+                                     "prior": prior()},
+        "sample within bounds": lambda: {**plain_run(), "x0": [0.2, 0.3],
+                                         "bounds": [(0, 1), (None, 2.0)]},
+        "sample named": lambda: plain_run(
+            names=["a", "b"], dims={"a": "city"}, coords={"city": ["Bern"]}),
+        "sample behind a surrogate": lambda: plain_run(surrogate=lambda x: -0.4 * float(x @ x)),
+    }
+    for name, good in forms.items():
+        # a compiled density counts no calls: its runs keep their lengths
+        fixed = ("target", "draws", "tune", "chains", "thin") if "compiled" in name else ()
+        weight = 0.3 if "search" in name else 3.0 if name == "sample" else 1.0
+        yield name, Entry(fk.sample, good, optional, fixed, is_run, words, weight=weight,
+                          raises=(OSError, ImportError, UnicodeError), covers=("sample",))
+
+
+def sampler_runs():
+    """Every sampler, built and run for some steps."""
+    for name, cls in SAMPLERS.items():
+        own = tuple(one.name for one in fields(cls) if one.init)
+
+        def call(cls=cls, **parameters):
+            sampler = cls(**parameters)
+            tune = 420 if isinstance(sampler, fk.CyclicalKernelAdaptiveMetropolis) else TUNE
+            return fk.sample(**plain_run(sampler, sampler.needs_gradient, tune=tune))
+
+        words = (*own, "gain", "points", "bank", "starting point")
+        yield f"sampler {name}", Entry(call, dict, own, check=is_run, words=words, weight=1.5,
+                                       covers=(cls.__name__, f"samplers.{cls.__name__}"))
+
+
+def schedules():
+    for name, cls in SCHEDULES.items():
+        own = tuple(one.name for one in fields(cls) if one.init)
+
+        def call(cls=cls, **parameters):
+            return fk.sample(**plain_run(schedule=cls(**parameters)))
+
+        yield f"schedule {name}", Entry(call, dict, own, check=is_run, words=("k",), weight=0.3,
+                                        covers=(f"schedules.{cls.__name__}",))
+
+    def power(**parameters):
+        gain = fk.schedules.Power(**parameters)
+        return fk.sample(**plain_run(schedule=fk.schedules.Perpetual(gain=gain)))
+
+    yield "Power", Entry(power, dict, ("c", "k", "offset", "cap"), check=is_run, words=("gain",),
+                         weight=0.5, covers=("schedules.Power",))
+    yield "constant", Entry(fk.schedules.constant, lambda: {"c": 0.1}, weight=0.2,
+                            covers=("schedules.constant",))
+    yield "as_schedule", Entry(fk.schedules.as_schedule, lambda: {"schedule": "rare"}, weight=0.2,
+                               covers=("schedules.as_schedule",))
+
+
+def stops():
+    for rule, good in ((fk.stop.ESS, {"size": 5.0}), (fk.stop.Rhat, {"most": 1.5}),
+                       (fk.stop.Evaluations, {"count": 9}), (fk.stop.Time, {"limit": "1s"})):
+        def call(rule=rule, **parameters):
+            return fk.sample(**plain_run(stop=rule(**parameters)))
+
+        yield f"stop {rule.__name__}", Entry(call, lambda good=good: dict(good), check=is_run,
+                                             weight=0.4, covers=(f"stop.{rule.__name__}",))
+
+    def both(other):
+        return fk.sample(**plain_run(stop=fk.stop.ESS(5) & other | other))
+
+    yield "stop & |", Entry(both, lambda: {"other": fk.stop.Evaluations(7)}, check=is_run,
+                            words=("stop",), weight=0.2, raises=(),
+                            covers=("stop.Either", "stop.Both", "stop.StopRule"))
+
+
+def after_runs():
+    """What is done with results and files."""
+    resumed = tuple(name for name in options_of(fk.resume) if name not in ("progress", "executor"))
+
+    def go_on(result, **more):
+        return fk.resume(result, **{"progress": False, "diagnose": False, **more})
+
+    yield "resume", Entry(go_on, lambda: {"result": result(), "draws": 5}, resumed, (), is_run,
+                          ("target", "density", "no such", "file"), raises=(OSError, UnicodeError,
+                                                                            ImportError),
+                          weight=2, covers=("resume",))
+    yield "resume a file", Entry(
+        go_on, lambda: {"result": saved(), "draws": 5, "target": Density()}, resumed, (), is_run,
+        ("target", "density", "file", "run.fk"), raises=(OSError, UnicodeError, ImportError),
+        covers=("resume", "Result"))
+    yield "load", Entry(lambda path, **more: fk.load(path, **more), lambda: {"path": saved()},
+                        ("sampler", "schedule"), check=is_run, words=("file", "run.fk"),
+                        raises=(OSError, UnicodeError), covers=("load",))
+    yield "Result.save", Entry(lambda path: result().save(path), lambda: {"path": "other.fk"},
+                               raises=(OSError, UnicodeError), words=("file",), covers=("Result",))
+    yield "Result[...]", Entry(lambda name: result()[name], lambda: {"name": "a"}, check=is_array,
+                               raises=(KeyError,), words=("parameter",), weight=0.3,
+                               covers=("Result",))
+    yield "tempering", Entry(fk.tempering, lambda: {"result": tempered()}, check=prints, weight=0.3,
+                             words=("tempering",), covers=("tempering", "Tempering"))
+    yield "plot_trace", Entry(fk.plots.plot_trace,
+                              lambda: {"result": result(), "bins": 5, "most": 2}, weight=0.05,
+                              covers=("plots.plot_trace",))
+    yield "plot_2d", Entry(fk.plots.plot_2d, lambda: {
+        "result": result(), "pair": (0, 1), "bins": 5, "bounds": [[-3, 3], [-3, 3]]}, ("logp",),
+                           words=FUNCTION, weight=0.05, covers=("plots.plot_2d",))
