@@ -30,7 +30,7 @@ def main(n=400, seed=1, recording=900.0, trying=1800.0, each=60.0, *tests):
     for phase, seconds in (("record", recording), ("attempt", trying), ("control", trying)):
         if float(seconds) > 0:
             run_parts(build, phase, float(seconds), float(each), tests)
-    print(table(ROOT, work))
+    print(table(work))
 
 
 def run_parts(build, phase, seconds, each, tests):

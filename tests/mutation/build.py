@@ -38,9 +38,10 @@ class Build:
         if self.table.exists():
             known = json.loads(self.table.read_text())
             self.mutants = [Mutant(*mutant) for mutant in known["mutants"]]
-            self.refused = set(known.get("refused", ()))
+            self.refused, self.lines = set(known["refused"]), known["lines"]
         else:
             self.mutants, self.refused = choose(self.root, n, seed), set()
+            self.lines = [self.line(mutant) for mutant in self.mutants]
 
     def make(self):
         """Make it all, unless an earlier call has."""
@@ -56,7 +57,12 @@ class Build:
     def write_table(self):
         """Write down the mutants, for later calls and for Cython."""
         self.table.write_text(json.dumps({"root": str(self.source), "mutants": self.mutants,
-                                          "refused": sorted(self.refused)}))
+                                          "refused": sorted(self.refused), "lines": self.lines}))
+
+    def line(self, mutant):
+        """Return the line of code that a mutant changes."""
+        text = (self.root / mutant.file).read_text(encoding="utf-8")
+        return text.split("\n")[mutant.line - 1].strip()
 
     def numbers(self):
         """Return the numbers of the mutants that are put in."""

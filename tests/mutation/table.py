@@ -13,7 +13,7 @@ def lines_of(work, name):
             for line in file.read_text().splitlines()]
 
 
-def table(root, work):
+def table(work):
     """Return the counts, and the place and the change of each mutant that no test has noticed."""
     known = json.loads((work / "mutants.json").read_text())
     mutants, refused = known["mutants"], set(known["refused"])
@@ -30,7 +30,7 @@ def table(root, work):
         elif entry["by"]:
             fate = f"caught ({entry['how']})"
         else:
-            text = (root / file).read_text(encoding="utf-8").split("\n")[line - 1].strip()
+            text = known["lines"][number - 1]
             reason = reasons.get(f"{file}: {text}: {change}", "")
             fate = "no wrong result" if reason else "survived"
             tests = len(entry["passed"]) if entry["passed"] else "no"
