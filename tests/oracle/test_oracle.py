@@ -84,6 +84,7 @@ def test_schedules(name, schedule):
     ("fishermala", {"plain_steps": 0, "damping": 0.1, "step_size": 0.1}),
     ("barker", {"metric": "dense", "preconditioner": [0.5, 2.0], "mean": [1.0, -1.0],
                 "step_size": 0.1}),
+    ("barker", {"metric": "diagonal", "preconditioner": [0.5, 2.0], "step_size": 0.7}),
     ("barker", {"metric": "fixed", "preconditioner": [[2.0, 0.7], [0.7, 0.5]],
                 "target_acceptance": 0.6}),
     ("automala", {"metric": "fixed", "preconditioner": [0.5, 2.0], "step_size": 0.01}),

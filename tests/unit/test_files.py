@@ -1,6 +1,8 @@
 """Files that are replaced as a whole: what stands there, what is left behind, what is refused."""
 
+import io
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,7 +14,9 @@ import pytest
 from faults.runs import FullFile
 
 import fastkam as fk
+from fastkam._core.engine.ranges import BadField
 from fastkam.run import files
+from fastkam.run.members import read_array
 
 NEW = b"new" * 1000
 
@@ -191,3 +195,15 @@ def test_a_disk_that_is_full_after_any_number_of_bytes(tmp_path, monkeypatch, sh
     np.testing.assert_array_equal(caught.value.result.draws, whole.draws)
     assert path.read_bytes() == old
     assert os.listdir(tmp_path) == ["run.fk"]
+
+
+@pytest.mark.parametrize("shape", [(3,), (5,), (2, 3), ()], ids=str)
+def test_an_array_of_another_size_than_its_header_says(shape):
+    """As where a header was damaged: too many bytes are refused like too few."""
+    content = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(content, header)
+    size = content.write(bytes(32)) + content.tell() - 32
+    content.seek(0)
+    with pytest.raises(BadField, match=rf"a says that it has shape {re.escape(str(shape))}"):
+        read_array("a", content, size)

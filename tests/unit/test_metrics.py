@@ -62,3 +62,12 @@ def test_draws_and_gradients_of_all_sizes(seed):
     assert np.isfinite(np.r_[s, U.ravel()]).all()
     assert (w > -1).all()
     assert np.isfinite(metrics.dense(x, g)[0]).all()
+
+
+@pytest.mark.parametrize(("n", "weight"), [(4, 0.0), (5, 0.0), (6, 6 / 11), (40, 40 / 45)])
+def test_the_metric_of_draws_alone_is_their_covariance_shrunk_to_its_diagonal(n, weight):
+    """In five dimensions, with no correlation until there are more draws than dimensions."""
+    x = np.random.default_rng(1).standard_normal((n, 5)) @ np.triu(np.ones((5, 5)))
+    C = np.cov(x.T)
+    expected = weight * C + (1 - weight) * np.diag(np.diag(C))
+    np.testing.assert_allclose(covariance(metrics.dense_from_draws(x, x)), expected, rtol=1e-10)

@@ -99,3 +99,13 @@ def test_a_file_that_cannot_be_made_does_not_hide_the_error_of_the_density(tmp_p
     with pytest.raises(fk.SamplingError, match="complete, but checkpoint=") as caught:
         fk.sample(density, [0.0], checkpoint=tmp_path / "run.fk", **OPTIONS)
     assert caught.value.result.draws.shape == (2, 20, 1)
+
+
+@dataclass
+class Own:
+    value: int = 1
+
+
+def test_a_dataclass_of_the_user_is_left_out_of_a_file():
+    assert plain(Own()) == {"left out": repr(Own())}
+    assert plain([Own(), 2]) == [{"left out": repr(Own())}, 2]

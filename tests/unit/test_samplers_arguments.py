@@ -139,6 +139,13 @@ def test_a_gain_that_the_update_cannot_take_is_refused(name):
         run(name, schedule=Finite(gain=dataclasses.replace(gain, cap=0.9)))
 
 
+@pytest.mark.parametrize("name", ["am", "rbam", "gam", "arwm", "cholam", "barker", "automala",
+                                  "autorwm", "dram"])
+def test_a_first_gain_of_one_would_forget_the_covariance(name):
+    with pytest.raises(ValueError, match=r"below 1, not 1\.0"):
+        run(name, schedule=Finite(gain=Power(c=1.0, k=0.0)))
+
+
 def test_ckam_has_its_own_gain():
     with pytest.raises(ValueError, match="step_gain"):
         run("ckam", schedule=Perpetual(gain=Power()))
