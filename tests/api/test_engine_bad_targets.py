@@ -410,6 +410,12 @@ def test_ctrl_c(library, kind, threads):
     assert out.endswith("same\n"), err
 
 
+def test_the_fatal_code_of_a_surrogate(library):
+    with pytest.raises(fk.SamplingError, match=r"the surrogate returned the fatal code -7 \(chain"):
+        sample(densities.python, np.zeros(D), sampler="am", seed=1,
+               surrogate=faulty("c", library, code=-7))
+
+
 def test_a_chain_that_hardly_moves_is_warned_of():
     def narrow(x):
         return -0.5e12 * float(x @ x)

@@ -156,5 +156,7 @@ cdef class SurrogateTarget(Target):
             return ValueError("the log density of the surrogate is +inf, or not finite where the "
                               "chain begins")
         if 2 * NO_SURROGATE < rc < NO_SURROGATE:
-            return self.surrogate.fault(rc - NO_SURROGATE, x)
+            own = rc - NO_SURROGATE
+            return self.surrogate.fault(own, x) or ValueError(
+                f"the surrogate returned the fatal code {own}")
         return self.owner.fault(rc, x)
