@@ -73,7 +73,7 @@ def densities():
         raises=(ImportError, AttributeError), weight=0.3, covers=("TargetRecipe",))
     yield "choose_sampler", Entry(
         fk.choose_sampler, lambda: {"target": Density(), "x0": np.zeros(D), "chains": 2, "seed": 1},
-        ("vectorized",), check=prints, words=("density", "starting point"), weight=0.2,
+        ("vectorized", "surrogate"), check=prints, words=("density", "starting point"), weight=0.2,
         covers=("choose_sampler",))
 
 

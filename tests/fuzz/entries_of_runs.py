@@ -32,7 +32,7 @@ from fuzz.entry import (
 def runs():
     """`sample` in its forms."""
     optional = tuple(name for name in options_of(fk.sample)
-                     if name not in plain_run() and name != "executor")
+                     if name not in plain_run())
     words = ("starting point", "target", "density", "draws", "stop", "kernel", "names", "x0",
              "shapes", "coordinates", "surrogate", *FUNCTION)
     forms = {
@@ -115,7 +115,7 @@ def stops():
 
 def after_runs():
     """What is done with results and files."""
-    resumed = tuple(name for name in options_of(fk.resume) if name not in ("progress", "executor"))
+    resumed = tuple(name for name in options_of(fk.resume) if name != "progress")
 
     def go_on(result, **more):
         return fk.resume(result, **{"progress": False, "diagnose": False, **more})
