@@ -31,7 +31,8 @@ from fastkam.samplers import (
     Sampler,
 )
 from fastkam.samplers.metropolis import optimal_scale
-from fastkam.search.search import Known, Search, Searcher, unsearched
+from fastkam.search.found import Known, Search, unsearched
+from fastkam.search.search import Searcher
 from fastkam.search.watch import Watch
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from fastkam._core.engine.group import Fault
 from fastkam.run.faults import describe
 from fastkam.search.evaluator import Evaluator
+from fastkam.search.found import Known, Prior, Search
 from fastkam.search.mixture import Mixture
 from fastkam.search.population import (
     FIRST_WINDOW,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fastkam._core.density.target import Target
 
 Array = NDArray[np.float64]
-Prior = Callable[[int, np.random.Generator], Array]
 
 LEAST_WALKERS = 32
 PRIOR_DRAWS, MOST_PRIOR_DRAWS = 1500, 6000  # a dimension, that are looked at; and in all
@@ -47,74 +46,6 @@ LEAST_FAR, NEARLY_0 = 100, 1e-3  # points, and a likelihood, where it may be no 
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
 BRIEF_STAGES, FULL_STAGES = 10, 20  # of the way home at most
-
-
-@dataclass(frozen=True)
-class Known:
-    """What a Problem says of its density.
-
-    Attributes
-    ----------
-    prior : callable or None
-        ``prior(n, rng)`` returns independent draws (n, d) from a distribution that covers the
-        density: half of the walkers start there.
-    wrap : callable or None
-        ``wrap(z)`` returns the points of one period that stand for z (n, d).
-    log_prior : callable or None
-        ``log_prior(z)`` returns that part of the log density (n,) which is not the user's function.
-    """
-
-    prior: Prior | None = None
-    wrap: Callable[[Array], Array] | None = None
-    log_prior: Callable[[Array], Array] | None = None
-
-
-@dataclass(frozen=True)
-class Search:
-    """What a search has found, and what it took.
-
-    Attributes
-    ----------
-    points : ndarray, shape (chains, d)
-        Where the chains start.
-    scales : ndarray, shape (d,)
-        The steps that change the log density by about 1.
-    flat : ndarray of int, shape (n,)
-        The coordinates along which it does not change at all.
-    evaluations : int
-    settled : bool
-        Whether the walkers agreed in the end; True where there were none.
-    steps : list of str
-        What was done, a line each.
-    mixture : Mixture or None
-        Fitted to the walkers' states, with a part that covers the tails.
-    components : int
-        How many of its components the density itself needs: one where it is nearly normal.
-    independent_acceptance : float
-        Acceptance probability of independent proposals of the mixture; NaN where there were none.
-    tails : ndarray, shape (n, 2)
-        k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
-    is_density : bool
-        Whether the likelihood was never negative, and nearly always nearly 0: it is one, and not
-        its logarithm.
-    """
-
-    points: Array
-    scales: Array
-    flat: NDArray[np.intp]
-    evaluations: int
-    settled: bool = True
-    steps: list[str] = field(default_factory=list)
-    mixture: Mixture | None = None
-    components: int = 0
-    independent_acceptance: float = float("nan")
-    tails: Array = field(default_factory=lambda: np.zeros((0, 2)))
-    is_density: bool = False
-
-
-def unsearched(points: Array) -> Search:
-    """What there is without a search."""
-    return Search(points, np.ones(points.shape[1]), np.zeros(0, np.intp), 0)
 
 
 class Searcher:

@@ -1,0 +1,82 @@
+"""What is known before a search, and what it has found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.search.mixture import Mixture
+
+Array = NDArray[np.float64]
+Prior = Callable[[int, np.random.Generator], Array]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a Problem says of its density.
+
+    Attributes
+    ----------
+    prior : callable or None
+        ``prior(n, rng)`` returns independent draws (n, d) from a distribution that covers the
+        density: half of the walkers start there.
+    wrap : callable or None
+        ``wrap(z)`` returns the points of one period that stand for z (n, d).
+    log_prior : callable or None
+        ``log_prior(z)`` returns that part of the log density (n,) which is not the user's function.
+    """
+
+    prior: Prior | None = None
+    wrap: Callable[[Array], Array] | None = None
+    log_prior: Callable[[Array], Array] | None = None
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search has found, and what it took.
+
+    Attributes
+    ----------
+    points : ndarray, shape (chains, d)
+        Where the chains start.
+    scales : ndarray, shape (d,)
+        The steps that change the log density by about 1.
+    flat : ndarray of int, shape (n,)
+        The coordinates along which it does not change at all.
+    evaluations : int
+    settled : bool
+        Whether the walkers agreed in the end; True where there were none.
+    steps : list of str
+        What was done, a line each.
+    mixture : Mixture or None
+        Fitted to the walkers' states, with a part that covers the tails.
+    components : int
+        How many of its components the density itself needs: one where it is nearly normal.
+    independent_acceptance : float
+        Acceptance probability of independent proposals of the mixture; NaN where there were none.
+    tails : ndarray, shape (n, 2)
+        k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
+    is_density : bool
+        Whether the likelihood was never negative, and nearly always nearly 0: it is one, and not
+        its logarithm.
+    """
+
+    points: Array
+    scales: Array
+    flat: NDArray[np.intp]
+    evaluations: int
+    settled: bool = True
+    steps: list[str] = field(default_factory=list)
+    mixture: Mixture | None = None
+    components: int = 0
+    independent_acceptance: float = float("nan")
+    tails: Array = field(default_factory=lambda: np.zeros((0, 2)))
+    is_density: bool = False
+
+
+def unsearched(points: Array) -> Search:
+    """What there is without a search."""
+    return Search(points, np.ones(points.shape[1]), np.zeros(0, np.intp), 0)
