@@ -1,8 +1,8 @@
-"""Functions that take parameters by name, and parameters on a circle."""
+"""Names of parameters, derived quantities and extras."""
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import stats
 
 import fastkam as fk
 
@@ -27,16 +27,6 @@ def test_names_that_do_not_fit(f, match):
 def test_names_that_fit(f, options):
     problem = fk.Problem(f, {"a": stats.norm(), "b": stats.norm()}, **options)
     assert problem.log_likelihood([0.0, 0.0]) == 0.0
-
-
-@pytest.mark.parametrize("kappa", [0.5, 4.0])
-def test_the_default_call_on_a_circle(kappa):
-    """Chains that drift around it stay fine: the circular mean and variance are those known."""
-    result = fk.sample(lambda angle, a: -0.5 * a * a, seed=1, prior={
-        "angle": stats.vonmises(kappa), "a": stats.norm(0, 3)})
-    exact = special.i1(kappa) / special.i0(kappa)
-    assert abs(np.cos(result["angle"]).mean() - exact) < 0.06
-    assert abs(np.sin(result["angle"]).mean()) < 0.08
 
 
 # ---- names of derived quantities ----

@@ -1,4 +1,4 @@
-"""What a search may take of a run that a rule ends, and what is told of it meanwhile."""
+"""How much of a run that a stop rule ends the search may take, and how it reports its progress."""
 
 import time
 

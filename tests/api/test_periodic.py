@@ -1,0 +1,73 @@
+"""Periodic and reflected coordinates."""
+
+import numpy as np
+import pytest
+from runs import sample
+from scipy import special, stats
+
+import fastkam as fk
+
+
+def run(f, x0, **options):
+    return sample(f, x0, tune=1000, chains=4, seed=3, progress=False, **options)
+
+
+@pytest.mark.parametrize("kappa", [0.5, 4.0])
+def test_the_default_call_on_a_circle(kappa):
+    """Chains that drift around it stay fine: the circular mean and variance are those known."""
+    result = fk.sample(lambda angle, a: -0.5 * a * a, seed=1, prior={
+        "angle": stats.vonmises(kappa), "a": stats.norm(0, 3)})
+    exact = special.i1(kappa) / special.i0(kappa)
+    assert abs(np.cos(result["angle"]).mean() - exact) < 0.06
+    assert abs(np.sin(result["angle"]).mean()) < 0.08
+
+
+@pytest.mark.parametrize("sampler", [
+    "rwm", "am", "rbam", "gam", "ram", "arwm", "cholam", "kam", "dram", "autorwm", "pt", "jumps"])
+def test_periodic_and_reflected_coordinates(sampler):
+    """The draws are within, and have the density: means of 16,000 draws within 6 errors."""
+    def f(angle, x):
+        return 2 * np.cos(angle) - x
+
+    result = run(f, {"angle": 0.1, "x": 0.5}, sampler=sampler, draws=4000,
+                 bounds={"angle": (-np.pi, np.pi), "x": (0, 2)},
+                 transforms={"angle": "periodic", "x": "reflect"})
+    assert ((result["angle"] >= -np.pi) & (result["angle"] < np.pi)).all()
+    assert ((result["x"] >= 0) & (result["x"] <= 2)).all()
+    known = fk.diagnostics.summary(
+        np.stack([np.cos(result["angle"]), result["x"]], axis=-1), ["cos", "x"])
+    exact = [0.697774657964008, 1 - 2 * np.exp(-2) / (1 - np.exp(-2))]  # I1(2) / I0(2)
+    assert (np.abs(known["mean"] - exact) < 6 * known["mcse_mean"]).all()
+
+
+@pytest.mark.parametrize("sampler", ["auto", "am", "gam", "rbam", "dram", "nuts"])
+def test_a_flat_circle(sampler):
+    """A chain goes round as often as it likes, and what it learns stays finite."""
+    def f(angle, a):
+        value = 1e-3 * np.cos(angle) - 0.5 * a**2
+        return (value, {"angle": -1e-3 * np.sin(angle), "a": -a}) if sampler == "nuts" else value
+
+    result = run(f, {"angle": 0.1, "a": 0.5}, sampler=sampler, draws=2000,
+                 bounds={"angle": (-np.pi, np.pi)}, transforms={"angle": "periodic"})
+    angle = result["angle"]
+    assert not {"stuck", "boundary", "improper", "rejected"} & {w.kind for w in result.warnings}
+    known = fk.diagnostics.summary(
+        np.stack([np.cos(angle), np.sin(angle), np.cos(2 * angle)], axis=-1), list("123"))
+    assert (known["ess_bulk"] > 100).all()
+    assert (np.abs(known["mean"]) < 6 * known["mcse_mean"] + 1e-3).all()
+    assert np.abs(result.trace.draws).max() < 100
+    assert abs(result["a"].std() - 1) < 0.15
+
+
+def test_a_prior_on_a_circle_is_normalized():
+    problem = fk.Problem(lambda x: 0.0, prior={"a": stats.vonmises(2.0, 1.0)})
+    z = np.linspace(-80, 80, 200_001)
+    density = np.exp(problem.log_prior_z(z[:, None]))
+    assert density.sum() * (z[1] - z[0]) == pytest.approx(1, abs=1e-10)
+
+
+def test_von_mises_is_periodic():
+    problem = fk.Problem(lambda x: 0.0, prior={"a": stats.vonmises(2.0, 1.0)})
+    assert problem.coordinates.rows[0][0] == "periodic"
+    x = problem.constrain(problem.sample_prior(1000, 1))
+    assert ((x >= 1 - np.pi) & (x < 1 + np.pi)).all()
