@@ -71,3 +71,23 @@ def test_von_mises_is_periodic():
     assert problem.coordinates.rows[0][0] == "periodic"
     x = problem.constrain(problem.sample_prior(1000, 1))
     assert ((x >= 1 - np.pi) & (x < 1 + np.pi)).all()
+
+
+def test_how_often_chains_go_round_is_no_matter():
+    """Thinning and stop rules look at angles within one period, whose draws are nearly free."""
+    prior = {"angle": stats.vonmises(4.0), "a": stats.norm(0, 3)}
+
+    def f(angle, a):
+        return -0.5 * a * a
+
+    for seed in range(3):
+        result = fk.sample(f, seed=seed, prior=prior)
+        assert len(np.unique(np.floor(result.trace.draws[..., 0] / (2 * np.pi) + 0.5))) > 1
+        assert result.state.thin < 20, seed
+        expected = (f(result["angle"], result["a"]) + stats.vonmises(4.0).logpdf(result["angle"])
+                    + stats.norm(0, 3).logpdf(result["a"]))
+        np.testing.assert_allclose(result.state.lp(), expected, rtol=1e-9, atol=1e-9)
+        result = fk.sample(f, seed=seed, prior=prior, sampler="ram", draws=50_000,
+                           stop=fk.stop.Rhat(1.02) & fk.stop.ESS(400))
+        assert result.status == "stopped"
+        assert result.trace.rows < 10_000, seed
