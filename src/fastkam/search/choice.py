@@ -145,7 +145,7 @@ def choose(
                "walkers have found no spread" if found.mixture is None else
                "no mixture of normal components fits it")
         plain: Sampler = NUTS() if gradient else GlobalAdaptiveMetropolis()
-        if periodic and not gradient:  # whose states show no covariance: they drift
+        if periodic and not gradient:  # states in several periods show no shape
             plain = RobustAdaptiveMetropolis(windows=False)
         return Choice(plain, f"{reason}, and {why}", found, PLAIN_TUNE)
     return around_mixture(found, reason, gradient)
