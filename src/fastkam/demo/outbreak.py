@@ -21,7 +21,7 @@ import fastkam as fk
 from fastkam.demo import report
 from fastkam.diagnostics import summary
 from fastkam.diagnostics.checks import verdict
-from fastkam.plots import new_figure
+from fastkam.plots.style import new_figure
 
 IN_BED = np.array([3, 8, 26, 76, 225, 298, 258, 233, 189, 128, 68, 29, 14, 4])
 DAYS = np.arange(1.0, 15.0)

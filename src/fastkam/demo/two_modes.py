@@ -8,7 +8,9 @@ import fastkam as fk
 from fastkam.demo import report
 from fastkam.diagnostics import mode_occupancy, summary
 from fastkam.diagnostics.checks import verdict
-from fastkam.plots import new_figure, scatter, trace_row
+from fastkam.plots.pair import scatter
+from fastkam.plots.style import new_figure
+from fastkam.plots.trace import trace_row
 
 START = (-8.0, 0.0)  # the middle of the left mode
 BOUNDS = np.array([[-13.0, 14.0], [-5.5, 5.5]])
