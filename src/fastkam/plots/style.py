@@ -94,7 +94,8 @@ def plain(label, most=MOST_LETTERS):
     """A label as it is, without mathematics in it, shortened in the middle where it is long."""
     end = most // 3
     text = label if len(label) <= most else f"{label[:most - end - 3]}...{label[-end:]}"
-    return text.replace("$", r"\$")
+    # half of a surrogate pair cannot be drawn
+    return text.replace("$", r"\$").encode("utf-8", "backslashreplace").decode()
 
 
 def title(axes, label, more=""):
