@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,7 +54,8 @@ def exact_draws(rng, modes, size=(4, 500)):
 @pytest.mark.parametrize("module", [many_modes, ridge])
 def test_default_call(module, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(peer, "emcee_run", lambda *_arguments: None)
-    result = module.run(tmp_path, seed=1, quick=True)
+    monkeypatch.chdir(tmp_path)
+    result = module.run(Path(), seed=1, quick=True)
     said = capsys.readouterr().out
     assert "truth" in said
     assert " a second" in said
