@@ -238,10 +238,12 @@ def worded(value: Any) -> str:
         return f"<array {value.shape}>"
     if not isinstance(value, Parameters):
         return repr(value)
-    own = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
-    first = {one.name: one.default for one in fields(value)}
-    words = [f"{name}={worded(set_)}" for name, set_ in own.items()
-             if isinstance(set_, np.ndarray) or set_ != first[name]]
+    kind: Any = type(value)
+    words = []
+    for one in fields(kind):
+        given = getattr(value, one.name)
+        if one.init and (isinstance(given, np.ndarray) or given != one.default):
+            words.append(f"{one.name}={worded(given)}")
     return f"{type(value).__name__}({', '.join(words)})"
 
 

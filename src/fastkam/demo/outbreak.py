@@ -84,7 +84,8 @@ def beside_scipy(result, seed):
     points = points[rng.integers(len(points), size=CHECKED)]
     python, ours = LogDensity(), result.target
     python(points[0])  # imports the solver
-    values, begin = [], perf_counter()
+    values: list[float] = []
+    begin = perf_counter()
     while len(values) < CHECKED and perf_counter() - begin < TIMED:
         values.append(python(points[len(values)]))
     slow = (perf_counter() - begin) / len(values)
