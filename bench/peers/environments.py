@@ -24,6 +24,7 @@ REQUIREMENTS = {
     "numpyro": ("numpyro",),
     "nutpie": ("nutpie", "numba", str(ROOT)),           # it samples fastkam's compiled densities
     "mici": ("mici",),
+    "pymc": ("pymc",),
 }
 
 
