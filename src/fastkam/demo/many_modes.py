@@ -101,6 +101,7 @@ def figure(result, other):
         for mode, sd in zip(MODES, SDS, strict=True):
             axes.add_patch(Circle(mode, sd * np.sqrt(-2 * np.log(0.01)), fill=False, lw=0.8))
         found = int((shares(draws) > 0).sum())
-        axes.set_title(f"{title}: {found} of {K} modes", fontsize=10)
+        axes.set_title(f"{title}: {found} of {K} modes,\n{missed(draws):.0%} of the probability in "
+                       "the wrong one", fontsize=10)
         axes.set(xlim=(-14, 14), ylim=(-14, 14), xlabel="x", ylabel="y", aspect="equal")
     return drawn

@@ -95,9 +95,10 @@ def beside_scipy(result, seed):
     quick = (perf_counter() - begin) / len(some)
     apart = np.abs(np.array(values) - ours.logp(points[: len(values)])).max()
     return (
-        f"An evaluation takes {1e6 * quick:.2g} microseconds, and {1e6 * slow:.2g} as a Python "
-        f"function with SciPy's solver, with which all would take {result.evaluations * slow:.2g} "
-        f"s; at {len(values)} draws the two differ by at most {apart:.1g}. A function of yours in "
+        f"An evaluation takes {report.grouped(1e6 * quick)} microseconds, and "
+        f"{report.grouped(1e6 * slow)} as a Python function with SciPy's solver, with which all "
+        f"would take {report.grouped(result.evaluations * slow)} s; at {len(values)} draws the two "
+        f"differ by at most {apart:.1g}. A function of yours in "
         "C or numba is called as this one is: see docs/targets.md.")
 
 

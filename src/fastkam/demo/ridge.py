@@ -44,13 +44,14 @@ def run(folder, *, seed, quick):
 
 
 def table(result, other):
-    """Print the standard deviations beside the truth, and the effective sample sizes."""
+    """Print the standard deviations beside the truth, with the standard errors of ours."""
     runs = {"fastkam": result.draws} | ({} if other is None else {"emcee": other.draws})
-    rows = [[f"sd of {name}", f"{SDS[i]:.2f}", *(f"{x[..., i].std():.2f}" for x in runs.values())]
-            for i, name in enumerate(NAMES)]
+    errors = result.summary()["mcse_sd"]
+    rows = [[f"sd of {name}", f"{SDS[i]:.2f}", *(f"{x[..., i].std():.2f}" for x in runs.values()),
+             f"{errors[i]:.2f}"] for i, name in enumerate(NAMES)]
     reach = [f"{(np.abs(x[..., 0]) > 20).mean():.3f}" for x in runs.values()]
-    rows.append(["probability of |x| > 20", "0.046", *reach])
-    report.table(["", "truth", *runs], rows)
+    rows.append(["probability of |x| > 20", "0.046", *reach, ""])
+    report.table(["", "truth", *runs, "our standard error"], rows)
 
 
 def figure(result, other):
