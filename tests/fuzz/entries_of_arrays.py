@@ -74,6 +74,9 @@ def arrays():
     yield "quantile_deviation", Entry(
         fk.diagnostics.quantile_deviation, lambda: {"q": draws(30) ** 2, "df": 2}, ("levels",),
         weight=0.5, covers=("diagnostics.quantile_deviation",))
+    yield "implied_moments", Entry(
+        fk.diagnostics.implied_moments, lambda: {"draws": draws(), "gradients": -draws()}, ("x",),
+        check=is_array, weight=0.5, covers=("diagnostics.implied_moments",))
     yield "mode_occupancy", Entry(
         fk.diagnostics.mode_occupancy, lambda: {
             "draws": draws(), "mode_of": lambda x: (x[..., 0] > 0).astype(int),

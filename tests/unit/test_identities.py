@@ -139,3 +139,18 @@ def test_a_variance_that_is_not_positive_is_no_number():
     implied = implied_moments(in_chains(z), in_chains(z), in_chains(z))  # of the wrong sign
     assert np.isnan(implied[0, 2])
     assert not len(disagreeing(implied, in_chains(z)))
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"draws": np.zeros((4, 30, 1))}, "draws must spread"),
+    ({"draws": np.ones((1, 100, 1)), "gradients": np.ones((1, 100, 1))}, "draws must have shape"),
+    ({"draws": np.ones((4, 100))}, "draws must have shape"),
+    ({"draws": np.full((4, 30, 1), np.nan)}, "draws must be finite"),
+    ({"gradients": np.zeros((4, 30, 2))}, "gradients must have shape"),
+    ({"draws": np.ones((4, 2, 1)), "gradients": np.ones((4, 2, 1))}, "at least 12 in all"),
+    ({"x": np.zeros((4, 29, 1))}, "x must have shape"),
+])
+def test_arguments(change, message):
+    good = np.random.default_rng(1).standard_normal((4, 30, 1))
+    with pytest.raises(ValueError, match=message):
+        implied_moments(**{"draws": good, "gradients": -good} | change)
