@@ -171,7 +171,7 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RunSt
     if coordinates is not None and coordinates.n_z != d:
         raise BadField("coordinates", f"must have {d} coordinates, not {coordinates.n_z}")
     layout = layout_of(header, parts.pop("coords", {}),
-                       d if coordinates is None else coordinates.n_x)
+                       d if coordinates is None else coordinates.n_x, fields)
     trace = trace_of("trace", parts.pop("trace", {}), x0.shape, stat_names, fields, n_extras)
     warmup = trace_of("warmup", parts.pop("warmup", {}), x0.shape, stat_names)
     names = [f"chain{k}" for k in range(chains)] if "chain0" in parts else []
@@ -225,13 +225,20 @@ def trace_of(
     return trace
 
 
-def layout_of(header: dict[str, Any], coords: dict[str, NDArray[Any]], d: int) -> Layout:
-    """The layout of d coordinates that a header and arrays describe."""
+def layout_of(
+    header: dict[str, Any], coords: dict[str, NDArray[Any]], d: int, fields: Fields | None
+) -> Layout:
+    """The layout of d coordinates, and of extras, that a header and arrays describe."""
     shapes, dims = shapes_of(header.pop("shapes")), dims_of(header.pop("dims"))
     size = sum(prod(shape) for shape in shapes.values())
     if size != d:
         raise BadField("shapes", f"must describe {d} coordinates, not {size}")
-    return check_layout(list(shapes), shapes, dims, coords, d)
+    extras = {name: shape for name, (shape, _) in (fields or {}).items()}
+    if fields is None:  # no draw has been made yet
+        dims = {name: some for name, some in dims.items() if name in shapes}
+        used = {dim for some in dims.values() for dim in some}
+        coords = {dim: values for dim, values in coords.items() if dim in used}
+    return check_layout(list(shapes), shapes, dims, coords, d, extras)
 
 
 class CheckpointWriter:

@@ -291,7 +291,7 @@ def has_gradient(target: Target, points: NDArray[np.float64]) -> bool:
             returned = function(points.copy() if target.batched else points[0].copy())
     except Exception:  # the search meets it again, and says so
         return False
-    if type(returned) is not tuple or len(returned) < 2:
+    if type(returned) not in (tuple, list) or len(returned) < 2:
         return False
     shape = points.shape if target.batched else points[0].shape
     return not isinstance(returned[1], (str, bytes, dict)) and np.shape(returned[1]) == shape
