@@ -15,6 +15,8 @@ from fastkam._core.density.target import Target
 
 Array = NDArray[np.float64]
 
+START = 2**32 - 1  # which child of the seed the starts come from; that of chain k is the k-th
+
 
 class Differentiable:
     """A function of x (d,), or of X (k, d), whose gradient is computed only where it is asked for.
@@ -65,3 +67,12 @@ class Differentiable:
 def made_target(density: Differentiable, dim: int) -> Target:
     """The target of a density, in another process."""
     return density.target(dim)
+
+
+def drawn(target: Any, n: int, seed: np.random.SeedSequence) -> Array | None:
+    """Points (n, d) at which chains may start, where a density has a way to draw them; or None."""
+    if not isinstance(target, Differentiable) or target.draw is None:
+        return None
+    key = (*seed.spawn_key, START)
+    own = np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size)
+    return target.draw(n, int(own.generate_state(1)[0]))

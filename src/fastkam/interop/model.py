@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf, prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 TRIES = 100  # draws for the start of a chain
 START = 2**32 - 1  # which child of the seed these come from; that of chain k is the k-th
 
-known: weakref.WeakValueDictionary[str, Model] = weakref.WeakValueDictionary()  # by their keys
+known: dict[str, weakref.WeakSet[Model]] = {}  # the models of this process, by their keys
 
 
 class Model(Described):
@@ -199,12 +199,15 @@ class ModelTransform(Transform):
     @property
     def model(self) -> Model:
         """The model of that key; ValueError where this process has not made it."""
-        found = known.get(self.key)
+        found = self.__dict__.get("own") or next(iter(known.get(self.key, ())), None)
         if found is None:
             what = self.key.rpartition(" ")[0]
             raise ValueError(f"the parameters are those of the {what}, which this process has not "
                              "made: make the model first, and keep it")
-        return found
+        return cast(Model, found)
+
+    def __reduce__(self) -> Any:
+        return ModelTransform, (self.key, self.n_z)
 
     def constrain(self, z: Array) -> Array:
         return self.model.constrain_one(z)
@@ -219,8 +222,10 @@ class ModelTransform(Transform):
 
 def whole(model: Model, key: str, n_x: int, name: str) -> Coordinates:
     """Coordinates that the model itself maps."""
-    known[key] = model
-    row: Row = ("python", "identity", 0, model.dim, n_x, -inf, inf, ModelTransform(key, model.dim))
+    known.setdefault(key, weakref.WeakSet()).add(model)
+    transform = ModelTransform(key, model.dim)
+    transform.__dict__["own"] = model  # lives as long as draws that are read by it
+    row: Row = ("python", "identity", 0, model.dim, n_x, -inf, inf, transform)
     return Coordinates(((name, 1),), [row])
 
 

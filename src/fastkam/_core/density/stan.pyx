@@ -70,8 +70,8 @@ cdef class StanTarget(Target):
         self.stan.free_error(text)
         return found
 
-    def complain(self, rc, x):
-        raise ArithmeticError(self.take_error() or f"the Stan model returned code {rc}")
+    def fault(self, rc, x):
+        return ArithmeticError(self.take_error() or f"the Stan model returned code {rc}")
 
     def __dealloc__(self):
         if self.stan.text != NULL:
