@@ -36,7 +36,7 @@ def logistic(beta):
 TIMES = np.linspace(0.25, 5, 20)
 COUNTS = np.array([0.6, 0.75, 1.1, 1.2, 1.65, 2.2, 2.4, 3.2, 3.5, 4.3, 4.8, 5.6, 6.1, 6.4, 7.0, 7.6,
                    7.9, 8.5, 8.3, 8.9])
-STEPS = 10  # of Runge and Kutta between two times
+STEPS = 4  # of Runge and Kutta between two times
 
 
 def growth(n, r, K):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 from by_hand import COUNTS, LABELS, STEPS, TIMES, S, X, Y, growth
 
@@ -29,7 +30,7 @@ def ode():
     with pm.Model(coords={"time": TIMES}) as model:
         r, K = pm.LogNormal("r", 0, 1), pm.Uniform("K", 1, 30)
         sigma = pm.HalfNormal("sigma", 1)
-        n, found, h = pt.as_tensor(0.5), [], TIMES[0] / STEPS
+        h = TIMES[0] / STEPS
 
         def step(n, r, K):
             a = growth(n, r, K)
@@ -38,11 +39,9 @@ def ode():
             d = growth(n + h * c, r, K)
             return n + h / 6 * (a + 2 * b + 2 * c + d)
 
-        for _ in TIMES:
-            for _ in range(STEPS):
-                n = step(n, r, K)
-            found.append(n)
-        curve = pm.Deterministic("curve", pt.stack(found), dims="time")
+        steps = pytensor.scan(step, outputs_info=pt.as_tensor(0.5), non_sequences=[r, K],
+                              n_steps=len(TIMES) * STEPS, return_updates=False)
+        curve = pm.Deterministic("curve", steps[STEPS - 1 :: STEPS], dims="time")
         pm.Normal("count", curve, sigma, observed=COUNTS, dims="time")
     return model
 

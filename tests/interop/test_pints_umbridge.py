@@ -1,8 +1,11 @@
 """PINTS and UM-Bridge, and what emcee's users write."""
 
-import os
 import pickle
-import threading
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -130,31 +133,10 @@ def umbridge():
     return pytest.importorskip("umbridge")
 
 
-def model_of(umbridge, gradient=True, outputs=1):
-    class Normal(umbridge.Model):
-        def __init__(self):
-            super().__init__("normal")
+def model_of(umbridge, **options):
+    from umbridge_server import Normal
 
-        def get_input_sizes(self, config):
-            return [1, 2]
-
-        def get_output_sizes(self, config):
-            return [outputs]
-
-        def __call__(self, parameters, config):
-            x = np.concatenate(parameters)
-            return [[-0.5 * float(x @ x) / config.get("scale", 1) ** 2] * outputs]
-
-        def gradient(self, out_wrt, in_wrt, parameters, sens, config):
-            return [-sens[0] * x / config.get("scale", 1) ** 2 for x in parameters[in_wrt]]
-
-        def supports_evaluate(self):
-            return True
-
-        def supports_gradient(self):
-            return gradient
-
-    return Normal()
+    return Normal(**options)
 
 
 def test_umbridge_model(umbridge):
@@ -168,37 +150,41 @@ def test_umbridge_model(umbridge):
     assert fk.as_target(half, 3).logp(x) == -28
 
 
-def test_umbridge_client(umbridge):
-    """Over HTTP, as models are used."""
-    import socket
-    import time
-
+@pytest.fixture
+def client(umbridge, monkeypatch):
+    """A client of a server in a process of its own."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    os.environ["NO_PROXY"] = "127.0.0.1,localhost"
-    serving = threading.Thread(target=umbridge.serve_models, args=([model_of(umbridge)], port),
-                               daemon=True, name="a server that ends with the tests")
-    started = False
-    for _ in range(100):
-        if not started:
-            try:
-                serving.start()
-            except RuntimeError:
-                pytest.skip("no server in a thread")
-            started = True
+    program = [sys.executable, Path(__file__).with_name("umbridge_server.py"), str(port)]
+    with subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
-            client = umbridge.HTTPModel(f"http://127.0.0.1:{port}", "normal")
-            break
+            yield connected(umbridge, port, server)
+        finally:
+            server.terminate()
+
+
+def connected(umbridge, port, server):
+    """The client, once the server answers; a minute at most."""
+    for _ in range(300):
+        try:
+            return umbridge.HTTPModel(f"http://127.0.0.1:{port}", "normal")
         except Exception:
-            time.sleep(0.1)
-    else:
-        pytest.skip("the server does not answer")
+            assert server.poll() is None, "the server has ended"
+            time.sleep(0.2)
+    raise AssertionError("the server does not answer")
+
+
+def test_umbridge_client(client):
+    """Over HTTP, as models are used."""
     result = fk.sample(client, np.zeros(3), sampler="rwm", **(SHORT | {"draws": 5, "tune": 2}))
     assert result.draws.shape == (4, 5, 3)
     logp, gradient = fk.as_target(client, 3).logp_grad([1.0, 2.0, 3.0])
     assert logp == -7
     np.testing.assert_array_equal(gradient, [-1, -2, -3])
+    again = pickle.loads(pickle.dumps(fk.as_target(client, 3)))
+    assert again.logp([1.0, 2.0, 3.0]) == -7
 
 
 def test_umbridge_refusals(umbridge):
