@@ -78,12 +78,12 @@ def sample(
     ----------
     target : callable, pointer, Target, TargetRecipe, Problem or model
         The log density, up to a constant, in any form that `as_target` takes; with `prior`, the log
-        likelihood. Or a model with names and starts of its own: a PyMC model, what `from_pymc` or
-        `from_bridgestan` returns, or a distribution of scipy.stats. -inf or NaN means that the point is impossible: it is rejected and counted.
+        likelihood. -inf or NaN means that the point is impossible: it is rejected and counted.
         `Target.from_estimator` makes one of a density that can only be estimated. A Python function
         may return extras in a dict, which are recorded with each draw: see `Problem`, which is
         what `prior`, `bounds`, `transforms`, `args`, `kwargs` and `derived` make, and which can be
-        given instead.
+        given instead. Or a model with names and starts of its own: a PyMC model, what `from_pymc`
+        or `from_bridgestan` returns, or a distribution of scipy.stats.
     x0 : array (d,) or (chains, d), or dict, optional
         Where the search begins: at one point, or at one for each chain. Where the density is not
         finite there, points around it are tried. Or parameters by name. Without it the search

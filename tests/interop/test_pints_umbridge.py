@@ -57,10 +57,7 @@ def test_a_list_of_terms_is_no_pair():
 def posterior():
     """Logistic growth of PINTS, with known noise."""
     pints = pytest.importorskip("pints")
-    pytest.importorskip("pints.toy")
-    import pints.toy
-
-    model = pints.toy.LogisticModel()
+    model = pytest.importorskip("pints.toy").LogisticModel()
     times = np.linspace(0, 1000, 50)
     values = model.simulate([0.015, 500], times) + np.random.default_rng(1).normal(0, 10, 50)
     likelihood = pints.GaussianKnownSigmaLogLikelihood(

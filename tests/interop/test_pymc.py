@@ -15,10 +15,10 @@ with warnings.catch_warnings():
     pm = pytest.importorskip("pymc")
     import pymc_models
 
-import pytensor.tensor as pt  # noqa: E402
+import pytensor.tensor as pt
 
-import fastkam as fk  # noqa: E402
-from fastkam.errors import SamplingWarning  # noqa: E402
+import fastkam as fk
+from fastkam.errors import SamplingWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning",
                                         "ignore::UserWarning")
@@ -232,7 +232,7 @@ def test_without_a_prior_starts_are_around_the_initial_point():
 class Black(pt.Op):
     """An operation that only Python has, without a gradient."""
 
-    itypes, otypes = [pt.dscalar], [pt.dscalar]  # noqa: RUF012
+    itypes, otypes = [pt.dscalar], [pt.dscalar]
 
     def perform(self, node, inputs, outputs):
         outputs[0][0] = np.asarray(-0.5 * inputs[0] ** 2)

@@ -51,5 +51,5 @@ def test_refusals():
         fk.sample(stats.norm(), bounds=[(0, 1)])
     with pytest.raises(ValueError, match="names must be one name"):
         fk.sample(stats.norm([0, 1]), names=["a", "b"])
-    with pytest.raises((TypeError, ValueError), match="discrete|poisson"):
+    with pytest.raises((TypeError, ValueError), match=r"discrete|poisson"):
         fk.sample(stats.poisson(3))

@@ -147,8 +147,8 @@ class Model(Described):
             if np.isfinite(value):
                 return z
         why = f" (the last: {failure})" if failure is not None else ""
-        raise ValueError(f"the log density of {self!r} is not finite at any of {TRIES} points drawn "
-                         f"for a start{why}: give x0, where the chains start")
+        raise ValueError(f"the log density of {self!r} is not finite at any of {TRIES} points "
+                         f"drawn for a start{why}: give x0, where the chains start")
 
     def beside(self, surrogate: Any) -> Target:
         """The target of another model of the same parameters, which stands in for this one."""
