@@ -39,8 +39,9 @@ def ode():
             d = growth(n + h * c, r, K)
             return n + h / 6 * (a + 2 * b + 2 * c + d)
 
-        steps = pytensor.scan(step, outputs_info=pt.as_tensor(0.5), non_sequences=[r, K],
-                              n_steps=len(TIMES) * STEPS, return_updates=False)
+        steps = pytensor.scan(step, outputs_info=pt.constant(0.5, dtype="float64"),
+                              non_sequences=[r, K], n_steps=len(TIMES) * STEPS,
+                              return_updates=False)
         curve = pm.Deterministic("curve", steps[STEPS - 1 :: STEPS], dims="time")
         pm.Normal("count", curve, sigma, observed=COUNTS, dims="time")
     return model

@@ -1,4 +1,4 @@
-"""Batches of points for functions that are compiled anew for each number of points."""
+"""Batches of points for functions that are compiled for each number of points."""
 
 from __future__ import annotations
 

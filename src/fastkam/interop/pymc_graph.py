@@ -43,13 +43,11 @@ class Graph:
     """
 
     def __init__(self, model: Any) -> None:
-        from pymc.model.transform.optimization import freeze_dims_and_data
-
         names = [rv.name for rv in model.free_RVs]
-        self.model = freeze_dims_and_data(model)  # which has another order
+        self.model = frozen(model)  # which has another order
         self.free = [self.model[name] for name in names]
         values = [self.model.rvs_to_values[rv] for rv in self.free]
-        self.start = self.model.initial_point()
+        self.start = model.initial_point()
         self.values = values
         self.initial = np.concatenate(
             [np.ravel(self.start[value.name]) for value in values]).astype(float)
@@ -282,6 +280,21 @@ class Graph:
 
         f = compile([z], vector)
         return lambda Z: np.array([f(one) for one in Z]).reshape(len(Z), width)
+
+
+def frozen(model: Any) -> Any:
+    """The model with its data and dimensions as constants, which PyTensor makes use of.
+
+    PyMC refuses to copy a model with initial values, so these are taken out meanwhile.
+    """
+    from pymc.model.transform.optimization import freeze_dims_and_data
+
+    given = dict(model.rvs_to_initial_values)
+    try:
+        model.rvs_to_initial_values.update(dict.fromkeys(given))
+        return freeze_dims_and_data(model)
+    finally:
+        model.rvs_to_initial_values.update(given)
 
 
 def jitted(inputs: list[Any], outputs: list[Any]) -> Any:
