@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from fastkam._core.engine.chain import REJECTED
-from fastkam.diagnostics.look import BLOCKS, Finding, Look, blocks, chain_names
+from fastkam.diagnostics.identities import disagreeing
+from fastkam.diagnostics.look import BLOCKS, NAMED, Finding, Look, blocks, chain_names, listed
 from fastkam.samplers.sampler import Composite, Sampler
 
 LEAST_DRAWS = 100           # a chain; fewer say little
@@ -70,6 +71,7 @@ def odd(look: Look) -> Iterator[Finding]:
     yield from rejections(look)
     yield from boundaries(look)
     yield from tails(look)
+    yield from moments(look)
     yield from acceptance(look)
     yield from divergences(look)
 
@@ -169,8 +171,7 @@ def boundaries(look: Look) -> Iterator[Finding]:
     outside = REJECTED.index("outside")
     if look.is_estimate or look.rejected[:, outside].sum() < 0.01 * look.evaluations.sum():
         return
-    points = np.concatenate([one["offending"][outside] for one in look.state.states])
-    points = points[~np.isnan(points).all(axis=1)]
+    points = look.state.constrain(look.state.offending(outside))
     d = look.x.shape[2]
     crowded, middle = np.zeros(d, bool), np.median(look.x, axis=(0, 1))
     for sign in (1.0, -1.0):  # the low edge, the high edge
@@ -210,6 +211,24 @@ def tails(look: Look) -> Iterator[Finding]:
         yield Finding(
             "tails", f"{look.few(where)}: P(|x| > R) falls off as R^-{a:.2g}. {what} Report "
             "quantiles.", look.named(where))
+
+
+def moments(look: Look) -> Iterator[Finding]:
+    """Coordinates of which the gradients at draws imply another mean or standard deviation."""
+    implied = look.state.implied
+    if not len(implied):
+        return
+    where = disagreeing(implied, look.x)
+    if not len(where):
+        return
+    mean, sd = look.x.mean(axis=(0, 1)), look.x.std(axis=(0, 1))
+    found = [f"{look.labels[k]} mean {mean[k]:.3g} and sd {sd[k]:.3g} instead of "
+             f"{implied[k, 0]:.3g} and {implied[k, 2]:.3g}" for k in where[:NAMED]]
+    yield Finding(
+        "moments", "The slopes of the log density at the draws imply other moments than the draws "
+        f"have: {listed(found, len(where))}. The chains have not been everywhere, or too rarely: "
+        "run longer (draws=, tune=); if it stays so, reparametrize, or try another sampler.",
+        look.named(where))
 
 
 def acceptance_bounds(sampler: Sampler, is_estimate: bool) -> tuple[float, float]:

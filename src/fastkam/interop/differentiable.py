@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.density.joined import JoinedTarget
 from fastkam._core.density.python_target import PythonTarget
-from fastkam._core.density.target import Target
+from fastkam.density.target import Target
 
 Array = NDArray[np.float64]
 

@@ -57,7 +57,7 @@ class PintsDensity(Differentiable):
         before = np.random.get_state()  # noqa: NPY002
         try:
             np.random.seed(seed)  # noqa: NPY002
-            return np.asarray(self.prior.sample(n), dtype=float).reshape(n, self.dim)
+            return np.asarray(self.prior.sample(n), dtype=float).reshape(n, -1)
         finally:
             np.random.set_state(before)  # noqa: NPY002
 
