@@ -4,6 +4,7 @@ import gc
 import pickle
 import shutil
 import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -121,6 +122,26 @@ def test_a_file_without_the_model_says_so(library, tmp_path):
     gc.collect()
     with pytest.raises(ValueError, match="Stan model schools_model, which this process has not"):
         fk.load(tmp_path / "run.fk").draws  # noqa: B018
+
+
+def test_another_process_says_that_the_model_is_missing(model, result, tmp_path):
+    result.save(tmp_path / "run.fk")
+    program = ("import sys, fastkam as fk; result = fk.load(sys.argv[1]); "
+               "print(result.extras['half'].shape); result.draws")
+    run = subprocess.run([sys.executable, "-c", program, tmp_path / "run.fk"], text=True,
+                         capture_output=True)
+    assert run.stdout == "(4, 1000)\n"
+    assert "Stan model schools_model, which this process has not made" in run.stderr
+
+
+def test_a_library_without_threads_is_for_one(library, tmp_path):
+    text = SOURCE.read_text().replace("STAN_THREADS=true", "STAN_THREADS=false")
+    (tmp_path / "serial.c").write_text(text)
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", tmp_path / "serial.so",
+                    tmp_path / "serial.c", "-lm"], check=True)
+    serial = fk.from_bridgestan(tmp_path / "serial.so")
+    assert serial.target().serial
+    assert not fk.from_bridgestan(library).target().serial
 
 
 def test_workers_make_the_model_themselves(model):

@@ -44,6 +44,7 @@ from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
 
+MODEL = '"fastkam.interop.model:ModelTransform"'
 FORMAT = 2
 ARRAYS = ("x0", "snapshot_steps", "scales", "tails", "implied")
 FINITE = Field("an array of finite numbers", finite=True)
@@ -167,6 +168,7 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RunSt
         raise BadField("tails", f"must have indices from 0 to {d - 1} in its first column")
     stat_names = header.pop("stat_names")
     fields, n_extras = fields_of_extras(header.pop("extras", None), header.pop("n_extras", 0))
+    define_own(header.get("coordinates"))
     coordinates = Coordinates.from_header(header.pop("coordinates", None))
     if coordinates is not None and coordinates.n_z != d:
         raise BadField("coordinates", f"must have {d} coordinates, not {coordinates.n_z}")
@@ -194,6 +196,12 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RunSt
         warmup=warmup,
         **header,
     )
+
+
+def define_own(coordinates: Any) -> None:
+    """Import the class of the transform of a model of another package, if a header names it."""
+    if MODEL in json.dumps(coordinates):
+        import fastkam.interop.model  # noqa: F401
 
 
 def taken_apart(arrays: dict[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
