@@ -48,6 +48,23 @@ double through_gradient(grad_fn f, void *data, size_t n, const double *x, double
     return sum;
 }
 
+double normal(int n, double *x, void *data)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += x[i] * x[i];
+    return -0.5 * sum;
+}
+
+double through_scipy(double (*f)(int, double *, void *), void *data, size_t n, double *x,
+                     double *grad, size_t calls)
+{
+    double sum = 0;
+    for (size_t i = 0; i < calls; i++)
+        sum += f((int)n, x, data);
+    return sum;
+}
+
 double through_value(logp_fn f, void *data, size_t n, const double *x, double *grad, size_t calls)
 {
     double logp = 0, sum = 0;
@@ -108,7 +125,7 @@ class Loops:
         struct, keep = struct_of(target)
         name = "gradient" if gradient else "value"
         run = self.through(name, struct.logp_grad if gradient else struct.logp, struct.data, x)
-        return lambda calls, keep=keep: run(calls)
+        return lambda calls, keep=keep: run(calls)  # `keep` owns what is called
 
 
 def c_and_stan(loops):
@@ -120,16 +137,12 @@ def c_and_stan(loops):
 
 
 def c_pointer(loops):
-    from bench.perf import floor
-
     x = np.full(8, 0.1)
-    function = floor.library().normal_density
-    address = ctypes.cast(function, ctypes.c_void_p).value
-    target = fk.as_target(function, 8)
-    struct, _ = struct_of(target)
-    if struct.logp == address:
-        own = loops.through("value", address, None, x)
-        yield "C pointer", own, loops.of_target(target, x, gradient=False)
+    function = loops.library.normal
+    function.restype = ctypes.c_double
+    function.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_double), ctypes.c_void_p]
+    own = loops.through("scipy", ctypes.cast(function, ctypes.c_void_p), None, x)
+    yield "C pointer", own, loops.of_target(fk.as_target(function, 8), x, gradient=False)
 
 
 def numba_forms(loops):
