@@ -3,7 +3,7 @@
     python -m bench.models [--quick]
 
 Nanoseconds of a call, medians of alternating rounds: the model's own function in a loop without
-fastkam (in numba, C or Python), and the same model through fastkam's target, in the loop that
+fastkam (in C, numba or Python), and the same model through fastkam's target, in the loop that
 chains use. Forms whose package is missing are left out. The C and Stan forms are one compiled
 density, of eight schools (`tests/interop/stan_model.c`, d = 16).
 """
@@ -193,17 +193,6 @@ def pymc_forms(loops):
                loops.of_target(model.target(), x, gradient=label == "gradient"))
 
 
-def python_forms(loops):
-    """Calls from Python, through `Target.logp_grad`, whose own cost the first row shows."""
-    x = np.full(4, 0.1)
-
-    def normal(x):
-        return -0.5 * x.dot(x), -x
-
-    yield pairs("Python function, gradient", lambda: normal(x),
-                fk.Target.from_python(normal, 4, gradient=True), x)
-
-
 def jax_forms(loops):
     jax = __import__("jax")
     jax.config.update("jax_enable_x64", True)
@@ -231,12 +220,7 @@ def torch_forms(loops):
            lambda calls: [density.pair(x) for _ in range(calls)])
 
 
-def pairs(label, own, target, x):
-    return (label, lambda calls: [own() for _ in range(calls)],
-            lambda calls: [target.logp_grad(x) for _ in range(calls)])
-
-
-FORMS = (c_pointer, c_and_stan, numba_forms, pymc_forms, python_forms, jax_forms, torch_forms)
+FORMS = (c_pointer, c_and_stan, numba_forms, pymc_forms, jax_forms, torch_forms)
 
 
 def nanoseconds(own, ours, rounds):
