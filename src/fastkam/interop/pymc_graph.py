@@ -147,12 +147,10 @@ class Graph:
         """z (dim,) of x (n,)."""
         import pytensor.tensor as pt
         from pymc.pytensorf import compile
+        from pytensor.graph.replace import clone_replace
 
         stand_ins = [rv.type(name=rv.name) for rv in self.free]
-        from pytensor.graph.replace import graph_replace
-
-        found = graph_replace(self.forwards, dict(zip(self.free, stand_ins, strict=True)),
-                              strict=False)
+        found = clone_replace(self.forwards, dict(zip(self.free, stand_ins, strict=True)))
         f = compile(stand_ins, pt.concatenate([one.ravel() for one in found]), mode=QUICK,
                     on_unused_input="ignore")
 
