@@ -281,6 +281,17 @@ def test_data_are_those_when_the_model_is_compiled():
     assert fk.from_pymc(model).logp(np.zeros(1)) < before
 
 
+@pytest.mark.parametrize("backend", ["numba", "python"])
+def test_an_overflow_is_no_density(backend):
+    with pm.Model() as model:
+        a = pm.Normal("a")
+        pm.Potential("p", pt.exp(pt.switch(a > 2, 1000.0, -1000.0)))
+    made = fk.from_pymc(model, backend=backend)
+    assert np.isnan(made.logp(np.array([3.0])))
+    assert np.isnan(made.logp_grad(np.array([3.0]))[0])
+    assert np.isfinite(made.logp(np.array([1.0])))
+
+
 # ---- refusals ----
 
 

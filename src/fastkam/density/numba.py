@@ -87,6 +87,8 @@ class GraphTarget(AddressTarget):
 def graph_target(value, pair, dim):
     """The target of numba functions that return tuples of arrays.
 
+    A graph overflows to +inf far from where its density is: that is NaN, and the point rejected.
+
     Parameters
     ----------
     value : numba dispatcher
@@ -98,15 +100,17 @@ def graph_target(value, pair, dim):
 
     @numba.njit(error_model="numpy")
     def density(x):
-        return value(x)[0].item()
+        logp = value(x)[0].item()
+        return np.nan if logp == np.inf else logp
 
     if pair is None:
         return GraphTarget(density, None, dim)
 
     @numba.njit(error_model="numpy")
     def both(x):
-        logp, gradient = pair(x)
-        return logp.item(), gradient
+        found, gradient = pair(x)
+        logp = found.item()
+        return np.nan if logp == np.inf else logp, gradient
 
     return GraphTarget(density, both, dim)
 

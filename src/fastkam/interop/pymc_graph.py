@@ -328,7 +328,7 @@ class Single:
         self.f = f
 
     def __call__(self, z: Array) -> float:
-        return float(self.f(z)[0])
+        return without_overflow(self.f(z)[0])
 
 
 class Pair:
@@ -339,4 +339,9 @@ class Pair:
 
     def __call__(self, z: Array) -> tuple[float, Array]:
         value, gradient = self.f(z)
-        return float(value), gradient
+        return without_overflow(value), gradient
+
+
+def without_overflow(value: Any) -> float:
+    """A log density, NaN where it is +inf: a graph overflows far from where its density is."""
+    return np.nan if value == np.inf else float(value)
