@@ -9,6 +9,7 @@ import numpy as np
 from fastkam._core.engine.chain import REJECTED
 from fastkam.diagnostics.identities import disagreeing
 from fastkam.diagnostics.look import BLOCKS, NAMED, Finding, Look, blocks, chain_names, listed
+from fastkam.numerics.median import median
 from fastkam.samplers.sampler import Composite, Sampler
 
 LEAST_DRAWS = 100           # a chain; fewer say little
@@ -98,7 +99,7 @@ def rising(look: Look) -> Finding | None:
         return None
     means = blocks(lp)
     size = lp.shape[1] // BLOCKS
-    within = np.median(lp[:, -size:].std(axis=1))
+    within = median(lp[:, -size:].std(axis=1))
     rise = means[:, -1] - means[:, 0]
     if not (np.diff(means, axis=1) > 0).all() or not (rise > 3 * within).all():
         return None
@@ -126,7 +127,7 @@ def not_a_logarithm(look: Look) -> Finding | None:
     """A "log density" that is never negative and nearly always nearly 0: a density."""
     lp, warmup = look.lp, look.state.warmup
     if not look.state.is_density:  # what a search has seen of the function alone, without a prior
-        if lp is None or lp.min() < 0 or np.median(lp) > 1e-3:
+        if lp is None or lp.min() < 0 or median(lp) > 1e-3:
             return None
         before = warmup.logp[:, : min(warmup.rows, LEAST_DRAWS)]
         before = before[np.isfinite(before)]
@@ -173,7 +174,7 @@ def boundaries(look: Look) -> Iterator[Finding]:
         return
     points = look.state.constrain(look.state.offending(outside))
     d = look.x.shape[2]
-    crowded, middle = np.zeros(d, bool), np.median(look.x, axis=(0, 1))
+    crowded, middle = np.zeros(d, bool), median(look.x.reshape(-1, d), axis=0)
     for sign in (1.0, -1.0):  # the low edge, the high edge
         x = sign * look.x
         edge = x.min(axis=(0, 1))

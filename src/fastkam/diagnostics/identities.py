@@ -24,11 +24,13 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.diagnostics.convergence import COLUMNS, measure
+
 Array = NDArray[np.float64]
 
 MOST_DEGREE = 3
 MOST_OFF = 0.1  # standard deviations, by which draws may differ from what is implied
-SURE = 4  # standard errors, by which they must
+SURE, SURE_OF_DRAWS = 4, 2.5  # standard errors of both, by which they must
 PER_FIELD = 6  # draws to which the weight of each s is fitted, at least
 
 
@@ -153,11 +155,14 @@ def disagreeing(implied: Array, x: Array) -> NDArray[np.intp]:
     """The coordinates of which draws x (chains, n, m) have other moments than those implied (m, 4).
 
     Their mean differs by more than 0.1 standard deviations, or their standard deviation by more
-    than 10 %, and both by more than four standard errors of what is implied.
+    than 10 %, and this is more than four standard errors of what is implied and more than 2.5 of
+    the draws' own (where there are few draws it need not mean that anything is amiss).
     """
     mean, error, sd, sd_error = implied.T
+    columns = dict(zip(COLUMNS, measure(x, r_hat=False), strict=True))
+    least = MOST_OFF * sd  # NaN where sd is, and nothing is above it
     off, wide = np.abs(x.mean(axis=(0, 1)) - mean), np.abs(x.std(axis=(0, 1)) - sd)
-    there = sd > 0  # False where it is NaN
-    return np.flatnonzero(there & (
-        (off > np.maximum(MOST_OFF * sd, SURE * error))
-        | (wide > np.maximum(MOST_OFF * sd, SURE * sd_error))))
+    own, sd_own = np.nan_to_num(columns["mcse_mean"]), np.nan_to_num(columns["mcse_sd"])
+    return np.flatnonzero(
+        (off > np.maximum(least, np.maximum(SURE * error, SURE_OF_DRAWS * own)))
+        | (wide > np.maximum(least, np.maximum(SURE * sd_error, SURE_OF_DRAWS * sd_own))))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 SHARE = 0.06  # of the evaluations so far, that gradients may take, and as much the check of them
-MOST_DRAWS = 1000
+MOST_LOOKED_AT, MOST_DRAWS = 20_000, 1000  # draws; those at which gradients are taken
 STEP = 1e-4  # of differences, in standard deviations
 MOST_LEVEL = 0.05  # share of draws around which the log density does not change
 REACH, PARTS, HALVINGS = 0.5, 8, 12  # of the segments on which walls and jumps are looked for
@@ -55,8 +55,7 @@ def moments_by_gradients(
         As `fastkam.diagnostics.identities.implied_moments`; of m = 0 where the draws are too few,
         or where the density has walls, jumps or level places, so that they imply nothing.
     """
-    nothing = np.zeros((0, 4))
-    draws = state.trace.draws
+    nothing, draws = np.zeros((0, 4)), draws_of(state)
     chains, rows, d = draws.shape
     evaluations = state.searched + sum(int(one["n_evaluations"]) for one in state.states)
     n = int(min(MOST_DRAWS, chains * rows, SHARE * evaluations / (2 * d)))
@@ -94,7 +93,13 @@ def moments_by_gradients(
 def disagrees(state: RunState) -> bool:
     """Whether the draws of a run have other moments than gradients at them imply."""
     implied = state.implied
-    return bool(len(implied) and len(disagreeing(implied, state.constrain(state.trace.draws))))
+    return bool(len(implied) and len(disagreeing(implied, state.constrain(draws_of(state)))))
+
+
+def draws_of(state: RunState) -> Array:
+    """Some 20 000 draws at equal distances, or all if there are fewer, (chains, n, d)."""
+    step = max(1, state.chains * state.trace.rows // MOST_LOOKED_AT)
+    return np.asarray(state.trace.draws[:, ::step])
 
 
 def is_continuous(evaluate: Evaluator, z: Array, along: Array) -> bool:
