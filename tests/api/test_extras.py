@@ -10,6 +10,7 @@ from problems import check_extras, problem
 from runs import sample
 
 import fastkam as fk
+from fastkam.run.drive import thinned
 from fastkam.samplers import SAMPLERS
 
 SMALL = {"kam": {"subsample": 10}, "kpca": {"subsample": 10}, "dm": {"bank_size": 20},
@@ -254,3 +255,12 @@ def test_masked_extras_are_missing():
     assert np.isnan(derived["q"]).all()
     with pytest.raises(fk.SamplingError, match="extras of integers must have no masked elements"):
         fk.sample(lambda x: (0.0, {"n": np.ma.array([1, 2], mask=[1, 0])}), [0.0], **options)
+
+
+def test_extras_are_thinned_with_the_draws():
+    """Also where the thinning is chosen after the first draws have been made."""
+    run = fk.sample(lambda x: (-0.5 * x @ x, {"first": x[0]}), np.zeros(3), sampler="rwm",
+                    draws=100, tune=50, search=False, seed=1, diagnose=False)
+    fewer = fk.Result(thinned(run.state, 7))
+    assert fewer.draws.shape == (4, 14, 3)
+    np.testing.assert_array_equal(fewer.extras["first"], fewer.draws[..., 0])
