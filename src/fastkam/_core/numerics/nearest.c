@@ -132,7 +132,7 @@ typedef struct { fk_quad a, b, c, d; } sixteen;
 FK_INLINE fk_quad add_square(fk_quad s, const double *p, double x)
 {
     const fk_quad v = x - fk_load_quad(p);
-    return s + v * v;
+    return fk_fma_quad(v, v, s);
 }
 
 /* s + max(0, least - x, x - most)^2 */
@@ -140,7 +140,7 @@ FK_INLINE fk_quad add_outside(fk_quad s, const double *least, double x)
 {
     const fk_quad below = fk_load_quad(least) - x, above = x - fk_load_quad(least + FK_WAYS);
     const fk_quad v = (fk_quad)((mask)below & (below > 0)) + (fk_quad)((mask)above & (above > 0));
-    return s + v * v;
+    return fk_fma_quad(v, v, s);
 }
 
 /* bit l: whether element l is at most `limit` */
@@ -292,7 +292,7 @@ static found search_filter(const fk_nearest *n, const double *x, float *work)
         if (!(distance[i] <= limit)) continue;
         const double *p = n->points + i * d;
         double s = 0;
-        for (ptrdiff_t k = 0; k < d; k++) s += (x[k] - p[k]) * (x[k] - p[k]);
+        for (ptrdiff_t k = 0; k < d; k++) s = fk_fma(x[k] - p[k], x[k] - p[k], s);
         if (s < best.distance) {
             best.distance = s;
             best.index = i;
