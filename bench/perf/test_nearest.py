@@ -1,8 +1,8 @@
 """The look-up of the nearest of s points, in its two forms and beside scipy's k-d tree.
 
 `pytest bench/perf/test_nearest.py -q` prints nanoseconds a query. Points and queries are standard
-normal. The choice of the form by s and d in `_core/numerics/nearest.pyx` was read off this table. `python -m
-bench.perf` measures it as called from C, beside a bare look-up.
+normal. The choice of the form by s and d in `_core/numerics/nearest.pyx` was read off this table.
+`python -m bench.perf.versions` measures it as called from C, beside a bare look-up.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ def case(d, s, repeat=None):
     rng = np.random.default_rng(1)
     points, x = rng.standard_normal((s, d)), rng.standard_normal((SIDE, d))
     ours, bare = np.empty(SIDE), np.empty(SIDE)
-    kept, is_tree = [ours], NearestIndex(points).is_tree
+    kept, is_tree = [ours, points], NearestIndex(points).is_tree    # the indices point at these
     index = ctypes.c_void_p(repeat.new_index(*floor.arguments(s, d, points, int(is_tree))))
     floors = floor.kernels()
     bare_index = ctypes.c_void_p(floors.floor_index(*floor.arguments(s, d, points)))

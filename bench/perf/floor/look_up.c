@@ -31,7 +31,7 @@ static int compare(const void *a, const void *b)
 /* nodes as in a heap; each child has half of the leaves */
 static void build(floor_tree *t, ptrdiff_t node, ptrdiff_t first, ptrdiff_t leaves)
 {
-    const ptrdiff_t a = first * LEAF, b = (first + leaves) * LEAF < t->s ? (first + leaves) * LEAF : t->s;
+    const ptrdiff_t a = first * LEAF, end = a + leaves * LEAF, b = end < t->s ? end : t->s;
     if (leaves == 1) {
         for (ptrdiff_t k = 0; k < t->d; k++)
             for (ptrdiff_t l = 0; l < LEAF; l++)
@@ -166,7 +166,8 @@ static int64_t in_scan(const floor_tree *t, const double *x)
     int64_t found = 0;
     for (ptrdiff_t b = 0; b < t->blocks; b++) {
         const ivec near = (ivec)(*(const fvec *)(t->distance + b * LEAF) <= limit);
-        if (!(near[0] | near[1] | near[2] | near[3] | near[4] | near[5] | near[6] | near[7])) continue;
+        if (!((near[0] | near[1] | near[2] | near[3]) | (near[4] | near[5] | near[6] | near[7])))
+            continue;
         for (ptrdiff_t i = b * LEAF; i < (b + 1) * LEAF && i < t->s; i++) {
             if (t->distance[i] > limit) continue;
             double s = 0;

@@ -7,9 +7,9 @@
 #include "linalg.h"
 #include "nearest.h"
 
-void repeat_pass(ptrdiff_t times, ptrdiff_t kind, double length,
-                 double order, ptrdiff_t degree, const double *table, double origin, ptrdiff_t n, ptrdiff_t d,
-                 const double *z, double *y, double *work, double *Q, double *s)
+void repeat_pass(ptrdiff_t times, ptrdiff_t kind, double length, double order, ptrdiff_t degree,
+                 const double *table, double origin, ptrdiff_t n, ptrdiff_t d, const double *z,
+                 double *y, double *work, double *Q, double *s)
 {
     const fk_kernel k = {(int)kind, length, order, (int)degree, table, origin, 0, 1};
     for (ptrdiff_t i = 0; i < times; i++) {
@@ -57,7 +57,7 @@ void *new_index(ptrdiff_t s, ptrdiff_t d, const double *points, ptrdiff_t is_tre
     index->leaves = malloc(sizeof(double) * n * (size_t)d);
     index->order = malloc(sizeof(int64_t) * (size_t)s);
     index->boxes = malloc(sizeof(double) * (size_t)(2 * d * FK_WAYS * fk_count_nodes(s)));
-    index->filter = aligned_alloc(64, sizeof(float) * n * (size_t)(d + 1));
+    index->filter = aligned_alloc(64, sizeof(float) * (n + 64) * (size_t)(d + 1)); /* at most */
     index->centre = malloc(sizeof(double) * (size_t)d);
     if (is_tree)
         FK_LEVEL(fk_nearest_build_tree)(index, s);
@@ -69,7 +69,7 @@ void *new_index(ptrdiff_t s, ptrdiff_t d, const double *points, ptrdiff_t is_tre
 /* the points that are nearest to each of 64 queries (64, d), in turn */
 void repeat_find(ptrdiff_t times, const fk_nearest *index, const double *x, double *found)
 {
-    void *work = malloc(sizeof(float) * (size_t)(FK_WAYS * fk_sixteenths(index->s) + index->d + 16));
+    void *work = aligned_alloc(64, sizeof(float) * (size_t)(index->s + index->d + 96));
     for (ptrdiff_t i = 0; i < times; i++)
         found[i % 64] = (double)FK_LEVEL(fk_nearest_find)(index, x + i % 64 * index->d, work);
     free(work);

@@ -99,7 +99,8 @@ FK_INLINE void few_dimensions(const int rows, ptrdiff_t d, ptrdiff_t blocks,
             const fk_vec v = fk_load(u + FK_LANES * b + l);
             const double *at = z + FK_LANES * d * b + l;
 #pragma GCC unroll 8
-            for (int s = 0; s < rows; s++) sum[s] = fk_fma_vec(fk_load(at + FK_LANES * s) - x[s], v, sum[s]);
+            for (int s = 0; s < rows; s++)
+                sum[s] = fk_fma_vec(fk_load(at + FK_LANES * s) - x[s], v, sum[s]);
         }
 #pragma GCC unroll 8
         for (int s = 0; s < rows; s++) fk_store(lanes[s] + l, sum[s]);

@@ -1,14 +1,14 @@
 /* Fused multiply-add, a b + c rounded once: the same bits on every processor.
  *
  * AVX2, AVX-512 and NEON have an instruction for it. Without one (the level "base" on x86-64) it is
- * computed by some fifty others from exact products and sums,
+ * computed by some sixty others from exact products and sums,
  *
  *     u + u' = a b,   t + t' = c + u',   v + v' = u + t,   a b + c = v + odd(t' + v'),
  *
  * where odd rounds a number between two neighbors to the one whose last bit is 1: Boldo, S. and
  * Melquiond, G. (2008). Emulation of a FMA and correctly rounded sums: proved algorithms using
  * rounding to odd. IEEE Transactions on Computers 57, 462-471. The C library's fma is right as well,
- * but took 100 ns there, against 3; it is left with what could over- or underflow. */
+ * but took 100 ns there, against 3 ns a number; it has what could over- or underflow. */
 #ifndef FASTKAM_FMA_H
 #define FASTKAM_FMA_H
 
@@ -61,8 +61,9 @@ static inline fk_pair fk_odd_sum(fk_pair a, fk_pair b)
 static __attribute__((noinline)) fk_pair fk_fma_pair(fk_pair a, fk_pair b, fk_pair c)
 {
     const fk_pair u = a * b;
-    const fk_ipair zero = (a == 0) | (b == 0), is_exact = zero | (u >= 0x1p-900) | (u <= -0x1p-900);
-    const fk_ipair easy = is_exact & fk_moderate(a) & fk_moderate(b) & fk_moderate(c) & fk_moderate(u);
+    const fk_ipair zero = (a == 0) | (b == 0), large = (u >= 0x1p-900) | (u <= -0x1p-900);
+    const fk_ipair easy =
+        (zero | large) & fk_moderate(a) & fk_moderate(b) & fk_moderate(c) & fk_moderate(u);
     if (!(easy[0] & easy[1])) return (fk_pair){fma(a[0], b[0], c[0]), fma(a[1], b[1], c[1])};
     const fk_pair a1 = fk_upper(a), a2 = a - a1, b1 = fk_upper(b), b2 = b - b1;
     const fk_pair u_error = ((a1 * b1 - u) + a1 * b2 + a2 * b1) + a2 * b2;

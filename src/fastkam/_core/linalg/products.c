@@ -41,7 +41,8 @@ FK_INLINE void sweep(const int n, const int triangular, ptrdiff_t j, ptrdiff_t d
             add(n, 1, j - i, d, s, m + i, y + i);
     for (; i + FK_WIDTH <= d; i += FK_WIDTH) add(n, 0, 0, d, s, m + i, y + i);
     for (; i < d; i++)
-        for (int c = 0; c < n && (!triangular || j + c <= i); c++) y[i] = fk_fma(s[c], m[c * d + i], y[i]);
+        for (int c = 0; c < n && (!triangular || j + c <= i); c++)
+            y[i] = fk_fma(s[c], m[c * d + i], y[i]);
 }
 
 /* few dimensions, in scalars, row after row: the sums are the same */

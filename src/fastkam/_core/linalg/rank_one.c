@@ -40,7 +40,8 @@ FK_INLINE int corner(const int n, const double *l, ptrdiff_t ld, double a, doubl
         q[c] = p[c] * (s * w[c] / next[c]);
         k->l[c][c] = p[c] * l[c * (ld + 1)];
 #pragma GCC unroll 4
-        for (int i = c + 1; i < n; i++) k->l[c][i] = fk_fma(p[c], l[c * ld + i], q[c] * residual[c][i]);
+        for (int i = c + 1; i < n; i++)
+            k->l[c][i] = fk_fma(p[c], l[c * ld + i], q[c] * residual[c][i]);
     }
     return bad;
 }

@@ -64,7 +64,8 @@ void FK_LEVEL(fk_squares)(ptrdiff_t d, const double *L, double *V, double *out)
             for (int c = 0; c < 4; c++) {
                 w[c] = fk_load(v + 8 * (j + c));
 #pragma GCC unroll 4
-                for (int k = 0; k < c; k++) w[c] = fk_fnma_vec(w[k], fk_splat(a[k * d + j + c]), w[c]);
+                for (int k = 0; k < c; k++)
+                    w[c] = fk_fnma_vec(w[k], fk_splat(a[k * d + j + c]), w[c]);
                 w[c] *= 1 / a[c * d + j + c];
                 fk_store(v + 8 * (j + c), w[c]);
             }

@@ -49,13 +49,19 @@ FK_INLINE fk_quad fk_fma_quad(fk_quad a, fk_quad b, fk_quad c)
 {
 #if defined(__FMA__)
     return (fk_quad)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-#else
+#elif defined(FK_HAS_FMA)
     for (int l = 0; l < 4; l++) c[l] = fk_fma(a[l], b[l], c[l]);
     return c;
+#else
+    const fk_pair low = fk_fma_pair((fk_pair){a[0], a[1]}, (fk_pair){b[0], b[1]},
+                                    (fk_pair){c[0], c[1]});
+    const fk_pair high = fk_fma_pair((fk_pair){a[2], a[3]}, (fk_pair){b[2], b[3]},
+                                     (fk_pair){c[2], c[3]});
+    return (fk_quad){low[0], low[1], high[0], high[1]};
 #endif
 }
 
-/* the same of a vector */
+/* a b + c of a vector */
 FK_INLINE fk_vec fk_fma_vec(fk_vec a, fk_vec b, fk_vec c)
 {
 #if defined(__FMA__) && FK_WIDTH == 8
