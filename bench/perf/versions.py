@@ -16,7 +16,7 @@ from bench.papers.record import heading, table, write
 from bench.perf import floor, test_kernel_gradient, test_nearest, test_normal_density, test_rank_one
 from bench.perf.measure import calls, elapsed
 
-ROUNDS = 41
+ROUNDS = 31
 COLUMNS = ["", "floor, ns", "AVX-512: before", "after", "after / before", "after / floor",
            "AVX2: before", "after", "after / before", "after / floor"]
 PARTS = {

@@ -39,7 +39,8 @@ def compiled(flags, *sources):
     numpy_folder = Path(np.__file__).parent
     subprocess.run(
         [
-            os.environ.get("CC", "cc"), "-O3", "-fno-math-errno", *flags, "-shared", "-fPIC", "-Wl,-Bsymbolic",
+            os.environ.get("CC", "cc"), "-O3", "-fno-math-errno", *flags, "-shared", "-fPIC",
+            "-Wl,-Bsymbolic",
             *(str(HERE / source) for source in sources), "-o", str(out),
             f"-I{np.get_include()}", f"-I{sysconfig.get_path('include')}",
             f"-L{numpy_folder / 'random' / 'lib'}", f"-L{numpy_folder / '_core' / 'lib'}",

@@ -6,7 +6,7 @@ import numpy as np
 
 cdef bint prefers_tree(Py_ssize_t s, Py_ssize_t d):
     """Whether the tree is the faster form, by the measurements of bench/perf/test_nearest.py."""
-    return d < 8 and s >> d >= 8
+    return d < 5 or d < 16 and s >> d >= 40
 
 
 cdef class NearestIndex:
