@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from bench.perf import floor
 from bench.perf.measure import Case, repeated, same
+from fastkam._core.engine.state import zeros
 
 TITLE = "Rank-one update and downdate of a factor"
 SIZES = [2, 8, 32, 128, 512]
@@ -19,11 +20,11 @@ def case(d, repeat=None):
     """Updates in d dimensions; `repeat` has the kernel, as `floor.repeat()` gives it."""
     repeat = repeat or floor.repeat()
     rng = np.random.default_rng(d)
-    a, s, v, w = 1.0, 0.5, rng.standard_normal(d), np.empty(d + 8)
-    u = np.zeros(d + 8)
+    a, s, v, w = 1.0, 0.5, rng.standard_normal(d), zeros(d + 8)
+    u = zeros(d + 8)
     u[:d] = v
-    L, ld = np.zeros((d, d)), d + (d > 2) * (10 - d % 2)
-    padded, A = np.zeros(d * ld + 16), np.eye(d)
+    L, ld = zeros((d, d)), d + (d > 2) * (10 - d % 2)     # as a chain has it
+    padded, A = zeros(d * ld + 16), np.eye(d)
     work, kept = np.empty((d, d)), [L]
 
     def start():
