@@ -1,0 +1,131 @@
+"""Where q comes from: frozen in the run, or fitted to draws; and log p - log q at draws of both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.evidence.bridge import Pairs, effective
+from fastkam.evidence.density import Density, Window, draws_of
+from fastkam.samplers.jumps import ModeJumping
+from fastkam.schedules import Finite
+from fastkam.search.mixture import Mixture
+
+if TYPE_CHECKING:
+    from fastkam.run.state import RunState
+
+Array = NDArray[np.float64]
+
+MOST_ROWS = 100_000     # draws that are looked at, of all chains
+MOST_STATES = 12_000    # to which q is fitted
+MOST_COMPONENTS = 32
+FOLDS = 4               # at most, into which chains are divided
+INDEPENDENT = 2         # the move of `jumps` that is a draw of q
+
+
+# ---- the frozen q of a run ----
+
+
+def has_frozen(state: RunState) -> bool:
+    """Whether each chain has proposed draws of a q that was fixed before the first draw.
+
+    Of estimated densities the noise of a proposal may depend on that of the chain: these have not.
+    """
+    return (isinstance(state.sampler, ModeJumping) and isinstance(state.schedule, Finite)
+            and "independent" in state.sampler.kinds()
+            and "u" not in state.states[0]
+            and all(int(one["kernel.n"]) > 0 for one in state.states))
+
+
+def frozen(state: RunState, k: int) -> Mixture:
+    """The q of chain k, in z."""
+    one, scales = state.states[k], state.scales
+    n = int(one["kernel.n"])
+    factors = one["kernel.factors"][:n].transpose(0, 2, 1)  # stored by columns
+    return Mixture(one["kernel.weights"][:n], one["kernel.means"][:n] * scales,
+                   scales[:, None] * factors)
+
+
+def stored(state: RunState) -> list[Pairs]:
+    """log p - log q, of each chain's q, at its draws and at the proposals in front of them.
+
+    A proposal y that was accepted is the draw itself. One that was rejected at x has
+
+        log p(y) - log q(y) = log ratio + log p(x) - log q(x)
+
+    with the logarithm of the acceptance ratio that was recorded.
+    """
+    z, log_p, rows = draws_of(state, MOST_ROWS)
+    trace = state.trace
+    assert trace.stat_names is not None
+    move = trace.extra[:, rows, trace.stat_names.index("move")]
+    accepted, log_ratio = trace.accepted[:, rows] != 0, trace.log_ratio[:, rows]
+    found = []
+    for k in range(state.chains):
+        q = frozen(state, k)
+        here = log_p[k] - q.log_density(z[k])
+        proposed = np.where(accepted[k], here, here + log_ratio[k])
+        attached = np.where(move[k] == INDEPENDENT, proposed, np.nan)
+        found.append(Pairs(here[None], attached[None], np.empty(0)))
+    return found
+
+
+# ---- a q that is fitted to draws ----
+
+
+def folds(chains: int) -> list[NDArray[np.intp]]:
+    """The chains of each fold, as equal as may be."""
+    return [part for part in np.array_split(np.arange(chains), FOLDS) if len(part)]
+
+
+def fitted(
+    state: RunState, window: Window, rng: np.random.Generator
+) -> list[tuple[Mixture, Pairs]] | None:
+    """For each fold of chains a q that was fitted to the other chains, with log p - log q.
+
+    A chain alone is taken as two, its halves. None where the draws of a fold do not spread.
+    """
+    z, log_p, _ = draws_of(state, MOST_ROWS)
+    log_p = log_p - window.log_weight(z.reshape(-1, z.shape[-1])).reshape(log_p.shape)
+    z = window.points(z)
+    if len(z) == 1:
+        half = z.shape[1] // 2
+        z = z[0, : 2 * half].reshape(2, half, -1)
+        log_p = log_p[0, : 2 * half].reshape(2, half)
+    found = []
+    for fold in folds(len(z)):
+        others = np.setdiff1d(np.arange(len(z)), fold)
+        q = fit(z[others], rng)
+        if q is None:
+            return None
+        here = log_p[fold] - q.log_density(z[fold].reshape(-1, z.shape[-1])).reshape(
+            len(fold), -1)
+        found.append((q, Pairs(here, np.full(here.shape, np.nan), np.empty(0))))
+    return found
+
+
+def fit(z: Array, rng: np.random.Generator) -> Mixture | None:
+    """q, fitted to draws z (chains, n, d)."""
+    step = max(1, -(-z.shape[0] * z.shape[1] // MOST_STATES))
+    sizes = [effective(np.ascontiguousarray(z[:, :, i])) for i in range(z.shape[2])]
+    states = np.ascontiguousarray(z[:, ::step].reshape(-1, z.shape[2]))
+    return Mixture.fitted(states, rng, MOST_COMPONENTS, min(sizes))
+
+
+# ---- further draws of q ----
+
+
+def with_draws(
+    found: list[tuple[Mixture, Pairs]], n: int, density: Density, rng: np.random.Generator
+) -> list[Pairs]:
+    """The pairs with n further draws of q in all, shared out by the numbers of chains."""
+    chains = np.array([len(pairs.chain) for _, pairs in found])
+    ends = np.round(n * np.cumsum(chains) / chains.sum()).astype(int)
+    numbers = np.diff(ends, prepend=0)
+    made = []
+    for (q, pairs), m in zip(found, numbers, strict=True):
+        y = q.draw(int(m), rng)
+        made.append(Pairs(pairs.chain, pairs.attached, density(y) - q.log_density(y)))
+    return made
