@@ -16,10 +16,10 @@ two means with the function taken as fixed:
 Of each draw of a chain this is one number; the error of their mean counts autocorrelation within
 chains, and differences between them, by the effective sample size of the numbers.
 
-Meng, X.-L. and Wong, W. H. (1996). Simulating ratios of normalizing constants via a simple identity:
-a theoretical exploration. Statistica Sinica 6, 831-860. Frühwirth-Schnatter, S. (2004). Estimating
-marginal likelihoods for mixture and Markov switching models using bridge sampling techniques.
-Econometrics Journal 7, 143-167: the error of dependent draws.
+Meng, X.-L. and Wong, W. H. (1996). Simulating ratios of normalizing constants via a simple
+identity: a theoretical exploration. Statistica Sinica 6, 831-860. Frühwirth-Schnatter, S. (2004).
+Estimating marginal likelihoods for mixture and Markov switching models using bridge sampling
+techniques. Econometrics Journal 7, 143-167: the error of dependent draws.
 """
 
 from __future__ import annotations
@@ -74,11 +74,21 @@ class Bridge:
         its mean is the estimate less the part of the further draws of q.
     variance : float
         That of the part of the further draws of q.
+    root : float
+        lambda.
+    mean : float
+        E_p sigma(lambda - l), over the draws of the chains.
     """
 
     log_z: float
     series: Array
     variance: float
+    root: float = np.nan
+    mean: float = np.nan
+
+    def influence(self, log_ratio: Array) -> Array:
+        """What draws of chains add to n log Z, from their log p - log q."""
+        return 1 - logistic(self.root - log_ratio) / self.mean
 
 
 def effective(series: Array) -> float:
@@ -131,13 +141,17 @@ def bridge(pairs: Pairs) -> Bridge:
         return Bridge(np.nan, np.full(l_1.shape, np.nan), np.nan)
     log_z = float(lam + np.log(s_1 / s_2))
     part = l_1.size / n_2 * np.where(is_attached, of_attached / mean_2 - 1, 0)
-    series = log_z - (of_chain / mean_1 - 1) + part
+    series = log_z + 1 - of_chain / mean_1 + part
     variance = np.square(of_own / mean_2 - 1).sum() / n_2**2
-    return Bridge(log_z, series, float(variance))
+    return Bridge(log_z, series, float(variance), lam, float(mean_1))
 
 
-def joined(bridges: list[Bridge]) -> tuple[float, float]:
-    """(log Z, standard error) of bridges that share no draws, by their numbers of chains."""
+def joined(bridges: list[Bridge], crossed: float = 0.0) -> tuple[float, float]:
+    """(log Z, standard error) of bridges that share no draws, by their numbers of chains.
+
+    `crossed` is the share of the variance of the chains' draws that counts twice: see
+    `crossed_share`.
+    """
     chains = np.array([len(one.series) for one in bridges])
     share = chains / chains.sum()
     value = float(sum(w * one.log_z for w, one in zip(share, bridges, strict=True)))
@@ -145,4 +159,30 @@ def joined(bridges: list[Bridge]) -> tuple[float, float]:
         return np.nan, np.nan
     series = np.concatenate([one.series for one in bridges])
     variance = sum(w**2 * one.variance for w, one in zip(share, bridges, strict=True))
-    return value, float(np.hypot(standard_error(series), np.sqrt(variance)))
+    return value, float(np.hypot(np.sqrt(1 + crossed) * standard_error(series), np.sqrt(variance)))
+
+
+def crossed_share(bridges: list[Bridge], across: list[Array]) -> float:
+    """The share of the chains' variance that comes from the noise in the fits of q, at most 1.
+
+    With q_k fitted to all folds but k, and bridged with fold k, that noise adds to log Z the
+    products of what fold k and fold j deviate, from k and once more from j: the same products, so
+    that their variance is twice what is seen. What fits have in common has no such part. With F
+    folds, the noise of q_k is a mean over F - 1 of them, and that of q_j less q_k has 2 / (F - 1)
+    times its variance.
+
+    Parameters
+    ----------
+    bridges : list of Bridge
+        That with q_k, of each fold.
+    across : list of ndarray, shape (chains, n)
+        log p - log q_k at the draws of all chains, of each fold.
+    """
+    F = len(bridges)
+    added = np.array([one.influence(log_ratio)
+                      for one, log_ratio in zip(bridges, across, strict=True)])
+    total = np.square(added).mean()
+    if not (F > 1 and np.isfinite(total) and total > 0):
+        return 0.0
+    differences = added.var(axis=0, ddof=1).mean() * 2
+    return float(min(1.0, differences * (F - 1) / 2 / total))

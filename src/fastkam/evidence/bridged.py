@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
-from fastkam.evidence.bridge import Bridge, Pairs, bridge, effective, joined
+from fastkam.evidence.bridge import Bridge, Pairs, bridge, crossed_share, effective, joined
 from fastkam.evidence.density import Density, Window
 from fastkam.evidence.pareto import MOST_K_HAT, k_hat
-from fastkam.evidence.proposals import fitted, has_frozen, stored, with_draws
+from fastkam.evidence.proposals import draws_in, fitted, has_frozen, stored
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -39,19 +40,22 @@ class Bridged:
     ----------
     pairs : list of Pairs
     bridges : list of Bridge
+    crossed : float
+        The share of the chains' variance that counts twice.
     evaluations, failed : int
         Further evaluations, and how many of them raised an error.
     """
 
     pairs: list[Pairs]
     bridges: list[Bridge]
+    crossed: float = 0.0
     evaluations: int = 0
     failed: int = 0
 
     @cached_property
     def estimate(self) -> tuple[float, float]:
         """(log Z, standard error)"""
-        return joined(self.bridges)
+        return joined(self.bridges, self.crossed)
 
     @cached_property
     def k_hat(self) -> float:
@@ -84,16 +88,30 @@ def by_fitted(
     """With a q that is fitted to draws, and further evaluations; None where it cannot be fitted."""
     state = result.state
     window = Window(state.coordinates, state.trace.x[:, : state.trace.rows])
-    found = fitted(state, window, rng)
-    if found is None:
+    at = Density(density, window, rng)
+    most = max(LEAST_EVALUATIONS, min(MOST_EVALUATIONS, MOST_SHARE * result.evaluations))
+    made = from_draws(*draws_in(window, state), at, evaluations, int(most), rng)
+    return None if made is None else replace(made, evaluations=at.n, failed=at.failed)
+
+
+def from_draws(
+    z: Array, log_p: Array, density: Callable[[Array], Array], evaluations: int | None, most: int,
+    rng: np.random.Generator,
+) -> Bridged | None:
+    """The bridge of draws z (chains, n, d) with log densities log_p (chains, n).
+
+    `density` is called with `evaluations` draws of q; by default with as many as the draws are
+    worth independent ones, 400 at least and `most` at most.
+    """
+    fits = fitted(z, log_p, rng)
+    if fits is None:
         return None
     if evaluations is None:
-        size = sum(effective(pairs.chain) for _, pairs in found)
-        most = max(LEAST_EVALUATIONS, min(MOST_EVALUATIONS, MOST_SHARE * result.evaluations))
+        size = sum(effective(log_ratios) for log_ratios in fits.held_out)
         evaluations = int(np.clip(size, LEAST_EVALUATIONS, most))
-    at = Density(density, window, rng)
-    pairs = with_draws(found, evaluations, at, rng)
-    return Bridged(pairs, [bridge(one) for one in pairs], at.n, at.failed)
+    pairs = fits.pairs(evaluations, density, rng)
+    bridges = [bridge(one) for one in pairs]
+    return Bridged(pairs, bridges, crossed_share(bridges, fits.across))
 
 
 def doubts(made: Bridged) -> list[str]:

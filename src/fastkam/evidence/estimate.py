@@ -11,7 +11,7 @@ import numpy as np
 from fastkam._core.density.problem_target import ProblemTarget
 from fastkam.arguments import check_choice, check_flag, check_generator, check_integer, check_number
 from fastkam.diagnostics.tempering import tempering
-from fastkam.evidence.bridged import MOST_K_HAT, Bridged, by_fitted, by_frozen, doubts
+from fastkam.evidence.bridged import Bridged, by_fitted, by_frozen, doubts
 from fastkam.evidence.density import target_for
 from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.jumps import ModeJumping

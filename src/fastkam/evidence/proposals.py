@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.evidence.bridge import Pairs, effective
-from fastkam.evidence.density import Density, Window, draws_of
+from fastkam.evidence.density import Window, draws_of
 from fastkam.samplers.jumps import ModeJumping
 from fastkam.schedules import Finite
 from fastkam.search.mixture import Mixture
@@ -80,30 +82,72 @@ def folds(chains: int) -> list[NDArray[np.intp]]:
     return [part for part in np.array_split(np.arange(chains), FOLDS) if len(part)]
 
 
-def fitted(
-    state: RunState, window: Window, rng: np.random.Generator
-) -> list[tuple[Mixture, Pairs]] | None:
-    """For each fold of chains a q that was fitted to the other chains, with log p - log q.
+@dataclass(frozen=True)
+class Fits:
+    """A q for each fold of chains, fitted to the others.
 
-    A chain alone is taken as two, its halves. None where the draws of a fold do not spread.
+    Attributes
+    ----------
+    mixtures : list of Mixture
+    folds : list of ndarray of int
+        The chains of each fold.
+    across : list of ndarray, shape (chains, n)
+        log p - log q of each fold's q, at the draws of all chains.
     """
+
+    mixtures: list[Mixture]
+    folds: list[NDArray[np.intp]]
+    across: list[Array]
+
+    @property
+    def held_out(self) -> list[Array]:
+        """log p - log q at the draws to which q was not fitted, (chains of the fold, n) each."""
+        return [all_[fold] for all_, fold in zip(self.across, self.folds, strict=True)]
+
+    def pairs(self, n: int, density: Callable[[Array], Array], rng: np.random.Generator
+              ) -> list[Pairs]:
+        """With n further draws of q in all, shared out by the numbers of chains."""
+        chains = np.array([len(fold) for fold in self.folds])
+        ends = np.round(n * np.cumsum(chains) / chains.sum()).astype(int)
+        made = []
+        for q, here, m in zip(self.mixtures, self.held_out, np.diff(ends, prepend=0), strict=True):
+            y = q.draw(int(m), rng)
+            made.append(Pairs(here, np.full(here.shape, np.nan), density(y) - q.log_density(y)))
+        return made
+
+
+def draws_in(window: Window, state: RunState) -> tuple[Array, Array]:
+    """(z (chains, n, d), log p (chains, n)) of a run in the window."""
     z, log_p, _ = draws_of(state, MOST_ROWS)
     log_p = log_p - window.log_weight(z.reshape(-1, z.shape[-1])).reshape(log_p.shape)
-    z = window.points(z)
+    return window.points(z), log_p
+
+
+def fitted(z: Array, log_p: Array, rng: np.random.Generator) -> Fits | None:
+    """For each fold of chains a q that is fitted to the others; None where draws do not spread.
+
+    A chain alone is cut into as many parts as there may be folds.
+
+    Parameters
+    ----------
+    z : array (chains, n, d)
+        Draws.
+    log_p : array (chains, n)
+        Their log densities.
+    """
+    d = z.shape[2]
     if len(z) == 1:
-        half = z.shape[1] // 2
-        z = z[0, : 2 * half].reshape(2, half, -1)
-        log_p = log_p[0, : 2 * half].reshape(2, half)
-    found = []
-    for fold in folds(len(z)):
-        others = np.setdiff1d(np.arange(len(z)), fold)
-        q = fit(z[others], rng)
+        n = z.shape[1] // FOLDS
+        z, log_p = z[0, : FOLDS * n].reshape(FOLDS, n, d), log_p[0, : FOLDS * n].reshape(FOLDS, n)
+    some, mixtures, across = folds(len(z)), [], []
+    flat = np.ascontiguousarray(z.reshape(-1, d))
+    for fold in some:
+        q = fit(np.delete(z, fold, axis=0), rng)
         if q is None:
             return None
-        here = log_p[fold] - q.log_density(z[fold].reshape(-1, z.shape[-1])).reshape(
-            len(fold), -1)
-        found.append((q, Pairs(here, np.full(here.shape, np.nan), np.empty(0))))
-    return found
+        mixtures.append(q)
+        across.append(log_p - q.log_density(flat).reshape(log_p.shape))
+    return Fits(mixtures, some, across)
 
 
 def fit(z: Array, rng: np.random.Generator) -> Mixture | None:
@@ -112,20 +156,3 @@ def fit(z: Array, rng: np.random.Generator) -> Mixture | None:
     sizes = [effective(np.ascontiguousarray(z[:, :, i])) for i in range(z.shape[2])]
     states = np.ascontiguousarray(z[:, ::step].reshape(-1, z.shape[2]))
     return Mixture.fitted(states, rng, MOST_COMPONENTS, min(sizes))
-
-
-# ---- further draws of q ----
-
-
-def with_draws(
-    found: list[tuple[Mixture, Pairs]], n: int, density: Density, rng: np.random.Generator
-) -> list[Pairs]:
-    """The pairs with n further draws of q in all, shared out by the numbers of chains."""
-    chains = np.array([len(pairs.chain) for _, pairs in found])
-    ends = np.round(n * np.cumsum(chains) / chains.sum()).astype(int)
-    numbers = np.diff(ends, prepend=0)
-    made = []
-    for (q, pairs), m in zip(found, numbers, strict=True):
-        y = q.draw(int(m), rng)
-        made.append(Pairs(pairs.chain, pairs.attached, density(y) - q.log_density(y)))
-    return made
