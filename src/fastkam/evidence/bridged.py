@@ -27,7 +27,8 @@ LEAST_EVALUATIONS = 400
 MOST_EVALUATIONS = 20_000
 MOST_SHARE = 0.1                # of the evaluations of the run
 LEAST_DRAWS_OF_Q = 25           # of each bridge
-MOST_R_HAT = 1.1                # of log p - log q
+MOST_R_HAT = 1.1                # of log p - log q, where that varies
+LEAST_SPREAD = 0.5
 MOST_MISSED = 0.02              # share of a chain's draws where q has next to no mass
 NEXT_TO_NONE = np.log(1000)
 
@@ -122,12 +123,13 @@ def doubts(made: Bridged) -> list[str]:
     if made.k_hat > MOST_K_HAT:
         notes.append(f"k-hat is {made.k_hat:.2f}, above {MOST_K_HAT}: q does not reach all of the "
                      "density (tails, a bend, a mode). The error may be too small.")
-    missed = (made.log_ratios > NEXT_TO_NONE).mean()
+    log_ratios = made.log_ratios
+    missed = (log_ratios > NEXT_TO_NONE).mean()
     if missed > MOST_MISSED:
         notes.append(f"{100 * missed:.2g} % of the draws are where q has next to no mass: it "
                      "misses a mode, or a bend. The error may be too small.")
-    r_hat = measure(made.log_ratios[:, :, None])[COLUMNS.index("r_hat"), 0]
-    if r_hat > MOST_R_HAT:
+    r_hat = measure(log_ratios[:, :, None])[COLUMNS.index("r_hat"), 0]
+    if r_hat > MOST_R_HAT and log_ratios.std() > LEAST_SPREAD:
         notes.append(f"The chains disagree about q: R-hat of log p - log q is {r_hat:.3g}. Run "
                      "longer (result.resume(draws=...)).")
     if made.failed:

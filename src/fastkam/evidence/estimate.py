@@ -30,6 +30,7 @@ NEEDS = {BRIDGE: "evaluations of the density at draws of q",
 NEEDS[THERMODYNAMIC] = NEEDS[STONES]
 
 LEAST_ROWS = 20             # draws of a chain
+MOST_ASKED = 100_000_000    # evaluations that may be asked for
 MOST_DIFFERENCE = 3.5       # standard errors between two estimates
 MOST_ERROR = 1.0            # above which an estimate says little
 GRAVE = ("not_finite", "stuck", "constant", "improper", "not_a_logarithm", "tails", "divergences",
@@ -113,7 +114,8 @@ def log_evidence(
     if method is not None:
         check_choice("method", method, METHODS)
     if evaluations is not None:
-        evaluations = check_integer("evaluations", evaluations, least=0)
+        evaluations = check_integer("evaluations", evaluations, least=0,
+                                    most=MOST_ASKED)
     check_flag("vectorized", vectorized)
     rng = None if seed is None else check_generator("seed", seed)
     state = result.state
@@ -209,7 +211,8 @@ def judged(
         notes.append("The error is large: run longer, or with a sampler that suits the density.")
     grave = [one.text for one in result.warnings if one.kind in GRAVE]
     if grave:
-        notes.append("The run itself is in doubt, and with it the evidence: " + grave[0])
+        first = grave[0].split(". ")[0].rstrip(".")
+        notes.append(f"The run itself is in doubt (see result.warnings): {first}.")
     return Evidence(
         value=value, error=error, method=chosen, k_hat=np.nan if made is None else made.k_hat,
         evaluations=0 if used is None else used.evaluations, kind=kind, estimates=estimates,

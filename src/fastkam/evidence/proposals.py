@@ -24,6 +24,7 @@ MOST_ROWS = 100_000     # draws that are looked at, of all chains
 MOST_STATES = 12_000    # to which q is fitted
 MOST_COMPONENTS = 32
 FOLDS = 4               # at most, into which chains are divided
+BLOCK = 10_000          # draws of q that are evaluated together
 INDEPENDENT = 2         # the move of `jumps` that is a draw of q
 
 
@@ -111,8 +112,11 @@ class Fits:
         ends = np.round(n * np.cumsum(chains) / chains.sum()).astype(int)
         made = []
         for q, here, m in zip(self.mixtures, self.held_out, np.diff(ends, prepend=0), strict=True):
-            y = q.draw(int(m), rng)
-            made.append(Pairs(here, np.full(here.shape, np.nan), density(y) - q.log_density(y)))
+            own = np.empty(m)
+            for start in range(0, m, BLOCK):
+                y = q.draw(min(BLOCK, m - start), rng)
+                own[start : start + len(y)] = density(y) - q.log_density(y)
+            made.append(Pairs(here, np.full(here.shape, np.nan), own))
         return made
 
 
@@ -142,12 +146,17 @@ def fitted(z: Array, log_p: Array, rng: np.random.Generator) -> Fits | None:
     some, mixtures, across = folds(len(z)), [], []
     flat = np.ascontiguousarray(z.reshape(-1, d))
     for fold in some:
-        q = fit(np.delete(z, fold, axis=0), rng)
+        q = fit(others(z, fold), rng)
         if q is None:
             return None
         mixtures.append(q)
         across.append(log_p - q.log_density(flat).reshape(log_p.shape))
     return Fits(mixtures, some, across)
+
+
+def others(z: Array, fold: NDArray[np.intp]) -> Array:
+    """The chains of z that are not in a fold."""
+    return np.delete(z, fold, axis=0)
 
 
 def fit(z: Array, rng: np.random.Generator) -> Mixture | None:
