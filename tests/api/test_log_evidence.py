@@ -155,7 +155,7 @@ def test_a_problem_from_a_file(tmp_path):
     ({"evaluations": 0}, r"^evaluations must be at least 1, not 0"),
     ({"target": 3}, r"^target must be a function"),
     ({"seed": "a"}, r"^seed must be"),
-    ({"metod": "bridge"}, r"'metod': did you mean 'method'\?"),
+    ({"methods": "bridge"}, r"'methods': did you mean 'method'\?"),
     ({"vectorized": 3}, r"^vectorized must be"),
 ])
 def test_bad_arguments(options, message):

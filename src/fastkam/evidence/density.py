@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,8 @@ def target_for(result: Result, target: Any, vectorized: bool) -> Target | None:
     """
     if target is None:
         found = result.target
-        return found if found is None or found.surrogate is None else found.owner
+        has_surrogate = found is not None and found.surrogate is not None
+        return cast("Target", found.owner) if found is not None and has_surrogate else found
     state = result.state
     made, _ = target_in(state, target, None)
     made = target_of(state.sampler, made, state.d, vectorized)
