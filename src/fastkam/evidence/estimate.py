@@ -33,8 +33,8 @@ LEAST_ROWS = 20             # draws of a chain
 MOST_ASKED = 100_000_000    # evaluations that may be asked for
 MOST_DIFFERENCE = 3.5       # standard errors between two estimates
 MOST_ERROR = 1.0            # above which an estimate says little
-GRAVE = ("not_finite", "stuck", "constant", "improper", "not_a_logarithm", "tails", "divergences",
-         "r_hat", "log_density")   # findings that concern the evidence
+GRAVE = ("not_finite", "stuck", "constant", "improper", "not_a_logarithm", "tails", "moments",
+         "divergences", "r_hat", "log_density")   # findings that concern the evidence
 WIDTH = 88
 STREAM = 2**32 - 2          # which child of the seed draws of q come from; chain k has the k-th
 LIKELIHOOD, INTEGRAL = "marginal likelihood", "integral of the density"
