@@ -142,6 +142,10 @@ def test_a_problem_from_a_file(tmp_path):
     loaded = fk.load(tmp_path / "run").log_evidence(target=problem)
     assert loaded == result.log_evidence()
     assert loaded.kind == "marginal likelihood"
+    stones = fk.sample(problem, sampler="pt", **STEPS)
+    stones.save(tmp_path / "run")
+    assert fk.load(tmp_path / "run").log_evidence().kind == (
+        "marginal likelihood, if the run had a prior")
 
 
 # ---- arguments, evaluations, seeds ----

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import check_number, checked_names, near, shown
-from fastkam.evidence.estimate import LIKELIHOOD, WIDTH, Evidence
+from fastkam.evidence.estimate import INTEGRAL, WIDTH, Evidence
 
 Array = NDArray[np.float64]
 
@@ -144,7 +144,7 @@ def compared(found: dict[str, Evidence], prior: Array) -> EvidenceComparison:
     # d p_i / d log Z_j = p_i (delta_ij - p_j)
     slopes = posterior[:, None] * (np.eye(len(names)) - posterior)
     notes = [f"{name}: {note}" for name in names for note in found[name].notes]
-    bare = [name for name in names if found[name].kind != LIKELIHOOD]
+    bare = [name for name in names if found[name].kind == INTEGRAL]
     if bare:
         notes.append(f"{', '.join(bare)}: of a log density without prior=, whose integral is the "
                      "evidence only if it is likelihood times normalized prior, all constants "

@@ -38,6 +38,7 @@ GRAVE = ("not_finite", "stuck", "constant", "improper", "not_a_logarithm", "tail
 WIDTH = 88
 STREAM = 2**32 - 2          # which child of the seed draws of q come from; chain k has the k-th
 LIKELIHOOD, INTEGRAL = "marginal likelihood", "integral of the density"
+EITHER = "marginal likelihood, if the run had a prior"
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ class Evidence:
         Evaluations of the density that this estimate has needed besides those of the run.
     kind : str
         "marginal likelihood" where the run had a likelihood and a prior, which is normalized:
-        "integral of the density" where it had a log density alone.
+        "integral of the density" where it had a log density alone; "marginal likelihood, if the run
+        had a prior" where a file does not say which.
     estimates : dict of str to (float, float)
         Value and standard error by each method that the run had the means for.
     notes : tuple of str
@@ -175,7 +177,7 @@ def kind_of(result: Result, density: Any) -> str:
         x = np.ascontiguousarray(result.draws[:, :1].reshape(-1, result.d))
         if (density.log_prior_x(x) != 0).any():
             return LIKELIHOOD
-    return INTEGRAL
+    return EITHER if density is None and result.state.coordinates is not None else INTEGRAL
 
 
 # ---- which to trust ----
