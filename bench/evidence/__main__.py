@@ -74,8 +74,10 @@ def coverage_row(name, truth, runs):
     wrong = np.abs(z) > 1.96
     return [name, f"{truth:.3f}", str(len(runs)), *(f"{100 * np.mean(np.abs(z) < most):.0f} %"
                                     for most in LEVELS.values()),
-            f"{np.sqrt(np.mean(z**2)):.2f}", f"{np.mean(off):+.4f}", f"{np.abs(z).max():.1f}",
-            f"{said.sum()}", f"{(wrong & said).sum()} of {wrong.sum()}",
+            f"{np.sqrt(np.mean(z**2)):.2f}", f"{np.sqrt(np.mean(off**2)):.4f}",
+            f"{np.mean(off):+.4f}", f"{np.abs(z).max():.1f}",
+            f"{np.median([run['calls'] for run in runs]):,.0f}", f"{said.sum()}",
+            f"{(wrong & said).sum()} of {wrong.sum()}",
             "-" if not frozen else f"{100 * own:.0f} %"]
 
 
@@ -113,14 +115,15 @@ def main():
     part = f" --only {chosen.only}" if chosen.only else ""
     text = [
         heading("log evidence", COMMAND + part, chosen),
-        __doc__.split("\n\n")[2],
-        f"\n## Coverage\n\nUp to {len(seeds)} seeds each. Nominal intervals of 95 % have the truth "
-        f"in {100 * covered:.1f} % of all runs. z is the error in standard errors; \"notes\" are "
-        "runs with a note on what speaks against the value, and how many of those outside of their "
-        "95 % interval have one. The last column is the coverage of the bridge with "
-        "the run's own q, without further evaluations.\n",
-        table(["density", "truth", "seeds", *LEVELS, "rms z", "mean error", "largest |z|", "notes",
-               "outside, with notes", "own q, 95 %"],
+        __doc__.split("\n\n")[2].strip(),
+        f"\n## Coverage\n\nUp to {len(seeds)} seeds each, as many as there was time for. Calls "
+        "are medians. Nominal intervals of 95 % have the truth in "
+        f"{100 * covered:.1f} % of all runs. z is the error in standard errors; \"notes\" are runs "
+        "with a note on what speaks against the value, and how many of those outside of their 95 % "
+        "interval have one. The last column is the coverage of the bridge with the run's own q, "
+        "without further evaluations.\n",
+        table(["density", "truth", "seeds", *LEVELS, "rms z", "rms error", "mean error",
+               "largest z", "calls", "notes", "outside, with notes", "own q, 95 %"],
               [coverage_row(name, truths[name], found["fastkam", name]) for name in CASES])]
     if chosen.only != "coverage":
         text += [
