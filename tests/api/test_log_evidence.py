@@ -172,6 +172,20 @@ def test_a_run_that_is_too_short():
         run(draws=5, tune=30).log_evidence()
 
 
+def test_draws_to_which_no_q_can_be_fitted():
+    """Fewer of them than coordinates."""
+    result = run(lambda x: -0.5 * float(x @ x), np.zeros(100), draws=30, tune=30, chains=2,
+                 search=False)
+    with pytest.raises(ValueError, match=r"^result must have more draws than coordinates"):
+        result.log_evidence()
+
+
+def test_many_short_chains():
+    found = run(lambda X: -0.5 * np.square(X).sum(axis=1), chains=200, draws=40, tune=300,
+                vectorized=True, search=False).log_evidence()
+    check(found, 2 * HALF_LOG_2_PI)
+
+
 def test_evaluations_are_counted_and_bounded():
     calls = []
 

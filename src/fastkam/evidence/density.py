@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+LEAST_ROWS = 20  # draws of a chain
+
 
 def target_for(result: Result, target: Any, vectorized: bool) -> Target | None:
     """The target of a result, or the one that was given after a check; None where there is none.
@@ -147,9 +149,9 @@ class Density:
 def draws_of(state: RunState, most: int) -> tuple[Array, Array, NDArray[np.int64]]:
     """(z (chains, n, d), log p (chains, n), rows (n,)) of at most about `most` draws in all.
 
-    At equal distances, whichever period they are in.
+    At equal distances, whichever period they are in; of each chain LEAST_ROWS at least.
     """
     trace = state.trace
-    step = max(1, -(-state.chains * trace.rows // most))
+    step = max(1, min(-(-state.chains * trace.rows // most), trace.rows // LEAST_ROWS))
     rows = np.arange(0, trace.rows, step)
     return trace.x[:, rows], trace.logp[:, rows], rows

@@ -12,7 +12,7 @@ from fastkam._core.density.problem_target import ProblemTarget
 from fastkam.arguments import check_choice, check_flag, check_generator, check_integer, check_number
 from fastkam.diagnostics.tempering import tempering
 from fastkam.evidence.bridged import Bridged, by_fitted, by_frozen, doubts
-from fastkam.evidence.density import target_for
+from fastkam.evidence.density import LEAST_ROWS, target_for
 from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.jumps import ModeJumping
 
@@ -29,7 +29,6 @@ NEEDS = {BRIDGE: "evaluations of the density at draws of q",
          STONES: "a run of pt or scout, alone or within jumps, whose ladder ends at 0"}
 NEEDS[THERMODYNAMIC] = NEEDS[STONES]
 
-LEAST_ROWS = 20             # draws of a chain
 MOST_ASKED = 100_000_000    # evaluations that may be asked for
 MOST_DIFFERENCE = 3.5       # standard errors between two estimates
 MOST_ERROR = 1.0            # above which an estimate says little
@@ -149,7 +148,8 @@ def why_not(name: str, no_target: bool, no_evaluations: bool) -> str:
     if no_evaluations:
         return ("evaluations must be at least 1, not 0: this run has kept no draws of a density q "
                 "beside those of its chains")
-    return "result must have draws that spread along every coordinate: no q can be fitted to them"
+    return ("result must have more draws than coordinates, which spread along each of them: no q can "
+            "be fitted to these")
 
 
 def own_generator(state: RunState) -> np.random.Generator:
