@@ -148,7 +148,7 @@ def why_not(name: str, no_target: bool, no_evaluations: bool) -> str:
     if no_evaluations:
         return ("evaluations must be at least 1, not 0: this run has kept no draws of a density q "
                 "beside those of its chains")
-    return ("result must have more draws than coordinates, which spread along each of them: no q can "
+    return ("result must have more draws than coordinates, which spread along each: no q can "
             "be fitted to these")
 
 
