@@ -11,10 +11,11 @@ import numpy as np
 import fastkam
 
 
-def options(file, doc, *, quick, only=()):
+def options(file, doc, *, quick, only=(), seeds=None):
     """The experiment's options; `folder` is where its results go.
 
-    `quick` says what --quick does; `only` are the parts that --only can name.
+    `quick` says what --quick does; `only` are the parts that --only can name; `seeds` is how many
+    seeds there are, where --seeds can say it, and --seconds end them sooner.
     """
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--quick", action="store_true",
@@ -22,7 +23,12 @@ def options(file, doc, *, quick, only=()):
     parser.add_argument("--seed", type=int, default=1)
     if only:
         parser.add_argument("--only", choices=only, help="one of the parts")
+    if seeds:
+        parser.add_argument("--seeds", type=int, default=seeds, help="how many seeds")
+        parser.add_argument("--seconds", type=float, default=float("inf"),
+                            help="CPU time after which no further seed of a part is begun")
     found = parser.parse_args()
+    found.all_seeds = seeds
     found.folder = Path(file).parent / ("results-quick" if found.quick else "results")
     return found
 
@@ -33,6 +39,10 @@ def heading(title, command, chosen):
         command += " --quick"
     if chosen.seed != 1:
         command += f" --seed {chosen.seed}"
+    if getattr(chosen, "all_seeds", None) not in (None, chosen.seeds):
+        command += f" --seeds {chosen.seeds}"
+    if getattr(chosen, "seconds", float("inf")) < float("inf"):
+        command += f" --seconds {chosen.seconds:g}"
     return (
         f"# {title}\n\n"
         f"`{command}`, fastkam {fastkam.__version__} at {commit() or 'no commit'}, "

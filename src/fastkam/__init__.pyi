@@ -20,6 +20,9 @@ from .diagnostics.tempering import Tempering as Tempering
 from .diagnostics.tempering import tempering as tempering
 from .errors import SamplingError as SamplingError
 from .errors import SamplingWarning as SamplingWarning
+from .evidence.compare import EvidenceComparison as EvidenceComparison
+from .evidence.compare import compare_evidence as compare_evidence
+from .evidence.estimate import Evidence as Evidence
 from .headers import get_include as get_include
 from .interop.bridgestan import from_bridgestan as from_bridgestan
 from .interop.jax import from_jax as from_jax

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from xarray import DataTree
 
     from fastkam.density.target import Target
+    from fastkam.evidence.estimate import Evidence
 
 
 class Result:
@@ -280,6 +281,59 @@ class Result:
         if self.found is None:
             self.found = checks.findings(self.state)
         return list(self.found)
+
+    @checked_names
+    def log_evidence(
+        self, *, method: str | None = None, evaluations: int | None = None, target: Any = None,
+        vectorized: bool = False, seed: Any = None,
+    ) -> Evidence:
+        """The log of the integral of the density, which for a Bayesian model is its evidence.
+
+        With `prior` the marginal likelihood: the prior is normalized. Of a log density alone, the
+        log of its integral over x, within the bounds where there are any.
+
+        Parameters
+        ----------
+        method : str, optional
+            "bridge": bridge sampling with a mixture q that is fitted to draws of other chains;
+            "frozen_bridge": with the q by which `jumps` has proposed moves; "stepping_stones" or
+            "thermodynamic": of `pt` or `scout` with a ladder down to the reference, alone or within
+            `jumps`. By default the first of these that nothing speaks against.
+        evaluations : int, optional
+            How often the density is evaluated, at draws of the fitted q. By default as many times
+            as the draws are worth independent ones, but 400 at least, a tenth of the run's
+            evaluations (or 400) at most, and never more than 20 000. With 0 the estimate is made
+            from what the run has kept, where it can be.
+        target : optional
+            The density, where the result comes from a file: as in `fastkam.resume`.
+        vectorized : bool
+            As in `fastkam.sample`, of that `target`.
+        seed : int, SeedSequence or Generator, optional
+            Of the draws of q. By default it follows from the seed of the run.
+
+        Returns
+        -------
+        Evidence
+            With ``value``, ``error``, ``method``, ``k_hat``, the ``estimates`` by all methods, and
+            ``notes``: what speaks against it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a bad argument; for a run of fewer than 20 draws a chain; where the density is
+            needed and is not there, or another one.
+        SamplingError
+            If the density raises an error at a draw of q, other than one of numbers.
+
+        References
+        ----------
+        Meng, X.-L. and Wong, W. H. (1996). Simulating ratios of normalizing constants via a simple
+        identity: a theoretical exploration. Statistica Sinica 6, 831-860.
+        """
+        from fastkam.evidence.estimate import log_evidence
+
+        return log_evidence(self, method=method, evaluations=evaluations, target=target,
+                            vectorized=vectorized, seed=seed)
 
     def to_datatree(self) -> DataTree:
         """An xarray DataTree as ArviZ expects it; needs xarray (``pip install fastkam[arviz]``)."""

@@ -113,6 +113,10 @@ def stops():
                             covers=("stop.Either", "stop.Both", "stop.StopRule"))
 
 
+def known(value):
+    return fk.Evidence(value=value, error=0.1, method="bridge sampling")
+
+
 def after_runs():
     """What is done with results and files."""
     resumed = tuple(name for name in options_of(fk.resume) if name != "progress")
@@ -138,6 +142,14 @@ def after_runs():
                                covers=("Result",))
     yield "tempering", Entry(fk.tempering, lambda: {"result": tempered()}, check=prints, weight=0.3,
                              words=("tempering",), covers=("tempering", "Tempering"))
+    yield "Result.log_evidence", Entry(
+        lambda **more: result().log_evidence(**more), lambda: {"evaluations": 40},
+        ("method", "target", "vectorized", "seed"), check=prints, weight=0.5,
+        words=("target", "density", *FUNCTION), covers=("Result", "Evidence"))
+    yield "compare_evidence", Entry(
+        fk.compare_evidence, lambda: {"models": {"a": known(0.0), "b": known(1.0)}},
+        ("prior_odds",), check=prints, weight=0.5, words=("prior_odds", "models"),
+        covers=("compare_evidence", "EvidenceComparison"))
     yield "plot_trace", Entry(fk.plots.plot_trace,
                               lambda: {"result": result(), "bins": 5, "most": 2}, weight=0.05,
                               covers=("plots.plot_trace",))

@@ -101,3 +101,16 @@ def test_a_bound_that_all_states_of_the_reference_miss():
     state["evidence.outside"] += LENGTH
     rungs = Rungs(state, "")
     assert rungs.thermodynamic(np.arange(BATCHES)) == -np.inf
+
+
+@pytest.mark.parametrize("sampler", ["pt", fk.ModeJumping(sampler="pt")])
+def test_units_of_the_coordinates(sampler):
+    """The integral is over x, not over the coordinates in which the search has the sampler run."""
+    sd = np.array([300.0, 0.01])
+    result = fk.sample(lambda x: -0.5 * np.square(x / sd).sum(), sd, sampler=sampler, draws=1000,
+                       tune=1000, seed=1, progress=False)
+    assert (result.scales != 1).any()
+    report, truth = fk.tempering(result), np.log(2 * np.pi) + np.log(sd).sum()
+    for value, error in ((report.log_z, report.log_z_error),
+                         (report.log_z_thermodynamic, report.log_z_thermodynamic_error)):
+        assert abs(value - truth) < norm.isf(5e-5) * error < 0.5

@@ -98,15 +98,16 @@ def tempering(result: Result) -> Tempering:
     stones = [state.log_z(state.stepping_stones) for state in states]
     thermo = [state.log_z(state.thermodynamic) for state in states]
     quadrature = mean_of([(state.correction(), 0.0) for state in states])[0]
+    volume = float(np.log(result.scales).sum())  # the replicas integrate in units of the scales
     return Tempering(
         ladder=np.array([state.ladder for state in states]),
         swap_rates=np.array([state.rates for state in states]),
         barrier=barrier,
         round_trips=np.array([int(state["swaps.round_trips"]) for state in states]),
         rungs_suggested=int(np.ceil(2 * barrier.mean())) + 1,
-        log_z=mean_of(stones)[0],
+        log_z=mean_of(stones)[0] + volume,
         log_z_error=mean_of(stones)[1],
-        log_z_thermodynamic=mean_of(thermo)[0],
+        log_z_thermodynamic=mean_of(thermo)[0] + volume,
         log_z_thermodynamic_error=float(np.hypot(mean_of(thermo)[1], quadrature)),
     )
 

@@ -1,0 +1,1 @@
+"""The evidence of a run: the log of the integral of its density, and the comparison of models."""

@@ -1,0 +1,157 @@
+"""Comparison of models by their evidence: Bayes factors and posterior probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.arguments import check_number, checked_names, near, shown
+from fastkam.evidence.estimate import INTEGRAL, WIDTH, Evidence
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class EvidenceComparison:
+    """Models, the best first.
+
+    Attributes
+    ----------
+    names : tuple of str
+    log_evidence, error : ndarray, shape (n,)
+        Each model's, and its standard error.
+    log_bayes_factor, log_bayes_factor_error : ndarray, shape (n,)
+        The log of the Bayes factor against the first model, 0 at most, and its standard error.
+    prior, posterior : ndarray, shape (n,)
+        Probabilities of the models, which sum to 1.
+    posterior_error : ndarray, shape (n,)
+        Standard error of the posterior probability, to first order in those of the evidence.
+    notes : tuple of str
+        What speaks against it.
+    """
+
+    names: tuple[str, ...]
+    log_evidence: Array
+    error: Array
+    log_bayes_factor: Array
+    log_bayes_factor_error: Array
+    prior: Array
+    posterior: Array
+    posterior_error: Array
+    notes: tuple[str, ...] = ()
+
+    COLUMNS = ("log_evidence", "error", "log_bayes_factor", "log_bayes_factor_error", "prior",
+               "posterior", "posterior_error")
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """{"name": list of str} and each column as a list."""
+        return {"name": list(self.names)} | {
+            name: getattr(self, name).tolist() for name in self.COLUMNS}
+
+    def __str__(self) -> str:
+        head = ["", "log evidence", "log Bayes factor", "prior", "posterior"]
+        rows = [[name, f"{value:.3f} +- {error:.2g}", f"{factor:.3f} +- {its:.2g}", f"{prior:.3g}",
+                 f"{posterior:.3g} +- {of:.1g}"]
+                for name, value, error, factor, its, prior, posterior, of in zip(
+                    self.names, *(getattr(self, name) for name in self.COLUMNS), strict=True)]
+        widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+        lines = ["  ".join(text.rjust(w) if i else text.ljust(w)
+                           for i, (text, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+                 for row in [head, *rows]]
+        return "\n".join([*lines, *(line for note in self.notes for line in wrap(
+            note, WIDTH, initial_indent="- ", subsequent_indent="  "))])
+
+    __repr__ = __str__
+
+
+@checked_names
+def compare_evidence(
+    models: Mapping[str, Any], *, prior_odds: Mapping[str, float] | None = None
+) -> EvidenceComparison:
+    """Log evidence, Bayes factors and posterior probabilities of models of the same data.
+
+    Parameters
+    ----------
+    models : dict of str to Result or Evidence
+        Of a Result, `Result.log_evidence` is called without arguments. Each must be of a likelihood
+        of the same data with a normalized prior.
+    prior_odds : dict of str to float, optional
+        The prior weight of each model, by the same names, in any unit: {"a": 2, "b": 1} has "a"
+        twice as probable. Equal by default.
+
+    Returns
+    -------
+    EvidenceComparison
+        Prints as a table.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument, and for a model whose evidence could not be estimated.
+
+    References
+    ----------
+    Kass, R. E. and Raftery, A. E. (1995). Bayes factors. Journal of the American Statistical
+    Association 90, 773-795.
+    """
+    if not isinstance(models, Mapping) or not models:
+        raise TypeError('models must be a dict of results by name, {"a": result_a, "b": result_b}, '
+                        f"not {shown(models)}")
+    for name, model in models.items():
+        if not isinstance(name, str):
+            raise TypeError(f"models must have names that are str, not {shown(name)}")
+        if not isinstance(model, Evidence) and not hasattr(model, "log_evidence"):
+            raise TypeError(f"models[{name!r}] must be a Result or an Evidence, not {shown(model)}")
+    weights = check_odds(prior_odds, list(models))
+    found = {name: model if isinstance(model, Evidence) else model.log_evidence()
+             for name, model in models.items()}
+    for name, one in found.items():
+        if not np.isfinite([one.value, one.error]).all():
+            raise ValueError(f"models[{name!r}] has no evidence: {' '.join(one.notes)}")
+    return compared(found, weights / weights.sum())
+
+
+def check_odds(odds: Any, names: list[str]) -> Array:
+    """The prior weights in the order of the names, (n,)."""
+    if odds is None:
+        return np.ones(len(names))
+    if not isinstance(odds, Mapping):
+        raise TypeError(f"prior_odds must be a dict of weights by name, not {shown(odds)}")
+    for name in odds:
+        if name not in names:
+            raise ValueError(f"prior_odds has {shown(name)}, which is not one of the models "
+                             f"{names}{near(name, names) if isinstance(name, str) else ''}")
+    if missing := [name for name in names if name not in odds]:
+        raise ValueError(f"prior_odds must have a weight for each model, and {missing} have none")
+    return np.array([check_number(f"prior_odds[{name!r}]", odds[name], above=0) for name in names])
+
+
+def compared(found: dict[str, Evidence], prior: Array) -> EvidenceComparison:
+    """The comparison of models whose prior probabilities are given in their order."""
+    values = np.array([one.value for one in found.values()])
+    errors = np.array([one.error for one in found.values()])
+    order = np.argsort(-values, kind="stable")
+    names, values, errors = [list(found)[i] for i in order], values[order], errors[order]
+    prior = prior[order]
+    logs = np.log(prior) + values
+    posterior = np.exp(logs - logs.max())
+    posterior /= posterior.sum()
+    # d p_i / d log Z_j = p_i (delta_ij - p_j)
+    slopes = posterior[:, None] * (np.eye(len(names)) - posterior)
+    notes = [f"{name}: {note}" for name in names for note in found[name].notes]
+    bare = [name for name in names if found[name].kind == INTEGRAL]
+    if bare:
+        notes.append(f"{', '.join(bare)}: of a log density without prior=, whose integral is the "
+                     "evidence only if it is likelihood times normalized prior, all constants "
+                     "included.")
+    return EvidenceComparison(
+        names=tuple(names), log_evidence=values, error=errors,
+        log_bayes_factor=values - values[0],
+        log_bayes_factor_error=np.r_[0.0, np.hypot(errors[1:], errors[0])],
+        prior=prior, posterior=posterior,
+        posterior_error=np.sqrt(slopes**2 @ errors**2), notes=tuple(notes))

@@ -1,0 +1,157 @@
+"""The density of a run at new points, and its draws as bridge sampling needs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.engine.group import Fault
+from fastkam.density.forms import target_of
+from fastkam.errors import SamplingError
+from fastkam.run.faults import describe
+from fastkam.run.same_target import check_density_of, check_noise_of, target_in
+from fastkam.search.evaluator import Evaluator
+
+if TYPE_CHECKING:
+    from fastkam.density.target import Target
+    from fastkam.problem.coordinates import Coordinates
+    from fastkam.result import Result
+    from fastkam.run.state import RunState
+
+Array = NDArray[np.float64]
+
+LEAST_ROWS = 20  # draws of a chain
+
+
+def target_for(result: Result, target: Any, vectorized: bool) -> Target | None:
+    """The target of a result, or the one that was given after a check; None where there is none.
+    """
+    if target is None:
+        found = result.target
+        has_surrogate = found is not None and found.surrogate is not None
+        return cast("Target", found.owner) if found is not None and has_surrogate else found
+    state = result.state
+    made, _ = target_in(state, target, None)
+    made = target_of(state.sampler, made, state.d, vectorized)
+    check_noise_of(state, made)
+    check_density_of(state, made)
+    return made
+
+
+class Window:
+    """One period of the coordinates that repeat, around the draws; all of space for the others.
+
+    In z, a periodic or reflected coordinate runs over several periods with a weight each. Within
+    one period, with weight 1, the density has the same integral, and fewer modes.
+
+    Parameters
+    ----------
+    coordinates : Coordinates or None
+    z : ndarray, shape (chains, n, d)
+        Draws.
+    """
+
+    def __init__(self, coordinates: Coordinates | None, z: Array) -> None:
+        d = z.shape[-1]
+        self.coordinates = coordinates if coordinates and coordinates.repeats else None
+        self.low, self.high = np.full(d, -np.inf), np.full(d, np.inf)
+        self.reflected = np.zeros(d, bool)
+        start = 0
+        for kind, _, _, n, _, low, high, *_ in self.coordinates.rows if self.coordinates else ():
+            for i in range(start, start + n):
+                if kind == "periodic":
+                    angle = 2 * np.pi * (z[..., i] - low) / (high - low)
+                    middle = np.arctan2(np.sin(angle).mean(), np.cos(angle).mean())
+                    center = low + middle / (2 * np.pi) * (high - low)
+                    self.low[i] = center - (high - low) / 2
+                    self.high[i] = self.low[i] + (high - low)
+                elif kind == "reflect":
+                    self.low[i], self.high[i], self.reflected[i] = low, high, True
+            start += n
+
+    def points(self, z: Array) -> Array:
+        """The points of the window that stand for z (..., d)."""
+        if self.coordinates is None:
+            return z
+        z = z.copy()
+        for i in np.flatnonzero(np.isfinite(self.low)):
+            width = self.high[i] - self.low[i]
+            away = np.mod(z[..., i] - self.low[i], width * (2 if self.reflected[i] else 1))
+            z[..., i] = self.low[i] + (np.where(away > width, 2 * width - away, away)
+                                       if self.reflected[i] else away)
+        return z
+
+    def inside(self, z: Array) -> NDArray[np.bool_]:
+        """Which rows of z (n, d) are in the window, (n,)."""
+        return np.asarray(((z >= self.low) & (z <= self.high)).all(axis=1))
+
+    def log_weight(self, z: Array) -> Array:
+        """The log of the weight of the period in which z (n, d) is, (n,)."""
+        return np.zeros(len(z)) if self.coordinates is None else self.coordinates.log_weight(z)
+
+
+class Density:
+    """The log density in the window, at new points; counts its evaluations.
+
+    A point at which the function raises an error of numbers, or returns NaN, has the density 0, as
+    in a search. Of an estimated density each value is made with noise of its own.
+
+    Attributes
+    ----------
+    n : int
+        Evaluations.
+    failed : int
+        How many of them raised an error.
+    """
+
+    def __init__(self, target: Target, window: Window, rng: np.random.Generator) -> None:
+        self.target, self.window, self.rng = target, window, rng
+        self.evaluator = None if target.is_estimate else Evaluator(target, rng)
+        if self.evaluator is not None:
+            self.evaluator.found = True  # the run has found a density
+        self.estimates = 0
+
+    @property
+    def n(self) -> int:
+        return self.estimates if self.evaluator is None else self.evaluator.n
+
+    @property
+    def failed(self) -> int:
+        return 0 if self.evaluator is None else len(self.evaluator.failures)
+
+    def __call__(self, z: Array) -> Array:
+        """The log densities at the rows of z (n, d), (n,)."""
+        values = np.full(len(z), -np.inf)
+        rows = np.flatnonzero(self.window.inside(z))
+        some = np.ascontiguousarray(z[rows])
+        try:
+            found = self.estimated(some) if self.evaluator is None else self.evaluator(some)
+        except Fault as fault:
+            if fault.cause is not None and not isinstance(fault.cause, Exception):
+                raise fault.cause from None  # KeyboardInterrupt, SystemExit
+            raise SamplingError(describe(fault, "in the evidence, at a draw of q"),
+                                x=fault.x) from fault.cause
+        values[rows] = found - self.window.log_weight(some)
+        return values
+
+    def estimated(self, z: Array) -> Array:
+        """Estimates at the rows of z (n, d), with fresh noise, (n,)."""
+        values = np.empty(len(z))
+        for i, point in enumerate(z):
+            value = self.target.estimate(point, self.rng.standard_normal(self.target.n_aux))
+            values[i] = -np.inf if np.isnan(value) else value
+            self.estimates += 1
+        return values
+
+
+def draws_of(state: RunState, most: int) -> tuple[Array, Array, NDArray[np.int64]]:
+    """(z (chains, n, d), log p (chains, n), rows (n,)) of at most about `most` draws in all.
+
+    At equal distances, whichever period they are in; of each chain LEAST_ROWS at least.
+    """
+    trace = state.trace
+    step = max(1, min(-(-state.chains * trace.rows // most), trace.rows // LEAST_ROWS))
+    rows = np.arange(0, trace.rows, step)
+    return trace.x[:, rows], trace.logp[:, rows], rows

@@ -1,0 +1,54 @@
+"""k-hat: the shape of the tail of importance weights."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_K_HAT = 0.7  # above which importance weights are not reliable
+LEAST_TAIL = 5
+
+
+def k_hat(log_weights: NDArray[np.float64]) -> float:
+    """Shape of the generalized Pareto distribution of the largest weights; NaN for fewer than 25.
+
+    The weights have moments of the orders below 1 / k. The tail are the min(n / 5, 3 sqrt(n))
+    largest of the n weights.
+
+    Vehtari, A., Simpson, D., Gelman, A., Yao, Y. and Gabry, J. (2024). Pareto smoothed importance
+    sampling. Journal of Machine Learning Research 25(72), 1-58.
+
+    Parameters
+    ----------
+    log_weights : array (n,)
+        Logarithms, -inf for a weight of 0.
+    """
+    n = len(log_weights)
+    m = int(min(n / 5, 3 * np.sqrt(n)))
+    high = log_weights.max(initial=-np.inf)
+    if m < LEAST_TAIL or not np.isfinite(high):
+        return np.nan
+    weights = np.sort(np.exp(log_weights - high))[-m - 1 :]
+    excess = weights[1:] - weights[0]
+    excess = excess[excess > 1e-12]
+    if len(excess) < LEAST_TAIL:  # the largest weights are equal
+        return -np.inf
+    k = pareto_shape(excess)
+    return float((len(excess) * k + 5) / (len(excess) + 10))  # a weak prior of mean 1/2
+
+
+def pareto_shape(x: NDArray[np.float64]) -> float:
+    """The shape k of a generalized Pareto distribution, from ordered positive values (n,).
+
+    Zhang, J. and Stephens, M. A. (2009). A new and efficient estimation method for the generalized
+    Pareto distribution. Technometrics 51, 316-325.
+    """
+    n = len(x)
+    m = 30 + int(np.sqrt(n))
+    quartile = x[int(n / 4 + 0.5) - 1]
+    theta = 1 / x[-1] + (1 - np.sqrt(m / (np.arange(1, m + 1) - 0.5))) / (3 * quartile)
+    k = np.log1p(-theta[:, None] * x).mean(axis=1)
+    log_likelihood = n * (np.log(-theta / k) - k - 1)
+    weights = np.exp(log_likelihood - log_likelihood.max())
+    mean = float(theta @ weights / weights.sum())
+    return float(np.log1p(-mean * x).mean())
