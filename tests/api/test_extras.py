@@ -10,6 +10,7 @@ from problems import check_extras, problem
 from runs import sample
 
 import fastkam as fk
+from fastkam.run.records import noted
 from fastkam.samplers import SAMPLERS
 
 SMALL = {"kam": {"subsample": 10}, "kpca": {"subsample": 10}, "dm": {"bank_size": 20},
@@ -254,3 +255,16 @@ def test_masked_extras_are_missing():
     assert np.isnan(derived["q"]).all()
     with pytest.raises(fk.SamplingError, match="extras of integers must have no masked elements"):
         fk.sample(lambda x: (0.0, {"n": np.ma.array([1, 2], mask=[1, 0])}), [0.0], **options)
+
+
+def test_lost_extras_of_an_estimate_are_missing():
+    """They were made with noise that no file keeps: NaN, and a warning, not another estimate."""
+    def f(x, u):
+        return -0.5 * float(x @ x) + 0.1 * float(u[0]), {"a": 1.0, "b": x}
+
+    target = fk.Target.from_estimator(f, 2, 1)
+    result = run(target, x0=np.zeros(2), sampler="rwm")
+    target.extras_at(np.zeros(2), np.zeros(1))
+    with pytest.warns(fk.SamplingWarning, match="the extras of draw 4 of chain 1 are lost"):
+        rows = noted(result.trace, 1, {3: np.ones(3)}, target, 3, 5, [])
+    np.testing.assert_array_equal(rows, [[1.0] * 3, [np.nan] * 3])
