@@ -22,7 +22,7 @@ from bench.validation.runs import contenders, run
 from fastkam.schedules import SCHEDULES
 
 DRAWS, SEEDS = (10_000, 2000), (10, 1)          # in full, quick: draws of a chain, seeds
-LONG, LONG_SEEDS = (250_000, 10_000), (10, 2)
+LONG, LONG_SEEDS = (250_000, 40_000), (10, 2)
 LEARNERS = ("ram", "am", "rbam", "arwm", "cholam", "dram", "kam", "kpca", "ckam", "barker",
             "automala", "fishermala", "gadrwm", "dm", "pt", "jumps")
 EDGES = ("half normal: a hard bound, d = 2", "banana, d = 2",

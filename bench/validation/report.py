@@ -76,16 +76,17 @@ def bias(rows):
     """The table of schedules: the mean error over seeds that is worst, in sds and in MCSEs.
 
     Each cell is the largest of all means and standard deviations of all posteriors, by its number
-    of Monte Carlo standard errors, those of all seeds together.
+    of Monte Carlo standard errors, those of all seeds together. "refused" is where a sampler does
+    not take the schedule.
     """
     lines = []
     for sampler, own in by(rows, "sampler").items():
         cells = []
         for group in by(own, "schedule").values():
-            worst = max((pooled(runs) for runs in by(
-                [row for row in group if "failed" not in row], "posterior").values()),
-                key=lambda pair: abs(pair[1]), default=None)
-            cells.append(f"{worst[0]:+.4f} ({worst[1]:+.1f})" if worst else "failed")
+            made = [row for row in group if "failed" not in row]
+            worst = max(map(pooled, by(made, "posterior").values()),
+                        key=lambda pair: abs(pair[1]), default=None)
+            cells.append(f"{worst[0]:+.4f} ({worst[1]:+.1f})" if worst else "refused")
         lines.append([sampler, *cells])
     return table(["sampler", *dict.fromkeys(row["schedule"] for row in rows)], lines)
 
