@@ -1,1 +1,1 @@
-"""Every sampler and coupling on posteriors of which the exact answers are known."""
+"""Every sampler and coupling on posteriors of which the exact moments are known."""

@@ -1,4 +1,4 @@
-"""Is what a run says true? Every sampler and coupling on posteriors with exact answers.
+"""Is what a run says true? Every sampler and coupling on posteriors with exact moments.
 
     python -m bench.validation [--quick] [--sampler WORD ...] [--posterior WORD ...]
     python -m bench.validation bias [--quick]
