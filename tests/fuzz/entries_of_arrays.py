@@ -68,6 +68,10 @@ def arrays():
                           check=is_array, weight=0.5, covers=(f"diagnostics.{name}",))
     yield "summary", Entry(fk.diagnostics.summary, lambda: {"draws": draws()}, ("labels",),
                            check=prints, covers=("diagnostics.summary", "diagnostics.Summary"))
+    yield "implied_moments", Entry(
+        fk.diagnostics.implied_moments, lambda: {
+            "z": draws(), "gradients": -draws(), "x": draws()}, check=is_array, weight=0.5,
+        covers=("diagnostics.implied_moments",))
     yield "mean_error", Entry(fk.diagnostics.mean_error,
                               lambda: {"draws": draws(), "mean": [0.0, 0]}, check=is_array,
                               words=("mean",), weight=0.5, covers=("diagnostics.mean_error",))

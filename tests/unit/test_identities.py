@@ -139,3 +139,16 @@ def test_a_variance_that_is_not_positive_is_no_number():
     implied = implied_moments(in_chains(z), in_chains(z), in_chains(z))  # of the wrong sign
     assert np.isnan(implied[0, 2])
     assert not len(disagreeing(implied, in_chains(z)))
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("z", np.zeros((1, 100, 2))), ("z", np.zeros((4, 2, 2))), ("z", np.zeros(100)), ("z", "x"),
+    ("z", np.full((4, 100, 2), np.nan)), ("gradients", np.zeros((4, 100, 3))),
+    ("gradients", np.full((4, 100, 2), np.inf)), ("x", np.zeros((4, 99, 2))),
+    ("x", np.zeros((4, 100, 0))), ("x", None),
+], ids=lambda value: str(np.shape(value)))
+def test_bad_arguments_are_named(name, value):
+    good = np.random.default_rng(1).standard_normal((4, 100, 2))
+    arguments = {"z": good, "gradients": -good, "x": good} | {name: value}
+    with pytest.raises((TypeError, ValueError), match=rf"^{name} must"):
+        implied_moments(**arguments)

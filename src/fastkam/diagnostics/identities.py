@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
+from fastkam.arguments import real_array
 
 Array = NDArray[np.float64]
 
@@ -135,7 +136,13 @@ def implied_moments(z: Array, gradients: Array, x: Array) -> Array:
     ndarray, shape (m, 4)
         Mean, its standard error, standard deviation, its standard error. A standard deviation is
         NaN where the implied variance is not positive.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If these are no finite arrays of those shapes, or there are too few chains or draws.
     """
+    z, gradients, x = checked(z, gradients, x)
     chains, n, d = z.shape
     m = x.shape[2]
     s = stein_functions(z.reshape(-1, d), gradients.reshape(-1, d), degree_for(chains * n, d))
@@ -149,6 +156,26 @@ def implied_moments(z: Array, gradients: Array, x: Array) -> Array:
         sd_error = np.hypot(error[m:], 2 * first * error[:m]) / (2 * sd)
     return np.column_stack([middle + scale * first, scale * error[:m], scale * sd,
                             scale * sd_error])
+
+
+def checked(z: Array, gradients: Array, x: Array) -> tuple[Array, Array, Array]:
+    """The arguments of `implied_moments` as arrays, or an error that names one of them."""
+    z, gradients, x = (real_array(name, value, copy=False) for name, value in (
+        ("z", z), ("gradients", gradients), ("x", x)))
+    if z.ndim != 3 or len(z) < 2:
+        raise ValueError(f"z must have shape (chains, n, d) with two chains or more, not {z.shape}")
+    chains, n, d = z.shape
+    if d == 0 or degree_for(chains * n, d) == 0:
+        raise ValueError(f"z must have at least {fewest_draws(d)} draws, and coordinates, not "
+                         f"shape {z.shape}")
+    if gradients.shape != z.shape:
+        raise ValueError(f"gradients must have shape {z.shape}, as z has, not {gradients.shape}")
+    if x.ndim != 3 or x.shape[:2] != (chains, n) or x.shape[2] == 0:
+        raise ValueError(f"x must have shape ({chains}, {n}, m), m > 0, not {x.shape}")
+    for name, value in (("z", z), ("gradients", gradients), ("x", x)):
+        if not np.isfinite(value).all():
+            raise ValueError(f"{name} must be finite")
+    return z, gradients, x
 
 
 def disagreeing(implied: Array, x: Array) -> NDArray[np.intp]:
