@@ -410,10 +410,13 @@ def test_ctrl_c(library, kind, threads):
     assert out.endswith("same\n"), err
 
 
-def test_the_fatal_code_of_a_surrogate(library):
-    with pytest.raises(fk.SamplingError, match=r"the surrogate returned the fatal code -7 \(chain"):
+@pytest.mark.parametrize(("code", "said"), [(-7, -7), (-(2**31), -999_999)])
+def test_the_fatal_code_of_a_surrogate(library, code, said):
+    """However far below 0 it is, it is told from a code of the density."""
+    with pytest.raises(fk.SamplingError,
+                       match=rf"the surrogate returned the fatal code {said} \(chain"):
         sample(densities.python, np.zeros(D), sampler="am", seed=1,
-               surrogate=faulty("c", library, code=-7))
+               surrogate=faulty("c", library, code=code))
 
 
 def test_a_chain_that_hardly_moves_is_warned_of():

@@ -117,6 +117,20 @@ def test_functions_without_a_name(processes, monkeypatch):
         sample(lambda x: 0.0, executor=processes, **OPTIONS)
 
 
+def test_functions_of_the_main_program(processes, monkeypatch):
+    """They are sent whole, as the main program of a worker may be another."""
+    pytest.importorskip("cloudpickle")
+
+    def density(x):
+        return -0.5 * float(x @ x)
+
+    expected = sample(density, **OPTIONS)
+    density.__module__, density.__qualname__ = "__main__", "density"
+    monkeypatch.setattr(sys.modules["__main__"], "density", density, raising=False)
+    assert pickle.dumps(density)        # by its name
+    assert_same(sample(density, executor=processes, **OPTIONS), expected)
+
+
 def test_thread_pools_need_no_pickle(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     lock = threading.Lock()

@@ -11,6 +11,7 @@ from runs import sample
 
 import fastkam as fk
 from fastkam.run.drive import thinned
+from fastkam.run.records import noted
 from fastkam.samplers import SAMPLERS
 
 SMALL = {"kam": {"subsample": 10}, "kpca": {"subsample": 10}, "dm": {"bank_size": 20},
@@ -264,3 +265,16 @@ def test_extras_are_thinned_with_the_draws():
     fewer = fk.Result(thinned(run.state, 7))
     assert fewer.draws.shape == (4, 14, 3)
     np.testing.assert_array_equal(fewer.extras["first"], fewer.draws[..., 0])
+
+
+def test_lost_extras_of_an_estimate_are_missing():
+    """They were made with noise that no file keeps: NaN, and a warning, not another estimate."""
+    def f(x, u):
+        return -0.5 * float(x @ x) + 0.1 * float(u[0]), {"a": 1.0, "b": x}
+
+    target = fk.Target.from_estimator(f, 2, 1)
+    result = run(target, x0=np.zeros(2), sampler="rwm")
+    target.extras_at(np.zeros(2), np.zeros(1))
+    with pytest.warns(fk.SamplingWarning, match="the extras of draw 4 of chain 1 are lost"):
+        rows = noted(result.trace, 1, {3: np.ones(3)}, target, 3, 5, [])
+    np.testing.assert_array_equal(rows, [[1.0] * 3, [np.nan] * 3])

@@ -237,6 +237,70 @@ def test_an_interrupt_in_a_step_undoes_it():
         np.testing.assert_array_equal(part.resume(target=pair).draws, whole.draws)
 
 
+@pytest.mark.parametrize("times", [2, 3])
+def test_interrupts_that_come_again(times):
+    """A method is called again after the first and the second; a third one ends the call."""
+    left = [1 << 30]
+
+    class Interrupted(Scaling):
+        def propose(self, x, rng):
+            left[0] -= 1
+            if 0 <= left[0] < times:
+                raise KeyboardInterrupt
+            return super().propose(x, rng)
+
+    whole = sample(pair, np.ones(D), sampler=Interrupted(), **OPTIONS)
+    left[0] = 57 + times
+    with pytest.warns(fk.SamplingWarning, match="interrupted") as caught:
+        sample(pair, np.ones(D), sampler=Interrupted(), **OPTIONS)
+    part = next(w.message for w in caught if "interrupted" in str(w.message)).result
+    steps = sum(int(state["t"]) for state in part.states)
+    assert steps == 57 if times == 3 else steps > 57
+    np.testing.assert_array_equal(part.resume(target=pair).draws, whole.draws)
+
+
+# ---- what a step returns, and fields ----
+
+
+@pytest.mark.parametrize("decides", [False, True])
+def test_a_point_that_the_sampler_has_made_itself(decides):
+    """It may know the log density there, without having asked for it."""
+    class Knows(fk.PythonSampler):
+        def step(self, x, rng):
+            wide = yield x + 100.0
+            assert wide.logp < self.logp_x
+            y = rng.standard_normal(self.d)
+            point = Point(y, densities.python(y))
+            if not decides:
+                return Proposal(point, log_q=0.5 * (y @ y - x @ x))
+            log_ratio = point.logp - self.logp_x + 0.5 * (y @ y - x @ x)
+            return Decision(point, alpha=np.exp(min(0.0, log_ratio)), accepted=-log_ratio < self.E)
+
+    result = sample(densities.python, np.ones(D), sampler=Knows(), **OPTIONS)
+    assert len(np.unique(result.draws[..., 0])) > 20
+    np.testing.assert_array_equal(
+        result.stats["lp"], [[densities.python(x) for x in chain] for chain in result.draws])
+
+
+def test_fields_may_be_set_to_lists_and_to_integers():
+    """They are stored as arrays of the type that FIELDS says."""
+    class Lists(fk.PythonSampler):
+        FIELDS = {"a": Field("a list"), "n": Field("integers"), "m": Field("i8", dtype="i8")}
+
+        def start(self, x0):
+            self.a, self.n, self.m = [0.5, 1.5], np.array([1, 2, 3]), np.array([4, 5])
+
+        def propose(self, x, rng):
+            self.a, self.n, self.m = [self.a[0] + 1, 2.5], np.arange(3), [6, 7]
+            return x + rng.standard_normal(self.d)
+
+    result = sample(densities.python, np.ones(D), sampler=Lists(), **OPTIONS)
+    state = result.states[0]
+    np.testing.assert_array_equal(state["kernel.a"], [100.5, 2.5])
+    np.testing.assert_array_equal(state["kernel.n"], [0.0, 1.0, 2.0])
+    assert [state[f"kernel.{name}"].dtype for name in "anm"] == [np.float64, np.float64, np.int64]
+
+
 # ---- parameters ----
 
 

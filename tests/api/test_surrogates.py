@@ -11,7 +11,7 @@ from same import assert_same
 from test_noisy import OPTIONS, PLAIN, noisy, small
 
 import fastkam as fk
-from fastkam.samplers import SAMPLERS, DelayedAcceptance
+from fastkam.samplers import SAMPLERS, DelayedAcceptance, Field
 
 
 def cheap(x):
@@ -108,6 +108,33 @@ def test_surrogates_that_are_refused():
     for coupling in (fk.ParallelTempering, DelayedAcceptance):
         with pytest.raises(ValueError, match="DelayedAcceptance"):
             coupling(sampler=delayed)
+
+
+class Clock(fk.PythonSampler):
+    """A random walk that notes the number of the step at which it proposes."""
+
+    FIELDS = {"made": Field("steps made before this one", stat="made")}
+
+    def start(self, x0):
+        self.made = 0.0
+
+    def propose(self, x, rng):
+        self.made = float(self.t)
+        return x + rng.standard_normal(self.d)
+
+
+def test_the_sampler_behind_a_surrogate_knows_the_step():
+    """As where it is alone: samplers have a first phase, or cycles."""
+    for more in ({}, {"surrogate": cheap}):
+        result = sample(densities.python, np.ones(D), sampler=Clock(), tune=12, draws=20, chains=1,
+                        seed=1, thin=3, **more)
+        np.testing.assert_array_equal(result.stats["made"][0], np.arange(14, 74, 3))
+
+
+def test_what_learns_for_one_chain_is_not_shared_behind_a_surrogate():
+    with pytest.raises(ValueError, match=r"share must be False for \w+, not True: \w+"):
+        sample(densities.python, np.ones(D), sampler=small("ckam"), surrogate=cheap,
+               share=True, chains=2)
 
 
 @pytest.mark.parametrize("value", ["raises", np.inf])

@@ -28,7 +28,10 @@ from pathlib import Path
 import numpy as np
 import runs_in_files
 
-SECONDS = 20  # that a file may take
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # where this is run as a program
+from limits import Limit
+
+SECONDS = 20  # of the processor, that a file may take; see limits
 ADDRESS_SPACE = 4 * 2**30  # bytes of a process that tries files
 STOPS = (31, 75, 141)  # evaluations at which runs stop within a step
 # of a file with other coordinates, and of one with chains at points without a density
@@ -271,19 +274,17 @@ class Worker:
             self.process = subprocess.Popen(
                 [sys.executable, __file__, "--worker"], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        late = threading.Timer(SECONDS, self.process.kill)
-        late.start()
+        limit = Limit(self.process, SECONDS)
         self.process.stdin.write(json.dumps([case, str(path)]) + "\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
-        in_time = late.is_alive()
-        late.cancel()
+        late = limit.end()
         if answer:
             return json.loads(answer)
         process, self.process = self.process, None
         process.communicate()
         code = process.returncode
-        return f"ended with {code}" if in_time else f"took more than {SECONDS} s"
+        return f"took more than {SECONDS} s" if late else f"ended with {code}"
 
     def close(self):
         if self.process is not None:

@@ -92,6 +92,10 @@ CASES = {
     "shapes": ("named", in_header(("shapes", "a"), [2**32, 2**32]), "shapes must describe 2"),
     "MT19937": ("ram MT19937", in_header(("generators", 0, "dict", "state", "dict", "pos"), 625),
                 r"generators\[0\].state.pos must be an integer from 0 to 624, not 625"),
+    "flags of a step": ("python", with_value(f"{KERNEL}.step.numbers", 2.0, 1),
+                        "step.numbers must have flags and a step made"),
+    "adapting of a step": ("python", with_value(f"{KERNEL}.step.numbers", 0.5, 4),
+                           "step.numbers must have flags and a step made"),
     "Philox": ("ram Philox", in_header(("generators", 1, "dict", "buffer_pos"), -1),
                r"generators\[1\].buffer_pos must be an integer from 0 to 4, not -1"),
 }

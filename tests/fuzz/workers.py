@@ -12,7 +12,9 @@ import threading
 import warnings
 from pathlib import Path
 
-SECONDS = 20  # that a call may take
+from limits import Limit
+
+SECONDS = 20  # of the processor, that a call may take; see limits
 ADDRESS_SPACE = 4 * 2**30  # bytes of a process
 TESTS = Path(__file__).resolve().parents[1]
 DIES, SLEEPS = "dies", "sleeps"  # entries that end or delay the process, to see that it is noticed
@@ -63,21 +65,19 @@ class Worker:
         if self.process is None:
             self.start()
         process = self.process
-        late = threading.Timer(self.seconds, process.kill)
-        late.start()
+        limit = Limit(process, self.seconds)
         process.stdin.write(json.dumps([seed, number, only]) + "\n")
         process.stdin.flush()
         answer = process.stdout.readline()
-        in_time = late.is_alive()
-        late.cancel()
+        late = limit.end()
         if answer:
             return json.loads(answer)
         process.communicate()
         self.errors.seek(0)
         said = self.errors.read()[:1500]
         self.close()
-        return [only, f"ended with {process.returncode}: {said}" if in_time
-                else f"took more than {self.seconds} s: {said}"]
+        return [only, f"took more than {self.seconds} s: {said}" if late
+                else f"ended with {process.returncode}: {said}"]
 
     def close(self):
         """End the process, and remove its folder."""

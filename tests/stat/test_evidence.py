@@ -95,6 +95,26 @@ def test_a_hard_bound(shift):
         assert abs(away) < 4 * report.log_z_thermodynamic_error < 1, (truth, report)
 
 
+def test_two_batches_become_one():
+    """When all 64 are full, with all their sums, which are those of the run while it was short."""
+    def half(x):
+        return -0.5 * float(x @ x) if x[0] > 0.3 else -np.inf
+
+    def evidence(draws):
+        state = runs.sample(half, np.ones(2), sampler=fk.ParallelTempering(n_replicas=4), tune=200,
+                            draws=draws, chains=1, seed=2, diagnose=False).states[0]
+        return {name: state[f"kernel.evidence.{name}"] for name in (
+            "batch_length", "stones", "sums", "squares", "outside")}
+
+    short, long = evidence(60), evidence(100)
+    assert (short["batch_length"], long["batch_length"]) == (1, 2)
+    assert short["outside"][:60].any()
+    for name, joined in (("stones", np.logaddexp), ("sums", np.add), ("squares", np.add),
+                         ("outside", np.add)):
+        np.testing.assert_allclose(
+            long[name][:30], joined(short[name][0:60:2], short[name][1:60:2]), rtol=1e-12)
+
+
 def test_a_bound_that_all_states_of_the_reference_miss():
     """log 0 and no number, not a warning of numpy's."""
     state = stones(0.0, np.random.default_rng(1))

@@ -46,6 +46,16 @@ def test_an_old_file_keeps_its_permissions(tmp_path, mode):
     assert path.read_bytes() == NEW
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_an_old_file_keeps_its_owner(tmp_path):
+    path = tmp_path / "run.fk"
+    path.write_bytes(b"old")
+    os.chown(path, 4711, 4712)
+    replace(path)
+    assert (path.stat().st_uid, path.stat().st_gid) == (4711, 4712)
+    assert path.read_bytes() == NEW
+
+
 def test_writing_keeps_a_symbolic_link(tmp_path):
     (tmp_path / "there").mkdir()
     for name in ("run.fk", "not yet"):
@@ -206,4 +216,16 @@ def test_an_array_of_another_size_than_its_header_says(shape):
     size = content.write(bytes(32)) + content.tell() - 32
     content.seek(0)
     with pytest.raises(BadField, match=rf"a says that it has shape {re.escape(str(shape))}"):
+        read_array("a", content, size)
+
+
+@pytest.mark.parametrize("dtype", ["|O", [("a", "<f8")], ("<f8", (2,))], ids=str)
+def test_an_array_that_is_not_of_numbers(dtype):
+    """It is refused by its header: what follows may be a program."""
+    content = io.BytesIO()
+    header = {"descr": dtype, "fortran_order": False, "shape": (2,)}
+    np.lib.format.write_array_header_1_0(content, header)
+    size = content.write(bytes(32)) + content.tell() - 32
+    content.seek(0)
+    with pytest.raises(BadField, match="a must not be an array of"):
         read_array("a", content, size)

@@ -15,7 +15,7 @@ from reference.kernels import gradient
 KERNELS = [Linear(), Gaussian(1.7), Gaussian(0.3), Matern(1.0, 1.01), Matern(2.0, 1.5),
            Matern(0.5, 2.5), Matern(3.0, 4.0), Matern(1.0, 10.0), Matern(2.0, 23.7),
            Matern(1.0, 50.0)]
-COUNTS = [0, 1, 7, 8, 9, 50, 1000]
+COUNTS = [0, 1, 7, 8, 9, 50, 1000, 1030]     # the last: a few points beyond whole chunks
 
 
 def points(d, n, seed=0):

@@ -48,7 +48,7 @@ BAD = {  # values that are bad wherever the parameter occurs
     "step_gain": NOT_A_SEQUENCE,
     "bank_size": NOT_A_COUNT,
     "second_cov_ratio": [*NOT_POSITIVE, None],
-    "rejection_factor": [*NOT_POSITIVE, None],
+    "rejection_factor": [1.1, *NOT_POSITIVE, None],
     "damping": NOT_POSITIVE,
     "plain_steps": [-1, 1.5, "x", True, None],
     "n_gradients": NOT_A_COUNT,
@@ -128,6 +128,32 @@ def test_default_parameters_may_be_given(name):
              if field.init}
     again = SAMPLERS[name](**given)
     assert again.build(np.zeros(2)).state().keys() == sampler.build(np.zeros(2)).state().keys()
+
+
+@pytest.mark.parametrize(("name", "parameter", "value"), [
+    ("dm", "n_gradients", 1), ("dm", "bank_size", 1), ("dm", "rejection_factor", 1.0),
+    ("kpca", "n_components", 1), ("ckam", "bank_size", 1), ("kam", "subsample", 0),
+    ("jumps", "max_components", 1), ("pt", "n_replicas", 2),
+])
+def test_the_last_value_that_is_good(name, parameter, value):
+    sampler = SAMPLERS[name](**{parameter: value})
+    assert getattr(sampler, parameter) == value
+    sampler.build(np.zeros(2))
+
+
+def test_defaults_that_depend_on_the_dimension():
+    """d^(-1/6) and 2.38 d^(-1/2), in terms of which the published results are stated."""
+    for d, step in ((1, 1.0), (64, 0.5)):
+        state = SAMPLERS["automala"]().build(np.zeros(d)).state()
+        assert state["log_eps"] == pytest.approx(np.log(step))
+        state = SAMPLERS["autorwm"]().build(np.zeros(d)).state()
+        assert state["log_eps"] == pytest.approx(np.log(2.38 / np.sqrt(d)))
+
+
+@pytest.mark.parametrize("name", ["kam", "kpca"])
+def test_the_first_renewal_is_certain(name):
+    assert SAMPLERS[name]().renewal(1) == 1.0
+    assert SAMPLERS[name]().renewal(2) < 1.0
 
 
 @pytest.mark.parametrize("name", ["am", "rbam", "gam", "arwm", "cholam", "ram", "barker",

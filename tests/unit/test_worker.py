@@ -22,3 +22,16 @@ def test_an_interrupt_is_passed_on_where_the_last_task_has_long_ended():
     assert not interrupts.asked.is_set()
     interrupts.receive(signal.SIGINT, None)
     assert passed == [signal.SIGINT]
+
+
+def test_a_task_in_the_process_itself_leaves_its_handler():
+    """Only a worker takes over SIGINT: here Ctrl-C stays what the user has made it."""
+    def own(number, frame):
+        pass
+
+    before = signal.signal(signal.SIGINT, own)
+    try:
+        Interrupts().begin()
+        assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -116,6 +116,9 @@ def mcse_mean(draws):
 def mcse_sd(draws):
     """Monte Carlo standard error of the standard deviation.
 
+    By the delta method from the error of the mean of (x - mean)^2, with the effective sample size
+    of these squares.
+
     Parameters
     ----------
     draws : array (chains, draws, d)

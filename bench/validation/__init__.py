@@ -1,0 +1,1 @@
+"""Every sampler and coupling on posteriors of which the exact moments are known."""

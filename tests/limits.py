@@ -1,0 +1,54 @@
+"""A limit of the time that a process takes, which holds on a machine that is busy with others."""
+
+import os
+import threading
+import time
+
+PATIENCE = 30       # seconds by the clock for each second of the processor
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def processor_seconds(pid):
+    """Return the seconds that a process has had of the processor."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+class Limit:
+    """Kill a process once it has had so many seconds of the processor, or 30 times as many passed.
+
+    Where it waits for what never comes it takes none of the processor: hence the clock as well.
+
+    Attributes
+    ----------
+    passed : bool
+        Whether it has been killed.
+    """
+
+    def __init__(self, process, seconds):
+        self.process, self.seconds, self.passed = process, seconds, False
+        self.begun, self.used = time.monotonic(), processor_seconds(process.pid)
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+
+    def watch(self):
+        left = self.seconds
+        while not self.ended.wait(left):
+            try:
+                used = processor_seconds(self.process.pid) - self.used
+            except OSError:
+                return
+            late = time.monotonic() - self.begun > PATIENCE * self.seconds
+            if late or used >= self.seconds:
+                self.passed = True
+                self.process.kill()
+                return
+            left = max(self.seconds - used, 0.01)
+
+    def end(self):
+        """Stop watching; whether the limit had been passed."""
+        self.ended.set()
+        self.thread.join()
+        return self.passed
