@@ -214,7 +214,8 @@ class Result:
     def evaluations(self) -> int:
         """Evaluations of the density, those of a surrogate apart.
 
-        Those of the search are counted; those by which a chain finds a start without one are not.
+        Those of the search, and of a look at gradients after the run, are counted; those by which a
+        chain finds a start without a search are not.
         """
         return self.state.searched + sum(int(state["n_evaluations"]) for state in self.states)
 
@@ -291,6 +292,28 @@ class Result:
         from fastkam.interop.arviz import to_arviz
 
         return to_arviz(self)
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write a report of the run to the HTML file `path`: one file that needs no network.
+
+        It has the summary, what `warnings` says, figures (where matplotlib is installed,
+        ``pip install fastkam[plot]``), settings, versions and references.
+
+        Parameters
+        ----------
+        path : path
+            An old file of that name is replaced.
+        title : str, optional
+            Its heading.
+
+        Raises
+        ------
+        TypeError, ValueError, OSError
+            If `path` is no file that can be written.
+        """
+        from fastkam.report import write_report
+
+        write_report(self, path, title)
 
     def __repr__(self) -> str:
         return (

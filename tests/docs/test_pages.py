@@ -23,7 +23,7 @@ FILE = re.compile(r"(?:/\*|#) ([\w.]+)")
 NOT_RUN = {"README.md": {"sh"}, "contributing.md": {"sh", "python", "cython"}}
 NEEDED = {
     "README.md": ("matplotlib",), "targets.md": ("numba", "cffi"), "quickstart.md": ("matplotlib",),
-    "testing.md": ("matplotlib",),
+    "testing.md": ("matplotlib",), "plots.md": ("matplotlib",),
 }
 
 

@@ -45,7 +45,7 @@ from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
 
 FORMAT = 2
-ARRAYS = ("x0", "snapshot_steps", "scales", "tails")
+ARRAYS = ("x0", "snapshot_steps", "scales", "tails", "implied")
 FINITE = Field("an array of finite numbers", finite=True)
 
 
@@ -63,7 +63,7 @@ def write(path: str | os.PathLike[str], run: RunState) -> None:
     arrays: dict[str, Any] = {
         "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
         "x0": run.x0, "snapshot_steps": run.snapshot_steps, "scales": run.scales,
-        "tails": run.tails}
+        "tails": run.tails, "implied": run.implied}
     parts = {"trace.": run.trace.arrays(), "warmup.": run.warmup.arrays(),
              "coords.": run.layout.coords}
     parts |= {f"chain{k}.": state for k, state in enumerate(run.states)}
@@ -172,6 +172,9 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RunSt
         raise BadField("coordinates", f"must have {d} coordinates, not {coordinates.n_z}")
     layout = layout_of(header, parts.pop("coords", {}),
                        d if coordinates is None else coordinates.n_x)
+    implied = check_form("implied", arrays["implied"], (None, 4), np.float64)
+    if len(implied) not in (0, len(layout.labels)):
+        raise BadField("implied", f"must have {len(layout.labels)} rows or none")
     trace = trace_of("trace", parts.pop("trace", {}), x0.shape, stat_names, fields, n_extras)
     warmup = trace_of("warmup", parts.pop("warmup", {}), x0.shape, stat_names)
     names = [f"chain{k}" for k in range(chains)] if "chain0" in parts else []
@@ -184,6 +187,7 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RunSt
         snapshot_steps=check_form("snapshot_steps", arrays["snapshot_steps"], (None,), np.int64),
         scales=scales,
         tails=tails,
+        implied=implied,
         states=[parts[name] for name in names],
         generators=generators_of(header.pop("generators"), header["bit_generator"], chains),
         trace=trace,
