@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 STEP = re.compile(r"^`([\w./]+)`:\n\n```(\w+)\n(.*?)^```$", re.M | re.S)
-PARTS = ("src", "tests", "docs", "meson.build", "meson.options", "pyproject.toml", "README.md")
+PARTS = ("src", "tests", "docs", "tools", "meson.build", "meson.options", "pyproject.toml",
+         "README.md")
 # an editable install is found by a hook, which would come before PYTHONPATH, here and in children
 SITE = """
 import sys

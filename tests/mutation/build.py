@@ -73,7 +73,8 @@ class Build:
         if self.source.exists():
             return      # an earlier call has not come to its end: what is compiled is kept
         files = subprocess.run(
-            ["git", "ls-files", "meson.*", "pyproject.toml", "README.md", "LICENSE", "src"],
+            ["git", "ls-files", "meson.*", "pyproject.toml", "README.md", "LICENSE", "src",
+             "tools"],
             cwd=self.root, check=True, text=True, capture_output=True).stdout.split()
         for file in files:
             (self.source / file).parent.mkdir(parents=True, exist_ok=True)

@@ -22,6 +22,7 @@ CORE = Path(__file__).parents[2] / "src" / "fastkam" / "_core"
 PACKAGE = "fastkam._core."
 IMPORT = re.compile(r"\bfastkam\._core\.([\w.]+)(?= c?import)")
 CYTHON = ("cython", "-3", "-Xfreethreading_compatible=True", "-Xwraparound=False",
+          "-Xauto_pickle=False",
           "-Xcdivision=True", "-Xboundscheck=False", "-Xinitializedcheck=False",
           "--shared=fastkam._core._cyutility", "-I", str(CORE.parents[1]),
           "-I", str(CORE.parent / "include"), "-I", ".")

@@ -1,6 +1,6 @@
 """The contract between the engine and a sampler: what a kernel sees, and what it must do."""
 from libc.stdint cimport int64_t
-from numpy.random cimport bitgen_t
+from fastkam._core.engine.numpy_random cimport bitgen_t
 
 from fastkam._core.engine.state cimport State
 from fastkam.target cimport fk_target

@@ -1,8 +1,10 @@
 """The generator seam: numpy's bitgen_t, and numpy's own distributions, so that a chain can be
 replayed with numpy.random.Generator draw by draw."""
 from libc.stdint cimport int64_t
-from numpy.random cimport bitgen_t
-from numpy.random.c_distributions cimport random_standard_exponential, random_standard_uniform
+
+from fastkam._core.engine.numpy_random cimport (
+    bitgen_t, random_standard_exponential, random_standard_uniform,
+)
 
 cdef extern from "normal.h" nogil:
     ctypedef struct Ziggurat "fk_ziggurat":

@@ -1,6 +1,6 @@
 """Standard normals with numpy's stream; see normal.h."""
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from numpy.random cimport bitgen_t
+from fastkam._core.engine.numpy_random cimport bitgen_t
 
 import json
 

@@ -1,5 +1,5 @@
 """The reference distribution of tempering, for the replicas that are tempered with it."""
-from numpy.random cimport bitgen_t
+from fastkam._core.engine.numpy_random cimport bitgen_t
 
 from fastkam._core.engine.state cimport State
 

@@ -1,6 +1,6 @@
 """Which replicas try to swap their states, and how often that succeeds."""
 from libc.stdint cimport int64_t
-from numpy.random cimport bitgen_t
+from fastkam._core.engine.numpy_random cimport bitgen_t
 
 from fastkam._core.samplers.replica cimport Replica
 from fastkam._core.engine.state cimport State

@@ -21,6 +21,8 @@ FK_DISPATCH(void, fk_log_sigmoid_hvp, (ptrdiff_t n, ptrdiff_t d, const double *X
 FK_DISPATCH(double, fk_lower_square, (ptrdiff_t d, const double *blocks, const double *rows,
                                       const double *m, const double *x, double a, double *grad))
 
+#if !defined(FK_SUFFIX) /* for callers, which choose the instruction set */
+
 /* q(x) = (x - m)' P (x - m): P diagonal with entries h, or P = W' W where h is NULL */
 typedef struct {
     ptrdiff_t d;
@@ -58,5 +60,7 @@ static inline double fk_form_grad(const fk_form *f, const double *restrict x, do
     }
     return total;
 }
+
+#endif
 
 #endif
