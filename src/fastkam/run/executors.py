@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import suppress
 
 from fastkam._core.engine.group import Fault
 from fastkam.progress import Progress
@@ -12,6 +13,7 @@ from fastkam.run.tasks import LocalTasks, RemoteTasks
 
 TASK_SECONDS = 2.0  # after which a task returns: more is not lost where a worker dies
 LEAST_SECONDS = 0.1
+WINDOWS = 4  # rows that a task may bring to a store, in windows of its trace
 BYTES_PER_SECOND = 1e7  # of the state of a chain: tasks of large ones are longer
 
 
@@ -41,6 +43,7 @@ class Dispatch(Run):
         self.states, self.generators = list(start.states), list(start.generators)
         for group in self.groups:
             group.record()  # what is missing, as a worker sees no earlier draws
+            group.flush()
         self.groups = []  # the workers have them
         # one thread at a time may call a serial target; a process has a target of its own
         local = type(executor) is ThreadPoolExecutor
@@ -112,10 +115,13 @@ class Dispatch(Run):
         """Send the chains of the i-th part out."""
         part = self.parts[i]
         start = int(self.trace.counts[part].min())
-        piece = self.state("running").select(
+        piece = self.snapshot("running").select(
             part, draws_from=start, warmup_from=int(self.warmup.counts[part].min()))
         again = i in self.untold or i in self.lost
-        return self.tasks.submit(again, piece, rows - start, self.most_evaluations)
+        most = rows - start
+        if self.store is not None:  # what a task brings stays in memory until it is written
+            most = min(most, WINDOWS * self.trace.window_rows)
+        return self.tasks.submit(again, piece, most, self.most_evaluations)
 
     def take(self, future, i):
         """Merge what a task brings; its failure, or None.
@@ -164,5 +170,13 @@ class Dispatch(Run):
         return self.past.searched + sum(int(state["n_evaluations"]) for state in self.states)
 
     def state(self, status):
-        return self.moved_on(self.trace.counts.copy(), self.warmup.counts.copy(),
-                             list(self.states), list(self.generators), status)
+        everyone = list(range(self.past.chains))
+        with suppress(OSError):  # what cannot be written stays in memory
+            self.warmup.flush(everyone, False)
+            self.trace.flush(everyone, bool(self.trace.records.fields))
+        return self.snapshot(status)
+
+    def snapshot(self, status):
+        """The state as it is, of which not all rows need be in a store."""
+        return self.moved_on(self.trace.held(), self.warmup.held(), list(self.states),
+                             list(self.generators), status)

@@ -17,6 +17,7 @@ from fastkam.errors import SamplingWarning
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
     from fastkam._core.engine.chain import ChainState
+    from fastkam.run.stored import StoredTrace
     from fastkam.run.trace import Trace
 
 Fields = dict[str, tuple[tuple[int, ...], str]]  # name -> shape and type
@@ -44,6 +45,8 @@ class Records:
         A row of doubles for each draw; empty until `fields` are known.
     filled : ndarray of int64, shape (chains,)
         Rows that are filled, a chain.
+    base : ndarray of int64, shape (chains,)
+        The row that is the first of the block; later than 0 where earlier rows are in a store.
     n_extras : int
         How many of the fields, the first, are extras; the others are derived quantities.
     """
@@ -52,7 +55,7 @@ class Records:
         self, chains: int, rows: int, fields: Fields | None = None, n_extras: int = 0
     ) -> None:
         self.fields, self.rows, self.n_extras = fields, rows, n_extras
-        self.filled = np.zeros(chains, np.int64)
+        self.filled, self.base = np.zeros(chains, np.int64), np.zeros(chains, np.int64)
         self.block = np.full((chains, rows, width(fields or {})), np.nan)
 
     def read(self, rows: int) -> dict[str, NDArray[Any]]:
@@ -71,11 +74,21 @@ class Records:
 
     def put(self, k: int, rows: NDArray[np.float64]) -> None:
         """Append rows to those of chain k."""
-        start = int(self.filled[k])
+        start = int(self.filled[k] - self.base[k])
+        if start < 0:  # the rows are in a store, without extras
+            raise TypeError("the function must return extras at every point with a density, or at "
+                            f"none, and returned none at the first draws of chain {k}")
         self.block[k, start : start + len(rows)] = rows
-        self.filled[k] = start + len(rows)
+        self.filled[k] += len(rows)
 
     # ---- as a part of a trace ----
+
+    def take(self, rows: NDArray[np.int64]) -> Records:
+        """A copy of these rows of every chain, all of which are filled."""
+        new = Records(len(self.filled), 0, self.fields, self.n_extras)
+        new.rows, new.filled = len(rows), np.full(len(self.filled), len(rows))
+        new.block = self.block[:, rows] if self.fields else np.empty((len(self.filled), len(rows), 0))
+        return new
 
     def grown(self, rows: int) -> Records:
         """The same records with room for `rows` rows a chain."""
