@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -26,9 +26,9 @@ from fastkam.run.drive import go_on
 from fastkam.run.faults import TaskLost, describe
 from fastkam.run.files import check_path
 from fastkam.run.hints import advice
+from fastkam.run.lazy import distance, mapped
 from fastkam.run.loop import Outcome, RunOptions
 from fastkam.run.same_target import check_density_of, check_noise_of, target_in, with_values_of
-from fastkam.run.lazy import distance, mapped
 from fastkam.run.state import RunState
 from fastkam.run.stored import StoredTrace
 from fastkam.run.trace import Trace
@@ -37,7 +37,7 @@ from fastkam.samplers import Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.stop import StopRule
-from fastkam.stores import Store
+from fastkam.stores.store import Store, as_store
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -151,11 +151,11 @@ class Result:
         return self.state.scales
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> Trace | StoredTrace:
         return self.state.trace
 
     @property
-    def warmup(self) -> Trace:
+    def warmup(self) -> Trace | StoredTrace:
         return self.state.warmup
 
     @property
@@ -195,13 +195,13 @@ class Result:
         return self.state.constrained(self.warmup.draws)
 
     @property
-    def extras(self) -> dict[str, NDArray[Any]]:
+    def extras(self) -> Mapping[str, Any]:
         """What the density returned besides, and derived quantities, {name: (chains, draws, ...)}.
         """
         return self.trace.extras
 
     @property
-    def stats(self) -> dict[str, NDArray[Any]]:
+    def stats(self) -> Mapping[str, Any]:
         """Statistics a draw, {name: (chains, draws)}."""
         return self.trace.stats
 
@@ -444,7 +444,7 @@ def resume(
     """
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
-        checkpoint_interval=checkpoint_interval, store=store, executor=executor,
+        checkpoint_interval=checkpoint_interval, store=as_store(store), executor=executor,
         diagnose=diagnose)
     check_flag("check_target", check_target)
     check_flag("vectorized", vectorized)

@@ -31,7 +31,7 @@ from fastkam.schedules import Schedule, as_schedule
 from fastkam.search.choice import PLAIN_TUNE, before_the_run, choose, find, known_of, log
 from fastkam.search.watch import Watch
 from fastkam.stop import StopRule
-from fastkam.stores import Store
+from fastkam.stores.store import Store, as_store
 
 
 @checked_names
@@ -208,7 +208,7 @@ def sample(
                                check_flag("keep_stats", keep_stats))
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
-        checkpoint_interval=checkpoint_interval, store=store, executor=executor,
+        checkpoint_interval=checkpoint_interval, store=as_store(store), executor=executor,
         diagnose=diagnose)
     check_flag("vectorized", vectorized)
     check_flag("check_gradient", check_gradient)

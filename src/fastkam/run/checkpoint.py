@@ -42,7 +42,7 @@ from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, StoredTrace
 from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
-from fastkam.stores import Store, store_at
+from fastkam.stores.store import Store, store_at
 
 FORMAT = 2
 ARRAYS = ("x0", "snapshot_steps", "scales", "tails")
@@ -85,7 +85,7 @@ def described(trace: StoredTrace, path: str | os.PathLike[str]) -> dict[str, Any
     """What a file's header says of a run's store; no path where the file is in it."""
     store = trace.store
     inside = Path(os.path.realpath(path)) == store.state_path
-    return {"path": "" if inside else str(store.path), "id": store.identity(),
+    return {"path": "" if inside else str(store.path), "id": trace.identity,
             "section": trace.section, "revision": trace.revision}
 
 

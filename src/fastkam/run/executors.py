@@ -142,8 +142,7 @@ class Dispatch(Run):
         before = [int(self.states[k]["n_evaluations"]) for k in part]
         self.tasks.sent = True
         self.untold.discard(i)
-        self.trace.put(part, int(self.trace.counts[part].min()), piece.trace)
-        self.warmup.put(part, int(self.warmup.counts[part].min()), piece.warmup)
+        self.merge(part, piece)
         for j, k in enumerate(part):
             self.states[k], self.generators[k] = piece.states[j], piece.generators[j]
         if before != [int(self.states[k]["n_evaluations"]) for k in part]:
@@ -151,6 +150,18 @@ class Dispatch(Run):
         if isinstance(failure, Fault):
             failure.chain = part[failure.chain]
         return KeyboardInterrupt() if piece.status == "interrupted" else failure
+
+    def merge(self, part, piece):
+        """Add the rows of a piece: all, or none where a store cannot be written."""
+        traces = (self.trace, piece.trace), (self.warmup, piece.warmup)
+        marks = [trace.mark() for trace, _ in traces]
+        try:
+            for trace, rows in traces:
+                trace.put(part, int(trace.counts[part].min()), rows)
+        except OSError:
+            for (trace, _), mark in zip(traces, marks, strict=True):
+                trace.back(mark)
+            raise
 
     def progress(self):
         steps = sum(int(state["t"]) for state in self.states)

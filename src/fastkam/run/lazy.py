@@ -103,7 +103,7 @@ class StoredArray:
             return function(self.reader(k, rows))
 
         example = function(np.zeros((1, *self.shape[2:]), self.dtype))
-        return StoredArray(reader, *self.shape[:2], example.shape[1:], example.dtype)
+        return StoredArray(reader, self.shape[0], self.shape[1], example.shape[1:], example.dtype)
 
 
 def mapped(array: Any, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Any:
@@ -132,10 +132,9 @@ def expanded(key: Any, ndim: int) -> tuple[Any, ...] | None:
                and one is not Ellipsis]
     if wide or len(several) > 1:
         return None
-    missing = (slice(None),) * (ndim - len(keys) + (Ellipsis in [one for one in keys
-                                                                 if one is Ellipsis]))
     at = next((i for i, one in enumerate(keys) if one is Ellipsis), len(keys))
-    keys = (*keys[:at], *missing, *keys[at + 1 :])
+    before, after = keys[:at], keys[at + 1 :]
+    keys = (*before, *(slice(None),) * (ndim - len(before) - len(after)), *after)
     if len(keys) > ndim:
         raise IndexError(f"too many indices: the array has {ndim} dimensions")
     if several and any(isinstance(one, (int, np.integer)) for one in keys):

@@ -21,13 +21,13 @@ from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.group import Fault, Group
 from fastkam.arguments import check_flag, check_number, check_threads, shown
 from fastkam.progress import Interval, Progress, Reporter, check_progress
-from fastkam.run.writer import CheckpointWriter
 from fastkam.run.files import check_path
 from fastkam.run.interrupts import FREE, Shield
 from fastkam.run.records import check_complete, record
 from fastkam.run.state import RunState
+from fastkam.run.writer import CheckpointWriter
 from fastkam.stop import StopRule, as_stop
-from fastkam.stores import Store, as_store
+from fastkam.stores import Store
 
 if TYPE_CHECKING:
     from fastkam.samplers import Sampler
@@ -56,7 +56,7 @@ class RunOptions:
     stop: StopRule | None = None
     checkpoint: str | os.PathLike[str] | None = None
     checkpoint_interval: float = 60.0
-    store: Store | str | os.PathLike[str] | None = None
+    store: Store | None = None
     executor: Executor | None = None
     diagnose: bool = True
     shield: Shield = field(default_factory=Shield, init=False)
@@ -72,10 +72,8 @@ class RunOptions:
         as_stop(self.stop)
         check_path("checkpoint", self.checkpoint)
         check_number("checkpoint_interval", self.checkpoint_interval, least=0)
-        store = as_store(self.store)
-        if store is not None:
-            store.check_free()
-        object.__setattr__(self, "store", store)
+        if self.store is not None:
+            self.store.check_free()
         check_executor(self.executor)
 
     def number_of_threads(self, target: Any, sampler: Sampler) -> int:

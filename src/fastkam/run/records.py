@@ -17,7 +17,6 @@ from fastkam.errors import SamplingWarning
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
     from fastkam._core.engine.chain import ChainState
-    from fastkam.run.stored import StoredTrace
     from fastkam.run.trace import Trace
 
 Fields = dict[str, tuple[tuple[int, ...], str]]  # name -> shape and type
@@ -85,9 +84,10 @@ class Records:
 
     def take(self, rows: NDArray[np.int64]) -> Records:
         """A copy of these rows of every chain, all of which are filled."""
-        new = Records(len(self.filled), 0, self.fields, self.n_extras)
-        new.rows, new.filled = len(rows), np.full(len(self.filled), len(rows))
-        new.block = self.block[:, rows] if self.fields else np.empty((len(self.filled), len(rows), 0))
+        chains, n = len(self.filled), len(rows)
+        new = Records(chains, n, self.fields, self.n_extras)
+        if self.fields is not None:
+            new.block, new.filled = self.block[:, rows], np.full(chains, n)
         return new
 
     def grown(self, rows: int) -> Records:

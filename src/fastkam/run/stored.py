@@ -6,33 +6,33 @@ import errno
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.density.extras import unpacked, width
+from fastkam._core.density.extras import width
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.ranges import MOST_COUNT, BadField, check_form, check_range
-from fastkam._core.numerics.elementary import exp
-from fastkam.run.lazy import BLOCK, StoredArray, number, read_column
+from fastkam.run.lazy import BLOCK, number
 from fastkam.run.records import Fields, Records, alone
-from fastkam.run.trace import COLUMNS, TYPES, Recorded, Trace
+from fastkam.run.stored_rows import RECORDS, StoredRows
+from fastkam.run.trace import COLUMNS, Trace
 from fastkam.stores import Store
 from fastkam.stores.store import Rows
 
-WINDOW_BYTES = 2**26  # of the rows in memory, all chains together
+WINDOW_BYTES = 2**23  # of the rows in memory, all chains together: they stay in the cache
+BLOCKED_BYTES = 2**26  # where the store writes larger blocks as a whole
 FEWEST_ROWS = 64  # of a chain in memory
+BLOCK_ROWS, BLOCK_BYTES = 2**18, 2**23  # of a chunk in which rows are written in pieces
 EVERY_SECONDS = 1.0  # rows are written, if not because the window is half full
 SHARE = 20  # times as long as writing has taken is waited until rows are written again
-RECORDS = "records"
 WARMUP, DRAWS, UNDECIDED = "warmup", "draws", "undecided"  # sections
 STORED = Field("rows in the store", ("chains",), "i8", least=0, most=MOST_COUNT)
 
 
-class StoredTrace(Recorded):
+class StoredTrace(StoredRows):
     """Draws and statistics of every chain, of which a store has all but the last rows.
 
     Of chain k the rows below ``base[k]`` are in the store, and those up to ``counts[k]`` in
@@ -42,6 +42,8 @@ class StoredTrace(Recorded):
     Attributes
     ----------
     store : Store
+    identity : str
+        That of the run's store: another one may have taken its place.
     section : str
         That part of the store.
     base, counts : ndarray of int64, shape (chains,)
@@ -58,6 +60,7 @@ class StoredTrace(Recorded):
     def __init__(self, store: Store, section: str, chains: int, d: int,
                  stat_names: Sequence[str] | None = ()) -> None:
         self.store, self.section, self.d = store, section, d
+        self.identity = store.identity()
         self.stat_names = None if stat_names is None else tuple(stat_names)
         self.base, self.counts = np.zeros(chains, np.int64), np.zeros(chains, np.int64)
         self.window = Trace(chains, 0, d, self.stat_names)
@@ -65,74 +68,6 @@ class StoredTrace(Recorded):
         self.capacity, self.revision = 0, 0
         self.ready: set[str] = set()  # columns that the store has
         self.next: dict[int, float] = {}  # when the rows of a group are to be written, by a chain
-
-    # ---- reading ----
-
-    @property
-    def columns(self) -> dict[str, tuple[tuple[int, ...], Any]]:
-        """What the store has of each draw, besides its records: {name: (shape, type)}."""
-        some = COLUMNS if self.stat_names is not None else COLUMNS[:1]
-        forms = {name: (getattr(self.window, name).shape[2:], getattr(self.window, name).dtype)
-                 for name in some}
-        return {name: (shape, np.dtype(bool) if name == "accepted" else dtype)
-                for name, (shape, dtype) in forms.items() if prod(shape)}
-
-    def column(self, name: str, rows: int | None = None) -> StoredArray:
-        """A column of all chains' rows, lazily; by default as many as the longest chain has."""
-        array = self.records.block if name == RECORDS else getattr(self.window, name)
-        kept = name in ("x", RECORDS) or self.stat_names is not None
-        rows = int(self.counts.max(initial=0)) if rows is None else rows
-        return StoredArray(partial(self.read, name), len(self.counts), rows if kept else 0,
-                           array.shape[2:], array.dtype)
-
-    def read(self, name: str, k: int, rows: Rows) -> NDArray[Any]:
-        """Rows of chain k; zeros for those that it has not."""
-        array = self.records.block if name == RECORDS else getattr(self.window, name)
-        if not prod(array.shape[2:]):
-            return np.empty((number(rows), *array.shape[2:]), array.dtype)
-        count = int(self.counts[k])
-        some = rows if isinstance(rows, slice) else rows[rows < count]
-        if isinstance(rows, slice):
-            some = slice(rows.start, max(rows.start, min(rows.stop, count)), rows.step)
-        found = read_column(self.store, self.section, name, k, some, int(self.base[k]), array[k])
-        if len(found) == number(rows):
-            return found.astype(array.dtype, copy=False)
-        whole = np.zeros((number(rows), *found.shape[1:]), array.dtype)
-        whole[: len(found)] = found
-        return whole
-
-    def __getattr__(self, name: str) -> StoredArray:
-        if name in COLUMNS:
-            return self.column(name)
-        raise AttributeError(name)
-
-    @property
-    def draws(self) -> StoredArray:
-        """The states, (chains, draws, d)."""
-        return self.column("x", self.rows)
-
-    @property
-    def stats(self) -> dict[str, StoredArray]:
-        """Statistics a state, {name: (chains, draws)}; none where they were not kept."""
-        if self.stat_names is None:
-            return {}
-        rows = self.rows
-        named = {
-            "lp": self.column("logp", rows),
-            "acceptance_rate": self.column("log_ratio", rows).mapped(
-                lambda some: exp(np.minimum(some, 0.0))),
-            "accepted": self.column("accepted", rows).mapped(lambda some: some.astype(bool)),
-        }
-        for i, name in enumerate(self.stat_names):
-            named[name] = self.column("extra", rows).mapped(partial(one_of, i, TYPES.get(name)))
-        return named
-
-    @property
-    def extras(self) -> dict[str, StoredArray]:
-        """Extras and derived quantities a draw, {name: (chains, draws, ...)}."""
-        fields = self.records.fields or {}
-        rows = self.column(RECORDS, self.rows)
-        return {name: rows.mapped(partial(named_of, fields, name)) for name in fields}
 
     # ---- writing, while the run goes on ----
 
@@ -150,7 +85,15 @@ class StoredTrace(Recorded):
         """The rows of a chain in memory."""
         size = 8 * self.d + sum(prod(shape) * dtype.itemsize
                                 for shape, dtype in self.columns.values())
-        return int(max(FEWEST_ROWS, WINDOW_BYTES // (size * len(self.counts))))
+        room = BLOCKED_BYTES if self.store.blocked else WINDOW_BYTES
+        return int(max(FEWEST_ROWS, room // (size * len(self.counts))))
+
+    @property
+    def block(self) -> int:
+        """The rows of a chunk of the store's files."""
+        if self.store.blocked:
+            return max(1, self.window_rows // 4)
+        return max(1, min(BLOCK_ROWS, BLOCK_BYTES // (8 * self.d), self.capacity))
 
     def widen(self, rows: int) -> None:
         """Give the window this many rows, which are no fewer than those in it."""
@@ -160,7 +103,8 @@ class StoredTrace(Recorded):
             getattr(self.window, name)[:, :n] = getattr(old, name)[:, :n]
         before, self.records = self.records, Records(
             len(self.counts), rows, self.records.fields, self.records.n_extras)
-        self.records.block[:, :n] = before.block[:, :n]
+        if before.fields:
+            self.records.block[:, :n] = before.block[:, :n]
         self.records.filled, self.records.base = before.filled.copy(), self.base
 
     def prepare(self) -> None:
@@ -170,9 +114,8 @@ class StoredTrace(Recorded):
             columns[RECORDS] = (width(self.records.fields),), np.dtype(float)
         with alone:
             for name, (shape, dtype) in columns.items():
-                if name not in self.ready and prod(shape):
-                    self.store.add(self.section, name, len(self.counts), shape, dtype,
-                                   max(1, self.window_rows // 4))
+                if name not in self.ready and shape != (0,):
+                    self.store.add(self.section, name, len(self.counts), shape, dtype, self.block)
                     self.ready.add(name)
 
     def chain(self, k: int) -> dict[str, Any]:
@@ -206,13 +149,13 @@ class StoredTrace(Recorded):
     def flush(self, chains: list[int], expected: bool, whole: bool = False) -> None:
         """Write these chains' rows; OSError, with nothing lost, where that is not possible.
 
-        With `whole` those that fill a quarter of the window, as chunks of a file are better.
+        With `whole` no more than fill blocks, where the store writes these as a whole.
         """
         todo = []
         for k in chains:
             stop = int(min(self.counts[k], self.records.filled[k]) if expected else self.counts[k])
-            if whole and stop - self.base[k] > (block := max(1, self.window_rows // 4)):
-                stop -= stop % block
+            if whole and self.store.blocked and stop - self.base[k] > self.block:
+                stop -= stop % self.block
             if stop > self.base[k]:
                 todo.append((k, stop))
         if not todo:
@@ -301,26 +244,28 @@ class StoredTrace(Recorded):
     def put(self, chains: list[int], start: int, part: Trace) -> None:
         """Add the rows of `part`, a trace of these chains that begins with the row `start`.
 
-        Rows that there are already are passed over. OSError, with nothing added, where the store
-        cannot be written.
+        Rows that there are already are passed over. OSError where the store cannot be written; go
+        `back` then.
         """
         records = part.records
         if records.fields is not None:
             self.records.find(records.fields, records.n_extras)
-        before, filled = self.counts.copy(), self.records.filled.copy()
-        expected = bool(records.fields)
         if self.window.capacity == 0:
             self.widen(min(self.window_rows, part.capacity))
-        try:
-            for j, k in enumerate(chains):
-                i = int(self.counts[k]) - start
-                while i < part.counts[j]:
-                    i += self.append(k, part, j, i)
-                    self.settle([k], expected)
-        except OSError:
-            self.counts[chains], self.records.filled[chains] = before[chains], filled[chains]
-            self.base[chains] = np.minimum(self.base[chains], before[chains])
-            raise
+        for j, k in enumerate(chains):
+            i = int(self.counts[k]) - start
+            while i < part.counts[j]:
+                i += self.append(k, part, j, i)
+                self.settle([k], bool(records.fields))
+
+    def mark(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many rows there are, to which one may go `back`."""
+        return self.counts.copy(), self.records.filled.copy()
+
+    def back(self, mark: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
+        """Leave out the rows added since."""
+        self.counts[:], self.records.filled[:] = mark
+        np.minimum(self.base, self.counts, out=self.base)
 
     def append(self, k: int, part: Trace, j: int, i: int) -> int:
         """Take rows of the chain j of `part` from `i` on into the window; their number."""
@@ -423,13 +368,3 @@ def new_trace(store: Store | None, section: str, chains: int, d: int,
     if store is None:
         return Trace(chains, 0, d, stat_names)
     return StoredTrace(store, section, chains, d, stat_names)
-
-
-def one_of(i: int, dtype: Any, some: NDArray[Any]) -> NDArray[Any]:
-    """One of the sampler's statistics, (n,), of all of them."""
-    return some[..., i] if dtype is None else some[..., i].astype(dtype)
-
-
-def named_of(fields: Fields, name: str, some: NDArray[Any]) -> NDArray[Any]:
-    """An extra, (n, ...), of rows of all of them."""
-    return np.asarray(unpacked(some, fields)[name])

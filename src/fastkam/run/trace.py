@@ -138,6 +138,15 @@ class Trace(Recorded):
     def flush(self, chains: list[int], expected: bool) -> None:
         """There is no store to which rows could be moved."""
 
+    def mark(self) -> NDArray[np.int64]:
+        """How many rows there are, to which one may go `back`."""
+        return self.counts.copy()
+
+    def back(self, mark: NDArray[np.int64]) -> None:
+        """Leave out the rows added since."""
+        self.counts[:] = mark
+        self.records.filled = np.minimum(self.records.filled, mark)
+
     def held(self) -> Trace:
         """The same arrays, shared, with the rows that are filled now."""
         return self.first(self.counts.copy())

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from fastkam._core.engine.ranges import BadField
 from fastkam.errors import SamplingWarning
 from fastkam.run import checkpoint
 from fastkam.run.files import clear
 from fastkam.run.state import RunState
 from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, StoredTrace
+from fastkam.run.trace import Trace
 from fastkam.stores import Store
 
 
@@ -106,13 +106,13 @@ def writing(run: RunState) -> Iterator[None]:
 
 def check_last(trace: StoredTrace) -> None:
     """Refuse to go on from a state after which the store has been written by another run."""
+    path = str(trace.store.path)
+    if trace.identity != trace.store.identity():
+        raise ValueError(f"store={path!r} belongs to another run")
     if not trace.store.state_path.exists():
         return  # a new run
     header, _ = checkpoint.read_parts(trace.store.state_path)
     about: dict[str, Any] = header.get("store") or {}
-    path = str(trace.store.path)
-    if about.get("id") != trace.store.identity():
-        raise BadField("store", f"{path!r} belongs to another run")
     if about.get("revision", 0) > trace.revision:
         raise ValueError(f"store={path!r} has draws of a run that has gone on from this result: "
                          f"resume from its last state, fk.load({path!r}), or save this result to "
@@ -121,6 +121,8 @@ def check_last(trace: StoredTrace) -> None:
 
 def moved_into(store: Store, run: RunState) -> RunState:
     """A run in memory, with its rows in a store that it makes."""
+    assert isinstance(run.trace, Trace)
+    assert isinstance(run.warmup, Trace)
     store.create()
     section = UNDECIDED if run.undecided else DRAWS
     return replace(run, trace=StoredTrace.of(run.trace, store, section),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
 import os
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from fastkam.stores.store import Rows, Store
 
 STATE, ABOUT = "state.npz", "store.json"
+PIECE = 2**24  # bytes of a file that are mapped at once where some rows are left out
 
 
 class Npy(Store):
@@ -36,7 +36,6 @@ class Npy(Store):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path)
         self.forms: dict[tuple[str, str], tuple[tuple[int, ...], np.dtype[Any], int]] = {}
-        self.dirty: set[Path] = set()
 
     def make(self, about: dict[str, Any]) -> None:
         (self.path / ABOUT).write_text(json.dumps(about))
@@ -77,28 +76,23 @@ class Npy(Store):
             tail, dtype, _ = self.form(section, column)
             self.put(self.file(section, column, k), header(count, tail, dtype), 0)
 
-    def put(self, path: Path, data: Any, place: int) -> None:
-        """Write bytes into a file that is there."""
-        view = memoryview(data).cast("B")
-        number = os.open(path, os.O_WRONLY)  # not made: who has deleted the folder is told
-        try:
-            while len(view):
-                written = os.pwrite(number, view, place)
-                if not written:
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-                view, place = view[written:], place + written
-        finally:
-            os.close(number)
-        self.dirty.add(path)
-
     def read(self, section: str, column: str, k: int, rows: Rows) -> NDArray[Any]:
         tail, dtype, before = self.form(section, column)
         count = self.room(section, column, k)
         if not count or not prod(tail):
             return np.empty((count, *tail), dtype)[rows]
-        # opened for each look: thousands of chains have more files than a process may have open
-        mapped = np.memmap(self.file(section, column, k), dtype, "r", before, (count, *tail))
-        return np.array(mapped[rows])
+        # mapped for each look: thousands of chains have more files than a process may have open;
+        # and in pieces, as the pages of all rows between those that are wanted count as memory
+        path, size = self.file(section, column, k), dtype.itemsize * prod(tail)
+        if not isinstance(rows, slice) or rows.step == 1:
+            return np.array(np.memmap(path, dtype, "r", before, (count, *tail))[rows])
+        some = range(count)[rows]
+        each = max(1, PIECE // (size * rows.step))
+        pieces = [some[i : i + each] for i in range(0, len(some), each)]
+        return np.concatenate([np.empty((0, *tail), dtype), *(
+            np.array(np.memmap(path, dtype, "r", before + size * piece.start,
+                               (piece[-1] - piece.start + 1, *tail))[:: rows.step])
+            for piece in pieces)])
 
     def room(self, section: str, column: str, k: int) -> int:
         tail, dtype, before = self.form(section, column)
@@ -117,15 +111,6 @@ class Npy(Store):
         with suppress(OSError):  # somebody has put other files there
             folder.rmdir()
         self.forms = {key: form for key, form in self.forms.items() if key[0] != section}
-
-    def sync(self) -> None:
-        dirty, self.dirty = self.dirty, set()
-        for path in list(dirty):  # other threads may add to it
-            number = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(number)
-            finally:
-                os.close(number)
 
 
 def header(count: int, tail: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:

@@ -9,7 +9,7 @@ import secrets
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -44,6 +44,8 @@ class Store(ABC):
     Attributes
     ----------
     path : Path
+    blocked : bool
+        Whether rows are better written in whole blocks.
     """
 
     KIND: ClassVar[str]
@@ -56,8 +58,13 @@ class Store(ABC):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"store must be the path of a folder, not {shown(path)}")
-        self.path = Path(os.path.realpath(path))
+        try:
+            self.path = Path(os.path.realpath(os.fsdecode(path)))
+        except ValueError as error:  # a zero byte, or half of a surrogate pair
+            raise ValueError(f"store must be a path, not {shown(path)}: {error}") from None
         self.lock: int | None = None
+        self.blocked = False
+        self.dirty: set[Path] = set()  # files that are not on the disk for certain
 
     # ---- what a kind of store implements ----
 
@@ -102,9 +109,35 @@ class Store(ABC):
     def remove(self, section: str) -> None:
         """Remove a section, if it is there."""
 
-    @abstractmethod
+    def finish(self) -> None:  # noqa: B027  (not all kinds have something to do)
+        """Bring the files into the form in which others like them, at the end of a run."""
+
+    # ---- what they have in common ----
+
+    def put(self, path: Path, data: Any, place: int) -> None:
+        """Write bytes into a file that is there: who has deleted it is told."""
+        view = memoryview(data).cast("B")
+        number = os.open(path, os.O_WRONLY)
+        try:
+            while len(view):
+                written = os.pwrite(number, view, place)
+                if not written:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+                view, place = view[written:], place + written
+        finally:
+            os.close(number)
+        self.dirty.add(path)
+
     def sync(self) -> None:
         """Bring what was written since the last call to the disk."""
+        dirty, self.dirty = self.dirty, set()
+        for path in list(dirty):  # other threads may add to it
+            with suppress(FileNotFoundError):  # of a section that has been removed
+                number = os.open(path, os.O_RDONLY)
+                try:
+                    os.fsync(number)
+                finally:
+                    os.close(number)
 
     # ---- its life ----
 
@@ -151,11 +184,14 @@ class Store(ABC):
         if self.lock is not None:  # a run within a run of the same thread: a progress function
             raise BlockingIOError(errno.EWOULDBLOCK, f"store={str(self.path)!r} is being written "
                                                      "by another run of this process")
+        self.identity()
         self.take_lock()
         held.add(self)
         try:
             yield self
         finally:
+            with suppress(OSError):
+                self.finish()
             held.discard(self)
             self.close_lock()
 
@@ -194,12 +230,8 @@ def as_store(store: Any) -> Store | None:
     if not isinstance(store, (str, os.PathLike)):
         raise TypeError(f"store must be the path of a folder, or an object of fastkam.stores, not "
                         f"{shown(store)}")
-    try:
-        suffix = os.path.splitext(os.path.realpath(os.fspath(store)))[1]
-    except (ValueError, TypeError) as error:  # a zero byte, or half of a surrogate pair
-        raise ValueError(f"store must be a path, not {shown(store)}: {error}") from None
     kinds = {kind.KIND: kind for kind in KINDS}
-    return kinds["zarr" if suffix == ".zarr" else "npy"](store)
+    return kinds["zarr" if os.fsdecode(store).rstrip("/").endswith(".zarr") else "npy"](store)
 
 
 def store_at(path: Path) -> Store | None:
