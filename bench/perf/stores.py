@@ -145,11 +145,11 @@ PARTS = {"part": parts, "quick": quick, "state": state, "memory": memory}
 
 def main():
     warnings.simplefilter("ignore", fk.SamplingWarning)
-    chosen = options(__file__, __doc__, quick="one round in place of five", only=tuple(PARTS))
+    chosen = options(__file__, __doc__, quick="one round in place of three", only=tuple(PARTS))
     rows = []
     for name, part in PARTS.items():
         if chosen.only in (None, name):
-            for row in part(1 if chosen.quick else 5):
+            for row in part(1 if chosen.quick else 3):
                 rows.append(row)
                 print(*row, flush=True)
     if chosen.only is None:

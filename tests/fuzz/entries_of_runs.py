@@ -136,8 +136,9 @@ def after_runs():
     yield "Result.to_netcdf", Entry(
         lambda path: result().to_netcdf(path), lambda: {"path": "other.nc"}, weight=0.2,
         raises=(OSError, UnicodeError), words=("file",), covers=("Result",))
-    yield "Result.to_numpy", Entry(lambda flat: result().to_numpy(flat=flat), lambda: {"flat": True},
-                                   check=is_array, weight=0.2, covers=("Result",))
+    yield "Result.to_numpy", Entry(
+        lambda flat: result().to_numpy(flat=flat), lambda: {"flat": True}, check=is_array,
+        weight=0.2, covers=("Result",))
     yield "stores.Npy", Entry(fk.stores.Npy, lambda: {"path": "other.run"}, weight=0.2,
                               raises=(OSError, UnicodeError), words=("store",),
                               covers=("stores.Npy", "stores.Store"))

@@ -169,7 +169,7 @@ def as_rows(key: Any, n: int) -> tuple[Rows, bool, bool]:
 
 def as_slice(some: range) -> slice:
     """The slice of these numbers, which increase."""
-    return slice(some.start, some.stop, some.step) if len(some) else slice(0, 0, 1)
+    return slice(some.start, some[-1] + 1, some.step) if len(some) else slice(0, 0, 1)
 
 
 def number(rows: Rows) -> int:
