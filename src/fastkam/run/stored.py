@@ -24,7 +24,7 @@ from fastkam.stores.store import Rows
 
 WINDOW_BYTES = 2**23  # of the rows in memory, all chains together: they stay in the cache
 BLOCKED_BYTES = 2**26  # where the store writes larger blocks as a whole
-FEWEST_ROWS = 64  # of a chain in memory
+FEWEST_ROWS = 16  # of a chain in memory
 BLOCK_ROWS, BLOCK_BYTES = 2**18, 2**23  # of a chunk in which rows are written in pieces
 EVERY_SECONDS = 1.0  # rows are written, if not because the window is half full
 SHARE = 20  # times as long as writing has taken is waited until rows are written again

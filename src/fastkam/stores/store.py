@@ -115,7 +115,7 @@ class Store(ABC):
     # ---- what they have in common ----
 
     def put(self, path: Path, data: Any, place: int) -> None:
-        """Write bytes into a file that is there: who has deleted it is told."""
+        """Write bytes into a file; FileNotFoundError where somebody has deleted it."""
         view = memoryview(data).cast("B")
         number = os.open(path, os.O_WRONLY)
         try:
