@@ -38,7 +38,7 @@ from fastkam.run.members import read_members, write_members
 from fastkam.run.records import Fields
 from fastkam.run.shapes import Layout, check_layout
 from fastkam.run.state import RunState
-from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, StoredTrace
+from fastkam.run.stored import OF_DRAWS, WARMUP, StoredTrace
 from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
@@ -268,8 +268,8 @@ def place_in(about: Any, store: Store | None) -> Place | None:
         return None
     about = mapping("store", about, ("path", "id", "section", "revision"))
     revision = integer("store.revision", about["revision"], 0)
-    if about["section"] not in (DRAWS, UNDECIDED):
-        raise BadField("store.section", f"must be one of {[DRAWS, UNDECIDED]}, not "
+    if about["section"] not in OF_DRAWS:
+        raise BadField("store.section", f"must be one of {list(OF_DRAWS)}, not "
                                         f"{about['section']!r:.100}")
     if not isinstance(about["path"], str) or (store is None and not about["path"]):
         raise BadField("store.path", "is missing: give the folder in which this file has been")
