@@ -45,7 +45,7 @@ from fastkam.schedules import Schedule, as_schedule
 from fastkam.stores.store import Store, store_at
 
 FORMAT = 2
-ARRAYS = ("x0", "snapshot_steps", "scales", "tails")
+ARRAYS = ("x0", "snapshot_steps", "scales", "tails", "implied")
 Place = tuple[Store, str, int]  # a store, the section of the draws, and the revision
 FINITE = Field("an array of finite numbers", finite=True)
 
@@ -70,7 +70,7 @@ def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -
     arrays: dict[str, Any] = {
         "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
         "x0": run.x0, "snapshot_steps": run.snapshot_steps, "scales": run.scales,
-        "tails": run.tails}
+        "tails": run.tails, "implied": run.implied}
     traces = [trace.whole() if whole and isinstance(trace, StoredTrace) else trace.arrays()
               for trace in (run.trace, run.warmup)]
     parts = {"trace.": traces[0], "warmup.": traces[1], "coords.": run.layout.coords}
@@ -199,6 +199,9 @@ def from_parts(
         raise BadField("coordinates", f"must have {d} coordinates, not {coordinates.n_z}")
     layout = layout_of(header, parts.pop("coords", {}),
                        d if coordinates is None else coordinates.n_x)
+    implied = check_form("implied", arrays["implied"], (None, 4), np.float64)
+    if len(implied) not in (0, len(layout.labels)):
+        raise BadField("implied", f"must have {len(layout.labels)} rows or none")
     place = place_in(header.pop("store", None), store)
     trace = trace_of("trace", parts.pop("trace", {}), x0.shape, stat_names, fields, n_extras, place)
     if place is not None:
@@ -214,6 +217,7 @@ def from_parts(
         snapshot_steps=check_form("snapshot_steps", arrays["snapshot_steps"], (None,), np.int64),
         scales=scales,
         tails=tails,
+        implied=implied,
         states=[parts[name] for name in names],
         generators=generators_of(header.pop("generators"), header["bit_generator"], chains),
         trace=trace,
