@@ -25,6 +25,7 @@ REQUIREMENTS = {
     "nutpie": ("nutpie", "numba", str(ROOT)),           # it samples fastkam's compiled densities
     "mici": ("mici",),
 }
+OTHERS = {"pymc": ("pymc",)}                            # that `bench.first_answer.peers` runs
 
 
 def folder():
@@ -44,7 +45,8 @@ def build(name):
     if place.exists():
         shutil.rmtree(place)
     venv.create(place, with_pip=True)
-    done = subprocess.run([python_of(name), "-m", "pip", "install", "-q", *REQUIREMENTS[name]],
+    needed = (REQUIREMENTS | OTHERS)[name]
+    done = subprocess.run([python_of(name), "-m", "pip", "install", "-q", *needed],
                           capture_output=True, text=True)
     if done.returncode == 0:
         return None
@@ -59,8 +61,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(REQUIREMENTS)}; all by default")
     names = parser.parse_args().names or list(REQUIREMENTS)
-    if unknown := set(names) - set(REQUIREMENTS):
-        parser.error(f"names must be of {', '.join(REQUIREMENTS)}, not {', '.join(unknown)}")
+    known = REQUIREMENTS | OTHERS
+    if unknown := set(names) - set(known):
+        parser.error(f"names must be of {', '.join(known)}, not {', '.join(unknown)}")
     for name in names:
         print(f"{name}: {build(name) or 'ready'}", flush=True)
 

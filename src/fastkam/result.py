@@ -220,7 +220,8 @@ class Result:
     def evaluations(self) -> int:
         """Evaluations of the density, those of a surrogate apart.
 
-        Those of the search are counted; those by which a chain finds a start without one are not.
+        Those of the search, and of a look at gradients after the run, are counted; those by which a
+        chain finds a start without a search are not.
         """
         return self.state.searched + sum(int(state["n_evaluations"]) for state in self.states)
 

@@ -17,7 +17,7 @@ from fastkam.density.gradient import check_start
 from fastkam.problem.given import as_problem
 from fastkam.progress import Progress
 from fastkam.result import Result, conclude
-from fastkam.run.drive import carry_out, carry_out_thinned
+from fastkam.run.drive import carry_out, carry_out_longer, carry_out_thinned
 from fastkam.run.loop import RunOptions
 from fastkam.run.records import check_derived
 from fastkam.run.shapes import check_layout
@@ -29,6 +29,7 @@ from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.search.choice import PLAIN_TUNE, before_the_run, choose, find, known_of, log
+from fastkam.search.implied import disagrees, with_implied
 from fastkam.search.watch import Watch
 from fastkam.stop import StopRule
 from fastkam.stores.store import Store, as_store
@@ -289,4 +290,9 @@ def sample(
     )
     run = carry_out_thinned if undecided else carry_out
     with options.shield, options.report, writing(state):
-        return conclude(run(state, target, draws, options), target, draws, options)
+        outcome = run(state, target, draws, options)
+        if choice is not None and search and options.diagnose:
+            outcome = with_implied(outcome, plain, rng, options)
+            if thin is None and disagrees(outcome.state) and not options.shield.waiting:
+                outcome = carry_out_longer(outcome.state, target, draws, options)
+        return conclude(outcome, target, draws, options)

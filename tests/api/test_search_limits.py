@@ -83,7 +83,8 @@ def test_progress_of_the_search():
     assert seen[: len(searching)] == searching
     numbers = [one.searched for one in seen]
     assert numbers == sorted(numbers)
-    assert numbers[-1] == result.state.searched
+    after = result.state.searched - numbers[-1]  # of the gradients at draws
+    assert 0 < after < 0.06 * result.evaluations
     assert all(one.draws == [0] * 4 and one.tuning for one in searching)
     seconds = [one.seconds for one in seen]
     assert seconds == sorted(seconds)

@@ -44,7 +44,7 @@ def with_extras(x):
 def small_windows(monkeypatch, request):
     """Few rows in memory, so that short runs write often; zarr takes milliseconds each time."""
     zarr = "zarr" in request.node.name
-    monkeypatch.setattr(stored, "WINDOW_BYTES", 0)
+    monkeypatch.setattr(stored, "WINDOW_BYTES", 0)  # nor of many chains: a multiple of it
     monkeypatch.setattr(stored, "FEWEST_ROWS", 120 if zarr else 8)
 
 

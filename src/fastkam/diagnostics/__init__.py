@@ -21,6 +21,7 @@ from fastkam.diagnostics.draws import (
     r_hat,
     summary,
 )
+from fastkam.diagnostics.identities import implied_moments
 from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.table import Summary
 
@@ -33,6 +34,7 @@ __all__ = [
     "ess_geyer",
     "ess_range",
     "ess_tail",
+    "implied_moments",
     "marginal_symmetric_kl",
     "mcse_mean",
     "mcse_sd",

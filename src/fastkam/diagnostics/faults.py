@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from fastkam._core.engine.chain import REJECTED
-from fastkam.diagnostics.look import BLOCKS, Finding, Look, blocks, chain_names
+from fastkam.diagnostics.identities import disagreeing
+from fastkam.diagnostics.look import BLOCKS, NAMED, Finding, Look, blocks, chain_names, listed
+from fastkam.numerics.median import median
 from fastkam.samplers.sampler import Composite, Sampler
 
 LEAST_DRAWS = 100           # a chain; fewer say little
@@ -70,6 +72,7 @@ def odd(look: Look) -> Iterator[Finding]:
     yield from rejections(look)
     yield from boundaries(look)
     yield from tails(look)
+    yield from moments(look)
     yield from acceptance(look)
     yield from divergences(look)
 
@@ -96,7 +99,7 @@ def rising(look: Look) -> Finding | None:
         return None
     means = blocks(lp)
     size = lp.shape[1] // BLOCKS
-    within = np.median(lp[:, -size:].std(axis=1))
+    within = median(lp[:, -size:].std(axis=1))
     rise = means[:, -1] - means[:, 0]
     if not (np.diff(means, axis=1) > 0).all() or not (rise > 3 * within).all():
         return None
@@ -124,7 +127,7 @@ def not_a_logarithm(look: Look) -> Finding | None:
     """A "log density" that is never negative and nearly always nearly 0: a density."""
     lp, warmup = look.lp, look.state.warmup
     if not look.state.is_density:  # what a search has seen of the function alone, without a prior
-        if lp is None or lp.min() < 0 or np.median(lp) > 1e-3:
+        if lp is None or lp.min() < 0 or median(lp) > 1e-3:
             return None
         before = warmup.logp[:, : min(warmup.rows, LEAST_DRAWS)]
         before = before[np.isfinite(before)]
@@ -169,10 +172,9 @@ def boundaries(look: Look) -> Iterator[Finding]:
     outside = REJECTED.index("outside")
     if look.is_estimate or look.rejected[:, outside].sum() < 0.01 * look.evaluations.sum():
         return
-    points = np.concatenate([one["offending"][outside] for one in look.state.states])
-    points = points[~np.isnan(points).all(axis=1)]
+    points = look.state.constrain(look.state.offending(outside))
     d = look.x.shape[2]
-    crowded, middle = np.zeros(d, bool), np.median(look.x, axis=(0, 1))
+    crowded, middle = np.zeros(d, bool), median(look.x.reshape(-1, d), axis=0)
     for sign in (1.0, -1.0):  # the low edge, the high edge
         x = sign * look.x
         edge = x.min(axis=(0, 1))
@@ -210,6 +212,24 @@ def tails(look: Look) -> Iterator[Finding]:
         yield Finding(
             "tails", f"{look.few(where)}: P(|x| > R) falls off as R^-{a:.2g}. {what} Report "
             "quantiles.", look.named(where))
+
+
+def moments(look: Look) -> Iterator[Finding]:
+    """Coordinates of which the gradients at draws imply another mean or standard deviation."""
+    implied = look.state.implied
+    if not len(implied):
+        return
+    where = disagreeing(implied, look.x)
+    if not len(where):
+        return
+    mean, sd = look.x.mean(axis=(0, 1)), look.x.std(axis=(0, 1))
+    found = [f"{look.labels[k]} mean {mean[k]:.3g} and sd {sd[k]:.3g} instead of "
+             f"{implied[k, 0]:.3g} and {implied[k, 2]:.3g}" for k in where[:NAMED]]
+    yield Finding(
+        "moments", "The slopes of the log density at the draws imply other moments than the draws "
+        f"have: {listed(found, len(where))}. The chains have not been everywhere, or too rarely: "
+        "run longer (draws=, tune=); if it stays so, reparametrize, or try another sampler.",
+        look.named(where))
 
 
 def acceptance_bounds(sampler: Sampler, is_estimate: bool) -> tuple[float, float]:

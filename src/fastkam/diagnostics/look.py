@@ -30,8 +30,8 @@ class Finding:
     ----------
     kind : str
         "not_finite", "stuck", "constant", "improper", "not_a_logarithm", "rejected", "boundary",
-        "tails", "acceptance", "divergences", "r_hat", "ess", "log_density", "adaptation" or
-        "short".
+        "tails", "moments", "acceptance", "divergences", "r_hat", "ess", "log_density",
+        "adaptation" or "short".
     text : str
         What was found, and what to do.
     coordinates : tuple of str

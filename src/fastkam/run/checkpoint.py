@@ -38,14 +38,14 @@ from fastkam.run.members import read_members, write_members
 from fastkam.run.records import Fields
 from fastkam.run.shapes import Layout, check_layout
 from fastkam.run.state import RunState
-from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, StoredTrace
+from fastkam.run.stored import OF_DRAWS, WARMUP, StoredTrace
 from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.stores.store import Store, store_at
 
 FORMAT = 2
-ARRAYS = ("x0", "snapshot_steps", "scales", "tails")
+ARRAYS = ("x0", "snapshot_steps", "scales", "tails", "implied")
 Place = tuple[Store, str, int]  # a store, the section of the draws, and the revision
 FINITE = Field("an array of finite numbers", finite=True)
 
@@ -70,7 +70,7 @@ def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -
     arrays: dict[str, Any] = {
         "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
         "x0": run.x0, "snapshot_steps": run.snapshot_steps, "scales": run.scales,
-        "tails": run.tails}
+        "tails": run.tails, "implied": run.implied}
     traces = [trace.whole() if whole and isinstance(trace, StoredTrace) else trace.arrays()
               for trace in (run.trace, run.warmup)]
     parts = {"trace.": traces[0], "warmup.": traces[1], "coords.": run.layout.coords}
@@ -199,6 +199,9 @@ def from_parts(
         raise BadField("coordinates", f"must have {d} coordinates, not {coordinates.n_z}")
     layout = layout_of(header, parts.pop("coords", {}),
                        d if coordinates is None else coordinates.n_x)
+    implied = check_form("implied", arrays["implied"], (None, 4), np.float64)
+    if len(implied) not in (0, len(layout.labels)):
+        raise BadField("implied", f"must have {len(layout.labels)} rows or none")
     place = place_in(header.pop("store", None), store)
     trace = trace_of("trace", parts.pop("trace", {}), x0.shape, stat_names, fields, n_extras, place)
     if place is not None:
@@ -214,6 +217,7 @@ def from_parts(
         snapshot_steps=check_form("snapshot_steps", arrays["snapshot_steps"], (None,), np.int64),
         scales=scales,
         tails=tails,
+        implied=implied,
         states=[parts[name] for name in names],
         generators=generators_of(header.pop("generators"), header["bit_generator"], chains),
         trace=trace,
@@ -268,8 +272,8 @@ def place_in(about: Any, store: Store | None) -> Place | None:
         return None
     about = mapping("store", about, ("path", "id", "section", "revision"))
     revision = integer("store.revision", about["revision"], 0)
-    if about["section"] not in (DRAWS, UNDECIDED):
-        raise BadField("store.section", f"must be one of {[DRAWS, UNDECIDED]}, not "
+    if about["section"] not in OF_DRAWS:
+        raise BadField("store.section", f"must be one of {list(OF_DRAWS)}, not "
                                         f"{about['section']!r:.100}")
     if not isinstance(about["path"], str) or (store is None and not about["path"]):
         raise BadField("store.path", "is missing: give the folder in which this file has been")

@@ -60,11 +60,15 @@ class RunState:
     search : list of str
         What the search for starting points, scales and a sampler did, a line each.
     searched : int
-        Evaluations that it took.
+        Evaluations that it took, and those of `implied`.
     tails : ndarray, shape (n, 2)
         k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
     is_density : bool
         Whether what the search has seen of the likelihood is that of one, not of its logarithm.
+    implied : ndarray, shape (n, 4)
+        Mean, its error, standard deviation and its error of each coordinate of the user, that
+        gradients at draws imply (`fastkam.diagnostics.identities`); n = 0 where that was not
+        looked at.
     states : list of dict
         The state of each chain, {name: array}, in units of the scales; empty before the first step.
     generators : list of dict
@@ -94,6 +98,7 @@ class RunState:
     searched: int = 0
     tails: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
     is_density: bool = False
+    implied: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 4)))
     states: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     generators: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
@@ -137,6 +142,11 @@ class RunState:
         if self.coordinates is None or not self.coordinates.repeats:
             return values
         return np.asarray(values - self.coordinates.log_weight(trace.x[:, : trace.rows : step]))
+
+    def offending(self, kind: int) -> NDArray[np.float64]:
+        """The first points that were rejected for the `kind`-th reason, (n, d)."""
+        points = np.concatenate([one["offending"][kind] for one in self.states]) * self.scales
+        return np.asarray(points[~np.isnan(points).all(axis=1)])
 
     def generator(self, k: int) -> Any:
         """The bit generator of chain `k`, where it stands."""

@@ -23,12 +23,14 @@ from fastkam.stores import Store
 from fastkam.stores.store import Rows
 
 WINDOW_BYTES = 2**23  # of the rows in memory, all chains together: they stay in the cache
+CHAIN_BYTES = 2**16  # of a chain at least, as each write takes some time whatever its size
 BLOCKED_BYTES = 2**26  # where the store writes larger blocks as a whole
 FEWEST_ROWS = 16  # of a chain in memory
 BLOCK_ROWS, BLOCK_BYTES = 2**18, 2**23  # of a chunk in which rows are written in pieces
 EVERY_SECONDS = 1.0  # rows are written, if not because the window is half full
 SHARE = 20  # times as long as writing has taken is waited until rows are written again
-WARMUP, DRAWS, UNDECIDED = "warmup", "draws", "undecided"  # sections
+WARMUP, DRAWS, UNDECIDED, THINNED = "warmup", "draws", "undecided", "thinned"  # sections
+OF_DRAWS = (DRAWS, UNDECIDED, THINNED)
 STORED = Field("rows in the store", ("chains",), "i8", least=0, most=MOST_COUNT)
 
 
@@ -85,7 +87,8 @@ class StoredTrace(StoredRows):
         """The rows of a chain in memory."""
         size = 8 * self.d + sum(prod(shape) * dtype.itemsize
                                 for shape, dtype in self.columns.values())
-        room = BLOCKED_BYTES if self.store.blocked else WINDOW_BYTES
+        many = min(CHAIN_BYTES * len(self.counts), 16 * WINDOW_BYTES)
+        room = BLOCKED_BYTES if self.store.blocked else max(WINDOW_BYTES, many)
         return int(max(FEWEST_ROWS, room // (size * len(self.counts))))
 
     @property
@@ -280,10 +283,14 @@ class StoredTrace(StoredRows):
         return n
 
     def take(self, rows: NDArray[np.int64]) -> StoredTrace:
-        """These rows of every chain, all of which are filled, in the section of draws."""
+        """These rows of every chain, all of which are filled, in another section.
+
+        The old ones stay until there is a state that has the new ones.
+        """
         chains = list(range(len(self.counts)))
-        self.store.remove(DRAWS)
-        new = StoredTrace(self.store, DRAWS, len(chains), self.d, self.stat_names)
+        section = THINNED if self.section == DRAWS else DRAWS
+        self.store.remove(section)
+        new = StoredTrace(self.store, section, len(chains), self.d, self.stat_names)
         new.revision = self.revision
         new = new.grown(len(rows))
         size = max(1, min(BLOCK, self.window_rows))

@@ -14,7 +14,7 @@ from fastkam.errors import SamplingWarning
 from fastkam.run import checkpoint
 from fastkam.run.files import clear
 from fastkam.run.state import RunState
-from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, StoredTrace
+from fastkam.run.stored import DRAWS, OF_DRAWS, UNDECIDED, WARMUP, StoredTrace
 from fastkam.run.trace import Trace
 from fastkam.stores import Store
 
@@ -81,8 +81,10 @@ class CheckpointWriter:
         run.trace.revision = self.revision
         store.sync()
         checkpoint.write(store.state_path, run)
-        if run.trace.section != UNDECIDED and not self.tidy:
-            store.remove(UNDECIDED)
+        if not self.tidy:  # what has been thinned
+            for section in OF_DRAWS:
+                if section != run.trace.section:
+                    store.remove(section)
             self.tidy = True
         return run
 

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.linalg.decomposition import product
 from fastkam._core.numerics.elementary import exp, log
+from fastkam.numerics.median import median
 from fastkam.search.mixture import Mixture
 
 Array = NDArray[np.float64]
@@ -71,7 +72,7 @@ class Window:
     @property
     def level(self) -> Array:
         """The median log density of each walker, (K,), in the second half."""
-        return np.asarray(np.median(self.logp[self.second_half], axis=0))
+        return median(self.logp[self.second_half], axis=0)
 
     @property
     def near(self) -> NDArray[np.bool_]:
@@ -100,8 +101,8 @@ class Window:
     def drift(self) -> float:
         """How much the median log density has risen between the halves, in units of its spread."""
         d, near = self.x.shape[2], self.near
-        first = np.median(self.logp[: len(self.logp) // 2, near])
-        second = np.median(self.logp[self.second_half, near])
+        first = median(self.logp[: len(self.logp) // 2, near])
+        second = median(self.logp[self.second_half, near])
         return float((second - first) / np.sqrt(d / 2))
 
     def settled(self) -> bool:
@@ -111,7 +112,7 @@ class Window:
 
 def at_home(level: Array, d: int) -> NDArray[np.bool_]:
     """Which log densities are not far below the others' median for d dimensions."""
-    return np.asarray(level > np.median(level) - drop_at_home(d))
+    return np.asarray(level > median(level) - drop_at_home(d))
 
 
 def drop_at_home(d: int) -> float:
@@ -304,7 +305,7 @@ class Population:
 
     def learn(self, window: Window) -> None:
         """Learn the proposals of the next window from this one."""
-        climbing = window.level - np.median(window.logp[: len(window.logp) // 2], axis=0) > 1
+        climbing = window.level - median(window.logp[: len(window.logp) // 2], axis=0) > 1
         self.restart(~window.near & ~climbing)
         found = self.fit(window)
         if found is None:

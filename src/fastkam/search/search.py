@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.group import Fault
+from fastkam.numerics.median import median
 from fastkam.run.faults import describe
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.found import Known, Prior, Search
@@ -242,7 +243,7 @@ class Searcher:
         prior = np.zeros(len(x)) if known is None else np.asarray(known(x))
         rounding, likelihood = 1e-12 * (1 + np.abs(prior)), logp - prior
         return bool(len(x) > LEAST_FAR and (likelihood >= -rounding).all()
-                    and np.median(likelihood) < NEARLY_0 and (likelihood > 100 * rounding).any())
+                    and median(likelihood) < NEARLY_0 and (likelihood > 100 * rounding).any())
 
     def look_beyond(self, population: Population, window: Window) -> bool:
         """Put walkers into modes that none has come to, where there are any."""
@@ -342,7 +343,7 @@ class Searcher:
     def far_away(self, population: Population) -> bool:
         """Whether half of the walkers are where only an improper density leads."""
         away = np.abs(population.x - self.start) / self.extent
-        return bool(np.median(away.max(axis=1)) > FAR_AWAY)
+        return bool(median(away.max(axis=1)) > FAR_AWAY)
 
     def rising(self, population: Population) -> NDArray[np.intp]:
         """The coordinates along which the log density goes on rising, where walkers have gone."""

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.numerics.median import median
 from fastkam.search.mixture import Mixture
 from fastkam.search.population import Population, Window, drop_at_home
 
@@ -55,8 +56,8 @@ def modes_beyond(
                          population.wrap)
     walkers.climb(stages)
     x, logp, states = walkers.x, walkers.logp, window.states()
-    level = np.median(window.logp[window.second_half])
-    known = level - np.median(q.log_density(states))
+    level = median(window.logp[window.second_half])
+    known = level - median(q.log_density(states))
     new = logp - q.log_density(x) > known + UNEXPLAINED
     new &= logp > level - drop_at_home(x.shape[1])
     return x[new], logp[new]
@@ -68,7 +69,7 @@ def suspicious(
     """The suspicious ones of points, at most MOST_WALKERS; their log densities; the steps."""
     d = x.shape[1]
     squares, nearest = q.nearest(x)
-    level = np.median(window.logp[window.second_half])
+    level = median(window.logp[window.second_half])
     some = np.flatnonzero((squares > d + 4 * np.sqrt(2 * d) + 10) & np.isfinite(logp))
     # first those whose log density is high for their distance
     some = some[np.argsort((level - logp[some]) / squares[some], kind="stable")][:MOST_TRIED]

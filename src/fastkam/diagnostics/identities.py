@@ -1,0 +1,168 @@
+"""Means and standard deviations that the gradient of the log density implies.
+
+Where pi has no walls and no jumps, every field v that does not grow too fast has
+
+    E[s] = 0,   s(z) = div v(z) + v(z) . grad log pi(z)                     (Stein's identity)
+
+under pi. So E[g] = E[g - s] for every function g of z, and where s follows g closely, g - s hardly
+varies: its mean over some draws is near E[g] even where the mean of g is not, because the chains
+have not been everywhere. Here v runs over the polynomials of some degree, and the combination of
+them that follows g is fitted to draws by least squares (Mira, Solgi and Imparato 2013, "Zero
+variance Markov chain Monte Carlo for Bayesian estimators", section 2; fields in place of gradients
+of a polynomial as in Oates, Girolami and Chopin 2017, section 2.2). For a normal density degree 1
+makes g - s constant for means and variances.
+
+Each chain's mean of g - s is taken with the combination that was fitted to the other chains, so
+that the error of the fit is seen in how the chains' values differ.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.diagnostics.convergence import COLUMNS, measure
+
+Array = NDArray[np.float64]
+
+MOST_DEGREE = 3
+MOST_OFF = 0.1  # standard deviations, by which draws may differ from what is implied
+SURE, SURE_OF_DRAWS = 4, 2.5  # standard errors of both, by which they must
+PER_FIELD = 6  # draws to which the weight of each s is fitted, at least
+
+
+def degree_for(n: int, d: int) -> int:
+    """The highest degree of fields in `d` dimensions that `n` draws suffice for; 0 where none."""
+    degrees = range(1, MOST_DEGREE + 1)
+    return max((q for q in degrees if PER_FIELD * d * comb(d + q, q) <= n), default=0)
+
+
+def fewest_draws(d: int) -> int:
+    """The number of draws from which on `implied_moments` can say something."""
+    return PER_FIELD * d * comb(d + 1, 1)
+
+
+def monomials(z: Array, degree: int) -> tuple[Array, Array]:
+    """All products of at most `degree` coordinates of z (n, d): (n, m), and gradients (n, m, d)."""
+    n, d = z.shape
+    values, slopes = [np.ones(n)], [np.zeros((n, d))]
+    for q in range(1, degree + 1):
+        for which in combinations_with_replacement(range(d), q):
+            slope = np.zeros((n, d))
+            for k in set(which):
+                others = list(which)
+                others.remove(k)
+                slope[:, k] = which.count(k) * z[:, others].prod(axis=1)
+            values.append(z[:, which].prod(axis=1))
+            slopes.append(slope)
+    return np.array(values).T, np.array(slopes).transpose(1, 0, 2)
+
+
+def stein_functions(z: Array, gradients: Array, degree: int) -> Array:
+    """s for every monomial of at most `degree` along every coordinate.
+
+    Parameters
+    ----------
+    z : array (n, d)
+        Draws, of about unit standard deviation.
+    gradients : array (n, d)
+        Of the log density in z.
+    degree : int
+
+    Returns
+    -------
+    ndarray, shape (n, d * comb(d + degree, degree))
+    """
+    values, slopes = monomials(z, degree)
+    s = values[:, :, None] * gradients[:, None, :] + slopes
+    return np.asarray(s.reshape(len(z), -1))
+
+
+def weights_of(s: Array, g: Array) -> Array:
+    """The weights (p, m) with which the columns of s (n, p) follow those of g (n, m)."""
+    s = s - s.mean(axis=0)
+    size = s.std(axis=0)
+    size[size == 0] = 1
+    weights = np.linalg.lstsq(s / size, g - g.mean(axis=0), rcond=1e-8)[0]
+    return np.asarray(weights / size[:, None])
+
+
+def implied_means(s: Array, g: Array) -> tuple[Array, Array]:
+    """E[g] and its standard error, from s and g at the draws of each chain.
+
+    Parameters
+    ----------
+    s : array (chains, n, p)
+    g : array (chains, n, m)
+        At least two chains.
+
+    Returns
+    -------
+    mean, error : ndarray, shape (m,)
+        The error is the larger of two: from all g - s as if they were independent, and from the
+        means of the chains.
+    """
+    chains, n, m = g.shape
+    rest = np.empty_like(g)
+    for k in range(chains):
+        others = np.arange(chains) != k
+        weights = weights_of(s[others].reshape(-1, s.shape[2]), g[others].reshape(-1, m))
+        rest[k] = g[k] - s[k] @ weights
+    means = rest.mean(axis=1)
+    among = means.std(axis=0, ddof=1) / np.sqrt(chains)
+    within = rest.reshape(-1, m).std(axis=0) / np.sqrt(chains * n)
+    return means.mean(axis=0), np.maximum(among, within)
+
+
+def implied_moments(z: Array, gradients: Array, x: Array) -> Array:
+    """Means and standard deviations of x that the gradients at draws imply.
+
+    Parameters
+    ----------
+    z : array (chains, n, d)
+        Draws, in coordinates in which they have about unit standard deviation, from at least two
+        chains; `degree_for` of their number must not be 0.
+    gradients : array (chains, n, d)
+        Of the log density in z.
+    x : array (chains, n, m)
+        What the moments are of, at the same draws.
+
+    Returns
+    -------
+    ndarray, shape (m, 4)
+        Mean, its standard error, standard deviation, its standard error. A standard deviation is
+        NaN where the implied variance is not positive.
+    """
+    chains, n, d = z.shape
+    m = x.shape[2]
+    s = stein_functions(z.reshape(-1, d), gradients.reshape(-1, d), degree_for(chains * n, d))
+    middle, scale = x.mean(axis=(0, 1)), x.std(axis=(0, 1))
+    scale = np.where(scale > 0, scale, 1.0)
+    u = (x - middle) / scale
+    mean, error = implied_means(s.reshape(chains, n, -1), np.concatenate([u, u * u], axis=2))
+    first, second = mean[:m], mean[m:]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sd = np.sqrt(second - first * first)
+        sd_error = np.hypot(error[m:], 2 * first * error[:m]) / (2 * sd)
+    return np.column_stack([middle + scale * first, scale * error[:m], scale * sd,
+                            scale * sd_error])
+
+
+def disagreeing(implied: Array, x: Array) -> NDArray[np.intp]:
+    """The coordinates of which draws x (chains, n, m) have other moments than those implied (m, 4).
+
+    Their mean differs by more than 0.1 standard deviations, or their standard deviation by more
+    than 10 %, and this is more than four standard errors of what is implied and more than 2.5 of
+    the draws' own (where there are few draws it need not mean that anything is amiss).
+    """
+    mean, error, sd, sd_error = implied.T
+    columns = dict(zip(COLUMNS, measure(x, r_hat=False), strict=True))
+    least = MOST_OFF * sd  # NaN where sd is, and nothing is above it
+    off, wide = np.abs(x.mean(axis=(0, 1)) - mean), np.abs(x.std(axis=(0, 1)) - sd)
+    own, sd_own = np.nan_to_num(columns["mcse_mean"]), np.nan_to_num(columns["mcse_sd"])
+    return np.flatnonzero(
+        (off > np.maximum(least, np.maximum(SURE * error, SURE_OF_DRAWS * own)))
+        | (wide > np.maximum(least, np.maximum(SURE * sd_error, SURE_OF_DRAWS * sd_own))))

@@ -1,0 +1,208 @@
+"""The look at gradients after a run of "auto": what it says, and where it says nothing."""
+
+import os
+import signal
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+
+
+def rosenbrock(x):
+    """With powers of 1/20: x0 is normal of mean 1 and variance 10, x1 = x0^2 + e, var e = 1/10."""
+    return -(100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2) / 20
+
+
+OTHERS = 5  # calls that are not counted: one to see what the function returns, one a chain
+
+ROSENBROCK_MEAN, ROSENBROCK_SD = np.array([1.0, 11.0]), np.sqrt([10.0, 240.1])
+
+
+def normal(x):
+    return -0.5 * float(x @ x)
+
+
+def quietly(f, x0, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)
+        return fk.sample(f, x0, progress=False, **{"seed": 1} | options)
+
+
+def kinds(result):
+    return [one.kind for one in result.warnings]
+
+
+@pytest.fixture(scope="module")
+def bent():
+    return [quietly(rosenbrock, [0.0, 0.0], seed=seed) for seed in range(6)]
+
+
+def test_no_bent_run_is_wrong_without_a_word(bent):
+    """The chains of some have not been far enough along the arms, at good R-hat and ESS."""
+    for result in bent:
+        table = result.summary()
+        off = np.abs(table["sd"] / ROSENBROCK_SD - 1).max()
+        off = max(off, (np.abs(table["mean"] - ROSENBROCK_MEAN) / ROSENBROCK_SD).max())
+        assert off < 0.1 or "moments" in kinds(result)
+    assert any("moments" in kinds(result) for result in bent)
+
+
+def test_the_moments_implied_are_right(bent):
+    for result in bent:
+        assert np.allclose(result.state.implied[:, 0], ROSENBROCK_MEAN, rtol=1e-3)
+        assert np.allclose(result.state.implied[:, 2], ROSENBROCK_SD, rtol=1e-3)
+
+
+def test_the_finding_names_both_moments(bent):
+    result = next(one for one in bent if "moments" in kinds(one))
+    text = next(one.text for one in result.warnings if one.kind == "moments")
+    assert "x[1] mean" in text
+    mean, sd = result.state.implied[1, [0, 2]]
+    assert f"instead of {mean:.3g} and {sd:.3g}" in text
+
+
+def test_a_run_that_disagrees_goes_on_four_times_as_long(bent):
+    """Its draws are those of a run with that thinning from the start."""
+    result = next(one for one in bent if "moments" in kinds(one))
+    assert result.thin % 4 == 0
+    assert result.draws.shape == (4, 1000, 2)
+    seed = bent.index(result)
+    same = quietly(rosenbrock, [0.0, 0.0], seed=seed, thin=result.thin)
+    assert np.array_equal(same.draws, result.draws)
+
+
+def test_a_file_keeps_them(bent, tmp_path):
+    path = tmp_path / "run.npz"
+    bent[0].save(path)
+    loaded = fk.load(path)
+    assert np.array_equal(loaded.state.implied, bent[0].state.implied)
+    assert kinds(loaded) == kinds(bent[0])
+
+
+@pytest.mark.parametrize("wrong", [
+    np.zeros((1, 4)), np.zeros((2, 3)), np.zeros(2), [["a"] * 4] * 2])
+def test_a_file_with_others_is_refused(bent, tmp_path, wrong):
+    path = tmp_path / "run.npz"
+    bent[0].save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **arrays | {"implied": np.array(wrong)})
+    with pytest.raises(ValueError, match="implied"):
+        fk.load(path)
+
+
+# ---- where nothing is implied ----
+
+
+def walled(x):
+    return normal(x) if x[0] < 1 else -np.inf
+
+
+def stepped(x):
+    return normal(x) + (2.0 if x[0] > 0.3 else 0.0)
+
+
+def in_levels(x):
+    return -np.sum(np.floor(4 * x) ** 2) / 32
+
+
+@pytest.mark.parametrize("f", [walled, stepped, in_levels])
+@pytest.mark.parametrize("seed", range(5))
+def test_walls_jumps_and_levels_are_no_finding(f, seed):
+    result = quietly(f, [0.0, 0.0], seed=seed)
+    assert not len(result.state.implied)
+    assert "moments" not in kinds(result)
+
+
+@pytest.mark.parametrize("options", [
+    {"sampler": "am"}, {"search": False}, {"diagnose": False}, {"chains": 1}, {"draws": 50},
+    {"stop": fk.stop.Evaluations(20_000)}, {"stop": fk.stop.Time(100)}])
+def test_where_it_does_not_look(options):
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return normal(x)
+
+    result = quietly(f, [0.0, 0.0], **options)
+    assert not len(result.state.implied)
+    if options.get("search", True):
+        assert 0 <= len(calls) - result.evaluations <= OTHERS
+
+
+def test_its_evaluations_are_counted():
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return normal(x)
+
+    result = quietly(f, [0.0, 0.0])
+    assert result.state.implied.shape == (2, 4)
+    assert 0 <= len(calls) - result.evaluations <= OTHERS
+
+
+# ---- in the user's coordinates ----
+
+
+def test_moments_are_those_of_the_parameters():
+    """k = exp(z) for a z of mean 0.5 and sd 0.3, and a vector."""
+    def f(k, v):
+        z = np.log(k)
+        return -0.5 * ((z - 0.5) / 0.3) ** 2 - z - 0.5 * float((v - 7) @ (v - 7)) / 4
+
+    result = quietly(f, {"k": 1.0, "v": [7.0, 7.0]}, bounds={"k": (0, np.inf)})
+    mean, sd = np.exp(0.5 + 0.3**2 / 2), np.sqrt(np.exp(0.3**2) - 1) * np.exp(0.5 + 0.3**2 / 2)
+    implied = result.state.implied
+    assert (np.abs(implied[:, 0] - [mean, 7, 7]) < 5 * implied[:, 1] + 1e-6).all()
+    assert (np.abs(implied[:, 2] - [sd, 2, 2]) < 5 * implied[:, 3] + 1e-6).all()
+    assert (implied[:, [1, 3]] < 0.03).all()
+    assert kinds(result) == []
+
+
+# ---- faults in it ----
+
+
+class AfterTheRun:
+    """A function that does something else from a given call on."""
+
+    def __init__(self, calls, action):
+        self.left, self.action = calls, action
+
+    def __call__(self, x):
+        self.left -= 1
+        if self.left < 0:
+            self.action()
+        return normal(x)
+
+
+def fail():
+    raise NameError("no such name")
+
+
+def test_an_error_in_it_loses_nothing():
+    before = quietly(normal, [0.0, 0.0], draws=500)
+    n = before.evaluations - 10
+    result = quietly(AfterTheRun(n, fail), [0.0, 0.0], draws=500)
+    assert np.array_equal(result.draws, before.draws)
+    assert not len(result.state.implied)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent otherwise")
+def test_an_interrupt_in_it_loses_nothing():
+    before = quietly(normal, [0.0, 0.0], draws=500)
+    f = AfterTheRun(before.evaluations - 10, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.warns(fk.SamplingWarning, match="no draw is missing"):
+        result = fk.sample(f, [0.0, 0.0], draws=500, seed=1, progress=False)
+    assert result.status == "complete"
+    assert np.array_equal(result.draws, before.draws)
+
+
+def test_workers_give_the_same():
+    here = quietly(normal, [0.0, 0.0])
+    with ProcessPoolExecutor(2) as executor:
+        there = quietly(normal, [0.0, 0.0], executor=executor)
+    assert np.array_equal(there.state.implied, here.state.implied)
