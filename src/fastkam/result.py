@@ -40,7 +40,6 @@ from fastkam.stop import StopRule
 from fastkam.stores.store import Store, as_store
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
     from xarray import DataTree
 
     from fastkam.density.target import Target
@@ -300,7 +299,7 @@ class Result:
         draws = np.asarray(self.draws)
         return draws.reshape(-1, draws.shape[2]) if check_flag("flat", flat) else draws
 
-    def to_pandas(self) -> DataFrame:
+    def to_pandas(self) -> Any:
         """A pandas DataFrame with a row a draw, (chain, draw) as its index; needs pandas.
 
         The columns are the coordinates ("theta[0]"), extras likewise, and statistics.
