@@ -7,6 +7,7 @@ from . import progress as progress
 from . import samplers as samplers
 from . import schedules as schedules
 from . import stop as stop
+from . import stores as stores
 from . import targets as targets
 from . import testing as testing
 from ._version import __version__ as __version__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -26,14 +26,18 @@ from fastkam.run.drive import go_on
 from fastkam.run.faults import TaskLost, describe
 from fastkam.run.files import check_path
 from fastkam.run.hints import advice
+from fastkam.run.lazy import distance, mapped
 from fastkam.run.loop import Outcome, RunOptions
 from fastkam.run.same_target import check_density_of, check_noise_of, target_in, with_values_of
 from fastkam.run.state import RunState
+from fastkam.run.stored import StoredTrace
 from fastkam.run.trace import Trace
+from fastkam.run.writer import moved_into, writing
 from fastkam.samplers import Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.stop import StopRule
+from fastkam.stores.store import Store, as_store
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -50,7 +54,9 @@ class Result:
     Attributes
     ----------
     draws : ndarray, shape (chains, draws, d)
-        Every chain's draws, as many as the shortest chain has.
+        Every chain's draws, as many as the shortest chain has. Those, the extras and the stats of a
+        run with ``store=`` are read from there when they are indexed; ``np.asarray(draws)`` reads
+        all.
     extras : dict of ndarray, shape (chains, draws, ...)
         Of each draw, what the density returned besides its value, and derived quantities.
     stats : dict of ndarray, shape (chains, draws)
@@ -145,11 +151,11 @@ class Result:
         return self.state.scales
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> Trace | StoredTrace:
         return self.state.trace
 
     @property
-    def warmup(self) -> Trace:
+    def warmup(self) -> Trace | StoredTrace:
         return self.state.warmup
 
     @property
@@ -179,25 +185,23 @@ class Result:
     @property
     def draws(self) -> NDArray[np.float64]:
         """The draws, (chains, draws, d)."""
-        if self.state.coordinates is None:
-            return self.trace.draws
         if self.mapped is None:
-            self.mapped = self.state.constrain(self.trace.draws)
+            self.mapped = self.state.constrained(self.trace.draws)
         return self.mapped
 
     @property
     def warmup_draws(self) -> NDArray[np.float64]:
         """The states of warm-up, (chains, states, d)."""
-        return self.state.constrain(self.warmup.draws)
+        return self.state.constrained(self.warmup.draws)
 
     @property
-    def extras(self) -> dict[str, NDArray[Any]]:
+    def extras(self) -> Mapping[str, Any]:
         """What the density returned besides, and derived quantities, {name: (chains, draws, ...)}.
         """
-        return self.trace.records.read(self.trace.rows)
+        return self.trace.extras
 
     @property
-    def stats(self) -> dict[str, NDArray[Any]]:
+    def stats(self) -> Mapping[str, Any]:
         """Statistics a draw, {name: (chains, draws)}."""
         return self.trace.stats
 
@@ -209,7 +213,8 @@ class Result:
             known = [*self.shapes, *self.extras]
             raise KeyError(f"there is no parameter {shown(name)}; there are {known}"
                            f"{near(name, known)}")
-        return self.state.layout.split(self.draws)[name]
+        layout = self.state.layout
+        return mapped(self.draws, lambda some: layout.split(some)[name])
 
     @property
     def evaluations(self) -> int:
@@ -264,10 +269,15 @@ class Result:
         -------
         Summary
             Prints as a table, with what `warnings` says below it; ``summary["r_hat"]`` is a column
-            as an array.
+            as an array. Of a long run with ``store=``, some two million draws at equal distances
+            are read, which a note says.
         """
-        table = summary(self.draws, self.state.layout.labels)
+        step = distance(self.draws)
+        table = summary(self.draws[:, ::step], self.state.layout.labels)
         table.notes = checks.notes(self.warnings, table)
+        if step > 1:
+            table.notes.append(f"Of every {step}th draw of each chain: effective sample sizes are "
+                               "no larger than those of all draws, and errors no smaller.")
         return table
 
     @property
@@ -335,6 +345,32 @@ class Result:
         return log_evidence(self, method=method, evaluations=evaluations, target=target,
                             vectorized=vectorized, seed=seed)
 
+    def to_numpy(self, *, flat: bool = False) -> NDArray[np.float64]:
+        """The draws as an array in memory, (chains, draws, d); (chains * draws, d) where `flat`.
+
+        Chains stand one after the other in a flat one.
+        """
+        draws = np.asarray(self.draws)
+        return draws.reshape(-1, draws.shape[2]) if check_flag("flat", flat) else draws
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with a row a draw, (chain, draw) as its index; needs pandas.
+
+        The columns are the coordinates ("theta[0]"), extras likewise, and statistics.
+        """
+        from fastkam.interop.pandas import to_pandas
+
+        return to_pandas(self)
+
+    def to_netcdf(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_datatree` to the file `path`, which ArviZ reads; needs xarray and h5netcdf."""
+        from fastkam.interop.arviz import to_netcdf
+
+        if path is None:
+            raise TypeError("path must be the path of a file, not None")
+        check_path("path", path)
+        to_netcdf(self, path)
+
     def to_datatree(self) -> DataTree:
         """An xarray DataTree as ArviZ expects it; needs xarray (``pip install fastkam[arviz]``)."""
         from fastkam.interop.arviz import to_datatree
@@ -382,11 +418,14 @@ class Result:
         return resume(self, draws, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything but the density to the file `path` (a .npz without pickle)."""
+        """Write everything but the density to the file `path` (a .npz without pickle).
+
+        Of a run with ``store=`` the draws too, so that the file needs no store.
+        """
         if path is None:
             raise TypeError("path must be the path of a file, not None")
         check_path("path", path)
-        write(path, self.state)
+        write(path, self.state, whole=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """A result travels without its target, which may not be able to."""
@@ -399,11 +438,14 @@ def load(
     sampler: Sampler | str | None = None,
     schedule: Schedule | str | None = None,
 ) -> Result:
-    """The Result in a file that `Result.save` or a checkpoint has written.
+    """The Result in a file that `Result.save` or a checkpoint has written, or in a store.
+
+    Of a run that is going on, the last state that it has written.
 
     Parameters
     ----------
     path : path
+        A file, or the folder of ``store=``.
     sampler, schedule : optional
         Those with which the run began, in place of the file's: needed where their class is not one
         of fastkam's and the module that defines it has not been imported, or it is defined in a
@@ -432,6 +474,7 @@ def resume(
     stop: StopRule | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_interval: float = 60.0,
+    store: Store | str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
     diagnose: bool = True,
     check_target: bool = True,
@@ -441,7 +484,7 @@ def resume(
     Parameters
     ----------
     result : Result or path
-        A result, or a file that `Result.save` or a checkpoint has written.
+        A result, a file that `Result.save` or a checkpoint has written, or the folder of a store.
     draws : int, optional
         How many draws a chain more. Absent: those that are missing from what was asked for.
     target : optional
@@ -453,6 +496,9 @@ def resume(
         As in `load`, where the result comes from a file.
     vectorized, threads, progress, stop, checkpoint, checkpoint_interval, executor, diagnose
         As in `sample`.
+    store : path or Store, optional
+        As in `sample`, for a run that has none: its draws until now are written there first. A run
+        with a store goes on in it, without copying anything.
     check_target : bool
         Whether `target`, where it is given, is evaluated at the point of each chain first: it must
         return the log density that the run has found there, to 1e-8 of it (or of 1, if it is
@@ -474,7 +520,8 @@ def resume(
     """
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
-        checkpoint_interval=checkpoint_interval, executor=executor, diagnose=diagnose)
+        checkpoint_interval=checkpoint_interval, store=as_store(store), executor=executor,
+        diagnose=diagnose)
     check_flag("check_target", check_target)
     check_flag("vectorized", vectorized)
     if sampler is not None:
@@ -489,6 +536,9 @@ def resume(
     elif sampler is not None or schedule is not None:
         raise ValueError("sampler and schedule must be given with a file alone: a Result has them")
     state = result.state
+    if options.store is not None and isinstance(state.trace, StoredTrace):
+        raise ValueError(f"store must not be given: the run goes on in its own, "
+                         f"{str(state.trace.store.path)!r}, not in {str(options.store.path)!r}")
     if draws is not None:
         draws = check_integer("draws", draws, least=0)
     given = target is not None
@@ -515,7 +565,9 @@ def resume(
                 "which go on from there with the new values", result=result), stacklevel=3)
     if path is not None:
         check_room(path, state, 0 if draws is not None else state.requested)
-    with options.shield, options.report:
+    if options.store is not None:
+        state = moved_into(options.store, state)
+    with options.shield, options.report, writing(state):
         outcome, rows = go_on(state, target, draws, options)
         return conclude(outcome, target, rows, options)
 

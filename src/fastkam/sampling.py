@@ -25,7 +25,8 @@ from fastkam.run.records import check_derived
 from fastkam.run.shapes import check_layout
 from fastkam.run.starts import search_generator, seed_sequence, starting_points
 from fastkam.run.state import RunState, check_bit_generator, snapshot_steps
-from fastkam.run.trace import Trace
+from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, new_trace
+from fastkam.run.writer import writing
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
 from fastkam.schedules import Schedule, as_schedule
@@ -33,6 +34,7 @@ from fastkam.search.choice import PLAIN_TUNE, before_the_run, choose, find, know
 from fastkam.search.implied import disagrees, with_implied
 from fastkam.search.watch import Watch
 from fastkam.stop import StopRule
+from fastkam.stores.store import Store, as_store
 
 
 @checked_names
@@ -67,6 +69,7 @@ def sample(
     stop: StopRule | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_interval: float = 60.0,
+    store: Store | str | os.PathLike[str] | None = None,
     executor: Executor | None = None,
     check_gradient: bool = True,
     surrogate: Any = None,
@@ -159,6 +162,11 @@ def sample(
         end; `resume` goes on from it.
     checkpoint_interval : float
         Seconds.
+    store : path or Store, optional
+        A folder that is made for the draws, which are written there while the run goes on and are
+        not kept in memory: of .npy files, or a zarr group where the path ends with .zarr (which
+        needs zarr); see `fastkam.stores`. It has the state of the run too, written every
+        `checkpoint_interval` seconds: `load` and `resume` take the folder.
     executor : concurrent.futures.Executor, optional
         Run each chain (all of them together, for a vectorized target or where they share) as a
         task of this executor. The target must be picklable, or a `TargetRecipe`.
@@ -204,7 +212,8 @@ def sample(
                                check_flag("keep_stats", keep_stats))
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
-        checkpoint_interval=checkpoint_interval, executor=executor, diagnose=diagnose)
+        checkpoint_interval=checkpoint_interval, store=as_store(store), executor=executor,
+        diagnose=diagnose)
     check_flag("vectorized", vectorized)
     check_flag("check_gradient", check_gradient)
     bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
@@ -257,6 +266,9 @@ def sample(
             found = find(target, points, chains, rng, search=search, executor=executor,
                          watch=watch)
     stat_names = method.stat_names if keep_stats else None
+    undecided = choice is not None and thin is None
+    if options.store is not None:
+        options.store.create()
     state = RunState(
         sampler=method,
         schedule=schedule,
@@ -270,8 +282,8 @@ def sample(
         bit_generator=bit_generator,
         layout=layout,
         coordinates=None if problem is None else problem.coordinates,
-        trace=Trace(chains, 0, d, stat_names),
-        warmup=Trace(chains, 0, d, stat_names),
+        trace=new_trace(options.store, UNDECIDED if undecided else DRAWS, chains, d, stat_names),
+        warmup=new_trace(options.store, WARMUP, chains, d, stat_names),
         snapshot_steps=snapshot_steps(kernel, tune),
         scales=found.scales if method.relative else np.ones(d),
         searched=found.evaluations,
@@ -280,8 +292,8 @@ def sample(
         is_density=found.is_density,
         search=found.steps + ([] if choice is None else [str(choice)]),
     )
-    run = carry_out_thinned if choice is not None and thin is None else carry_out
-    with options.shield, options.report:
+    run = carry_out_thinned if undecided else carry_out
+    with options.shield, options.report, writing(state):
         outcome = run(state, target, draws, options)
         if choice is not None and search and options.diagnose:
             outcome = with_implied(outcome, plain, rng, options)

@@ -137,6 +137,15 @@ def after_runs():
                         raises=(OSError, UnicodeError), covers=("load",))
     yield "Result.save", Entry(lambda path: result().save(path), lambda: {"path": "other.fk"},
                                raises=(OSError, UnicodeError), words=("file",), covers=("Result",))
+    yield "Result.to_netcdf", Entry(
+        lambda path: result().to_netcdf(path), lambda: {"path": "other.nc"}, weight=0.2,
+        raises=(OSError, UnicodeError), words=("file",), covers=("Result",))
+    yield "Result.to_numpy", Entry(
+        lambda flat: result().to_numpy(flat=flat), lambda: {"flat": True}, check=is_array,
+        weight=0.2, covers=("Result",))
+    yield "stores.Npy", Entry(fk.stores.Npy, lambda: {"path": "other.run"}, weight=0.2,
+                              raises=(OSError, UnicodeError), words=("store",),
+                              covers=("stores.Npy", "stores.Store"))
     yield "Result[...]", Entry(lambda name: result()[name], lambda: {"name": "a"}, check=is_array,
                                raises=(KeyError,), words=("parameter",), weight=0.3,
                                covers=("Result",))

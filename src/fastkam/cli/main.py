@@ -13,6 +13,7 @@ from fastkam._version import __version__
 from fastkam.cli.options import UsageError, find_target, read_init, read_sampler
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.problem.described import Described
+from fastkam.run.stored import StoredTrace
 
 
 def main(argv=None):
@@ -137,6 +138,8 @@ def add_running(one, out):
     one.add_argument("--checkpoint", metavar="FILE", help="written every minute on the way")
     one.add_argument("--report", metavar="FILE.html",
                      help="write a report too: summary, findings, figures, settings")
+    one.add_argument("--store", metavar="FOLDER",
+                     help="where the draws go during the run, in place of a file at its end")
     one.add_argument("--no-progress", action="store_true", help="no progress bar")
 
 
@@ -191,8 +194,8 @@ def sample(options):
     from fastkam.sampling import sample as run
 
     target = find_target(options.target)
-    out = Path(options.out or options.target.rpartition(":")[2] + ".fk")
-    check_files(options, out)
+    out = place(options, options.target.rpartition(":")[2] + ".fk")
+    check_report(options, out)
     x0 = start_of(options, target)
     sampler = read_sampler(options.sampler, options.set)
     return finish(options, options.target, out, lambda: say_choice(options, run(
@@ -211,6 +214,7 @@ def sample(options):
         vectorized=options.vectorized,
         threads=options.threads,
         checkpoint=options.checkpoint,
+        store=options.store,
         progress=False if options.no_progress else None,
     )))
 
@@ -241,8 +245,9 @@ def resume(options):
     except (ValueError, OSError) as error:
         raise UsageError(error) from error
     target = find_target(options.target)
-    out = Path(options.out or options.file)
-    check_files(options, out)
+    in_store = isinstance(result.trace, StoredTrace) and Path(options.file).is_dir()
+    out = Path(options.file) if in_store else place(options, options.file)
+    check_report(options, out)
     return finish(options, options.target, out, lambda: run(
         result,
         options.draws,
@@ -250,23 +255,35 @@ def resume(options):
         vectorized=options.vectorized,
         threads=options.threads,
         checkpoint=options.checkpoint,
+        store=options.store,
         progress=False if options.no_progress else None,
     ))
 
 
-def check_files(options, out):
-    """Refuse, before any work, files that could not be written, and one for two purposes."""
-    check_folder("--out", out)
-    if options.report is not None:
-        check_folder("--report", Path(options.report))
-        others = [out] + ([Path(options.checkpoint)] if options.checkpoint else [])
-        if any(Path(options.report).absolute() == other.absolute() for other in others):
-            raise UsageError(f"--report must be another file than the result and the checkpoint, "
-                             f"not {options.report!r}")
+def check_report(options, out):
+    """Refuse, before any work, a report that could not be written, and a file for two purposes."""
+    if options.report is None:
+        return
+    check_folder("--report", Path(options.report))
+    others = [out] + ([Path(options.checkpoint)] if options.checkpoint else [])
+    if any(Path(options.report).absolute() == other.absolute() for other in others):
+        raise UsageError(f"--report must be another file than the result and the checkpoint, "
+                         f"not {options.report!r}")
+
+
+def place(options, otherwise):
+    """Where the result goes; a file that could not be written is refused before any work."""
+    if options.store is not None:
+        if options.out is not None:
+            raise UsageError("--out must not be given with --store, which is where the draws go")
+        return Path(options.store)
+    path = Path(options.out or otherwise)
+    check_folder("--out", path)
+    return path
 
 
 def check_folder(name, path):
-    """Refuse, before any work, a file that could not be written."""
+    """Refuse the path of a file that could not be written."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise UsageError(f"{name} must be a file in a folder that exists, not {str(path)!r}")
 
@@ -277,9 +294,9 @@ def finish(options, target, out, run):
         result = run()
     except SamplingError as error:
         return failed(error, options, target, out)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OSError, ImportError) as error:
         raise UsageError(error) from error
-    result.save(out)
+    keep(result, out)
     report(result)
     if options.report is not None:
         result.report(options.report, title=target)
@@ -299,10 +316,16 @@ def failed(error, options, target, out):
     message = str(error).rpartition(";")[0] or str(error)
     print(f"fastkam: {message}", file=sys.stderr)
     if error.result is not None:
-        error.result.save(out)
+        keep(error.result, out)
         print(f"fastkam: {kept(error.result)} in {out}", file=sys.stderr)
         print(f"fastkam: {how_to_resume(options, target, out)}", file=sys.stderr)
     return 1
+
+
+def keep(result, out):
+    """Write the result to a file, unless its draws are in a store."""
+    if not isinstance(result.trace, StoredTrace):
+        result.save(out)
 
 
 def own_frames(error):

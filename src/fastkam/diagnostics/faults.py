@@ -195,10 +195,10 @@ def tails(look: Look) -> Iterator[Finding]:
     if state.coordinates is None:
         known = {int(k): a for k, a in state.tails}
     else:  # only what a transform leaves as it is has these tails
-        z = state.trace.x[:, : look.rows]
-        x = state.constrain(z[:, :1])
+        z = state.trace.x[:, :1]
+        x = state.constrain(z)
         known = {int(k): a for k, a in state.tails
-                 if x.shape == z[:, :1].shape and (x[..., int(k)] == z[:, :1, int(k)]).all()}
+                 if x.shape == z.shape and (x[..., int(k)] == z[..., int(k)]).all()}
     heavy = sorted((round(a, 2), k) for k, a in known.items() if a < LEAST_INDEX)
     where = [k for _, k in heavy]
     if heavy and heavy[0][0] <= 0:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from tempfile import TemporaryDirectory
+
 import numpy as np
 
 from fastkam._version import __version__
 from fastkam.arguments import import_extra
+from fastkam.run.files import place_of
 
 OF_ITS_OWN = "log_likelihood"  # extras of that name, or "log_likelihood.y", make a group
 ADVICE = "pip install fastkam[arviz]"
@@ -55,6 +59,16 @@ def to_datatree(result):
     tree.attrs.update(about)
     tree["posterior"].attrs.update(about)
     return tree
+
+
+def to_netcdf(result, path):
+    """Write `to_datatree` to a file, as netCDF 4; an old file is whole until the new one is."""
+    import_extra("h5netcdf", ADVICE)
+    tree = to_datatree(result)
+    with TemporaryDirectory(dir=place_of(path).parent, prefix=".netcdf.") as folder:
+        temporary = os.path.join(folder, "run.nc")
+        tree.to_netcdf(temporary, engine="h5netcdf")
+        os.replace(temporary, place_of(path))
 
 
 def extras_of(result):

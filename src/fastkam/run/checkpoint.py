@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -18,11 +16,10 @@ from numpy.typing import NDArray
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.ranges import BadField, check_form, check_names, check_range
 from fastkam.arguments import shown
-from fastkam.errors import SamplingWarning
 from fastkam.parameters import UnknownClass, class_path, plain, revived
 from fastkam.problem.coordinates import Coordinates
 from fastkam.run.consistent import check_run
-from fastkam.run.files import clear, replacing
+from fastkam.run.files import replacing
 from fastkam.run.header import (
     OWN,
     SEED,
@@ -31,27 +28,35 @@ from fastkam.run.header import (
     dims_of,
     fields_of_extras,
     generators_of,
+    integer,
     mapping,
     seed_of,
     shapes_of,
 )
 from fastkam.run.interrupts import Shield
-from fastkam.run.members import read_members
+from fastkam.run.members import read_members, write_members
 from fastkam.run.records import Fields
 from fastkam.run.shapes import Layout, check_layout
 from fastkam.run.state import RunState
+from fastkam.run.stored import OF_DRAWS, WARMUP, StoredTrace
 from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
+from fastkam.stores.store import Store, store_at
 
 MODEL = '"fastkam.interop.model:ModelTransform"'
 FORMAT = 2
 ARRAYS = ("x0", "snapshot_steps", "scales", "tails", "implied")
+Place = tuple[Store, str, int]  # a store, the section of the draws, and the revision
 FINITE = Field("an array of finite numbers", finite=True)
 
 
-def write(path: str | os.PathLike[str], run: RunState) -> None:
-    """Write the file `path`: under another name first, so that an old one is whole until then."""
+def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -> None:
+    """Write the file `path`: under another name first, so that an old one is whole until then.
+
+    Of a run with a store it has the last state and the lengths of what is in the store; with
+    `whole` all of that too, so that it needs no store.
+    """
     header = {name: plain(getattr(run, name)) for name in OWN}
     header |= {"format": FORMAT, "stat_names": plain(run.trace.stat_names),
                "seed": {name: plain(getattr(run.seed, name)) for name in SEED},
@@ -61,17 +66,28 @@ def write(path: str | os.PathLike[str], run: RunState) -> None:
     if run.trace.records.fields is not None:
         header["extras"] = plain(run.trace.records.fields)
         header["n_extras"] = run.trace.records.n_extras
+    if not whole and isinstance(run.trace, StoredTrace):
+        header["store"] = described(run.trace, path)
     arrays: dict[str, Any] = {
         "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
         "x0": run.x0, "snapshot_steps": run.snapshot_steps, "scales": run.scales,
         "tails": run.tails, "implied": run.implied}
-    parts = {"trace.": run.trace.arrays(), "warmup.": run.warmup.arrays(),
-             "coords.": run.layout.coords}
+    traces = [trace.whole() if whole and isinstance(trace, StoredTrace) else trace.arrays()
+              for trace in (run.trace, run.warmup)]
+    parts = {"trace.": traces[0], "warmup.": traces[1], "coords.": run.layout.coords}
     parts |= {f"chain{k}.": state for k, state in enumerate(run.states)}
     for prefix, some in parts.items():
         arrays |= {prefix + name: value for name, value in some.items()}
     with Shield(), replacing(path) as file:
-        np.savez(file, allow_pickle=False, **arrays)
+        write_members(file, arrays)
+
+
+def described(trace: StoredTrace, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a file's header says of a run's store; no path where the file is in it."""
+    store = trace.store
+    inside = Path(os.path.realpath(path)) == store.state_path
+    return {"path": "" if inside else str(store.path), "id": trace.identity,
+            "section": trace.section, "revision": trace.revision}
 
 
 def read(
@@ -86,8 +102,17 @@ def read(
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be that of a file, not {shown(path)}")
     path = Path(path)
+    store = None
     if path.is_dir():
-        raise IsADirectoryError(f"path must be a file, not the folder {str(path)!r}")
+        store = store_at(path)
+        if store is None:
+            raise IsADirectoryError(f"path must be a file or a store of fastkam, not the folder "
+                                    f"{str(path)!r}")
+        store.identity()
+        path = store.state_path
+        if not path.exists():
+            raise FileNotFoundError(f"store {str(store.path)!r} has no state yet: its run has been "
+                                    "killed before the first step; delete it, and begin again")
     if not path.exists():
         raise FileNotFoundError(f"path: there is no file {str(path)!r} in {str(Path.cwd())!r}")
     sampler = None if sampler is None else as_sampler(sampler)
@@ -103,7 +128,7 @@ def read(
     header["sampler"] = sampler or parameters(path, header, "sampler", Sampler)
     header["schedule"] = schedule or parameters(path, header, "schedule", Schedule)
     with named(path):
-        run = from_parts(header, arrays)
+        run = from_parts(header, arrays, store)
         check_run(run)
     return run
 
@@ -154,8 +179,10 @@ def parameters(path: Path, header: dict[str, Any], name: str, kind: type[Kind]) 
                      "to load or resume") from unknown
 
 
-def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RunState:
-    """The run of a file's header and arrays."""
+def from_parts(
+    header: dict[str, Any], arrays: dict[str, NDArray[Any]], store: Store | None = None
+) -> RunState:
+    """The run of a file's header and arrays; `store` is the one in which the file is."""
     parts = taken_apart(arrays)
     check_names(ARRAYS, parts.pop("", {}))
     x0, scales = finite("x0", arrays["x0"], 2), finite("scales", arrays["scales"], 1)
@@ -177,8 +204,11 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RunSt
     implied = check_form("implied", arrays["implied"], (None, 4), np.float64)
     if len(implied) not in (0, len(layout.labels)):
         raise BadField("implied", f"must have {len(layout.labels)} rows or none")
-    trace = trace_of("trace", parts.pop("trace", {}), x0.shape, stat_names, fields, n_extras)
-    warmup = trace_of("warmup", parts.pop("warmup", {}), x0.shape, stat_names)
+    place = place_in(header.pop("store", None), store)
+    trace = trace_of("trace", parts.pop("trace", {}), x0.shape, stat_names, fields, n_extras, place)
+    if place is not None:
+        place = place[0], WARMUP, place[2]
+    warmup = trace_of("warmup", parts.pop("warmup", {}), x0.shape, stat_names, place=place)
     names = [f"chain{k}" for k in range(chains)] if "chain0" in parts else []
     check_names(names, parts)
     return RunState(
@@ -227,14 +257,43 @@ def trace_of(
     stat_names: list[str] | None,
     fields: Fields | None = None,
     n_extras: int = 0,
-) -> Trace:
-    """The trace of its arrays; `shape` is (chains, d)."""
+    place: Place | None = None,
+) -> Trace | StoredTrace:
+    """The trace of its arrays, in a store where `place` is given; `shape` is (chains, d)."""
     try:
+        if place is not None:
+            stored = StoredTrace.from_arrays(*place, arrays, stat_names, fields, n_extras)
+            check_form("x", stored.window.x, (shape[0], None, shape[1]), np.float64)
+            return stored
         trace = Trace.from_arrays(arrays, stat_names, fields, n_extras)
         check_form("x", trace.x, (shape[0], None, shape[1]), np.float64)
     except BadField as error:
         raise error.within(name) from None
     return trace
+
+
+def place_in(about: Any, store: Store | None) -> Place | None:
+    """The store of a run, the section of its draws and its revision, of what a header says."""
+    if about is None:
+        if store is not None:
+            raise BadField("store", "is missing: this is not the state of a run with a store")
+        return None
+    about = mapping("store", about, ("path", "id", "section", "revision"))
+    revision = integer("store.revision", about["revision"], 0)
+    if about["section"] not in OF_DRAWS:
+        raise BadField("store.section", f"must be one of {list(OF_DRAWS)}, not "
+                                        f"{about['section']!r:.100}")
+    if not isinstance(about["path"], str) or (store is None and not about["path"]):
+        raise BadField("store.path", "is missing: give the folder in which this file has been")
+    if about["path"]:
+        store = store_at(Path(about["path"]))
+        if store is None:
+            raise ValueError(f"the draws of the run were in {about['path']!r}, where there is no "
+                             "store any more")
+    assert store is not None
+    if store.identity() != about["id"]:
+        raise ValueError(f"the store {str(store.path)!r} belongs to another run")
+    return store, str(about["section"]), revision
 
 
 def layout_of(
@@ -253,53 +312,10 @@ def layout_of(
     return check_layout(list(shapes), shapes, dims, coords, d, extras)
 
 
-class CheckpointWriter:
-    """Writes checkpoints: none where `path` is None.
-
-    A file that cannot be written does not end a run that may have taken days: it is warned of,
-    tried again, and is an error only at the end, with the draws in it.
-
-    Attributes
-    ----------
-    error : Exception or None
-        Of the last attempt.
-    """
-
-    def __init__(self, path: str | os.PathLike[str] | None = None, interval: float = 0.0) -> None:
-        self.path, self.interval = path, interval
-        self.last = time.monotonic()
-        self.error: Exception | None = None
-        if path is not None:
-            clear(path)
-
-    def due(self, state: Callable[[], RunState]) -> None:
-        """Write a checkpoint of the run that `state` returns, if it is time."""
-        if self.path is None or time.monotonic() - self.last < self.interval:
-            return
-        known = self.error is not None
-        self.write(state())
-        if self.error and not known:
-            warnings.warn(f"the run goes on{self.problem}", SamplingWarning, stacklevel=2)
-        self.last = time.monotonic()
-
-    def write(self, run: RunState) -> None:
-        """Write a checkpoint."""
-        if self.path is None:
-            return
-        try:
-            write(self.path, run)
-            self.error = None
-        except Exception as error:  # whatever it is, the draws and the density's own error are kept
-            self.error = error
-
-    @property
-    def problem(self) -> str:
-        """What is wrong with the file, as the end of a sentence; nothing where nothing is."""
-        return f", but checkpoint={str(self.path)!r}: {self.error}" if self.error else ""
-
-
 def check_room(path: str | os.PathLike[str], state: RunState, rows: int) -> None:
     """Refuse a file that asks for more draws, or states of warm-up, than there is memory for."""
+    if isinstance(state.trace, StoredTrace):
+        return
     warm_up = state.tune // state.thin if state.keep_warmup else 0
     for n, what in ((rows, "draws (requested): give draws="),
                     (warm_up, "states of warm-up (tune)")):

@@ -9,6 +9,7 @@ import numpy as np
 
 from fastkam.diagnostics import ess_bulk
 from fastkam.run.loop import Outcome, Run, RunOptions
+from fastkam.run.stored import StoredTrace
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -18,6 +19,7 @@ FIRST_ROWS = 250  # a chain, after which it is first asked how much they are wor
 ENOUGH = 100  # effective draws, over all chains, to say so
 WORTH = 0.25  # effective draws in each draw that is kept
 MOST_THINNED = 50
+MOST_DRAWS = 10**6  # that are looked at to find it
 LONGER = 4  # times as many steps, where the draws have not been everywhere
 
 
@@ -51,7 +53,7 @@ def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOp
     state = replace(state, undecided=0)
     steps = some * state.chains
     thin = int(np.clip(np.ceil(WORTH * steps / max(effective, 1.0)), 1, MOST_THINNED))
-    if thin == 1 and some == rows:
+    if thin == 1 and some == rows and not isinstance(state.trace, StoredTrace):
         return replace(outcome, state=state)
     return carry_out(thinned(state, thin), target, rows, options)
 
@@ -78,10 +80,12 @@ def go_on(
 
 def least_effective(state: RunState) -> float:
     """The least effective sample size of means and variances, and of the log density."""
-    draws = state.in_one_period(state.trace.draws)
+    rows = state.trace.rows
+    step = max(1, state.chains * rows // MOST_DRAWS)
+    draws = state.in_one_period(state.trace.x[:, :rows:step])
     columns = [draws, (draws - draws.mean(axis=(0, 1))) ** 2]
-    if "lp" in state.trace.stats:
-        columns.append(state.lp()[:, :, None])
+    if state.trace.stat_names is not None:
+        columns.append(state.lp(step)[:, :, None])
     sizes = ess_bulk(np.concatenate(columns, axis=2))
     return float(np.nanmin(sizes, initial=np.inf)) if np.isfinite(sizes).any() else 0.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import suppress
 
 from fastkam._core.engine.group import Fault
 from fastkam.progress import Progress
@@ -12,6 +13,7 @@ from fastkam.run.tasks import LocalTasks, RemoteTasks
 
 TASK_SECONDS = 2.0  # after which a task returns: more is not lost where a worker dies
 LEAST_SECONDS = 0.1
+WINDOWS = 4  # rows that a task may bring to a store, in windows of its trace
 BYTES_PER_SECOND = 1e7  # of the state of a chain: tasks of large ones are longer
 
 
@@ -41,6 +43,7 @@ class Dispatch(Run):
         self.states, self.generators = list(start.states), list(start.generators)
         for group in self.groups:
             group.record()  # what is missing, as a worker sees no earlier draws
+            group.flush()
         self.groups = []  # the workers have them
         # one thread at a time may call a serial target; a process has a target of its own
         local = type(executor) is ThreadPoolExecutor
@@ -112,10 +115,13 @@ class Dispatch(Run):
         """Send the chains of the i-th part out."""
         part = self.parts[i]
         start = int(self.trace.counts[part].min())
-        piece = self.state("running").select(
+        piece = self.snapshot("running").select(
             part, draws_from=start, warmup_from=int(self.warmup.counts[part].min()))
         again = i in self.untold or i in self.lost
-        return self.tasks.submit(again, piece, rows - start, self.most_evaluations)
+        most = rows - start
+        if self.store is not None:  # what a task brings stays in memory until it is written
+            most = min(most, WINDOWS * self.trace.window_rows)
+        return self.tasks.submit(again, piece, most, self.most_evaluations)
 
     def take(self, future, i):
         """Merge what a task brings; its failure, or None.
@@ -136,8 +142,7 @@ class Dispatch(Run):
         before = [int(self.states[k]["n_evaluations"]) for k in part]
         self.tasks.sent = True
         self.untold.discard(i)
-        self.trace.put(part, int(self.trace.counts[part].min()), piece.trace)
-        self.warmup.put(part, int(self.warmup.counts[part].min()), piece.warmup)
+        self.merge(part, piece)
         for j, k in enumerate(part):
             self.states[k], self.generators[k] = piece.states[j], piece.generators[j]
         if before != [int(self.states[k]["n_evaluations"]) for k in part]:
@@ -145,6 +150,18 @@ class Dispatch(Run):
         if isinstance(failure, Fault):
             failure.chain = part[failure.chain]
         return KeyboardInterrupt() if piece.status == "interrupted" else failure
+
+    def merge(self, part, piece):
+        """Add the rows of a piece: all, or none where a store cannot be written."""
+        traces = (self.trace, piece.trace), (self.warmup, piece.warmup)
+        marks = [trace.mark() for trace, _ in traces]
+        try:
+            for trace, rows in traces:
+                trace.put(part, int(trace.counts[part].min()), rows)
+        except OSError:
+            for (trace, _), mark in zip(traces, marks, strict=True):
+                trace.back(mark)
+            raise
 
     def progress(self):
         steps = sum(int(state["t"]) for state in self.states)
@@ -164,5 +181,13 @@ class Dispatch(Run):
         return self.past.searched + sum(int(state["n_evaluations"]) for state in self.states)
 
     def state(self, status):
-        return self.moved_on(self.trace.counts.copy(), self.warmup.counts.copy(),
-                             list(self.states), list(self.generators), status)
+        everyone = list(range(self.past.chains))
+        with suppress(OSError):  # what cannot be written stays in memory
+            self.warmup.flush(everyone, False)
+            self.trace.flush(everyone, bool(self.trace.records.fields))
+        return self.snapshot(status)
+
+    def snapshot(self, status):
+        """The state as it is, of which not all rows need be in a store."""
+        return self.moved_on(self.trace.held(), self.warmup.held(), list(self.states),
+                             list(self.generators), status)

@@ -19,7 +19,7 @@ from fastkam.run.state import BIT_GENERATORS, STATUSES, check_bit_generator
 OWN = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested", "undecided",
        "bit_generator", "generators", "search", "searched", "is_density", "seconds", "status")
 REQUIRED = (*OWN, "stat_names", "seed", "shapes", "dims")
-OPTIONAL = ("coordinates", "extras", "n_extras")
+OPTIONAL = ("coordinates", "extras", "n_extras", "store")
 SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
 LEAST_POOL, MOST_MIXED = 4, 10**7  # words of a SeedSequence's pool; times those of its entropy
 EXTRA_TYPES = ("f8", "i8", "b1")

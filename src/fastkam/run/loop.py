@@ -21,12 +21,13 @@ from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.group import Fault, Group
 from fastkam.arguments import check_flag, check_number, check_threads, shown
 from fastkam.progress import Interval, Progress, Reporter, check_progress
-from fastkam.run.checkpoint import CheckpointWriter
 from fastkam.run.files import check_path
 from fastkam.run.interrupts import FREE, Shield
 from fastkam.run.records import check_complete, record
 from fastkam.run.state import RunState
+from fastkam.run.writer import CheckpointWriter
 from fastkam.stop import StopRule, as_stop
+from fastkam.stores import Store
 
 if TYPE_CHECKING:
     from fastkam.samplers import Sampler
@@ -55,6 +56,7 @@ class RunOptions:
     stop: StopRule | None = None
     checkpoint: str | os.PathLike[str] | None = None
     checkpoint_interval: float = 60.0
+    store: Store | None = None
     executor: Executor | None = None
     diagnose: bool = True
     shield: Shield = field(default_factory=Shield, init=False)
@@ -70,6 +72,8 @@ class RunOptions:
         as_stop(self.stop)
         check_path("checkpoint", self.checkpoint)
         check_number("checkpoint_interval", self.checkpoint_interval, least=0)
+        if self.store is not None:
+            self.store.check_free()
         check_executor(self.executor)
 
     def number_of_threads(self, target: Any, sampler: Sampler) -> int:
@@ -149,6 +153,7 @@ class Run:
         self.hardest = 0  # the coordinate for which a stop rule was not met the last time
         self.pace = 1  # steps a chunk of any group, grown until one takes CHUNK_SECONDS
         self.trace = past.trace.grown(rows)
+        self.store = getattr(past.trace, "store", None)
         warmup_rows = past.tune // past.thin if past.keep_warmup else 0
         self.warmup = past.warmup.grown(max(warmup_rows, past.warmup.rows))
         self.plan = past.schedule.compiled(past.sampler, past.d, past.tune)
@@ -162,7 +167,9 @@ class Run:
     def go(self, options):
         """Run until every chain has its draws, or a rule says so; an Outcome."""
         self.shield, self.called = options.shield, options.begun
-        writer = CheckpointWriter(options.checkpoint, options.checkpoint_interval)
+        writer = CheckpointWriter(options.checkpoint, options.checkpoint_interval, self.store)
+        if self.store is not None:  # before anything may be lost
+            writer.begin(self.state("running"))
         threads = options.number_of_threads(self.target, self.past.sampler)
         status, failure = self.drive(threads, options.report, options.stop, writer)
         state = self.state(status)
@@ -304,22 +311,23 @@ class Run:
     def state(self, status):
         """The RunState of what there is; the draws are shared, not copied."""
         states, generators = [], []
-        draws, warmup = self.trace.counts.copy(), self.warmup.counts.copy()
+        held = [(trace, trace.held()) for trace in (self.trace, self.warmup)]
         for group in self.groups:
             with group.turnstile, group.lock:
                 states += [chain.state() for chain in group.chains]
                 generators += [chain.bit_generator.state for chain in group.chains]
+                group.flush()
                 # what other threads add from here on belongs to no state: it is left out
-                draws[group.indices] = self.trace.counts[group.indices]
-                warmup[group.indices] = self.warmup.counts[group.indices]
-        return self.moved_on(draws, warmup, states, generators, status)
+                for trace, kept in held:
+                    trace.hold(kept, group.indices)
+        return self.moved_on(*(kept for _, kept in held), states, generators, status)
 
-    def moved_on(self, draws, warmup, states, generators, status):
-        """The RunState with these numbers of rows and states of chains."""
+    def moved_on(self, trace, warmup, states, generators, status):
+        """The RunState with these traces and states of chains."""
         return replace(
             self.past,
-            trace=self.trace.first(draws),
-            warmup=self.warmup.first(warmup),
+            trace=trace,
+            warmup=warmup,
             states=states,
             generators=generators,
             requested=self.past.requested if self.past.undecided else self.rows,
@@ -370,6 +378,17 @@ class ChainGroup:
     def tuning(self):
         return self.chains[0].t < self.run.past.tune
 
+    @property
+    def recording(self):
+        """The trace into which the chains record now."""
+        return self.run.warmup if self.tuning else self.run.trace
+
+    @property
+    def expected(self):
+        """Whether draws have extras or derived quantities."""
+        return bool(self.target.returns_extras or self.run.target.derived
+                    or self.run.trace.records.fields)
+
     def reached(self, rows):
         if all(chain.n_evaluations >= self.run.most_evaluations for chain in self.chains):
             return True
@@ -380,8 +399,8 @@ class ChainGroup:
         limit = -1 if self.tuning else rows
         if limit == self.limit:
             return
-        trace = self.run.warmup if self.tuning else self.run.trace
-        capacity = trace.x.shape[1] if self.tuning else rows
+        trace = self.recording
+        capacity = trace.capacity if self.tuning else rows
         for k, chain in zip(self.indices, self.chains, strict=True):
             arrays = trace.chain(k)
             if self.scales is not None:
@@ -400,7 +419,8 @@ class ChainGroup:
             self.attach(rows)
             begun = time.perf_counter()
             t = self.chains[0].t
-            n = self.run.pace
+            # no chain may fill its rows before the others: it would record no more
+            n = min(self.run.pace, self.recording.room(self.indices) * self.run.past.thin)
             if self.tuning:
                 n = min(n, self.run.past.tune - t)
             try:
@@ -419,6 +439,20 @@ class ChainGroup:
                 raise
             self.record()
             self.run.pace = paced(self.chains[0].t - t, time.perf_counter() - begun)
+            self.settle()
+
+    def settle(self):
+        """Write to the store what is due; those of warm-up do not wait for extras."""
+        moved = self.run.warmup.settle(self.indices, False)
+        if self.run.trace.settle(self.indices, self.expected) or moved:
+            self.limit = None  # the window begins with another row
+
+    def flush(self):
+        """Write to the store all there is; what cannot be written stays in memory."""
+        with suppress(OSError):
+            self.limit = None
+            self.run.warmup.flush(self.indices, False)
+            self.run.trace.flush(self.indices, self.expected)
 
     def record(self, *, ending=False):
         """Record the extras and the derived quantities of the draws just made."""

@@ -1,19 +1,38 @@
-"""The arrays in a file of a run, read without believing what the file says of their sizes."""
+"""The arrays in a file of a run: written block by block, and read without believing their sizes."""
 
 from __future__ import annotations
 
 import math
 import zipfile
+from collections.abc import Mapping
 from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.ranges import BadField
+from fastkam.run.lazy import StoredArray
 
 KINDS = "biufcUSmM"  # of the types of arrays: no objects, and no records
 PIECE = 2**18  # bytes read at once
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+def write_members(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
+    """Write arrays as NumPy's savez does; those of a store are read and written block by block."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name, array in arrays.items():
+            if not isinstance(array, StoredArray):
+                array = np.asanyarray(array)
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                if isinstance(array, StoredArray):
+                    np.lib.format.write_array_header_1_0(member, {
+                        "descr": np.lib.format.dtype_to_descr(array.dtype),
+                        "fortran_order": False, "shape": array.shape})
+                    for _, _, part in array.blocks():
+                        member.write(np.ascontiguousarray(part).data)
+                else:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def read_members(file: IO[bytes]) -> dict[str, NDArray[Any]]:

@@ -44,6 +44,8 @@ class Records:
         A row of doubles for each draw; empty until `fields` are known.
     filled : ndarray of int64, shape (chains,)
         Rows that are filled, a chain.
+    base : ndarray of int64, shape (chains,)
+        The row that is the first of the block; later than 0 where earlier rows are in a store.
     n_extras : int
         How many of the fields, the first, are extras; the others are derived quantities.
     """
@@ -52,7 +54,7 @@ class Records:
         self, chains: int, rows: int, fields: Fields | None = None, n_extras: int = 0
     ) -> None:
         self.fields, self.rows, self.n_extras = fields, rows, n_extras
-        self.filled = np.zeros(chains, np.int64)
+        self.filled, self.base = np.zeros(chains, np.int64), np.zeros(chains, np.int64)
         self.block = np.full((chains, rows, width(fields or {})), np.nan)
 
     def read(self, rows: int) -> dict[str, NDArray[Any]]:
@@ -71,9 +73,12 @@ class Records:
 
     def put(self, k: int, rows: NDArray[np.float64]) -> None:
         """Append rows to those of chain k."""
-        start = int(self.filled[k])
+        start = int(self.filled[k] - self.base[k])
+        if start < 0:  # the rows are in a store, without extras
+            raise TypeError("the function must return extras at every point with a density, or at "
+                            f"none, and returned none at the first draws of chain {k}")
         self.block[k, start : start + len(rows)] = rows
-        self.filled[k] = start + len(rows)
+        self.filled[k] += len(rows)
 
     # ---- as a part of a trace ----
 

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import near, shown
+from fastkam.run.lazy import mapped
 
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
     from fastkam.problem.coordinates import Coordinates
     from fastkam.run.shapes import Layout
+    from fastkam.run.stored import StoredTrace
     from fastkam.run.trace import Trace
     from fastkam.samplers import Sampler
     from fastkam.schedules import Schedule
@@ -88,8 +90,8 @@ class RunState:
     seed: np.random.SeedSequence
     bit_generator: str
     layout: Layout
-    trace: Trace
-    warmup: Trace
+    trace: Trace | StoredTrace
+    warmup: Trace | StoredTrace
     snapshot_steps: NDArray[np.int64]
     scales: NDArray[np.float64]
     search: list[str] = field(default_factory=list)
@@ -122,6 +124,10 @@ class RunState:
     def constrain(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """The user's points of these, (..., d)."""
         return z if self.coordinates is None else self.coordinates.constrain(z)
+
+    def constrained(self, draws: Any) -> Any:
+        """The user's points of draws (chains, draws, d), lazily where they are in a store."""
+        return draws if self.coordinates is None else mapped(draws, self.coordinates.constrain)
 
     def in_one_period(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """The points z (..., d) with their periodic coordinates in one period."""

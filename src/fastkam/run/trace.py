@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.density.extras import width
 from fastkam._core.engine.fields import Field
-from fastkam._core.engine.ranges import BadField, check_form, check_names, check_range
+from fastkam._core.engine.ranges import MOST_COUNT, BadField, check_form, check_names, check_range
 from fastkam._core.numerics.elementary import exp
 from fastkam.run.records import Fields, Records
 
@@ -23,8 +23,43 @@ COUNT = Field("rows that are filled", ("chains",), "i8", least=0, most="rows")
 FLAG = Field("whether the proposal was accepted", ("rows",), "i1", least=0, most=1)
 
 
-class Trace:
-    """Draws and statistics of every chain.
+class Recorded:
+    """What is read alike of a trace in memory and of one in a store."""
+
+    x: Any
+    log_ratio: Any
+    extra: Any
+    counts: NDArray[np.int64]
+    stat_names: tuple[str, ...] | None
+
+    @property
+    def rows(self) -> int:
+        """The rows that every chain has filled."""
+        return int(self.counts.min())
+
+    @property
+    def acceptance(self) -> NDArray[np.float64]:
+        """Mean acceptance probability over the rows, (chains,), block by block; NaN if not kept."""
+        rows, total = self.rows, np.zeros(len(self.counts))
+        if self.stat_names is None or rows == 0:
+            return np.full(len(self.counts), np.nan)
+        for start in range(0, rows, BLOCK):
+            part = self.log_ratio[:, start : min(start + BLOCK, rows)]
+            total += exp(np.minimum(part, 0.0)).sum(axis=1)
+        return total / rows
+
+    @property
+    def n_diverging(self) -> int:
+        """How many trajectories diverged, where the sampler says."""
+        if self.stat_names is None or "diverging" not in self.stat_names:
+            return 0
+        i, rows = self.stat_names.index("diverging"), self.rows
+        return sum(int(self.extra[:, start : min(start + BLOCK, rows), i].sum())
+                   for start in range(0, rows, BLOCK))
+
+
+class Trace(Recorded):
+    """Draws and statistics of every chain, in memory.
 
     Attributes
     ----------
@@ -55,9 +90,9 @@ class Trace:
         self.records = Records(chains, len(self.x[0]) if chains else 0)
 
     @property
-    def rows(self) -> int:
-        """The rows that every chain has filled."""
-        return int(self.counts.min())
+    def capacity(self) -> int:
+        """The rows that a chain may fill."""
+        return int(self.x.shape[1])
 
     @property
     def draws(self) -> NDArray[np.float64]:
@@ -81,27 +116,46 @@ class Trace:
         return named
 
     @property
-    def acceptance(self) -> NDArray[np.float64]:
-        """Mean acceptance probability over the rows, (chains,), block by block; NaN if not kept."""
-        rows, total = self.rows, np.zeros(len(self.x))
-        if self.stat_names is None or rows == 0:
-            return np.full(len(self.x), np.nan)
-        for start in range(0, rows, BLOCK):
-            part = self.log_ratio[:, start : min(start + BLOCK, rows)]
-            total += exp(np.minimum(part, 0.0)).sum(axis=1)
-        return total / rows
+    def extras(self) -> dict[str, NDArray[Any]]:
+        """Extras and derived quantities a draw, {name: (chains, draws, ...)}."""
+        return self.records.read(self.rows)
 
-    @property
-    def n_diverging(self) -> int:
-        """How many trajectories diverged, where the sampler says."""
-        if self.stat_names is None or "diverging" not in self.stat_names:
-            return 0
-        return int(self.extra[:, : self.rows, self.stat_names.index("diverging")].sum())
+    # ---- while the run goes on ----
 
     def chain(self, k: int) -> dict[str, NDArray[Any]]:
         """The arrays of chain `k` and its count, as views."""
         return {name: getattr(self, name)[k] for name in COLUMNS} | {
             "counts": self.counts[k : k + 1]}
+
+    def room(self, chains: list[int]) -> int:
+        """How many rows each of these chains can be given now."""
+        return MOST_COUNT
+
+    def settle(self, chains: list[int], expected: bool) -> bool:
+        """Whether rows of these chains have moved; here they never do."""
+        return False
+
+    def flush(self, chains: list[int], expected: bool) -> None:
+        """There is no store to which rows could be moved."""
+
+    def mark(self) -> NDArray[np.int64]:
+        """How many rows there are, to which one may go `back`."""
+        return self.counts.copy()
+
+    def back(self, mark: NDArray[np.int64]) -> None:
+        """Leave out the rows added since."""
+        self.counts[:] = mark
+        self.records.filled = np.minimum(self.records.filled, mark)
+
+    def held(self) -> Trace:
+        """The same arrays, shared, with the rows that are filled now."""
+        return self.first(self.counts.copy())
+
+    def hold(self, held: Trace, chains: list[int]) -> None:
+        """Bring what `held` has of these chains up to date."""
+        held.counts[chains] = self.counts[chains]
+
+    # ---- parts and copies ----
 
     def first(self, counts: NDArray[np.int64]) -> Trace:
         """The same arrays, shared, of which `counts` rows a chain are taken as filled."""

@@ -16,9 +16,9 @@ from typing import Any
 from fastkam._core.density.target import Target
 from fastkam._core.engine.group import Fault
 from fastkam.progress import Reporter
-from fastkam.run.checkpoint import CheckpointWriter
 from fastkam.run.loop import Run
 from fastkam.run.same_target import check_density_of
+from fastkam.run.writer import CheckpointWriter
 from fastkam.stop import StopRule, Time
 
 GRACE_SECONDS = 4.0  # after an interrupt, for what workers bring

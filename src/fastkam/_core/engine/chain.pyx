@@ -145,7 +145,9 @@ cdef class ChainState(State):
     def attach(self, arrays, int64_t capacity=0, int64_t thin=1, *, bint noting=False):
         """Record into x, logp, log_ratio, accepted, extra from row counts[0] to `capacity`.
 
-        Where logp is empty, into x alone. States are multiplied by `scales`, where there are any.
+        The arrays begin with the row `first`, 0 unless it is given, and record no more rows than
+        they have. Where logp is empty, into x alone. States are multiplied by `scales`, where there
+        are any.
         `publish` writes the number of rows filled back to counts[0]. With `noting` the extras of
         each row are noted, where the target has any.
         """
@@ -156,29 +158,30 @@ cdef class ChainState(State):
         cdef const double[::1] scales
         cdef signed char[::1] accepted
         cdef int64_t[::1] counts = arrays["counts"]
-        cdef int64_t count = counts[0]
+        cdef int64_t count = counts[0], first = arrays.get("first", 0)
         self.arrays, self.noting = arrays, noting
         self.trace.filled = &counts[0]
         self.trace.count = count
-        self.trace.capacity = 0
+        self.trace.capacity = capacity  # full, where it is not 0, and recorded into no more
         if count >= capacity:
             return
         x, extra = arrays["x"], arrays["extra"]
         logp, log_ratio = arrays["logp"], arrays["log_ratio"]
         accepted = arrays["accepted"]
-        self.trace.x = &x[0, 0]
+        # of the row 0, which need not be there: rows before the first are not touched
+        self.trace.x = &x[0, 0] - first * self.c.d
         self.trace.scales = NULL
         if "scales" in arrays:
             scales = arrays["scales"]
             self.trace.scales = &scales[0]
         self.trace.logp = NULL
         if logp.shape[0]:
-            self.trace.logp = &logp[0]
-            self.trace.log_ratio = &log_ratio[0]
-            self.trace.accepted = &accepted[0]
+            self.trace.logp = &logp[0] - first
+            self.trace.log_ratio = &log_ratio[0] - first
+            self.trace.accepted = &accepted[0] - first
         self.trace.n_extra = extra.shape[1]
-        self.trace.extra = &extra[0, 0] if extra.shape[1] else NULL
-        self.trace.capacity = min(capacity, x.shape[0])
+        self.trace.extra = &extra[0, 0] - first * extra.shape[1] if extra.shape[1] else NULL
+        self.trace.capacity = min(capacity, first + x.shape[0])
         self.trace.thin = thin
 
     cdef void note(self, int64_t row) noexcept with gil:

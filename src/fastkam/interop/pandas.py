@@ -1,0 +1,44 @@
+"""Results as a pandas DataFrame."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastkam.arguments import import_extra
+
+ADVICE = "pip install pandas"
+
+
+def to_pandas(result):
+    """A DataFrame with a row a draw: coordinates, extras and statistics by their labels.
+
+    Parameters
+    ----------
+    result : Result
+
+    Returns
+    -------
+    pandas.DataFrame
+        Its index has the levels "chain" and "draw".
+
+    Raises
+    ------
+    ImportError
+        Without pandas.
+    ValueError
+        If an extra or a parameter has the name of a statistic.
+    """
+    pandas = import_extra("pandas", ADVICE)
+    draws = np.asarray(result.draws)
+    chains, rows, d = draws.shape
+    columns = dict(zip(result.state.layout.labels, draws.reshape(-1, d).T, strict=True))
+    for name, values in (result.extras | result.stats).items():
+        array = np.asarray(values)
+        for index in np.ndindex(*array.shape[2:]):
+            label = name + (f"[{', '.join(map(str, index))}]" if index else "")
+            if label in columns:
+                raise ValueError(f"extras, statistics and parameters must have different names, "
+                                 f"and two are called {label!r}")
+            columns[label] = array[(..., *index)].ravel()
+    index = pandas.MultiIndex.from_product([range(chains), range(rows)], names=["chain", "draw"])
+    return pandas.DataFrame(columns, index=index)

@@ -1,0 +1,131 @@
+"""When checkpoints are written, and what becomes of one that cannot be."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from fastkam.errors import SamplingWarning
+from fastkam.run import checkpoint
+from fastkam.run.files import clear
+from fastkam.run.state import RunState
+from fastkam.run.stored import DRAWS, OF_DRAWS, UNDECIDED, WARMUP, StoredTrace
+from fastkam.run.trace import Trace
+from fastkam.stores import Store
+
+
+class CheckpointWriter:
+    """Writes checkpoints: none where there is neither a path nor a store.
+
+    A file that cannot be written does not end a run that may have taken days: it is warned of,
+    tried again, and is an error only at the end, with the draws in it.
+
+    Attributes
+    ----------
+    error : Exception or None
+        Of the last attempt.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, interval: float = 0.0,
+                 store: Store | None = None) -> None:
+        self.path, self.interval, self.store = path, interval, store
+        self.last = time.monotonic()
+        self.error: Exception | None = None
+        self.revision: int | None = None  # of the last state in the store
+        self.failed, self.tidy = "", False
+        if path is not None:
+            clear(path)
+        if store is not None:
+            clear(store.state_path)
+
+    def begin(self, state: RunState) -> None:
+        """Write the first state of a run with a store; an error where that is not possible."""
+        self.write(state)
+        if self.error is not None:
+            raise self.error
+
+    def due(self, state: Callable[[], RunState]) -> None:
+        """Write a checkpoint of the run that `state` returns, if it is time."""
+        if self.path is None and self.store is None:
+            return
+        if time.monotonic() - self.last < self.interval:
+            return
+        known = self.error is not None
+        self.write(state())
+        if self.error and not known:
+            warnings.warn(f"the run goes on{self.problem}", SamplingWarning, stacklevel=2)
+        self.last = time.monotonic()
+
+    def write(self, run: RunState) -> None:
+        """Write a checkpoint."""
+        try:
+            if self.store is not None:
+                self.failed = f"store={str(self.store.path)!r}"
+                run = self.write_store(self.store, run)
+            if self.path is not None:
+                self.failed = f"checkpoint={str(self.path)!r}"
+                checkpoint.write(self.path, run)
+            self.error = None
+        except Exception as error:  # whatever it is, the draws and the density's own error are kept
+            self.error = error
+
+    def write_store(self, store: Store, run: RunState) -> RunState:
+        """Write the state of a run into its store, once the rows that it has are on the disk."""
+        assert isinstance(run.trace, StoredTrace)
+        self.revision = (run.trace.revision if self.revision is None else self.revision) + 1
+        run.trace.revision = self.revision
+        store.sync()
+        checkpoint.write(store.state_path, run)
+        if not self.tidy:  # what has been thinned
+            for section in OF_DRAWS:
+                if section != run.trace.section:
+                    store.remove(section)
+            self.tidy = True
+        return run
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the file, as the end of a sentence; nothing where nothing is."""
+        return f", but {self.failed}: {self.error}" if self.error else ""
+
+
+@contextmanager
+def writing(run: RunState) -> Iterator[None]:
+    """A context in which the store of a run, if it has one, is written by this run alone."""
+    if not isinstance(run.trace, StoredTrace):
+        yield
+        return
+    store = run.trace.store
+    with store.writing():
+        check_last(run.trace)
+        yield
+
+
+def check_last(trace: StoredTrace) -> None:
+    """Refuse to go on from a state after which the store has been written by another run."""
+    path = str(trace.store.path)
+    if trace.identity != trace.store.identity():
+        raise ValueError(f"store={path!r} belongs to another run")
+    if not trace.store.state_path.exists():
+        return  # a new run
+    header, _ = checkpoint.read_parts(trace.store.state_path)
+    about: dict[str, Any] = header.get("store") or {}
+    if about.get("revision", 0) > trace.revision:
+        raise ValueError(f"store={path!r} has draws of a run that has gone on from this result: "
+                         f"resume from its last state, fk.load({path!r}), or save this result to "
+                         "a file of its own and resume from that")
+
+
+def moved_into(store: Store, run: RunState) -> RunState:
+    """A run in memory, with its rows in a store that it makes."""
+    assert isinstance(run.trace, Trace)
+    assert isinstance(run.warmup, Trace)
+    store.create()
+    section = UNDECIDED if run.undecided else DRAWS
+    return replace(run, trace=StoredTrace.of(run.trace, store, section),
+                   warmup=StoredTrace.of(run.warmup, store, WARMUP))

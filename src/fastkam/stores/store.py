@@ -1,0 +1,242 @@
+"""What every store is: a folder with columns of rows for each chain, a state, and one writer."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.arguments import shown
+
+LOCK = "lock"  # a file that the process which writes holds locked
+Rows = slice | NDArray[np.int64]  # with a positive step, or an array (n,) of indices
+KINDS: list[type[Store]] = []  # in the order in which a path is offered to them
+
+held: weakref.WeakSet[Store] = weakref.WeakSet()  # stores that this process writes
+
+
+def let_go_after_fork() -> None:
+    """Close the locks that a child has inherited: it must not hold them beyond its parent's end."""
+    for store in list(held):
+        store.close_lock()
+
+
+os.register_at_fork(after_in_child=let_go_after_fork)
+
+
+class Store(ABC):
+    """A folder that holds the rows of a run.
+
+    Rows of chain k are kept in columns, which belong to sections ("draws", "warmup"). They are
+    written first, and then published: a reader sees no more rows than are there. Rows after those
+    of the last state are overwritten when a run goes on.
+
+    Attributes
+    ----------
+    path : Path
+    blocked : bool
+        Whether rows are better written in whole blocks.
+    """
+
+    KIND: ClassVar[str]
+    MARK: ClassVar[str]  # a file by which a folder of this kind is known
+
+    def __init_subclass__(cls, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        KINDS.append(cls)
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"store must be the path of a folder, not {shown(path)}")
+        try:
+            self.path = Path(os.path.realpath(os.fsdecode(path)))
+        except ValueError as error:  # a zero byte, or half of a surrogate pair
+            raise ValueError(f"store must be a path, not {shown(path)}: {error}") from None
+        self.lock: int | None = None
+        self.blocked = False
+        self.dirty: set[Path] = set()  # files that are not on the disk for certain
+
+    # ---- what a kind of store implements ----
+
+    @abstractmethod
+    def make(self, about: dict[str, Any]) -> None:
+        """Make an empty store, which keeps `about` (JSON)."""
+
+    @abstractmethod
+    def about(self) -> dict[str, Any]:
+        """What `make` has been given."""
+
+    @property
+    @abstractmethod
+    def state_path(self) -> Path:
+        """The file for the state of the run."""
+
+    @abstractmethod
+    def add(self, section: str, column: str, chains: int, tail: tuple[int, ...], dtype: Any,
+            block: int) -> None:
+        """Make an empty column with rows of shape `tail`, or leave one that is there.
+
+        `block` is the number of rows that are mostly written at once.
+        """
+
+    @abstractmethod
+    def write(self, section: str, column: str, k: int, start: int, rows: NDArray[Any]) -> None:
+        """Write rows of chain k, from the row `start` on."""
+
+    @abstractmethod
+    def publish(self, section: str, columns: list[str], k: int, count: int) -> None:
+        """Let readers know that chain k has `count` rows."""
+
+    @abstractmethod
+    def read(self, section: str, column: str, k: int, rows: Rows) -> NDArray[Any]:
+        """A copy of some rows of chain k."""
+
+    @abstractmethod
+    def room(self, section: str, column: str, k: int) -> int:
+        """How many rows of chain k can be read."""
+
+    @abstractmethod
+    def remove(self, section: str) -> None:
+        """Remove a section, if it is there."""
+
+    def finish(self) -> None:  # noqa: B027  (not all kinds have something to do)
+        """Bring the files into the form in which others like them, at the end of a run."""
+
+    # ---- what they have in common ----
+
+    def put(self, path: Path, data: Any, place: int) -> None:
+        """Write bytes into a file; FileNotFoundError where somebody has deleted it."""
+        view = memoryview(data).cast("B")
+        number = os.open(path, os.O_WRONLY)
+        try:
+            while len(view):
+                written = os.pwrite(number, view, place)
+                if not written:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+                view, place = view[written:], place + written
+        finally:
+            os.close(number)
+        self.dirty.add(path)
+
+    def sync(self) -> None:
+        """Bring what was written since the last call to the disk."""
+        dirty, self.dirty = self.dirty, set()
+        for path in list(dirty):  # other threads may add to it
+            with suppress(FileNotFoundError):  # of a section that has been removed
+                number = os.open(path, os.O_RDONLY)
+                try:
+                    os.fsync(number)
+                finally:
+                    os.close(number)
+
+    # ---- its life ----
+
+    def check_free(self) -> None:
+        """Refuse a place where no new store can be made."""
+        path = self.path
+        if not path.parent.is_dir():
+            raise ValueError(f"store must be in a folder that exists, not {str(path)!r}")
+        if path.is_dir() and any(path.iterdir()):
+            if (path / self.MARK).exists():
+                raise FileExistsError(
+                    f"store={str(path)!r} holds a run already: go on with it, "
+                    f"fk.resume({str(path)!r}, target=...), or give another path")
+            raise FileExistsError(f"store={str(path)!r} is a folder with other files: give a path "
+                                  "that does not exist yet")
+        if path.exists() and not path.is_dir():
+            raise FileExistsError(f"store={str(path)!r} is a file: give the path of a folder")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise PermissionError(f"store={str(path)!r} is in a folder without permission to write")
+
+    def create(self) -> str:
+        """Make the store; the identity that it has been given."""
+        self.check_free()
+        self.path.mkdir(exist_ok=True)
+        identity = secrets.token_hex(8)
+        self.make({"fastkam": 1, "kind": self.KIND, "id": identity})
+        return identity
+
+    def identity(self) -> str:
+        """That which `create` has returned; ValueError where there is no store."""
+        try:
+            about = self.about()
+        except FileNotFoundError:
+            what = "is not there any more" if not self.path.exists() else "holds no run of fastkam"
+            raise ValueError(f"store {str(self.path)!r} {what}") from None
+        if about.get("fastkam") != 1 or not isinstance(about.get("id"), str):
+            raise ValueError(f"store {str(self.path)!r} is not one that this version of fastkam "
+                             "writes")
+        return str(about["id"])
+
+    @contextmanager
+    def writing(self) -> Iterator[Self]:
+        """A context in which this process alone writes; BlockingIOError where another one does."""
+        if self.lock is not None:  # a run within a run of the same thread: a progress function
+            raise BlockingIOError(errno.EWOULDBLOCK, f"store={str(self.path)!r} is being written "
+                                                     "by another run of this process")
+        self.identity()
+        self.take_lock()
+        held.add(self)
+        try:
+            yield self
+        finally:
+            with suppress(OSError):
+                self.finish()
+            held.discard(self)
+            self.close_lock()
+
+    def take_lock(self) -> None:
+        """Lock the store, where the file system can."""
+        lock = os.open(self.state_path.parent / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise BlockingIOError(
+                errno.EWOULDBLOCK,
+                f"store={str(self.path)!r} is being written by another run: wait for its end, or "
+                "give another path") from None
+        except OSError:  # a file system without locks
+            pass
+        self.lock = lock
+
+    def close_lock(self) -> None:
+        """Close the file that is locked, which lets others have it."""
+        lock, self.lock = self.lock, None
+        if lock is not None:
+            os.close(lock)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"lock": None}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
+
+def as_store(store: Any) -> Store | None:
+    """The Store of the argument `store`: a path that ends with .zarr is that of a zarr group."""
+    if store is None or isinstance(store, Store):
+        return store
+    if not isinstance(store, (str, os.PathLike)):
+        raise TypeError(f"store must be the path of a folder, or an object of fastkam.stores, not "
+                        f"{shown(store)}")
+    kinds = {kind.KIND: kind for kind in KINDS}
+    return kinds["zarr" if os.fsdecode(store).rstrip("/").endswith(".zarr") else "npy"](store)
+
+
+def store_at(path: Path) -> Store | None:
+    """The store in a folder; None where it holds none."""
+    for kind in KINDS:
+        if (path / kind.MARK).exists():
+            return kind(path)
+    return None

@@ -1,0 +1,202 @@
+"""A zarr group: columns (chains, draws, ...) in chunks, compressed on request."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.arguments import check_integer, import_extra, shown
+from fastkam.stores.store import Rows, Store
+
+ADVICE = "pip install fastkam[zarr]; or give store= a path without .zarr, for a folder of .npy"
+LEVELS = {"zstd": 1, "gzip": 1, "lz4": 1}  # by default: quick rather than small
+COUNTS, STATE = "counts", "state"
+DIMS = ("chain", "draw")
+
+
+class Zarr(Store):
+    """A zarr group (format 3): ``zarr.open("run.zarr")["draws/x"]`` is (chains, draws, d).
+
+    ``["draws/counts"]`` are the rows that each chain has, which may be fewer. It needs zarr.
+
+    Parameters
+    ----------
+    path : path
+        A folder that does not exist yet, or is empty.
+    compression : str or None
+        "zstd", "gzip" or "lz4"; None, the default, writes quickest.
+    level : int, optional
+        Of the compression: 1, the default, is the quickest.
+    """
+
+    KIND, MARK = "zarr", "zarr.json"
+
+    def __init__(self, path: str | os.PathLike[str], *, compression: str | None = None,
+                 level: int | None = None) -> None:
+        super().__init__(path)
+        self.zarr = import_extra("zarr", ADVICE)
+        if compression is not None and compression not in LEVELS:
+            raise ValueError(f"compression must be None or one of {list(LEVELS)}, not "
+                             f"{shown(compression)}")
+        if level is not None:
+            if compression is None:
+                raise ValueError(f"level must be given with compression=, not alone: {level!r}")
+            check_integer("level", level, least=0, most=9)
+        self.compression, self.level, self.blocked = compression, level, compression is not None
+        self.alone = threading.RLock()
+        self.arrays: dict[str, Any] = {}
+        self.counts: dict[str, int] = {}  # of the longest chain, by sections that are written
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"zarr": None, "alone": None, "arrays": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state | {"zarr": import_extra("zarr", ADVICE), "alone": threading.RLock()}
+
+    def make(self, about: dict[str, Any]) -> None:
+        group = self.zarr.create_group(self.path, attributes={"fastkam": about}, zarr_format=3)
+        # its one chunk is the file of the state, as it is
+        group.create_array(STATE, shape=(1,), chunks=(1,), dtype="u1", compressors=None,
+                           dimension_names=("byte",))
+        self.state_path.parent.mkdir(exist_ok=True)
+
+    def about(self) -> dict[str, Any]:
+        text = (self.path / self.MARK).read_text()
+        found = json.loads(text).get("attributes", {}).get("fastkam", {})
+        return dict(found) if isinstance(found, dict) else {}
+
+    @property
+    def state_path(self) -> Path:
+        return self.path / STATE / "c" / "0"
+
+    def codecs(self) -> Any:
+        """The compressors of new arrays."""
+        if self.compression is None:
+            return None
+        codecs, level = self.zarr.codecs, self.level
+        level = LEVELS[self.compression] if level is None else level
+        if self.compression == "zstd":
+            return codecs.ZstdCodec(level=level)
+        if self.compression == "gzip":
+            return codecs.GzipCodec(level=level)
+        return codecs.BloscCodec(cname="lz4", clevel=level, shuffle="shuffle", typesize=8)
+
+    def array(self, section: str, column: str) -> Any:
+        """The array of a column."""
+        path = f"{section}/{column}"
+        with self.alone:
+            if path not in self.arrays:
+                self.arrays[path] = self.zarr.open_array(
+                    self.path / path, mode="r+", config={"write_empty_chunks": True})
+            return self.arrays[path]
+
+    def add(self, section: str, column: str, chains: int, tail: tuple[int, ...], dtype: Any,
+            block: int) -> None:
+        with self.alone:
+            group = self.zarr.open_group(self.path, mode="r+").require_group(section)
+            for name, shape, chunks, kind in (
+                    (column, (chains, 0, *tail), (1, block, *tail), dtype),
+                    (COUNTS, (chains,), (1,), "<i8")):
+                if name in group:
+                    continue
+                group.create_array(
+                    name, shape=shape, chunks=chunks, dtype=kind,
+                    compressors=self.codecs() if name == column else None,
+                    config={"write_empty_chunks": True},
+                    dimension_names=(*DIMS, *(f"{column}_dim_{i}" for i in range(len(tail)))
+                                     )[: len(shape)])
+                for k in range(chains):
+                    folder = self.path / section / name / "c"
+                    (folder / str(k) if len(shape) > 1 else folder).mkdir(
+                        parents=True, exist_ok=True)
+
+    def write(self, section: str, column: str, k: int, start: int, rows: NDArray[Any]) -> None:
+        array, stop = self.array(section, column), start + len(rows)
+        block, folder = array.chunks[1], self.path / section / column
+        with self.alone:  # its shape and its metadata are those of all chains
+            if not (self.path / self.MARK).exists():  # zarr would make folders again
+                raise FileNotFoundError(errno.ENOENT, "it has been deleted", str(self.path))
+            if array.shape[1] < stop:  # by many rows, as it takes a millisecond
+                grown = max(2 * array.shape[1], -(-stop // block) * block)
+                array.resize((array.shape[0], grown, *array.shape[2:]))
+                self.dirty.add(folder / self.MARK)
+            end = "/0" * (array.ndim - 2)
+            paths = [folder / "c" / str(k) / f"{i}{end}"
+                     for i in range(start // block, -(-stop // block))]
+            if array.compressors:
+                array[k, start:stop] = rows
+                self.dirty.update(paths)
+        if not array.compressors:
+            self.write_plain(paths, np.ascontiguousarray(rows, array.dtype), start, array.chunks)
+
+    def write_plain(self, paths: list[Path], rows: NDArray[Any], start: int,
+                    chunks: tuple[int, ...]) -> None:
+        """Write rows into chunks without compression, files of their bytes as they are.
+
+        zarr would read and write all of a chunk for each piece of it.
+        """
+        block, size = chunks[1], rows.dtype.itemsize * prod(chunks[2:])
+        first = start // block
+        for i, path in enumerate(paths, first):
+            if not path.exists():
+                for folder in list(path.parents)[len(chunks) - 3 :: -1] if len(chunks) > 2 else []:
+                    folder.mkdir(exist_ok=True)
+                with open(path, "xb") as file:
+                    file.truncate(block * size)
+            a, b = max(start, i * block), min(start + len(rows), (i + 1) * block)
+            self.put(path, rows[a - start : b - start], (a - i * block) * size)
+
+    def publish(self, section: str, columns: list[str], k: int, count: int) -> None:
+        self.counts[section] = max(self.counts.get(section, 0), count)
+        path = self.path / section / COUNTS / "c" / str(k)
+        if not path.exists():
+            path.touch()
+        self.put(path, np.array([count], "<i8"), 0)
+
+    def finish(self) -> None:
+        """Let the shapes be those of the longest chains."""
+        for path, array in self.arrays.items():
+            section, _, column = path.partition("/")
+            count = self.counts.get(section)
+            if column != COUNTS and count is not None and array.shape[1] > count:
+                array.resize((array.shape[0], count, *array.shape[2:]))
+
+    def read(self, section: str, column: str, k: int, rows: Rows) -> NDArray[Any]:
+        array = self.array(section, column)
+        self.check_chunks(section, column, k, array, rows)
+        if isinstance(rows, slice):
+            return np.asarray(array[k, rows])
+        return np.asarray(array.oindex[k, rows])
+
+    def check_chunks(self, section: str, column: str, k: int, array: Any, rows: Rows) -> None:
+        """Raise FileNotFoundError for chunks that are not there, which zarr takes as zeros."""
+        block = array.chunks[1]
+        chunks = np.unique(rows // block) if not isinstance(rows, slice) else np.arange(
+            rows.start // block, -(-max(rows.start, rows.stop) // block))
+        if isinstance(rows, slice) and rows.stop <= rows.start:
+            chunks = chunks[:0]
+        end = "/0" * (array.ndim - 2)
+        for i in chunks:
+            path = self.path / section / column / "c" / str(k) / f"{i}{end}"
+            if not path.exists():
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+    def room(self, section: str, column: str, k: int) -> int:
+        return int(self.zarr.open_array(self.path / section / column, mode="r").shape[1])
+
+    def remove(self, section: str) -> None:
+        with self.alone:
+            group = self.zarr.open_group(self.path, mode="r+")
+            if section in group:
+                del group[section]
+            self.arrays = {path: array for path, array in self.arrays.items()
+                           if not path.startswith(f"{section}/")}
+            self.dirty = {path for path in self.dirty if self.path / section not in path.parents}
