@@ -28,7 +28,9 @@ def in_numpy(kind, y, z, length, order):
     return M.T @ M
 
 
-def case(name, d, n):
+def case(name, d, n, repeat=None):
+    """A pass over n points; `repeat` has the kernel, as `floor.repeat()` gives it."""
+    repeat = repeat or floor.repeat()
     kind, order = KERNELS[name]
     rng = np.random.default_rng([d, n])
     length = np.sqrt(d)
@@ -42,7 +44,6 @@ def case(name, d, n):
     Q, s, M = np.zeros((d, d)), np.zeros(d), np.empty((n, d))
     work = np.empty(8 * (272 * (d + 8) + 17 * (d + 4) ** 2))
     ours = floor.arguments(
-        floor.chosen("fastkam._core.kam.kernel_gradient", "kernel_pass"),
         (0, 1, 3, 2)[kind], length, order,
         table.shape[1] - 1, table, origin, n, d, blocks, y, work, Q, s)
     v = np.sqrt(2 * order) / length
@@ -52,12 +53,12 @@ def case(name, d, n):
     if name == "Gaussian":
         dsyrk = floor.function("scipy.linalg.cython_blas", "dsyrk")
         blas = floor.arguments(n, d, length, z[:n].copy(), y, M, Q, s, dsyrk)
-        beside["lapack"] = lambda times: floor.repeat().blas_gaussian(
+        beside["lapack"] = lambda times: floor.lapack().blas_gaussian(
             *floor.arguments(times), *blas)
     if kind < 2:
         beside["scipy"] = repeated(partial(in_numpy, kind, y, z[:n].copy(), length, order))
     return Case(f"{name}, d {d}, n {n}",
-                lambda times: floor.repeat().repeat_pass(*floor.arguments(times), *ours),
+                lambda times: repeat.repeat_pass(*floor.arguments(times), *ours),
                 lambda times: floor.kernels().floor_pass(*floor.arguments(times), *bare), **beside)
 
 

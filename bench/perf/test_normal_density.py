@@ -11,22 +11,24 @@ from threadpoolctl import threadpool_limits
 
 from bench.perf import floor
 from bench.perf.measure import Case, repeated, same
+from fastkam._core.engine.state import zeros
 
 TITLE = "Normal log density: factor, solve, log determinant"
 SIZES = [2, 4, 8, 16, 32, 64, 128, 512]
 
 
-def case(d):
+def case(d, repeat=None):
+    """The density in d dimensions; `repeat` has the kernel, as `floor.repeat()` gives it."""
+    repeat = repeat or floor.repeat()
     rng = np.random.default_rng(d)
     B = rng.standard_normal((d, 2 * d))
     A, mean, x = B @ B.T / d, rng.standard_normal(d), rng.standard_normal(d)
-    L, v, values = np.zeros((d, d)), np.empty(d), [0.0]
+    L, v, values = zeros((d, d)), zeros(d), [0.0]     # as a chain has them
 
     def keep(value):
         values[0] = value
 
     given = floor.arguments(d, A, mean, x, L, v)
-    ours = [*given, floor.chosen("fastkam._core.linalg.dense", "cholesky")]
     lapack = [*given, floor.function("scipy.linalg.cython_lapack", "dpotrf"),
               floor.function("scipy.linalg.cython_blas", "dtrsv")]
     bare = floor.arguments(d, A, mean, x)
@@ -38,9 +40,9 @@ def case(d):
 
     return Case(
         f"d {d}",
-        lambda times: keep(floor.repeat().repeat_density(*floor.arguments(times), *ours)),
+        lambda times: keep(repeat.repeat_density(*floor.arguments(times), *given)),
         lambda times: keep(floor.kernels().floor_density(*floor.arguments(times), *bare)),
-        lambda times: floor.repeat().lapack_density(*floor.arguments(times), *lapack),
+        lambda times: floor.lapack().lapack_density(*floor.arguments(times), *lapack),
         repeated(scipy), lambda: values[0])
 
 

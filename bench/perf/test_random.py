@@ -34,7 +34,7 @@ def case(kind, n):
     draw = getattr(rng, kind)
     found = PerNumber(
         f"{kind}, n {n}",
-        lambda times: floor.repeat().repeat_random(
+        lambda times: floor.lapack().repeat_random(
             *floor.arguments(KINDS.index(kind), times, n), bits, *floor.arguments(out), normals),
         lambda times: floor.kernels().floor_random(
             *floor.arguments(KINDS.index(kind), max(1, times * n // len(blocks)), len(blocks),

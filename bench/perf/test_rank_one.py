@@ -10,21 +10,22 @@ from threadpoolctl import threadpool_limits
 
 from bench.perf import floor
 from bench.perf.measure import Case, repeated, same
+from fastkam._core.engine.state import zeros
 
 TITLE = "Rank-one update and downdate of a factor"
 SIZES = [2, 8, 32, 128, 512]
 
 
-def case(d):
+def case(d, repeat=None):
+    """Updates in d dimensions; `repeat` has the kernel, as `floor.repeat()` gives it."""
+    repeat = repeat or floor.repeat()
     rng = np.random.default_rng(d)
-    a, s, v, w = 1.0, 0.5, rng.standard_normal(d), np.empty(d + 8)
-    u = np.zeros(d + 8)
+    a, s, v, w = 1.0, 0.5, rng.standard_normal(d), zeros(d + 8)
+    u = zeros(d + 8)
     u[:d] = v
-    L, ld = np.zeros((d, d)), d + (d > 2) * (10 - d % 2)
-    padded, A = np.zeros(d * ld + 16), np.eye(d)
+    L, ld = zeros((d, d)), d + (d > 2) * (10 - d % 2)     # as a chain has it
+    padded, A = zeros(d * ld + 16), np.eye(d)
     work, kept = np.empty((d, d)), [L]
-
-    rank_one = floor.chosen("fastkam._core.linalg.dense", "rank_one")
 
     def start():
         """Both sides begin at the identity, the floor in columns of ld numbers."""
@@ -34,7 +35,7 @@ def case(d):
 
     def ours(times):
         kept[0] = L
-        floor.repeat().repeat_update(*floor.arguments(times, d, L, a, s, v, w), rank_one)
+        repeat.repeat_update(*floor.arguments(times, d, L, a, s, v, w))
 
     def bare(times):
         kept[0] = padded[:d * ld].reshape(d, ld)[:, :d]
@@ -45,7 +46,7 @@ def case(d):
                floor.function("scipy.linalg.cython_blas", "dsyr")]
     start()
     return Case(f"d {d}", ours, bare,
-                lambda times: floor.repeat().lapack_update(*floor.arguments(times), *lapack),
+                lambda times: floor.lapack().lapack_update(*floor.arguments(times), *lapack),
                 repeated(lambda: np.linalg.cholesky(a * A + s * np.outer(v, v))),
                 lambda: np.tril(kept[0].T))
 

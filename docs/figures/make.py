@@ -1,7 +1,8 @@
 """Make the figures of the pages: python docs/figures/make.py [FOLDER].
 
 `curved.png` is the figure of the README, from the code that stands there, and `calibration.png`
-that of docs/testing.md. `choosing.png` shows the tables of docs/choosing.md.
+that of docs/testing.md. `choosing.png` shows the tables of docs/choosing.md. `pair.png` and
+`proposals.png` are those of docs/plots.md.
 """
 
 import re
@@ -29,6 +30,39 @@ def calibration(folder):
         if "figure" in space:
             break
     space["figure"].savefig(folder / "calibration.png", dpi=90, pil_kwargs={"optimize": True})
+
+
+def of_plots(number):
+    """The figure after the block of Python of that number, from 0, of docs/plots.md."""
+    page, space = (ROOT / "docs" / "plots.md").read_text(), {}
+    code = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    for text in (code[0], code[number].partition("figure = fk.plots.plot_adaptation")[0]):
+        text = text.replace('figure.savefig("pair.png")\n', "")
+        exec(compile(text, "docs/plots.md", "exec"), space)
+    return space["figure"]
+
+
+def pair(folder):
+    """The first figure of docs/plots.md."""
+    figure = of_plots(0)
+    figure.set_size_inches(4.6, 4.6)
+    small(figure, folder / "pair.png")
+
+
+def proposals(folder):
+    """The figure of proposals in docs/plots.md."""
+    small(of_plots(4), folder / "proposals.png")
+
+
+def small(figure, path):
+    """Save a figure with 128 colors, which points in several colors need."""
+    from io import BytesIO
+
+    from PIL import Image
+
+    file = BytesIO()
+    figure.savefig(file, dpi=90)
+    Image.open(file).convert("RGB").quantize(128).save(path, optimize=True)
 
 
 def tables():
@@ -76,3 +110,5 @@ if __name__ == "__main__":
     curved(folder)
     choosing(folder)
     calibration(folder)
+    pair(folder)
+    proposals(folder)

@@ -21,6 +21,11 @@ from .diagnostics.tempering import tempering as tempering
 from .errors import SamplingError as SamplingError
 from .errors import SamplingWarning as SamplingWarning
 from .headers import get_include as get_include
+from .interop.bridgestan import from_bridgestan as from_bridgestan
+from .interop.jax import from_jax as from_jax
+from .interop.pymc import from_pymc as from_pymc
+from .interop.torch import from_torch as from_torch
+from .interop.umbridge import from_umbridge as from_umbridge
 from .numerics.bank import CholeskyBank as CholeskyBank
 from .problem.lkj import LKJ as LKJ
 from .problem.problem import Problem as Problem

@@ -293,6 +293,28 @@ class Result:
 
         return to_arviz(self)
 
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write a report of the run to the HTML file `path`: one file that needs no network.
+
+        It has the summary, what `warnings` says, figures (where matplotlib is installed,
+        ``pip install fastkam[plot]``), settings, versions and references.
+
+        Parameters
+        ----------
+        path : path
+            An old file of that name is replaced.
+        title : str, optional
+            Its heading.
+
+        Raises
+        ------
+        TypeError, ValueError, OSError
+            If `path` is no file that can be written.
+        """
+        from fastkam.report import write_report
+
+        write_report(self, path, title)
+
     def __repr__(self) -> str:
         return (
             f"<Result of {type(self.sampler).__name__}: {self.chains} chains, "

@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike
 from fastkam.arguments import MOST_CHAINS, MOST_COUNT, check_flag, check_integer, checked_names
 from fastkam.density.forms import as_target, check_surrogate, target_of, with_surrogate
 from fastkam.density.gradient import check_start
+from fastkam.interop.differentiable import drawn
+from fastkam.interop.doors import opened
 from fastkam.problem.given import as_problem
 from fastkam.progress import Progress
 from fastkam.result import Result, conclude
@@ -75,17 +77,18 @@ def sample(
 
     Parameters
     ----------
-    target : callable, pointer, Target, TargetRecipe or Problem
+    target : callable, pointer, Target, TargetRecipe, Problem or model
         The log density, up to a constant, in any form that `as_target` takes; with `prior`, the log
         likelihood. -inf or NaN means that the point is impossible: it is rejected and counted.
         `Target.from_estimator` makes one of a density that can only be estimated. A Python function
         may return extras in a dict, which are recorded with each draw: see `Problem`, which is
         what `prior`, `bounds`, `transforms`, `args`, `kwargs` and `derived` make, and which can be
-        given instead.
+        given instead. Or a model with names and starts of its own: a PyMC model, what `from_pymc`
+        or `from_bridgestan` returns, or a distribution of scipy.stats.
     x0 : array (d,) or (chains, d), or dict, optional
         Where the search begins: at one point, or at one for each chain. Where the density is not
         finite there, points around it are tried. Or parameters by name. Without it the search
-        begins at draws from `prior`.
+        begins at draws from `prior`, or at points of the model.
     sampler : str or Sampler
         A short name (see `fastkam.samplers.SAMPLERS`), or a sampler with its parameters; or "auto":
         what suits the density as the search has found it (see `choose_sampler`; what was chosen is
@@ -211,7 +214,8 @@ def sample(
              "kwargs": kwargs, "derived": derived},
         common={"names": names, "shapes": shapes, "dims": dims, "coords": coords})
     if problem is None:
-        points = starting_points(x0, chains)
+        target = opened(target)
+        points = starting_points(drawn(target, chains, seed) if x0 is None else x0, chains)
     else:
         target, points = problem.target(), problem.start(x0, chains, seed)
         check_derived(target, points[:1], problem.layout.shapes)

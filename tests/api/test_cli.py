@@ -108,6 +108,26 @@ def test_the_options_arrive(folder):
     np.testing.assert_array_equal(fk.load("check.fk").draws, saved.draws)
 
 
+def test_a_report_is_written(folder, capsys):
+    assert run("sample", "our_model:logp", "--dim", "2", "--draws", "20", "--tune", "20",
+               "--sampler", "rwm", "--report", "run.html") == 0
+    assert "report  run.html" in capsys.readouterr().out
+    assert "our_model:logp" in (folder / "run.html").read_text()
+    assert run("resume", "logp.fk", "--target", "our_model:logp", "--draws", "5", "--report",
+               "more.html") == 0
+    assert "25 of 25" in (folder / "more.html").read_text()
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("none/run.html", "--report must be a file in a folder that exists"),
+    ("logp.fk", "--report must be another file than the result"),
+])
+def test_a_report_that_cannot_be_written_is_refused_before_the_run(folder, capsys, name, words):
+    assert run("sample", "our_model:logp", "--dim", "2", "--report", name) == 2
+    assert words in capsys.readouterr().err
+    assert not (folder / "logp.fk").exists()
+
+
 def test_an_attribute_of_an_object_is_a_density(folder):
     assert run("sample", "our_model:Model.logp", "--dim", "1", "--draws", "9", "--tune", "0") == 0
     assert (folder / "Model.logp.fk").exists()

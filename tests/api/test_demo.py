@@ -2,14 +2,16 @@
 
 import dataclasses
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from runs import sample
 
 import fastkam as fk
+from fastkam._core.targets.outbreak import OutbreakDensity
 from fastkam.cli.main import main
-from fastkam.demo import outbreak, report, table, two_modes
+from fastkam.demo import many_modes, outbreak, peer, report, ridge, table
 from fastkam.diagnostics.checks import verdict
 
 TABLE = """age, smoker, city, level, outcome
@@ -31,45 +33,86 @@ def data(tmp_path):
     return path
 
 
-# ---- two modes ----
+# ---- many modes, and a ridge ----
 
 
-def test_two_modes(demo_parts, tmp_path, capsys):
-    result = two_modes.run(tmp_path, seed=1, quick=True)
-    said = capsys.readouterr().out
-    assert "in mode 1" in said
-    assert "truth" in said
-    assert "plain random walk" in said
-    assert " a second" in said
-    assert max(map(len, said.splitlines())) <= 90
-    assert fk.load(tmp_path / "two-modes.fk").draws.shape == result.draws.shape
-    if "matplotlib" in sys.modules:
-        assert (tmp_path / "two-modes.png").stat().st_size > 1000
-
-
-def two_mode_result(x):
-    """A result whose first coordinate is x (chains, draws), the second noise."""
-    x = np.asarray(x, dtype=float)
-    y = np.random.default_rng(0).standard_normal(x.shape)
-    result = sample(lambda x: -0.5 * x @ x, [0.0, 0.0], draws=x.shape[1], tune=0,
-                    chains=len(x), seed=1, progress=False)
-    result.trace.x[:] = np.stack([x, y], axis=-1)
+def with_draws(x):
+    """A result whose draws are x (chains, draws, d)."""
+    result = sample(lambda x: -0.5 * x @ x, np.zeros(x.shape[2]), draws=x.shape[1], tune=0,
+                    chains=len(x), seed=1, sampler="rwm", progress=False)
+    result.trace.x[:] = x
     return result
 
 
-def test_a_run_that_missed_a_mode_gets_no_good_verdict(demo_parts):
-    """Its R-hat is perfect, and its effective sample size the larger."""
-    target = fk.targets.two_mode()
+def exact_draws(rng, modes, size=(4, 500)):
+    """Exact draws of the target with many modes, of some of these alone, (*size, 2)."""
+    weights = many_modes.WEIGHTS[modes] / many_modes.WEIGHTS[modes].sum()
+    k = rng.choice(modes, size, p=weights)
+    return many_modes.MODES[k] + many_modes.SDS[k][..., None] * rng.standard_normal((*size, 2))
+
+
+@pytest.mark.parametrize("module", [many_modes, ridge])
+def test_default_call(module, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(peer, "emcee_run", lambda *_arguments: None)
+    monkeypatch.chdir(tmp_path)
+    result = module.run(Path(), seed=1, quick=True)
+    said = capsys.readouterr().out
+    assert "truth" in said
+    assert " a second" in said
+    assert peer.ABSENT[:20] in said
+    assert max(map(len, said.splitlines())) <= 90
+    name = "many-modes" if module is many_modes else "ridge"
+    assert fk.load(tmp_path / f"{name}.fk").draws.shape == result.draws.shape
+    if "matplotlib" in sys.modules:
+        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+
+
+def test_modes_are_separate_and_have_their_weights():
     rng = np.random.default_rng(1)
-    blind = two_mode_result(-8 + rng.standard_normal((4, 400)))
-    seeing = two_mode_result(8 * np.sign(rng.standard_normal((4, 400))))
+    x = exact_draws(rng, np.arange(many_modes.K), (4, 5000))
+    # five standard errors of the share of the likeliest mode
+    error = 5 * np.sqrt(many_modes.WEIGHTS.max() / x[..., 0].size)
+    np.testing.assert_allclose(many_modes.shares(x), many_modes.WEIGHTS, atol=error)
+    height = [np.exp(many_modes.logp(mode)) * sd**2
+              for mode, sd in zip(many_modes.MODES, many_modes.SDS, strict=True)]
+    np.testing.assert_allclose(height, many_modes.WEIGHTS, rtol=1e-3)
+
+
+def test_a_run_that_missed_modes_gets_no_good_verdict():
+    """Its R-hat is perfect, and its effective sample size large."""
+    rng = np.random.default_rng(1)
+    blind = with_draws(exact_draws(rng, np.arange(3)))
+    seeing = with_draws(exact_draws(rng, np.arange(many_modes.K)))
     assert blind.summary()["r_hat"].max() < 1.02
-    assert two_modes.judged(blind, target).startswith("No chain has left its first mode.")
-    assert "Changes of mode" in two_modes.judged(seeing, target)
-    assert two_modes.worth(blind, target) == 0 < two_modes.worth(seeing, target)
-    assert two_modes.missed(blind, target) == 0.5
-    assert "the walk is the better choice" in two_modes.compared(blind, seeing, target)
-    assert "better" not in two_modes.compared(seeing, blind, target)
+    assert many_modes.judged(blind).startswith(f"{many_modes.K - 3} of the {many_modes.K} modes")
+    assert many_modes.judged(seeing).startswith("All modes were found.")
+    assert many_modes.missed(seeing.draws) < 0.1 < 0.5 < many_modes.missed(blind.draws)
+
+
+def test_truth_of_the_ridge():
+    rng = np.random.default_rng(1)
+    x, e, z = rng.standard_normal((3, 400_000))
+    y = (100 * x**2 - 100) / 10 + e
+    draws = np.stack([10 * x, y, z], axis=-1)
+    np.testing.assert_allclose(draws.std(axis=0), ridge.SDS, rtol=0.02)
+    assert (np.abs(draws[:, 0]) > 20).mean() == pytest.approx(0.046, abs=0.002)
+    # the density of independent normals under a map of unit Jacobian
+    expected = -0.5 * (x**2 + e**2 + z**2)
+    np.testing.assert_allclose([ridge.logp(row) for row in draws[:50]], expected[:50], rtol=1e-8)
+
+
+def test_emcee_stands_beside_where_it_is_installed(capsys):
+    pytest.importorskip("emcee")
+    state = np.random.mtrand._rand.get_state()[1].copy()
+    found = peer.emcee_run(lambda x: -0.5 * x @ x, [0.0, 0.0], 32_000, 1)
+    again = peer.emcee_run(lambda x: -0.5 * x @ x, [0.0, 0.0], 32_000, 1)
+    np.testing.assert_array_equal(found.draws, again.draws)
+    np.testing.assert_array_equal(np.random.mtrand._rand.get_state()[1], state)
+    assert found.draws.shape[0] == peer.WALKERS
+    assert found.draws.std() == pytest.approx(1, abs=0.1)
+    many_modes.table(with_draws(exact_draws(np.random.default_rng(1), np.arange(many_modes.K))),
+                     found)
+    assert "emcee" in capsys.readouterr().out
 
 
 # ---- the outbreak ----
@@ -90,6 +133,59 @@ def test_the_ode_solver_is_within_its_tolerance():
             outbreak.solve(beta, gamma, i0, outbreak.DAYS), exact.y[1], rtol=1e-4)
 
 
+def test_the_compiled_solver_is_within_its_tolerance():
+    """Also where the equations are stiff, which SciPy's own solver of them decides."""
+    from scipy.integrate import solve_ivp
+
+    target = outbreak.compiled()
+    for beta, gamma, i0 in ((1.8, 0.5, 1.0), (6.0, 0.3, 5.0), (0.3, 0.6, 2.0), (40.0, 20.0, 0.1),
+                            (300.0, 1.0, 700.0), (1e-6, 1e-6, 1e-3)):
+        def slope(_t, y, beta=beta, gamma=gamma):
+            infection = beta * y[0]
+            return [-infection * np.exp(y[1]) / outbreak.BOYS, infection - gamma]
+
+        exact = solve_ivp(slope, [0, 14], [1 - i0 / outbreak.BOYS, np.log(i0)], method="LSODA",
+                          t_eval=outbreak.DAYS, rtol=1e-11, atol=1e-12)
+        infected = np.maximum(np.exp(exact.y[1]), 1e-6)
+        np.testing.assert_allclose(target.solve(beta, gamma, i0, outbreak.DAYS), infected,
+                                   rtol=2e-4)
+
+
+def test_both_densities_are_the_same():
+    rng = np.random.default_rng(1)
+    points = outbreak.PRIOR_MEAN + rng.standard_normal((200, 4))
+    python = outbreak.LogDensity()
+    np.testing.assert_allclose(outbreak.compiled().logp(points), [python(x) for x in points],
+                               rtol=1e-4)
+
+
+@pytest.mark.parametrize("x", [
+    [0, 0, 7, 2], [800, 0, 0, 2], [0, 800, 0, 2], [0, 0, 0, 800], [0, 0, -800, 2], [0, 0, 0, -800],
+    [-800, 0, 0, 2], [0, -800, 0, 2], [np.nan, 0, 0, 0], [12, 12, 0, 0], [30, -3, 5, 1]])
+def test_points_far_off_are_refused_or_finite_in_bounded_time(x):
+    value = outbreak.compiled().logp(np.array(x, dtype=float))
+    assert not value > 0
+
+
+def test_the_log_gamma_of_the_density_is_right():
+    """By densities whose means are known: no infection, so that I(t) = i0 e^(-gamma t)."""
+    from scipy.stats import nbinom
+
+    target = OutbreakDensity()
+    days, counts = np.array([1.0, 2.0, 4.0]), np.array([0.0, 300.0, 7.0])
+    target.set_up(days, counts, 1e6, np.zeros(4))
+    for phi in (1e-3, 0.3, 2.0, 7.9, 8.1, 500.0):
+        x = np.array([-700.0, np.log(0.1), np.log(40.0), np.log(phi)])
+        mean = 40 * np.exp(-0.1 * days)
+        expected = nbinom.logpmf(counts, phi, phi / (phi + mean)).sum() - 0.5 * x @ x
+        assert target.logp(x) == pytest.approx(expected, rel=1e-7)
+
+
+def test_days_of_a_compiled_outbreak_are_bounded():
+    with pytest.raises(ValueError, match="days must be 1 to 64, not 65"):
+        OutbreakDensity().set_up(np.arange(1.0, 66), np.zeros(65), 10.0, np.zeros(4))
+
+
 def test_the_log_density_is_that_of_its_model():
     from scipy.stats import nbinom, norm
 
@@ -108,12 +204,12 @@ def test_draws_of_the_prior_neither_warn_nor_fail():
     assert np.isfinite([logp(x) for x in outbreak.PRIOR_MEAN + 2 * z]).all()
 
 
-def test_outbreak(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(outbreak, "predictions", lambda result, seed, days: np.ones((9, len(days))))
+def test_outbreak(tmp_path, capsys):
     result = outbreak.run(tmp_path, seed=1, quick=True)
     said = capsys.readouterr().out
     assert "R0 = beta / gamma" in said
     assert "infectious period" in said
+    assert "microseconds" in said
     assert max(map(len, said.splitlines())) <= 90
     r0 = outbreak.quantities(result.draws)[..., 0]
     assert 3 < r0.mean() < 4.2
@@ -122,7 +218,8 @@ def test_outbreak(tmp_path, capsys, monkeypatch):
 
 def test_predictions_follow_the_data():
     """The data lie within the central 98 % of what parameters that fit them predict."""
-    result = sample(lambda x: 0.0, np.zeros(4), draws=5, tune=0, seed=1, progress=False)
+    result = sample(outbreak.compiled(), np.zeros(4), draws=5, tune=0, seed=1, sampler="rwm",
+                    progress=False)
     result.trace.x[:] = [np.log(1.9), np.log(0.53), np.log(0.6), np.log(12.0)]
     counts = outbreak.predictions(result, 1, outbreak.DAYS, size=400)
     low, high = np.quantile(counts, [0.01, 0.99], axis=0)
@@ -271,6 +368,11 @@ def test_verdicts():
 ])
 def test_counts_are_grouped(number, text):
     assert report.grouped(number) == text
+
+
+def test_numbers_are_not_broken_at_the_end_of_a_line(capsys):
+    report.say("x" * 83 + " 12 345 678 more")
+    assert "12 345 678 more" in capsys.readouterr().out.splitlines()[1]
 
 
 def test_without_matplotlib_there_is_no_figure(tmp_path, capsys, monkeypatch):

@@ -10,6 +10,7 @@ from problems import check_extras, problem
 from runs import sample
 
 import fastkam as fk
+from fastkam.run.drive import thinned
 from fastkam.run.records import noted
 from fastkam.samplers import SAMPLERS
 
@@ -268,3 +269,12 @@ def test_lost_extras_of_an_estimate_are_missing():
     with pytest.warns(fk.SamplingWarning, match="the extras of draw 4 of chain 1 are lost"):
         rows = noted(result.trace, 1, {3: np.ones(3)}, target, 3, 5, [])
     np.testing.assert_array_equal(rows, [[1.0] * 3, [np.nan] * 3])
+
+
+def test_extras_are_thinned_with_the_draws():
+    """Also where the thinning is chosen after the first draws have been made."""
+    run = fk.sample(lambda x: (-0.5 * x @ x, {"first": x[0]}), np.zeros(3), sampler="rwm",
+                    draws=100, tune=50, search=False, seed=1, diagnose=False)
+    fewer = fk.Result(thinned(run.state, 7))
+    assert fewer.draws.shape == (4, 14, 3)
+    np.testing.assert_array_equal(fewer.extras["first"], fewer.draws[..., 0])

@@ -8,7 +8,7 @@ import pytest
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures"
 PNG = b"\x89PNG"
-NAMES = ["calibration", "choosing", "curved"]
+NAMES = ["calibration", "choosing", "curved", "pair", "proposals"]
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import importlib.util
 import io
 import math
 import pkgutil
@@ -20,10 +21,12 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 FILE = re.compile(r"(?:/\*|#) ([\w.]+)")
-NOT_RUN = {"README.md": {"sh"}, "contributing.md": {"sh", "python", "cython"}}
+NEEDS = re.compile(r"<!-- needs: ([\w, ]+) -->\n\Z")
+NOT_RUN = {"README.md": {"sh"}, "contributing.md": {"sh", "python", "cython"},
+           "models.md": {"text"}}
 NEEDED = {
     "README.md": ("matplotlib",), "targets.md": ("numba", "cffi"), "quickstart.md": ("matplotlib",),
-    "testing.md": ("matplotlib",),
+    "testing.md": ("matplotlib",), "plots.md": ("matplotlib",),
 }
 
 
@@ -38,8 +41,10 @@ def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     space, printed = {"__name__": page.name}, ""
-    for language, text in BLOCK.findall(page.read_text()):
-        if language in NOT_RUN.get(page.name, ()):
+    whole = page.read_text()
+    for block in BLOCK.finditer(whole):
+        language, text = block.groups()
+        if language in NOT_RUN.get(page.name, ()) or lacking(whole[: block.start()]):
             continue
         if language == "python":
             with redirect_stdout(io.StringIO()) as out:
@@ -54,6 +59,13 @@ def test_examples_run(page, tmp_path, monkeypatch):
             assert run.returncode == 0, run.stderr
         elif named := FILE.match(text):
             Path(named[1]).write_text(text)
+
+
+def lacking(before):
+    """Whether the line in front of a block names a package that is not installed."""
+    needs = NEEDS.search(before)
+    return needs is not None and any(
+        importlib.util.find_spec(package) is None for package in needs[1].split(", "))
 
 
 def assert_like(printed, shown):

@@ -1,10 +1,10 @@
 """What is called: every public function and class, with arguments that work."""
 
 from fuzz.entries_of_arrays import arrays, built_in_targets, tests_of_samplers
-from fuzz.entries_of_densities import densities, problems
+from fuzz.entries_of_densities import densities, models, problems
 from fuzz.entries_of_runs import after_runs, runs, sampler_runs, schedules, stops
 
 ENTRIES = {name: entry
            for group in (runs, sampler_runs, schedules, stops, after_runs, densities, problems,
-                         arrays, built_in_targets, tests_of_samplers)
+                         models, arrays, built_in_targets, tests_of_samplers)
            for name, entry in group()}

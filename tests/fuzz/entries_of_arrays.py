@@ -68,16 +68,15 @@ def arrays():
                           check=is_array, weight=0.5, covers=(f"diagnostics.{name}",))
     yield "summary", Entry(fk.diagnostics.summary, lambda: {"draws": draws()}, ("labels",),
                            check=prints, covers=("diagnostics.summary", "diagnostics.Summary"))
-    yield "implied_moments", Entry(
-        fk.diagnostics.implied_moments, lambda: {
-            "z": draws(), "gradients": -draws(), "x": draws()}, check=is_array, weight=0.5,
-        covers=("diagnostics.implied_moments",))
     yield "mean_error", Entry(fk.diagnostics.mean_error,
                               lambda: {"draws": draws(), "mean": [0.0, 0]}, check=is_array,
                               words=("mean",), weight=0.5, covers=("diagnostics.mean_error",))
     yield "quantile_deviation", Entry(
         fk.diagnostics.quantile_deviation, lambda: {"q": draws(30) ** 2, "df": 2}, ("levels",),
         weight=0.5, covers=("diagnostics.quantile_deviation",))
+    yield "implied_moments", Entry(
+        fk.diagnostics.implied_moments, lambda: {"draws": draws(), "gradients": -draws()}, ("x",),
+        check=is_array, weight=0.5, covers=("diagnostics.implied_moments",))
     yield "mode_occupancy", Entry(
         fk.diagnostics.mode_occupancy, lambda: {
             "draws": draws(), "mode_of": lambda x: (x[..., 0] > 0).astype(int),

@@ -77,6 +77,64 @@ def densities():
         covers=("choose_sampler",))
 
 
+class Bridge:
+    """A model as UM-Bridge has them, without its package."""
+
+    name = "normal"
+
+    def get_input_sizes(self, config):
+        return [D]
+
+    def get_output_sizes(self, config):
+        return [1]
+
+    def supports_evaluate(self):
+        return True
+
+    def supports_gradient(self):
+        return False
+
+    def __call__(self, parameters, config):
+        return [[Density()(parameters[0])]]
+
+
+def models():
+    """Models of other packages: where one is missing, that alone is said."""
+
+    def tried(function):
+        def call(**arguments):
+            try:
+                function(**arguments)
+            except (ImportError, FileNotFoundError):  # no package, no library
+                return
+
+        return call
+
+    for name, good in (("from_jax", {"f": Density()}), ("from_torch", {"f": Density()}),
+                       ("from_bridgestan", {"lib": "missing.so", "data": {"n": 3}})):
+        function = getattr(fk, name)
+        yield name, Entry(tried(function), good.copy, options_of(function), weight=0.2,
+                          words=(*good, "path"), covers=(name,))
+
+    def pymc(**options):
+        try:
+            import pymc
+        except ImportError:
+            return
+        with pymc.Model() as model:
+            pymc.Normal("a")
+        fk.from_pymc(model, backend="python", **options)
+
+    yield "from_pymc", Entry(pymc, lambda: {"log_likelihood": False}, ("deterministics",),
+                             weight=0.05, covers=("from_pymc",))
+
+    def bridge(**options):
+        return fk.sample(**{**plain_run(), "target": fk.from_umbridge(Bridge(), **options)})
+
+    yield "from_umbridge", Entry(bridge, lambda: {"config": {"level": 1}}, check=is_run,
+                                 words=("model", "target"), weight=0.2, covers=("from_umbridge",))
+
+
 def problems():
     """`Problem`, its methods, and what it is made of."""
     options = tuple(name for name in options_of(fk.Problem) if name != "prior")

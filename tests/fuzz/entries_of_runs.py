@@ -144,3 +144,23 @@ def after_runs():
     yield "plot_2d", Entry(fk.plots.plot_2d, lambda: {
         "result": result(), "pair": (0, 1), "bins": 5, "bounds": [[-3, 3], [-3, 3]]}, ("logp",),
                            words=FUNCTION, weight=0.05, covers=("plots.plot_2d",))
+    yield from other_figures()
+
+
+def other_figures():
+    """Figures besides traces and pairs over a density."""
+    for name in ("plot_rank", "plot_autocorr", "plot_ess", "plot_pair"):
+        yield name, Entry(getattr(fk.plots, name), lambda: {"result": result(), "most": 2},
+                          ("var_names",), weight=0.05, covers=(f"plots.{name}",))
+    yield "plot_modes", Entry(
+        fk.plots.plot_modes, lambda: {"result": result(), "modes": [[-1.0, 0.0], [1.0, 0.0]]},
+        ("weights", "names"), words=("modes", *FUNCTION), weight=0.05,
+        covers=("plots.plot_modes",))
+    yield "plot_adaptation", Entry(fk.plots.plot_adaptation, lambda: {"result": result()},
+                                   ("names",), weight=0.05, covers=("plots.plot_adaptation",))
+    yield "plot_ladder", Entry(fk.plots.plot_ladder, lambda: {"result": tempered()}, weight=0.05,
+                               words=("tempering",), covers=("plots.plot_ladder",))
+    yield "plot_proposals", Entry(
+        fk.plots.plot_proposals, lambda: {"result": result(), "pair": (0, 1), "points": 1,
+                                          "seed": 1}, ("logp",),
+        words=FUNCTION, weight=0.05, covers=("plots.plot_proposals",))

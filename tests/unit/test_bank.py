@@ -40,6 +40,18 @@ def test_nearest(s, d, is_tree):
 
 
 @pytest.mark.parametrize("is_tree", [True, False])
+@pytest.mark.parametrize("far", [30.0, 1e3, 1e7, 1e12])
+def test_points_and_queries_beyond_the_grid(far, is_tree):
+    """Few points far away leave the grid as it is; among these, too, the nearest is found."""
+    rng = np.random.default_rng(5)
+    points = rng.standard_normal((700, 9))
+    points[::90] *= far
+    x = np.concatenate([points + 0.1 * rng.standard_normal(points.shape),
+                        far * rng.standard_normal((50, 9)), rng.standard_normal((50, 9))])
+    np.testing.assert_array_equal(find(points, x, is_tree), by_brute_force(points, x))
+
+
+@pytest.mark.parametrize("is_tree", [True, False])
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_ties(is_tree, data):

@@ -97,7 +97,7 @@ def plot(path, target, results):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from fastkam.plots import contours
+    from fastkam.plots.pair import contours
 
     figure, axes = plt.subplots(2, 3, figsize=(11, 7), sharex=True, sharey=True,
                                 layout="constrained")

@@ -1,7 +1,8 @@
 """Bare C loops: what the engine and the kernels are measured against. Compiled on first use.
 
-`library` holds the floors, compiled for this machine with all it has; `repeat` calls fastkam's own
-kernels, and BLAS and LAPACK as scipy has them, from C.
+`library` and `kernels` hold the floors, compiled for this machine with all it has; `repeat` calls
+fastkam's own kernels from C, of any instruction set and any commit, and `lapack` BLAS and LAPACK as
+scipy has them.
 """
 
 import ctypes
@@ -16,19 +17,30 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-CORE = HERE.parents[2] / "src" / "fastkam" / "_core"
-INCLUDES = tuple(f"-I{CORE / folder}" for folder in ("engine", "kam", "linalg"))
+ROOT = HERE.parents[2]
 NATIVE = ("-march=native", "-mprefer-vector-width=512", "-ffp-contract=fast")
-AS_BUILT = ("-ffp-contract=off", "-fno-trapping-math", "-fno-tree-slp-vectorize", *INCLUDES)
+# as src/fastkam/meson.build compiles the kernels
+AS_BUILT = ("-ffp-contract=off", "-fno-trapping-math", "-fno-tree-slp-vectorize", "-fopenmp-simd",
+            "-Wno-psabi")
+LEVELS = {"base": (), "avx2": ("-mavx2", "-mfma"),
+          "avx512": ("-mavx512f", "-mavx512dq", "-mavx512bw", "-mfma")}
+KERNELS = ("kam/kernel_pass.c", "linalg/factor.c", "linalg/rank_one.c", "numerics/nearest.c")
+
+
+def includes(tree):
+    """Flags for the headers of a tree of fastkam's files."""
+    folders = ("engine", "kam", "linalg", "numerics")
+    return [f"-I{tree / 'src' / 'fastkam' / '_core' / folder}" for folder in folders]
 
 
 def compiled(flags, *sources):
-    """The C files of this folder, compiled into a library."""
+    """The C files of this folder, or with full names, compiled into a library."""
     out = Path(tempfile.mkdtemp(prefix="fastkam-floor")) / "floor.so"
     numpy_folder = Path(np.__file__).parent
     subprocess.run(
         [
             os.environ.get("CC", "cc"), "-O3", "-fno-math-errno", *flags, "-shared", "-fPIC",
+            "-Wl,-Bsymbolic",
             *(str(HERE / source) for source in sources), "-o", str(out),
             f"-I{np.get_include()}", f"-I{sysconfig.get_path('include')}",
             f"-L{numpy_folder / 'random' / 'lib'}", f"-L{numpy_folder / '_core' / 'lib'}",
@@ -53,17 +65,38 @@ def library():
 @functools.cache
 def kernels():
     """The floors of the kernels."""
-    lib = compiled(NATIVE, "gradient.c", "normal_density.c", "rank_one.c", "random.c")
+    lib = compiled(NATIVE, "gradient.c", "normal_density.c", "rank_one.c", "random.c",
+                   "look_up.c")
     lib.floor_density.restype = ctypes.c_double
+    lib.floor_index.restype = ctypes.c_void_p
+    return lib
+
+
+def level():
+    """The instruction set for which fastkam's loops are chosen here."""
+    flags = set(Path("/proc/cpuinfo").read_text().split())
+    best = ("base" if not {"avx2", "fma"} <= flags
+            else "avx512" if {"avx512f", "avx512dq", "avx512bw"} <= flags else "avx2")
+    return os.environ.get("FASTKAM_LEVEL") or best
+
+
+@functools.cache
+def repeat(name=None, tree=ROOT):
+    """Loops round fastkam's kernels, compiled from `tree` for the instruction set `name`."""
+    name = name or level()
+    core = tree / "src" / "fastkam" / "_core"
+    lib = compiled((*AS_BUILT, *LEVELS[name], f"-DFK_SUFFIX=_{name}", *includes(tree)), "repeat.c",
+                   *(core / kernel for kernel in KERNELS))
+    lib.repeat_density.restype = ctypes.c_double
+    lib.new_index.restype = ctypes.c_void_p
     return lib
 
 
 @functools.cache
-def repeat():
-    """Loops round fastkam's kernels and LAPACK's."""
-    lib = compiled(AS_BUILT, "repeat.c")
-    lib.repeat_density.restype = lib.lapack_density.restype = ctypes.c_double
-    lib.lapack_update.restype = ctypes.c_double
+def lapack():
+    """Loops round BLAS and LAPACK, and round numpy's random numbers."""
+    lib = compiled(AS_BUILT, "lapack.c")
+    lib.lapack_density.restype = lib.lapack_update.restype = ctypes.c_double
     return lib
 
 
@@ -104,7 +137,7 @@ class AdaptiveWalk:
         self.x, self.mu, self.L = np.zeros(d), np.zeros(d), np.eye(d)
         self.gain, self.made = gain, 0
         self.rank_one = chosen("fastkam._core.linalg.dense", "rank_one")
-        self.call = compiled((*NATIVE, *INCLUDES), "adaptive.c").adaptive_walk
+        self.call = compiled((*NATIVE, *includes(ROOT)), "adaptive.c").adaptive_walk
         self.draws(0)       # makes tables with bits of the generator
         self.generator.state = np.random.PCG64(seed).state
 

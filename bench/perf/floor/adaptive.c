@@ -3,14 +3,14 @@
  * are stored, nothing is counted or checked. */
 #include <Python.h>
 
-#include "factor.h"
 #include "normal.h"
 #include "vec.h"
 
+typedef int (*rank_one_fn)(ptrdiff_t d, double *L, double a, double s, double *v);
 typedef struct { double c, k, offset, cap; } gain; /* min(cap, c (offset + n)^-k) */
 
 /* x (d,), mu (d,) and L (d, d) go on from call to call; `before` steps have been made */
-INLINE void walk(const int d, bitgen_t *rng, const fk_ziggurat *table, fk_rank_one_fn rank_one,
+INLINE void walk(const int d, bitgen_t *rng, const fk_ziggurat *table, rank_one_fn rank_one,
                  int64_t n, int64_t before, double scale, gain g, double *x, double *mu, double *L,
                  double *draws)
 {
@@ -55,7 +55,7 @@ INLINE void walk(const int d, bitgen_t *rng, const fk_ziggurat *table, fk_rank_o
     }
 }
 
-void adaptive_walk(void *bits, fk_rank_one_fn rank_one, ptrdiff_t d, int64_t n, int64_t before,
+void adaptive_walk(void *bits, rank_one_fn rank_one, ptrdiff_t d, int64_t n, int64_t before,
                    double scale, double c, double k, double offset, double cap, double *x,
                    double *mu, double *L, double *draws)
 {

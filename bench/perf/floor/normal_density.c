@@ -109,9 +109,10 @@ double floor_density(ptrdiff_t times, ptrdiff_t d, const double *A, const double
     enum { MOST = 512 };
     static _Thread_local double v[MOST], L[(MOST + 8) * MOST + 8] __attribute__((aligned(64)));
     double total = 0;
+    volatile double *at = x; /* one by one: a vector load would wait for the change of x[0] */
     for (ptrdiff_t i = 0; i < times; i++) {
-        x[0] += 1e-12;
-        for (ptrdiff_t j = 0; j < d; j++) v[j] = x[j] - mean[j];
+        at[0] += 1e-12;
+        for (ptrdiff_t j = 0; j < d; j++) v[j] = at[j] - mean[j];
 #define CALL(D) case D: total += density_##D(A, v, L); break;
         switch (d) {
             CALL(2) CALL(4) CALL(8) CALL(16) CALL(32) CALL(64) CALL(128) CALL(512)

@@ -1,51 +1,74 @@
-/* The floor of a factor's update, L L' <- a L L' + s v v', in one pass: no size is known, but the
- * diagonal's inverses are made beforehand, so that no division waits for another, and four columns
- * are swept at once. L column-major, ld doubles to a column, all of them free to be written. */
+/* The floor of a factor's update, L L' <- a L L' + s v v', in one pass: four columns are swept at
+ * once, and the inverses of the diagonal are kept from one update to the next, so that roots and
+ * divisions do not wait for each other. L column-major, ld doubles to a column, all of them free to
+ * be written; nothing is checked. */
 #include "vec.h"
 
-static void update(ptrdiff_t d, ptrdiff_t ld, double *restrict L, double a, double s,
-                   double *restrict v)
+enum { MOST = 512 };
+static _Thread_local double inverses[MOST];
+
+/* n columns from j on; returns t after them */
+INLINE double columns(const int n, ptrdiff_t d, ptrdiff_t ld, double *restrict L, double a,
+                      double s, double *restrict v, double *restrict inverse, double t)
 {
-    double inverse[520], w[4], p[4], q[4], t = a;
-    for (ptrdiff_t j = 0; j < d; j++) inverse[j] = 1 / L[j * (ld + 1)];
-    for (ptrdiff_t j = 0; j < d; j += 4) {
-        const ptrdiff_t n = d - j < 4 ? d - j : 4;
-        double *l0 = L + j * ld, *l1 = l0 + ld, *l2 = l1 + ld, *l3 = l2 + ld;
-        for (ptrdiff_t c = 0; c < n; c++) {
-            double *l = l0 + c * ld + j;
-            w[c] = v[j + c] * inverse[j + c];
-            for (ptrdiff_t i = c + 1; i < n; i++) v[j + i] -= w[c] * l[i];
-            const double t1 = t + s * (w[c] * w[c]);
-            p[c] = sqrt(a * t1 / t);
-            q[c] = sqrt(a / (t * t1)) * s * w[c];
-            t = t1;
+    double w[4], p[4], q[4], r[4], after[4], one_over[4], new[4][4], residual;
+    const double one_over_t = 1 / t;
+#pragma GCC unroll 4
+    for (int c = 0; c < n; c++) r[c] = v[c];
+#pragma GCC unroll 4
+    for (int c = 0; c < n; c++) {
+        w[c] = r[c] * inverse[c];
+#pragma GCC unroll 4
+        for (int i = c + 1; i < n; i++) r[i] -= w[c] * L[c * ld + i];
+        after[c] = t += s * (w[c] * w[c]);
+        one_over[c] = 1 / t;
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < n; c++) {
+        const double before = c ? one_over[c - 1] : one_over_t;
+        p[c] = sqrt(a * after[c] * before);
+        q[c] = p[c] * s * w[c] * one_over[c];
+        inverse[c] *= p[c] * one_over[c] / (a * before);
+        new[c][c] = p[c] * L[c * ld + c];
+    }
+#pragma GCC unroll 4
+    for (int i = 1; i < n; i++) {
+        residual = v[i];
+#pragma GCC unroll 4
+        for (int c = 0; c < i; c++) {
+            residual -= w[c] * L[c * ld + i];
+            new[c][i] = p[c] * L[c * ld + i] + q[c] * residual;
         }
-        /* the triangle: the residual of row i at column c is v_i + sum_{k > c} w_k l_ik */
-        for (ptrdiff_t i = 0; i < n; i++) {
-            double r = 0;
-            for (ptrdiff_t c = i; c >= 0; c--) {
-                double *l = l0 + c * ld + j + i;
-                const double old = *l;
-                *l = p[c] * old + q[c] * r;
-                r += w[c] * old;
+    }
+    if (n == 4)
+        for (ptrdiff_t i = 4; i < d; i += 8) {
+            vec x, u = load(v + i);
+#pragma GCC unroll 4
+            for (int c = 0; c < 4; c++) {
+                x = load(L + c * ld + i);
+                u -= x * w[c];
+                store(L + c * ld + i, x * p[c] + u * q[c]);
             }
+            store(v + i, u);
         }
-        if (n < 4) return;
-        for (ptrdiff_t i = j + 4; i < d; i += 8) {
-            vec r = load(v + i), x = load(l0 + i);
-            r -= x * w[0];
-            store(l0 + i, x * p[0] + r * q[0]);
-            x = load(l1 + i);
-            r -= x * w[1];
-            store(l1 + i, x * p[1] + r * q[1]);
-            x = load(l2 + i);
-            r -= x * w[2];
-            store(l2 + i, x * p[2] + r * q[2]);
-            x = load(l3 + i);
-            r -= x * w[3];
-            store(l3 + i, x * p[3] + r * q[3]);
-            store(v + i, r);
-        }
+#pragma GCC unroll 4
+    for (int c = 0; c < n; c++)
+#pragma GCC unroll 4
+        for (int i = c; i < n; i++) L[c * ld + i] = new[c][i];
+    return t;
+}
+
+static void update(ptrdiff_t d, ptrdiff_t ld, double *restrict L, double a, double s,
+                   double *restrict v, double *restrict inverse)
+{
+    double t = a;
+    ptrdiff_t j = 0;
+    for (; j + 4 <= d; j += 4)
+        t = columns(4, d - j, ld, L + j * (ld + 1), a, s, v + j, inverse + j, t);
+    switch (d - j) {
+    case 1: columns(1, 1, ld, L + j * (ld + 1), a, s, v + j, inverse + j, t); break;
+    case 2: columns(2, 2, ld, L + j * (ld + 1), a, s, v + j, inverse + j, t); break;
+    case 3: columns(3, 3, ld, L + j * (ld + 1), a, s, v + j, inverse + j, t); break;
     }
 }
 
@@ -62,11 +85,12 @@ static void update_2(double *restrict L, double a, double s, double *restrict v)
 void floor_update(ptrdiff_t times, ptrdiff_t d, ptrdiff_t ld, double *L, double a, double s,
                   const double *u, double *v)
 {
+    for (ptrdiff_t j = 0; j < d; j++) inverses[j] = 1 / L[j * (ld + 1)];
     for (ptrdiff_t i = 0; i < times; i++) {
         memcpy(v, u, (size_t)d * sizeof(double));
         if (d == 2)
             update_2(L, a, i & 1 ? -s : s, v);
         else
-            update(d, ld, L, a, i & 1 ? -s : s, v);
+            update(d, ld, L, a, i & 1 ? -s : s, v, inverses);
     }
 }

@@ -1,37 +1,38 @@
-/* fastkam's kernels and LAPACK's, called again and again from C, as the inside of a chain does. */
-#include <stdint.h>
+/* fastkam's kernels, called again and again from C, as the inside of a chain does. Compiled together
+ * with them for one instruction set. */
+#include <stdlib.h>
 
 #include "factor.h"
 #include "kernel_pass.h"
 #include "linalg.h"
-#include "numpy/random/bitgen.h"
-#include "numpy/random/distributions.h"
+#include "nearest.h"
 
-void repeat_pass(ptrdiff_t times, fk_kernel_pass_fn pass, ptrdiff_t kind, double length,
-                 double order, ptrdiff_t degree, const double *table, double origin, ptrdiff_t n, ptrdiff_t d,
-                 const double *z, double *y, double *work, double *Q, double *s)
+void repeat_pass(ptrdiff_t times, ptrdiff_t kind, double length, double order, ptrdiff_t degree,
+                 const double *table, double origin, ptrdiff_t n, ptrdiff_t d, const double *z,
+                 double *y, double *work, double *Q, double *s)
 {
     const fk_kernel k = {(int)kind, length, order, (int)degree, table, origin, 0, 1};
     for (ptrdiff_t i = 0; i < times; i++) {
         y[0] += 1e-12;
-        pass(&k, n, d, z, y, work, Q, s);
+        FK_LEVEL(fk_kernel_pass)(&k, n, d, z, y, work, Q, s);
     }
 }
 
 /* log N(x; mean, A), up to its constant */
 double repeat_density(ptrdiff_t times, ptrdiff_t d, const double *A, const double *mean, double *x,
-                      double *L, double *v, fk_cholesky_fn cholesky)
+                      double *L, double *v)
 {
     double total = 0;
+    volatile double *at = x; /* one by one: a vector load would wait for the change of x[0] */
     for (ptrdiff_t i = 0; i < times; i++) {
-        x[0] += 1e-12;
-        for (ptrdiff_t j = 0; j < d; j++) v[j] = x[j] - mean[j];
+        at[0] += 1e-12;
+        for (ptrdiff_t j = 0; j < d; j++) v[j] = at[j] - mean[j];
         if (d > 8)
             memcpy(L, A, (size_t)(d * d) * sizeof(double));
         else
             for (ptrdiff_t j = 0; j < d * d; j++) L[j] = A[j];
         double log_det;
-        if (cholesky(d, L, v, &log_det)) return NAN;
+        if (FK_LEVEL(fk_cholesky)(d, L, v, &log_det)) return NAN;
         total -= 0.5 * fk_square(d, v) + log_det + d * 0.9189385332046727;
     }
     return total / times;
@@ -39,88 +40,37 @@ double repeat_density(ptrdiff_t times, ptrdiff_t d, const double *A, const doubl
 
 /* updates and downdates in turn */
 void repeat_update(ptrdiff_t times, ptrdiff_t d, double *L, double a, double s, const double *u,
-                   double *v, fk_rank_one_fn rank_one)
+                   double *v)
 {
     for (ptrdiff_t i = 0; i < times; i++) {
         fk_copy(d, u, v);
-        rank_one(d, L, a, i & 1 ? -s : s, v);
+        FK_LEVEL(fk_rank_one)(d, L, a, i & 1 ? -s : s, v);
     }
 }
 
-typedef void (*dpotrf_fn)(char *, int *, double *, int *, int *);
-typedef void (*dtrsv_fn)(char *, char *, char *, int *, double *, int *, double *, int *);
-typedef void (*dsyr_fn)(char *, int *, double *, double *, int *, double *, int *);
-typedef void (*dsyrk_fn)(char *, char *, int *, int *, double *, double *, int *, double *,
-                         double *, int *);
-
-double lapack_density(ptrdiff_t times, ptrdiff_t d, const double *A, const double *mean, double *x,
-                      double *L, double *v, dpotrf_fn dpotrf, dtrsv_fn dtrsv)
+/* an index of s points (s, d) in either form */
+void *new_index(ptrdiff_t s, ptrdiff_t d, const double *points, ptrdiff_t is_tree)
 {
-    double total = 0;
-    int n = (int)d, one = 1, info = 0;
-    for (ptrdiff_t i = 0; i < times; i++) {
-        x[0] += 1e-12;
-        memcpy(L, A, (size_t)(d * d) * sizeof(double));
-        for (ptrdiff_t j = 0; j < d; j++) v[j] = x[j] - mean[j];
-        dpotrf("L", &n, L, &n, &info);
-        if (info) return NAN;
-        dtrsv("L", "N", "N", &n, L, &n, v, &one);
-        double square = 0, logs = 0;
-        for (ptrdiff_t j = 0; j < d; j++) square += v[j] * v[j], logs += log(L[j * (d + 1)]);
-        total -= 0.5 * square + logs + d * 0.9189385332046727;
-    }
-    return total / times;
+    const size_t n = (size_t)(FK_WAYS * fk_sixteenths(s));
+    fk_nearest *index = calloc(1, sizeof *index);
+    index->d = d, index->points = points, index->is_tree = (int)is_tree;
+    index->leaves = malloc(sizeof(double) * n * (size_t)d);
+    index->order = malloc(sizeof(int64_t) * (size_t)s);
+    index->boxes = malloc(sizeof(double) * (size_t)(2 * d * FK_WAYS * fk_count_nodes(s)));
+    index->filter = aligned_alloc(64, sizeof(float) * (n + 64) * (size_t)(d + 1)); /* at most */
+    index->centre = malloc(sizeof(double) * (size_t)d);
+    if (is_tree)
+        FK_LEVEL(fk_nearest_build_tree)(index, s);
+    else
+        FK_LEVEL(fk_nearest_build_filter)(index, s);
+    return index;
 }
 
-/* the factor of L L' + s u u' from a known A = L L' */
-double lapack_update(ptrdiff_t times, ptrdiff_t d, const double *A, double *L, double s, double *u,
-                     dpotrf_fn dpotrf, dsyr_fn dsyr)
+/* the points that are nearest to each of 64 queries (64, d), in turn */
+void repeat_find(ptrdiff_t times, const fk_nearest *index, const double *x, double *found)
 {
-    int n = (int)d, one = 1, info = 0;
-    for (ptrdiff_t i = 0; i < times; i++) {
-        memcpy(L, A, (size_t)(d * d) * sizeof(double));
-        dsyr("L", &n, &s, u, &one, L, &n);
-        dpotrf("L", &n, L, &n, &info);
-        if (info) return NAN;
-    }
-    return L[0];
-}
-
-/* M (d, n) of the Gaussian kernel from z (n, d), centred, and M M' */
-void blas_gaussian(ptrdiff_t times, ptrdiff_t n, ptrdiff_t d, double length, const double *z,
-                   double *y, double *M, double *Q, double *s, dsyrk_fn dsyrk)
-{
-    const double l2 = length * length;
-    double one = 1, zero = 0;
-    int in = (int)n, id = (int)d;
-    for (ptrdiff_t t = 0; t < times; t++) {
-        y[0] += 1e-12;
-        memset(s, 0, (size_t)d * sizeof(double));
-        for (ptrdiff_t i = 0; i < n; i++) {
-            double r2 = 0, *m = M + i * d;
-            for (ptrdiff_t j = 0; j < d; j++) {
-                m[j] = z[i * d + j] - y[j];
-                r2 += m[j] * m[j];
-            }
-            const double w = 2 / l2 * exp(-0.5 / l2 * r2);
-            for (ptrdiff_t j = 0; j < d; j++) s[j] += m[j] *= w;
-        }
-        for (ptrdiff_t i = 0; i < n; i++)
-            for (ptrdiff_t j = 0; j < d; j++) M[i * d + j] -= s[j] / n;
-        dsyrk("L", "N", &id, &in, &one, M, &id, &zero, Q, &id);
-    }
-}
-
-typedef void (*normals_fn)(bitgen_t *, ptrdiff_t, double *);
-
-void repeat_random(ptrdiff_t kind, ptrdiff_t times, ptrdiff_t n, bitgen_t *rng, double *out,
-                   normals_fn normals)
-{
+    void *work = aligned_alloc(64, sizeof(float) * (size_t)(index->s + index->d + 96));
     for (ptrdiff_t i = 0; i < times; i++)
-        if (kind == 0)
-            normals(rng, n, out);
-        else if (kind == 1)
-            for (ptrdiff_t j = 0; j < n; j++) out[j] = random_standard_uniform(rng);
-        else
-            for (ptrdiff_t j = 0; j < n; j++) out[j] = random_standard_exponential(rng);
+        found[i % 64] = (double)FK_LEVEL(fk_nearest_find)(index, x + i % 64 * index->d, work);
+    free(work);
 }

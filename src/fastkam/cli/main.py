@@ -65,9 +65,10 @@ def parser():
 def add_demo(commands):
     one = commands.add_parser(
         "demo",
-        help="show what it does: two modes, an epidemic, or your own table",
-        description="Sample two examples: a target with two modes, and an SIR model of an outbreak "
-        "of influenza. With --data, a logistic regression of your own table instead.",
+        help="show what it does: many modes, a bent ridge, an epidemic, or your own table",
+        description="Sample three examples: sixteen separate modes and a long bent ridge by the "
+        "default call, beside emcee where it is installed, and an SIR model of an outbreak of "
+        "influenza. With --data, a logistic regression of your own table instead.",
     )
     one.add_argument("--data", metavar="FILE.csv", help="a table with a header")
     one.add_argument("--label", metavar="COLUMN", help="its column of two values, to be predicted")
@@ -134,6 +135,8 @@ def add_running(one, out):
     one.add_argument("--threads", type=int, help="threads to run chains in")
     one.add_argument("--out", metavar="FILE", help=f"where the result goes ({out})")
     one.add_argument("--checkpoint", metavar="FILE", help="written every minute on the way")
+    one.add_argument("--report", metavar="FILE.html",
+                     help="write a report too: summary, findings, figures, settings")
     one.add_argument("--no-progress", action="store_true", help="no progress bar")
 
 
@@ -154,7 +157,7 @@ def demo(options):
     """fastkam demo"""
     if (options.data is None) != (options.label is None):
         raise UsageError("--data and --label go together")
-    from fastkam.demo import outbreak, table, two_modes
+    from fastkam.demo import many_modes, outbreak, ridge, table
 
     folder = Path(options.out)
     try:
@@ -167,8 +170,8 @@ def demo(options):
         title = f"{options.label} of {options.data}"
         table.run(read, title, folder, seed=options.seed, quick=options.quick)
         return 0
-    two_modes.run(folder, seed=options.seed, quick=options.quick)
-    outbreak.run(folder, seed=options.seed, quick=options.quick)
+    for demonstration in (many_modes, ridge, outbreak):
+        demonstration.run(folder, seed=options.seed, quick=options.quick)
     return 0
 
 
@@ -189,7 +192,7 @@ def sample(options):
 
     target = find_target(options.target)
     out = Path(options.out or options.target.rpartition(":")[2] + ".fk")
-    check_folder("--out", out)
+    check_files(options, out)
     x0 = start_of(options, target)
     sampler = read_sampler(options.sampler, options.set)
     return finish(options, options.target, out, lambda: say_choice(options, run(
@@ -239,7 +242,7 @@ def resume(options):
         raise UsageError(error) from error
     target = find_target(options.target)
     out = Path(options.out or options.file)
-    check_folder("--out", out)
+    check_files(options, out)
     return finish(options, options.target, out, lambda: run(
         result,
         options.draws,
@@ -249,6 +252,17 @@ def resume(options):
         checkpoint=options.checkpoint,
         progress=False if options.no_progress else None,
     ))
+
+
+def check_files(options, out):
+    """Refuse, before any work, files that could not be written, and one for two purposes."""
+    check_folder("--out", out)
+    if options.report is not None:
+        check_folder("--report", Path(options.report))
+        others = [out] + ([Path(options.checkpoint)] if options.checkpoint else [])
+        if any(Path(options.report).absolute() == other.absolute() for other in others):
+            raise UsageError(f"--report must be another file than the result and the checkpoint, "
+                             f"not {options.report!r}")
 
 
 def check_folder(name, path):
@@ -267,6 +281,9 @@ def finish(options, target, out, run):
         raise UsageError(error) from error
     result.save(out)
     report(result)
+    if options.report is not None:
+        result.report(options.report, title=target)
+        print(f"report  {options.report}")
     if result.status == "interrupted":
         print(f"interrupted; {kept(result)}")
         print(how_to_resume(options, target, out))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import fastkam as fk
@@ -16,8 +17,9 @@ def heading(text):
 
 
 def say(text):
-    """Print sentences, broken into lines."""
-    print(textwrap.fill(text, WIDTH))
+    """Print sentences, broken into lines, but not within a number."""
+    whole = re.sub(r"(?<=\d) (?=\d{3}\b)", "\0", text)
+    print(textwrap.fill(whole, WIDTH).replace("\0", " "))
 
 
 def table(header, rows):

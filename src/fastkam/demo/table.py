@@ -15,7 +15,7 @@ import numpy as np
 import fastkam as fk
 from fastkam.demo import report
 from fastkam.diagnostics.checks import verdict
-from fastkam.plots import new_figure
+from fastkam.plots.style import new_figure
 
 MISSING = {"", "?", "na", "n/a", "nan", "null", "none", "."}
 MOST_LEVELS = 20  # of a column of texts

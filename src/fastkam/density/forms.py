@@ -14,6 +14,8 @@ from fastkam.arguments import check_flag, shown
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
 from fastkam.density.target import Target
+from fastkam.interop.differentiable import Differentiable
+from fastkam.interop.doors import opened
 from fastkam.problem.described import Described
 
 
@@ -27,9 +29,10 @@ def as_target(
     target : Target, Problem, callable, pointer or TargetRecipe
         A Target; a `Problem`, as the density of its unconstrained point; a numba njit function; a
         SciPy LowLevelCallable, ctypes or cffi pointer or numba cfunc (see `Target.from_c`); an
-        object with ``__fk_target__``; a `TargetRecipe` of one of these; or any Python function
-        ``f(x) -> float`` or ``f(x) -> (float, gradient)``, with extras in a dict at the end of the
-        tuple, where there are any.
+        object with ``__fk_target__``; what `from_pymc`, `from_bridgestan`, `from_jax` or
+        `from_torch` returns; a PyMC model; a PINTS log density; an UM-Bridge client; a
+        `TargetRecipe` of one of these; or any Python function ``f(x) -> float`` or ``f(x) ->
+        (float, gradient)``, with extras in a dict at the end of the tuple, where there are any.
     dim : int
         Dimension of the point.
     vectorized : bool
@@ -47,8 +50,11 @@ def as_target(
     if isinstance(target, type):
         raise TypeError(f"target must be an object, not the class {target.__name__}: write "
                         f"{target.__name__}(...)")
+    target = opened(target)
     if isinstance(target, Described):
         made = target.target(gradient=gradient)
+    elif isinstance(target, Differentiable):
+        made = target.target(dim)
     elif isinstance(target, TargetRecipe):
         made = as_target(target(), dim, vectorized=vectorized, gradient=gradient)
         made.recipe = partial(as_target, target, dim, vectorized=vectorized, gradient=gradient)

@@ -60,6 +60,77 @@ class NumbaTarget(AddressTarget):
         return NumbaTarget, (self.f, self.dim, self.args)
 
 
+class GraphTarget(AddressTarget):
+    """Compiled functions of a graph, as PyTensor makes them; made by `graph_target`."""
+
+    def __new__(cls, *given):
+        return super().__new__(cls)
+
+    def __init__(self, value, pair, dim):
+        logp = wrap_logp(value, (), False)
+        grad = None if pair is None else wrap_logp_grad(pair, ())
+        self.f = value if pair is None else pair
+        super().__init__(dim, logp.address, 0 if pair is None else grad.address,
+                         owner=(logp, grad))
+
+    def fault(self, rc, x):
+        """The exception of the compiled function at x."""
+        if rc != RAISED:
+            return None
+        try:
+            self.f(np.array(x))
+        except Exception as error:
+            return error
+        return RuntimeError("the numba function raised, but not when it was called again")
+
+
+def graph_target(value, pair, dim):
+    """The target of numba functions that return tuples of arrays.
+
+    A graph overflows to +inf far from where its density is: that is NaN, and the point rejected.
+
+    Parameters
+    ----------
+    value : numba dispatcher
+        ``value(x) -> (log density,)``, an array without dimensions.
+    pair : numba dispatcher or None
+        ``pair(x) -> (log density, gradient)``.
+    dim : int
+    """
+
+    @numba.njit(error_model="numpy")
+    def density(x):
+        logp = value(x)[0].item()
+        return np.nan if logp == np.inf else logp
+
+    if pair is None:
+        return GraphTarget(density, None, dim)
+
+    @numba.njit(error_model="numpy")
+    def both(x):
+        found, gradient = pair(x)
+        logp = found.item()
+        return np.nan if logp == np.inf else logp, gradient
+
+    return GraphTarget(density, both, dim)
+
+
+def graph_rows(f, width):
+    """A function of X (k, n) that returns ``f(x)[0]`` (width,) of each row, (k, width)."""
+
+    @numba.njit(error_model="numpy", nogil=True)
+    def fill(X, out):
+        for i in range(len(X)):
+            out[i] = f(X[i])[0]
+
+    def rows(X):
+        out = np.empty((len(X), width))
+        fill(np.ascontiguousarray(X), out)
+        return out
+
+    return rows
+
+
 class NumbaEstimator(AddressTarget):
     """A numba estimator ``f(x, u)``; made by `Target.from_estimator`, which describes it."""
 

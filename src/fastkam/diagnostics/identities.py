@@ -22,10 +22,11 @@ from itertools import combinations_with_replacement
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
-from fastkam.arguments import real_array
+from fastkam._core.linalg.decomposition import cholesky
+from fastkam.arguments import check_array
 
 Array = NDArray[np.float64]
 
@@ -118,18 +119,25 @@ def implied_means(s: Array, g: Array) -> tuple[Array, Array]:
     return means.mean(axis=0), np.maximum(among, within)
 
 
-def implied_moments(z: Array, gradients: Array, x: Array) -> Array:
-    """Means and standard deviations of x that the gradients at draws imply.
+def implied_moments(
+    draws: ArrayLike, gradients: ArrayLike, x: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """Means and standard deviations that the gradients of the log density at draws imply.
+
+    They are those of the density, and not of the draws, as far as Stein's identity reaches: where
+    the density has a wall or a jump it does not hold, and a mode without draws is not seen. Mira,
+    Solgi and Imparato (2013). Zero variance Markov chain Monte Carlo for Bayesian estimators.
+    Statistics and Computing 23, 653-662.
 
     Parameters
     ----------
-    z : array (chains, n, d)
-        Draws, in coordinates in which they have about unit standard deviation, from at least two
-        chains; `degree_for` of their number must not be 0.
+    draws : array (chains, n, d)
+        At least two chains, and some 6 d (d + 1) draws in all; more draws allow more flexible
+        fields, up to polynomials of degree 3. As nearly independent as can be.
     gradients : array (chains, n, d)
-        Of the log density in z.
-    x : array (chains, n, m)
-        What the moments are of, at the same draws.
+        Of the log density at the draws.
+    x : array (chains, n, m), optional
+        What the moments are of, at the same draws; by default the draws themselves.
 
     Returns
     -------
@@ -137,45 +145,51 @@ def implied_moments(z: Array, gradients: Array, x: Array) -> Array:
         Mean, its standard error, standard deviation, its standard error. A standard deviation is
         NaN where the implied variance is not positive.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If these are no finite arrays of those shapes, or there are too few chains or draws.
+    Examples
+    --------
+    Draws that are too few and all positive, from a normal distribution of mean 3 and sd 2:
+
+    >>> import numpy as np
+    >>> import fastkam as fk
+    >>> draws = np.abs(np.random.default_rng(1).normal(3, 2, (2, 50, 1)))
+    >>> fk.diagnostics.implied_moments(draws, -(draws - 3) / 4)[0, [0, 2]].round(6)
+    array([3., 2.])
     """
-    z, gradients, x = checked(z, gradients, x)
+    z = check_array("draws", draws)
+    if z.ndim != 3 or z.shape[0] < 2 or z.shape[2] < 1:
+        raise ValueError("draws must have shape (chains, n, d), of at least two chains and one "
+                         f"dimension, not {z.shape}")
+    gradients = check_array("gradients", gradients, shape=z.shape)
     chains, n, d = z.shape
+    if chains * n < fewest_draws(d):
+        raise ValueError(f"draws must be at least {fewest_draws(d)} in all in {d} dimensions, not "
+                         f"{chains * n}")
+    x = z if x is None else check_array("x", x)
+    if x.ndim != 3 or x.shape[:2] != z.shape[:2] or x.shape[2] == 0:
+        raise ValueError(f"x must have shape {(chains, n)} + (m,), m > 0, not {x.shape}")
+    flat = z.reshape(-1, d)
+    try:
+        L = cholesky(np.atleast_2d(np.cov(flat.T)))
+    except ValueError:
+        raise ValueError("draws must spread along all coordinates, and not on a plane") from None
+    whitened = np.linalg.solve(L, (flat - flat.mean(axis=0)).T).T
+    s = stein_functions(whitened, gradients.reshape(-1, d) @ L, degree_for(chains * n, d))
+    return moments_of(s.reshape(chains, n, -1), x)
+
+
+def moments_of(s: Array, x: Array) -> Array:
+    """Those of x (chains, n, m) by the s (chains, n, p) of the same draws, as above."""
     m = x.shape[2]
-    s = stein_functions(z.reshape(-1, d), gradients.reshape(-1, d), degree_for(chains * n, d))
     middle, scale = x.mean(axis=(0, 1)), x.std(axis=(0, 1))
     scale = np.where(scale > 0, scale, 1.0)
     u = (x - middle) / scale
-    mean, error = implied_means(s.reshape(chains, n, -1), np.concatenate([u, u * u], axis=2))
+    mean, error = implied_means(s, np.concatenate([u, u * u], axis=2))
     first, second = mean[:m], mean[m:]
     with np.errstate(invalid="ignore", divide="ignore"):
         sd = np.sqrt(second - first * first)
         sd_error = np.hypot(error[m:], 2 * first * error[:m]) / (2 * sd)
     return np.column_stack([middle + scale * first, scale * error[:m], scale * sd,
                             scale * sd_error])
-
-
-def checked(z: Array, gradients: Array, x: Array) -> tuple[Array, Array, Array]:
-    """The arguments of `implied_moments` as arrays, or an error that names one of them."""
-    z, gradients, x = (real_array(name, value, copy=False) for name, value in (
-        ("z", z), ("gradients", gradients), ("x", x)))
-    if z.ndim != 3 or len(z) < 2:
-        raise ValueError(f"z must have shape (chains, n, d) with two chains or more, not {z.shape}")
-    chains, n, d = z.shape
-    if d == 0 or degree_for(chains * n, d) == 0:
-        raise ValueError(f"z must have at least {fewest_draws(d)} draws, and coordinates, not "
-                         f"shape {z.shape}")
-    if gradients.shape != z.shape:
-        raise ValueError(f"gradients must have shape {z.shape}, as z has, not {gradients.shape}")
-    if x.ndim != 3 or x.shape[:2] != (chains, n) or x.shape[2] == 0:
-        raise ValueError(f"x must have shape ({chains}, {n}, m), m > 0, not {x.shape}")
-    for name, value in (("z", z), ("gradients", gradients), ("x", x)):
-        if not np.isfinite(value).all():
-            raise ValueError(f"{name} must be finite")
-    return z, gradients, x
 
 
 def disagreeing(implied: Array, x: Array) -> NDArray[np.intp]:

@@ -7,14 +7,15 @@ import numpy as np
 from fastkam._version import __version__
 from fastkam.arguments import import_extra
 
-OF_ITS_OWN = "log_likelihood"  # an extra of that name is a group, as ArviZ wants it for loo
+OF_ITS_OWN = "log_likelihood"  # extras of that name, or "log_likelihood.y", make a group
 ADVICE = "pip install fastkam[arviz]"
 
 
 def to_datatree(result):
     """A DataTree with the groups posterior, sample_stats and, where kept, those of warm-up.
 
-    Extras stand in the posterior; one called "log_likelihood" in a group of that name.
+    Extras stand in the posterior; one called "log_likelihood" in a group of that name, where one
+    called "log_likelihood.y" is y.
 
     Parameters
     ----------
@@ -43,9 +44,9 @@ def to_datatree(result):
         "posterior": dataset(xarray, layout.split(result.draws) | extras_of(result), layout),
         "sample_stats": dataset(xarray, result.stats, layout),
     }
-    if OF_ITS_OWN in result.extras:
-        own = {OF_ITS_OWN: result.extras[OF_ITS_OWN]}
-        groups[OF_ITS_OWN] = dataset(xarray, own, layout)
+    if own := {name: values for name, values in result.extras.items() if is_likelihood(name)}:
+        groups[OF_ITS_OWN] = dataset(xarray, own, layout).rename(
+            {name: name.removeprefix(OF_ITS_OWN + ".") for name in own})
     if result.warmup.rows:
         groups["warmup_posterior"] = dataset(xarray, layout.split(result.warmup_draws), layout)
         groups["warmup_sample_stats"] = dataset(xarray, result.warmup.stats, layout)
@@ -61,7 +62,12 @@ def extras_of(result):
     extras = result.extras
     if taken := sorted(set(extras) & {"chain", "draw", *result.shapes}):
         raise ValueError(f"extras must not be called like parameters or dimensions, as {taken} are")
-    return {name: values for name, values in extras.items() if name != OF_ITS_OWN}
+    return {name: values for name, values in extras.items() if not is_likelihood(name)}
+
+
+def is_likelihood(name):
+    """Whether an extra is the log likelihood of each observation, as ArviZ wants it for loo."""
+    return name == OF_ITS_OWN or name.startswith(OF_ITS_OWN + ".")
 
 
 def to_arviz(result):

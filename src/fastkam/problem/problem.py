@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastkam._core.density.joined import ZeroTarget
 from fastkam._core.density.problem_target import ProblemTarget
 from fastkam._core.density.target import Target as CompiledTarget
 from fastkam.arguments import check_flag, check_generator, check_integer, real_array, shown
@@ -23,7 +23,7 @@ from fastkam.problem.coordinates import Coordinates
 from fastkam.problem.described import Described
 from fastkam.problem.parameters import from_bounds, from_prior
 from fastkam.problem.transforms import check_transforms, rows_of
-from fastkam.run.shapes import check_layout, check_mapping
+from fastkam.run.shapes import check_layout, check_mapping, check_names
 
 Array = NDArray[np.float64]
 
@@ -229,28 +229,7 @@ class Problem(Described):
 
     def as_array(self, what: str, x: Any, lead: int | None = None) -> Array:
         """Parameters (..., n) from an array, or from a dict of arrays (..., *shape) by name."""
-        if not isinstance(x, Mapping):
-            return real_array(what, x)
-        shapes = self.layout.shapes
-        unknown = [name for name in x if name not in shapes]
-        if missing := [name for name in shapes if name not in x]:
-            there = f"; {unknown} are no parameters" if unknown else ""
-            raise ValueError(f"{what} must have every parameter, and {missing} are missing{there}")
-        if unknown:
-            raise ValueError(f"{what} names {unknown}, and the parameters are {list(shapes)}")
-        parts = []
-        for name, shape in shapes.items():
-            value = real_array(f"{what}[{name!r}]", x[name])
-            if value.shape[value.ndim - len(shape):] != shape:
-                raise ValueError(f"{what}[{name!r}] must have shape (..., "
-                                 f"{', '.join(map(str, shape))}), not {value.shape}")
-            parts.append(value.reshape(*value.shape[: value.ndim - len(shape)], prod(shape)))
-        try:
-            front = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
-        except ValueError:
-            raise ValueError(f"{what} has parameters for different numbers of points") from None
-        return np.concatenate([np.broadcast_to(part, (*front, part.shape[-1])) for part in parts],
-                              axis=-1)
+        return self.layout.join(what, x) if isinstance(x, Mapping) else real_array(what, x)
 
     # ---- densities ----
 
@@ -413,6 +392,18 @@ class Problem(Described):
 
 
 # ---- for sample ----
+
+
+def problem_of(distribution: Any, names: Any, shapes: Any, dims: Any, coords: Any) -> Problem:
+    """A distribution of scipy as a Problem: one parameter, by default called x."""
+    if shapes is not None:
+        raise ValueError("shapes must not be given with a distribution, which has one")
+    names = check_names(names, {}, {})
+    if len(names) != 1:
+        raise ValueError(f"names must be one name, that of the distribution's point, not {names}")
+    prior = {names[0]: distribution}
+    size = sum(one.size for one in from_prior(prior, None).values())
+    return Problem(ZeroTarget(size), prior, dims=dims, coords=coords)
 
 
 def problem_from(target: Any, x0: Any, arguments: dict[str, Any], vectorized: bool) -> Problem:

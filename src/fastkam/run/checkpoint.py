@@ -44,6 +44,7 @@ from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
 
+MODEL = '"fastkam.interop.model:ModelTransform"'
 FORMAT = 2
 ARRAYS = ("x0", "snapshot_steps", "scales", "tails", "implied")
 FINITE = Field("an array of finite numbers", finite=True)
@@ -167,11 +168,12 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RunSt
         raise BadField("tails", f"must have indices from 0 to {d - 1} in its first column")
     stat_names = header.pop("stat_names")
     fields, n_extras = fields_of_extras(header.pop("extras", None), header.pop("n_extras", 0))
+    define_own(header.get("coordinates"))
     coordinates = Coordinates.from_header(header.pop("coordinates", None))
     if coordinates is not None and coordinates.n_z != d:
         raise BadField("coordinates", f"must have {d} coordinates, not {coordinates.n_z}")
     layout = layout_of(header, parts.pop("coords", {}),
-                       d if coordinates is None else coordinates.n_x)
+                       d if coordinates is None else coordinates.n_x, fields)
     implied = check_form("implied", arrays["implied"], (None, 4), np.float64)
     if len(implied) not in (0, len(layout.labels)):
         raise BadField("implied", f"must have {len(layout.labels)} rows or none")
@@ -194,6 +196,12 @@ def from_parts(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> RunSt
         warmup=warmup,
         **header,
     )
+
+
+def define_own(coordinates: Any) -> None:
+    """Import the class of the transform of a model of another package, if a header names it."""
+    if MODEL in json.dumps(coordinates):
+        import fastkam.interop.model  # noqa: F401
 
 
 def taken_apart(arrays: dict[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
@@ -229,13 +237,20 @@ def trace_of(
     return trace
 
 
-def layout_of(header: dict[str, Any], coords: dict[str, NDArray[Any]], d: int) -> Layout:
-    """The layout of d coordinates that a header and arrays describe."""
+def layout_of(
+    header: dict[str, Any], coords: dict[str, NDArray[Any]], d: int, fields: Fields | None
+) -> Layout:
+    """The layout of d coordinates, and of extras, that a header and arrays describe."""
     shapes, dims = shapes_of(header.pop("shapes")), dims_of(header.pop("dims"))
     size = sum(prod(shape) for shape in shapes.values())
     if size != d:
         raise BadField("shapes", f"must describe {d} coordinates, not {size}")
-    return check_layout(list(shapes), shapes, dims, coords, d)
+    extras = {name: shape for name, (shape, _) in (fields or {}).items()}
+    if fields is None:  # no draw has been made yet
+        dims = {name: some for name, some in dims.items() if name in shapes}
+        used = {dim for some in dims.values() for dim in some}
+        coords = {dim: values for dim, values in coords.items() if dim in used}
+    return check_layout(list(shapes), shapes, dims, coords, d, extras)
 
 
 class CheckpointWriter:

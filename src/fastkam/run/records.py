@@ -92,6 +92,13 @@ class Records:
         new.filled = np.clip(self.filled[chains], start, stop) - start
         return new
 
+    def take(self, rows: NDArray[np.int64]) -> Records:
+        """A copy of these rows of every chain; of those of them that are filled."""
+        new = Records(len(self.filled), len(rows), self.fields, self.n_extras)
+        new.block = self.block[:, rows] if self.block.shape[1] else new.block
+        new.filled = (rows < self.filled[:, None]).sum(axis=1)
+        return new
+
     def merge(self, chains: list[int], start: int, part: Records) -> None:
         """Write the rows of `part`, records of these chains, from the row `start` on."""
         if part.fields is None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.density.joined import JoinedTarget
 from fastkam._core.density.problem_target import ProblemTarget
+from fastkam.interop.doors import opened
 from fastkam.problem.described import Described
 
 if TYPE_CHECKING:
@@ -20,17 +22,19 @@ TARGET_TOLERANCE = 1e-8  # of the log density at the points where a run goes on
 
 def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:
     """The target, and the surrogate, as densities of the run's own points; of a Problem."""
+    target = opened(target)
     if isinstance(target, Described):
         target = cast(Any, target)
         if state.coordinates is None or target.coordinates.header() != state.coordinates.header():
             raise ValueError(f"target {target!r} has other parameters or transforms than the run")
-        if surrogate is not None and not isinstance(surrogate, ProblemTarget):
+        if surrogate is not None and not isinstance(
+                surrogate, (JoinedTarget, ProblemTarget)):
             surrogate = target.beside(surrogate)
         return target.target(gradient=state.sampler.needs_gradient), surrogate
     inner = target.owner if getattr(target, "surrogate", None) is not None else target
-    if state.coordinates is not None and not isinstance(inner, ProblemTarget):
-        raise ValueError("target must be the fastkam.Problem of which the run was: its prior and "
-                         "its functions are not in the file")
+    if state.coordinates is not None and not isinstance(inner, (JoinedTarget, ProblemTarget)):
+        raise ValueError("target must be the fastkam.Problem or the model of which the run was: "
+                         "its prior and its functions are not in the file")
     return target, surrogate
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_integer, shown
+from fastkam.arguments import check_integer, real_array, shown
 
 OF_ARVIZ = ("chain", "draw")
 
@@ -24,7 +25,7 @@ class Layout:
     shapes : dict of str to tuple of int
         Shape of each parameter.
     dims : dict of str to list of str
-        Names of the dimensions of parameters; not of every one.
+        Names of the dimensions of parameters, and of extras; not of every one.
     coords : dict of str to ndarray, shape (n,)
         Values along dimensions; not along every one.
     """
@@ -42,6 +43,28 @@ class Layout:
             start += size
         return parts
 
+    def join(self, what: str, x: Mapping[str, Any]) -> NDArray[np.float64]:
+        """An array (..., d) of a dict of arrays (..., *shape); `what` is the argument's name."""
+        unknown = [name for name in x if name not in self.shapes]
+        if missing := [name for name in self.shapes if name not in x]:
+            there = f"; {unknown} are no parameters" if unknown else ""
+            raise ValueError(f"{what} must have every parameter, and {missing} are missing{there}")
+        if unknown:
+            raise ValueError(f"{what} names {unknown}, and the parameters are {list(self.shapes)}")
+        parts = []
+        for name, shape in self.shapes.items():
+            value = real_array(f"{what}[{name!r}]", x[name])
+            if value.shape[value.ndim - len(shape):] != shape:
+                raise ValueError(f"{what}[{name!r}] must have shape (..., "
+                                 f"{', '.join(map(str, shape))}), not {value.shape}")
+            parts.append(value.reshape(*value.shape[: value.ndim - len(shape)], prod(shape)))
+        try:
+            front = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+        except ValueError:
+            raise ValueError(f"{what} has parameters for different numbers of points") from None
+        return np.concatenate([np.broadcast_to(part, (*front, part.shape[-1])) for part in parts],
+                              axis=-1)
+
     @property
     def labels(self) -> list[str]:
         """A label for each coordinate: "mu", "theta[0]", "beta[1, 2]"."""
@@ -52,11 +75,13 @@ class Layout:
         ]
 
 
-def check_layout(names: Any, shapes: Any, dims: Any, coords: Any, d: int) -> Layout:
+def check_layout(
+    names: Any, shapes: Any, dims: Any, coords: Any, d: int, extras: Mapping[str, Any] | None = None
+) -> Layout:
     """The Layout of d coordinates that the arguments of `sample` describe; by default one vector.
 
     A parameter without a shape has that of its dimensions in `coords`, and without these is a
-    number.
+    number. `extras` are the shapes of extras, whose dimensions may be named too.
     """
     shapes, dims, coords = (check_mapping(name, value) for name, value in (
         ("shapes", shapes), ("dims", dims), ("coords", coords)))
@@ -65,7 +90,7 @@ def check_layout(names: Any, shapes: Any, dims: Any, coords: Any, d: int) -> Lay
     whole = names is None and not shapes and not dims
     names = check_names(names, shapes, dims)
     for what, given in (("shapes", shapes), ("dims", dims)):
-        if unknown := sorted(set(given) - set(names)):
+        if unknown := sorted(set(given) - set(names) - set(extras or {})):
             raise ValueError(f"{what} names {unknown}, which names does not")
     if unknown := sorted(set(coords) - {dim for some in dims.values() for dim in some}):
         raise ValueError(f"coords names {unknown}, which are no dimensions in dims")
@@ -78,7 +103,7 @@ def check_layout(names: Any, shapes: Any, dims: Any, coords: Any, d: int) -> Lay
     size = sum(int(np.prod(shape)) for shape in found.values())
     if size != d:
         raise ValueError(f"names and shapes describe {size} coordinates, but x0 has {d}")
-    check_sizes(found, dims, coords)
+    check_sizes({**(extras or {}), **found}, dims, coords)
     return Layout(found, dims, coords)
 
 

@@ -136,6 +136,7 @@ class Trace:
         for name in COLUMNS:
             array = getattr(self, name)
             setattr(new, name, array[:, rows] if array.shape[1] else array)
+        new.records = self.records.take(rows)
         return new
 
     def put(self, chains: list[int], start: int, part: Trace) -> None:

@@ -16,6 +16,7 @@ from fastkam._core.linalg.decomposition import product
 from fastkam.arguments import check_flag, check_integer
 from fastkam.density.forms import as_target
 from fastkam.errors import SamplingError
+from fastkam.interop.doors import opened
 from fastkam.problem.described import Described
 from fastkam.run.faults import describe
 from fastkam.run.hints import advice
@@ -193,6 +194,7 @@ def choose_sampler(
     """
     chains, seed = check_integer("chains", chains, least=1), seed_sequence(seed)
     check_flag("surrogate", surrogate)
+    target = opened(target)
     problem = cast(Any, target) if isinstance(target, Described) else None
     points = starting_points(x0, chains) if problem is None else problem.start(x0, chains, seed)
     made = as_target(target, points.shape[1], vectorized=vectorized)
@@ -291,7 +293,7 @@ def has_gradient(target: Target, points: NDArray[np.float64]) -> bool:
             returned = function(points.copy() if target.batched else points[0].copy())
     except Exception:  # the search meets it again, and says so
         return False
-    if type(returned) is not tuple or len(returned) < 2:
+    if type(returned) not in (tuple, list) or len(returned) < 2:
         return False
     shape = points.shape if target.batched else points[0].shape
     return not isinstance(returned[1], (str, bytes, dict)) and np.shape(returned[1]) == shape

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastkam.arguments import check_integer, check_number, near
-from fastkam.plots import new_figure
+from fastkam.plots.style import new_figure
 from fastkam.testing.ranks import band, counts_below
 
 if TYPE_CHECKING:

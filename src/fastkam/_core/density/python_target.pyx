@@ -93,7 +93,7 @@ cdef class PythonTarget(Target):
 
     def call(self, x, u):
         """What the function returns at x (dim,)."""
-        return first_row(self.f(x.reshape(1, -1))) if self.vectorized else self.f(x)
+        return first_row(paired(self.f(x.reshape(1, -1)))) if self.vectorized else paired(self.f(x))
 
     cdef object without_extras(self, tuple value, size_t n, const double *x, size_t n_aux,
                                const double *u):
@@ -142,6 +142,8 @@ cdef int call_scalar(size_t n, const double *x, double *logp, void *data) noexce
     cdef PythonTarget self = <PythonTarget>data
     try:
         value = self.f(self.argument(1, x))
+        if type(value) is list:
+            value = paired(value)
         if type(value) is tuple:
             value = self.without_extras(value, n, x, 0, NULL)
             if type(value) is tuple:        # (log density, gradient)
@@ -158,7 +160,7 @@ cdef int call_gradient(
         size_t n, const double *x, double *grad, double *logp, void *data) noexcept:
     cdef PythonTarget self = <PythonTarget>data
     try:
-        answer = self.f(self.argument(1, x))
+        answer = paired(self.f(self.argument(1, x)))
         if type(answer) is tuple:
             answer = self.without_extras(answer, n, x, 0, NULL)
         if type(answer) is not tuple or len(answer) != 2:
@@ -189,7 +191,7 @@ cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, doub
     cdef PythonTarget self = <PythonTarget>data
     gradient = None
     try:
-        value = self.f(self.argument(k, X))
+        value = paired(self.f(self.argument(k, X)))
         if type(value) is tuple and len(value) > 0 and np.ndim(value[0]) == 1:
             value = self.without_extras_rows(value, k, n, X, 0, NULL)
         if type(value) is tuple and len(value) == 2 and np.ndim(value[0]) == 1:
@@ -205,6 +207,17 @@ cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, doub
     except BaseException as error:
         self.error = error
         return RAISED
+
+
+def paired(value):
+    """What a function has returned: the tuple that is meant where it is a list.
+
+    A list is one where a gradient or extras stand beside the log density, as in [logp, gradient].
+    """
+    if type(value) is list and 2 <= len(value) <= 3 and (
+            isinstance(value[1], dict) or np.ndim(value[1]) > 0):
+        return tuple(value)
+    return value
 
 
 def extras_in(value):

@@ -4,6 +4,8 @@
 
 #define CACHED 4096 /* points of a transform whose passes stay in the cache */
 
+FK_INLINE fk_kinds splat(double a) { return (fk_kinds){a, a, a, a}; }
+
 /* one pass of the forward transform: butterflies over n points, w the roots of unity of n */
 FK_INLINE void pass(ptrdiff_t n, ptrdiff_t stride, const double *w, fk_wave *a)
 {
@@ -13,8 +15,8 @@ FK_INLINE void pass(ptrdiff_t n, ptrdiff_t stride, const double *w, fk_wave *a)
         const fk_kinds re = u.re - v.re, im = u.im - v.im;
         a[j].re = u.re + v.re;
         a[j].im = u.im + v.im;
-        a[j + n / 2].re = re * c - im * s;
-        a[j + n / 2].im = re * s + im * c;
+        a[j + n / 2].re = fk_fma_quad(re, splat(c), -(im * s));
+        a[j + n / 2].im = fk_fma_quad(re, splat(s), im * c);
     }
 }
 
@@ -80,7 +82,8 @@ void FK_LEVEL(fk_backward)(ptrdiff_t n, const double *w, fk_wave *a)
             for (ptrdiff_t j = i; j < i + m / 2; j++) {
                 const double c = w[2 * (j - i) * stride], s = -w[2 * (j - i) * stride + 1];
                 const fk_wave u = a[j], v = a[j + m / 2];
-                const fk_kinds re = v.re * c - v.im * s, im = v.re * s + v.im * c;
+                const fk_kinds re = fk_fma_quad(v.re, splat(c), -(v.im * s));
+                const fk_kinds im = fk_fma_quad(v.re, splat(s), v.im * c);
                 a[j].re = u.re + re;
                 a[j].im = u.im + im;
                 a[j + m / 2].re = u.re - re;

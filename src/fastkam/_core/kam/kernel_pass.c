@@ -7,11 +7,12 @@ static inline double polynomial(int degree, const double *c, double t)
 {
     if (degree == 8) {
         const double t2 = t * t, t4 = t2 * t2;
-        return ((c[0] + c[1] * t) + (c[2] + c[3] * t) * t2)
-               + (((c[4] + c[5] * t) + (c[6] + c[7] * t) * t2) + c[8] * t4) * t4;
+        const double low = fk_fma(fk_fma(c[3], t, c[2]), t2, fk_fma(c[1], t, c[0]));
+        const double high = fk_fma(fk_fma(c[7], t, c[6]), t2, fk_fma(c[5], t, c[4]));
+        return fk_fma(fk_fma(c[8], t4, high), t4, low);
     }
     double p = c[degree];
-    for (int i = degree - 1; i >= 0; i--) p = p * t + c[i];
+    for (int i = degree - 1; i >= 0; i--) p = fk_fma(p, t, c[i]);
     return p;
 }
 
@@ -54,7 +55,7 @@ void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, ptrdiff_t blocks, double *w
             for (int m = k->degree - 1; m >= 0; m--)
                 for (int l = 0; l < FK_LANES; l++) { /* from 708 on e^-u is 0: p is to be finite */
                     const double u = w[i + l];
-                    p[l] = p[l] * (u > 708 ? 0 : u) + k->table[m];
+                    p[l] = fk_fma(p[l], u > 708 ? 0 : u, k->table[m]);
                 }
             for (int l = 0; l < FK_LANES; l++) w[i + l] = fk_exp(-w[i + l]) * p[l] * c;
         }
@@ -75,7 +76,9 @@ void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, ptrdiff_t blocks, double *w
                      c##3 = fk_load((q) + 24)
 #define FK_PUT(c, q) fk_store(q, c##0), fk_store((q) + 8, c##1), fk_store((q) + 16, c##2),        \
                      fk_store((q) + 24, c##3)
-#define FK_ADD(c, x) c##0 += a0 * x, c##1 += a1 * x, c##2 += a2 * x, c##3 += a3 * x
+#define FK_ADD_ONE(s, a, x) s = fk_fma_vec(a, x, s)
+#define FK_ADD(c, x) FK_ADD_ONE(c##0, a0, x), FK_ADD_ONE(c##1, a1, x), FK_ADD_ONE(c##2, a2, x),   \
+                     FK_ADD_ONE(c##3, a3, x)
 
 /* the products of rows a with rows b, lane by lane */
 static void add_tile(ptrdiff_t blocks, int first, const double *a, const double *b, double *q)
@@ -122,8 +125,8 @@ static void add_diagonal(ptrdiff_t blocks, int first, const double *a, double *q
             const fk_vec a0 = fk_load(p), a1 = fk_load(p + 8), a2 = fk_load(p + 16);
             const fk_vec a3 = fk_load(p + 24);
             FK_ADD(s, a0);
-            t1 += a1 * a1, t2 += a2 * a1, t3 += a3 * a1;
-            u2 += a2 * a2, u3 += a3 * a2, v3 += a3 * a3;
+            FK_ADD_ONE(t1, a1, a1), FK_ADD_ONE(t2, a2, a1), FK_ADD_ONE(t3, a3, a1);
+            FK_ADD_ONE(u2, a2, a2), FK_ADD_ONE(u3, a3, a2), FK_ADD_ONE(v3, a3, a3);
         }
         FK_PUT(s, q), FK_PUT(t, q + 32);
         fk_store(q + 80, u2), fk_store(q + 88, u3), fk_store(q + 120, v3);
@@ -141,7 +144,8 @@ static void add_plane(ptrdiff_t blocks, const double *z, const double *y, const 
             const fk_vec v = fk_load(w + 8 * n + l);
             const fk_vec a = (fk_load(z + 16 * n + l) - y[0]) * v;
             const fk_vec b = (fk_load(z + 16 * n + l + 8) - y[1]) * v;
-            s0 += a, s1 += b, q0 += a * a, q1 += b * a, q2 += b * b;
+            s0 += a, s1 += b;
+            FK_ADD_ONE(q0, a, a), FK_ADD_ONE(q1, b, a), FK_ADD_ONE(q2, b, b);
         }
         fk_store(sums + l, s0), fk_store(sums + l + 8, s1);
         fk_store(q + l, q0), fk_store(q + l + 8, q1), fk_store(q + l + 16, q2);
@@ -171,7 +175,7 @@ FK_INLINE void squares(const ptrdiff_t d, ptrdiff_t blocks, const double *restri
             fk_vec square = fk_splat(0);
             for (ptrdiff_t j = 0; j < d; j++) {
                 const fk_vec D = fk_load(at + 8 * j) - y[j];
-                square += D * D;
+                square = fk_fma_vec(D, D, square);
             }
             fk_store(w + 8 * b + l, square);
         }

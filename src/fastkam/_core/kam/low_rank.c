@@ -17,7 +17,7 @@ FK_INLINE void few_distances(const int vectors, ptrdiff_t d, const double *restr
         for (int s = 0; s < vectors; s++) {
             const double *at = z + FK_LANES * d * (s / FK_PARTS) + FK_WIDTH * (s % FK_PARTS);
             const fk_vec D = fk_load(at) - y[j];
-            sum[s] += D * D;
+            sum[s] = fk_fma_vec(D, D, sum[s]);
         }
 #pragma GCC unroll 8
     for (int s = 0; s < vectors; s++) fk_store(r + FK_WIDTH * s, sum[s]);
@@ -99,7 +99,8 @@ FK_INLINE void few_dimensions(const int rows, ptrdiff_t d, ptrdiff_t blocks,
             const fk_vec v = fk_load(u + FK_LANES * b + l);
             const double *at = z + FK_LANES * d * b + l;
 #pragma GCC unroll 8
-            for (int s = 0; s < rows; s++) sum[s] += (fk_load(at + FK_LANES * s) - x[s]) * v;
+            for (int s = 0; s < rows; s++)
+                sum[s] = fk_fma_vec(fk_load(at + FK_LANES * s) - x[s], v, sum[s]);
         }
 #pragma GCC unroll 8
         for (int s = 0; s < rows; s++) fk_store(lanes[s] + l, sum[s]);

@@ -5,6 +5,12 @@
  * 8.3.5. */
 #include "tiles.h"
 
+/* a - b x - c y */
+FK_INLINE fk_vec less_two(fk_vec a, fk_vec b, double x, fk_vec c, double y)
+{
+    return fk_fnma_vec(c, fk_splat(y), fk_fnma_vec(b, fk_splat(x), a));
+}
+
 /* A_j -= v q_j + q v_j, then p += A_j u_j, for columns j on: rows from `begin` */
 static void update_columns(ptrdiff_t j, ptrdiff_t d, ptrdiff_t begin, ptrdiff_t ld, double *A,
                            const double *v, const double *q, const double *u, double *p)
@@ -13,19 +19,21 @@ static void update_columns(ptrdiff_t j, ptrdiff_t d, ptrdiff_t begin, ptrdiff_t 
         double *a = A + j * ld, *b = a + ld;
         for (ptrdiff_t i = begin; i < ld; i += FK_WIDTH) {
             const fk_vec v_i = fk_load(v + i), q_i = fk_load(q + i);
-            const fk_vec a_i = fk_load(a + i) - (v_i * q[j] + q_i * v[j]);
-            const fk_vec b_i = fk_load(b + i) - (v_i * q[j + 1] + q_i * v[j + 1]);
+            const fk_vec a_i = less_two(fk_load(a + i), v_i, q[j], q_i, v[j]);
+            const fk_vec b_i = less_two(fk_load(b + i), v_i, q[j + 1], q_i, v[j + 1]);
             fk_store(a + i, a_i);
             fk_store(b + i, b_i);
-            fk_store(p + i, fk_load(p + i) + a_i * u[j] + b_i * u[j + 1]);
+            const fk_vec p_i = fk_fma_vec(a_i, fk_splat(u[j]), fk_load(p + i));
+            fk_store(p + i, fk_fma_vec(b_i, fk_splat(u[j + 1]), p_i));
         }
     }
     for (; j < d; j++) {
         double *a = A + j * ld;
         for (ptrdiff_t i = begin; i < ld; i += FK_WIDTH) {
-            const fk_vec a_i = fk_load(a + i) - (fk_load(v + i) * q[j] + fk_load(q + i) * v[j]);
+            const fk_vec a_i =
+                less_two(fk_load(a + i), fk_load(v + i), q[j], fk_load(q + i), v[j]);
             fk_store(a + i, a_i);
-            fk_store(p + i, fk_load(p + i) + a_i * u[j]);
+            fk_store(p + i, fk_fma_vec(a_i, fk_splat(u[j]), fk_load(p + i)));
         }
     }
 }
@@ -43,7 +51,7 @@ static void reduce(ptrdiff_t d, double *A, double *diagonal, double *off, double
         const ptrdiff_t begin = k & ~(ptrdiff_t)7;
         double *x = A + k * ld;
         for (ptrdiff_t i = begin; i < ld; i += FK_WIDTH)
-            fk_store(x + i, fk_load(x + i) - (fk_load(v + i) * q[k] + fk_load(q + i) * v[k]));
+            fk_store(x + i, less_two(fk_load(x + i), fk_load(v + i), q[k], fk_load(q + i), v[k]));
         diagonal[k] = x[k];
         off[k] = 0;
         if (k + 1 == d) return;

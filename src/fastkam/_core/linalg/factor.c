@@ -14,6 +14,10 @@
 #define HEIGHT (FK_WIDTH == 8 ? 4 : 2)        /* vectors of a group: 4 columns fill the registers */
 #define ROWS (HEIGHT * FK_WIDTH)
 
+/* c - a b, rounded once */
+FK_INLINE double less(double c, double a, double b) { return fk_fma(-a, b, c); }
+FK_INLINE fk_vec less_vec(fk_vec c, fk_vec a, double b) { return fk_fnma_vec(a, fk_splat(b), c); }
+
 /* the 4 x 4 block of a panel: M unit lower triangular, M D M', and r = D^-1/2 */
 typedef struct { double m10, m20, m30, m21, m31, m32, D[4], r[4]; } pivots;
 
@@ -35,13 +39,14 @@ FK_INLINE int factor_block(const double a[4][8], ptrdiff_t top, pivots *p)
     const double *a0 = a[0] + top, *a1 = a[1] + top, *a2 = a[2] + top, *a3 = a[3] + top;
     const double d0 = a0[0], i0 = 1 / d0;
     p->m10 = a0[1] * i0, p->m20 = a0[2] * i0, p->m30 = a0[3] * i0;
-    const double d1 = a1[1] - a0[1] * p->m10, i1 = 1 / d1;
-    const double u21 = a1[2] - a0[2] * p->m10, u31 = a1[3] - a0[3] * p->m10;
+    const double d1 = less(a1[1], a0[1], p->m10), i1 = 1 / d1;
+    const double u21 = less(a1[2], a0[2], p->m10), u31 = less(a1[3], a0[3], p->m10);
     p->m21 = u21 * i1, p->m31 = u31 * i1;
-    const double d2 = a2[2] - a0[2] * p->m20 - u21 * p->m21, i2 = 1 / d2;
-    const double u32 = a2[3] - a0[3] * p->m20 - u31 * p->m21;
+    const double d2 = less(less(a2[2], a0[2], p->m20), u21, p->m21), i2 = 1 / d2;
+    const double u32 = less(less(a2[3], a0[3], p->m20), u31, p->m21);
     p->m32 = u32 * i2;
-    const double d3 = a3[3] - a0[3] * p->m30 - u31 * p->m31 - u32 * p->m32, i3 = 1 / d3;
+    const double d3 = less(less(less(a3[3], a0[3], p->m30), u31, p->m31), u32, p->m32);
+    const double i3 = 1 / d3;
     const double inverse[4] = {i0, i1, i2, i3};
     p->D[0] = d0, p->D[1] = d1, p->D[2] = d2, p->D[3] = d3;
     return roots(4, p->D, inverse, p->r);
@@ -55,10 +60,10 @@ FK_INLINE void take_products(const int R, ptrdiff_t k, const double *P, ptrdiff_
 #pragma GCC unroll 4
         for (int r = 0; r < R; r++) {
             const fk_vec x = fk_load(P + FK_WIDTH * r);
-            t[0][r] -= x * q[0];
-            t[1][r] -= x * q[1];
-            t[2][r] -= x * q[2];
-            t[3][r] -= x * q[3];
+            t[0][r] = less_vec(t[0][r], x, q[0]);
+            t[1][r] = less_vec(t[1][r], x, q[1]);
+            t[2][r] = less_vec(t[2][r], x, q[2]);
+            t[3][r] = less_vec(t[3][r], x, q[3]);
         }
 }
 
@@ -85,22 +90,23 @@ FK_INLINE int group(const int R, ptrdiff_t top, ptrdiff_t last, ptrdiff_t k, dou
             for (int r = 0; r < (FK_WIDTH == 2 && R > 1 ? 2 : 1); r++)
                 fk_store(a[c] + r * FK_WIDTH, t[c][r]);
         if (factor_block((const double(*)[8])a, top, p)) return 1;
-        const double y0 = w[0], y1 = w[1] - y0 * p->m10, y2 = w[2] - y0 * p->m20 - y1 * p->m21;
-        const double y3 = w[3] - y0 * p->m30 - y1 * p->m31 - y2 * p->m32;
+        const double y0 = w[0], y1 = less(w[1], y0, p->m10);
+        const double y2 = less(less(w[2], y0, p->m20), y1, p->m21);
+        const double y3 = less(less(less(w[3], y0, p->m30), y1, p->m31), y2, p->m32);
         w[0] = y0 * p->r[0], w[1] = y1 * p->r[1], w[2] = y2 * p->r[2], w[3] = y3 * p->r[3];
     }
 #pragma GCC unroll 4
     for (int r = 0; r < R; r++) {
-        const fk_vec x0 = t[0][r], x1 = t[1][r] - x0 * p->m10;
-        const fk_vec x2 = t[2][r] - x0 * p->m20 - x1 * p->m21;
-        const fk_vec x3 = t[3][r] - x0 * p->m30 - x1 * p->m31 - x2 * p->m32;
+        const fk_vec x0 = t[0][r], x1 = less_vec(t[1][r], x0, p->m10);
+        const fk_vec x2 = less_vec(less_vec(t[2][r], x0, p->m20), x1, p->m21);
+        const fk_vec x3 = less_vec(less_vec(less_vec(t[3][r], x0, p->m30), x1, p->m31), x2, p->m32);
         const fk_vec x[4] = {x0 * p->r[0], x1 * p->r[1], x2 * p->r[2], x3 * p->r[3]};
         fk_vec residual = fk_load(v + r * FK_WIDTH);
         const ptrdiff_t begin = r * FK_WIDTH, end = r < whole ? FK_WIDTH : left;
 #pragma GCC unroll 4
         for (int c = 0; c < 4; c++) {
             fk_store(P + c * ldp + begin, x[c]);
-            residual -= x[c] * w[c];
+            residual = less_vec(residual, x[c], w[c]);
             if (top + c > begin)
                 fk_store_between(A + c * ld + begin, x[c], top + c - begin, end);
             else if (r < whole)
@@ -135,7 +141,7 @@ static int factor_rest(ptrdiff_t d, ptrdiff_t j, double *A, ptrdiff_t ld, double
         double inverse = 0;
         for (ptrdiff_t i = j; i < d; i++) {
             double t = A[i + j * ld];
-            for (ptrdiff_t k = 0; k < j; k++) t -= S[i + k * LD] * S[j + k * LD];
+            for (ptrdiff_t k = 0; k < j; k++) t = less(t, S[i + k * LD], S[j + k * LD]);
             if (i == j) {
                 const double one = 1 / t;
                 if (roots(1, &t, &one, &inverse)) return 1;
@@ -144,7 +150,7 @@ static int factor_rest(ptrdiff_t d, ptrdiff_t j, double *A, ptrdiff_t ld, double
             A[i + j * ld] = S[i + j * LD] = t * inverse;
         }
         w[j] = v[j] * inverse;
-        for (ptrdiff_t i = j + 1; i < d; i++) v[i] -= S[i + j * LD] * w[j];
+        for (ptrdiff_t i = j + 1; i < d; i++) v[i] = less(v[i], S[i + j * LD], w[j]);
     }
     return 0;
 }
@@ -230,7 +236,7 @@ static void reduce(ptrdiff_t d, double *A, ptrdiff_t ld, const double *S, pivots
  * might over- or underflow waits. */
 FK_INLINE double inverse_after(double d, double e, double u, double pivot)
 {
-    const double det = d * e - u * u;
+    const double det = fk_fma(d, e, -(u * u));
     if (det > 1e-290 && det < 1e290) return d / det;
     return 1 / pivot;
 }
@@ -245,7 +251,7 @@ FK_INLINE int small(const int d, double *restrict A, double *restrict v, double 
         for (int i = j; i < d; i++) {
             double t = A[i + d * j], e = t;
 #pragma GCC unroll 8
-            for (int k = 0; k < j; k++) e = t, t -= u[i][k] * m[j][k];
+            for (int k = 0; k < j; k++) e = t, t = less(t, u[i][k], m[j][k]);
             u[i][j] = t;
             if (i == j) {
                 pivot[j] = t;
@@ -259,7 +265,7 @@ FK_INLINE int small(const int d, double *restrict A, double *restrict v, double 
         for (int j = 0; j < d; j++) {
             y[j] = v[j];
 #pragma GCC unroll 8
-            for (int k = 0; k < j; k++) y[j] -= y[k] * m[j][k];
+            for (int k = 0; k < j; k++) y[j] = less(y[j], y[k], m[j][k]);
         }
     }
     if (roots(d, pivot, inverse, r)) return 1;

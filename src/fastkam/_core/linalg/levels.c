@@ -9,7 +9,8 @@ static int best_level(void)
 #if defined(__x86_64__)
     __builtin_cpu_init(); /* this may run before the constructor that does so */
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") ? 2 : 1;
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
+            && __builtin_cpu_supports("avx512bw") ? 2 : 1;
 #else
     return 0;
 #endif

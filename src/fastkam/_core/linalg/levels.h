@@ -12,7 +12,8 @@
  * library, and a function cannot ask which of its clones it is: the length of its vectors (vector.h)
  * could not depend on the set. FASTKAM_LEVEL would not reach it either.
  *
- * Every set gives the same bits: without fused multiply-add, and with a fixed order of every sum. */
+ * Every set gives the same bits: products are fused with sums where the source says so (fma.h), and
+ * never by the compiler, and every sum has a fixed order. */
 #ifndef FASTKAM_LEVELS_H
 #define FASTKAM_LEVELS_H
 

@@ -45,7 +45,7 @@ FK_INLINE void multiply(ptrdiff_t k, const double *const a[4], ptrdiff_t step, c
         for (int p = 0; p < VECTORS; p++) {
             const fk_vec b = fk_load(panel + p * FK_WIDTH);
 #pragma GCC unroll 4
-            for (int r = 0; r < 4; r++) c[r][p] += b * a[r][l * step];
+            for (int r = 0; r < 4; r++) c[r][p] = fk_fma_vec(b, fk_splat(a[r][l * step]), c[r][p]);
         }
 }
 

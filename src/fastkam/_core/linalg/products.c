@@ -22,7 +22,7 @@ FK_INLINE void add(const int n, const int triangular, ptrdiff_t diagonal, ptrdif
     fk_vec r = fk_load(y);
 #pragma GCC unroll 4
     for (int c = 0; c < n; c++) {
-        const fk_vec sum = r + fk_load(m + c * ld) * s[c];
+        const fk_vec sum = fk_fma_vec(fk_load(m + c * ld), fk_splat(s[c]), r);
         r = triangular ? from(diagonal + c, sum, r) : sum;
     }
     fk_store(y, r);
@@ -41,7 +41,8 @@ FK_INLINE void sweep(const int n, const int triangular, ptrdiff_t j, ptrdiff_t d
             add(n, 1, j - i, d, s, m + i, y + i);
     for (; i + FK_WIDTH <= d; i += FK_WIDTH) add(n, 0, 0, d, s, m + i, y + i);
     for (; i < d; i++)
-        for (int c = 0; c < n && (!triangular || j + c <= i); c++) y[i] += s[c] * m[c * d + i];
+        for (int c = 0; c < n && (!triangular || j + c <= i); c++)
+            y[i] = fk_fma(s[c], m[c * d + i], y[i]);
 }
 
 /* few dimensions, in scalars, row after row: the sums are the same */
@@ -53,7 +54,7 @@ FK_INLINE void small(const int d, const int triangular, double a, const double *
         double t = y[i];
 #pragma GCC unroll 8
         for (int j = 0; j < d; j++)
-            if (!triangular || j <= i) t += a * z[j] * M[i + d * j];
+            if (!triangular || j <= i) t = fk_fma(a * z[j], M[i + d * j], t);
         y[i] = t;
     }
 }

@@ -27,8 +27,8 @@ FK_INLINE int corner(const int n, const double *l, ptrdiff_t ld, double a, doubl
     for (int c = 0; c < n; c++) {
         w[c] = r[c] * inverse[c];
 #pragma GCC unroll 4
-        for (int i = c + 1; i < n; i++) residual[c][i] = r[i] -= w[c] * l[c * ld + i];
-        next[c] = before + s * (w[c] * w[c]);
+        for (int i = c + 1; i < n; i++) residual[c][i] = r[i] = fk_fma(-w[c], l[c * ld + i], r[i]);
+        next[c] = fk_fma(s, w[c] * w[c], before);
         bad |= !(next[c] > 0) | !(next[c] < HUGE_VAL);
         ratio[c] = a * next[c] / before;
         before = next[c];
@@ -40,7 +40,8 @@ FK_INLINE int corner(const int n, const double *l, ptrdiff_t ld, double a, doubl
         q[c] = p[c] * (s * w[c] / next[c]);
         k->l[c][c] = p[c] * l[c * (ld + 1)];
 #pragma GCC unroll 4
-        for (int i = c + 1; i < n; i++) k->l[c][i] = p[c] * l[c * ld + i] + q[c] * residual[c][i];
+        for (int i = c + 1; i < n; i++)
+            k->l[c][i] = fk_fma(p[c], l[c * ld + i], q[c] * residual[c][i]);
     }
     return bad;
 }
@@ -62,8 +63,8 @@ FK_INLINE void sweep(double *l, ptrdiff_t ld, double *v, const columns *k, ptrdi
 #pragma GCC unroll 4
     for (int c = 0; c < 4; c++) {
         const fk_vec x = end == FK_WIDTH ? fk_load(l + c * ld) : fk_load_n(l + c * ld, end);
-        r -= x * k->w[c];
-        const fk_vec y = x * k->p[c] + r * k->q[c];
+        r = fk_fnma_vec(x, fk_splat(k->w[c]), r);
+        const fk_vec y = fk_fma_vec(x, fk_splat(k->p[c]), r * k->q[c]);
         if (whole)
             fk_store(l + c * ld, y);
         else

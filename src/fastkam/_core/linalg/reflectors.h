@@ -18,7 +18,8 @@ FK_INLINE double dot(ptrdiff_t n, const double *v, const double *w)
 /* y += a x */
 FK_INLINE void add_to(ptrdiff_t n, double a, const double *x, double *y)
 {
-    for (ptrdiff_t i = 0; i < n; i += FK_WIDTH) fk_store(y + i, fk_load(y + i) + fk_load(x + i) * a);
+    for (ptrdiff_t i = 0; i < n; i += FK_WIDTH)
+        fk_store(y + i, fk_fma_vec(fk_load(x + i), fk_splat(a), fk_load(y + i)));
 }
 
 /* The reflection that takes x, from row k on, to alpha e_k: v is x from row k on with v_k changed,

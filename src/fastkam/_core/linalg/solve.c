@@ -13,7 +13,7 @@ FK_INLINE void corner(const int n, const double *l, ptrdiff_t ld, double *v)
     for (int c = 0; c < n; c++) {
         v[c] = r[c] *= inverse[c];
 #pragma GCC unroll 4
-        for (int i = c + 1; i < n; i++) r[i] -= r[c] * l[c * ld + i];
+        for (int i = c + 1; i < n; i++) r[i] = fk_fma(-r[c], l[c * ld + i], r[i]);
     }
 }
 
@@ -26,15 +26,15 @@ void FK_LEVEL(fk_solve)(ptrdiff_t d, const double *L, double *v)
         const double w[4] = {v[j], v[j + 1], v[j + 2], v[j + 3]};
         ptrdiff_t i = j + 4;
         for (; i < d && i & (FK_WIDTH - 1); i++)
-            for (int c = 0; c < 4; c++) v[i] -= w[c] * l[c * d + i];
+            for (int c = 0; c < 4; c++) v[i] = fk_fma(-w[c], l[c * d + i], v[i]);
         for (; i + FK_WIDTH <= d; i += FK_WIDTH) {
             fk_vec r = fk_load(v + i);
 #pragma GCC unroll 4
-            for (int c = 0; c < 4; c++) r -= fk_load(l + c * d + i) * w[c];
+            for (int c = 0; c < 4; c++) r = fk_fnma_vec(fk_load(l + c * d + i), fk_splat(w[c]), r);
             fk_store(v + i, r);
         }
         for (; i < d; i++)
-            for (int c = 0; c < 4; c++) v[i] -= w[c] * l[c * d + i];
+            for (int c = 0; c < 4; c++) v[i] = fk_fma(-w[c], l[c * d + i], v[i]);
     }
     switch (d - j) {
     case 1: corner(1, L + j * (d + 1), d, v + j); break;
@@ -64,14 +64,15 @@ void FK_LEVEL(fk_squares)(ptrdiff_t d, const double *L, double *V, double *out)
             for (int c = 0; c < 4; c++) {
                 w[c] = fk_load(v + 8 * (j + c));
 #pragma GCC unroll 4
-                for (int k = 0; k < c; k++) w[c] -= w[k] * a[k * d + j + c];
+                for (int k = 0; k < c; k++)
+                    w[c] = fk_fnma_vec(w[k], fk_splat(a[k * d + j + c]), w[c]);
                 w[c] *= 1 / a[c * d + j + c];
                 fk_store(v + 8 * (j + c), w[c]);
             }
             for (ptrdiff_t i = j + 4; i < d; i++) {
                 fk_vec r = fk_load(v + 8 * i);
 #pragma GCC unroll 4
-                for (int c = 0; c < 4; c++) r -= w[c] * a[c * d + i];
+                for (int c = 0; c < 4; c++) r = fk_fnma_vec(w[c], fk_splat(a[c * d + i]), r);
                 fk_store(v + 8 * i, r);
             }
         }
@@ -79,7 +80,7 @@ void FK_LEVEL(fk_squares)(ptrdiff_t d, const double *L, double *V, double *out)
             const fk_vec w = fk_load(v + 8 * j) * (1 / L[j * (d + 1)]);
             fk_store(v + 8 * j, w);
             for (ptrdiff_t i = j + 1; i < d; i++)
-                fk_store(v + 8 * i, fk_load(v + 8 * i) - w * L[j * d + i]);
+                fk_store(v + 8 * i, fk_fnma_vec(w, fk_splat(L[j * d + i]), fk_load(v + 8 * i)));
         }
         /* the order of fk_square */
         fk_vec s[8], total = fk_splat(0);

@@ -38,14 +38,15 @@ static void start_vectors(ptrdiff_t d, const double *W, ptrdiff_t ld, const doub
                 for (ptrdiff_t j = k + 1; j < d; j++)
 #pragma GCC unroll 4
                     for (int p = 0; p < 4; p++)
-                        t[p] += fk_load(tile + j * FK_TILE + r + p * FK_WIDTH) * w[j];
+                        t[p] = fk_fma_vec(fk_load(tile + j * FK_TILE + r + p * FK_WIDTH),
+                                          fk_splat(w[j]), t[p]);
 #pragma GCC unroll 4
                 for (int p = 0; p < 4; p++) t[p] *= inverse[k];
                 for (ptrdiff_t j = k + 1; j < d; j++)
 #pragma GCC unroll 4
                     for (int p = 0; p < 4; p++) {
                         double *at = tile + j * FK_TILE + r + p * FK_WIDTH;
-                        fk_store(at, fk_load(at) - t[p] * w[j]);
+                        fk_store(at, fk_fnma_vec(t[p], fk_splat(w[j]), fk_load(at)));
                     }
             }
         }
@@ -67,8 +68,9 @@ static void turn(turns *t)
 #pragma GCC unroll 4
                     for (int p = 0; p < 4; p++) {
                         const fk_vec right = fk_load(at + FK_TILE + p * FK_WIDTH);
-                        fk_store(at + p * FK_WIDTH, left[p] * cosine + right * sine);
-                        left[p] = right * cosine - left[p] * sine;
+                        const fk_vec c = fk_splat(cosine), s = fk_splat(sine);
+                        fk_store(at + p * FK_WIDTH, fk_fma_vec(left[p], c, right * s));
+                        left[p] = fk_fma_vec(right, c, -(left[p] * s));
                     }
                 }
                 for (int p = 0; p < 4; p++) fk_store(at + p * FK_WIDTH, left[p]);

@@ -11,11 +11,11 @@ FK_INLINE double dot(ptrdiff_t d, const double *v, const double *w)
     ptrdiff_t i = 0;
     for (; i + FK_LANES <= d; i += FK_LANES) s = fk_add_products(s, v + i, w + i);
 #if FK_WIDTH == 8
-    if (i < d) s.v[0] += fk_load_n(v + i, d - i) * fk_load_n(w + i, d - i);
+    if (i < d) s.v[0] = fk_fma_vec(fk_load_n(v + i, d - i), fk_load_n(w + i, d - i), s.v[0]);
 #endif
     fk_store_lanes(lanes, s);
 #if FK_WIDTH < 8
-    for (int l = 0; i < d; i++, l++) lanes[l] += v[i] * w[i];
+    for (int l = 0; i < d; i++, l++) lanes[l] = fk_fma(v[i], w[i], lanes[l]);
 #endif
     return fk_sum_lanes(lanes);
 }

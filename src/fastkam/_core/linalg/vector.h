@@ -1,8 +1,8 @@
 /* Vectors of doubles in plain C, for the sources that are compiled for each instruction set.
  *
  * A vector holds 2, 4 or 8 of the 8 lanes (FK_NARROW asks for 4 at most). Every lane is computed
- * alone, without fused multiply-add, and lanes are added in one fixed order: the result has the
- * same bits on every instruction set. */
+ * alone, products are fused with sums where fk_fma says so and nowhere else, and lanes are added in
+ * one fixed order: the result has the same bits on every instruction set. */
 #ifndef FASTKAM_VECTOR_H
 #define FASTKAM_VECTOR_H
 
@@ -11,12 +11,18 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "fma.h"
 #include "levels.h"
+
+#if defined(__AVX__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
 
 #define FK_INLINE static inline __attribute__((always_inline))
 
 #if defined(__AVX512F__) && !defined(FK_NARROW)
-#include <immintrin.h>
 #define FK_WIDTH 8
 #elif defined(__AVX__)
 #define FK_WIDTH 4
@@ -36,6 +42,52 @@ FK_INLINE fk_quad fk_load_quad(const double *p)
     fk_quad v;
     memcpy(&v, p, sizeof v);
     return v;
+}
+
+/* a b + c, rounded once, four lanes at every level */
+FK_INLINE fk_quad fk_fma_quad(fk_quad a, fk_quad b, fk_quad c)
+{
+#if defined(__FMA__)
+    return (fk_quad)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#elif defined(FK_HAS_FMA)
+    for (int l = 0; l < 4; l++) c[l] = fk_fma(a[l], b[l], c[l]);
+    return c;
+#else
+    const fk_pair low = fk_fma_pair((fk_pair){a[0], a[1]}, (fk_pair){b[0], b[1]},
+                                    (fk_pair){c[0], c[1]});
+    const fk_pair high = fk_fma_pair((fk_pair){a[2], a[3]}, (fk_pair){b[2], b[3]},
+                                     (fk_pair){c[2], c[3]});
+    return (fk_quad){low[0], low[1], high[0], high[1]};
+#endif
+}
+
+/* a b + c of a vector */
+FK_INLINE fk_vec fk_fma_vec(fk_vec a, fk_vec b, fk_vec c)
+{
+#if defined(__FMA__) && FK_WIDTH == 8
+    return (fk_vec)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__FMA__) && FK_WIDTH == 4
+    return (fk_vec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+    return (fk_vec)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+#elif defined(FK_HAS_FMA)
+    for (int l = 0; l < FK_WIDTH; l++) c[l] = fk_fma(a[l], b[l], c[l]);
+    return c;
+#else
+    return (fk_vec)fk_fma_pair((fk_pair)a, (fk_pair)b, (fk_pair)c);
+#endif
+}
+
+/* c - a b */
+FK_INLINE fk_vec fk_fnma_vec(fk_vec a, fk_vec b, fk_vec c)
+{
+#if defined(__FMA__) && FK_WIDTH == 8
+    return (fk_vec)_mm512_fnmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__FMA__) && FK_WIDTH == 4
+    return (fk_vec)_mm256_fnmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+    return fk_fma_vec(-a, b, c);
+#endif
 }
 
 FK_INLINE fk_vec fk_splat(double a) { return a - (fk_vec){0}; }
@@ -109,7 +161,8 @@ FK_INLINE void fk_store_lanes(double *p, fk_lanes s)
 FK_INLINE fk_lanes fk_add_scaled(fk_lanes s, const double *p, double w)
 {
 #pragma GCC unroll 4
-    for (int k = 0; k < FK_PARTS; k++) s.v[k] += fk_load(p + k * FK_WIDTH) * w;
+    for (int k = 0; k < FK_PARTS; k++)
+        s.v[k] = fk_fma_vec(fk_load(p + k * FK_WIDTH), fk_splat(w), s.v[k]);
     return s;
 }
 
@@ -118,7 +171,7 @@ FK_INLINE fk_lanes fk_add_products(fk_lanes s, const double *p, const double *q)
 {
 #pragma GCC unroll 4
     for (int k = 0; k < FK_PARTS; k++)
-        s.v[k] += fk_load(p + k * FK_WIDTH) * fk_load(q + k * FK_WIDTH);
+        s.v[k] = fk_fma_vec(fk_load(p + k * FK_WIDTH), fk_load(q + k * FK_WIDTH), s.v[k]);
     return s;
 }
 
@@ -142,16 +195,16 @@ FK_INLINE double fk_total(fk_lanes s)
 FK_INLINE double fk_exp(double x)
 {
     const double shift = 0x1.8p52;
-    const double t = x * 0x1.71547652b82fep0 + shift, k = t - shift;
-    const double r = (x - k * 0x1.62e42fefa3800p-1) - k * 0x1.ef35793c76730p-45;
+    const double t = fk_fma(x, 0x1.71547652b82fep0, shift), k = t - shift;
+    const double r = fk_fma(-k, 0x1.ef35793c76730p-45, fk_fma(-k, 0x1.62e42fefa3800p-1, x));
     /* in pairs: a chain of half the length */
     const double r2 = r * r, r4 = r2 * r2;
-    const double a = (r * 0.1666666666666668 + 0.5000000000000019)
-                     + (r * 0.008333333333319589 + 0.04166666666648795) * r2;
-    const double b = (r * 0.00019841269890076403 + 0.0013888888952352863)
-                     + (r * 2.755724088722987e-06 + 2.4801485441561313e-05) * r2;
-    const double c = r * 2.5110049204818658e-08 + 2.763265472252779e-07;
-    double p = (r + r2 * (a + r4 * (b + r4 * c))) + 1.0;
+    const double a = fk_fma(fk_fma(r, 0.008333333333319589, 0.04166666666648795), r2,
+                            fk_fma(r, 0.1666666666666668, 0.5000000000000019));
+    const double b = fk_fma(fk_fma(r, 2.755724088722987e-06, 2.4801485441561313e-05), r2,
+                            fk_fma(r, 0.00019841269890076403, 0.0013888888952352863));
+    const double c = fk_fma(r, 2.5110049204818658e-08, 2.763265472252779e-07);
+    double p = fk_fma(r2, fk_fma(r4, fk_fma(r4, c, b), a), r) + 1.0;
     uint64_t bits, scaled;
     memcpy(&bits, &t, 8);
     memcpy(&scaled, &p, 8);

@@ -12,9 +12,10 @@ void FK_LEVEL(fk_mixture_squares)(ptrdiff_t blocks, ptrdiff_t d, const double *r
             double s[FK_LANES] = {0};
             for (ptrdiff_t j = 0; j <= i; j++, W += FK_LANES)
                 #pragma omp simd
-                for (int l = 0; l < FK_LANES; l++) s[l] += W[l] * (x[j] - means[j * FK_LANES + l]);
+                for (int l = 0; l < FK_LANES; l++)
+                    s[l] = fk_fma(W[l], x[j] - means[j * FK_LANES + l], s[l]);
             #pragma omp simd
-            for (int l = 0; l < FK_LANES; l++) squares[l] += s[l] * s[l];
+            for (int l = 0; l < FK_LANES; l++) squares[l] = fk_fma(s[l], s[l], squares[l]);
         }
         memcpy(q, squares, sizeof squares);
     }
@@ -62,6 +63,6 @@ void FK_LEVEL(fk_mixture_add)(ptrdiff_t d, double share, const double *restrict 
         const double a = share * x[j];
         sum[j] += a;
         #pragma omp simd
-        for (ptrdiff_t l = 0; l < d; l++) squares[l] += a * x[l];
+        for (ptrdiff_t l = 0; l < d; l++) squares[l] = fk_fma(a, x[l], squares[l]);
     }
 }

@@ -1,4 +1,5 @@
 /* The loops of nearest.h. */
+#include "filter.h"
 #include "nearest.h"
 #include "vector.h"
 
@@ -71,7 +72,7 @@ static inline void fill_leaf(fk_nearest *n, ptrdiff_t a, ptrdiff_t b)
         }
     for (ptrdiff_t l = 0; l < FK_WAYS; l++)
         for (ptrdiff_t k = 0; k < n->d; k++)
-            block[k * FK_WAYS + l] = a + l < b ? coordinate(n, order[a + l], k) : HUGE_VAL;
+            block[k * FK_WAYS + l] = coordinate(n, order[a + l < b ? a + l : b - 1], k);
 }
 
 /* Sort the points of the children i .. j - 1 of a level, each of `size` points, into these. */
@@ -106,21 +107,36 @@ void FK_LEVEL(fk_nearest_build_tree)(fk_nearest *n, ptrdiff_t s)
     }
 }
 
+/* The grid covers all points, unless few are far from the others: its half width is at most 16 times
+ * the geometric mean of the distances from the centre. */
 void FK_LEVEL(fk_nearest_build_filter)(fk_nearest *n, ptrdiff_t s)
 {
-    double largest = 0;
+    const ptrdiff_t d = n->d, pairs = (d + 1) / 2;
+    double largest = 0, logs = 0;
+    ptrdiff_t apart = 0;
     n->s = s;
-    for (ptrdiff_t k = 0; k < n->d; k++) {
+    for (ptrdiff_t k = 0; k < d; k++) {
         double mean = 0;
         for (ptrdiff_t i = 0; i < s; i++) mean += coordinate(n, i, k) / (double)s;
         n->centre[k] = mean;
-        for (ptrdiff_t i = 0; i < s; i++) largest = fmax(largest, fabs(coordinate(n, i, k) - mean));
     }
-    n->scale = largest < 1e-150 ? 1e150 : largest < 1e150 ? 1 / largest : 0;
-    for (ptrdiff_t i = 0; i < fk_sixteenths(s) * FK_WAYS; i++)
-        for (ptrdiff_t k = 0; k < n->d; k++)
-            n->filter[(i / FK_WAYS * n->d + k) * FK_WAYS + i % FK_WAYS] = (float)(
-                i < s ? (coordinate(n, i, k) - n->centre[k]) * n->scale : INFINITY);
+    for (ptrdiff_t i = 0; i < s; i++) {
+        double most = 0;
+        for (ptrdiff_t k = 0; k < d; k++)
+            most = fmax(most, fabs(coordinate(n, i, k) - n->centre[k]));
+        largest = fmax(largest, most);
+        if (most > 0) logs += log(most), apart++;
+    }
+    const double usual = apart ? 16 * exp(logs / (double)apart) : 1;
+    const double width = fmax(usual < largest ? usual : largest, 1e-150);
+    n->scale = width < 1e150 ? FK_GRID / width : 0;
+    for (ptrdiff_t i = 0; i < fk_in_groups(s); i++) {
+        int16_t *out = n->filter + 2 * (i / FK_GROUP * pairs * FK_GROUP + i % FK_GROUP);
+        for (ptrdiff_t k = 0; k < d; k++) /* the last point fills the last group */
+            out[2 * FK_GROUP * (k / 2) + k % 2] =
+                fk_on_grid((coordinate(n, i < s ? i : s - 1, k) - n->centre[k]) * n->scale);
+        if (d % 2) out[2 * FK_GROUP * (pairs - 1) + 1] = 0;
+    }
 }
 
 /* ---- looking up in the tree ---- */
@@ -132,7 +148,7 @@ typedef struct { fk_quad a, b, c, d; } sixteen;
 FK_INLINE fk_quad add_square(fk_quad s, const double *p, double x)
 {
     const fk_quad v = x - fk_load_quad(p);
-    return s + v * v;
+    return fk_fma_quad(v, v, s);
 }
 
 /* s + max(0, least - x, x - most)^2 */
@@ -140,7 +156,7 @@ FK_INLINE fk_quad add_outside(fk_quad s, const double *least, double x)
 {
     const fk_quad below = fk_load_quad(least) - x, above = x - fk_load_quad(least + FK_WAYS);
     const fk_quad v = (fk_quad)((mask)below & (below > 0)) + (fk_quad)((mask)above & (above > 0));
-    return s + v * v;
+    return fk_fma_quad(v, v, s);
 }
 
 /* bit l: whether element l is at most `limit` */
@@ -214,85 +230,42 @@ static void search_node(const fk_nearest *n, const double *x, int level, ptrdiff
 
 /* ---- looking up by the filter ---- */
 
-typedef float floats __attribute__((vector_size(32), aligned(4)));
-typedef int32_t floats_mask __attribute__((vector_size(32)));
-
-FK_INLINE int any(floats_mask m)
+/* |x - p|^2 of point i, in the order of the tree's sums */
+FK_INLINE double exact_square(const fk_nearest *n, const double *x, ptrdiff_t i)
 {
-    const mask pairs = (mask)m;
-    return ((pairs[0] | pairs[1]) | (pairs[2] | pairs[3])) != 0;
+    const double *p = n->points + i * n->d;
+    double s = 0;
+    for (ptrdiff_t k = 0; k < n->d; k++) s = fk_fma(x[k] - p[k], x[k] - p[k], s);
+    return s;
 }
 
-/* distance <- approximate squared distances to all points; the least. Products and sums may be
- * fused: no result depends on the last bits of these. */
-#if defined(__GNUC__) && !defined(__clang__)
-__attribute__((optimize("fp-contract=fast")))
-#endif
-static float filter_distances(ptrdiff_t d, ptrdiff_t blocks, const float *filter, const float *z,
-                              float *distance)
+/* distances on the grid; the limit that none exceeds which may be that of the nearest point */
+static float distances_and_limit(const fk_nearest *n, const double *x, float *distance)
 {
-    float least = HUGE_VALF;
-    for (ptrdiff_t b = 0; b < blocks; b++) {
-        floats s0 = {0}, s1 = {0}, t0 = {0}, t1 = {0};
-        ptrdiff_t k = 0;
-        for (; k + 2 <= d; k += 2, filter += 2 * FK_WAYS) {
-            const floats *p = (const floats *)filter;
-            const floats v0 = z[k] - p[0], v1 = z[k] - p[1];
-            const floats w0 = z[k + 1] - p[2], w1 = z[k + 1] - p[3];
-            s0 += v0 * v0;
-            s1 += v1 * v1;
-            t0 += w0 * w0;
-            t1 += w1 * w1;
-        }
-        if (k < d) {
-            const floats *p = (const floats *)filter;
-            const floats v0 = z[k] - p[0], v1 = z[k] - p[1];
-            s0 += v0 * v0;
-            s1 += v1 * v1;
-            filter += FK_WAYS;
-        }
-        s0 += t0;
-        s1 += t1;
-        *(floats *)(distance + b * FK_WAYS) = s0;
-        *(floats *)(distance + b * FK_WAYS + 8) = s1;
-        if (any((s0 < least) | (s1 < least)))
-            for (int l = 0; l < FK_WAYS; l++)
-                least = distance[b * FK_WAYS + l] < least ? distance[b * FK_WAYS + l] : least;
-    }
-    return least;
+    const ptrdiff_t d = n->d, pairs = (d + 1) / 2, size = fk_in_groups(n->s);
+    int32_t *z = (int32_t *)(distance + size);
+    z[pairs - 1] = 0;
+    for (ptrdiff_t k = 0; k < d; k++)
+        ((int16_t *)z)[k] = fk_on_grid((x[k] - n->centre[k]) * n->scale);
+    const float least = fk_grid_distances(pairs, size, n->filter, z, distance);
+    const ptrdiff_t first = fk_next_within(0, n->s - 1, distance, least);
+    const double there = sqrt(exact_square(n, x, first)) * n->scale;
+    const double r = there * (1 + 1e-9) + 1.001 * sqrt((double)d);
+    return (float)(r * r * (1 + 0x1p-22 * (double)(pairs / FK_PAIRS + 2)));
 }
 
-static found search_filter(const fk_nearest *n, const double *x, float *work)
+static found search_filter(const fk_nearest *n, const double *x, float *distance)
 {
-    const ptrdiff_t d = n->d, blocks = fk_sixteenths(n->s);
-    float *distance = work, *z = work + blocks * FK_WAYS, limit = HUGE_VALF;
-    double Z = 1;
     found best = {HUGE_VAL, 0};
-    for (ptrdiff_t k = 0; k < d; k++) {
-        const double v = (x[k] - n->centre[k]) * n->scale;
-        Z = fabs(v) > Z ? fabs(v) : Z;
-        z[k] = (float)v;
-    }
-    if (n->scale > 0 && Z < 1e15) {
-        const double u = 0x1p-24, a = 4 * u * Z * sqrt((double)d), b = 1 + 2 * (double)(d + 3) * u;
-        const double least = filter_distances(d, blocks, n->filter, z, distance);
-        const double r = ((sqrt(least) + a) * b + a) * b;
-        limit = (float)(r * r * (1 + 4 * u));
-    } else {
-        for (ptrdiff_t i = 0; i < blocks * FK_WAYS; i++) distance[i] = 0;
-    }
-    for (ptrdiff_t i = 0; i < n->s; i++) {
-        if (i % 16 == 0) {
-            if (!any((*(floats *)(distance + i) <= limit)
-                     | (*(floats *)(distance + i + 8) <= limit))) {
-                i += 15;
-                continue;
-            }
-        }
-        if (!(distance[i] <= limit)) continue;
-        const double *p = n->points + i * d;
-        double s = 0;
-        for (ptrdiff_t k = 0; k < d; k++) s += (x[k] - p[k]) * (x[k] - p[k]);
+    float limit = 0;
+    int is_finite = n->scale > 0;
+    for (ptrdiff_t k = 0; k < n->d; k++) is_finite &= x[k] - x[k] == 0;
+    if (is_finite)
+        limit = distances_and_limit(n, x, distance);
+    else
+        memset(distance, 0, sizeof(float) * (size_t)fk_in_groups(n->s));
+    for (ptrdiff_t i = 0; (i = fk_next_within(i, n->s, distance, limit)) < n->s; i++) {
+        const double s = exact_square(n, x, i);
         if (s < best.distance) {
             best.distance = s;
             best.index = i;

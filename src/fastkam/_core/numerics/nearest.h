@@ -5,13 +5,14 @@
  * only the last may have fewer. At a node the distances to the boxes of its 16 children are found lane
  * by lane; the nearest is entered first, then those that may hold a point as near.
  *
- * Many dimensions: distances in single precision to all points, 16 at a time, and exactly to those
- * that the bound on the rounding errors leaves. With points centred and scaled to [-1, 1], u = 2^-24
- * and |z_k| <= Z of the query, a distance r is found with an error of at most
+ * Many dimensions: distances in whole numbers to all points, 64 at a time, and exactly to those that
+ * may be the nearest. Points and query x are moved to a grid of 8191 numbers along each axis, what is
+ * outside of it to its edge. This takes no two further apart, but for the rounding, by 1/2 in each
+ * coordinate of both: with distances |.| in units of the grid, and q the point that is nearest there,
  *
- *     4 u Z sqrt(d) + (d + 3) u r
+ *     |x - p| on the grid <= |x - p| + sqrt(d) <= |x - q| + sqrt(d)
  *
- * so no point is the nearest whose distance exceeds the least by more than twice that.
+ * for the point p that is nearest in truth.
  *
  * Where the least square over- or underflows, the distances to all points are found again, each as a
  * multiple of its largest coordinate. */
@@ -23,6 +24,7 @@
 #include "levels.h"
 
 #define FK_WAYS 16      /* points of a leaf, children of a node */
+#define FK_GROUP 64     /* points of the filter that stand together */
 
 typedef struct {
     ptrdiff_t d, s;
@@ -30,19 +32,26 @@ typedef struct {
     int is_tree;
     /* the tree */
     int levels;             /* of nodes */
-    double *leaves;         /* (count of leaves, d, 16): points lane by lane, infinite past the last */
+    double *leaves;         /* (count of leaves, d, 16): points lane by lane; the last one again
+                             * where there are fewer */
     int64_t *order;         /* (s,): which they are */
     double *boxes;          /* (count of nodes, d, 2, 16): least and largest coordinates of each child,
                              * level by level from the leaves' parents up */
     ptrdiff_t first[12];    /* the place of each level's first node among all */
     ptrdiff_t children[12]; /* of all nodes of each level */
     /* the filter */
-    float *filter;          /* (ceil(s / 16), d, 16) */
+    int16_t *filter;        /* (ceil(s / 64), ceil(d / 2), 64, 2) */
     double *centre;         /* (d,) */
-    double scale;           /* 1 / largest coordinate from the centre; 0 where no filter is possible */
+    double scale;           /* units of the grid in 1; 0 where no filter is possible */
 } fk_nearest;
 
 static inline ptrdiff_t fk_sixteenths(ptrdiff_t n) { return (n + FK_WAYS - 1) / FK_WAYS; }
+
+/* s points in whole groups of the filter */
+static inline ptrdiff_t fk_in_groups(ptrdiff_t s)
+{
+    return (s + FK_GROUP - 1) / FK_GROUP * FK_GROUP;
+}
 
 /* The nodes of a tree of s points. */
 static inline ptrdiff_t fk_count_nodes(ptrdiff_t s)
@@ -56,7 +65,7 @@ static inline ptrdiff_t fk_count_nodes(ptrdiff_t s)
 FK_DISPATCH(void, fk_nearest_build_tree, (fk_nearest *n, ptrdiff_t s))
 FK_DISPATCH(void, fk_nearest_build_filter, (fk_nearest *n, ptrdiff_t s))
 
-/* `work` is of d + 16 ceil(s / 16) numbers; a tree needs none */
+/* `work` is of fk_in_groups(s) + ceil(d / 2) numbers; a tree needs none */
 FK_DISPATCH(int64_t, fk_nearest_find, (const fk_nearest *n, const double *x, float *work))
 
 #endif

@@ -1,5 +1,5 @@
 """The nearest of many points, see nearest.h."""
-from libc.stdint cimport int64_t
+from libc.stdint cimport int16_t, int64_t
 
 cdef extern from "nearest.h" nogil:
     ctypedef struct fk_nearest:
@@ -10,10 +10,11 @@ cdef extern from "nearest.h" nogil:
         double *leaves
         int64_t *order
         double *boxes
-        float *filter
+        int16_t *filter
         double *centre
-    enum: FK_WAYS
+    enum: FK_GROUP, FK_WAYS
     Py_ssize_t fk_sixteenths(Py_ssize_t n)
+    Py_ssize_t fk_in_groups(Py_ssize_t s)
     Py_ssize_t fk_count_nodes(Py_ssize_t s)
     void fk_nearest_build_tree(fk_nearest *n, Py_ssize_t s)
     void fk_nearest_build_filter(fk_nearest *n, Py_ssize_t s)
@@ -25,7 +26,7 @@ cdef class NearestIndex:
     cdef double[:, :, ::1] leaves
     cdef int64_t[::1] order
     cdef double[:, :, :, ::1] boxes
-    cdef float[:, :, ::1] filter
+    cdef int16_t[:, :, :, ::1] filter
     cdef double[::1] centre
     cdef float[::1] work
     cdef void build(self, Py_ssize_t n) noexcept nogil

@@ -6,7 +6,7 @@ import numpy as np
 
 cdef bint prefers_tree(Py_ssize_t s, Py_ssize_t d):
     """Whether the tree is the faster form, by the measurements of bench/perf/test_nearest.py."""
-    return d < 32 and s >> d >= 8
+    return d < 5 or d < 16 and s >> d >= 40
 
 
 cdef class NearestIndex:
@@ -30,9 +30,9 @@ cdef class NearestIndex:
             self.c.leaves, self.c.boxes = &self.leaves[0, 0, 0], &self.boxes[0, 0, 0, 0]
             self.c.order = &self.order[0]
         else:
-            self.filter, self.centre = zeros((leaves, d, FK_WAYS), np.float32), zeros(d)
-            self.work = zeros(leaves * FK_WAYS + d, np.float32)
-            self.c.filter, self.c.centre = &self.filter[0, 0, 0], &self.centre[0]
+            self.filter = zeros((fk_in_groups(s) // FK_GROUP, (d + 1) // 2, FK_GROUP, 2), np.int16)
+            self.work, self.centre = zeros(fk_in_groups(s) + (d + 1) // 2, np.float32), zeros(d)
+            self.c.filter, self.c.centre = &self.filter[0, 0, 0, 0], &self.centre[0]
         self.build(s)
 
     cdef void build(self, Py_ssize_t n) noexcept nogil:
@@ -55,7 +55,7 @@ cdef class NearestIndex:
         It has its own work memory, so that several threads may call it.
         """
         cdef Py_ssize_t i
-        cdef float[::1] work = np.empty(0 if self.c.is_tree else self.work.shape[0], np.float32)
+        cdef float[::1] work = zeros(0 if self.c.is_tree else self.work.shape[0], np.float32)
         with nogil:
             for i in range(x.shape[0]):
                 out[i] = fk_nearest_find(&self.c, &x[i, 0],

@@ -1,5 +1,6 @@
 /* The loops of divergence.h. */
 #include "divergence.h"
+#include "fma.h"
 #include "linalg.h"
 
 double FK_LEVEL(fk_divergence_step)(ptrdiff_t d, ptrdiff_t J, const double *C, const double *g,
@@ -14,7 +15,7 @@ double FK_LEVEL(fk_divergence_step)(ptrdiff_t d, ptrdiff_t J, const double *C, c
             if (w[j] == 0) continue;
             const double a = w[j] * e[j * d + k];
             const double *restrict gj = g + j * d;
-            for (ptrdiff_t i = k; i < d; i++) s[i] += a * gj[i];
+            for (ptrdiff_t i = k; i < d; i++) s[i] = fk_fma(a, gj[i], s[i]);
         }
         s[k] += b / C[k * d + k];
         for (ptrdiff_t i = k; i < d; i++) {

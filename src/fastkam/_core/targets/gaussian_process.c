@@ -11,7 +11,7 @@ void FK_LEVEL(fk_squared_exponential)(ptrdiff_t n, ptrdiff_t d, const double *re
         for (ptrdiff_t c = 0; c < d; c++) {
             const double *restrict z = Z + c * n;
             const double at = z[j];
-            for (ptrdiff_t i = j; i < n; i++) k[i] -= (z[i] - at) * (z[i] - at);
+            for (ptrdiff_t i = j; i < n; i++) k[i] = fk_fma(at - z[i], z[i] - at, k[i]);
         }
         for (ptrdiff_t i = j; i < n; i++) k[i] = fk_exp(k[i]);
     }

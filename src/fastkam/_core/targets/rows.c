@@ -115,7 +115,7 @@ double FK_LEVEL(fk_lower_square)(ptrdiff_t d, const double *restrict blocks,
             for (ptrdiff_t r = 0; r < n; r++) {
                 const double *restrict w = rows + (i0 + r) * d;
                 const double c = a * z[r];
-                for (ptrdiff_t j = 0; j <= i0 + r; j++) grad[j] -= c * w[j];
+                for (ptrdiff_t j = 0; j <= i0 + r; j++) grad[j] = fk_fma(-c, w[j], grad[j]);
             }
     }
     return total;

@@ -1,0 +1,78 @@
+"""Differentiable: a log density with its gradient apart, as packages with gradients have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.density.joined import JoinedTarget
+from fastkam._core.density.python_target import PythonTarget
+from fastkam.density.target import Target
+
+Array = NDArray[np.float64]
+
+START = 2**32 - 1  # which child of the seed the starts come from; that of chain k is the k-th
+
+
+class Differentiable:
+    """A function of x (d,), or of X (k, d), whose gradient is computed only where it is asked for.
+
+    Accepted wherever a Python function is: by `fastkam.sample`, and as the likelihood of a
+    `fastkam.Problem`.
+
+    Attributes
+    ----------
+    value : callable
+        ``value(x) -> float``, or (k,) of X.
+    pair : callable or None
+        ``pair(x) -> (float, gradient)``, or (k,) and (k, d) of X; None without a gradient.
+    vectorized : bool
+        Whether they take X.
+    dim : int or None
+        The dimension of x, where it is known.
+    draw : callable or None
+        ``draw(n, seed) -> (n, d)`` points at which chains may start.
+    """
+
+    value: Callable[[Array], Any]
+    pair: Callable[[Array], Any] | None = None
+    vectorized: bool = False
+    dim: int | None = None
+    draw: Callable[[int, Any], Array] | None = None
+
+    def __call__(self, x: Array) -> Any:
+        """The log density at x (d,), a float, or at each row of X (k, d), (k,)."""
+        if not self.vectorized:
+            return self.value(x)
+        rows = np.asarray(self.value(np.atleast_2d(x)))
+        return rows if np.ndim(x) > 1 else float(rows[0])
+
+    def target(self, dim: int) -> Target:
+        """The Target of points of that dimension."""
+        if self.dim is not None and self.dim != dim:
+            raise ValueError(f"target {self!r} takes {self.dim} numbers, and x0 has {dim} "
+                             "coordinates")
+        made: Any = JoinedTarget(
+            PythonTarget(self.value, dim, vectorized=self.vectorized, gradient=False),
+            None if self.pair is None else PythonTarget(
+                self.pair, dim, vectorized=self.vectorized, gradient=True),
+            recipe=partial(made_target, self, dim))
+        return made
+
+
+def made_target(density: Differentiable, dim: int) -> Target:
+    """The target of a density, in another process."""
+    return density.target(dim)
+
+
+def drawn(target: Any, n: int, seed: np.random.SeedSequence) -> Array | None:
+    """Points (n, d) at which chains may start, where a density has a way to draw them; or None."""
+    if not isinstance(target, Differentiable) or target.draw is None:
+        return None
+    key = (*seed.spawn_key, START)
+    own = np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size)
+    return target.draw(n, int(own.generate_state(1)[0]))

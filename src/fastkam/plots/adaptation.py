@@ -1,0 +1,115 @@
+"""The course of what a sampler has learned in warm-up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastkam.arguments import check_list, near, shown
+from fastkam.plots.style import (
+    few_ticks,
+    look_of,
+    panels,
+    quiet,
+    say,
+    thousands,
+    title,
+)
+
+MOST_FIELDS = 9
+MOST_ELEMENTS = 6  # of a vector or a matrix
+
+
+def plot_adaptation(result, names=None, *, ax=None, figsize=None):
+    """What the sampler has learned, against the steps of warm-up: a panel a field, a line a chain.
+
+    Of a vector the first six elements are shown, and of a matrix those on its diagonal, a color and
+    a kind of line each; positive quantities have a logarithmic axis where they vary by more than a
+    factor of 10. A course that is still rising or falling at the right edge needs a longer warm-up
+    (``tune=``).
+
+    Parameters
+    ----------
+    result : Result
+    names : str or list of str, optional
+        Fields of ``result.adaptation``; by default all, at most nine.
+    ax : array of Axes, optional
+        One for each field.
+    figsize : tuple of two float, optional
+        Inches.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If the sampler has learned nothing, or no course was kept.
+    """
+    if not hasattr(result, "adaptation"):
+        raise TypeError(f"result must be a Result, not {shown(result)}")
+    course = dict(result.adaptation)
+    steps = course.pop("step")
+    fields = {name: elements(values, result.state.d) for name, values in course.items()
+              if values.size}
+    if not len(steps) or not fields:
+        raise ValueError(f"the result has no course of adaptation: {type(result.sampler).__name__} "
+                         "learns nothing, there was no warm-up (tune=), or what it learns is too "
+                         "large to be kept")
+    which, note = check_fields(names, fields)
+    figure, axes = panels(len(which), (2.9, 1.9), ax=ax, figsize=figsize, most=3)
+    for one, name in zip(axes, which, strict=True):
+        draw_course(one, name, steps, fields[name], course[name].shape[2:])
+    several = any(fields[name].shape[2] > 1 for name in which)
+    say(figure, ax, [note, "a color an element, a line a chain" if several else ""])
+    return figure
+
+
+def check_fields(names, fields):
+    """(the fields to show, what to say of the choice)."""
+    if names is None:
+        some = list(fields)[:MOST_FIELDS]
+        return some, (f"{len(some)} of {len(fields)} fields (names= chooses)"
+                      if len(fields) > len(some) else "")
+    which = [names] if isinstance(names, str) else check_list("names", names)
+    for name in which:
+        if not isinstance(name, str) or name not in fields:
+            raise ValueError(f"names has {shown(name)}, and what was learned is "
+                             f"{', '.join(fields)}{near(str(name), fields)}")
+    if not which:
+        raise ValueError("names must name at least one field")
+    return which, ""
+
+
+def elements(values, d):
+    """(chains, n, k) of a field (chains, n, *shape): itself, or the diagonal of a matrix.
+
+    A vector of d^2 elements is a matrix.
+    """
+    if values.ndim == 3 and values.shape[2] == d * d > 1:
+        values = values.reshape(*values.shape[:2], d, d)
+    if values.ndim == 4 and values.shape[2] == values.shape[3]:
+        values = np.diagonal(values, axis1=2, axis2=3)
+    return values.reshape(*values.shape[:2], -1)
+
+
+def draw_course(axes, name, steps, values, shape):
+    """Draw the elements (chains, n, k) of one field of that shape."""
+    k = min(values.shape[2], MOST_ELEMENTS)
+    single = not shape
+    shown = np.array(values[:, :, :k], dtype=float)
+    shown[~np.isfinite(shown)] = np.nan
+    for c, chain in enumerate(shown):
+        for i in range(k):
+            look = look_of(c if single else i)
+            axes.plot(steps, chain[:, i], lw=1.0, alpha=0.9 if single else 0.75, **look)
+    words = ["diagonal"] if np.prod(shape) > values.shape[2] else []
+    words += [f"{k} of {values.shape[2]}"] if k < values.shape[2] else []
+    title(axes, name, f" ({', '.join(words)})" if words else "")
+    known = shown[np.isfinite(shown)]
+    if len(known) and known.min() > 0 and known.max() > 10 * known.min():
+        axes.set_yscale("log")
+    few_ticks(axes, whole=True)
+    axes.set_xlabel("step of warm-up", fontsize=8)
+    thousands(axes.xaxis)
+    quiet(axes)

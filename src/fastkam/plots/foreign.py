@@ -1,0 +1,64 @@
+"""Figures that arviz-plots draws."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastkam.arguments import check_choice, import_extra
+from fastkam.interop.arviz import to_datatree
+from fastkam.plots.style import check_figsize
+
+ADVICE = "pip install 'fastkam[arviz-plots]'"
+
+
+def check_backend(backend, ax):
+    """The name of what draws: "matplotlib" by default, which is the same on every machine."""
+    backend = check_choice("backend", backend or "matplotlib", ("matplotlib", "arviz"))
+    if backend == "arviz" and ax is not None:
+        raise ValueError('ax must be absent with backend="arviz", which makes a figure of its own')
+    return backend
+
+
+def drawn_by_arviz(name, result, indices, figsize):
+    """The figure of the function of arviz-plots of that name, of these coordinates.
+
+    Raises
+    ------
+    ImportError
+        Without arviz-plots, or with a version of it that does not go with matplotlib.
+    """
+    figsize = check_figsize(figsize)
+    try:
+        arviz_plots = import_extra("arviz_plots", ADVICE)
+    except AttributeError as error:  # what arviz-plots 0.8 uses is gone in matplotlib 3.11
+        raise ImportError(f"arviz-plots cannot be imported ({error}): {ADVICE} installs versions "
+                          "of it and of matplotlib that go together") from error
+    tree = only(to_datatree(result), result, indices)
+    options = {"figure_kwargs": {"figsize": figsize}} if figsize else {}
+    collection = getattr(arviz_plots, name)(tree, backend="matplotlib", **options)
+    found = collection.viz["figure"].item()
+    figure = getattr(found, "figure", found)
+    close(figure)
+    return figure
+
+
+def only(tree, result, indices):
+    """The DataTree with those coordinates of its posterior, each under its label."""
+    import xarray
+
+    labels = result.state.layout.labels
+    draws = np.asarray(result.draws)
+    dims = ("chain", "draw")
+    some = {labels[i]: (dims, draws[:, :, i]) for i in indices}
+    return xarray.DataTree.from_dict({
+        "/posterior": xarray.Dataset(some, coords={
+            dim: tree["posterior"].coords[dim] for dim in dims}),
+        "/sample_stats": tree["sample_stats"].to_dataset(),
+    })
+
+
+def close(figure):
+    """Take the figure out of pyplot's list: we hand out figures, and never show them."""
+    import matplotlib.pyplot as plt
+
+    plt.close(figure)

@@ -1,0 +1,147 @@
+"""How well chains mix: autocorrelation, and effective sample sizes as draws come in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastkam._core.diagnostics.convergence import COLUMNS, measure
+from fastkam.arguments import check_integer
+from fastkam.diagnostics.draws import in_units_of_spread
+from fastkam.plots.foreign import check_backend, drawn_by_arviz
+from fastkam.plots.select import check_some, chosen, labels_of
+from fastkam.plots.style import (
+    COLORS,
+    GRAY,
+    PALE,
+    few_ticks,
+    look_of,
+    panels,
+    quiet,
+    say,
+    thousands,
+    title,
+)
+
+MOST_LAGS = 100
+MOST_CORRELATED = 100_000  # draws of a chain, the last ones
+POINTS, FEW_POINTS = 20, 6  # sizes at which the effective sample size is computed
+MOST_QUICK = 2_000_000  # numbers for which there are more than a few
+ENOUGH = 400  # effective draws
+
+
+def plot_autocorr(result, var_names=None, *, max_lag=None, most=9, ax=None, figsize=None,
+                  backend=None):
+    """Autocorrelation of each chain's draws at lags up to `max_lag`.
+
+    The gray band holds 95 % of the values for independent draws.
+
+    Parameters
+    ----------
+    result : Result
+    var_names, most, figsize, backend
+        As in `plot_trace`.
+    max_lag : int, optional
+        By default 100, or a third of the draws where that is less.
+    ax : array of Axes, optional
+        One for each coordinate.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Notes
+    -----
+    Of chains longer than 100 000 draws the last 100 000 are taken, and the figure says so.
+    """
+    draws = check_some(result, least=3)
+    which, note = chosen(result, draws, var_names, most)
+    if max_lag is not None:
+        max_lag = check_integer("max_lag", max_lag, least=1, most=draws.shape[1] - 1)
+    if check_backend(backend, ax) == "arviz":
+        return drawn_by_arviz("plot_autocorr", result, which, figsize)
+    used = draws[:, -MOST_CORRELATED:]
+    n = used.shape[1]
+    lags = min(max_lag or min(MOST_LAGS, max(2, n // 3)), n - 1)
+    figure, axes = panels(len(which), (2.7, 1.9), ax=ax, figsize=figsize)
+    band = 1.96 / np.sqrt(n)
+    for one, i, label in zip(axes, which, labels_of(result, which), strict=True):
+        one.axhspan(-band, band, color=PALE, lw=0)
+        one.axhline(0, color=GRAY, lw=0.6)
+        for k, chain in enumerate(used[:, :, i]):
+            rho = autocorrelation(chain, lags)
+            one.plot(np.arange(lags + 1), rho, lw=1.1, alpha=0.9, **look_of(k))
+        title(one, label)
+        one.set_xlim(0, lags)
+        one.set_ylim(max(-1.02, min(one.get_ylim()[0], -0.15)), 1.02)
+        one.set_yticks([0, 0.5, 1.0])
+        one.set_xlabel("lag (draws)", fontsize=8)
+        few_ticks(one, y=0, whole=True)
+        quiet(one)
+    cut = f"of the last {n} draws" if n < draws.shape[1] else ""
+    say(figure, ax, [note, cut])
+    return figure
+
+
+def autocorrelation(x, lags):
+    """rho_0 ... rho_lags of a series (n,), with divisor n; NaN where it never moves."""
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    n = len(x)
+    x, spread = in_units_of_spread(x)
+    if not spread > 0:
+        return np.full(lags + 1, np.nan)
+    spectrum = rfft((x - x.mean()) / x.std(), next_fast_len(2 * n, real=True))
+    power = spectrum.real**2 + spectrum.imag**2
+    return irfft(power, next_fast_len(2 * n, real=True))[: lags + 1] / n
+
+
+def plot_ess(result, var_names=None, *, most=9, ax=None, figsize=None, backend=None):
+    """Effective sample size, of all chains, of the first draws of each: in the bulk and the tails.
+
+    It grows in proportion to the draws where the chains have mixed. The dotted line is at 400.
+
+    Parameters
+    ----------
+    result : Result
+    var_names, most, figsize, backend
+        As in `plot_trace`.
+    ax : array of Axes, optional
+        One for each coordinate.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Notes
+    -----
+    All draws are used, at 20 sizes; at six where they are more than 2 000 000 numbers.
+    """
+    draws = check_some(result, least=4)
+    which, note = chosen(result, draws, var_names, most)
+    if check_backend(backend, ax) == "arviz":
+        return drawn_by_arviz("plot_ess_evolution", result, which, figsize)
+    x = np.ascontiguousarray(draws[:, :, which])
+    n = x.shape[1]
+    points = POINTS if x.size <= MOST_QUICK else FEW_POINTS
+    sizes = np.unique(np.linspace(max(4, n / points), n, points).astype(int))
+    with np.errstate(all="ignore"):
+        found = [measure(np.ascontiguousarray(x[:, :size])) for size in sizes]
+    figure, axes = panels(len(which), (2.7, 1.9), ax=ax, figsize=figsize)
+    for k, (one, label) in enumerate(zip(axes, labels_of(result, which), strict=True)):
+        for name, color, mark in (("bulk", COLORS[0], "o"), ("tail", COLORS[1], "s")):
+            values = [columns[COLUMNS.index(f"ess_{name}"), k] for columns in found]
+            one.plot(sizes, values, mark, ls="-" if mark == "o" else "--", ms=3, lw=1.1,
+                     color=color, label=name)
+        one.axhline(ENOUGH, color=GRAY, lw=0.8, ls=":")
+        title(one, label)
+        one.set_xlim(0, n * 1.03)
+        one.set_ylim(0)
+        one.set_xlabel("draws a chain", fontsize=8)
+        few_ticks(one, whole=True)
+        thousands(one.xaxis)
+        thousands(one.yaxis)
+        quiet(one)
+    axes[0].set_ylabel("effective draws", fontsize=8)
+    axes[0].legend(fontsize=7, frameon=False, loc="upper left")
+    say(figure, ax, [note])
+    return figure

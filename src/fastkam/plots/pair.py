@@ -1,0 +1,295 @@
+"""Draws of pairs of coordinates: all pairs with their marginals, or one over a density."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastkam.arguments import check_flag, check_integer, check_list, real_array, shown
+from fastkam.diagnostics.distances import check_bounds
+from fastkam.plots.foreign import check_backend, drawn_by_arviz
+from fastkam.plots.select import (
+    MOST_COUNTED,
+    MOST_POINTS,
+    check_some,
+    chosen,
+    indices_of,
+    labels_of,
+    thinned,
+)
+from fastkam.plots.style import (
+    color_of,
+    few_ticks,
+    finite,
+    grid,
+    plain,
+    quiet,
+    say,
+    size_of_points,
+)
+
+MASSES = (0.5, 0.9, 0.99)  # of a density's contours
+OF_DRAWS = (0.5, 0.9)  # of the contours of draws
+CELLS = 60  # of an axis where the density of draws is estimated
+FAR = 3  # times the range of the central 99.8 %, beyond which draws are cut off
+LEAST_CONTOURS = 50  # draws
+FEW_LETTERS = 14  # of a label beside a small panel
+
+WIDE = 0.08  # margin of an axis
+
+
+def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, figsize=None,
+              backend=None):
+    """Draws of each pair of coordinates with contours of their density, and the marginals.
+
+    The contours hold 50 % and 90 % of the draws.
+
+    Parameters
+    ----------
+    result : Result
+    var_names : str or list of str, optional
+        As in `plot_trace`.
+    most : int
+        Number of coordinates shown where none are named.
+    bins : int
+        Bars of the marginals' histograms.
+    equal : bool
+        Whether all coordinates have the same scale, so that a circle is one.
+    ax : array of Axes, optional
+        k^2 axes for k coordinates, row by row; those above the diagonal are hidden.
+    figsize, backend
+        As in `plot_trace`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Notes
+    -----
+    Of many draws 4000 points are drawn, and no more than 200 000 are counted. Where a few draws lie
+    far from all others, the axes leave them out, and the figure says how many.
+    """
+    draws, bins = check_some(result), check_integer("bins", bins, least=1)
+    equal = check_flag("equal", equal)
+    which, note = chosen(result, draws, var_names, most)
+    if check_backend(backend, ax) == "arviz":
+        return drawn_by_arviz("plot_pair", result, which, figsize)
+    k, labels = len(which), labels_of(result, which)
+    side = max(3.4, min(11.0, 1.7 * k + 0.5))
+    figure, axes = grid(k, k, (side, side), ax=ax, figsize=figsize)
+    counted, _ = thinned(draws, max(1, MOST_COUNTED // len(draws)))
+    x = counted[:, :, which]
+    limits = np.array([range_of(x[:, :, i]) for i in range(k)])
+    if equal:
+        half = np.max(limits[:, 1] - limits[:, 0]) / 2
+        middle = limits.mean(axis=1)
+        limits = np.stack([middle - half, middle + half], axis=1)
+    for i in range(k):
+        for j in range(k):
+            if j > i:
+                axes[i, j].set_visible(False)
+            elif i == j:
+                marginal(axes[i, i], x[:, :, i], limits[i], bins)
+            else:
+                scatter(axes[i, j], x[:, :, [j, i]], limits[[j, i]])
+                density_of_draws(axes[i, j], x[:, :, [j, i]], limits[[j, i]])
+    frame(axes, labels)
+    if ax is None:
+        figure.align_labels()
+    away = outside(x, limits)
+    say(figure, ax, [note, f"{away} of {x[:, :, 0].size} draws outside the axes" if away else ""])
+    return figure
+
+
+def frame(axes, labels):
+    """Ticks and labels at the left and lower edge of a triangle of panels alone."""
+    k = len(labels)
+    for i in range(k):
+        for j in range(i + 1):
+            one = axes[i, j]
+            few_ticks(one, 4, 4 if i != j else 0)
+            one.tick_params(labelsize=7)
+            one.tick_params(axis="x", labelrotation=30 if k > 2 else 0)
+            if i < k - 1:
+                one.tick_params(labelbottom=False)
+            else:
+                one.set_xlabel(plain(labels[j], FEW_LETTERS), fontsize=8)
+            if j > 0:
+                one.tick_params(labelleft=False)
+            elif i > 0:
+                one.set_ylabel(plain(labels[i], FEW_LETTERS), fontsize=8)
+
+
+def marginal(axes, x, limits, bins):
+    """Draw the histogram of all chains, and the outline of each."""
+    edges = np.linspace(limits[0], limits[1], bins + 1)
+    pooled = finite(x)
+    if len(pooled):
+        axes.hist(pooled, edges, density=True, color="0.85")
+    for k, chain in enumerate(x if len(x) > 1 else []):
+        if len(finite(chain)):
+            axes.hist(finite(chain), edges, density=True, histtype="step", lw=0.8,
+                      color=color_of(k))
+    axes.set_xlim(limits)
+    axes.set_yticks([])
+    quiet(axes, "left")
+
+
+def range_of(x):
+    """Where an axis begins and ends: at the outermost draws, or the outermost that are not far."""
+    values = finite(x)
+    if not len(values):
+        return np.array([-1.0, 1.0])
+    low, high = values.min(), values.max()
+    inner = np.quantile(values, [0.001, 0.999])
+    if high - low > FAR * (inner[1] - inner[0]) > 0:
+        low, high = inner
+    margin = WIDE * (high - low if high > low else max(1.0, abs(low)))
+    return np.array([low - margin, high + margin])
+
+
+def outside(x, limits):
+    """How many draws of x (chains, n, k) have a coordinate outside of its limits."""
+    with np.errstate(invalid="ignore"):
+        inside = (x >= limits[:, 0]) & (x <= limits[:, 1])
+    return int((~inside.all(axis=-1)).sum())
+
+
+def density_of_draws(axes, x, limits):
+    """Draw the contours that hold OF_DRAWS of the draws x (chains, n, 2), by a smoothed histogram.
+
+    The standard deviation of the smoothing is Scott's, n^(-1/6) of that of the draws.
+    """
+    from scipy.ndimage import gaussian_filter
+
+    points = x.reshape(-1, 2)
+    points = points[np.isfinite(points).all(axis=1)]
+    if len(points) < LEAST_CONTOURS or not (points.std(axis=0) > 0).all():
+        return
+    counts, *edges = np.histogram2d(points[:, 0], points[:, 1], bins=CELLS, range=limits)
+    if not counts.any():
+        return
+    # of draws within half the mass: between far modes the standard deviation says nothing of each
+    spread = np.subtract(*np.quantile(points, [0.84, 0.16], axis=0)) / 2
+    cell = (limits[:, 1] - limits[:, 0]) / CELLS
+    width = np.clip(0.9 * len(points) ** (-1 / 6) * spread / cell, 0.7, CELLS / 10)
+    density = gaussian_filter(counts.T, width[::-1], mode="constant")
+    middles = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
+    lines(axes, middles, density, OF_DRAWS)
+
+
+def plot_2d(result, pair=(0, 1), *, logp=None, bounds=None, bins=200, equal=False, ax=None,
+            figsize=None):
+    """Draws of two coordinates, over the contours of a density of these two.
+
+    Parameters
+    ----------
+    result : Result
+    pair : tuple of two
+        The coordinates, by their numbers or their labels.
+    logp : callable, optional
+        ``logp(X) -> (k,)`` for X (k, 2): their log density up to a constant. Its contours hold
+        50 %, 90 % and 99 % of the mass within the bounds.
+    bounds : array (2, 2), optional
+        Where the axes begin and end; by default all draws, and a margin.
+    bins : int
+        Grid points an axis for the contours.
+    equal : bool
+        Whether both axes have the same scale, so that a circle is one.
+    ax : Axes, optional
+        To draw into.
+    figsize : tuple of two float, optional
+        Inches.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    draws = check_some(result)
+    i, j = check_pair(result, pair)
+    bins, equal = check_integer("bins", bins, least=2), check_flag("equal", equal)
+    if logp is not None and not callable(logp):
+        raise TypeError(f"logp must be a function, not {shown(logp)}")
+    draws = draws[:, :, [i, j]]
+    bounds = whole_range(draws) if bounds is None else check_bounds(bounds, 2)
+    figure, axes = grid(1, 1, size_of(bounds, equal), ax=ax, figsize=figsize)
+    scatter(axes[0, 0], draws, bounds, logp, bins)
+    labels = result.state.layout.labels
+    axes[0, 0].set(xlabel=plain(labels[i]), ylabel=plain(labels[j]))
+    if equal:
+        axes[0, 0].set_aspect("equal", adjustable="box")
+    return figure
+
+
+def size_of(bounds, equal):
+    """(width, height) in inches of one panel: with equal scales, in the proportion of bounds."""
+    if not equal:
+        return 6, 5
+    width, height = np.diff(bounds, axis=1)[:, 0]
+    scale = min(5.2 / width, 4.6 / height)
+    return max(2.6, scale * width + 0.8), max(2.0, scale * height + 0.6)
+
+
+def whole_range(draws):
+    """Bounds (2, 2) that hold all draws, and a margin."""
+    ends = [(values.min(), values.max()) if len(values) else (-1.0, 1.0)
+            for values in (finite(draws[:, :, k]) for k in range(2))]
+    low, high = np.array(ends).T
+    margin = WIDE * np.where(high > low, high - low, 1.0)
+    return np.stack([low - margin, high + margin], axis=1)
+
+
+def scatter(axes, draws, bounds, logp=None, bins=200):
+    """Draw the points (chains, draws, 2), and the contours of logp, into axes."""
+    shown, _ = thinned(draws, max(1, MOST_POINTS // len(draws)))
+    size = size_of_points(shown[..., 0].size)
+    for k, chain in enumerate(shown):
+        axes.plot(*chain.T, ".", ms=size, alpha=0.55, mew=0, color=color_of(k), rasterized=True)
+    if logp is not None:
+        contours(axes, logp, bounds, bins)
+    axes.set(xlim=bounds[0], ylim=bounds[1])
+
+
+def contours(axes, logp, bounds, bins):
+    """The lines of the density that hold MASSES of its mass on a grid within the bounds."""
+    places = [np.linspace(low, high, bins) for low, high in bounds]
+    points = np.stack(np.meshgrid(*places), axis=-1)
+    values = real_array("logp(X)", logp(points.reshape(-1, 2)))
+    if values.shape != (bins * bins,):
+        raise ValueError(f"logp must return ({bins * bins},) numbers, not {values.shape}")
+    values = values.reshape(bins, bins)
+    lines(axes, places, np.exp(values - values.max()), MASSES)
+
+
+def lines(axes, places, density, masses):
+    """The contours of a density on a grid that hold these shares of its mass."""
+    descending = np.sort(density, axis=None)[::-1]
+    held = np.cumsum(descending) / descending.sum()
+    last = len(descending) - 1
+    levels = np.unique([descending[min(np.searchsorted(held, mass), last)] for mass in masses])
+    axes.contour(*places, density, levels, colors="black", linewidths=0.8)
+
+
+def check_pair(result, pair):
+    """The indices of two coordinates, given as numbers or labels."""
+    pair = check_list("pair", pair)
+    if len(pair) != 2:
+        raise ValueError(f"pair must be two coordinates, not {shown(pair)}")
+    found = []
+    for one in pair:
+        if isinstance(one, str):
+            indices = indices_of(result, one, "pair")
+            if len(indices) != 1:
+                raise ValueError(f"pair must name single coordinates, and {one!r} has "
+                                 f"{len(indices)}: {labels_of(result, indices)[0]}, ...")
+            found += indices
+        else:
+            found.append(check_coordinate(one, result.d))
+    return found
+
+
+def check_coordinate(index, d):
+    """`index` as one of 0 ... d - 1."""
+    index = check_integer("pair", index, least=0)
+    if index >= d:
+        raise ValueError(f"pair must name coordinates below {d}, not {index}")
+    return index

@@ -1,0 +1,89 @@
+"""Which draws and which coordinates a figure shows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastkam._core.diagnostics.convergence import COLUMNS, measure
+from fastkam.arguments import check_integer, near, shown
+
+MOST_POINTS = 4000  # of a line or scatter: more cannot be distinguished
+MOST_COUNTED = 200_000  # draws of a coordinate behind a histogram, a density or ranks
+MOST_MEASURED = 2_000_000  # numbers by which the coordinates to be shown are chosen
+
+
+def check_some(result, least=1):
+    """The draws of a result, of which there are some, (chains, draws, d)."""
+    draws = getattr(result, "draws", None)
+    if draws is None or getattr(draws, "ndim", 0) != 3 or not hasattr(result, "state"):
+        raise TypeError(f"result must be a Result, not {shown(result)}")
+    if draws.shape[1] < 1:
+        raise ValueError("the result has no draws to plot")
+    if draws.shape[1] < least:
+        raise ValueError(f"the result has {draws.shape[1]} draws a chain, and this figure needs at "
+                         f"least {least}")
+    return draws
+
+
+def indices_of(result, name, argument="var_names"):
+    """The indices of the coordinates of a parameter, or of one coordinate by its label."""
+    labels = result.state.layout.labels
+    if isinstance(name, str):
+        if name in labels and name not in result.shapes:
+            return [labels.index(name)]
+        start = 0
+        for known, shape in result.shapes.items():
+            size = int(np.prod(shape))
+            if known == name:
+                return list(range(start, start + size))
+            start += size
+    known = [*result.shapes, *labels]
+    raise ValueError(f"{argument} has {shown(name)}, and the parameters are "
+                     f"{', '.join(list(result.shapes)[:20])}{near(str(name), known)}")
+
+
+def chosen(result, draws, var_names, most):
+    """(indices of the coordinates to show, what to say of the choice).
+
+    Those of `var_names`; by default all, and of more than `most` those with the smallest effective
+    sample sizes, in the order in which they stand in a point.
+    """
+    d = draws.shape[2]
+    if var_names is not None:
+        listed = [var_names] if isinstance(var_names, str) else var_names
+        try:
+            found = [i for name in listed for i in indices_of(result, name)]
+        except TypeError:
+            raise TypeError(f"var_names must be a name or a list of names, not {shown(var_names)}"
+                            ) from None
+        found = list(dict.fromkeys(found))
+        if not found:
+            raise ValueError("var_names must name a parameter that has coordinates, not "
+                             f"{shown(var_names)}")
+        return found, ""
+    most = check_integer("most", most, least=1)
+    if d <= most:
+        return list(range(d)), ""
+    every = max(1, -(-draws.size // MOST_MEASURED))
+    with np.errstate(all="ignore"):
+        ess = measure(np.ascontiguousarray(draws[:, ::every]))[COLUMNS.index("ess_bulk")]
+    order = np.argsort(np.nan_to_num(ess, nan=-1.0), kind="stable")
+    found = sorted(int(i) for i in order[:most])
+    return found, (f"{most} of {d} coordinates, those with the smallest effective sample sizes "
+                   "(var_names= chooses)")
+
+
+def labels_of(result, indices):
+    labels = result.state.layout.labels
+    return [labels[i] for i in indices]
+
+
+def thinned(draws, most):
+    """(every k-th draw (chains, n, ...) so that each chain has at most `most`, k)."""
+    every = max(1, -(-draws.shape[1] // most))
+    return draws[:, ::every], every
+
+
+def spaced(every, what="draw"):
+    """Words for a thinned figure; nothing where all is shown."""
+    return f"every {every}th {what}" if every > 1 else ""

@@ -1,0 +1,194 @@
+"""Traces, with histograms and rank bars."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastkam.arguments import check_integer
+from fastkam.plots.foreign import check_backend, drawn_by_arviz
+from fastkam.plots.select import (
+    MOST_COUNTED,
+    MOST_POINTS,
+    check_some,
+    chosen,
+    labels_of,
+    spaced,
+    thinned,
+)
+from fastkam.plots.style import (
+    GRAY,
+    color_of,
+    few_ticks,
+    finite,
+    grid,
+    panels,
+    quiet,
+    say,
+    thousands,
+    title,
+)
+
+MOST_BARS = 8  # chains with a row of bars each; more are a picture with a row each
+BINS = 20  # of ranks
+
+
+def plot_trace(result, var_names=None, *, most=8, bins=40, ax=None, figsize=None, backend=None):
+    """Each coordinate against the draw's number, its histogram and its ranks, a color a chain.
+
+    Chains that agree have rank bars of equal height: each bar is the number of a chain's draws
+    among those of all chains with ranks in that interval, in units of the expected number. One
+    chain is compared with itself: its first half with its second. Of more than eight chains each
+    is a row of a picture, in which darker is higher.
+
+    Parameters
+    ----------
+    result : Result
+    var_names : str or list of str, optional
+        Parameters or coordinates; by default all, and of more than `most` those with the smallest
+        effective sample sizes.
+    most : int
+        Number of coordinates shown where none are named.
+    bins : int
+        Bars of the histogram.
+    ax : array of Axes, optional
+        To draw into, three for each coordinate.
+    figsize : tuple of two float, optional
+        Inches.
+    backend : {"matplotlib", "arviz"}, optional
+        "arviz" has arviz-plots draw its own trace figure; "matplotlib" by default.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Notes
+    -----
+    Of long chains every k-th draw is drawn, and the figure says so.
+    """
+    bins, draws = check_integer("bins", bins, least=1), check_some(result)
+    which, note = chosen(result, draws, var_names, most)
+    if check_backend(backend, ax) == "arviz":
+        return drawn_by_arviz("plot_trace", result, which, figsize)
+    size = (9.0, 1.45 * len(which) + 0.6)
+    figure, axes = grid(len(which), 3, size, ax=ax, figsize=figsize, width_ratios=[3, 1, 1.5])
+    every = 1
+    for row, i, label in zip(axes, which, labels_of(result, which), strict=True):
+        every = trace_row(row[:2], draws[:, :, i], label, bins)
+        row[1].sharey(row[0])
+        row[1].tick_params(labelleft=False)
+        few_ticks(row[0], whole=True)
+        rank_bars(row[2], draws[:, :, i])
+    axes[-1, 0].set_xlabel("draw", fontsize=8)
+    axes[0, 1].set_title("histogram", fontsize=9)
+    axes[0, 2].set_title("ranks", fontsize=9)
+    for row in axes[:-1]:
+        for one in row:
+            one.tick_params(labelbottom=False)
+    say(figure, ax, [note, spaced(every)])
+    return figure
+
+
+def trace_row(axes, x, label, bins):
+    """Draw the traces (chains, draws) and the histograms into a pair of axes; the spacing of draws.
+    """
+    shown, every = thinned(x, MOST_POINTS)
+    counted, _ = thinned(x, max(1, MOST_COUNTED // len(x)))
+    edges = np.histogram_bin_edges(known(counted), bins)
+    # chains of equal place hide each other less where the lines are thin
+    width = 0.5 if shown.shape[1] > 300 else 0.8
+    steps = np.arange(x.shape[1])[::every]
+    for k, (line, values) in enumerate(zip(shown, counted, strict=True)):
+        axes[0].plot(steps, line, lw=width, alpha=0.8, color=color_of(k))
+        if len(finite(values)):
+            axes[1].hist(finite(values), edges, histtype="step", orientation="horizontal",
+                         density=True, lw=1, color=color_of(k))
+    title(axes[0], label)
+    axes[0].margins(x=0.01)
+    thousands(axes[0].xaxis)
+    axes[1].set_xticks([])
+    for one in axes:
+        quiet(one)
+    return every
+
+
+def known(x):
+    """The finite numbers of x, or a 0 where there is none."""
+    values = finite(x)
+    return values if len(values) else np.zeros(1)
+
+
+def plot_rank(result, var_names=None, *, most=9, ax=None, figsize=None, backend=None):
+    """The ranks of each chain's draws among those of all, a histogram a chain.
+
+    Where chains agree, every bar has about the height 1, which is the expected number of draws:
+    a chain that is higher has bars that rise to the right, and one that is wider high bars at both
+    ends.
+
+    Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Bürkner, P.-C. (2021).
+    Rank-normalization, folding, and localization: an improved R-hat. Bayesian Analysis 16, 667-718.
+
+    Parameters
+    ----------
+    result : Result
+        One chain is compared with itself: its first half with its second.
+    var_names, most, figsize, backend
+        As in `plot_trace`.
+    ax : array of Axes, optional
+        One for each coordinate.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    draws = check_some(result)
+    which, note = chosen(result, draws, var_names, most)
+    if check_backend(backend, ax) == "arviz":
+        return drawn_by_arviz("plot_rank", result, which, figsize)
+    figure, axes = panels(len(which), (2.7, 0.7 + 0.28 * min(max(2, len(draws)), MOST_BARS)), ax=ax,
+                          figsize=figsize)
+    every = 1
+    for one, i, label in zip(axes, which, labels_of(result, which), strict=True):
+        every = rank_bars(one, draws[:, :, i])
+        title(one, label)
+        one.set_xlabel("rank", fontsize=8)
+    say(figure, ax, [note, f"ranks of every {every}th draw" if every > 1 else ""])
+    return figure
+
+
+def rank_bars(axes, x):
+    """Draw histograms of the ranks of x (chains, draws), one above the other; the spacing of draws.
+    """
+    from scipy.stats import rankdata
+
+    x, every = thinned(x, max(1, MOST_COUNTED // len(x)))
+    names = [str(k) for k in range(len(x))]
+    if len(x) == 1 and x.shape[1] > 1:
+        half = x.shape[1] // 2
+        x, names = x[:, -2 * half:].reshape(2, half), ["1st half", "2nd half"]
+    chains, n = x.shape
+    # draws that are not finite count as the largest
+    ranks = rankdata(np.nan_to_num(x, nan=np.inf, posinf=np.inf, neginf=-np.inf), "average")
+    bins = int(np.clip(n // 5, 1, BINS))
+    edges = np.linspace(0.5, x.size + 0.5, bins + 1)
+    heights = np.array([np.histogram(row, edges)[0] for row in ranks.reshape(x.shape)]) * bins / n
+    if chains > MOST_BARS:
+        axes.imshow(heights, aspect="auto", cmap="Greys", vmin=0, vmax=2, origin="lower",
+                    extent=(edges[0], edges[-1], -0.5, chains - 0.5), interpolation="nearest")
+        axes.set_ylabel("chain", fontsize=7)
+    else:
+        # one unit a chain: the expected height is half of it, and twice that and more is cut
+        for k, row in enumerate(heights):
+            axes.stairs(k + np.minimum(row, 1.9) / 2, edges, baseline=k, fill=True, alpha=0.75,
+                        color=color_of(k))
+            axes.axhline(k + 0.5, color=GRAY, lw=0.7, ls=":")
+        axes.set_ylim(0, chains)
+        axes.set_yticks(np.arange(chains) + 0.5, names)
+        axes.set_ylabel("chain", fontsize=7)
+    axes.set_xlim(edges[0], edges[-1])
+    axes.tick_params(labelsize=7)
+    axes.set_xticks([edges[0], edges[-1]], ["low", "high"])
+    labels = axes.get_xticklabels()
+    labels[0].set_horizontalalignment("left")
+    labels[-1].set_horizontalalignment("right")
+    quiet(axes)
+    return every
