@@ -258,15 +258,6 @@ def test_masked_extras_are_missing():
         fk.sample(lambda x: (0.0, {"n": np.ma.array([1, 2], mask=[1, 0])}), [0.0], **options)
 
 
-def test_extras_are_thinned_with_the_draws():
-    """Also where the thinning is chosen after the first draws have been made."""
-    run = fk.sample(lambda x: (-0.5 * x @ x, {"first": x[0]}), np.zeros(3), sampler="rwm",
-                    draws=100, tune=50, search=False, seed=1, diagnose=False)
-    fewer = fk.Result(thinned(run.state, 7))
-    assert fewer.draws.shape == (4, 14, 3)
-    np.testing.assert_array_equal(fewer.extras["first"], fewer.draws[..., 0])
-
-
 def test_lost_extras_of_an_estimate_are_missing():
     """They were made with noise that no file keeps: NaN, and a warning, not another estimate."""
     def f(x, u):
@@ -278,3 +269,12 @@ def test_lost_extras_of_an_estimate_are_missing():
     with pytest.warns(fk.SamplingWarning, match="the extras of draw 4 of chain 1 are lost"):
         rows = noted(result.trace, 1, {3: np.ones(3)}, target, 3, 5, [])
     np.testing.assert_array_equal(rows, [[1.0] * 3, [np.nan] * 3])
+
+
+def test_extras_are_thinned_with_the_draws():
+    """Also where the thinning is chosen after the first draws have been made."""
+    run = fk.sample(lambda x: (-0.5 * x @ x, {"first": x[0]}), np.zeros(3), sampler="rwm",
+                    draws=100, tune=50, search=False, seed=1, diagnose=False)
+    fewer = fk.Result(thinned(run.state, 7))
+    assert fewer.draws.shape == (4, 14, 3)
+    np.testing.assert_array_equal(fewer.extras["first"], fewer.draws[..., 0])

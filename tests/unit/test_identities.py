@@ -149,6 +149,7 @@ def test_a_variance_that_is_not_positive_is_no_number():
     ({"gradients": np.zeros((4, 30, 2))}, "gradients must have shape"),
     ({"draws": np.ones((4, 2, 1)), "gradients": np.ones((4, 2, 1))}, "at least 12 in all"),
     ({"x": np.zeros((4, 29, 1))}, "x must have shape"),
+    ({"x": np.zeros((4, 30, 0))}, "x must have shape"),
 ])
 def test_arguments(change, message):
     good = np.random.default_rng(1).standard_normal((4, 30, 1))

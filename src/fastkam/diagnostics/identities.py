@@ -165,8 +165,8 @@ def implied_moments(
         raise ValueError(f"draws must be at least {fewest_draws(d)} in all in {d} dimensions, not "
                          f"{chains * n}")
     x = z if x is None else check_array("x", x)
-    if x.ndim != 3 or x.shape[:2] != z.shape[:2] or not x.shape[2]:
-        raise ValueError(f"x must have shape {(chains, n)} + (m,), not {x.shape}")
+    if x.ndim != 3 or x.shape[:2] != z.shape[:2] or x.shape[2] == 0:
+        raise ValueError(f"x must have shape {(chains, n)} + (m,), m > 0, not {x.shape}")
     flat = z.reshape(-1, d)
     try:
         L = cholesky(np.atleast_2d(np.cov(flat.T)))
