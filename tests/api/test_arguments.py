@@ -99,6 +99,7 @@ SAMPLE = [
     ("stop", 400, "400"),
     ("stop", "10min", "'10min'"),
     ("checkpoint", 5, "5"),
+    ("store", 5, "5"),
     ("checkpoint", "/no/such/folder/run.fk", "'/no/such/folder/run.fk'"),
     ("checkpoint", "/", "'/'"),
     ("checkpoint_interval", -1.0, "-1.0"),
@@ -120,7 +121,7 @@ SAMPLE = [
 ]
 RESUME = ["target", "draws", "threads", "progress", "stop", "checkpoint", "checkpoint_interval",
           "executor", "surrogate", "sampler", "schedule", "diagnose",
-          "vectorized"]
+          "vectorized", "store"]
 
 
 def refuses(name, says):

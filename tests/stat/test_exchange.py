@@ -198,8 +198,8 @@ def test_a_planted_mistake_on_a_plateau_is_detected(twins):
 
 
 def error(found, right):
-    """Of log densities, which may both be -inf."""
-    return 0.0 if found == right else abs(found - right)
+    """Of log densities, which may both be -inf, by size."""
+    return 0.0 if found == right else abs(found - right) / max(1.0, abs(right))
 
 
 def discrepancy(sampler, target, steps=400):

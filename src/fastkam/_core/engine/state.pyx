@@ -33,7 +33,8 @@ def zeros(shape, dtype=float, order="C"):
     A vector of the processor is as long as a line: where columns begin at one, a load takes one
     line, not parts of two.
     """
-    n = (prod(shape) if isinstance(shape, (tuple, list)) else shape) * np.dtype(dtype).itemsize
+    # lengths may be small integers of numpy's, whose products overflow
+    n = prod(map(int, np.atleast_1d(shape))) * np.dtype(dtype).itemsize
     memory = np.zeros(n + 4 * LINE, np.uint8)
     cdef size_t address = <size_t>PyArray_DATA(memory)
     begin = LINE + -address % <size_t>LINE
