@@ -28,7 +28,7 @@ def options(file, doc, *, quick, only=(), seeds=None):
         parser.add_argument("--seconds", type=float, default=float("inf"),
                             help="CPU time after which no further seed of a part is begun")
     found = parser.parse_args()
-    found.all_seeds = seeds
+    found.all_seeds, found.seeds = seeds, getattr(found, "seeds", seeds)
     found.folder = Path(file).parent / ("results-quick" if found.quick else "results")
     return found
 
@@ -39,7 +39,7 @@ def heading(title, command, chosen):
         command += " --quick"
     if chosen.seed != 1:
         command += f" --seed {chosen.seed}"
-    if getattr(chosen, "all_seeds", None) not in (None, chosen.seeds):
+    if getattr(chosen, "seeds", None) != getattr(chosen, "all_seeds", None):
         command += f" --seeds {chosen.seeds}"
     if getattr(chosen, "seconds", float("inf")) < float("inf"):
         command += f" --seconds {chosen.seconds:g}"
