@@ -149,9 +149,9 @@ def by_fastkam(posterior, seed):
 
     case = posterior.case
 
-    def f(*x):  # with the names of the case's own arguments
+    def f(*x, **named):  # with the names of the case's own arguments
         posterior.n += 1
-        return case.f(*x)
+        return case.f(*x, **named)
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -167,7 +167,7 @@ PEERS = {"fastkam": by_fastkam, "emcee": by_emcee, "pints": by_pints, "pymc": by
 def judged(peer, case, seed):
     """What there is to say of one run."""
     posterior, begun = Posterior(case), time.process_time()
-    if peer != "pymc" and any(hasattr(frozen, "alpha") for _, frozen, _ in posterior.priors):
+    if peer in ("emcee", "pints") and any(hasattr(frozen, "alpha") for _, frozen, _ in posterior.priors):
         return {"reason": "no simplex"}
     if peer == "pymc" and len(case.mean) > MOST_SLICED:
         return {"reason": f"left out above d = {MOST_SLICED}"}
