@@ -167,7 +167,8 @@ PEERS = {"fastkam": by_fastkam, "emcee": by_emcee, "pints": by_pints, "pymc": by
 def judged(peer, case, seed):
     """What there is to say of one run."""
     posterior, begun = Posterior(case), time.process_time()
-    if peer in ("emcee", "pints") and any(hasattr(frozen, "alpha") for _, frozen, _ in posterior.priors):
+    on_simplex = any(hasattr(frozen, "alpha") for _, frozen, _ in posterior.priors)
+    if on_simplex and peer in ("emcee", "pints"):
         return {"reason": "no simplex"}
     if peer == "pymc" and len(case.mean) > MOST_SLICED:
         return {"reason": f"left out above d = {MOST_SLICED}"}
