@@ -6,28 +6,26 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
-from fastkam._core.engine.group import Fault
 from fastkam.arguments import check_flag, check_integer, checked_names, near, shown
 from fastkam.density.forms import target_of, with_surrogate
 from fastkam.diagnostics import checks, summary
 from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.table import Summary
-from fastkam.errors import SamplingError, SamplingWarning
+from fastkam.ending import conclude
+from fastkam.errors import SamplingWarning
+from fastkam.outputs import Outputs
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import check_room, read, write
 from fastkam.run.drive import go_on
-from fastkam.run.faults import TaskLost, describe
 from fastkam.run.files import check_path
-from fastkam.run.hints import advice
 from fastkam.run.lazy import distance, mapped
-from fastkam.run.loop import Outcome, RunOptions
+from fastkam.run.loop import RunOptions
 from fastkam.run.same_target import check_density_of, check_noise_of, target_in, with_values_of
 from fastkam.run.state import RunState
 from fastkam.run.stored import StoredTrace
@@ -40,13 +38,11 @@ from fastkam.stop import StopRule
 from fastkam.stores.store import Store, as_store
 
 if TYPE_CHECKING:
-    from xarray import DataTree
 
     from fastkam.density.target import Target
-    from fastkam.evidence.estimate import Evidence
 
 
-class Result:
+class Result(Outputs):
     """The draws of a run; made by `fastkam.sample`, `resume` or `load`.
 
     ``result["theta"]`` is the parameter of that name, of shape (chains, draws, *its own).
@@ -292,119 +288,6 @@ class Result:
             self.found = checks.findings(self.state)
         return list(self.found)
 
-    @checked_names
-    def log_evidence(
-        self, *, method: str | None = None, evaluations: int | None = None, target: Any = None,
-        vectorized: bool = False, seed: Any = None,
-    ) -> Evidence:
-        """The log of the integral of the density, which for a Bayesian model is its evidence.
-
-        With `prior` the marginal likelihood: the prior is normalized. Of a log density alone, the
-        log of its integral over x, within the bounds where there are any.
-
-        Parameters
-        ----------
-        method : str, optional
-            "bridge": bridge sampling with a mixture q that is fitted to draws of other chains;
-            "frozen_bridge": with the q by which `jumps` has proposed moves; "stepping_stones" or
-            "thermodynamic": of `pt` or `scout` with a ladder down to the reference, alone or within
-            `jumps`. By default the first of these that nothing speaks against.
-        evaluations : int, optional
-            How often the density is evaluated, at draws of the fitted q. By default as many times
-            as the draws are worth independent ones, but 400 at least, a tenth of the run's
-            evaluations (or 400) at most, and never more than 20 000. With 0 the estimate is made
-            from what the run has kept, where it can be.
-        target : optional
-            The density, where the result comes from a file: as in `fastkam.resume`.
-        vectorized : bool
-            As in `fastkam.sample`, of that `target`.
-        seed : int, SeedSequence or Generator, optional
-            Of the draws of q. By default it follows from the seed of the run.
-
-        Returns
-        -------
-        Evidence
-            With ``value``, ``error``, ``method``, ``k_hat``, the ``estimates`` by all methods, and
-            ``notes``: what speaks against it.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For a bad argument; for a run of fewer than 20 draws a chain; where the density is
-            needed and is not there, or another one.
-        SamplingError
-            If the density raises an error at a draw of q, other than one of numbers.
-
-        References
-        ----------
-        Meng, X.-L. and Wong, W. H. (1996). Simulating ratios of normalizing constants via a simple
-        identity: a theoretical exploration. Statistica Sinica 6, 831-860.
-        """
-        from fastkam.evidence.estimate import log_evidence
-
-        return log_evidence(self, method=method, evaluations=evaluations, target=target,
-                            vectorized=vectorized, seed=seed)
-
-    def to_numpy(self, *, flat: bool = False) -> NDArray[np.float64]:
-        """The draws as an array in memory, (chains, draws, d); (chains * draws, d) where `flat`.
-
-        Chains stand one after the other in a flat one.
-        """
-        draws = np.asarray(self.draws)
-        return draws.reshape(-1, draws.shape[2]) if check_flag("flat", flat) else draws
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame with a row a draw, (chain, draw) as its index; needs pandas.
-
-        The columns are the coordinates ("theta[0]"), extras likewise, and statistics.
-        """
-        from fastkam.interop.pandas import to_pandas
-
-        return to_pandas(self)
-
-    def to_netcdf(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_datatree` to the file `path`, which ArviZ reads; needs xarray and h5netcdf."""
-        from fastkam.interop.arviz import to_netcdf
-
-        if path is None:
-            raise TypeError("path must be the path of a file, not None")
-        check_path("path", path)
-        to_netcdf(self, path)
-
-    def to_datatree(self) -> DataTree:
-        """An xarray DataTree as ArviZ expects it; needs xarray (``pip install fastkam[arviz]``)."""
-        from fastkam.interop.arviz import to_datatree
-
-        return to_datatree(self)
-
-    def to_arviz(self):
-        """What the installed ArviZ takes: a DataTree, or an InferenceData before ArviZ 1.0."""
-        from fastkam.interop.arviz import to_arviz
-
-        return to_arviz(self)
-
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write a report of the run to the HTML file `path`: one file that needs no network.
-
-        It has the summary, what `warnings` says, figures (where matplotlib is installed,
-        ``pip install fastkam[plot]``), settings, versions and references.
-
-        Parameters
-        ----------
-        path : path
-            An old file of that name is replaced.
-        title : str, optional
-            Its heading.
-
-        Raises
-        ------
-        TypeError, ValueError, OSError
-            If `path` is no file that can be written.
-        """
-        from fastkam.report import write_report
-
-        write_report(self, path, title)
-
     def __repr__(self) -> str:
         return (
             f"<Result of {type(self.sampler).__name__}: {self.chains} chains, "
@@ -569,52 +452,4 @@ def resume(
         state = moved_into(options.store, state)
     with options.shield, options.report, writing(state):
         outcome, rows = go_on(state, target, draws, options)
-        return conclude(outcome, target, rows, options)
-
-
-# ---- how a run ends ----
-
-
-def conclude(outcome: Outcome, target: Target, rows: int, options: RunOptions) -> Result:
-    """The Result of a run that was to have `rows` draws a chain, or SamplingError."""
-    result, failure = Result(outcome.state, target), outcome.failure
-    unwritten, problem = outcome.checkpoint.error, outcome.checkpoint.problem
-    counts = result.trace.counts.tolist()
-    kept = f"{counts} draws a chain are kept in this error's .result"
-    if isinstance(failure, Fault):
-        step = int(result.states[failure.chain]["t"])
-        where = f"chain {failure.chain}, step {step}"
-        mend = advice(failure, step, target)
-        with suppress(Exception):  # of a transform in Python, which may be the failure itself
-            failure.x = outcome.state.constrain(failure.x)
-        raise SamplingError(f"{describe(failure, where)}{mend}; {kept}{problem}", result=result,
-                            chain=failure.chain, step=step, x=failure.x) from failure.cause
-    if failure is not None:
-        if not isinstance(failure, Exception):  # SystemExit: there is a checkpoint, if any
-            raise failure
-        lost = isinstance(failure, TaskLost)
-        what = str(failure) if lost else f"{type(failure).__name__}: {failure}"
-        raise SamplingError(
-            f"the run was stopped by {what}; {kept}{problem}", result=result,
-            chain=failure.chains[0] if isinstance(failure, TaskLost) else None,
-        ) from failure.cause if isinstance(failure, TaskLost) else failure
-    interrupted = result.status == "interrupted"
-    if unwritten is not None and not interrupted:
-        raise SamplingError(f"the run is {result.status}{problem}; {kept}",
-                            result=result) from unwritten
-    if options.diagnose and not interrupted:
-        try:
-            with options.shield.opened:
-                checks.warn(result, stacklevel=4)
-        except KeyboardInterrupt:
-            interrupted = True
-    if options.shield.taken() or interrupted:
-        text = (f"interrupted after {counts} of {rows} draws a chain; result.resume() goes on "
-                f"from there{problem}")
-        if result.status != "interrupted":
-            text = (f"interrupted at the end of a run that is {result.status}: no draw is missing; "
-                    "result.warnings may not have been shown")
-        warnings.warn(SamplingWarning(text, result=result), stacklevel=4)
-    return result
-
-
+        return conclude(Result(outcome.state, target), outcome, rows, options)

@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike
 from fastkam.arguments import MOST_CHAINS, MOST_COUNT, check_flag, check_integer, checked_names
 from fastkam.density.forms import as_target, check_surrogate, target_of, with_surrogate
 from fastkam.density.gradient import check_start
+from fastkam.ending import conclude
 from fastkam.interop.differentiable import drawn
 from fastkam.interop.doors import opened
 from fastkam.problem.given import as_problem
 from fastkam.progress import Progress
-from fastkam.result import Result, conclude
+from fastkam.result import Result
 from fastkam.run.drive import carry_out, carry_out_longer, carry_out_thinned
 from fastkam.run.loop import RunOptions
 from fastkam.run.records import check_derived
@@ -299,4 +300,4 @@ def sample(
             outcome = with_implied(outcome, plain, rng, options)
             if thin is None and disagrees(outcome.state) and not options.shield.waiting:
                 outcome = carry_out_longer(outcome.state, target, draws, options)
-        return conclude(outcome, target, draws, options)
+        return conclude(Result(outcome.state, target), outcome, draws, options)

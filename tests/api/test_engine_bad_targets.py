@@ -412,7 +412,7 @@ def test_ctrl_c(library, kind, threads):
 
 @pytest.mark.parametrize(("code", "said"), [(-7, -7), (-(2**31), -999_999)])
 def test_the_fatal_code_of_a_surrogate(library, code, said):
-    """However far below 0 it is, it is told from a code of the density."""
+    """However far below 0 it is, it is not taken for a code of the density."""
     with pytest.raises(fk.SamplingError,
                        match=rf"the surrogate returned the fatal code {said} \(chain"):
         sample(densities.python, np.zeros(D), sampler="am", seed=1,

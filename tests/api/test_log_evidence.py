@@ -238,7 +238,7 @@ def test_modes_between_which_no_chain_moves():
 
 
 def test_a_function_that_raises_at_draws_of_q():
-    """An error of numbers counts as no density, and is told; others end the estimate."""
+    """Where an error of numbers is raised the density is 0, which a note says; others end it."""
     result = run()
 
     def far(x):

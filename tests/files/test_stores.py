@@ -11,6 +11,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from fastkam.stores import npy as npy_files
 OPTIONS = {"sampler": "ram", "search": False, "tune": TUNE, "draws": DRAWS, "chains": 2,
            "seed": SEED, "progress": False, "diagnose": False, "check_gradient": False}
 KINDS = ["run", pytest.param("run.zarr", marks=pytest.mark.skipif(
-    __import__("importlib.util").util.find_spec("zarr") is None, reason="needs zarr"))]
+    find_spec("zarr") is None, reason="zarr is optional"))]
 SAMPLE = partial(fk.sample, progress=False, diagnose=False, sampler="ram", search=False)
 
 

@@ -1,0 +1,64 @@
+"""How a call ends: with its result and a warning, or with an error that has the draws in it."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from fastkam._core.engine.group import Fault
+from fastkam.diagnostics import checks
+from fastkam.errors import SamplingError, SamplingWarning
+from fastkam.run.faults import TaskLost, describe
+from fastkam.run.hints import advice
+
+if TYPE_CHECKING:
+    from fastkam.result import Result
+    from fastkam.run.loop import Outcome, RunOptions
+
+
+def conclude(result: Result, outcome: Outcome, rows: int, options: RunOptions) -> Result:
+    """The result of a run that was to have `rows` draws a chain, with its warnings.
+
+    SamplingError with the result in it where the run has failed.
+    """
+    failure = outcome.failure
+    unwritten, problem = outcome.checkpoint.error, outcome.checkpoint.problem
+    counts = result.trace.counts.tolist()
+    kept = f"{counts} draws a chain are kept in this error's .result"
+    if isinstance(failure, Fault):
+        step = int(result.states[failure.chain]["t"])
+        where = f"chain {failure.chain}, step {step}"
+        assert result.target is not None
+        mend = advice(failure, step, result.target)
+        with suppress(Exception):  # of a transform in Python, which may be the failure itself
+            failure.x = outcome.state.constrain(failure.x)
+        raise SamplingError(f"{describe(failure, where)}{mend}; {kept}{problem}", result=result,
+                            chain=failure.chain, step=step, x=failure.x) from failure.cause
+    if failure is not None:
+        if not isinstance(failure, Exception):  # SystemExit: there is a checkpoint, if any
+            raise failure
+        lost = isinstance(failure, TaskLost)
+        what = str(failure) if lost else f"{type(failure).__name__}: {failure}"
+        raise SamplingError(
+            f"the run was stopped by {what}; {kept}{problem}", result=result,
+            chain=failure.chains[0] if isinstance(failure, TaskLost) else None,
+        ) from failure.cause if isinstance(failure, TaskLost) else failure
+    interrupted = result.status == "interrupted"
+    if unwritten is not None and not interrupted:
+        raise SamplingError(f"the run is {result.status}{problem}; {kept}",
+                            result=result) from unwritten
+    if options.diagnose and not interrupted:
+        try:
+            with options.shield.opened:
+                checks.warn(result, stacklevel=4)
+        except KeyboardInterrupt:
+            interrupted = True
+    if options.shield.taken() or interrupted:
+        text = (f"interrupted after {counts} of {rows} draws a chain; result.resume() goes on "
+                f"from there{problem}")
+        if result.status != "interrupted":
+            text = (f"interrupted at the end of a run that is {result.status}: no draw is missing; "
+                    "result.warnings may not have been shown")
+        warnings.warn(SamplingWarning(text, result=result), stacklevel=4)
+    return result
