@@ -325,7 +325,8 @@ def test_walkers_that_soon_agree_look_around():
 
     target, soon = fk.as_target(f, 2, vectorized=True), 0
     for seed in range(10):
-        steps = Searcher(target, np.zeros((1, 2)), np.random.default_rng(seed)).full(4, 60_000).steps
+        searcher = Searcher(target, np.zeros((1, 2)), np.random.default_rng(seed))
+        steps = searcher.full(4, 60_000).steps
         if any("soon agree" in step for step in steps):
             soon += 1
             assert any("have found more" in step for step in steps), seed
