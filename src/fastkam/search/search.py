@@ -231,7 +231,8 @@ class Searcher:
         states = window.states()
         direction = self.rng.standard_normal((AROUND, self.d))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        length = exp(self.rng.uniform(*log(np.array(NEAR_AND_FAR)), AROUND)) + np.sqrt(self.d)
+        near, far = log(np.array(NEAR_AND_FAR))
+        length = exp(self.rng.uniform(near, far, AROUND)) + np.sqrt(self.d)
         x = states.mean(axis=0) + length[:, None] * direction * states.std(axis=0)
         if self.known.wrap is not None:
             x = self.known.wrap(x)
