@@ -8,8 +8,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor, wait
-from contextlib import nullcontext, suppress
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,12 @@ from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.group import Fault, Group
 from fastkam.arguments import check_flag, check_number, check_threads, shown
-from fastkam.progress import Interval, Progress, Reporter, check_progress
+from fastkam.progress import Progress, Reporter, check_progress
 from fastkam.run.files import check_path
 from fastkam.run.interrupts import FREE, Shield
 from fastkam.run.records import check_complete, record
 from fastkam.run.state import RunState
+from fastkam.run.workers import as_workers
 from fastkam.run.writer import CheckpointWriter
 from fastkam.stop import StopRule, as_stop
 from fastkam.stores import Store
@@ -49,15 +50,17 @@ class RunOptions:
         When the call was made, on the clock of `time.perf_counter`.
     report : Reporter
         Called with each Progress.
+    executor : Workers or None
+        Of whatever was given.
     """
 
     threads: int | None = None
-    progress: bool | Callable[[Progress], object] | None = None
+    progress: Any = None
     stop: StopRule | None = None
     checkpoint: str | os.PathLike[str] | None = None
     checkpoint_interval: float = 60.0
     store: Store | None = None
-    executor: Executor | None = None
+    executor: Any = None
     diagnose: bool = True
     shield: Shield = field(default_factory=Shield, init=False)
     begun: float = field(default_factory=time.perf_counter, init=False)
@@ -74,7 +77,12 @@ class RunOptions:
         check_number("checkpoint_interval", self.checkpoint_interval, least=0)
         if self.store is not None:
             self.store.check_free()
-        check_executor(self.executor)
+        object.__setattr__(self, "executor", as_workers(self.executor))
+
+    @property
+    def closing(self) -> AbstractContextManager[Any]:
+        """A context at the end of which what was opened for this call is closed."""
+        return self.executor or nullcontext()
 
     def number_of_threads(self, target: Any, sampler: Sampler) -> int:
         """The threads in which to run the chains of a target."""
@@ -86,24 +94,6 @@ class RunOptions:
             return 1
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
             os.cpu_count() or 1)
-
-
-def check_executor(executor: Any) -> None:
-    """Refuse what runs no tasks, with what to give in its place."""
-    if executor is None:
-        return
-    mend = ""
-    if isinstance(executor, type):
-        mend = f": give an object, {executor.__name__}(...)"
-    elif callable(getattr(executor, "get_executor", None)):
-        mend = ": give client.get_executor()"  # of dask
-    elif hasattr(executor, "Get_rank"):
-        mend = ": give mpi4py.futures.MPIPoolExecutor()"
-    elif isinstance(executor, (int, str)):
-        mend = ": give an object, such as ProcessPoolExecutor(4); for threads threads=4 is enough"
-    elif callable(getattr(executor, "submit", None)) and type(executor) is not Executor:
-        return
-    raise TypeError(f"executor must be a concurrent.futures.Executor, not {shown(executor)}{mend}")
 
 
 def has_gil() -> bool:
@@ -180,7 +170,7 @@ class Run:
     def drive(self, threads, report, stop, writer):
         """Run; the status with which it ended, and the failure or None."""
         status, failure = "complete", None
-        interval = Interval(self.past.chains)
+        interval = report.interval(self.past.chains)
         if stop is not None:
             left = max(0.0, stop.limits().evaluations - self.past.searched)
             most = np.ceil(left / self.past.chains)
@@ -189,12 +179,15 @@ class Run:
         def between():
             with self.shield.opened:  # also where there is nothing to report: an interrupt may wait
                 if report.wanted and interval.over():
-                    report(self.progress())
+                    report.monitor.look(self, stop)
+                    report(self.progress(report))
             writer.due(lambda: self.state("running"))
             with self.shield.opened:
-                return stop is not None and stop.due(self)
+                return report.asked or (stop is not None and stop.due(self))
 
         try:
+            if report.wanted:
+                report.monitor.begin(self)
             with one_blas_thread():
                 for rows in self.milestones(stop):
                     if self.advance(rows, threads, between) or self.may_end(stop):
@@ -204,8 +197,9 @@ class Run:
                     group.record()
                 check_complete(self.trace)
             with self.shield.opened:
-                if report.wanted:
-                    report(self.progress())
+                if report.at_end:
+                    report.monitor.look(self, stop)
+                    report(self.progress(report))
         except KeyboardInterrupt:
             status = "interrupted"
         except Fault as fault:
@@ -284,24 +278,53 @@ class Run:
         rows = past.requested if past.undecided else self.rows
         return past.chains * (past.tune + rows * past.thin)
 
-    def progress(self):
-        chains = [chain for group in self.groups for chain in group.chains]
-        steps = sum(chain.t for chain in chains)
+    def progress(self, report):
+        """How far the run is, with what the monitor of `report` knows of the draws."""
+        steps, total, draws = self.steps, self.total_steps(), self.trace.counts.tolist()
         return Progress(
             steps=steps,
-            total=self.total_steps(),
-            draws=self.trace.counts.tolist(),
-            tuning=any(chain.t < self.past.tune for chain in chains),
-            acceptance=sum(chain.n_accepted for chain in chains) / max(steps, 1),
+            total=total,
+            draws=draws,
+            tuning=self.tuning,
+            acceptance=self.accepted / max(steps, 1),
             seconds=self.seconds,
             searched=self.past.searched,
+            requested=self.past.requested if self.past.undecided else self.rows,
+            evaluations=self.evaluations,
+            **report.monitor.shown(steps, total, self.evaluations),
+            _rows=self.rows_of_user,
+            _stop=report.stop,
         )
+
+    def rows_of_user(self, start, stop):
+        """Draws (chains, stop - start, d) in the parameters of the user."""
+        past = self.past
+        draws = past.in_one_period(np.array(self.trace.draws[:, start:stop]))
+        return np.array(past.constrain(draws))
+
+    @property
+    def chains(self):
+        return [chain for group in self.groups for chain in group.chains]
+
+    @property
+    def steps(self):
+        """Steps made by all chains."""
+        return sum(chain.t for chain in self.chains)
+
+    @property
+    def accepted(self):
+        """Proposals accepted by all chains."""
+        return sum(chain.n_accepted for chain in self.chains)
+
+    @property
+    def tuning(self):
+        """Whether any chain is in warm-up."""
+        return any(chain.t < self.past.tune for chain in self.chains)
 
     @property
     def evaluations(self):
         """How many there have been, those of the search included."""
-        return self.past.searched + sum(
-            chain.n_evaluations for group in self.groups for chain in group.chains)
+        return self.past.searched + sum(chain.n_evaluations for chain in self.chains)
 
     @property
     def seconds(self):

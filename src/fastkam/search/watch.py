@@ -54,10 +54,13 @@ class Watch:
             try:
                 self.options.report(Progress(
                     steps=0, total=0, draws=[0] * self.chains, tuning=True, acceptance=0.0,
-                    seconds=now - self.options.begun, searched=n))
+                    seconds=now - self.options.begun, searched=n, evaluations=n,
+                    rate=n / max(now - self.begun, 1e-9), _stop=self.options.report.stop))
             except Exception as error:
                 raise SamplingError(f"the search was stopped by {type(error).__name__}: {error}; "
                                     "no draw had been made") from error
+            if self.options.report.asked:
+                raise Spent
 
     def at_once(self, n: int, seconds: float, most: int) -> int:
         """How many points to evaluate next, after n of them took these seconds."""
