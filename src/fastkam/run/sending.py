@@ -26,6 +26,8 @@ class Sending:
     Attributes
     ----------
     payload : bytes
+    shared : object
+        What an executor that spreads data by itself takes in its place, or None.
     digest : str
         By which workers know it.
     carried : int
@@ -38,15 +40,16 @@ class Sending:
         self.number = number
         self.payload = portable_target(target, anywhere=anywhere)
         self.digest = hashlib.sha256(self.payload).hexdigest()
+        self.shared: Any = None
         self.carried, self.arrived = 0, False
 
-    def for_task(self, *, again: bool) -> bytes | None:
+    def for_task(self, *, again: bool) -> Any:
         """What the next task carries; `again` if it must be the target."""
         first = not self.arrived if self.number is None else self.carried < self.number
         if not (again or first):
             return None
         self.carried += 1
-        return self.payload
+        return self.payload if again or self.shared is None else self.shared
 
 
 def portable_target(target: Any, *, anywhere: bool = True) -> bytes:

@@ -72,7 +72,7 @@ class RemoteTasks:
             try:
                 return self.workers.submit(*task)
             except BrokenExecutor:
-                if type(self.workers.executor) is not ProcessPoolExecutor:
+                if one_like(self.workers.executor) is None:
                     raise
                 self.own = OneEach(self.workers.executor)
         return self.own.submit(*task)
@@ -105,6 +105,19 @@ def withdraw(pending):
             del pending[future]
 
 
+def one_like(pool):
+    """A function that makes a pool of one worker like those of a process pool, if this is one."""
+    alike = {"initializer": getattr(pool, "_initializer", None),
+             "initargs": getattr(pool, "_initargs", ())}
+    if type(pool) is ProcessPoolExecutor:
+        return partial(ProcessPoolExecutor, 1, mp_context=pool._mp_context, **alike)
+    if type(pool).__module__.partition(".")[0] == "loky":
+        from loky.process_executor import ProcessPoolExecutor as LokyPool
+
+        return partial(LokyPool, 1, context=pool._context, env=pool._env, **alike)
+    return None
+
+
 class OneEach(Executor):
     """Workers like those of a broken process pool, each a pool of its own.
 
@@ -112,8 +125,7 @@ class OneEach(Executor):
     """
 
     def __init__(self, pool):
-        self.pool = partial(ProcessPoolExecutor, 1, mp_context=pool._mp_context,
-                            initializer=pool._initializer, initargs=pool._initargs)
+        self.pool = one_like(pool)
         self.free = [None] * pool._max_workers  # pools without a task; None for one yet to be made
         self.waiting: deque[Any] = deque()
         self.running = {}  # the future of a pool -> the pool, and the future that we have returned
@@ -145,4 +157,4 @@ class OneEach(Executor):
     def shutdown(self, wait=True, *, cancel_futures=False):
         for pool in [*self.free, *(pool for pool, _ in self.running.values())]:
             if pool is not None:
-                pool.shutdown(wait=wait, cancel_futures=cancel_futures)
+                pool.shutdown(wait=wait)

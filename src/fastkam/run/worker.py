@@ -110,27 +110,54 @@ def known_target(run, digest, payload):
 class BlasLimit:
     """BLAS has one thread in a worker while it has tasks, in whichever of its threads they run.
 
-    The number belongs to the process. It is set when the first task begins and set back when the
-    last one ends, so that tasks that overlap do not undo each other's limit.
+    The number belongs to the process (with OpenMP, to each thread), and the thread that sets it has
+    to set it back. So that tasks that overlap do not undo each other's limit, a thread of its own
+    sets it when the first begins, and ends with the last.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.tasks, self.limit = 0, None
+        self.tasks = 0
+        self.over = threading.Event()
+        self.thread: threading.Thread | None = None
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         with self.lock:
             self.tasks += 1
             if self.tasks == 1:
-                self.limit = threadpool_limits(1, user_api="blas")
+                self.begin()
         try:
-            yield
+            with threadpool_limits(1, user_api="blas"):  # of OpenMP in this thread
+                yield
         finally:
             with self.lock:
                 self.tasks -= 1
                 if not self.tasks:
-                    self.limit.restore_original_limits()
+                    self.end()
+
+    def begin(self) -> None:
+        """Start the thread, and wait until the limit is set."""
+        self.over, ready = threading.Event(), threading.Event()
+        over = self.over
+
+        def hold() -> None:
+            try:
+                with threadpool_limits(1, user_api="blas"):
+                    ready.set()
+                    over.wait()
+            finally:
+                ready.set()
+
+        self.thread = threading.Thread(target=hold, name="fastkam-blas", daemon=True)
+        self.thread.start()
+        ready.wait()
+
+    def end(self) -> None:
+        """End the thread, and wait until the limit is as before."""
+        self.over.set()
+        if self.thread is not None:
+            self.thread.join()
 
 
 one_blas_thread = BlasLimit()

@@ -15,6 +15,7 @@ from fastkam.run.processes import Processes
 from fastkam.run.sending import Sending
 
 MOST_PROCESSES = 10_000
+SCATTERED_BYTES = 2**20
 
 
 class Workers(Executor):
@@ -52,6 +53,8 @@ class Workers(Executor):
         if id(target) not in self.sendings:
             new = Sending(target, self.number, anywhere=not isinstance(self.executor, Processes))
             alike = [one for _, one in self.sendings.values() if one.digest == new.digest]
+            if not alike:
+                new.shared = scattered(self.executor, new.payload)
             self.sendings[id(target)] = target, (alike or [new])[0]
         return self.sendings[id(target)][1]
 
@@ -102,6 +105,14 @@ def joblib_map(parallel: Any) -> Callable[..., Any]:
     from joblib import delayed
 
     return lambda function, tasks: parallel(delayed(function)(task) for task in tasks)
+
+
+def scattered(executor: Any, payload: bytes) -> Any:
+    """Large bytes as dask spreads them to its workers, which otherwise go through its scheduler."""
+    client = getattr(executor, "_client", None)
+    if len(payload) < SCATTERED_BYTES or not callable(getattr(client, "scatter", None)):
+        return None
+    return client.scatter(payload, broadcast=True, hash=False)
 
 
 def number_of_workers(executor: Any) -> int | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fastkam._core.density.target import Target
     from fastkam.run.workers import Workers
 
+log = logging.getLogger("fastkam")
 Array = NDArray[np.float64]
 Returned = tuple[Array, int, list[Fault]]
 
@@ -42,10 +43,15 @@ class Spread:
             returned = self.ask(parts, noise, again=not self.sending.arrived)
             missing = [i for i, one in enumerate(returned) if one is None]
             again = self.ask([parts[i] for i in missing], noise, again=True)
-        except BrokenExecutor:
+        except Exception as error:  # each kind of executor has its own for a worker that is lost
+            log.info("points of the search are evaluated here, as workers were lost: %s: %s",
+                     type(error).__name__, error)
             return None
         for i, one in zip(missing, again, strict=True):
             returned[i] = one
+        for one in returned:
+            if isinstance(one, BaseException):  # of the density
+                raise one
         self.sending.arrived = True
         return (np.concatenate([one[0] for one in returned]), sum(one[1] for one in returned),
                 [fault for one in returned for fault in one[2]])
@@ -60,9 +66,6 @@ class Spread:
         finally:
             for task in tasks:
                 task.cancel()
-        for one in returned:
-            if isinstance(one, BaseException):
-                raise one
         return returned
 
 
