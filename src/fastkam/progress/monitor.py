@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from fastkam.run.loop import Run
     from fastkam.stop import StopRule
 
-FIRST_SECONDS = 1.0  # of the run, after which its draws are looked at
-SHARE = 200  # times as long as a look has taken is waited until the next
-LOOK_SECONDS = 0.02  # that a look may take: of many coordinates, it sees some
+SHARE = 1 / 200  # of a run's time that looks may take
+EVERY_SECONDS = 1.0  # at the most
+LOOK_SECONDS = 0.01  # that a look may take: of many coordinates, it sees some
 FEWEST_ROWS = 20  # of a chain, for which R-hat and ESS are computed
-DRAWS, LEAST_ROWS = 4000, 100  # of all chains, and of each, that are looked at
+DRAWS, LEAST_ROWS = 4000, 20  # of all chains, and of each, that are looked at
 RATE_SECONDS = 15.0  # over which rates are taken
 
 
 class Monitor:
     """The measures of a run that Progress shows.
 
-    A look takes draws at equal distances, and at first all coordinates; where that takes longer
-    than 20 ms, some of them in turn, and those that were worst. So neither a large dimension nor a
-    long run makes it slow.
+    A look takes draws at equal distances, and all coordinates; where that takes longer than 10 ms,
+    some of them in turn, and those that were worst. So neither a large dimension nor a long run
+    makes it slow. The first is after 2 seconds.
     """
 
     def __init__(self) -> None:
@@ -37,29 +37,34 @@ class Monitor:
         self.names: list[str] = []
         self.step_size, self.diverging = math.nan, 0
         self.seen_rows = 0  # whose divergences are counted
-        self.next, self.per_coordinate, self.turn = 0.0, 0.0, 0
+        self.spent, self.longest, self.last = 0.0, LOOK_SECONDS, -math.inf  # of looks
+        self.per_coordinate, self.turn = 0.0, 0
         self.forecast, self.forecast_at = math.nan, 0.0
         self.past: deque[tuple[float, int, int]] = deque()  # times, steps, evaluations
 
     def begin(self, run: Run) -> None:
         """A run begins, or goes on in another form."""
-        self.next = max(self.next, run.called + FIRST_SECONDS)
         self.names = run.past.layout.labels
         self.diverging, self.seen_rows = 0, 0
         self.past.clear()
+        steps, _, evaluations, _ = run.counted()
+        self.past.append((time.perf_counter(), steps, evaluations))
 
-    def look(self, run: Run, stop: StopRule | None) -> None:
-        """Look at the draws, if it is time."""
+    def look(self, run: Run, stop: StopRule | None, *, last: bool = False) -> None:
+        """Look at the draws, if it is time; `last` at the end of a run, where there is time."""
         begun = time.perf_counter()
-        if begun < self.next:
+        if self.spent + self.longest > SHARE * (begun - run.called):
+            return
+        if not last and begun < self.last + EVERY_SECONDS:
             return
         self.learnt(run)
         self.count_divergences(run)
         if run.trace.rows >= FEWEST_ROWS:
             self.measure(run)
         self.ask(run, stop)
-        ended = time.perf_counter()
-        self.next = ended + max(FIRST_SECONDS, SHARE * (ended - begun))
+        self.last = time.perf_counter()
+        self.longest = max(LOOK_SECONDS, self.last - begun)
+        self.spent += self.last - begun
 
     def measure(self, run: Run) -> None:
         """R-hat and ESS of as many coordinates as there is time for."""

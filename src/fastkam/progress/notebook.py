@@ -10,6 +10,9 @@ from fastkam.progress import text
 from fastkam.progress.snapshot import Progress
 
 
+WIDTH = 100
+
+
 def in_notebook() -> bool:
     """Whether this program is the kernel of a notebook."""
     if "IPython" not in sys.modules:
@@ -28,7 +31,7 @@ class Notebook:
         self.handle: Any = None
 
     def __call__(self, progress: Progress) -> None:
-        self.draw("\n".join(text.several(progress, plain=False)))
+        self.draw("\n".join(text.several(progress, plain=False, width=WIDTH)))
 
     def draw(self, shown: str) -> None:
         """Show a text in the place of the last one."""

@@ -16,6 +16,7 @@ from fastkam.progress.snapshot import Progress
 from fastkam.progress.terminal import Terminal
 
 CHAINS = 16  # chains for each chunk between two reports, if chunks are short
+COST = 200  # times as long as a report takes is waited until the next
 SECONDS = 0.1  # after which a chunk is reported in any case
 VIEWS = (Terminal, Notebook, Lines)
 
@@ -31,22 +32,27 @@ class Interval:
     ----------
     chains : int
     least : float
-        Seconds between two reports at the least.
+        Seconds between two reports at the least; where it is not 0, two hundred times as long as
+        a report takes.
     """
 
     def __init__(self, chains: int, least: float = 0.0) -> None:
         self.most = max(1, chains // CHAINS)  # chunks
-        self.least = least
+        self.least, self.took = least, 0.0
         self.chunks, self.last = 0, time.perf_counter()
 
     def over(self) -> bool:
         """Whether to report after the chunk that has just ended; called once for every chunk."""
         self.chunks += 1
         elapsed = time.perf_counter() - self.last
-        if elapsed < self.least or (self.chunks < self.most and elapsed < SECONDS):
+        if elapsed < self.least or (self.least and elapsed < COST * self.took) or (self.chunks < self.most and elapsed < SECONDS):
             return False
         self.chunks, self.last = 0, self.last + elapsed
         return True
+
+    def done(self) -> None:
+        """Note that a report has been made."""
+        self.took = time.perf_counter() - self.last
 
 
 class Reporter:

@@ -16,8 +16,8 @@ class Progress:
     """How far a run has come, as a ``progress=`` function receives it.
 
     R-hat, ESS, step size, divergences and the forecast of a stop rule are those of the last time
-    that they were computed: after a second, and then at intervals in which that takes 1 part in
-    200 of the time at the most.
+    that they were computed: first after 2 seconds, then every second, unless that takes more than 1
+    part in 200 of the time.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ class Terminal:
             return
         self.searching = progress.total == 0
         width = max(20, shutil.get_terminal_size().columns - 1)  # no line may be broken into two
-        self.draw([line[:width] for line in text.several(progress, plain=self.plain)])
+        self.draw(text.several(progress, plain=self.plain, width=width))
 
     @property
     def plain(self) -> bool:

@@ -11,7 +11,9 @@ BAR = 24
 
 
 def duration(seconds: float) -> str:
-    """ "0:07", "12:34", "3:25:45" or "2 d 3 h"."""
+    """ "1.3 s", "0:17", "12:34", "3:25:45" or "2 d 3 h"."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
     whole = int(seconds)
     minutes, hours = whole // 60, whole // 3600
     if hours >= 48:
@@ -51,7 +53,8 @@ def counts(progress: Progress) -> list[str]:
     """How much has been done."""
     parts = []
     if progress.total:
-        parts.append(f"draws {min(progress.draws, default=0)} of {progress.requested}")
+        parts.append(f"draws {quantity(min(progress.draws, default=0))} of "
+                     f"{quantity(progress.requested)}")
     else:
         parts.append(f"{quantity(progress.searched)} evaluations")
     if math.isfinite(progress.rate):
@@ -84,22 +87,34 @@ def times(progress: Progress) -> list[str]:
     return parts
 
 
-def bar(part: float, full: str, empty: str) -> str:
+def bar(part: float, full: str, empty: str, size: int = BAR) -> str:
     """A bar of which `part` is full."""
-    n = int(part * BAR)
-    return full * n + empty * (BAR - n)
+    n = int(part * size)
+    return full * n + empty * (size - n)
 
 
-def several(progress: Progress, *, plain: bool) -> list[str]:
-    """Two or three lines for a place that is redrawn; `plain` for ASCII alone."""
+def fitted(parts: list[str], dot: str, width: int) -> list[str]:
+    """Parts in as few lines as hold them."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and len(lines[-1]) + len(dot) + len(part) <= width:
+            lines[-1] += dot + part
+        else:
+            lines.append(f"  {part}"[:width])
+    return lines
+
+
+def several(progress: Progress, *, plain: bool, width: int) -> list[str]:
+    """A few lines for a place that is redrawn; `plain` for ASCII alone."""
     dot, full, empty = (", ", "#", "-") if plain else (" \u00b7 ", "\u2588", "\u2591")
     if not progress.total:
-        return [dot.join([phase(progress), *counts(progress), *times(progress)])]
+        return [dot.join([phase(progress), *counts(progress), *times(progress)])[:width]]
     part = fraction(progress)
-    lines = [f"{phase(progress):8}{bar(part, full, empty)} {100 * part:3.0f} %  "
-             + dot.join(times(progress)), "  " + dot.join(counts(progress))]
-    if worth := convergence(progress):
-        lines.append("  " + dot.join(worth))
+    after = f" {100 * part:3.0f} %  " + dot.join(times(progress))
+    size = max(0, min(BAR, width - 8 - len(after)))
+    lines = [f"{phase(progress):8}{bar(part, full, empty, size)}{after}"[:width]]
+    for parts in (counts(progress), convergence(progress)):
+        lines += fitted(parts, dot, width)
     return lines
 
 

@@ -198,21 +198,11 @@ class Dispatch(Run):
                 trace.back(mark)
             raise
 
-    @property
-    def steps(self):
-        return sum(int(state["t"]) for state in self.states)
-
-    @property
-    def accepted(self):
-        return sum(int(state["n_accepted"]) for state in self.states)
-
-    @property
-    def tuning(self):
-        return any(state["t"] < self.past.tune for state in self.states)
-
-    @property
-    def evaluations(self):
-        return self.past.searched + sum(int(state["n_evaluations"]) for state in self.states)
+    def counted(self):
+        t = [int(state["t"]) for state in self.states]
+        accepted, evaluations = (sum(int(state[name]) for state in self.states)
+                                 for name in ("n_accepted", "n_evaluations"))
+        return sum(t), accepted, self.past.searched + evaluations, min(t) < self.past.tune
 
     def state(self, status):
         everyone = list(range(self.past.chains))

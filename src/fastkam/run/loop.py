@@ -181,6 +181,7 @@ class Run:
                 if report.wanted and interval.over():
                     report.monitor.look(self, stop)
                     report(self.progress(report))
+                    interval.done()
             writer.due(lambda: self.state("running"))
             with self.shield.opened:
                 return report.asked or (stop is not None and stop.due(self))
@@ -198,7 +199,7 @@ class Run:
                 check_complete(self.trace)
             with self.shield.opened:
                 if report.at_end:
-                    report.monitor.look(self, stop)
+                    report.monitor.look(self, stop, last=True)
                     report(self.progress(report))
         except KeyboardInterrupt:
             status = "interrupted"
@@ -280,21 +281,35 @@ class Run:
 
     def progress(self, report):
         """How far the run is, with what the monitor of `report` knows of the draws."""
-        steps, total, draws = self.steps, self.total_steps(), self.trace.counts.tolist()
+        steps, accepted, evaluations, tuning = self.counted()
+        total = self.total_steps()
         return Progress(
             steps=steps,
             total=total,
-            draws=draws,
-            tuning=self.tuning,
-            acceptance=self.accepted / max(steps, 1),
+            draws=self.trace.counts.tolist(),
+            tuning=tuning,
+            acceptance=accepted / max(steps, 1),
             seconds=self.seconds,
             searched=self.past.searched,
             requested=self.past.requested if self.past.undecided else self.rows,
-            evaluations=self.evaluations,
-            **report.monitor.shown(steps, total, self.evaluations),
+            evaluations=evaluations,
+            **report.monitor.shown(steps, total, evaluations),
             _rows=self.rows_of_user,
             _stop=report.stop,
         )
+
+    def counted(self):
+        """Steps, accepted proposals and evaluations of all chains; whether any is in warm-up."""
+        steps = accepted = evaluations = 0
+        least, tune = None, self.past.tune
+        for group in self.groups:
+            for chain in group.chains:
+                t = chain.t
+                steps += t
+                accepted += chain.n_accepted
+                evaluations += chain.n_evaluations
+                least = t if least is None or t < least else least
+        return steps, accepted, self.past.searched + evaluations, least < tune
 
     def rows_of_user(self, start, stop):
         """Draws (chains, stop - start, d) in the parameters of the user."""
@@ -303,28 +318,9 @@ class Run:
         return np.array(past.constrain(draws))
 
     @property
-    def chains(self):
-        return [chain for group in self.groups for chain in group.chains]
-
-    @property
-    def steps(self):
-        """Steps made by all chains."""
-        return sum(chain.t for chain in self.chains)
-
-    @property
-    def accepted(self):
-        """Proposals accepted by all chains."""
-        return sum(chain.n_accepted for chain in self.chains)
-
-    @property
-    def tuning(self):
-        """Whether any chain is in warm-up."""
-        return any(chain.t < self.past.tune for chain in self.chains)
-
-    @property
     def evaluations(self):
         """How many there have been, those of the search included."""
-        return self.past.searched + sum(chain.n_evaluations for chain in self.chains)
+        return self.counted()[2]
 
     @property
     def seconds(self):
