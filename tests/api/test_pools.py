@@ -149,7 +149,7 @@ def test_functions_of_the_main_program_need_cloudpickle(monkeypatch):
 
     density.__module__, density.__qualname__ = "__main__", "density"
     monkeypatch.setattr(sys.modules["__main__"], "density", density, raising=False)
-    with pytest.raises(TypeError, match="target .* defined in the main program, .* cloudpickle"):
+    with pytest.raises(TypeError, match=r"target .* defined in the main program, .* cloudpickle"):
         sample(density, executor=2, **OPTIONS)
 
 

@@ -1,4 +1,4 @@
-"""Progress of a run: in a terminal, a notebook, lines of a file or a log, or by a user's function."""
+"""Progress of a run: in a terminal, a notebook, lines of a log, or by a user's function."""
 
 from fastkam.progress.lines import Lines
 from fastkam.progress.monitor import Monitor

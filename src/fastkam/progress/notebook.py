@@ -9,7 +9,6 @@ from typing import Any
 from fastkam.progress import text
 from fastkam.progress.snapshot import Progress
 
-
 WIDTH = 100
 
 

@@ -45,7 +45,9 @@ class Interval:
         """Whether to report after the chunk that has just ended; called once for every chunk."""
         self.chunks += 1
         elapsed = time.perf_counter() - self.last
-        if elapsed < self.least or (self.least and elapsed < COST * self.took) or (self.chunks < self.most and elapsed < SECONDS):
+        if self.least and elapsed < max(self.least, COST * self.took):
+            return False
+        if self.chunks < self.most and elapsed < SECONDS:
             return False
         self.chunks, self.last = 0, self.last + elapsed
         return True

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -19,11 +18,12 @@ from threadpoolctl import threadpool_limits
 from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.group import Fault, Group
-from fastkam.arguments import check_flag, check_number, check_threads, shown
+from fastkam.arguments import check_flag, check_number, check_threads
 from fastkam.progress import Progress, Reporter, check_progress
 from fastkam.run.files import check_path
 from fastkam.run.interrupts import FREE, Shield
 from fastkam.run.records import check_complete, record
+from fastkam.run.released import Released, processors
 from fastkam.run.state import RunState
 from fastkam.run.workers import as_workers
 from fastkam.run.writer import CheckpointWriter
@@ -92,8 +92,7 @@ class RunOptions:
             return self.threads
         if (target.needs_gil or sampler.needs_gil) and has_gil():
             return 1
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
-            os.cpu_count() or 1)
+        return processors()
 
 
 def has_gil() -> bool:
@@ -138,6 +137,7 @@ class Run:
         self.rows = rows
         self.begun = self.called = time.perf_counter()
         self.halt = threading.Event()
+        self.released = None  # which finds out whether threads are good for a Python function
         self.shield = Shield()  # which is not entered, and opens nothing
         self.most_evaluations = NO_LIMIT
         self.hardest = 0  # the coordinate for which a stop rule was not met the last time
@@ -161,6 +161,9 @@ class Run:
         if self.store is not None:  # before anything may be lost
             writer.begin(self.state("running"))
         threads = options.number_of_threads(self.target, self.past.sampler)
+        if options.threads is None and threads == 1 and not (
+                self.target.serial or self.target.is_estimate):
+            self.released = Released()
         status, failure = self.drive(threads, options.report, options.stop, writer)
         state = self.state(status)
         self.groups.clear()  # they refer to this run: their memory would stay till a collection
@@ -230,19 +233,34 @@ class Run:
     def advance(self, rows, threads, between):
         """Bring every chain to `rows` draws; True where `between` asked to stop."""
         waiting = [group for group in self.groups if not group.reached(rows)]
-        if threads == 1 or len(waiting) < 2:
+        if threads == 1 or len(waiting) < 2:  # here, until threads are found to be good
             return self.advance_here(waiting, rows, threads, between)
         return self.advance_threads(waiting, rows, threads, between)
 
     def advance_here(self, waiting, rows, threads, between):
         """This thread: a chunk of each group in turn, whose evaluations the others help with."""
+        released = self.released
         while waiting:
+            if released is not None and released.threads > 1 and len(waiting) > 1:
+                return self.advance_released(waiting, rows, between)
+            measured = None if released is None else released.measured(waiting)
             for group in waiting:
-                group.chunk(rows, threads, self.shield.opened)
+                with measured or nullcontext():
+                    group.chunk(rows, threads, self.shield.opened)
                 if between():
                     return True
+            if measured is not None:
+                with self.shield.opened:
+                    released.look(waiting, measured)
             waiting = [group for group in waiting if not group.reached(rows)]
         return False
+
+    def advance_released(self, waiting, rows, between):
+        """Threads for a Python function that releases the GIL, as far as that is right."""
+        stopped = self.advance_threads(waiting, rows, self.released.threads, between)
+        with self.shield.opened:
+            self.released.check(waiting)
+        return stopped
 
     def advance_threads(self, waiting, rows, threads, between):
         """Worker threads run the chains, this thread watches; each group has its share of them."""
@@ -392,6 +410,11 @@ class ChainGroup:
             target = ScaledTarget(target, self.scales)
         self.engine = Group(target, self.chains, run.plan, share=past.share,
                             snapshot_steps=past.snapshot_steps)
+
+    def point(self):
+        """The point of the first chain, and the log density there."""
+        chain = self.chains[0]
+        return chain.position * self.run.past.scales, float(chain.state()["logp_x"])
 
     @property
     def tuning(self):

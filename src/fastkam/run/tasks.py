@@ -12,7 +12,6 @@ from typing import Any
 from fastkam.run.worker import GRACE_SECONDS, Asked, run_part, run_sent
 from fastkam.stop import Time
 
-
 numbers = itertools.count()  # of tasks
 
 

@@ -74,10 +74,11 @@ def as_workers(given: Any) -> Workers | None:
     if given is None:
         return None
     if isinstance(given, Integral) and not isinstance(given, bool):
+        given = int(given)
         if not 1 <= given <= MOST_PROCESSES:
             raise ValueError(f"executor must be a number of processes from 1 to {MOST_PROCESSES}, "
                              f"or an Executor, not {given}")
-        return Workers(Processes(int(given)), own=True)
+        return Workers(Processes(given), own=True)
     if isinstance(given, type):
         raise TypeError(f"executor must be an Executor, a pool, a dask client or a number of "
                         f"processes, not {shown(given)}: give an object, {given.__name__}(...)")
@@ -109,7 +110,7 @@ def joblib_map(parallel: Any) -> Callable[..., Any]:
 
 def scattered(executor: Any, payload: bytes) -> Any:
     """Large bytes as dask spreads them to its workers, which otherwise go through its scheduler."""
-    client = getattr(executor, "_client", None)
+    client: Any = getattr(executor, "_client", None)
     if len(payload) < SCATTERED_BYTES or not callable(getattr(client, "scatter", None)):
         return None
     return client.scatter(payload, broadcast=True, hash=False)
@@ -117,8 +118,8 @@ def scattered(executor: Any, payload: bytes) -> Any:
 
 def number_of_workers(executor: Any) -> int | None:
     """How many workers an executor has, where it says so."""
-    client = getattr(executor, "_client", None)  # of dask
+    client: Any = getattr(executor, "_client", None)  # of dask
     if callable(getattr(client, "nthreads", None)):
         return max(1, len(client.nthreads()))
     number = getattr(executor, "_max_workers", None)
-    return int(number) if isinstance(number, Integral) and number >= 1 else None
+    return int(number) or None if isinstance(number, Integral) else None

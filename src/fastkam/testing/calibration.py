@@ -17,8 +17,8 @@ from typing import Any
 from fastkam.arguments import check_flag, check_integer, check_number, checked_names, near
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.progress import interactive
-from fastkam.run.starts import seed_sequence
 from fastkam.run.sending import portable_target
+from fastkam.run.starts import seed_sequence
 from fastkam.sampling import sample
 from fastkam.testing.fits import Fit, Fits, fit_sent
 from fastkam.testing.report import Calibration
