@@ -99,6 +99,7 @@ class Reporter:
             try:
                 self.view(progress)
             except (OSError, ValueError):  # its terminal is gone: the run goes on
+                self.view.close()
                 self.wanted, self.function, self.view = False, None, None
         elif self.function is not None:
             self.function(progress)

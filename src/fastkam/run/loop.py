@@ -52,6 +52,8 @@ class RunOptions:
         Called with each Progress.
     executor : Workers or None
         Of whatever was given.
+    released : Released
+        What is known of threads for a Python function, in all parts of the run.
     """
 
     threads: int | None = None
@@ -65,6 +67,7 @@ class RunOptions:
     shield: Shield = field(default_factory=Shield, init=False)
     begun: float = field(default_factory=time.perf_counter, init=False)
     report: Reporter = field(init=False)
+    released: Released = field(default_factory=Released, init=False)
 
     def __post_init__(self) -> None:
         check_flag("diagnose", self.diagnose)
@@ -163,7 +166,7 @@ class Run:
         threads = options.number_of_threads(self.target, self.past.sampler)
         if options.threads is None and threads == 1 and not (
                 self.target.serial or self.target.is_estimate):
-            self.released = Released()
+            self.released = options.released
         status, failure = self.drive(threads, options.report, options.stop, writer)
         state = self.state(status)
         self.groups.clear()  # they refer to this run: their memory would stay till a collection
