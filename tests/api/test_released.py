@@ -114,7 +114,7 @@ def test_a_function_with_a_state_stays_in_one_thread(certain, caplog):
 
 def test_a_function_whose_values_change_in_threads_ends_the_run(certain):
     """Its calls are harmless at first, so that threads are used; the end of the run shows it."""
-    with pytest.raises(fk.SamplingError, match="not the same when several threads.*threads=1"):
+    with pytest.raises(fk.SamplingError, match=r"not the same when several threads.*threads=1"):
         fk.sample(SharedState(after=250), **OPTIONS | {"draws": 100})
 
 

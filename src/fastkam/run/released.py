@@ -102,7 +102,7 @@ class Released:
 
 
 class Measured:
-    """A context, entered for each chunk of a round, that measures whether the GIL is free meanwhile.
+    """A context, entered for each chunk of a round, that measures whether the GIL is free in it.
 
     Parameters
     ----------
