@@ -24,7 +24,8 @@ class Spent(Exception):
 class Watch:
     """Called between the evaluations of a search; it reports how far that is, or raises Spent.
 
-    It is a context too, at the end of which the bar of the search is closed.
+    It is a context too, at the end of which what is shown of the search is erased; where the search
+    has failed, the processes that it has used end.
 
     Parameters
     ----------
@@ -80,5 +81,9 @@ class Watch:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.options is not None:
-            self.options.report.__exit__(*error)
+        if self.options is None:
+            return
+        self.options.report.__exit__(*error)
+        if error[0] is not None:  # there will be no run
+            with self.options.closing:
+                pass

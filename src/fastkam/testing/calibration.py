@@ -89,7 +89,8 @@ def calibration(
     seed : int, SeedSequence, Generator or BitGenerator, optional
         The same seed gives the same ranks, whatever the executor; fit i is the same for every n.
     executor : int, Executor, pool or dask client, optional
-        Runs the fits, as in `fastkam.sample`. For processes all functions must be picklable, or cloudpickle installed.
+        Runs the fits, as in `fastkam.sample`. For processes all functions must be picklable, or
+        cloudpickle installed.
     progress : bool, optional
         Whether to show a bar; by default where standard error is a terminal or in a notebook.
     **options
