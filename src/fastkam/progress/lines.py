@@ -32,7 +32,8 @@ class Lines:
 
     def __call__(self, progress: Progress) -> None:
         self.last = progress
-        if time.perf_counter() < self.next:
+        whole = progress.steps >= progress.total > 0  # which `close` says
+        if time.perf_counter() < self.next or whole:
             return
         self.next = time.perf_counter() + self.seconds
         self.written = progress

@@ -81,9 +81,14 @@ class Reporter:
         self.monitor = Monitor()
         self.asked = False
 
+    @property
+    def every(self) -> float:
+        """Seconds between two reports at the least: a view says how often it is drawn."""
+        return 0.0 if self.view is None else min(1.0, self.view.seconds)
+
     def interval(self, chains: int) -> Interval:
-        """When to report: a view says how often it is drawn, a function is called after chunks."""
-        return Interval(chains, 0.0 if self.view is None else min(1.0, self.view.seconds))
+        """When to report how far a run is; a function is called after chunks of steps."""
+        return Interval(chains, self.every)
 
     @property
     def at_end(self) -> bool:

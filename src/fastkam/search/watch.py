@@ -40,6 +40,7 @@ class Watch:
         stop = None if options is None else options.stop
         self.limits = Limits() if stop is None else stop.limits()
         self.reported = time.perf_counter()
+        self.every = REPORT_SECONDS if options is None else max(REPORT_SECONDS, options.report.every)
         self.begun = self.reported if options is None else options.begun
         self.until = self.begun + SHARE * self.limits.seconds
         most = SHARE * self.limits.evaluations
@@ -50,7 +51,7 @@ class Watch:
         now = time.perf_counter()
         if n >= self.most_evaluations or now >= self.until:
             raise Spent
-        if self.options is not None and now >= self.reported + REPORT_SECONDS:
+        if self.options is not None and now >= self.reported + self.every:
             self.reported = now
             try:
                 self.options.report(Progress(
