@@ -40,7 +40,7 @@ class Watch:
         stop = None if options is None else options.stop
         self.limits = Limits() if stop is None else stop.limits()
         self.reported = time.perf_counter()
-        self.every = REPORT_SECONDS if options is None else max(REPORT_SECONDS, options.report.every)
+        self.every = max(REPORT_SECONDS, 0.0 if options is None else options.report.every)
         self.begun = self.reported if options is None else options.begun
         self.until = self.begun + SHARE * self.limits.seconds
         most = SHARE * self.limits.evaluations
