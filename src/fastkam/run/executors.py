@@ -176,7 +176,7 @@ class Dispatch(Run):
     def lose(self, i, error):
         """Note that the task of the i-th part is lost, to which it may be given up."""
         self.losses[i] += 1
-        self.bounced[i] += 1  # a new worker may not have the target
+        self.bounced[i] = 2  # a new worker has not the target
         chains = self.parts[i]
         if self.losses[i] > MOST_LOSSES:
             self.given_up[i] = error
