@@ -17,17 +17,16 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "contents_of_tables",
     "docstrings",
     "links_outside",
     "missing_packages",
 ]
-source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}     # autosummary takes the first
 templates_path = ["templates"]
 
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 
 # SITE_EXECUTE=off builds the pages without running the gallery: for a quick look, and for CI
@@ -40,14 +39,13 @@ nb_merge_streams = True
 nb_output_stderr = "remove"         # progress bars; that runs warn of nothing is tested
 
 autosummary_generate = True
+default_role = "py:obj"             # `x` in a docstring: a link, if there is a page of x
 autodoc_typehints = "none"          # the docstrings say what each argument is
 autodoc_member_order = "bysource"
-napoleon_google_docstring = False
-napoleon_use_rtype = False
-napoleon_use_ivar = True
 
 html_theme = "furo"
 html_title = "fastkam"
+html_theme_options = {"light_css_variables": {"code-font-size": "0.76rem"}}     # 95 columns
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False

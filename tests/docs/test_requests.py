@@ -25,7 +25,7 @@ def names_in(path):
 def missing(text):
     """The tests named in a text that do not exist."""
     return [(path, name) for path, name in TEST.findall(text)
-            if not (ROOT / path).exists() or name and name not in names_in(path)]
+            if not (ROOT / path).exists() or (name and name not in names_in(path))]
 
 
 def test_there_are_twenty_five():

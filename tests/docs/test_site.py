@@ -82,10 +82,10 @@ def test_reference_names_what_exists_and_is_documented(name):
 
 def test_docstrings_are_translated():
     translated = extension("docstrings").translated
-    lines = ["P(|x| > 1), `a|b`.", "", "    y = |x|", "    z", "",
+    lines = ["P(|x| > 1), `a|b`, (k, *shape).", "", "    y = |x|", "    z", "",
              "Parameters", "----------", "x : int", "    The |x|.", ""]
     assert translated(lines) == [
-        r"P(\|x\| > 1), `a|b`.", "", "::", "", "    y = |x|", "    z", "",
+        r"P(\|x\| > 1), `a|b`, (k, \*shape).", "", "::", "", "    y = |x|", "    z", "",
         "Parameters", "----------", "x : int", r"    The \|x\|.", ""]
 
 
