@@ -28,7 +28,7 @@ class Owning(ABCMeta):
     @property
     def __signature__(cls) -> inspect.Signature:
         """How an object is made, for `help` and editors: not the signature of `__call__`."""
-        signature = inspect.signature(cls.__init__)
+        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
     def __call__(cls, *places: Any, **named: Any) -> Any:

@@ -33,6 +33,8 @@ def test_page_runs_and_ends_with_a_figure_or_a_table(page, tmp_path, monkeypatch
     needed = NEEDS.search(page.read_text())
     for package in (*USED, *(needed[1].split(", ") if needed else ())):
         pytest.importorskip(package)
+    from matplotlib.figure import Figure
+
     monkeypatch.chdir(tmp_path)
     shown = False
     with warnings.catch_warnings():
@@ -42,8 +44,9 @@ def test_page_runs_and_ends_with_a_figure_or_a_table(page, tmp_path, monkeypatch
         space = {"__name__": "__main__"}
         for cell in CELL.findall(page.read_text()):
             value = run(cell, page.name, space)
-            shown = bool(capsys.readouterr().out or plain_figures.get_fignums()) or (
-                type(value).__name__ == "Figure")
+            is_figure = isinstance(value, Figure)
+            assert not (is_figure and cell.rstrip().endswith(";")), "the semicolon hides the figure"
+            shown = is_figure or bool(capsys.readouterr().out or plain_figures.get_fignums())
             plain_figures.close("all")
     assert shown, "the last cell shows nothing"
 
