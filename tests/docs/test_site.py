@@ -104,3 +104,10 @@ def test_links_to_other_files_of_the_repository(monkeypatch):
         assert shown(text, "https://x/y") == text
     monkeypatch.setenv("SITE_REPOSITORY", "https://x/y")
     assert outside.repository() == "https://x/y"
+
+
+def test_the_first_page_has_the_example_of_the_readme():
+    block = re.compile(r"^```(?:python|text)\n.*?^```$", re.M | re.S)
+    first, readme = (block.findall(page.read_text())[:2]
+                     for page in (DOCS / "index.md", DOCS.parent / "README.md"))
+    assert first == readme
