@@ -49,6 +49,8 @@ class RunOptions:
         When the call was made, on the clock of `time.perf_counter`.
     report : Reporter
         Called with each Progress.
+    desk : Desk or None
+        Where points are evaluated (`fastkam.points.desk`), if not by the chains themselves.
     """
 
     threads: int | None = None
@@ -59,6 +61,7 @@ class RunOptions:
     store: Store | None = None
     executor: Executor | None = None
     diagnose: bool = True
+    desk: Any = None
     shield: Shield = field(default_factory=Shield, init=False)
     begun: float = field(default_factory=time.perf_counter, init=False)
     report: Reporter = field(init=False)
@@ -75,6 +78,16 @@ class RunOptions:
         if self.store is not None:
             self.store.check_free()
         check_executor(self.executor)
+
+    @property
+    def on_points(self) -> bool:
+        """Whether points are evaluated one by one."""
+        return self.desk is not None and bool(self.desk.on_points)
+
+    @property
+    def for_chains(self) -> Executor | None:
+        """The executor that has chains, or parts of a search, as its tasks."""
+        return None if self.on_points else self.executor
 
     def number_of_threads(self, target: Any, sampler: Sampler) -> int:
         """The threads in which to run the chains of a target."""
@@ -158,9 +171,12 @@ class Run:
         self.warmup = past.warmup.grown(max(warmup_rows, past.warmup.rows))
         self.plan = past.schedule.compiled(past.sampler, past.d, past.tune)
         chains = range(past.chains)
-        together = target.batched or past.share
-        members = [chains] if together else [[k] for k in chains]
+        members = [chains] if self.together() else [[k] for k in chains]
         self.groups = [ChainGroup(self, list(some)) for some in members]
+
+    def together(self):
+        """Whether all chains step together."""
+        return self.target.batched or self.past.share
 
     # ---- driving ----
 

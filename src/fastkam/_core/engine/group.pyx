@@ -37,7 +37,10 @@ class Fault(Exception):
 
     def __init__(self, chain, x, code, cause=None):
         self.chain, self.x, self.code, self.cause = chain, x, code, cause
-        super().__init__(f"chain {chain}, code {code}, x = {x}")
+        super().__init__(chain, x, code)
+
+    def __str__(self):
+        return f"chain {self.chain}, code {self.code}, x = {self.x}"
 
     def __reduce__(self):
         return Fault, (self.chain, self.x, self.code, self.cause)

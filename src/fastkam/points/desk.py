@@ -1,0 +1,198 @@
+"""Desk: whether, and how, the points of a run are evaluated one by one."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.arguments import near, shown
+from fastkam.points.calls import Calls, FileOfCalls
+from fastkam.points.carriers import Here, OverExecutor, TakesPoints, number_of_workers
+from fastkam.points.digest import digest_of
+from fastkam.points.pool import Carrier, PointPool
+from fastkam.points.records import Form
+from fastkam.points.target import Lookup, of_function, through
+from fastkam.points.workers import Workers
+from fastkam.run.files import check_path
+
+if TYPE_CHECKING:
+    from fastkam.density.target import Target
+    from fastkam.run.loop import Run
+    from fastkam.run.shapes import Layout
+    from fastkam.run.state import RunState
+
+SPREADS = ("chains", "points")
+ON_ERROR = ("stop", "reject")
+SLOW_SECONDS = 0.02  # an evaluation, from which on points are worth a task
+
+
+class Desk:
+    """Where the points of a run are evaluated, if they are not by the chains themselves.
+
+    Parameters
+    ----------
+    executor : Executor or None
+    spread : "chains", "points" or None
+        As in `fastkam.sample`.
+    evaluations : path or None
+        The file of calls.
+    on_error : str
+        As in `fastkam.sample`.
+
+    Attributes
+    ----------
+    pool : PointPool or None
+        None where chains evaluate their points themselves, and before that is known.
+    run : Run or None
+        The run that goes on.
+    past : RunState or None
+        What the last of them has left.
+    layout : Layout or None
+        The named parameters of a point, once they are known.
+    """
+
+    def __init__(
+        self, executor: Executor | None, spread: str | None = None, evaluations: Any = None,
+        on_error: str = "stop",
+    ) -> None:
+        if spread is not None and (not isinstance(spread, str) or spread not in SPREADS):
+            raise ValueError(f"spread must be one of {list(SPREADS)}, not {shown(spread)}"
+                             f"{near(spread, SPREADS)}")
+        if not isinstance(on_error, str) or on_error not in ON_ERROR:
+            raise ValueError(f"on_error must be one of {list(ON_ERROR)}, not {shown(on_error)}"
+                             f"{near(on_error, ON_ERROR)}")
+        check_path("evaluations", evaluations)
+        if spread == "points" and executor is None:
+            raise ValueError("spread='points' needs executor, whose workers evaluate the points")
+        if evaluations is not None and spread == "chains":
+            raise ValueError("evaluations must not be given with spread='chains', where the calls "
+                             "are made out of sight of this process")
+        if on_error != "stop" and spread == "chains":
+            raise ValueError(f"on_error={on_error!r} must not be given with spread='chains': an "
+                             "exception of the function ends such a run")
+        self.executor = executor
+        self.carrier = executor if isinstance(executor, TakesPoints) else None
+        self.evaluations, self.on_error = evaluations, on_error
+        keeps = evaluations is not None or self.carrier is not None or on_error != "stop"
+        self.wanted: bool | None = True if keeps or spread == "points" else None
+        if self.wanted is None and (executor is None or spread == "chains"):
+            self.wanted = False
+        self.pool: PointPool | None = None
+        self.lookup: Lookup | None = None
+        self.run: Run | None = None
+        self.past: RunState | None = None
+        self.layout: Layout | None = None
+        if self.carrier is not None:
+            self.carrier.desk = self  # who gives values asks what there is
+
+    def through(
+        self, target: Target, z: NDArray[np.float64], layout: Layout, chains: int
+    ) -> Target:
+        """The target as the run is to have it: itself, or one whose points come from the pool.
+
+        Parameters
+        ----------
+        target : Target
+        z : array (d,)
+            A point at which it is tried how long an evaluation takes, where that decides.
+        layout : Layout
+            The named parameters of a point.
+        chains : int
+            How many chains there will be.
+        """
+        if self.wanted is None and (number_of_workers(self.executor) or 0) <= chains:
+            self.wanted = False
+        if self.wanted is False:
+            return target
+        if target.is_estimate:
+            if self.wanted:
+                raise ValueError("evaluations, on_error and spread='points' are for densities that "
+                                 f"are known, and target {shown(target)} is an estimate")
+            self.wanted = False
+            return target
+        if self.pool is None:
+            self.layout = layout
+            self.open(target, layout.labels)
+        assert self.lookup is not None
+        made = through(target, self.lookup)
+        if self.wanted is None:
+            self.wanted = self.is_slow(target, z)
+            if not self.wanted:
+                self.close()
+                return target
+        return made
+
+    def open(self, target: Target, names: list[str]) -> None:
+        """Make the pool."""
+        inner = of_function(target)
+        calls = Calls()
+        carrier = self.carrier
+        if carrier is None:
+            carrier = Here(inner) if self.executor is None else OverExecutor(self.executor, inner)
+        if self.evaluations is not None:
+            form = Form(inner.dim, names if len(names) == inner.dim else [],
+                        target=digest_of(inner))
+            calls = FileOfCalls(self.evaluations, form, self.on_error == "reject")
+        self.pool = PointPool(carrier, calls, self.on_error)
+        self.lookup = Lookup(self.pool)
+        if isinstance(calls, FileOfCalls) and self.carrier is None:
+            check_same(carrier, calls)
+
+    def is_slow(self, target: Target, z: NDArray[np.float64]) -> bool:
+        """Whether an evaluation at z takes long."""
+        assert self.pool is not None
+        x = np.ascontiguousarray(target.points_of(z[None]))
+        if not np.isfinite(x).all():
+            return False
+        reply = self.pool.evaluate(x)[0]
+        return reply.error is None and reply.seconds >= SLOW_SECONDS
+
+    @property
+    def on_points(self) -> bool:
+        """Whether points are evaluated one by one."""
+        return self.pool is not None
+
+    def state(self) -> RunState | None:
+        """The state of the run, or that in which the last has ended; None before."""
+        return self.past if self.run is None else self.run.state("running")
+
+    def report(self) -> Workers | None:
+        """What the workers have done."""
+        return None if self.pool is None else self.pool.report()
+
+    def __enter__(self) -> Desk:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End, as far as it has begun."""
+        pool, self.pool = self.pool, None
+        if pool is not None:
+            pool.close()
+
+
+def check_same(carrier: Carrier, calls: FileOfCalls) -> None:
+    """Refuse a file of calls of another density.
+
+    Where the function is not the very one that the file names, it is evaluated again at the point
+    that was recorded last.
+    """
+    if calls.form.target and calls.form.target == calls.written.target:
+        return
+    key, kept = next(((key, reply) for key, reply in reversed(calls.known.items())
+                      if reply.error is None and np.isfinite(reply.value)), (b"", None))
+    if kept is None:
+        return
+    reply = PointPool(carrier).evaluate(np.frombuffer(key)[None])[0]
+    if reply.value != kept.value:
+        path = os.fspath(calls.path)
+        raise ValueError(
+            f"evaluations={path!r} has the calls of another density: at x = "
+            f"{np.array2string(np.frombuffer(key), threshold=8)} it was {kept.value!r}, and is now "
+            f"{reply.value!r}; give another file")
