@@ -150,12 +150,20 @@ class PointPool:
         return len(self.tasks)
 
     def hand_out(self) -> None:
-        """Give the carrier as many points as it takes."""
+        """Give the carrier as many points as it takes; one that has failed goes alone.
+
+        So a point by which a worker dies takes no other along twice.
+        """
         points = []
         for _ in range(min(self.carrier.room(), len(self.queue))):
             key = heapq.heappop(self.queue)[2]
-            if key in self.tasks:
-                points.append((key, self.tasks[key].x))
+            task = self.tasks.get(key)
+            if task is None:
+                continue
+            if task.failures:
+                self.carrier.send([(key, task.x)])
+            else:
+                points.append((key, task.x))
         if points:
             self.record.sent()
             self.carrier.send(points)

@@ -85,8 +85,11 @@ class PointRun(Run):
         self.pace = PACE
         try:
             with self.lookup.deferring():
-                group.chunk(rows, 1, self.shield.opened)
-        except Unevaluated as error:  # to record extras once more
+                if group.reached(rows):  # but extras had to be evaluated once more
+                    group.record()
+                else:
+                    group.chunk(rows, 1, self.shield.opened)
+        except Unevaluated as error:
             return error.points
         except Fault as fault:
             if isinstance(fault.cause, Unevaluated):

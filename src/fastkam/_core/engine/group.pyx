@@ -241,7 +241,10 @@ cdef class Group:
         cdef int64_t due, t
         cdef bint full = False
         self.done = 0
-        self.take_snapshots()       # here too: a run may be resumed where one is due
+        # here too: a run may be resumed where one is due; where a proposal is pending it was taken
+        # before that was made, which may have changed what is kept
+        if not (<ChainState>self.pointers[0]).pending:
+            self.take_snapshots()
         while self.done < n and not full:
             t = (<ChainState>self.pointers[0]).t
             due = self.next_snapshot(t)
