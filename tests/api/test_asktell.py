@@ -71,7 +71,8 @@ def test_chains_that_learn_as_one():
 def test_each_chain_waits_for_its_own_point():
     loop = begin()
     first = loop.ask()                          # the chains begin at one point
-    assert len(first) == 1 and len(loop.ask()) == 0
+    assert len(first) == 1
+    assert len(loop.ask()) == 0
     loop.tell(first, [quick(first.x[0])])
     points = loop.ask()
     assert len(points) == OPTIONS["chains"]
@@ -90,7 +91,8 @@ def test_numbers_count_the_points_that_were_asked_for():
     for _ in range(10):
         points = loop.ask(2)
         seen += points.indices.tolist()
-        assert points.x.shape == (len(points), 2) and points.indices.dtype == np.int64
+        assert points.x.shape == (len(points), 2)
+        assert points.indices.dtype == np.int64
         np.testing.assert_array_equal(np.asarray(points), points.x)
         loop.tell(points, [quick(x) for _, x in points])
     assert seen == list(range(len(seen)))
@@ -134,7 +136,8 @@ def test_parameters_have_names():
     loop = fk.AskTell(prior=prior, **options)
     while not loop.done:
         points = loop.ask()
-        assert points.names == ["mu", "sigma"] and (points["sigma"] > 0).all()
+        assert points.names == ["mu", "sigma"]
+        assert (points["sigma"] > 0).all()
         loop.tell(points, [loglike(*one) for one in zip(points["mu"], points["sigma"],
                                                         strict=True)])
     assert_same(loop.result, expected)
@@ -161,7 +164,8 @@ def test_points_without_a_density():
         return next(values, -0.5 * x @ x) if abs(x[0]) > 1.5 else -0.5 * x @ x
 
     loop, _ = drive(begin(chains=1), f)
-    assert loop.result.rejected["nan"].sum() == 1 and loop.result.rejected["outside"].sum() == 1
+    assert loop.result.rejected["nan"].sum() == 1
+    assert loop.result.rejected["outside"].sum() == 1
 
 
 def test_exceptions_are_values_too():

@@ -22,8 +22,8 @@ class Closed(BaseException):
 class Asked(TakesPoints):
     """Holds the points of a run, with numbers, until somebody says their values.
 
-    A run in a thread of its own stops in `collect` until there are values; all others look at it, or
-    at the points, only while it is stopped there.
+    A run in a thread of its own stops in `collect` until there are values; all others look at it,
+    or at the points, only while it is stopped there.
 
     Attributes
     ----------

@@ -301,12 +301,14 @@ class AskTell:
         """
         if isinstance(points, Points):
             points = points.indices.tolist()
-        numbers = [points] if isinstance(points, (int, np.integer)) else list(points)
-        values = [values] if isinstance(points, (int, np.integer)) else list(values)
+        alone = isinstance(points, (int, np.integer))
+        numbers: list[Any] = [points] if alone else list(points)  # type: ignore[arg-type]
+        values = [values] if alone else list(values)
         if len(values) != len(numbers):
             raise ValueError(f"values must have one for each of {len(numbers)} points, not "
                              f"{len(values)}")
-        fields, replies = self.fields, []
+        fields = self.fields
+        replies: list[tuple[int, Reply]] = []
         with self.asked.condition:
             self.wait()
             for number, value in zip(numbers, values, strict=True):

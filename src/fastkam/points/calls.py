@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.density.extras import fields_of, packed, unpacked
 from fastkam.points.evaluations import read_sections
-from fastkam.points.records import ERROR_BYTES, WORKER_BYTES, Fields, Form, sealed
+from fastkam.points.records import ERROR_BYTES, WORKER_BYTES, Fields, Form, blank, sealed
 from fastkam.points.reply import PointLost, Reply
 from fastkam.run.files import check_path, place_of
 
@@ -129,7 +129,8 @@ class FileOfCalls(Calls):
 
     def add(self, replies: list[tuple[bytes, Reply]]) -> None:
         super().add(replies)
-        fields = next((fields_of(reply.extras) for _, reply in replies if reply.extras), {})
+        fields: Fields = next(
+            (fields_of(reply.extras) for _, reply in replies if reply.extras), {})
         gradient = self.form.gradient or any(r.gradient is not None for _, r in replies)
         form = replace(self.form, gradient=gradient, extras=self.form.extras or fields)
         head = b"" if form == self.written else form.header()
@@ -181,12 +182,6 @@ def rows_of(form: Form, replies: list[tuple[bytes, Reply]]) -> NDArray[Any]:
 def text_of(error: BaseException) -> str:
     """An error in one line."""
     return f"{type(error).__name__}: {error}"
-
-
-def blank(fields: Fields) -> dict[str, Any]:
-    """Extras of a point at which there were none."""
-    return {name: np.full(shape, np.nan) if kind == "f8" else np.zeros(shape, kind)
-            for name, (shape, kind) in fields.items()}
 
 
 def replies_of(form: Form, rows: NDArray[Any]) -> Iterator[tuple[bytes, Reply]]:

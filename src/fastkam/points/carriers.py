@@ -39,7 +39,7 @@ UNKNOWN = 10**9  # points under way where the number of workers is not known
 
 
 class TakesPoints(Executor):
-    """An executor that is a carrier of points itself, and takes no tasks.
+    """An executor that is a carrier of points itself (see `Carrier`), and takes no tasks.
 
     Attributes
     ----------
@@ -48,6 +48,27 @@ class TakesPoints(Executor):
     """
 
     desk: Any = None
+    workers: int | None = None
+
+    def room(self) -> int:
+        """How many points it takes now."""
+        raise NotImplementedError
+
+    def send(self, points: Points) -> None:
+        """Take points."""
+        raise NotImplementedError
+
+    def collect(self, timeout: float | None) -> Returned:
+        """What has come back."""
+        raise NotImplementedError
+
+    def cancel(self) -> None:
+        """Forget the points that have not begun."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End."""
+        raise NotImplementedError
 
     def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Refuse a task."""
@@ -143,7 +164,8 @@ class OverExecutor:
     def submit(self, X: Array) -> Future[Any]:
         if self.local:
             return self.executor.submit(self.evaluate_here, X)
-        task = evaluate_sent, self.run, self.digest, None if self.sent else self.payload, X
+        payload = None if self.sent else self.payload
+        task: Any = evaluate_sent, self.run, self.digest, payload, X
         if self.own is None:
             try:
                 return self.executor.submit(*task)
@@ -217,7 +239,7 @@ class OverExecutor:
 
 def number_of_workers(executor: Any) -> int | None:
     """How many tasks an executor runs at once, where it says so."""
-    for name in ("_max_workers", "num_workers", "max_workers"):  # processes and threads, MPI, others
+    for name in ("_max_workers", "num_workers", "max_workers"):  # of processes, MPI, others
         number = getattr(executor, name, None)
         if isinstance(number, int) and not isinstance(number, bool) and number > 0:
             return number

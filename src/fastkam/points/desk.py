@@ -130,8 +130,10 @@ class Desk:
         """Make the pool."""
         inner = of_function(target)
         calls = Calls()
-        carrier = self.carrier
-        if carrier is None:
+        carrier: Carrier
+        if self.carrier is not None:
+            carrier = self.carrier
+        else:
             carrier = Here(inner) if self.executor is None else OverExecutor(self.executor, inner)
         if self.evaluations is not None:
             form = Form(inner.dim, names if len(names) == inner.dim else [],

@@ -23,8 +23,8 @@ def digest_of(target: Target) -> str:
     """A digest of the function of a target, "" where there is none.
 
     Of a Python function: its code and that of the functions that it calls by name, with the floats
-    and arrays in its arguments, its closure and the globals that it names. Counters and lists, which
-    a function may change, are left out. Of other targets: what would be sent to a worker.
+    and arrays in its arguments, its closure and the globals that it names. Counters and lists,
+    which a function may change, are left out. Of other targets: what would be sent to a worker.
     """
     function = getattr(target, "function", None)
     if callable(function):
@@ -59,13 +59,13 @@ def parts_of(value: Any, seen: set[int]) -> Iterator[bytes]:
     elif isinstance(value, types.FunctionType):
         seen.add(id(value))
         yield value.__qualname__.encode()
-        yield from parts_of_all([*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items()],
-                                seen)
+        yield from parts_of_all(value.__defaults__ or (), seen)
+        yield from parts_of_all((value.__kwdefaults__ or {}).items(), seen)
         yield from parts_of_all([contents(cell) for cell in value.__closure__ or ()], seen)
         yield from parts_of_code(value.__code__, value.__globals__, seen)
     elif hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType)):
         seen.add(id(value))
-        own = getattr(type(value), "__call__", None)
+        own = vars(type(value)).get("__call__")
         yield type(value).__qualname__.encode()
         yield from parts_of_all([own, *sorted(vars(value).items())], seen)
 

@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,9 @@ from fastkam.points.reply import Reply
 from fastkam.run import worker
 
 Array = NDArray[np.float64]
+
+HOST = socket.gethostname()
+controllers: list[ThreadpoolController] = []  # one, as it takes milliseconds to find the libraries
 
 
 def replies_at(target: Any, X: Array) -> list[Reply]:
@@ -93,12 +95,7 @@ def value_at(target: Any, evaluation: Evaluation, x: Array) -> float:
 
 def who() -> str:
     """The name of this process: "host:process"."""
-    return f"{host()}:{os.getpid()}"
-
-
-@cache
-def host() -> str:
-    return socket.gethostname()
+    return f"{HOST}:{os.getpid()}"
 
 
 # ---- in a worker ---------------------------------------------------------------------------------
@@ -123,14 +120,10 @@ def evaluate_sent(run: str, digest: str, payload: bytes | None, X: Array) -> Any
             else reply._replace(error=worker.portable_error(reply.error)) for reply in replies]
 
 
-@cache
-def controller() -> ThreadpoolController:
-    """The BLAS libraries of this process, which take milliseconds to find."""
-    return ThreadpoolController()
-
-
 def one_blas_thread() -> AbstractContextManager[Any]:
     """A context in which BLAS has one thread, where that can be undone for certain."""
     if threading.current_thread() is threading.main_thread():
-        return controller().limit(limits=1, user_api="blas")
+        if not controllers:
+            controllers.append(ThreadpoolController())
+        return controllers[0].limit(limits=1, user_api="blas")
     return nullcontext()

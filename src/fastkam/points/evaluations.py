@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.density.extras import unpacked
+from fastkam._core.density.extras import packed, unpacked
 from fastkam.arguments import check_integer, shown
-from fastkam.points.records import MAGIC, Form, read_header, read_records
+from fastkam.points.records import MAGIC, Form, blank, read_header, read_records
 
 Array = NDArray[np.float64]
 Section = tuple[Form, NDArray[Any]]
@@ -77,7 +77,9 @@ class Evaluations:
 
     @property
     def values(self) -> Array:
-        """What the function returned, (n,): of a `Problem`, the log likelihood; NaN where it failed.
+        """What the function returned, (n,); NaN where it failed.
+
+        Of a `Problem` that is the log likelihood.
         """
         return self.column("value")
 
@@ -105,14 +107,9 @@ class Evaluations:
     def extras(self) -> dict[str, NDArray[Any]]:
         """What the function returned besides, {name: (n, *shape)}; NaN or 0 where it did not."""
         fields = self.sections[-1][0].extras
-        parts = []
-        for form, rows in self.sections:
-            block = np.full((len(rows), sum(int(np.prod(s)) for s, _ in fields.values())), np.nan)
-            if form.extras:
-                block = rows["extras"]
-            elif any(kind != "f8" for _, kind in fields.values()):
-                block = np.zeros_like(block)
-            parts.append(block)
+        none = packed(blank(fields), fields)
+        parts = [rows["extras"] if form.extras else np.tile(none, (len(rows), 1))
+                 for form, rows in self.sections]
         return unpacked(np.concatenate(parts), fields) if fields else {}
 
     @property
@@ -120,8 +117,9 @@ class Evaluations:
         """Gradients, (n, d), NaN where there was none; None where there are none at all."""
         if not self.sections[-1][0].gradient:
             return None
-        return np.concatenate([rows["gradient"] if form.gradient else np.full_like(rows["x"], np.nan)
-                               for form, rows in self.sections])
+        return np.concatenate([
+            rows["gradient"] if form.gradient else np.full_like(rows["x"], np.nan)
+            for form, rows in self.sections])
 
     def best(self, n: int = 1) -> Array:
         """The n distinct points with the largest log density, (n, d), the best first.

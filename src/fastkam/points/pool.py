@@ -133,7 +133,8 @@ class PointPool:
 
     def evaluate(self, points: Array) -> list[Reply]:
         """The replies at points (k, d), in their order; others that come in are kept."""
-        indices, found, others = self.submit(points, -np.inf), {}, []
+        indices, others = self.submit(points, -np.inf), []
+        found: dict[int, Reply] = {}
         wanted = set(indices)
         while len(found) < len(indices):
             for index, reply in self.wait():

@@ -149,3 +149,9 @@ def sealed(rows: NDArray[Any]) -> bytes:
     size, data = rows.dtype.itemsize, rows.tobytes()
     rows["crc"] = [zlib.crc32(data[i * size + 8 : (i + 1) * size]) for i in range(len(rows))]
     return rows.tobytes()
+
+
+def blank(fields: Fields) -> dict[str, Any]:
+    """Extras of a point at which there were none."""
+    return {name: np.full(shape, np.nan) if kind == "f8" else np.zeros(shape, kind)
+            for name, (shape, kind) in fields.items()}

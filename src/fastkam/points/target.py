@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fastkam._core.density.extras import fields_of
 from fastkam._core.density.problem_target import ProblemTarget
 from fastkam._core.density.python_target import PythonTarget
-from fastkam.points.calls import blank
 from fastkam.points.pool import PointPool, error_of
+from fastkam.points.records import blank
 from fastkam.points.reply import Reply
 
 if TYPE_CHECKING:
