@@ -95,7 +95,17 @@ def test_numbers_count_the_points_that_were_asked_for():
         assert points.indices.dtype == np.int64
         np.testing.assert_array_equal(np.asarray(points), points.x)
         loop.tell(points, [quick(x) for _, x in points])
-    assert seen == list(range(len(seen)))
+    assert len(set(seen)) == len(seen)
+    assert set(seen) <= set(range(len(seen) + OPTIONS["chains"]))
+
+
+def test_chains_that_are_behind_are_asked_for_first():
+    loop = begin(x0=np.ones((5, 2)) * np.arange(1.0, 6.0)[:, None])
+    for _ in range(40):
+        points = loop.ask(3)
+        loop.tell(points, [quick(x) for _, x in points])
+    steps = [int(state["t"]) for state in loop.result.states]
+    assert max(steps) - min(steps) <= 1
 
 
 def test_a_copy_goes_on_in_another_process():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import threading
 from typing import Any
 
@@ -33,6 +34,8 @@ class Asked(TakesPoints):
         Points without a value.
     given : dict of int
         Those of them that have been handed out, in that order.
+    fresh : list of tuple (float, int)
+        A heap of the others, by their priority.
     """
 
     workers: int | None = None
@@ -42,6 +45,7 @@ class Asked(TakesPoints):
         self.numbers: dict[bytes, int] = {}
         self.open: dict[int, tuple[bytes, Array]] = {}
         self.given: dict[int, None] = {}
+        self.fresh: list[tuple[float, int]] = []
         self.n = 0
         self.replies: Returned = []
         self.history: dict[bytes, Reply] = {}
@@ -52,9 +56,9 @@ class Asked(TakesPoints):
     def room(self) -> int:
         return UNLIMITED
 
-    def send(self, points: Points) -> None:
+    def send(self, points: Points, priorities: list[float]) -> None:
         with self.condition:
-            for key, x in points:
+            for (key, x), priority in zip(points, priorities, strict=True):
                 if key in self.history:  # the run is made again
                     self.replies.append((key, self.history[key]))
                     continue
@@ -62,6 +66,8 @@ class Asked(TakesPoints):
                 if number is None:
                     number, self.n = self.n, self.n + 1
                     self.numbers[key] = number
+                if number not in self.open and number not in self.given:
+                    heapq.heappush(self.fresh, (priority, number))
                 self.open[number] = key, x
 
     def collect(self, timeout: float | None) -> Returned:
@@ -88,6 +94,19 @@ class Asked(TakesPoints):
         """Wait until the run has stopped, for values or for good; `condition` is held."""
         self.condition.wait_for(
             lambda: self.ended or (self.still and not self.replies))
+
+    def ask(self, most: int) -> list[int]:
+        """Hand out the most urgent points that have not been; their numbers.
+
+        `condition` is held.
+        """
+        numbers: list[int] = []
+        while self.fresh and len(numbers) < most and not self.ended:
+            _, number = heapq.heappop(self.fresh)
+            if number in self.open:  # or it has its value though nobody had asked for it
+                numbers.append(number)
+        self.given.update(dict.fromkeys(numbers))
+        return numbers
 
     def tell(self, replies: list[tuple[int, Reply]]) -> None:
         """Give values to points by their numbers; `condition` is held."""

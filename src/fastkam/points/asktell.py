@@ -110,8 +110,8 @@ class AskTell:
     x0 : array (d,) or (chains, d), or dict, optional
         Where the search begins, as in `fastkam.sample`.
     problem : Problem, optional
-        Whose prior, transforms and parameters are taken. What is told is its log likelihood, and
-        its own function is not called.
+        Whose prior, transforms and parameters are taken. The values to be told are those of its log
+        likelihood, and its own function is not called.
     prior, bounds, transforms, derived
         As in `fastkam.sample`; with `prior` the values to be told are log likelihoods.
     sampler, draws, tune, chains, seed, schedule, share, thin, search, names, shapes, dims, coords
@@ -250,7 +250,7 @@ class AskTell:
     # ---- asking and telling ----
 
     def ask(self, most: int = 64) -> Points:
-        """Points at which the density is wanted, at most so many, that were not asked for before.
+        """Points at which the density is wanted that were not asked for before, `most` at most.
 
         None where all have been asked for, and some values must be told first, or where the run has
         ended.
@@ -263,23 +263,19 @@ class AskTell:
         most = check_integer("most", most, least=1)
         with self.asked.condition:
             self.wait()
-            fresh = [number for number in self.asked.open if number not in self.asked.given]
-            return self.points(sorted(fresh)[:most])
+            return self.points(self.asked.ask(most))
 
     def asked_for(self) -> Points:
         """The points that have been asked for and have no value yet, as after a restart."""
         with self.asked.condition:
             self.wait()
-            return self.points(list(self.asked.given))
+            return self.points([] if self.asked.ended else list(self.asked.given))
 
     def points(self, numbers: list[int]) -> Points:
-        """The open points of these numbers, which are now asked for."""
+        """The open points of these numbers."""
         layout: Layout = self.asked.desk.layout
         d = sum(int(np.prod(shape)) for shape in layout.shapes.values())
-        if self.asked.ended:
-            numbers = []
         x = np.array([self.asked.open[number][1] for number in numbers]).reshape(-1, d)
-        self.asked.given.update(dict.fromkeys(numbers))
         return Points(np.array(numbers, np.int64), x, layout)
 
     def tell(self, points: Points | Sequence[int] | int, values: Any) -> None:
@@ -297,7 +293,7 @@ class AskTell:
         ------
         TypeError, ValueError
             For an index that is not open, or is given twice, and for values of another number or
-            kind. Nothing is told then.
+            kind. None of them is kept then.
         """
         if isinstance(points, Points):
             points = points.indices.tolist()
@@ -309,8 +305,9 @@ class AskTell:
                              f"{len(values)}")
         fields = self.fields
         replies: list[tuple[int, Reply]] = []
-        with self.asked.condition:
-            self.wait()
+        with self.asked.condition:  # the run need not have stopped for that
+            if self.session.error is not None:
+                raise self.session.error
             for number, value in zip(numbers, values, strict=True):
                 self.check_open(number, [one for one, _ in replies])
                 reply = reply_of(value)

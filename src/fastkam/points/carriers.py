@@ -54,7 +54,7 @@ class TakesPoints(Executor):
         """How many points it takes now."""
         raise NotImplementedError
 
-    def send(self, points: Points) -> None:
+    def send(self, points: Points, priorities: list[float]) -> None:
         """Take points."""
         raise NotImplementedError
 
@@ -87,7 +87,7 @@ class Here:
     def room(self) -> int:
         return MOST_TASK - len(self.points)
 
-    def send(self, points: Points) -> None:
+    def send(self, points: Points, priorities: list[float]) -> None:
         self.points.extend(points)
 
     def collect(self, timeout: float | None) -> Returned:
@@ -147,7 +147,7 @@ class OverExecutor:
             return UNKNOWN
         return max(0, DEPTH * self.workers * self.task_size - self.n_flying)
 
-    def send(self, points: Points) -> None:
+    def send(self, points: Points, priorities: list[float]) -> None:
         # no more in a task than leaves something to every worker
         size = min(self.task_size, max(1, math.ceil(len(points) / (self.workers or 1))))
         for start in range(0, len(points), size):
@@ -221,10 +221,14 @@ class OverExecutor:
             self.sent = False
             return [(key, None) for key, _ in points]
         self.sent = True
+        self.note(replies)
+        return [(key, reply) for (key, _), reply in zip(points, replies, strict=True)]
+
+    def note(self, replies: list[Reply]) -> None:
+        """Learn from replies how long an evaluation takes."""
         seconds = float(np.median([reply.seconds for reply in replies]))
         known = self.seconds < math.inf
         self.seconds = 0.9 * self.seconds + 0.1 * seconds if known else seconds
-        return [(key, reply) for (key, _), reply in zip(points, replies, strict=True)]
 
     def cancel(self) -> None:
         for future in list(self.flying):

@@ -30,8 +30,8 @@ class Carrier(Protocol):
     def room(self) -> int:
         """How many points it takes now."""
 
-    def send(self, points: list[tuple[bytes, Array]]) -> None:
-        """Take points (key, x (d,))."""
+    def send(self, points: list[tuple[bytes, Array]], priorities: list[float]) -> None:
+        """Take points (key, x (d,)), the most urgent first."""
 
     def collect(self, timeout: float | None) -> list[tuple[bytes, Reply | None]]:
         """What has come back, after some seconds at most; None waits."""
@@ -155,19 +155,20 @@ class PointPool:
 
         So a point by which a worker dies takes no other along twice.
         """
-        points = []
+        points, priorities = [], []
         for _ in range(min(self.carrier.room(), len(self.queue))):
-            key = heapq.heappop(self.queue)[2]
+            priority, _, key = heapq.heappop(self.queue)
             task = self.tasks.get(key)
             if task is None:
                 continue
             if task.failures:
-                self.carrier.send([(key, task.x)])
+                self.carrier.send([(key, task.x)], [priority])
             else:
                 points.append((key, task.x))
+                priorities.append(priority)
         if points:
             self.record.sent()
-            self.carrier.send(points)
+            self.carrier.send(points, priorities)
 
     def take(self, replies: Sequence[tuple[bytes, Reply | None]]) -> None:
         """Keep replies, and send again what is lost or has failed once."""
