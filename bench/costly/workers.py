@@ -41,11 +41,11 @@ def uniform(rng):
 
 
 def virtual(workers, chains, steps, seconds, share=False):
-    """(share of the workers' time used, points, processor seconds a point, the same bits)."""
+    """Share of the workers' time used, points, processor seconds a point, the same bits."""
     rng = np.random.default_rng(1)
-    run = {"x0": rng.standard_normal((chains, 4)), "sampler": "ram", "search": False, "chains": chains,
-           "tune": steps // 2, "draws": steps - steps // 2, "seed": 1, "share": share,
-           "diagnose": False, "keep_warmup": False}
+    run = {"x0": rng.standard_normal((chains, 4)), "sampler": "ram", "search": False,
+           "chains": chains, "tune": steps // 2, "draws": steps - steps // 2, "seed": 1,
+           "share": share, "diagnose": False, "keep_warmup": False}
     loop = fk.AskTell(**run)
     clock, busy, n, master = 0.0, 0.0, 0, -time.process_time()
     running = []

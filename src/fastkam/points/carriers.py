@@ -35,6 +35,7 @@ TASK_RATE = 200.0  # tasks a second that a scheduler takes easily
 DEPTH = 2  # tasks for each worker that are under way: one is at hand when another ends
 MOST_TASK = 4096  # points of a task
 WATCH_SECONDS = 0.01  # between two looks at workers that have taken the place of a broken pool
+COUNT_SECONDS = 10.0  # after which workers are counted again
 UNKNOWN = 10**9  # points under way where the number of workers is not known
 
 
@@ -119,7 +120,7 @@ class OverExecutor:
 
     def __init__(self, executor: Executor, target: Any) -> None:
         self.executor, self.target = executor, target
-        self.workers = number_of_workers(executor)
+        self.workers, self.counted = number_of_workers(executor), time.monotonic()
         self.local = type(executor) is ThreadPoolExecutor
         self.payload = b"" if self.local else portable_target(target)
         self.digest = hashlib.sha256(self.payload).hexdigest()
@@ -143,6 +144,8 @@ class OverExecutor:
         return int(min(MOST_TASK, max(1, math.ceil(size))))
 
     def room(self) -> int:
+        if time.monotonic() > self.counted + COUNT_SECONDS:  # clusters grow
+            self.workers, self.counted = number_of_workers(self.executor), time.monotonic()
         if not self.workers:
             return UNKNOWN
         return max(0, DEPTH * self.workers * self.task_size - self.n_flying)

@@ -77,8 +77,8 @@ class PointPool:
     >>> indices = pool.submit(np.ones((3, 2)) * [[1.0], [2.0], [3.0]])
     >>> {i: reply.value for i, reply in pool.wait()}
     {0: -1.0}
-    >>> [reply.value for reply in pool.evaluate(np.zeros((1, 2)))]
-    [-0.0]
+    >>> [reply.value for reply in pool.evaluate(np.ones((1, 2)))]
+    [-1.0]
     """
 
     def __init__(
