@@ -67,7 +67,7 @@ def virtual_table(quick):
     cases = [("1 000", 1000, 1000, 40, lognormal(0.5), "cv 0.5", False),
              ("1 000", 1000, 2000, 20, lognormal(0.5), "cv 0.5", False),
              ("1 000", 1000, 4000, 10, lognormal(0.5), "cv 0.5", False),
-             ("1 000", 1000, 1000, 200, lognormal(0.5), "cv 0.5", False),
+             ("1 000", 1000, 1000, 100, lognormal(0.5), "cv 0.5", False),
              ("1 000", 1000, 2000, 20, lognormal(1.0), "cv 1", False),
              ("1 000", 1000, 1000, 40, lognormal(0.5), "cv 0.5", True),
              ("56", 56, 56, 40, uniform, "2 to 4 s", False),
@@ -122,7 +122,7 @@ def cost_of_run(executor, chains, steps):
 
 def cost_table(quick):
     """What a point costs the master."""
-    points = 2_000 if quick else 10_000
+    points = 2_000 if quick else 4_000
     executors = {"pool of 2 processes": ProcessPoolExecutor(2)}
     try:
         from distributed import Client, LocalCluster

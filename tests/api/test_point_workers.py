@@ -33,7 +33,8 @@ from simulators import (
 )
 
 import fastkam as fk
-from fastkam.points.carriers import Here, OverExecutor, number_of_workers
+from fastkam.points.carriers import Here, OverExecutor
+from fastkam.points.executor import number_of_workers
 from fastkam.points.pool import PointPool
 
 POINTS = {"spread": "points"}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.points.carriers import Points, Returned, TakesPoints
+from fastkam.points.executor import Points, Returned, TakesPoints
 from fastkam.points.reply import Reply
 
 Array = NDArray[np.float64]

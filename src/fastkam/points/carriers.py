@@ -24,12 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.points.evaluate import evaluate_sent, replies_at
+from fastkam.points.executor import Points, Returned, number_of_workers
 from fastkam.points.reply import PointLost, Reply
 from fastkam.run.tasks import OneEach, portable_target
 
 Array = NDArray[np.float64]
-Points = list[tuple[bytes, Array]]
-Returned = list[tuple[bytes, Reply | None]]
 
 TASK_RATE = 200.0  # tasks a second that a scheduler takes easily
 DEPTH = 2  # tasks for each worker that are under way: one is at hand when another ends
@@ -37,43 +36,6 @@ MOST_TASK = 4096  # points of a task
 WATCH_SECONDS = 0.01  # between two looks at workers that have taken the place of a broken pool
 COUNT_SECONDS = 10.0  # after which workers are counted again
 UNKNOWN = 10**9  # points under way where the number of workers is not known
-
-
-class TakesPoints(Executor):
-    """An executor that is a carrier of points itself (see `Carrier`), and takes no tasks.
-
-    Attributes
-    ----------
-    desk : Desk
-        Set by the run that it serves.
-    """
-
-    desk: Any = None
-    workers: int | None = None
-
-    def room(self) -> int:
-        """How many points it takes now."""
-        raise NotImplementedError
-
-    def send(self, points: Points, priorities: list[float]) -> None:
-        """Take points."""
-        raise NotImplementedError
-
-    def collect(self, timeout: float | None) -> Returned:
-        """What has come back."""
-        raise NotImplementedError
-
-    def cancel(self) -> None:
-        """Forget the points that have not begun."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """End."""
-        raise NotImplementedError
-
-    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Refuse a task."""
-        raise TypeError(f"{type(self).__name__} evaluates points, and runs no tasks")
 
 
 class Here:
@@ -242,15 +204,3 @@ class OverExecutor:
     def close(self) -> None:
         if self.own is not None:
             self.own.shutdown(wait=False, cancel_futures=True)
-
-
-def number_of_workers(executor: Any) -> int | None:
-    """How many tasks an executor runs at once, where it says so."""
-    for name in ("_max_workers", "num_workers", "max_workers"):  # of processes, MPI, others
-        number = getattr(executor, name, None)
-        if isinstance(number, int) and not isinstance(number, bool) and number > 0:
-            return number
-    threads = getattr(getattr(executor, "_client", None), "nthreads", None)  # of dask
-    if callable(threads):
-        return sum(threads().values()) or None
-    return None

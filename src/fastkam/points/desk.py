@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import near, shown
-from fastkam.points.calls import Calls, FileOfCalls
-from fastkam.points.carriers import Here, OverExecutor, TakesPoints, number_of_workers
-from fastkam.points.digest import digest_of
-from fastkam.points.pool import Carrier, PointPool
-from fastkam.points.records import Form
-from fastkam.points.target import Lookup, of_function, through
+from fastkam.points.executor import TakesPoints, number_of_workers
+from fastkam.points.pool import PointPool
+from fastkam.points.target import Lookup, through
 from fastkam.points.workers import Workers
 from fastkam.run.files import check_path
 
@@ -128,21 +124,11 @@ class Desk:
 
     def open(self, target: Target, names: list[str]) -> None:
         """Make the pool."""
-        inner = of_function(target)
-        calls = Calls()
-        carrier: Carrier
-        if self.carrier is not None:
-            carrier = self.carrier
-        else:
-            carrier = Here(inner) if self.executor is None else OverExecutor(self.executor, inner)
-        if self.evaluations is not None:
-            form = Form(inner.dim, names if len(names) == inner.dim else [],
-                        target=digest_of(inner))
-            calls = FileOfCalls(self.evaluations, form, self.on_error == "reject")
-        self.pool = PointPool(carrier, calls, self.on_error)
+        # with what runs processes, which other runs need not load
+        from fastkam.points.opening import make_pool
+
+        self.pool = make_pool(target, names, self.executor, self.evaluations, self.on_error)
         self.lookup = Lookup(self.pool)
-        if isinstance(calls, FileOfCalls) and self.carrier is None:
-            check_same(carrier, calls)
 
     def is_slow(self, target: Target, z: NDArray[np.float64]) -> bool:
         """Whether an evaluation at z takes long."""
@@ -177,24 +163,3 @@ class Desk:
         pool, self.pool = self.pool, None
         if pool is not None:
             pool.close()
-
-
-def check_same(carrier: Carrier, calls: FileOfCalls) -> None:
-    """Refuse a file of calls of another density.
-
-    Where the function is not the very one that the file names, it is evaluated again at the point
-    that was recorded last.
-    """
-    if calls.form.target and calls.form.target == calls.written.target:
-        return
-    key, kept = next(((key, reply) for key, reply in reversed(calls.known.items())
-                      if reply.error is None and np.isfinite(reply.value)), (b"", None))
-    if kept is None:
-        return
-    reply = PointPool(carrier).evaluate(np.frombuffer(key)[None])[0]
-    if reply.value != kept.value:
-        path = os.fspath(calls.path)
-        raise ValueError(
-            f"evaluations={path!r} has the calls of another density: at x = "
-            f"{np.array2string(np.frombuffer(key), threshold=8)} it was {kept.value!r}, and is now "
-            f"{reply.value!r}; give another file")
