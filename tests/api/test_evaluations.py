@@ -369,3 +369,22 @@ def test_records_have_their_checksums():
     assert len(sealed(rows)) == 3 * Form(2).dtype.itemsize
     assert (rows["mark"] == b"call").all()
     assert (rows["crc"] != 0).all()
+
+
+def test_an_interrupt_ends_a_long_call(path):
+    """It is not kept waiting till the call has ended, and the run goes on from there."""
+    def f(x):
+        if len(seen) == 40:
+            seen.append("interrupted")
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+        seen.append(x)
+        return quick(x)
+
+    seen, begun = [], time.monotonic()
+    with pytest.warns(fk.SamplingWarning, match="interrupted after"):
+        result = sample(f, evaluations=path, **OPTIONS)
+    assert time.monotonic() - begun < 50
+    assert result.status == "interrupted"
+    assert_same(result.resume(evaluations=path, diagnose=False), sample(quick, **OPTIONS))
+    assert len(fk.Evaluations(path)) == len(seen) - 1

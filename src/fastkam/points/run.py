@@ -67,7 +67,7 @@ class PointRun(Run):
                         ready.append(group)
                     if self.over(between):
                         return True
-                for number, _ in self.pool.wait(WATCH_SECONDS) if waiting else []:
+                for number in self.numbers_in() if waiting else []:
                     owner = waiting.pop(number, None)
                     if owner is None:
                         continue
@@ -79,6 +79,11 @@ class PointRun(Run):
             return False
         finally:
             self.pool.cancel()
+
+    def numbers_in(self) -> list[int]:
+        """The numbers of points that have come in; an interrupt may be raised meanwhile."""
+        with self.shield.opened:
+            return [number for number, _ in self.pool.wait(WATCH_SECONDS)]
 
     def step(self, group: ChainGroup, rows: int) -> Any:
         """Let a group go on; the points (k, d) at which it has to stop, or None."""
