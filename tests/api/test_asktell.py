@@ -3,7 +3,6 @@
 import gc
 import pickle
 import random
-import threading
 import time
 
 import numpy as np
@@ -247,19 +246,14 @@ def test_there_is_no_result_before_the_chains_begin():
 
 
 def test_the_thread_ends_with_its_loop():
-    def threads():
-        return [one for one in threading.enumerate() if one.name == "fastkam-asktell"]
-
-    before = len(threads())
     loop = begin()
     loop.ask()
-    assert len(threads()) == before + 1
+    thread = loop.session.thread
+    assert thread.is_alive()
     del loop
     gc.collect()
-    deadline = time.monotonic() + 20
-    while len(threads()) > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert len(threads()) == before
+    thread.join(20)
+    assert not thread.is_alive()
 
 
 def test_a_rule_ends_the_run():
