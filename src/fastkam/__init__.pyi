@@ -31,6 +31,8 @@ from .interop.pymc import from_pymc as from_pymc
 from .interop.torch import from_torch as from_torch
 from .interop.umbridge import from_umbridge as from_umbridge
 from .numerics.bank import CholeskyBank as CholeskyBank
+from .points.asktell import AskTell as AskTell
+from .points.evaluations import Evaluations as Evaluations
 from .problem.lkj import LKJ as LKJ
 from .problem.problem import Problem as Problem
 from .problem.transforms import Transform as Transform

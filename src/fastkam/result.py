@@ -20,6 +20,7 @@ from fastkam.diagnostics.table import Summary
 from fastkam.ending import conclude
 from fastkam.errors import SamplingWarning
 from fastkam.outputs import Outputs
+from fastkam.points.desk import Desk
 from fastkam.progress import Progress
 from fastkam.run.checkpoint import check_room, read, write
 from fastkam.run.drive import go_on
@@ -30,6 +31,7 @@ from fastkam.run.same_target import check_density_of, check_noise_of, target_in,
 from fastkam.run.state import RunState
 from fastkam.run.stored import StoredTrace
 from fastkam.run.trace import Trace
+from fastkam.run.workers import as_workers
 from fastkam.run.writer import moved_into, writing
 from fastkam.samplers import Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
@@ -40,6 +42,7 @@ from fastkam.stores.store import Store, as_store
 if TYPE_CHECKING:
 
     from fastkam.density.target import Target
+    from fastkam.points.workers import Workers
 
 
 class Result(Outputs):
@@ -89,9 +92,13 @@ class Result(Outputs):
         Wall-clock time of all runs.
     state : RunState
         All that it takes to go on, besides the density.
+    workers : Workers or None
+        Where points were evaluated one by one (``spread="points"``, ``evaluations=``): how busy the
+        workers were since the run was begun, or went on, the slowest points, and failures.
     """
 
     def __init__(self, state: RunState, target: Target | None = None) -> None:
+        self.workers: Workers | None = None
         self.state, self.target = state, target
         self.found: list[Finding] | None = None
         self.mapped: NDArray[np.float64] | None = None  # draws in the user's coordinates, once read
@@ -359,6 +366,9 @@ def resume(
     checkpoint_interval: float = 60.0,
     store: Store | str | os.PathLike[str] | None = None,
     executor: Any = None,
+    spread: str | None = None,
+    evaluations: str | os.PathLike[str] | None = None,
+    on_error: str = "stop",
     diagnose: bool = True,
     check_target: bool = True,
 ) -> Result:
@@ -377,7 +387,9 @@ def resume(
         As in `sample`; needed where the result comes from a file and had one.
     sampler, schedule : optional
         As in `load`, where the result comes from a file.
-    vectorized, threads, progress, stop, checkpoint, checkpoint_interval, executor, diagnose
+    vectorized, threads, progress, stop, checkpoint, checkpoint_interval, diagnose
+        As in `sample`.
+    executor, spread, evaluations, on_error
         As in `sample`.
     store : path or Store, optional
         As in `sample`, for a run that has none: its draws until now are written there first. A run
@@ -401,10 +413,12 @@ def resume(
     SamplingError
         If the run cannot go on; it carries the draws made until then.
     """
+    executor = as_workers(executor)
+    desk = Desk(executor, spread, evaluations, on_error)
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
         checkpoint_interval=checkpoint_interval, store=as_store(store), executor=executor,
-        diagnose=diagnose)
+        diagnose=diagnose, desk=desk)
     check_flag("check_target", check_target)
     check_flag("vectorized", vectorized)
     if sampler is not None:
@@ -431,10 +445,23 @@ def resume(
         raise ValueError("target must be given: a result from a file does not hold the density")
     if surrogate is None and result.target is not None:
         surrogate = result.target.surrogate
+    with desk:
+        return go_on_with(result, target, surrogate, options, draws=draws, path=path, given=given,
+                          vectorized=vectorized, check_target=check_target)
+
+
+def go_on_with(
+    result: Result, target: Any, surrogate: Any, options: RunOptions, *, draws: int | None,
+    path: Any, given: bool, vectorized: bool, check_target: bool,
+) -> Result:
+    """Go on with a result, by arguments of `resume` that have been checked."""
+    state, desk = result.state, options.desk
     target, surrogate = target_in(state, target, surrogate)
-    target = target_of(state.sampler, target, state.d, vectorized)
+    own = target_of(state.sampler, target, state.d, vectorized)
+    own = own.owner if own.surrogate is not None else own
+    target = desk.through(own, state.x0[0], state.layout, len(state.x0))
     if surrogate is not None:
-        target = with_surrogate(target, surrogate)
+        own, target = with_surrogate(own, surrogate), with_surrogate(target, surrogate)
     check_stages(state.sampler, target)
     check_noise_of(state, target)
     if given and check_target:
@@ -452,4 +479,6 @@ def resume(
         state = moved_into(options.store, state)
     with options.shield, options.report, options.closing, writing(state):
         outcome, rows = go_on(state, target, draws, options)
-        return conclude(Result(outcome.state, target), outcome, rows, options)
+        new = Result(outcome.state, own)
+        new.workers = desk.report()
+        return conclude(new, outcome, rows, options)

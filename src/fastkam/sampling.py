@@ -17,6 +17,7 @@ from fastkam.density.gradient import check_start
 from fastkam.ending import conclude
 from fastkam.interop.differentiable import drawn
 from fastkam.interop.doors import opened
+from fastkam.points.desk import Desk
 from fastkam.problem.given import as_problem
 from fastkam.progress import Progress
 from fastkam.result import Result
@@ -27,6 +28,7 @@ from fastkam.run.shapes import check_layout
 from fastkam.run.starts import search_generator, seed_sequence, starting_points
 from fastkam.run.state import RunState, check_bit_generator, snapshot_steps
 from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, new_trace
+from fastkam.run.workers import as_workers
 from fastkam.run.writer import writing
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
@@ -72,6 +74,9 @@ def sample(
     checkpoint_interval: float = 60.0,
     store: Store | str | os.PathLike[str] | None = None,
     executor: Any = None,
+    spread: str | None = None,
+    evaluations: str | os.PathLike[str] | None = None,
+    on_error: str = "stop",
     check_gradient: bool = True,
     surrogate: Any = None,
     bit_generator: str = "PCG64",
@@ -171,12 +176,26 @@ def sample(
         needs zarr); see `fastkam.stores`. It has the state of the run too, written every
         `checkpoint_interval` seconds: `load` and `resume` take the folder.
     executor : int, Executor, pool or dask client, optional
-        Run each chain (all of them together, for a vectorized target or where they share) as a
-        task elsewhere. A number of processes, which are started for this call and end with it; a
-        ``concurrent.futures.Executor``, such as those of loky and mpi4py.futures; a pool with
-        `apply_async` or `map`, as multiprocessing and schwimmbad have; a dask client; or a
-        ``joblib.Parallel``. The target must be picklable, by cloudpickle where that is installed,
-        or a `TargetRecipe`.
+        Whose workers run chains, or evaluate points; see `spread`. A number of processes, which are
+        started for this call and end with it; a ``concurrent.futures.Executor``, such as those of
+        loky and mpi4py.futures; a pool with `apply_async` or `map`, as multiprocessing and
+        schwimmbad have; a dask client; or a ``joblib.Parallel``. The target must be picklable, by
+        cloudpickle where that is installed, or a `TargetRecipe`.
+    spread : str, optional
+        What the tasks of `executor` are: "chains", each chain (all of them together, for a
+        vectorized target or where they share); or "points", the single evaluations for which chains
+        wait, several a task where they are short. By default "points" where there are more workers
+        than chains and an evaluation at the start takes 20 ms or more. The draws are the same.
+    evaluations : path, optional
+        A file to which every call of the function is appended (the likelihood, where there is a
+        prior), to be read with `fastkam.Evaluations`. Calls that it has already are not made again.
+        The function must be the same: where its digest differs from that in the file, one call is
+        made twice and compared.
+    on_error : str
+        What becomes of a point at which the function has raised an exception, or the worker has
+        died, twice: "stop" ends the run with that error, "reject" takes -inf for the log density,
+        and goes on (see ``result.workers.failures``). With "reject" points are evaluated one by
+        one, as with `evaluations`.
     check_gradient : bool
         For samplers that use the gradient: compare it first with finite differences near the first
         starting point, and warn where it is wrong (see `fastkam.check_gradient`).
@@ -217,10 +236,12 @@ def sample(
     share, search = check_flag("share", share), check_flag("search", search)
     keep_warmup, keep_stats = (check_flag("keep_warmup", keep_warmup),
                                check_flag("keep_stats", keep_stats))
+    executor = as_workers(executor)
+    desk = Desk(executor, spread, evaluations, on_error)
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
         checkpoint_interval=checkpoint_interval, store=as_store(store), executor=executor,
-        diagnose=diagnose)
+        diagnose=diagnose, desk=desk)
     check_flag("vectorized", vectorized)
     check_flag("check_gradient", check_gradient)
     bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
@@ -229,6 +250,25 @@ def sample(
         own={"prior": prior, "bounds": bounds, "transforms": transforms, "args": args,
              "kwargs": kwargs, "derived": derived},
         common={"names": names, "shapes": shapes, "dims": dims, "coords": coords})
+    with desk:
+        return search_and_run(
+            target, x0, problem, options, sampler=sampler, draws=draws, tune=tune, chains=chains,
+            seed=seed, schedule=schedule, share=share, vectorized=vectorized, thin=thin,
+            search=search, names=names, shapes=shapes, dims=dims, coords=coords,
+            keep_warmup=keep_warmup, keep_stats=keep_stats, check_gradient=check_gradient,
+            surrogate=surrogate, bit_generator=bit_generator)
+
+
+def search_and_run(
+    target: Any, x0: Any, problem: Any, options: RunOptions, *, sampler: Any, draws: int,
+    tune: int | None, chains: int, seed: np.random.SeedSequence, schedule: Any, share: bool,
+    vectorized: bool, thin: int | None, search: bool, names: Any, shapes: Any, dims: Any,
+    coords: Any, keep_warmup: bool, keep_stats: bool, check_gradient: bool, surrogate: Any,
+    bit_generator: str,
+) -> Result:
+    """The run of `sample`, whose arguments have been checked; `problem` is None where none is made.
+    """
+    desk, threads = options.desk, options.threads
     if problem is None:
         target = opened(target)
         points = starting_points(drawn(target, chains, seed) if x0 is None else x0, chains)
@@ -241,20 +281,24 @@ def sample(
     rng, watch, choice = search_generator(seed), Watch(options, chains), None
     if isinstance(sampler, str) and sampler == "auto":
         plain = as_target(target, d, vectorized=vectorized)
+        with before_the_run(plain, problem):
+            plain = desk.through(plain, points[0], layout, chains)
         with watch, before_the_run(plain, problem):
             choice = choose(plain, points, chains, rng, search=search,
                             surrogate=surrogate is not None, threads=threads or 1,
-                            known=known_of(problem), executor=options.executor, watch=watch)
+                            known=known_of(problem), executor=options.for_chains, watch=watch)
         log.info("auto: %s", choice)
         sampler, found = choice.sampler, choice.search
     method = as_sampler(sampler)
     if problem is not None:
         target = problem.target(gradient=method.needs_gradient)
-    target = target_of(method, target, d, vectorized)
+    own = target_of(method, target, d, vectorized)
+    with before_the_run(own, problem):
+        target = desk.through(own, points[0], layout, chains)
     if surrogate is not None:
         surrogate = surrogate if problem is None else problem.beside(surrogate)
         method = DelayedAcceptance(sampler=method)
-        target = with_surrogate(target, surrogate)
+        own, target = with_surrogate(own, surrogate), with_surrogate(target, surrogate)
         check_surrogate(target.surrogate, points)
     check_stages(method, target)
     if tune is None:
@@ -270,8 +314,8 @@ def sample(
         check_start(target, points[0])
     if choice is None:
         with watch, before_the_run(target, problem):
-            found = find(target, points, chains, rng, search=search, executor=options.executor,
-                         watch=watch)
+            found = find(target, points, chains, rng, search=search,
+                         executor=options.for_chains, watch=watch)
     stat_names = method.stat_names if keep_stats else None
     undecided = choice is not None and thin is None
     if options.store is not None:
@@ -306,4 +350,6 @@ def sample(
             outcome = with_implied(outcome, plain, rng, options)
             if thin is None and disagrees(outcome.state) and not options.shield.waiting:
                 outcome = carry_out_longer(outcome.state, target, draws, options)
-        return conclude(Result(outcome.state, target), outcome, draws, options)
+        result = Result(outcome.state, own)
+        result.workers = desk.report()
+        return conclude(result, outcome, draws, options)

@@ -113,6 +113,9 @@ SAMPLE = [
     ("vectorized", 1, "1"),
     ("keep_warmup", None, "None"),
     ("search", 1, "1"),
+    ("spread", "point", "'point'"),
+    ("evaluations", 3, "3"),
+    ("on_error", "raise", "'raise'"),
     ("check_gradient", 0, "0"),
     ("surrogate", 5, "5"),
     ("surrogate", "text", "'text'"),
@@ -121,8 +124,8 @@ SAMPLE = [
     ("bit_generator", ["PCG64"], "['PCG64']"),
 ]
 RESUME = ["target", "draws", "threads", "progress", "stop", "checkpoint", "checkpoint_interval",
-          "executor", "surrogate", "sampler", "schedule", "diagnose",
-          "vectorized", "store"]
+          "executor", "spread", "evaluations", "on_error", "surrogate", "sampler", "schedule",
+          "diagnose", "vectorized", "store"]
 
 
 def refuses(name, says):

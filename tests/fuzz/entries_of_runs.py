@@ -117,6 +117,22 @@ def known(value):
     return fk.Evidence(value=value, error=0.1, method="bridge sampling")
 
 
+def asked(**arguments):
+    """A run that asks, to its end."""
+    loop = fk.AskTell(**arguments, sampler="ram", search=False, draws=4, tune=4, chains=2,
+                      diagnose=False)
+    while not loop.done:
+        points = loop.ask()
+        loop.tell(points, [-0.5 * float(x @ x) for _, x in points])
+    return loop.result
+
+
+def calls():
+    """The path of a file of calls."""
+    fk.sample(**plain_run(), evaluations="calls.fk")
+    return "calls.fk"
+
+
 def after_runs():
     """What is done with results and files."""
     resumed = tuple(name for name in options_of(fk.resume) if name != "progress")
@@ -132,6 +148,12 @@ def after_runs():
         go_on, lambda: {"result": saved(), "draws": 5, "target": Density()}, resumed, (), is_run,
         ("target", "density", "file", "run.fk"), raises=(OSError, UnicodeError, ImportError),
         covers=("resume", "Result"))
+    yield "AskTell", Entry(asked, lambda: {"x0": np.zeros(D), "seed": 1}, check=is_run,
+                           words=("starting point", "coordinates"), weight=0.3,
+                           covers=("AskTell",))
+    yield "Evaluations", Entry(lambda **more: fk.Evaluations(**more), lambda: {"path": calls()},
+                               weight=0.3, raises=(OSError, UnicodeError), words=("file",),
+                               covers=("Evaluations",))
     yield "load", Entry(lambda path, **more: fk.load(path, **more), lambda: {"path": saved()},
                         ("sampler", "schedule"), check=is_run, words=("file", "run.fk"),
                         raises=(OSError, UnicodeError), covers=("load",))

@@ -25,6 +25,10 @@ LONGER = 4  # times as many steps, where the draws have not been everywhere
 
 def carry_out(state: RunState, target: Target, rows: int, options: RunOptions) -> Outcome:
     """Continue a run to `rows` draws a chain."""
+    if options.on_points:
+        from fastkam.points.run import PointRun
+
+        return PointRun(state, target, rows, options.desk).go(options)
     if options.executor is None:
         return Run(state, target, rows).go(options)
     from fastkam.run.executors import run_through

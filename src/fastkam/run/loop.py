@@ -54,6 +54,8 @@ class RunOptions:
         Of whatever was given.
     released : Released
         What is known of threads for a Python function, in all parts of the run.
+    desk : Desk or None
+        Where points are evaluated (`fastkam.points.desk`), if not by the chains themselves.
     """
 
     threads: int | None = None
@@ -64,6 +66,7 @@ class RunOptions:
     store: Store | None = None
     executor: Any = None
     diagnose: bool = True
+    desk: Any = None
     shield: Shield = field(default_factory=Shield, init=False)
     begun: float = field(default_factory=time.perf_counter, init=False)
     report: Reporter = field(init=False)
@@ -86,6 +89,16 @@ class RunOptions:
     def closing(self) -> AbstractContextManager[Any]:
         """A context at the end of which what was opened for this call is closed."""
         return self.executor or nullcontext()
+
+    @property
+    def on_points(self) -> bool:
+        """Whether points are evaluated one by one."""
+        return self.desk is not None and bool(self.desk.on_points)
+
+    @property
+    def for_chains(self) -> Any:
+        """The executor that has chains, or parts of a search, as its tasks."""
+        return None if self.on_points else self.executor
 
     def number_of_threads(self, target: Any, sampler: Sampler) -> int:
         """The threads in which to run the chains of a target."""
@@ -151,9 +164,12 @@ class Run:
         self.warmup = past.warmup.grown(max(warmup_rows, past.warmup.rows))
         self.plan = past.schedule.compiled(past.sampler, past.d, past.tune)
         chains = range(past.chains)
-        together = target.batched or past.share
-        members = [chains] if together else [[k] for k in chains]
+        members = [chains] if self.together() else [[k] for k in chains]
         self.groups = [ChainGroup(self, list(some)) for some in members]
+
+    def together(self):
+        """Whether all chains step together."""
+        return self.target.batched or self.past.share
 
     # ---- driving ----
 

@@ -71,8 +71,8 @@ class Workers(Executor):
 
 def as_workers(given: Any) -> Workers | None:
     """The Workers of what `executor=` was given, or None; TypeError with what to give instead."""
-    if given is None:
-        return None
+    if given is None or isinstance(given, Workers):
+        return given
     if isinstance(given, Integral) and not isinstance(given, bool):
         given = int(given)
         if not 1 <= given <= MOST_PROCESSES:

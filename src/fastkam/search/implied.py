@@ -147,7 +147,7 @@ def with_implied(
     if state.status != "complete" or limited or target.is_estimate or target.surrogate is not None:
         return outcome
     evaluate = Evaluator(target, rng)
-    evaluate.found, evaluate.spread = True, spread_over(options.executor, target)
+    evaluate.found, evaluate.spread = True, spread_over(options.for_chains, target)
     try:
         with options.shield.opened, np.errstate(all="ignore"):
             implied = moments_by_gradients(state, evaluate, rng)

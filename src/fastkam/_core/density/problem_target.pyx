@@ -69,7 +69,7 @@ cdef class ProblemTarget(Target):
     derived : callable, optional
         A Python function of x, evaluated at each draw by who records them.
     """
-    cdef Target inner
+    cdef readonly Target inner
     cdef Space space
     cdef Prior prior
     cdef Parts parts
@@ -166,7 +166,11 @@ cdef class ProblemTarget(Target):
         return self.with_python(np.asarray(x), np.asarray(out))
 
     def bind(self):
-        return ProblemTarget(self.inner.bind(), self.space.rows, self.prior.rows, self.derived)
+        return self.around(self.inner.bind())
+
+    def around(self, Target inner):
+        """The same transforms and prior with another likelihood."""
+        return ProblemTarget(inner, self.space.rows, self.prior.rows, self.derived)
 
     def extras_fields(self):
         return self.inner.extras_fields()

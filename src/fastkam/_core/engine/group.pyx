@@ -37,7 +37,10 @@ class Fault(Exception):
 
     def __init__(self, chain, x, code, cause=None):
         self.chain, self.x, self.code, self.cause = chain, x, code, cause
-        super().__init__(f"chain {chain}, code {code}, x = {x}")
+        super().__init__(chain, x, code)
+
+    def __str__(self):
+        return f"chain {self.chain}, code {self.code}, x = {self.x}"
 
     def __reduce__(self):
         return Fault, (self.chain, self.x, self.code, self.cause)
@@ -238,7 +241,10 @@ cdef class Group:
         cdef int64_t due, t
         cdef bint full = False
         self.done = 0
-        self.take_snapshots()       # here too: a run may be resumed where one is due
+        # here too: a run may be resumed where one is due; where a proposal is pending it was taken
+        # before that was made, which may have changed what is kept
+        if not (<ChainState>self.pointers[0]).pending:
+            self.take_snapshots()
         while self.done < n and not full:
             t = (<ChainState>self.pointers[0]).t
             due = self.next_snapshot(t)

@@ -1,0 +1,143 @@
+"""Asked: the points for which a run in another thread waits, and what is said of them."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.points.executor import Points, Returned, TakesPoints
+from fastkam.points.reply import Reply
+
+Array = NDArray[np.float64]
+UNLIMITED = 2**30
+
+
+class Closed(BaseException):
+    """The object that asked is no more: the thread ends."""
+
+
+class Asked(TakesPoints):
+    """Holds the points of a run, with numbers, until somebody says their values.
+
+    A run in a thread of its own stops in `collect` until there are values; all others look at it,
+    or at the points, only while it is stopped there.
+
+    Attributes
+    ----------
+    numbers : dict of bytes to int
+        The number of each point that is open, by its bytes.
+    open : dict of int to tuple (bytes, ndarray)
+        Points without a value.
+    given : dict of int
+        Those of them that have been handed out, in that order.
+    fresh : list of tuple (float, int)
+        A heap of the others, by their priority.
+    """
+
+    workers: int | None = None
+
+    def __init__(self) -> None:
+        self.condition = threading.Condition()
+        self.numbers: dict[bytes, int] = {}
+        self.open: dict[int, tuple[bytes, Array]] = {}
+        self.given: dict[int, None] = {}
+        self.fresh: list[tuple[float, int]] = []
+        self.n = 0
+        self.replies: Returned = []
+        self.history: dict[bytes, Reply] = {}
+        self.still, self.ended, self.closed = False, False, False
+
+    # ---- for the run ----
+
+    def room(self) -> int:
+        return UNLIMITED
+
+    def send(self, points: Points, priorities: list[float]) -> None:
+        with self.condition:
+            for (key, x), priority in zip(points, priorities, strict=True):
+                if key in self.history:  # the run is made again
+                    self.replies.append((key, self.history[key]))
+                    continue
+                number = self.numbers.get(key)
+                if number is None:
+                    number, self.n = self.n, self.n + 1
+                    self.numbers[key] = number
+                if number not in self.open and number not in self.given:
+                    heapq.heappush(self.fresh, (priority, number))
+                self.open[number] = key, x
+
+    def collect(self, timeout: float | None) -> Returned:
+        with self.condition:
+            if timeout != 0.0:
+                self.still = not self.replies
+                self.condition.notify_all()
+                self.condition.wait_for(lambda: self.replies or self.closed, timeout)
+                self.still = False
+            if self.closed:
+                raise Closed
+            replies, self.replies = self.replies, []
+            return replies
+
+    def cancel(self) -> None:
+        """Points stay open: a run that goes on, as warm-up ends, has them already."""
+
+    def close(self) -> None:
+        """Nothing has been opened."""
+
+    # ---- for others ----
+
+    def wait_still(self) -> None:
+        """Wait until the run has stopped, for values or for good; `condition` is held."""
+        self.condition.wait_for(
+            lambda: self.ended or (self.still and not self.replies))
+
+    def ask(self, most: int) -> list[int]:
+        """Hand out the most urgent points that have not been; their numbers.
+
+        `condition` is held.
+        """
+        numbers: list[int] = []
+        while self.fresh and len(numbers) < most and not self.ended:
+            _, number = heapq.heappop(self.fresh)
+            if number in self.open:  # or it has its value though nobody had asked for it
+                numbers.append(number)
+        self.given.update(dict.fromkeys(numbers))
+        return numbers
+
+    def tell(self, replies: list[tuple[int, Reply]]) -> None:
+        """Give values to points by their numbers; `condition` is held."""
+        for number, reply in replies:
+            key, _ = self.open.pop(number)
+            del self.numbers[key]
+            self.given.pop(number, None)
+            self.history[key] = reply
+            self.replies.append((key, reply))
+        self.condition.notify_all()
+
+    def end(self) -> None:
+        """The run has ended."""
+        with self.condition:
+            self.ended = True
+            self.condition.notify_all()
+
+    def stop(self) -> None:
+        """Let the thread of the run end."""
+        with self.condition:
+            self.closed = True
+            self.condition.notify_all()
+
+    # ---- to another process ----
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.condition:
+            self.wait_still()
+            return {"numbers": dict(self.numbers), "given": dict(self.given), "n": self.n,
+                    "history": dict(self.history)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]
+        self.__dict__.update(state)

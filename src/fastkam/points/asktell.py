@@ -1,0 +1,405 @@
+"""AskTell: a run whose density is evaluated by the user, at points that it hands out."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam._core.density.extras import fields_of
+from fastkam._core.density.python_target import PythonTarget
+from fastkam.arguments import check_integer, checked_names, near, shown
+from fastkam.points.asked import Asked, Closed
+from fastkam.points.evaluate import parts_of
+from fastkam.points.records import Fields
+from fastkam.points.reply import Reply
+from fastkam.problem.problem import Problem
+from fastkam.progress import Progress
+from fastkam.result import Result, load, resume
+from fastkam.run.shapes import Layout
+from fastkam.run.starts import seed_sequence
+from fastkam.samplers import Sampler
+from fastkam.sampling import sample
+from fastkam.schedules import Schedule
+from fastkam.stop import StopRule
+from fastkam.stores.store import Store
+
+Array = NDArray[np.float64]
+
+
+class Points:
+    """Points at which the density is wanted; iteration gives pairs (index, x).
+
+    ``points["theta"]`` is the parameter of that name at all of them, of shape (k, *its own).
+
+    Attributes
+    ----------
+    indices : ndarray of int, shape (k,)
+        The numbers of the points.
+    x : ndarray, shape (k, d)
+        In the coordinates of the user.
+    """
+
+    def __init__(self, indices: NDArray[np.int64], x: Array, layout: Layout) -> None:
+        self.indices, self.x, self.layout = indices, x, layout
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the parameters."""
+        return list(self.layout.shapes)
+
+    def __getitem__(self, name: str) -> Array:
+        if not isinstance(name, str) or name not in self.layout.shapes:
+            raise KeyError(f"there is no parameter {shown(name)}; there are {self.names}"
+                           f"{near(name, self.names)}")
+        return self.layout.split(self.x)[name]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __iter__(self) -> Iterator[tuple[int, Array]]:
+        return zip(self.indices.tolist(), self.x, strict=True)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.x, dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} points of dimension {self.x.shape[1]}: {self.indices.tolist()[:8]}>"
+
+
+class Session:
+    """A run in a thread of its own, that stops wherever a point has no value yet."""
+
+    def __init__(self, call: Callable[..., Result], asked: Asked) -> None:
+        self.call, self.asked = call, asked
+        self.result: Result | None = None
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self.go, name="fastkam-asktell", daemon=True)
+        self.thread.start()
+
+    def go(self) -> None:
+        """Run to the end."""
+        try:
+            self.result = self.call(executor=self.asked)
+        except Closed:
+            pass
+        except BaseException as error:  # raised again where the user asks
+            self.error = error
+        finally:
+            self.asked.end()
+
+
+class AskTell:
+    """A run that asks for the density, in place of calling a function.
+
+    It proposes points, the user evaluates them wherever that is possible, in any order, and tells
+    their values. The draws are those of `fastkam.sample` with the same arguments, bit for bit,
+    whatever the order. It can be pickled at any time; a copy goes on from there.
+
+    Each chain waits for one point at a time, so that there are as many points to ask for as there
+    are chains; more where a sampler has replicas (``"pt"``), and in the search before the run.
+
+    Parameters
+    ----------
+    x0 : array (d,) or (chains, d), or dict, optional
+        Where the search begins, as in `fastkam.sample`.
+    problem : Problem, optional
+        Whose prior, transforms and parameters are taken. The values to be told are those of its log
+        likelihood, and its own function is not called.
+    prior, bounds, transforms, derived
+        As in `fastkam.sample`; with `prior` the values to be told are log likelihoods.
+    sampler, draws, tune, chains, seed, schedule, share, thin, search, names, shapes, dims, coords
+        As in `fastkam.sample`.
+    progress, keep_warmup, keep_stats, stop, checkpoint, checkpoint_interval, store, bit_generator
+        As in `fastkam.sample`.
+    evaluations, on_error, diagnose
+        As in `fastkam.sample`. Values that the file of calls has are not asked for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a bad argument.
+
+    Examples
+    --------
+    >>> import fastkam as fk
+    >>> loop = fk.AskTell([0.0, 0.0], sampler="ram", draws=100, tune=100, chains=4, seed=1,
+    ...                   search=False, diagnose=False)
+    >>> while not loop.done:
+    ...     points = loop.ask(most=64)
+    ...     loop.tell(points, [-0.5 * x @ x for index, x in points])
+    >>> loop.result.draws.shape
+    (4, 100, 2)
+    """
+
+    @checked_names
+    def __init__(
+        self,
+        x0: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        *,
+        problem: Problem | None = None,
+        sampler: str | Sampler = "auto",
+        draws: int = 1000,
+        tune: int | None = None,
+        chains: int = 4,
+        seed: Any = None,
+        prior: Mapping[str, Any] | None = None,
+        bounds: Any = None,
+        transforms: Any = None,
+        derived: Callable[..., Mapping[str, Any]] | None = None,
+        schedule: str | Schedule = "finite",
+        share: bool = False,
+        thin: int | None = None,
+        search: bool = True,
+        names: Sequence[str] | None = None,
+        shapes: Mapping[str, int | tuple[int, ...]] | None = None,
+        dims: Mapping[str, str | Sequence[str]] | None = None,
+        coords: Mapping[str, ArrayLike] | None = None,
+        progress: bool | Callable[[Progress], object] | None = False,
+        keep_warmup: bool = True,
+        keep_stats: bool = True,
+        stop: StopRule | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_interval: float = 60.0,
+        store: Store | str | os.PathLike[str] | None = None,
+        evaluations: str | os.PathLike[str] | None = None,
+        on_error: str = "stop",
+        bit_generator: str = "PCG64",
+        diagnose: bool = True,
+    ) -> None:
+        target = told if problem is None else check_problem(problem)
+        self.begin(partial(
+            sample, target, x0, sampler=sampler, draws=draws, tune=tune, chains=chains,
+            seed=seed_sequence(seed), prior=prior, bounds=bounds, transforms=transforms,
+            derived=derived, schedule=schedule, share=share, thin=thin, search=search,
+            names=names, shapes=shapes, dims=dims, coords=coords, progress=progress,
+            keep_warmup=keep_warmup, keep_stats=keep_stats, stop=stop, checkpoint=checkpoint,
+            checkpoint_interval=checkpoint_interval, store=store, evaluations=evaluations,
+            on_error=on_error, bit_generator=bit_generator, diagnose=diagnose), Asked())
+        self.first_error()
+
+    @classmethod
+    def resume(
+        cls,
+        result: Result | str | os.PathLike[str],
+        draws: int | None = None,
+        *,
+        problem: Problem | None = None,
+        **options: Any,
+    ) -> AskTell:
+        """Go on with a run, from a Result, a file or a store: as `fastkam.resume`, by asking.
+
+        Parameters
+        ----------
+        result : Result or path
+            As ``loop.result`` or ``loop.result.save(path)`` gives it; any other run may be gone on
+            with too.
+        draws : int, optional
+            How many draws a chain more. Absent: those that are missing.
+        problem : Problem, optional
+            With the prior and transforms of the run; needed where it had some.
+        **options
+            Of `fastkam.resume`: progress, stop, checkpoint, checkpoint_interval, store,
+            evaluations, on_error, diagnose; and sampler and schedule, with a file.
+        """
+        own = {name: options[name] for name in ("sampler", "schedule") if name in options}
+        if isinstance(result, Result):
+            if own:
+                raise ValueError("sampler and schedule must be given with a file alone: a Result "
+                                 "has them")
+        elif isinstance(result, (str, os.PathLike)):
+            result = load(result, **own)
+        else:
+            raise TypeError(f"result must be a Result or the path of one, not {shown(result)}")
+        state = result.state
+        if (state.coordinates is None) != (problem is None):
+            have = "has" if problem is None else "does not have"
+            raise ValueError("problem must be the fastkam.Problem of the run, which "
+                             f"{have} a prior, bounds or transforms, not {shown(problem)}")
+        target: Any = PythonTarget(told, state.d, vectorized=False, gradient=False)
+        if problem is not None:
+            target = check_problem(problem).target()
+        options = {name: value for name, value in options.items() if name not in own}
+        options.setdefault("progress", False)
+        loop = cls.__new__(cls)
+        loop.begin(partial(resume, Result(state, target), draws, **options), Asked())
+        loop.first_error()
+        return loop
+
+    def begin(self, call: Callable[..., Result], asked: Asked) -> None:
+        """Start the thread of the run, which ends with this object."""
+        self.call, self.asked = call, asked
+        self.fields: Fields | None = None
+        self.session = Session(call, asked)
+        weakref.finalize(self, asked.stop)
+
+    def first_error(self) -> None:
+        """Raise what is wrong with the arguments."""
+        with self.asked.condition:
+            self.asked.wait_still()
+        error = self.session.error
+        if error is not None:
+            raise error
+
+    # ---- asking and telling ----
+
+    def ask(self, most: int = 64) -> Points:
+        """Points at which the density is wanted that were not asked for before, `most` at most.
+
+        None where all have been asked for, and some values must be told first, or where the run has
+        ended.
+
+        Raises
+        ------
+        SamplingError
+            If the run could not go on with the values that were told.
+        """
+        most = check_integer("most", most, least=1)
+        with self.asked.condition:
+            self.wait()
+            return self.points(self.asked.ask(most))
+
+    def asked_for(self) -> Points:
+        """The points that have been asked for and have no value yet, as after a restart."""
+        with self.asked.condition:
+            self.wait()
+            return self.points([] if self.asked.ended else list(self.asked.given))
+
+    def points(self, numbers: list[int]) -> Points:
+        """The open points of these numbers."""
+        layout: Layout = self.asked.desk.layout
+        d = sum(int(np.prod(shape)) for shape in layout.shapes.values())
+        x = np.array([self.asked.open[number][1] for number in numbers]).reshape(-1, d)
+        return Points(np.array(numbers, np.int64), x, layout)
+
+    def tell(self, points: Points | Sequence[int] | int, values: Any) -> None:
+        """Say what the density is at points that were asked for.
+
+        Parameters
+        ----------
+        points : Points or sequence of int
+            The points, or their indices; any of those that are open, in any order.
+        values : sequence (k,)
+            For each of them the log density, -inf or NaN where there is none; or what a function
+            may return: (log density, extras), say. An exception says that the point has failed.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For an index that is not open, or is given twice, and for values of another number or
+            kind. None of them is kept then.
+        """
+        if isinstance(points, Points):
+            points = points.indices.tolist()
+        alone = isinstance(points, (int, np.integer))
+        numbers: list[Any] = [points] if alone else list(points)  # type: ignore[arg-type]
+        values = [values] if alone else list(values)
+        if len(values) != len(numbers):
+            raise ValueError(f"values must have one for each of {len(numbers)} points, not "
+                             f"{len(values)}")
+        fields = self.fields
+        replies: list[tuple[int, Reply]] = []
+        with self.asked.condition:  # the run need not have stopped for that
+            if self.session.error is not None:
+                raise self.session.error
+            for number, value in zip(numbers, values, strict=True):
+                self.check_open(number, [one for one, _ in replies])
+                reply = reply_of(value)
+                if reply.extras is not None:
+                    fields = fields or fields_of(reply.extras)
+                    if fields_of(reply.extras) != fields:
+                        raise TypeError(f"extras must be alike at every point: {list(fields)}, and "
+                                        f"now {list(reply.extras)}, of the same shapes and types")
+                replies.append((int(number), reply))
+            self.fields = fields
+            self.asked.tell(replies)
+
+    def check_open(self, number: Any, before: list[int]) -> None:
+        """Refuse the number of a point that waits for no value."""
+        check_integer("points", number, least=0)
+        if number in before:
+            raise ValueError(f"points has the index {number} twice")
+        if number not in self.asked.open:
+            why = "no point has it yet" if number >= self.asked.n else "its value is known"
+            raise ValueError(f"points has the index {number}, which is not open: {why}")
+
+    def wait(self) -> None:
+        """Wait until the run has stopped for values; raise its error. The condition is held."""
+        self.asked.wait_still()
+        if self.session.error is not None:
+            raise self.session.error
+
+    # ---- what there is ----
+
+    @property
+    def done(self) -> bool:
+        """Whether the run has ended: with all its draws, or by a rule."""
+        with self.asked.condition:
+            self.wait()
+            return self.asked.ended
+
+    @property
+    def result(self) -> Result:
+        """The run so far, or at its end.
+
+        Raises
+        ------
+        RuntimeError
+            While the search before the run goes on: there is no draw, nor a chain.
+        SamplingError
+            If the run could not go on; what there is, is in its ``.result``.
+        """
+        with self.asked.condition:
+            self.wait()
+            if self.session.result is not None:
+                return self.session.result
+            state = self.asked.desk.state()
+            if state is None:
+                raise RuntimeError("there is no result during the search before the run: tell more "
+                                   "values, or begin with search=False")
+            return Result(state)
+
+    def __repr__(self) -> str:
+        with self.asked.condition:
+            n, m = len(self.asked.open), len(self.asked.given)
+        return f"<AskTell: {n} points open, {m} of them asked for>"
+
+    # ---- to another process ----
+
+    def __getstate__(self) -> dict[str, Any]:
+        given = self.call.keywords  # type: ignore[attr-defined]
+        if given.get("store") is not None:
+            raise TypeError("a run with store= cannot be pickled: AskTell.resume takes its folder")
+        return {"call": self.call, "asked": self.asked, "fields": self.fields}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.begin(state["call"], state["asked"])
+        self.fields = state["fields"]
+
+
+def told(x: Array) -> NoReturn:
+    """Stands for the density, and is not called."""
+    raise RuntimeError("the density of an AskTell is not a function")
+
+
+def check_problem(problem: Any) -> Problem:
+    """`problem`, if it is one."""
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a fastkam.Problem, not {shown(problem)}")
+    return problem
+
+
+def reply_of(value: Any) -> Reply:
+    """What has been told of a point."""
+    if isinstance(value, BaseException):
+        return Reply(error=value, worker="told")
+    if type(value) is list and len(value) > 1:
+        value = tuple(value)
+    number, gradient, extras = parts_of(value)
+    return Reply(number, gradient, extras, worker="told")

@@ -1,0 +1,201 @@
+"""Who evaluates points: this process, or the workers of an executor."""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+import time
+from collections import deque
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Future,
+)
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.points.evaluate import evaluate_sent, replies_at
+from fastkam.points.executor import Points, Returned, tasks_at_once
+from fastkam.points.reply import PointLost, Reply
+from fastkam.run.tasks import OneEach, numbers, one_like
+
+Array = NDArray[np.float64]
+
+TASK_RATE = 200.0  # tasks a second that a scheduler takes easily
+DEPTH = 2  # tasks for each worker that are under way: one is at hand when another ends
+MOST_TASK = 4096  # points of a task
+WATCH_SECONDS = 0.01  # between two looks at workers that have taken the place of a broken pool
+COUNT_SECONDS = 10.0  # after which workers are counted again
+UNKNOWN = 10**9  # points under way where the number of workers is not known
+
+
+class Here:
+    """Evaluates points in this process, one after the other; all at once if the target can."""
+
+    workers: int | None = 1
+
+    def __init__(self, target: Any) -> None:
+        self.target = target.bind()
+        self.points: deque[tuple[bytes, Array]] = deque()
+
+    def room(self) -> int:
+        return MOST_TASK - len(self.points)
+
+    def send(self, points: Points, priorities: list[float]) -> None:
+        self.points.extend(points)
+
+    def collect(self, timeout: float | None) -> Returned:
+        if timeout == 0.0 or not self.points:
+            return []
+        some = [self.points.popleft()
+                for _ in range(len(self.points) if self.target.batched else 1)]
+        X = np.array([x for _, x in some])
+        return list(zip((key for key, _ in some), replies_at(self.target, X), strict=True))
+
+    def cancel(self) -> None:
+        self.points.clear()
+
+    def close(self) -> None:
+        """Nothing has been opened."""
+
+
+class OverExecutor:
+    """Evaluates points in the workers of an executor, several a task where calls are short.
+
+    The target travels with the first tasks, and again to a worker that has not seen it. A process
+    pool that is broken by the death of a worker is replaced by processes that die alone.
+
+    Parameters
+    ----------
+    executor : fastkam.run.workers.Workers
+    target : Target
+    """
+
+    def __init__(self, executor: Any, target: Any) -> None:
+        self.executor, self.target = executor, target
+        self.workers, self.counted = tasks_at_once(executor.executor), time.monotonic()
+        self.sending = None if executor.local else executor.sending(target)
+        self.bounced = False  # whether a worker had not the target since the last that had it
+        self.own: OneEach | None = None
+        self.lock, self.bound = threading.Lock(), threading.local()
+        self.flying: dict[Future[Any], Points] = {}
+        self.n_flying = 0
+        self.done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        self.seconds = math.inf  # of an evaluation, as far as is known
+
+    # ---- out ----
+
+    @property
+    def task_size(self) -> int:
+        """Points of a task, so that the workers ask for no more than some tasks a second."""
+        if not self.workers:
+            return 1
+        size = self.workers / (TASK_RATE * max(self.seconds, 1e-7))
+        return int(min(MOST_TASK, max(1, math.ceil(size))))
+
+    def room(self) -> int:
+        if time.monotonic() > self.counted + COUNT_SECONDS:  # clusters grow
+            self.workers, self.counted = tasks_at_once(self.executor.executor), time.monotonic()
+        if not self.workers:
+            return UNKNOWN
+        return max(0, DEPTH * self.workers * self.task_size - self.n_flying)
+
+    def send(self, points: Points, priorities: list[float]) -> None:
+        # no more in a task than leaves something to every worker
+        size = min(self.task_size, max(1, math.ceil(len(points) / (self.workers or 1))))
+        for start in range(0, len(points), size):
+            self.send_task(points[start : start + size])
+
+    def send_task(self, points: Points) -> None:
+        """Submit one task."""
+        X = np.array([x for _, x in points])
+        future = self.submit(X)
+        self.flying[future] = points
+        self.n_flying += len(points)
+        future.add_done_callback(self.done.put)
+
+    def submit(self, X: Array) -> Future[Any]:
+        if self.sending is None:
+            return self.executor.submit(self.evaluate_here, X)
+        payload = self.sending.for_task(again=self.bounced)
+        task: Any = (evaluate_sent, next(numbers), self.executor.run, self.sending.digest, payload,
+                     X)
+        if self.own is None:
+            try:
+                return self.executor.submit(*task)
+            except BrokenExecutor:
+                if one_like(self.executor.executor) is None:
+                    raise
+                self.own = OneEach(self.executor.executor)
+        return self.own.submit(*task)
+
+    def evaluate_here(self, X: Array) -> list[Reply]:
+        """The replies at points, in a thread of this process."""
+        if not hasattr(self.bound, "target"):
+            self.bound.target = self.target.bind()
+        with self.lock if self.target.serial else nullcontext():
+            return replies_at(self.bound.target, X)
+
+    # ---- back ----
+
+    def collect(self, timeout: float | None) -> Returned:
+        returned: Returned = []
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while self.flying and not returned:
+            left = until - time.monotonic()
+            self.gather(min(left, WATCH_SECONDS if self.own else 1.0), returned)
+            if left <= 0:
+                break
+        return returned
+
+    def gather(self, timeout: float, returned: Returned) -> None:
+        """Add what has come back to `returned`, after some seconds at most."""
+        if self.own is not None:
+            self.own.tend()
+        try:
+            future = self.done.get(timeout=timeout) if timeout > 0 else self.done.get_nowait()
+            while True:
+                points = self.flying.pop(future, None)
+                if points is not None:
+                    self.n_flying -= len(points)
+                    returned += self.replies(future, points)
+                future = self.done.get_nowait()
+        except queue.Empty:
+            pass
+
+    def replies(self, future: Future[Any], points: Points) -> Returned:
+        """What a task has returned for its points."""
+        try:
+            replies = future.result()
+        except (Exception, CancelledError) as error:
+            lost = PointLost(f"{type(error).__name__}: {error}")
+            lost.__cause__ = error
+            return [(key, Reply(error=lost)) for key, _ in points]
+        if replies is None:  # a worker without the target: all tasks carry it until one is done
+            self.bounced = True
+            return [(key, None) for key, _ in points]
+        self.bounced = False
+        if self.sending is not None:
+            self.sending.arrived = True
+        self.note(replies)
+        return [(key, reply) for (key, _), reply in zip(points, replies, strict=True)]
+
+    def note(self, replies: list[Reply]) -> None:
+        """Learn from replies how long an evaluation takes."""
+        seconds = float(np.median([reply.seconds for reply in replies]))
+        known = self.seconds < math.inf
+        self.seconds = 0.9 * self.seconds + 0.1 * seconds if known else seconds
+
+    def cancel(self) -> None:
+        for future in list(self.flying):
+            future.cancel()
+        self.flying.clear()
+        self.n_flying = 0
+
+    def close(self) -> None:
+        if self.own is not None:
+            self.own.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,165 @@
+"""Desk: whether, and how, the points of a run are evaluated one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.arguments import near, shown
+from fastkam.points.executor import TakesPoints, tasks_at_once
+from fastkam.points.pool import PointPool
+from fastkam.points.target import Lookup, through
+from fastkam.points.workers import Workers
+from fastkam.run.files import check_path
+
+if TYPE_CHECKING:
+    from fastkam.density.target import Target
+    from fastkam.run.loop import Run
+    from fastkam.run.shapes import Layout
+    from fastkam.run.state import RunState
+
+SPREADS = ("chains", "points")
+ON_ERROR = ("stop", "reject")
+SLOW_SECONDS = 0.02  # an evaluation, from which on points are worth a task
+
+
+class Desk:
+    """Where the points of a run are evaluated, if they are not by the chains themselves.
+
+    Parameters
+    ----------
+    executor : fastkam.run.workers.Workers or None
+    spread : "chains", "points" or None
+        As in `fastkam.sample`.
+    evaluations : path or None
+        The file of calls.
+    on_error : str
+        As in `fastkam.sample`.
+
+    Attributes
+    ----------
+    pool : PointPool or None
+        None where chains evaluate their points themselves, and before that is known.
+    run : Run or None
+        The run that goes on.
+    past : RunState or None
+        What the last of them has left.
+    layout : Layout or None
+        The named parameters of a point, once they are known.
+    """
+
+    def __init__(
+        self, executor: Any, spread: str | None = None, evaluations: Any = None,
+        on_error: str = "stop",
+    ) -> None:
+        if spread is not None and (not isinstance(spread, str) or spread not in SPREADS):
+            raise ValueError(f"spread must be one of {list(SPREADS)}, not {shown(spread)}"
+                             f"{near(spread, SPREADS)}")
+        if not isinstance(on_error, str) or on_error not in ON_ERROR:
+            raise ValueError(f"on_error must be one of {list(ON_ERROR)}, not {shown(on_error)}"
+                             f"{near(on_error, ON_ERROR)}")
+        check_path("evaluations", evaluations)
+        if spread == "points" and executor is None:
+            raise ValueError("spread='points' needs executor, whose workers evaluate the points")
+        if evaluations is not None and spread == "chains":
+            raise ValueError("evaluations must not be given with spread='chains', where the calls "
+                             "are made out of sight of this process")
+        if on_error != "stop" and spread == "chains":
+            raise ValueError(f"on_error={on_error!r} must not be given with spread='chains': an "
+                             "exception of the function ends such a run")
+        self.executor = executor
+        given = None if executor is None else executor.executor
+        self.carrier = given if isinstance(given, TakesPoints) else None
+        self.evaluations, self.on_error = evaluations, on_error
+        keeps = evaluations is not None or self.carrier is not None or on_error != "stop"
+        self.wanted: bool | None = True if keeps or spread == "points" else None
+        if self.wanted is None and (executor is None or spread == "chains"):
+            self.wanted = False
+        self.pool: PointPool | None = None
+        self.lookup: Lookup | None = None
+        self.run: Run | None = None
+        self.past: RunState | None = None
+        self.layout: Layout | None = None
+        if self.carrier is not None:
+            self.carrier.desk = self  # who gives values asks what there is
+
+    def through(
+        self, target: Target, z: NDArray[np.float64], layout: Layout, chains: int
+    ) -> Target:
+        """The target as the run is to have it: itself, or one whose points come from the pool.
+
+        Parameters
+        ----------
+        target : Target
+        z : array (d,)
+            A point at which it is tried how long an evaluation takes, where that decides.
+        layout : Layout
+            The named parameters of a point.
+        chains : int
+            How many chains there will be.
+        """
+        if self.wanted is None and (tasks_at_once(self.executor.executor) or 0) <= chains:
+            self.wanted = False
+        if self.wanted is False:
+            return target
+        if target.is_estimate:
+            if self.wanted:
+                raise ValueError("evaluations, on_error and spread='points' are for densities that "
+                                 f"are known, and target {shown(target)} is an estimate")
+            self.wanted = False
+            return target
+        if self.pool is None:
+            self.layout = layout
+            self.open(target, layout.labels)
+        assert self.lookup is not None
+        made = through(target, self.lookup)
+        if self.wanted is None:
+            self.wanted = self.is_slow(target, z)
+            if not self.wanted:
+                self.close()
+                return target
+        return made
+
+    def open(self, target: Target, names: list[str]) -> None:
+        """Make the pool."""
+        # with what runs processes, which other runs need not load
+        from fastkam.points.opening import make_pool
+
+        self.pool = make_pool(target, names, self.executor, self.evaluations, self.on_error)
+        self.lookup = Lookup(self.pool)
+
+    def is_slow(self, target: Target, z: NDArray[np.float64]) -> bool:
+        """Whether an evaluation at z takes long."""
+        assert self.pool is not None
+        x = np.ascontiguousarray(target.points_of(z[None]))
+        if not np.isfinite(x).all():
+            return False
+        reply = self.pool.evaluate(x)[0]
+        return reply.error is None and reply.seconds >= SLOW_SECONDS
+
+    @property
+    def on_points(self) -> bool:
+        """Whether points are evaluated one by one."""
+        return self.pool is not None
+
+    def state(self) -> RunState | None:
+        """The state of the run, or that in which the last has ended; None before."""
+        return self.past if self.run is None else self.run.state("running")
+
+    def report(self) -> Workers | None:
+        """What the workers have done."""
+        return None if self.pool is None else self.pool.report()
+
+    def __enter__(self) -> Desk:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End, as far as it has begun."""
+        pool, self.pool = self.pool, None
+        if pool is not None:
+            pool.close()

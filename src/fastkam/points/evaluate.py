@@ -1,0 +1,131 @@
+"""A target at some points, in the process that has it, and in a worker."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from fastkam._core.density.python_target import PythonTarget, as_float, extras_in, paired
+from fastkam._core.engine.evaluation import Evaluation
+from fastkam.points.reply import Reply
+from fastkam.run import worker
+
+Array = NDArray[np.float64]
+
+HOST = socket.gethostname()
+controllers: list[ThreadpoolController] = []  # one, as it takes milliseconds to find the libraries
+
+
+def replies_at(target: Any, X: Array) -> list[Reply]:
+    """What a target returns at each row of X (k, d); an exception is that of its point.
+
+    Compiled targets are asked for their gradient where they have one.
+    """
+    if isinstance(target, PythonTarget):
+        if target.vectorized:
+            return replies_at_once(target, X)
+        return [timed(lambda x=x: parts_of(paired(target.function(x)))) for x in X]
+    if target.has_gradient:
+        return [timed(lambda x=x: (*target.logp_grad(x), None)) for x in X]
+    evaluation = Evaluation(target, 1, False)
+    return [timed(lambda x=x: (value_at(target, evaluation, x), None, None)) for x in X]
+
+
+def timed(call: Any) -> Reply:
+    """The reply of a call that returns (log density, gradient or None, extras or None)."""
+    begun = time.perf_counter()
+    try:
+        value, gradient, extras = call()
+    except Exception as error:
+        return Reply(seconds=time.perf_counter() - begun, worker=who(), error=error)
+    return Reply(value, gradient, extras, time.perf_counter() - begun, who())
+
+
+def parts_of(returned: Any) -> tuple[float, Any, Any]:
+    """Log density, gradient and extras of what a function has returned."""
+    extras = gradient = None
+    if type(returned) is tuple:
+        extras = extras_in(returned)
+        if len(returned) - (extras is not None) == 2:
+            gradient = np.array(returned[1], dtype=float)
+        returned = returned[0]
+    return as_float(returned), gradient, extras
+
+
+def replies_at_once(target: PythonTarget, X: Array) -> list[Reply]:
+    """What a function of many points returns, in one call; where that fails, one by one."""
+    k, begun = len(X), time.perf_counter()
+    try:
+        returned = paired(target.function(X))
+        extras = gradients = None
+        if type(returned) is tuple:
+            extras = extras_in(returned)
+            gradients = returned[1] if len(returned) - (extras is not None) == 2 else None
+            returned = returned[0]
+        values = np.asarray(returned)
+        if values.shape != (k,) or values.dtype.kind not in "fiu":
+            raise TypeError(f"the log density must be a real array of shape ({k},), not a "
+                            f"{values.dtype} array of shape {values.shape}")
+    except Exception as error:
+        if k > 1:
+            return [reply for x in X for reply in replies_at_once(target, x[None])]
+        return [Reply(seconds=time.perf_counter() - begun, worker=who(), error=error)]
+    seconds = (time.perf_counter() - begun) / k
+    return [Reply(float(values[i]), None if gradients is None else np.array(gradients[i], float),
+                  None if extras is None else {name: rows[i] for name, rows in extras.items()},
+                  seconds, who()) for i in range(k)]
+
+
+def value_at(target: Any, evaluation: Evaluation, x: Array) -> float:
+    """The log density of a compiled target at x (d,); NaN where it has failed there."""
+    values, codes = evaluation.values_of(x[None])
+    if codes[0] < 0:
+        error = target.fault(int(codes[0]), x)
+        raise error or ArithmeticError(f"the target returned the fatal code {codes[0]}")
+    return float(values[0]) if codes[0] == 0 else np.nan
+
+
+def who() -> str:
+    """The name of this process: "host:process"."""
+    return f"{HOST}:{os.getpid()}"
+
+
+# ---- in a worker ---------------------------------------------------------------------------------
+
+
+def evaluate_sent(
+    number: int, run: str, digest: str, payload: bytes | None, X: Array
+) -> Any:
+    """The replies at points (k, d); None where the worker has not the target of the run.
+
+    The names and the target are as in `fastkam.run.worker.run_sent`. An exception of the function
+    is part of a reply; one that is raised here is of a recipe, say.
+    """
+    worker.interrupts.begin()
+    try:
+        target = worker.known_target(run, digest, payload)
+        if target is None:
+            return None
+        with worker.one_at_a_time if target.serial else nullcontext(), one_blas_thread():
+            replies = replies_at(target, X)
+    finally:
+        worker.interrupts.end()
+    return [reply if reply.error is None
+            else reply._replace(error=worker.portable_error(reply.error)) for reply in replies]
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """A context in which BLAS has one thread, where that can be undone for certain."""
+    if threading.current_thread() is threading.main_thread():
+        if not controllers:
+            controllers.append(ThreadpoolController())
+        return controllers[0].limit(limits=1, user_api="blas")
+    return nullcontext()

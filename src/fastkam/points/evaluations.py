@@ -1,0 +1,183 @@
+"""Evaluations: the calls of a density that a file has, read while it grows."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.density.extras import packed, unpacked
+from fastkam.arguments import check_integer, shown
+from fastkam.points.records import MAGIC, Form, blank, read_header, read_records
+
+Array = NDArray[np.float64]
+Section = tuple[Form, NDArray[Any]]
+
+
+class Evaluations:
+    """The calls of a density in a file that ``evaluations=`` of `fastkam.sample` has written.
+
+    It may be read while the run goes on. A record that is torn at the end of the file, as a process
+    that was killed leaves it, is left out.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Raises
+    ------
+    ValueError
+        If it is no such file, or is damaged; the message names it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import fastkam as fk
+    >>> path = os.path.join(tempfile.mkdtemp(), "calls.fk")
+    >>> res = fk.sample(lambda x: -0.5 * x @ x, [1.0, 2.0], sampler="ram", draws=100, tune=100,
+    ...                 seed=1, evaluations=path, diagnose=False)
+    >>> calls = fk.Evaluations(path)
+    >>> calls.x.shape[1], float(calls.values.max()) <= 0
+    (2, True)
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"path must be a path, not {shown(path)}")
+        self.path = path
+        self.refresh()
+
+    def refresh(self) -> int:
+        """Read the file again; how many calls have been added since."""
+        before = getattr(self, "n", 0)
+        self.sections, _ = read_sections(self.path)
+        self.n = sum(len(rows) for _, rows in self.sections)
+        return self.n - before
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def d(self) -> int:
+        """How many coordinates a point has."""
+        return self.sections[-1][0].d
+
+    @property
+    def names(self) -> list[str]:
+        """Labels of the coordinates; empty where they have none."""
+        return list(self.sections[-1][0].names)
+
+    @property
+    def x(self) -> Array:
+        """The points, (n, d), in the coordinates of the user's function."""
+        return self.column("x")
+
+    @property
+    def values(self) -> Array:
+        """What the function returned, (n,); NaN where it failed.
+
+        Of a `Problem` that is the log likelihood.
+        """
+        return self.column("value")
+
+    @property
+    def seconds(self) -> Array:
+        """What each call took, (n,)."""
+        return self.column("seconds")
+
+    @property
+    def times(self) -> Array:
+        """When each call ended, in seconds since 1970, (n,)."""
+        return self.column("time")
+
+    @property
+    def workers(self) -> list[str]:
+        """Who made each call, "host:process"."""
+        return self.texts("worker")
+
+    @property
+    def errors(self) -> list[str]:
+        """What each call raised; "" where it did not fail."""
+        return self.texts("error")
+
+    @property
+    def extras(self) -> dict[str, NDArray[Any]]:
+        """What the function returned besides, {name: (n, *shape)}; NaN or 0 where it did not."""
+        fields = self.sections[-1][0].extras
+        none = packed(blank(fields), fields)
+        parts = [rows["extras"] if form.extras else np.tile(none, (len(rows), 1))
+                 for form, rows in self.sections]
+        return unpacked(np.concatenate(parts), fields) if fields else {}
+
+    @property
+    def gradients(self) -> Array | None:
+        """Gradients, (n, d), NaN where there was none; None where there are none at all."""
+        if not self.sections[-1][0].gradient:
+            return None
+        return np.concatenate([
+            rows["gradient"] if form.gradient else np.full_like(rows["x"], np.nan)
+            for form, rows in self.sections])
+
+    def best(self, n: int = 1) -> Array:
+        """The n distinct points with the largest log density, (n, d), the best first.
+
+        They are a start of another run: ``fk.sample(f, calls.best(4), chains=4)``.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer with a density.
+        """
+        n = check_integer("n", n, least=1)
+        values, x = self.values, self.x
+        order = np.argsort(-np.where(np.isfinite(values), values, -np.inf), kind="stable")
+        order = order[: int(np.isfinite(values).sum())]
+        _, first = np.unique(x[order], axis=0, return_index=True)
+        if len(first) < n:
+            raise ValueError(f"n must be at most {len(first)}, the distinct points with a density "
+                             f"in {os.fspath(self.path)!r}, not {n}")
+        return x[order[np.sort(first)[:n]]]
+
+    def column(self, name: str) -> Any:
+        return np.concatenate([rows[name] for _, rows in self.sections])
+
+    def texts(self, name: str) -> list[str]:
+        return [text.decode("utf-8", "replace") for text in self.column(name).tolist()]
+
+    def __repr__(self) -> str:
+        return f"<Evaluations in {os.fspath(self.path)!r}: {self.n} calls, {self.d} coordinates>"
+
+
+def read_sections(
+    path: str | os.PathLike[str], data: bytes | None = None
+) -> tuple[list[Section], int]:
+    """The sections of a file, or of its bytes, and how many of these are good.
+
+    ValueError where it is no such file; its last record may be torn.
+    """
+    if data is None:
+        with open(path, "rb") as file:
+            data = file.read()
+    sections: list[Section] = []
+    at = 0
+    try:
+        while at < len(data) or not sections:
+            found = read_header(data, at)
+            if found is None:
+                if not sections:
+                    raise ValueError("it ends within its header" if data else "it is empty")
+                break
+            form, begin = found
+            if sections and form.d != sections[0][0].d:
+                raise ValueError("its parts have points of different dimensions")
+            rows, at = read_records(data, begin, form)
+            sections.append((form, rows))
+            if not data.startswith(MAGIC, at):  # what follows, if anything does, is torn
+                break
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)!r} is not a whole file of evaluations: {error}"
+                         ) from None
+    return sections, at

@@ -1,0 +1,223 @@
+"""A pool of numbered points: they are handed out, and their replies come back in any order."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.points.calls import Calls
+from fastkam.points.reply import Reply
+from fastkam.points.workers import Record, Workers
+
+Array = NDArray[np.float64]
+ATTEMPTS = 2  # at a point, after the last of which its failure counts
+
+
+class Carrier(Protocol):
+    """What evaluates points: this process, an executor, or the user.
+
+    Points are handed to it with their keys, and come back with these. None for a reply means that
+    the point was lost without anybody's fault and is to be sent again.
+    """
+
+    workers: int | None
+
+    def room(self) -> int:
+        """How many points it takes now."""
+
+    def send(self, points: list[tuple[bytes, Array]], priorities: list[float]) -> None:
+        """Take points (key, x (d,)), the most urgent first."""
+
+    def collect(self, timeout: float | None) -> list[tuple[bytes, Reply | None]]:
+        """What has come back, after some seconds at most; None waits."""
+
+    def cancel(self) -> None:
+        """Forget the points that have not begun."""
+
+    def close(self) -> None:
+        """End."""
+
+
+@dataclass
+class Task:
+    """A point that is to be evaluated, and who waits for it."""
+
+    x: Array
+    indices: list[int] = field(default_factory=list)
+    failures: int = 0
+
+
+class PointPool:
+    """Points with numbers, and their replies.
+
+    A point that is known, from the file of calls or from before, is not evaluated again; nor is one
+    that is under way. Points go out by their priority, the smallest first, and among equals in
+    the order in which they were submitted.
+
+    Parameters
+    ----------
+    carrier : Carrier
+    calls : Calls, optional
+        What is known, to which all is added.
+    on_error : str
+        What becomes of a point that has failed twice: "stop" leaves its error in the reply, and
+        "reject" makes its log density -inf.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkam as fk
+    >>> from fastkam.points.carriers import Here
+    >>> from fastkam.points.pool import PointPool
+    >>> pool = PointPool(Here(fk.as_target(lambda x: -0.5 * x @ x, 2)))
+    >>> indices = pool.submit(np.ones((3, 2)) * [[1.0], [2.0], [3.0]])
+    >>> {i: reply.value for i, reply in pool.wait()}
+    {0: -1.0}
+    >>> [reply.value for reply in pool.evaluate(np.ones((1, 2)))]
+    [-1.0]
+    """
+
+    def __init__(
+        self, carrier: Carrier, calls: Calls | None = None, on_error: str = "stop"
+    ) -> None:
+        self.carrier, self.on_error = carrier, on_error
+        self.calls = Calls() if calls is None else calls
+        self.tasks: dict[bytes, Task] = {}
+        self.queue: list[tuple[float, int, bytes]] = []
+        self.ready: list[tuple[int, Reply]] = []
+        self.n = 0  # points submitted
+        self.record = Record()
+
+    def submit(self, points: Array, priority: float = 0.0) -> list[int]:
+        """Add points (k, d); their numbers, which count from 0 through the life of the pool."""
+        indices = list(range(self.n, self.n + len(points)))
+        self.n += len(points)
+        for index, x in zip(indices, points, strict=True):
+            x = np.array(x, dtype=float)
+            key = x.tobytes()
+            known = self.known(key)
+            if known is not None:
+                self.ready.append((index, known))
+            elif key in self.tasks:
+                self.tasks[key].indices.append(index)
+            else:
+                self.tasks[key] = Task(x, [index])
+                heapq.heappush(self.queue, (priority, index, key))
+        return indices
+
+    def known(self, key: bytes) -> Reply | None:
+        """The reply at a point, given by its bytes, if there is one."""
+        reply = self.calls.get(key)
+        if reply is None or reply.error is None or self.on_error == "stop":
+            return reply
+        return reply._replace(value=-np.inf)
+
+    def wait(self, timeout: float | None = None) -> list[tuple[int, Reply]]:
+        """Replies that have come in, with their numbers; none after some seconds.
+
+        Without `timeout` at least one, unless there is no point to wait for.
+        """
+        while not self.ready and self.tasks:
+            self.hand_out()
+            self.take(self.carrier.collect(timeout))
+            if timeout is not None:
+                break
+        ready, self.ready = self.ready, []
+        if self.tasks:
+            self.hand_out()
+        return ready
+
+    def evaluate(self, points: Array) -> list[Reply]:
+        """The replies at points (k, d), in their order; others that come in are kept."""
+        indices, others = self.submit(points, -np.inf), []
+        found: dict[int, Reply] = {}
+        wanted = set(indices)
+        while len(found) < len(indices):
+            for index, reply in self.wait():
+                if index in wanted:
+                    found[index] = reply
+                else:
+                    others.append((index, reply))
+        self.ready = others + self.ready
+        return [found[index] for index in indices]
+
+    @property
+    def waiting(self) -> int:
+        """How many distinct points have no reply yet."""
+        return len(self.tasks)
+
+    def hand_out(self) -> None:
+        """Give the carrier as many points as it takes; one that has failed goes alone.
+
+        So a point by which a worker dies takes no other along twice.
+        """
+        points, priorities = [], []
+        for _ in range(min(self.carrier.room(), len(self.queue))):
+            priority, _, key = heapq.heappop(self.queue)
+            task = self.tasks.get(key)
+            if task is None:
+                continue
+            if task.failures:
+                self.carrier.send([(key, task.x)], [priority])
+            else:
+                points.append((key, task.x))
+                priorities.append(priority)
+        if points:
+            self.record.sent()
+            self.carrier.send(points, priorities)
+
+    def take(self, replies: Sequence[tuple[bytes, Reply | None]]) -> None:
+        """Keep replies, and send again what is lost or has failed once."""
+        kept = []
+        for key, reply in replies:
+            task = self.tasks.get(key)
+            if task is None:
+                continue
+            if reply is not None:
+                self.record.took(task.x, reply)
+            failed = reply is not None and reply.error is not None
+            task.failures += failed
+            if reply is None or (failed and task.failures < ATTEMPTS):
+                heapq.heappush(self.queue, (-np.inf, task.indices[0], key))
+                continue
+            del self.tasks[key]
+            kept.append((key, reply))
+            self.ready += [(index, self.judged(reply)) for index in task.indices]
+        if kept:
+            self.calls.add(kept)
+
+    def judged(self, reply: Reply) -> Reply:
+        """A reply as the run sees it."""
+        rejected = reply.error is not None and self.on_error == "reject"
+        return reply._replace(value=-np.inf) if rejected else reply
+
+    def cancel(self) -> None:
+        """Forget all points that have no reply; what is under way is not waited for."""
+        self.take(self.carrier.collect(0.0))
+        self.carrier.cancel()
+        self.tasks.clear()
+        self.queue.clear()
+        self.ready.clear()
+
+    def report(self) -> Workers:
+        """What the workers have done."""
+        return self.record.report(self.carrier.workers)
+
+    def close(self) -> None:
+        """Take what has come in, and end."""
+        try:
+            self.cancel()
+            self.carrier.close()
+        finally:
+            self.calls.close()
+
+
+def error_of(reply: Reply) -> BaseException | None:
+    """The error for which a run has to stop."""
+    if reply.error is None or reply.value == -np.inf:
+        return None
+    return reply.error

@@ -1,0 +1,157 @@
+"""The file of evaluations as bytes: headers, and behind each the records that it describes.
+
+    file    := section+
+    section := header record*
+    header  := MAGIC, length of the text (u4), its CRC-32 (u4), text (JSON), spaces to 8 bytes
+    record  := MARK, CRC-32 of what follows (u4), x, log density, seconds, time, worker, error,
+               gradient, extras
+
+All numbers are little-endian. All records of a section have one size. A new section begins where
+the first extras come in, of which the header before did not know. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAGIC = b"fkcalls1"
+MARK = b"call"
+WORKER_BYTES, ERROR_BYTES = 32, 96
+MOST_HEADER = 2**24  # bytes: more is no header of ours
+
+Fields = dict[str, tuple[tuple[int, ...], str]]
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the records of a section have.
+
+    Attributes
+    ----------
+    d : int
+        Coordinates of x.
+    names : list of str
+        Labels of the coordinates; empty where they have none.
+    gradient : bool
+        Whether there are gradients.
+    extras : dict
+        {name: (shape, type)} of what the function returns besides.
+    target : str
+        A digest of the function, "" where there is none.
+    """
+
+    d: int
+    names: list[str] = field(default_factory=list)
+    gradient: bool = False
+    extras: Fields = field(default_factory=dict)
+    target: str = ""
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of a record."""
+        parts: list[Any] = [
+            ("mark", "S4"), ("crc", "<u4"), ("x", "<f8", (self.d,)), ("value", "<f8"),
+            ("seconds", "<f8"), ("time", "<f8"), ("worker", f"S{WORKER_BYTES}"),
+            ("error", f"S{ERROR_BYTES}")]
+        if self.gradient:
+            parts.append(("gradient", "<f8", (self.d,)))
+        width = sum(prod(shape) for shape, _ in self.extras.values())
+        if width:
+            parts.append(("extras", "<f8", (width,)))
+        return np.dtype(parts)
+
+    def header(self) -> bytes:
+        """The header of a section."""
+        text = json.dumps({
+            "d": self.d, "names": self.names, "gradient": self.gradient, "target": self.target,
+            "extras": {name: [list(shape), kind] for name, (shape, kind) in self.extras.items()},
+        }).encode()
+        text += b" " * (-len(text) % 8)
+        return MAGIC + np.array([len(text), zlib.crc32(text)], "<u4").tobytes() + text
+
+
+def read_header(data: bytes, start: int) -> tuple[Form, int] | None:
+    """The header at a place of a file and where it ends; None where it is torn.
+
+    ValueError where there is something else.
+    """
+    head = data[start : start + 16]
+    if not (MAGIC + head[8:]).startswith(head[: len(MAGIC)]) or head[:8] != MAGIC[: len(head)]:
+        raise ValueError("it does not begin as such a file does")
+    if len(head) < 16:
+        return None
+    length, crc = (int(n) for n in np.frombuffer(head[8:], "<u4"))
+    text = data[start + 16 : start + 16 + length]
+    if length > MOST_HEADER:
+        raise ValueError("its header is damaged")
+    if len(text) < length:
+        return None
+    if zlib.crc32(text) != crc:
+        raise ValueError("its header is damaged")
+    try:
+        return form_of(json.loads(text)), start + 16 + length
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"its header is not understood: {error}") from None
+
+
+def form_of(told: dict[str, Any]) -> Form:
+    """The Form in the text of a header."""
+    extras = {str(name): (tuple(int(n) for n in shape), str(kind))
+              for name, (shape, kind) in told["extras"].items()}
+    names, d = [str(name) for name in told["names"]], int(told["d"])
+    sizes = [n for shape, _ in extras.values() for n in shape]
+    kinds = {kind for _, kind in extras.values()}
+    if d < 1 or len(names) not in (0, d) or min(sizes, default=0) < 0 or kinds - {"f8", "i8", "b1"}:
+        raise ValueError("its numbers make no sense")
+    return Form(d, names, bool(told["gradient"]), extras, str(told["target"]))
+
+
+def read_records(data: bytes, start: int, form: Form) -> tuple[NDArray[Any], int]:
+    """The good records from a place on, and where they end.
+
+    They end with the file, before the next header, or before a record that is torn. ValueError
+    where good records follow a damaged one.
+    """
+    dtype, view = form.dtype, memoryview(data)
+    size, n = dtype.itemsize, (len(data) - start) // dtype.itemsize
+    rows = np.frombuffer(data, dtype, n, start)
+
+    def good_at(i: int) -> bool:
+        return rows["mark"][i] == MARK and is_good(view, start + i * size, size, rows["crc"][i])
+
+    other = np.flatnonzero(rows["mark"] != MARK)
+    marked = int(other[0]) if len(other) else n
+    end = start + marked * size
+    followed = data[end : end + len(MAGIC)] == MAGIC  # by another section
+    good = next((i for i in range(marked) if not good_at(i)), marked)
+    later = range(good + 1, 0 if followed else n)
+    if (followed and good < marked) or any(good_at(i) for i in later):
+        raise ValueError(f"the record at byte {start + good * size} is damaged, and others follow")
+    return rows[:good].copy(), start + good * size
+
+
+def is_good(view: memoryview, start: int, size: int, crc: Any) -> bool:
+    """Whether a record has its checksum."""
+    return zlib.crc32(view[start + 8 : start + size]) == int(crc)
+
+
+def sealed(rows: NDArray[Any]) -> bytes:
+    """Records as bytes, with marks and checksums."""
+    rows["mark"] = MARK
+    size, data = rows.dtype.itemsize, rows.tobytes()
+    rows["crc"] = [zlib.crc32(data[i * size + 8 : (i + 1) * size]) for i in range(len(rows))]
+    return rows.tobytes()
+
+
+def blank(fields: Fields) -> dict[str, Any]:
+    """Extras of a point at which there were none."""
+    return {name: np.full(shape, np.nan) if kind == "f8" else np.zeros(shape, kind)
+            for name, (shape, kind) in fields.items()}

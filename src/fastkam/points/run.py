@@ -1,0 +1,115 @@
+"""A run whose points are evaluated elsewhere, while other chains go on."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any
+
+from fastkam._core.engine.group import Fault
+from fastkam.points.desk import Desk
+from fastkam.points.target import Unevaluated
+from fastkam.run.loop import WATCH_SECONDS, ChainGroup, Outcome, Run
+
+PACE = 1000  # steps a chunk, which ends sooner where a point is not known
+LOOK_SECONDS = 0.02  # between two looks at stop rules, checkpoints and interrupts
+
+
+class PointRun(Run):
+    """A run that hands out the points for which its chains wait.
+
+    Each chain goes on as soon as its own point is known, without waiting for the others; chains
+    that learn as one wait for each other at every step. So the draws do not depend on the order in
+    which replies come in.
+
+    Parameters
+    ----------
+    desk : Desk
+        Where points are evaluated; `target` is one that looks there.
+    """
+
+    def __init__(self, past: Any, target: Any, rows: int, desk: Desk) -> None:
+        super().__init__(past, target, rows)
+        self.desk = desk
+        self.pool: Any = desk.pool
+        self.lookup: Any = desk.lookup
+        self.looked = 0.0
+
+    def go(self, options: Any) -> Outcome:
+        """Run, in sight of the desk."""
+        self.desk.run = self
+        try:
+            outcome = super().go(options)
+            self.desk.past = outcome.state
+            return outcome
+        finally:
+            self.desk.run = None
+
+    def together(self) -> bool:
+        """Chains step together only where they learn as one."""
+        return self.past.share
+
+    def advance(self, rows: int, threads: int, between: Any) -> bool:
+        """Bring every chain to `rows` draws; True where `between` asked to stop."""
+        ready = deque(group for group in self.groups if not group.reached(rows))
+        waiting: dict[int, ChainGroup] = {}  # by the numbers of points
+        missing: dict[ChainGroup, int] = {}
+        try:
+            while ready or waiting:
+                while ready:
+                    group = ready.popleft()
+                    points = self.step(group, rows)
+                    if points is not None:
+                        numbers = self.pool.submit(points, self.priority(group))
+                        missing[group] = len(numbers)
+                        waiting.update(dict.fromkeys(numbers, group))
+                    elif not group.reached(rows):
+                        ready.append(group)
+                    if self.over(between):
+                        return True
+                for number in self.numbers_in() if waiting else []:
+                    owner = waiting.pop(number, None)
+                    if owner is None:
+                        continue
+                    missing[owner] -= 1
+                    if not missing[owner]:
+                        ready.append(owner)
+                if self.over(between):
+                    return True
+            return False
+        finally:
+            self.pool.cancel()
+
+    def numbers_in(self) -> list[int]:
+        """The numbers of points that have come in; an interrupt may be raised meanwhile."""
+        with self.shield.opened:
+            return [number for number, _ in self.pool.wait(WATCH_SECONDS)]
+
+    def step(self, group: ChainGroup, rows: int) -> Any:
+        """Let a group go on; the points (k, d) at which it has to stop, or None."""
+        self.pace = PACE
+        try:
+            with self.lookup.deferring():
+                if group.reached(rows):  # but extras had to be evaluated once more
+                    group.record()
+                else:
+                    group.chunk(rows, 1, self.shield.opened)
+        except Unevaluated as error:
+            return error.points
+        except Fault as fault:
+            if isinstance(fault.cause, Unevaluated):
+                return fault.cause.points
+            raise
+        return None
+
+    def priority(self, group: ChainGroup) -> float:
+        """Chains that are behind come first, so that all end at about the same time."""
+        return float(group.chains[0].n_evaluations)
+
+    def over(self, between: Any) -> bool:
+        """Whether the run has to stop, which is asked now and then."""
+        now = time.perf_counter()
+        if now < self.looked + LOOK_SECONDS:
+            return False
+        self.looked = now
+        return bool(between())

@@ -1,0 +1,106 @@
+"""A target whose density comes from a pool of points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.density.extras import fields_of
+from fastkam._core.density.problem_target import ProblemTarget
+from fastkam._core.density.python_target import PythonTarget
+from fastkam.points.pool import PointPool, error_of
+from fastkam.points.records import blank
+from fastkam.points.reply import Reply
+
+if TYPE_CHECKING:
+    from fastkam.density.target import Target
+
+Array = NDArray[np.float64]
+
+
+class Unevaluated(Exception):
+    """The density is not known yet at some points.
+
+    Attributes
+    ----------
+    points : ndarray, shape (n, d)
+        In the coordinates of the user's function.
+    """
+
+    def __init__(self, points: Array) -> None:
+        super().__init__(points)
+        self.points = points
+
+
+class Lookup:
+    """A function of many points, whose values come from a pool.
+
+    Where they are not known yet it waits for them; or, within ``deferring``, raises Unevaluated, by
+    which a chain is stopped until they are.
+    """
+
+    def __init__(self, pool: PointPool) -> None:
+        self.pool, self.defers = pool, False
+
+    @contextmanager
+    def deferring(self) -> Iterator[None]:
+        """A context within which nothing is waited for."""
+        self.defers = True
+        try:
+            yield
+        finally:
+            self.defers = False
+
+    def __call__(self, x: Array) -> Any:
+        """Log densities (k,) at x (k, d), and gradients and extras where the function has them."""
+        known = [self.pool.known(row.tobytes()) for row in x]
+        missing = [i for i, reply in enumerate(known) if reply is None]
+        if missing and self.defers:
+            raise Unevaluated(x[missing].copy())
+        if missing:
+            for i, reply in zip(missing, self.pool.evaluate(x[missing]), strict=True):
+                known[i] = reply
+        return joined([reply for reply in known if reply is not None])
+
+
+def joined(replies: list[Reply]) -> Any:
+    """Replies as what a function of many points returns."""
+    for reply in replies:
+        error = error_of(reply)
+        if error is not None:
+            raise error
+    parts: list[Any] = [np.array([reply.value for reply in replies], dtype=float)]
+    with_gradient = next((r.gradient for r in replies if r.gradient is not None), None)
+    if with_gradient is not None:
+        none = np.full_like(with_gradient, np.nan)
+        parts.append(np.array([none if r.gradient is None else r.gradient for r in replies]))
+    first = next((reply.extras for reply in replies if reply.extras), None)
+    if first is not None:
+        missing = blank(fields_of(first))
+        if any(not r.extras and np.isfinite(r.value) for r in replies):
+            raise TypeError("the function must return extras at every point with a density, or at "
+                            "none")
+        each = [reply.extras or missing for reply in replies]
+        parts.append({name: np.array([one[name] for one in each]) for name in first})
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def of_function(target: Target) -> Target:
+    """The part of a target that is the user's function: of a Problem, the likelihood."""
+    return cast(Any, target).inner if isinstance(target, ProblemTarget) else target
+
+
+def through(target: Target, lookup: Lookup) -> Target:
+    """The target with its density from a pool, of which the rest is evaluated here.
+
+    Of a Problem the likelihood alone: where the prior is 0 it is not called.
+    """
+    if isinstance(target, ProblemTarget):
+        return cast(Any, target).around(through(of_function(target), lookup))
+    gradient = target.has_gradient and getattr(target, "gradient", None) is not False
+    made: Any = PythonTarget(lookup, target.dim, vectorized=True, gradient=gradient)
+    return made

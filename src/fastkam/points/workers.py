@@ -1,0 +1,113 @@
+"""What the workers of a run have done: how busy they were, what was slow, what failed."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.points.reply import Reply
+
+Array = NDArray[np.float64]
+MOST_SLOW, MOST_FAILURES = 10, 100  # points that are kept
+
+
+@dataclass(frozen=True)
+class Workers:
+    """What the workers of a run have done since it was begun, or went on.
+
+    Attributes
+    ----------
+    points : int
+        Evaluations that have come back.
+    workers : int
+        How many workers the executor has, or else how many have returned something.
+    busy : float
+        Seconds that they spent in the density, added up.
+    seconds : float
+        From the first point that was sent until the last that came back.
+    by_worker : dict of str to tuple (int, float)
+        Of each worker, "host:process", its evaluations and their seconds.
+    slowest : list of tuple (float, ndarray, str)
+        The ten slowest evaluations: seconds, the point (d,), and the worker.
+    failures : list of tuple (ndarray, str, str)
+        The first hundred failures: the point (d,), the error, and the worker.
+    n_failures : int
+        How many there were.
+    """
+
+    points: int
+    workers: int
+    busy: float
+    seconds: float
+    by_worker: dict[str, tuple[int, float]]
+    slowest: list[tuple[float, Array, str]]
+    failures: list[tuple[Array, str, str]]
+    n_failures: int
+
+    @property
+    def utilization(self) -> float:
+        """The share of the workers' time that was spent in the density; NaN without any."""
+        whole = self.seconds * self.workers
+        return self.busy / whole if whole > 0 else np.nan
+
+    def __str__(self) -> str:
+        lines = [f"{self.points} evaluations by {self.workers} workers in {self.seconds:.1f} s, "
+                 f"which spent {100 * self.utilization:.0f} % of that time in the density"]
+        if self.slowest:
+            seconds, x, who = self.slowest[0]
+            lines.append(f"slowest: {seconds:.3g} s at x = {np.array2string(x, threshold=8)} "
+                         f"({who})")
+        if self.n_failures:
+            x, error, who = self.failures[0]
+            lines.append(f"{self.n_failures} failures, the first at x = "
+                         f"{np.array2string(x, threshold=8)}: {error} ({who})")
+        return "\n".join(lines)
+
+
+@dataclass
+class Record:
+    """Workers, as it grows."""
+
+    begun: float | None = None
+    ended: float = 0.0
+    points: int = 0
+    busy: float = 0.0
+    n_failures: int = 0
+    by_worker: dict[str, tuple[int, float]] = field(default_factory=dict)
+    slow: list[tuple[float, int, Array, str]] = field(default_factory=list)
+    failures: list[tuple[Array, str, str]] = field(default_factory=list)
+
+    def sent(self) -> None:
+        """Points are sent."""
+        if self.begun is None:
+            self.begun = time.perf_counter()
+
+    def took(self, x: Array, reply: Reply) -> None:
+        """An evaluation has come back."""
+        self.ended = time.perf_counter()
+        self.points += 1
+        self.busy += reply.seconds
+        n, seconds = self.by_worker.get(reply.worker, (0, 0.0))
+        self.by_worker[reply.worker] = n + 1, seconds + reply.seconds
+        item = reply.seconds, -self.points, x, reply.worker  # no two have the same first two
+        if len(self.slow) < MOST_SLOW:
+            heapq.heappush(self.slow, item)
+        elif reply.seconds > self.slow[0][0]:
+            heapq.heapreplace(self.slow, item)
+        if reply.error is not None:
+            self.n_failures += 1
+            if len(self.failures) < MOST_FAILURES:
+                error = f"{type(reply.error).__name__}: {reply.error}"
+                self.failures.append((x, error, reply.worker))
+
+    def report(self, workers: int | None) -> Workers:
+        """What there is."""
+        slowest = [(seconds, x, who) for seconds, _, x, who in sorted(self.slow, reverse=True)]
+        seconds = 0.0 if self.begun is None else max(0.0, self.ended - self.begun)
+        number = workers or max(1, len(self.by_worker))
+        return Workers(self.points, number, self.busy, seconds, dict(self.by_worker), slowest,
+                       list(self.failures), self.n_failures)

@@ -1,0 +1,282 @@
+"""A run that asks for the density: the draws of sample, in whatever order values are told."""
+
+import gc
+import pickle
+import random
+import time
+
+import numpy as np
+import pytest
+from densities import short
+from runs import sample
+from same import assert_same
+from scipy import stats
+from simulators import OPTIONS, loglike, quick, raises_beyond
+
+import fastkam as fk
+from fastkam.samplers import SAMPLERS
+
+
+def drive(loop, f, seed=0, most=3, copies=0.0):
+    """Tell all values in random order, some at a time; the loop at the end, and the calls made."""
+    order, held, n = random.Random(seed), [], 0
+    while not loop.done:
+        held += list(loop.ask(most))
+        order.shuffle(held)
+        k = order.randint(1, len(held))
+        some, held = held[:k], held[k:]
+        loop.tell([index for index, _ in some], [f(x) for _, x in some])
+        n += k
+        if order.random() < copies:
+            loop = pickle.loads(pickle.dumps(loop))
+            assert sorted(loop.asked_for().indices) == sorted(index for index, _ in held)
+    return loop, n
+
+
+def begin(**options):
+    return fk.AskTell(**{"sampler": "ram", "search": False} | OPTIONS | options)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_draws_are_those_of_sample(name):
+    options = OPTIONS | {"draws": 20, "tune": 30, "chains": 2}
+    needs = SAMPLERS[name]().needs_gradient
+    f = (lambda x: (-0.5 * x @ x, -x)) if needs else quick
+    options["sampler"] = short(name)
+    expected = sample(f, **options)
+    loop, _ = drive(begin(**options), f)
+    assert_same(loop.result, expected)
+    assert loop.result.status == "complete"
+    for extra in expected.extras:
+        np.testing.assert_array_equal(loop.result[extra], expected[extra])
+
+
+@pytest.mark.parametrize("sampler", ["ram", "auto"])
+def test_the_search_asks_too(sampler):
+    options = OPTIONS | {"sampler": sampler, "search": True, "chains": 3}
+    expected = fk.sample(quick, **options)
+    loop, n = drive(fk.AskTell(**options), quick, most=50)
+    assert_same(loop.result, expected)
+    assert loop.result.evaluations == expected.evaluations
+    assert n <= expected.evaluations + 3        # the starts of chains are not counted
+
+
+def test_chains_that_learn_as_one():
+    expected = sample(quick, share=True, **OPTIONS)
+    loop, _ = drive(begin(share=True), quick)
+    assert_same(loop.result, expected)
+
+
+def test_each_chain_waits_for_its_own_point():
+    loop = begin()
+    first = loop.ask()                          # the chains begin at one point
+    assert len(first) == 1
+    assert len(loop.ask()) == 0
+    loop.tell(first, [quick(first.x[0])])
+    points = loop.ask()
+    assert len(points) == OPTIONS["chains"]
+    for _ in range(20):                         # one chain goes on while the others wait
+        loop.tell([points.indices[0]], [quick(points.x[0])])
+        more = loop.ask()
+        assert len(more) == 1
+        points = more
+    assert int(loop.result.states[0]["t"]) == 20
+    assert [int(state["t"]) for state in loop.result.states[1:]] == [0] * 4
+
+
+def test_numbers_count_the_points_that_were_asked_for():
+    loop = begin()
+    seen = []
+    for _ in range(10):
+        points = loop.ask(2)
+        seen += points.indices.tolist()
+        assert points.x.shape == (len(points), 2)
+        assert points.indices.dtype == np.int64
+        np.testing.assert_array_equal(np.asarray(points), points.x)
+        loop.tell(points, [quick(x) for _, x in points])
+    assert len(set(seen)) == len(seen)
+    assert set(seen) <= set(range(len(seen) + OPTIONS["chains"]))
+
+
+def test_chains_that_are_behind_are_asked_for_first():
+    loop = begin(x0=np.ones((5, 2)) * np.arange(1.0, 6.0)[:, None])
+    for _ in range(40):
+        points = loop.ask(3)
+        loop.tell(points, [quick(x) for _, x in points])
+    steps = [int(state["t"]) for state in loop.result.states]
+    assert max(steps) - min(steps) <= 1
+
+
+def test_a_copy_goes_on_in_another_process():
+    expected = sample(quick, **OPTIONS)
+    loop, _ = drive(begin(), quick, copies=0.05)
+    assert_same(loop.result, expected)
+
+
+def test_a_copy_in_the_search_goes_on():
+    options = OPTIONS | {"sampler": "ram", "search": True}
+    loop, _ = drive(fk.AskTell(**options), quick, copies=0.05)
+    assert_same(loop.result, fk.sample(quick, **options))
+
+
+def test_a_file_of_the_run_goes_on(tmp_path):
+    expected = sample(quick, **OPTIONS)
+    loop = begin()
+    for _ in range(150):
+        points = loop.ask(1)
+        loop.tell(points, [quick(x) for _, x in points])
+    loop.result.save(tmp_path / "run.npz")
+    assert loop.result.status == "running"
+    again = fk.AskTell.resume(tmp_path / "run.npz", diagnose=False)
+    again, _ = drive(again, quick)
+    assert_same(again.result, expected)
+    np.testing.assert_array_equal(again.result["sum"], expected["sum"])
+    # and by sample's own resume, and back
+    there = fk.resume(tmp_path / "run.npz", target=quick, diagnose=False)
+    assert_same(there, expected)
+    more, _ = drive(fk.AskTell.resume(there, 10, diagnose=False), quick)
+    assert_same(more.result, expected.resume(10, diagnose=False))
+
+
+def test_parameters_have_names():
+    prior = {"mu": stats.norm(0, 10), "sigma": stats.halfnorm(scale=3)}
+    options = {"draws": 30, "tune": 30, "seed": 2, "diagnose": False, "sampler": "ram"}
+    expected = fk.sample(loglike, prior=prior, **options)
+    loop = fk.AskTell(prior=prior, **options)
+    while not loop.done:
+        points = loop.ask()
+        assert points.names == ["mu", "sigma"]
+        assert (points["sigma"] > 0).all()
+        loop.tell(points, [loglike(*one) for one in zip(points["mu"], points["sigma"],
+                                                        strict=True)])
+    assert_same(loop.result, expected)
+    np.testing.assert_array_equal(loop.result["sigma"], expected["sigma"])
+    problem = fk.Problem(loglike, prior)
+    other, _ = drive(fk.AskTell(problem=problem, **options), lambda x: loglike(*x))
+    assert_same(other.result, expected)
+    half = fk.AskTell(problem=problem, **options | {"search": False})
+    for _ in range(50):
+        points = half.ask(2)
+        half.tell(points, [loglike(*x) for _, x in points])
+    again = fk.AskTell.resume(half.result, problem=problem, diagnose=False)
+    again, _ = drive(again, lambda x: loglike(*x))
+    assert_same(again.result, fk.sample(problem, **options | {"search": False}))
+    with pytest.raises(ValueError, match=r"problem must be the fastkam.Problem of the run, which "
+                                         r"has a prior, bounds or transforms, not None"):
+        fk.AskTell.resume(half.result)
+
+
+def test_points_without_a_density():
+    values = iter([np.nan, -np.inf])
+
+    def f(x):
+        return next(values, -0.5 * x @ x) if abs(x[0]) > 1.5 else -0.5 * x @ x
+
+    loop, _ = drive(begin(chains=1), f)
+    assert loop.result.rejected["nan"].sum() == 1
+    assert loop.result.rejected["outside"].sum() == 1
+
+
+def test_exceptions_are_values_too():
+    def f(x):
+        try:
+            return raises_beyond(x)
+        except ValueError as error:
+            return error
+
+    options = OPTIONS | {"x0": np.zeros(2)}
+    loop, _ = drive(begin(**options, on_error="reject"), f)
+    assert loop.result.workers.n_failures > 0
+    with pytest.raises(fk.SamplingError, match="the target raised ValueError: no solution") as info:
+        drive(begin(**options), f)
+    assert info.value.result.status == "failed"
+
+
+def test_a_density_of_infinity_ends_the_run():
+    loop = begin()
+    points = loop.ask()
+    loop.tell(points, [-1.0])
+    points = loop.ask()
+    loop.tell(points, [np.inf] * len(points))
+    for _ in range(2):
+        with pytest.raises(fk.SamplingError, match=r"log density is \+inf"):
+            loop.ask()
+    with pytest.raises(fk.SamplingError):
+        assert loop.done
+
+
+@pytest.mark.parametrize(("points", "values", "message"), [
+    ([99], [0.0], r"points has the index 99, which is not open: no point has it yet"),
+    ([0], [0.0], r"points has the index 0, which is not open: its value is known"),
+    ([1, 1], [0.0, 0.0], r"points has the index 1 twice"),
+    ([1], [0.0, 0.0], r"values must have one for each of 1 points, not 2"),
+    ([-1], [0.0], r"points must be"),
+    ([1.5], [0.0], r"points must be"),
+    ([1, 2], [0.0, None], r"log density must be one real number, not None"),
+    ([1], [(0.0, "text")], r"log density|gradient|could not convert"),
+    ([1, 2], [(0.0, {"a": 1.0}), (0.0, {"b": 1.0})], r"extras must be alike at every point"),
+])
+def test_bad_values_change_nothing(points, values, message):
+    loop = begin()
+    loop.tell(loop.ask(), [0.0])
+    before = loop.ask()
+    with pytest.raises((TypeError, ValueError), match=message):
+        loop.tell(points, values)
+    assert loop.asked_for().indices.tolist() == before.indices.tolist()
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"draws": 0}, "draws must be"),
+    ({"sampler": "rma"}, "sampler must be .* did you mean"),
+    ({"x0": None}, "x0 must be"),
+    ({"walkers": 3}, "has no argument 'walkers': did you mean 'chains'"),
+    ({"problem": 3}, "problem must be a fastkam.Problem, not 3"),
+    ({"on_error": "rejects"}, "on_error must be one of .* did you mean 'reject'"),
+])
+def test_bad_arguments_are_refused_at_once(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        begin(**arguments)
+
+
+def test_there_is_no_result_before_the_chains_begin():
+    loop = fk.AskTell([0.0, 0.0], sampler="ram", seed=1)
+    with pytest.raises(RuntimeError, match="no result during the search"):
+        loop.result  # noqa: B018
+    assert not loop.done
+
+
+def test_the_thread_ends_with_its_loop():
+    loop = begin()
+    loop.ask()
+    thread = loop.session.thread
+    assert thread.is_alive()
+    del loop
+    gc.collect()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_a_rule_ends_the_run():
+    loop = begin(stop=fk.stop.Time(0.3), draws=10**6)
+    while not loop.done:
+        points = loop.ask()
+        loop.tell(points, [quick(x) for _, x in points])
+        time.sleep(0.001)
+    assert loop.result.status == "stopped"
+    assert len(loop.ask()) == 0
+
+
+def test_a_thousand_workers_in_random_order():
+    """On a clock of their own: the draws do not depend on when values come in."""
+    order = np.random.default_rng(1)
+    options = {"x0": np.zeros(2), "chains": 1000, "draws": 3, "tune": 2, "seed": 5,
+               "diagnose": False, "sampler": "ram", "search": False}
+    loop = fk.AskTell(**options)
+    held = {}
+    while not loop.done:
+        held.update(loop.ask(10_000))
+        indices = list(held)
+        first = order.permutation(len(indices))[: max(1, len(indices) // 3)]
+        some = [indices[i] for i in first]
+        loop.tell(some, [quick(held.pop(i)) for i in some])
+    assert_same(loop.result, fk.sample(quick, **options))
