@@ -27,7 +27,7 @@ from libc.string cimport memmove, memset
 
 from fastkam._core.engine.kernel cimport AGAIN, Chain, Kernel
 from fastkam._core.linalg.dense cimport add_Lz, copy, dot, square, times_Lt
-from fastkam._core.engine.rng cimport normals
+from fastkam._core.engine.step cimport draw_normals
 
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.ranges import BadField
@@ -119,6 +119,7 @@ cdef class Hamiltonian(Kernel):
         self.log_eps = self.log_eps_mean = log(step_size)
         self.searching = WANTED
         self.window = FIRST_WINDOW
+        self.normals_first = True
 
     def check_relations(self, state, step):
         rows = self.sizes["rows"]
@@ -167,7 +168,7 @@ cdef class Hamiltonian(Kernel):
     # ---- a leapfrog step is first_kick, drift, an evaluation, last_kick ----
 
     cdef void draw_momentum(self, Chain *c) noexcept nogil:
-        normals(c.rng, c.d, &self.p[0])
+        draw_normals(c, c.d, &self.p[0])
         self.H0 = 0.5 * square(c.d, &self.p[0]) - c.logp_x
 
     cdef void first_kick(self, Chain *c, double eps, const double *grad) noexcept nogil:

@@ -43,6 +43,7 @@ cdef enum:
 
 
 cdef class NUTS(Hamiltonian):
+    LANES = True
     FIELDS = Base.FIELDS | {
         "ends": Field("point, momentum, gradient at both ends of the trajectory",
                       ("two", "three", "d")),
