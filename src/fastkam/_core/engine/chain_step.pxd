@@ -15,7 +15,7 @@ from fastkam._core.engine.chain cimport N_KEPT, ChainState, Trace
 from fastkam._core.engine.kernel cimport (
     AGAIN, DECIDED, FATAL, FRESH, FURTHER, HELD, MOVED, SPENT, Chain,
 )
-from fastkam._core.linalg.dense cimport all_finite, copy
+from fastkam._core.linalg.dense cimport are_finite, copy
 from fastkam._core.engine.noise cimport refresh_noise
 from fastkam._core.engine.rng cimport exponential, normals
 from fastkam._core.engine.step cimport accept, accepts, log_target_ratio, probability
@@ -140,7 +140,7 @@ cdef inline int judge(ChainState s, int row, int rc, double logp) noexcept nogil
     elif logp == INFINITY:
         s.c.code = INT_MIN
         return 1
-    elif s.c.grad_y != NULL and not all_finite(s.c.d, s.c.grad_y + row * s.c.d):
+    elif s.c.grad_y != NULL and not are_finite(s.c.d, s.c.grad_y + row * s.c.d):
         s.status[row] = 3
     else:
         s.status[row] = GOOD

@@ -44,15 +44,15 @@ static double fk_replay_double(void *state)
     return replay->rest->next_double(replay->rest->state);
 }
 
-typedef double (*fk_law)(bitgen_t *rng);
+typedef double (*fk_draw_fn)(bitgen_t *rng);
 
 /* numpy's result where its first 64 bits are r; *calls is how often it has drawn */
-static __attribute__((noinline)) double fk_draw_from(fk_law law, bitgen_t *rest, uint64_t r,
+static __attribute__((noinline)) double fk_draw_from(fk_draw_fn draw, bitgen_t *rest, uint64_t r,
                                                      int *calls)
 {
     fk_replay replay = {rest, r, 0};
     bitgen_t bits = {&replay, fk_replay_uint64, NULL, fk_replay_double, fk_replay_uint64};
-    const double x = law(&bits);
+    const double x = draw(&bits);
     *calls = replay.calls;
     return x;
 }
@@ -108,17 +108,17 @@ static inline void fk_normals(const fk_tables *tables, bitgen_t *rng, ptrdiff_t 
 }
 
 /* w_i = the result at m = 1, k_i = the first m that is not quick, by bisection; i and m stand at
- * these bits of r, and m has so many */
-static void fk_make_ziggurat(fk_ziggurat *table, fk_law law, bitgen_t *some, int i_at, int m_at,
-                             int m_bits)
+ * these bits of r, and m has m_bits */
+static void fk_make_ziggurat(fk_ziggurat *table, fk_draw_fn draw, bitgen_t *some, int i_at,
+                             int m_at, int m_bits)
 {
     for (uint64_t i = 0; i < 256; i++) {
         uint64_t low = 0, high = UINT64_C(1) << m_bits; /* quick below low, not at high */
         int calls;
-        table->w[i] = fk_draw_from(law, some, i << i_at | UINT64_C(1) << m_at, &calls);
+        table->w[i] = fk_draw_from(draw, some, i << i_at | UINT64_C(1) << m_at, &calls);
         while (low < high) {
             const uint64_t m = low + (high - low) / 2;
-            fk_draw_from(law, some, i << i_at | m << m_at, &calls);
+            fk_draw_from(draw, some, i << i_at | m << m_at, &calls);
             if (calls == 1)
                 low = m + 1;
             else

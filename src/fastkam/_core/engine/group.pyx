@@ -139,7 +139,7 @@ cdef class Group:
         return 0
 
     def may_step_side_by_side(self):
-        """Return whether all kernels are of one class that steps in lanes, and nothing is shared."""
+        """Return whether all kernels are of one class that steps in lanes; none may share."""
         cls = type(self.chains[0].kernel)
         return (self.K > 1 and self.width == 1 and not (self.noisy or self.shares)
                 and all(s.kernel.in_lanes and type(s.kernel) is cls for s in self.chains))

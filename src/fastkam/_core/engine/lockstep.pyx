@@ -1,9 +1,9 @@
 """The loop over chains that step side by side: what they have in common is looked at once a step.
 
-What a step needs of thousands of chains, in an object each, would be in a dozen places that no cache
-holds. During a run it is in arrays instead, one number of all chains after another (`Lanes` of
-kernel.pxd), where `load` puts it and `store` takes it from: between two runs each chain has its own
-state, and the draws are those of chains that have been run one by one.
+What a step needs of thousands of chains, in an object each, would be in a dozen places that no
+cache holds. During a run it is in arrays instead, one number of all chains after another (`Lanes`
+of kernel.pxd), where `load` puts it and `store` takes it from: between two runs each chain has its
+own state, and the draws are those of chains that have been run one by one.
 
 Draws are held back for some steps: the trace has its rows by chains, and to write a few bytes into
 thousands of places takes longer than a step.
@@ -22,7 +22,7 @@ from fastkam._core.engine.kernel cimport (
     AGAIN, DECIDE, DECIDED, Chain, Kernel, Lanes, blank, enter,
 )
 from fastkam._core.engine.step cimport probability
-from fastkam._core.linalg.dense cimport all_finite, copy
+from fastkam._core.linalg.dense cimport are_finite
 from fastkam._core.engine.rng cimport Tables, bitgen_t, exponential, tables
 
 from fastkam._core.engine.state import zeros
@@ -190,7 +190,7 @@ cdef class Lockstep:
         s.c.logp_x, s.c.logp_y, s.c.log_q = g.logp_x[k], g.logp_y[k], g.log_q[k]
         s.c.alpha, s.c.accepted, s.c.E = g.alpha[k], g.accepted[k], g.E[k]
         s.c.adapting, s.log_ratio = g.adapting, g.log_ratio[k]
-        # a class may leave the answers of all chains alone, where they are DECIDE
+        # a class whose chains all decide leaves g.answer as it is
         s.answer = DECIDE if g.answer[k] == AGAIN and not self.pending else g.answer[k]
         s.pending, s.frozen = self.pending, self.frozen
         s.t = s.kernel.t = g.t
@@ -208,8 +208,8 @@ cdef class Lockstep:
         step is left pending, to be stored.
         """
         cdef Lanes *g = &self.g
-        cdef int64_t i
-        for i in range(n):
+        cdef int64_t _i
+        for _i in range(n):
             g.adapting = adapts_at(schedule, g.t, self.next_adaptation)
             self.propose()
             if self.settle():
@@ -262,7 +262,7 @@ cdef class Lockstep:
         """Whether all chains have been evaluated, and all have a density."""
         return m == self.g.K and all_good(
             m, &self.evaluation.codes[0], &self.evaluation.values[0]) and (
-            self.g.grad_y == NULL or all_finite(m * self.g.d, self.g.grad_y))
+            self.g.grad_y == NULL or are_finite(m * self.g.d, self.g.grad_y))
 
     cdef bint judge_each(self, int m) noexcept nogil:
         """Judge and count the m points just evaluated, unless one stops the run (True)."""

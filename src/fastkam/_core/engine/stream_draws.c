@@ -52,7 +52,7 @@ FK_INLINE double exact(uint64_t m)
     return (b - 0x1p52) * 0x1p32 + (a - 0x1p52);
 }
 
-/* x (n,) of the bits r where they are the quick case, slow[k] != 0 elsewhere; return whether any is */
+/* x (n,) of the bits r where they are the quick case, slow[k] elsewhere; whether any is slow */
 FK_INLINE int64_t quick_normals(const fk_ziggurat *table, ptrdiff_t n, const uint64_t *restrict r,
                                 double *restrict x, int64_t *restrict slow)
 {
@@ -87,15 +87,15 @@ FK_INLINE int64_t quick_exponentials(const fk_ziggurat *table, ptrdiff_t n,
 }
 
 /* make the draws that are not quick, of n generators from `first` on */
-static void finish(fk_law law, fk_streams *g, ptrdiff_t first, ptrdiff_t n, const uint64_t *r,
-                   double *x, const int64_t *slow)
+static void finish(fk_draw_fn draw, fk_streams *g, ptrdiff_t first, ptrdiff_t n,
+                   const uint64_t *r, double *x, const int64_t *slow)
 {
     for (ptrdiff_t k = 0; k < n; k++)
         if (slow[k]) {
             fk_lane lane; /* g->each would not be in the cache */
             bitgen_t one = fk_one_stream(g, first + k, &lane);
             int calls;
-            x[k] = fk_draw_from(law, &one, r[k], &calls);
+            x[k] = fk_draw_from(draw, &one, r[k], &calls);
         }
 }
 

@@ -1,4 +1,4 @@
-/* The generators of many chains side by side: PCG64 (bits.h), one number of all of them at a time. */
+/* The generators of many chains side by side, each a PCG64 (bits.h). */
 #ifndef FASTKAM_STREAMS_H
 #define FASTKAM_STREAMS_H
 
@@ -33,7 +33,10 @@ static uint64_t fk_lane_uint64(void *state)
     return r;
 }
 
-static double fk_lane_double(void *state) { return (double)(fk_lane_uint64(state) >> 11) * 0x1p-53; }
+static double fk_lane_double(void *state)
+{
+    return (double)(fk_lane_uint64(state) >> 11) * 0x1p-53;
+}
 
 /* the k-th as a generator of its own, for 64 bits and doubles; *lane stays as long as it does */
 static inline bitgen_t fk_one_stream(fk_streams *g, ptrdiff_t k, fk_lane *lane)
