@@ -29,21 +29,21 @@ int FK_LEVEL(fk_turns)(ptrdiff_t d, const double *a_first, const double *a_last,
                        const double *b_rho, double *rho)
 {
     const momenta all = {a_first, a_last, a_rho, b_first, b_last, b_rho};
-    fk_quad s[6] = {{0}};
+    fk_quad quads[6] = {{0}};
+    double s[6][4];
     ptrdiff_t i = 0;
-    for (; i + 4 <= d; i += 4) add(&all, i, s, rho + i);
-    if (i < d) { /* the last ones, filled up with zeros, whose products change no sum */
-        double last[7][4] = {{0}};
-        const size_t size = (size_t)(d - i) * sizeof(double);
-        memcpy(last[0], a_first + i, size);
-        memcpy(last[1], a_last + i, size);
-        memcpy(last[2], a_rho + i, size);
-        memcpy(last[3], b_first + i, size);
-        memcpy(last[4], b_last + i, size);
-        memcpy(last[5], b_rho + i, size);
-        const momenta rest = {last[0], last[1], last[2], last[3], last[4], last[5]};
-        add(&rest, 0, s, last[6]);
-        memcpy(rho + i, last[6], size);
+    for (; i + 4 <= d; i += 4) add(&all, i, quads, rho + i);
+    for (int j = 0; j < 6; j++) store_quad(s[j], quads[j]);
+    for (int k = 0; i < d; i++, k++) { /* the last ones, fewer than 4 */
+        const double both = a_rho[i] + b_rho[i];
+        const double left = a_rho[i] + b_first[i], right = a_last[i] + b_rho[i];
+        s[0][k] += a_first[i] * both;
+        s[1][k] += b_last[i] * both;
+        s[2][k] += a_first[i] * left;
+        s[3][k] += b_first[i] * left;
+        s[4][k] += a_last[i] * right;
+        s[5][k] += b_last[i] * right;
+        rho[i] = both;
     }
     for (int j = 0; j < 6; j++)
         if (!((s[j][0] + s[j][2]) + (s[j][1] + s[j][3]) > 0)) return 1;
