@@ -55,8 +55,8 @@ LIST = [
     # ---- random walks, and what they learn ----
     twin("drifting_walk", "rwm", "invariance",
          "The walk favors one direction, and does not correct for it.",
-         ("c.y[i] = c.x[i] + (s * self.L[i] if self.ndim else s) * normal(c.rng)",
-          "c.y[i] = c.x[i] + (s * self.L[i] if self.ndim else s) * (normal(c.rng) + 0.1)")),
+         ("normal(c.rng) if c.drawn == NULL else c.drawn[i])",
+          "0.1 + (normal(c.rng) if c.drawn == NULL else c.drawn[i]))")),
     twin("walk_scaled_by_state", "rwm", "invariance",
          "The scale of the step depends on the state, and the ratio does not know it.",
          ("cdef double s = self.s * jittered(c.rng, self.jitter)",
@@ -281,27 +281,27 @@ LIST = [
     twin("estimate_repeated", "rwm", "estimates",
          "The density at x is estimated again at every step.",
          ("cimport jittered, normal\n", "cimport jittered, normal, normals\n"),
-         ("        cdef double s = self.s * jittered(c.rng, self.jitter)\n",
-          "        cdef double s = self.s * jittered(c.rng, self.jitter)\n"
-          "        normals(c.rng, c.n_aux, c.v)\n"
-          "        c.target.noisy(c.d, c.x, c.n_aux, c.v, &c.logp_x, c.target.data)\n")),
+         ("    cdef double s = self.s * jittered(c.rng, self.jitter)\n",
+          "    cdef double s = self.s * jittered(c.rng, self.jitter)\n"
+          "    normals(c.rng, c.n_aux, c.v)\n"
+          "    c.target.noisy(c.d, c.x, c.n_aux, c.v, &c.logp_x, c.target.data)\n")),
     twin("root_forgotten", "rwm", "estimates",
          "The noise becomes v = rho u + (1 - rho) xi, which shrinks.",
          (IMPORT_CHAIN, "from fastkam._core.engine.kernel cimport SAME, Chain, Kernel"),
          ("cimport jittered, normal\n", "cimport jittered, normal, normals\n"),
-         ("        cdef double s = self.s * jittered(c.rng, self.jitter)\n",
-          "        cdef double s = self.s * jittered(c.rng, self.jitter)\n"
-          "        normals(c.rng, c.n_aux, c.v)\n"
-          "        for i in range(c.n_aux):\n"
-          "            c.v[i] = 0.5 * c.u[i] + 0.5 * c.v[i]\n"
-          "        c.noise[0] = SAME\n")),
+         ("    cdef double s = self.s * jittered(c.rng, self.jitter)\n",
+          "    cdef double s = self.s * jittered(c.rng, self.jitter)\n"
+          "    normals(c.rng, c.n_aux, c.v)\n"
+          "    for i in range(c.n_aux):\n"
+          "        c.v[i] = 0.5 * c.u[i] + 0.5 * c.v[i]\n"
+          "    c.noise[0] = SAME\n")),
     twin("one_noise_for_two_tries", "dram", "estimates",
          "The two tries of delayed rejection share their noise.",
          ("cimport AGAIN, DECIDE, FURTHER, Chain", "cimport AGAIN, DECIDE, SAME, Chain"),
          ("c.noise[0] = FURTHER", "c.noise[0] = SAME")),
     twin("noise_always_taken", "autorwm", "estimates",
          "A search for the step size begins with new noise, whatever the estimate with it.",
-         ("autostep", "if accepts(random_standard_exponential(c.rng), &log_ratio):", "if True:")),
+         ("autostep", "if accepts(exponential(c.rng), &log_ratio):", "if True:")),
     twin("second_stage_alone", "delayed", "estimates",
          "The second stage forgets that there was a first.",
          ("log_ratio = log_target_ratio(c) - (self.log_s_y - self.log_s_x)",

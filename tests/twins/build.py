@@ -41,10 +41,12 @@ flags = cc.get_supported_arguments('-fopenmp-simd', '-ffp-contract=off', '-fno-m
 foreach folder : ['diagnostics', 'engine', 'kam', 'linalg', 'numerics', 'samplers', 'targets']
   flags += '-I' + core / folder
 endforeach
-loops = static_library('loops', @loops@, c_args: flags + ['-DFK_SUFFIX=_base'], pic: true)
+flags += '-I' + numpy / '_core' / 'include'
+loops = static_library('loops', @loops@, c_args: flags + ['-DFK_SUFFIX=_base'], pic: true,
+  dependencies: py.dependency().partial_dependency(includes: true, compile_args: true))
 foreach name : @names@
   py.extension_module(name, name + '.c', link_with: loops,
-    c_args: flags + ['-I' + numpy / '_core' / 'include', '-I' + core / '..' / 'include',
+    c_args: flags + ['-I' + core / '..' / 'include',
       '-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION'],
     dependencies: [random, math, cc.find_library('m', required: false)])
 endforeach

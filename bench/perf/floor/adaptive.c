@@ -3,14 +3,14 @@
  * are stored, nothing is counted or checked. */
 #include <Python.h>
 
-#include "normal.h"
+#include "draws.h"
 #include "vec.h"
 
 typedef int (*rank_one_fn)(ptrdiff_t d, double *L, double a, double s, double *v);
 typedef struct { double c, k, offset, cap; } gain; /* min(cap, c (offset + n)^-k) */
 
 /* x (d,), mu (d,) and L (d, d) go on from call to call; `before` steps have been made */
-INLINE void walk(const int d, bitgen_t *rng, const fk_ziggurat *table, rank_one_fn rank_one,
+INLINE void walk(const int d, bitgen_t *rng, const fk_tables *tables, rank_one_fn rank_one,
                  int64_t n, int64_t before, double scale, gain g, double *x, double *mu, double *L,
                  double *draws)
 {
@@ -18,8 +18,8 @@ INLINE void walk(const int d, bitgen_t *rng, const fk_ziggurat *table, rank_one_
     double e[MOST], y[MOST], v[MOST], logp = 0;
     for (int i = 0; i < d; i++) logp -= 0.5 * x[i] * x[i];
     for (int64_t t = 1; t <= n; t++, draws += d) {
-        for (int j = 0; j < d; j++) e[j] = scale * fk_normal(table, rng);
-        const double E = random_standard_exponential(rng);
+        for (int j = 0; j < d; j++) e[j] = scale * fk_normal(tables, rng);
+        const double E = fk_exponential(tables, rng);
         double logp_y = 0;
         if (d < 8)
             for (int i = 0; i < d; i++) {
@@ -59,9 +59,10 @@ void adaptive_walk(void *bits, rank_one_fn rank_one, ptrdiff_t d, int64_t n, int
                    double scale, double c, double k, double offset, double cap, double *x,
                    double *mu, double *L, double *draws)
 {
-    static fk_ziggurat table;
+    static fk_tables tables;
     const gain g = {c, k, offset, cap};
-    if (!table.k[0]) fk_make_ziggurat(&table, bits);
-#define CALL(D) case D: walk(D, bits, &table, rank_one, n, before, scale, g, x, mu, L, draws); break;
+    if (!tables.pcg64) fk_make_tables(&tables, bits);
+    tables.pcg64 = ((bitgen_t *)bits)->next_uint64; /* a PCG64, whose bits are made in line */
+#define CALL(D) case D: walk(D, bits, &tables, rank_one, n, before, scale, g, x, mu, L, draws); break;
     switch (d) { CALL(2) CALL(8) CALL(32) CALL(128) }
 }

@@ -15,9 +15,9 @@ from fastkam._core.engine.chain cimport N_KEPT, ChainState, Trace
 from fastkam._core.engine.kernel cimport (
     AGAIN, DECIDED, FATAL, FRESH, FURTHER, HELD, MOVED, SPENT, Chain,
 )
-from fastkam._core.linalg.dense cimport all_finite, copy
+from fastkam._core.linalg.dense cimport are_finite, copy
 from fastkam._core.engine.noise cimport refresh_noise
-from fastkam._core.engine.rng cimport normals, random_standard_exponential
+from fastkam._core.engine.rng cimport exponential, normals
 from fastkam._core.engine.step cimport accept, accepts, log_target_ratio, probability
 from fastkam._core.engine.sums cimport Power, term
 from fastkam.target cimport fk_target
@@ -87,12 +87,11 @@ cdef inline int begin(ChainState s, Schedule *schedule) except -1 nogil:
     """
     if not s.pending:
         s.answer = AGAIN
-        s.c.adapting = schedule.start <= s.t < schedule.stop and (
-            schedule.rarity <= 0 or s.t >= s.next_adaptation)
+        s.c.adapting = adapts_at(schedule, s.t, s.next_adaptation)
         if s.c.n_aux:
             memset(s.c.noise, MOVED, s.kernel.width)
         s.kernel.propose(&s.c)
-        s.c.E = random_standard_exponential(s.c.rng)
+        s.c.E = exponential(s.c.rng)
         if s.c.n_aux:
             draw_noise(s)
         s.pending = True
@@ -121,6 +120,11 @@ cdef inline int draw_noise(ChainState s) except -1 nogil:
     return 0
 
 
+cdef inline bint is_fatal(int rc, double logp) noexcept nogil:
+    """Return whether a return code, or a log density of +inf, stops the run: see `judge`."""
+    return rc < 0 or (rc == 0 and logp == INFINITY)
+
+
 cdef inline int judge(ChainState s, int row, int rc, double logp) noexcept nogil:
     """Classify the density at a row of y, good or rejected (status); 1 if fatal, in c.code."""
     s.c.logps[row] = -INFINITY
@@ -136,7 +140,7 @@ cdef inline int judge(ChainState s, int row, int rc, double logp) noexcept nogil
     elif logp == INFINITY:
         s.c.code = INT_MIN
         return 1
-    elif s.c.grad_y != NULL and not all_finite(s.c.d, s.c.grad_y + row * s.c.d):
+    elif s.c.grad_y != NULL and not are_finite(s.c.d, s.c.grad_y + row * s.c.d):
         s.status[row] = 3
     else:
         s.status[row] = GOOD
@@ -198,17 +202,34 @@ cdef inline int adapt(ChainState s, Schedule *schedule) except -1 nogil:
     K chains that share what they learn make one sequence of adaptations, in which the j-th of
     chain k = 0, ..., K - 1 is the (K (j - 1) + k + 1)-th.
     """
-    cdef int64_t n
-    if schedule.rarity > 0:
-        s.next_adaptation = schedule.start - 1 + <int64_t>min(
-            4e18, ceil(pow(s.n_adapted + 2.0, 1.0 + schedule.rarity)))   # no more than INT64_MAX
+    s.next_adaptation = adaptation_after(schedule, s.n_adapted, s.next_adaptation)
     s.n_adapted += 1
     if s.answer != DECIDED:
         s.c.alpha = probability(s.log_ratio)
-    n = s.kernel.sharers * (s.n_adapted - 1) + s.turn + 1
+    return s.kernel.adapt(
+        &s.c, gain_of(schedule, s.kernel.sharers * (s.n_adapted - 1) + s.turn + 1))
+
+
+cdef inline bint adapts_at(const Schedule *schedule, int64_t t, int64_t due) noexcept nogil:
+    """Whether the step after t ends with an adaptation; where they are rare, none is before `due`.
+    """
+    return schedule.start <= t < schedule.stop and (schedule.rarity <= 0 or t >= due)
+
+
+cdef inline int64_t adaptation_after(const Schedule *schedule, int64_t n_adapted,
+                                     int64_t due) noexcept nogil:
+    """When the adaptation after the next one is due, n_adapted made before; `due` if always."""
+    if schedule.rarity <= 0:
+        return due
+    return schedule.start - 1 + <int64_t>min(
+        4e18, ceil(pow(n_adapted + 2.0, 1.0 + schedule.rarity)))     # no more than INT64_MAX
+
+
+cdef inline double gain_of(Schedule *schedule, int64_t n) noexcept nogil:
+    """The gain of the n-th adaptation."""
     if n != schedule.n:
         schedule.n, schedule.term = n, term(&schedule.gain, n)
-    return s.kernel.adapt(&s.c, schedule.term)
+    return schedule.term
 
 
 cdef inline int freeze(ChainState s, Schedule *schedule) except -1 nogil:
@@ -241,6 +262,11 @@ cdef inline void tally_point(ChainState s, int row) noexcept nogil:
         s.n_rejected[status] += 1
 
 
+cdef inline bint has_extras(ChainState s) noexcept nogil:
+    """Return whether an evaluation has returned extras."""
+    return s.source.extras != NULL and s.source.extras[0]
+
+
 cdef inline void record(ChainState s) noexcept nogil:
     cdef Trace *trace = &s.trace
     cdef Chain *c = &s.c
@@ -258,6 +284,6 @@ cdef inline void record(ChainState s) noexcept nogil:
         trace.accepted[row] = c.accepted
     if trace.n_extra:
         s.kernel.record(c, trace.extra + row * trace.n_extra)
-    if s.noting and s.source.extras != NULL and s.source.extras[0]:
+    if s.noting and has_extras(s):
         s.note(row)
     trace.count = row + 1

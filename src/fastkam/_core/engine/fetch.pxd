@@ -4,6 +4,8 @@ Thousands of chains exceed the cache, and what a step of one needs is in a dozen
 of a line is often read from another line, which must have been fetched before: so there are stages,
 some chains apart. Nothing but the time depends on it.
 """
+from libc.stdint cimport int64_t
+
 from fastkam._core.engine.chain cimport ChainState, Trace
 from fastkam._core.engine.kernel cimport Chain
 
@@ -47,6 +49,15 @@ cdef inline void fetch_decision(void **pointers, int k, int K) noexcept nogil:
         fetch_lines(&(<ChainState>pointers[k + 2 * AHEAD]).c, CHAIN_LINES)
     if k + AHEAD < K:
         fetch_lines(<void *>(<ChainState>pointers[k + AHEAD]).kernel, 1)
+
+
+cdef inline void fetch_rows(const Trace *trace, Py_ssize_t d, int64_t n) noexcept nogil:
+    """Fetch the next n rows of a trace."""
+    fetch_lines(trace.x + trace.count * d, 1 + (n * d + 6) // 8)
+    if trace.logp != NULL:
+        fetch_lines(trace.logp + trace.count, 1 + (n + 6) // 8)
+        fetch_lines(trace.log_ratio + trace.count, 1 + (n + 6) // 8)
+        fetch_lines(trace.accepted + trace.count, 1)
 
 
 cdef inline void fetch_row(const Trace *trace, Py_ssize_t d) noexcept nogil:

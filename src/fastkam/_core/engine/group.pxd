@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 
 from fastkam._core.density.target cimport Target
 from fastkam._core.engine.evaluation cimport Evaluation
+from fastkam._core.engine.lockstep cimport Lockstep
 from fastkam._core.engine.chain_step cimport Schedule
 
 
@@ -14,7 +15,9 @@ cdef class Group:
     cdef Schedule schedule
     cdef void **pointers
     cdef Evaluation evaluation
+    cdef Lockstep lockstep                  # None where the chains cannot step side by side
     cdef object xs                          # (K, d) the chains' x, if there are several
+    cdef object grad_xs                     # (K, d) gradients there, or None
     cdef object wanteds                     # (K width,) their wanted
     cdef object statuses                    # (K width,) their status
     cdef bint noisy
@@ -37,6 +40,7 @@ cdef class Group:
     cdef int wait_for(self, int k, int m) noexcept nogil
     cdef bint failure_among(self, int m) noexcept nogil
     cdef int consider_all(self) except -99 nogil
+    cdef int advance_side_by_side(self, int64_t last, bint *full) except -1 nogil
     cdef int advance_in_step(self, int64_t last, bint *full) except -1 nogil
     cdef int advance(self, int64_t n) except -1 nogil
     cdef int advance_segment(self, int64_t n, bint *full) except -1 nogil

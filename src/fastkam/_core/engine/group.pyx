@@ -5,7 +5,7 @@ group that have decided while another still waits keep their decision.
 """
 from cpython.exc cimport PyErr_CheckSignals
 from libc.limits cimport INT_MIN
-from libc.math cimport INFINITY, isfinite
+from libc.math cimport isfinite
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
 
@@ -13,11 +13,12 @@ from fastkam._core.density.target cimport Target
 from fastkam._core.engine.chain cimport ChainState
 from fastkam._core.engine.chain_step cimport (
     GOOD, advance_alone, begin, consider, finish, freeze, is_full, judge, publish, tally,
-    tally_point,
+    is_fatal, tally_point,
 )
 from fastkam._core.engine.evaluation cimport Evaluation
 from fastkam._core.engine.fetch cimport fetch_decision, fetch_step
 from fastkam._core.engine.kernel cimport AGAIN, FATAL, HELD, SAME, Chain, Kernel
+from fastkam._core.engine.lockstep cimport Lockstep
 from fastkam._core.engine.rng cimport normals
 from fastkam._core.engine.sums cimport Power
 from fastkam._core.linalg.dense cimport copy
@@ -87,6 +88,7 @@ cdef class Group:
         self.evaluation = Evaluation(target, self.K * self.width, chains[0].kernel.gradient)
         n, d = self.K * self.width, chains[0].kernel.d
         self.xs = zeros((self.K, d))
+        self.grad_xs = zeros((self.K, d)) if chains[0].kernel.gradient else None
         self.wanteds, self.statuses = zeros(n, np.int8), zeros(n, np.int8)
         self.alone = self.K * self.width == 1 and not (target.batched or self.noisy)
         self.pointers = <void **>calloc(self.K, sizeof(void *))
@@ -120,6 +122,8 @@ cdef class Group:
             if self.shares:
                 s.kernel.join(chains[0].kernel, self.K)
                 s.turn = i
+        if self.may_step_side_by_side():
+            self.lockstep = Lockstep(self.evaluation, chains)
 
     cdef int place_together(self, Py_ssize_t i) except -1:
         """Move what chain i keeps in small arrays to arrays of all chains, which take fewer lines.
@@ -130,7 +134,18 @@ cdef class Group:
         x[:], wanted[:], status[:] = s.x, s.wanted, s.status
         s.x, s.wanted, s.status = x, wanted, status
         s.c.x, s.c.wanted = &s.x[0], &s.wanted[0]
+        if s.kernel.gradient:
+            grad = self.grad_xs[i]
+            grad[:] = s.grad_x
+            s.grad_x = grad
+            s.c.grad_x = &s.grad_x[0]
         return 0
+
+    def may_step_side_by_side(self):
+        """Return whether all kernels are of one class that steps in lanes; none may share."""
+        cls = type(self.chains[0].kernel)
+        return (self.K > 1 and self.width == 1 and not (self.noisy or self.shares)
+                and all(s.kernel.in_lanes and type(s.kernel) is cls for s in self.chains))
 
     def __dealloc__(self):
         free(self.pointers)
@@ -222,6 +237,8 @@ cdef class Group:
                     fault = self.advance(n)
         finally:            # compiled: no signal comes between a step and its count
             self.evaluation.dismiss_helpers()
+            if self.lockstep is not None:
+                self.lockstep.store()
             for k in range(self.K):
                 publish(<ChainState>self.pointers[k])
             interrupted = take_interrupt()
@@ -289,6 +306,8 @@ cdef class Group:
             full[0] = self.done < last or is_full(<ChainState>self.pointers[0],
                                                   self.most_evaluations)
             return faulty
+        if self.lockstep is not None:
+            return self.advance_side_by_side(last, full)
         if self.width == 1 and not (self.noisy or self.shares):
             return self.advance_in_step(last, full)
         while self.done < last:
@@ -310,6 +329,22 @@ cdef class Group:
             self.done += 1
             if full[0]:
                 break
+        return 0
+
+    cdef int advance_side_by_side(self, int64_t last, bint *full) except -1 nogil:
+        """As `advance_segment`, of kernels that step in lanes; chains apart from others catch up.
+        """
+        cdef int fault
+        while self.done < last and not full[0]:
+            if not self.lockstep.load():
+                if self.advance_in_step(self.done + 1, full):
+                    return 1
+                continue
+            fault = self.lockstep.advance(last - self.done, &self.schedule, self.most_evaluations,
+                                          &self.done, full)
+            self.lockstep.store()
+            if fault:
+                return self.judge_all()
         return 0
 
     cdef int advance_in_step(self, int64_t last, bint *full) except -1 nogil:
@@ -414,8 +449,7 @@ cdef class Group:
         cdef int j, i
         for j in range(m):
             i = self.evaluation.waiting[j]
-            if self.evaluation.codes[i] < 0 or (
-                    self.evaluation.codes[i] == 0 and self.evaluation.values[i] == INFINITY):
+            if is_fatal(self.evaluation.codes[i], self.evaluation.values[i]):
                 return True
         return False
 

@@ -1,7 +1,8 @@
 """The contract between the engine and a sampler: what a kernel sees, and what it must do."""
 from libc.stdint cimport int64_t
-from fastkam._core.engine.numpy_random cimport bitgen_t
+from libc.string cimport memset
 
+from fastkam._core.engine.rng cimport bitgen_t
 from fastkam._core.engine.state cimport State
 from fastkam.target cimport fk_target
 
@@ -33,12 +34,35 @@ cdef struct Chain:              # all that a kernel may touch
     double logp_x
     double logp_y               # -inf where y has no density (or no gradient): grad_y is then void
     double log_q                # log q(x|y) - log q(y|x); kept from step to step
+    const double *drawn         # (d,) normals that propose begins with, drawn ahead; or NULL
     double E                    # -log U of the decision: accepted if E > -log(ratio)
     double alpha                # the acceptance probability, for adapt
     int64_t accepted            # whether the last proposal was accepted
     int64_t keep                # whether the state after this step is a draw
     int64_t adapting            # whether this step ends with adapt
     int code                    # of the target, where it is fatal
+
+cdef struct Lanes:              # K chains that step together, what is theirs side by side
+    Py_ssize_t K
+    Py_ssize_t d
+    void **kernels              # (K,)
+    bitgen_t **rng              # (K,)
+    double *x                   # (K, d), and so on as in Chain
+    double *y
+    double *grad_x              # NULL where the kernels need none
+    double *grad_y
+    double *logp_x              # (K,)
+    double *logp_y
+    double *log_q
+    double *E
+    double *alpha
+    double *log_ratio
+    double *drawn               # (K, d) while they propose, or NULL
+    signed char *accepted
+    signed char *answer         # of each kernel's last consider
+    int64_t t                   # steps that each has made
+    bint adapting
+    bint decided                # whether any answer of this step is DECIDED
 
 cdef enum:                      # what consider returns
     DECIDE = 0                  # log_q is complete: the engine decides
@@ -58,6 +82,8 @@ cdef class Kernel(State):
     cdef readonly Py_ssize_t d
     cdef readonly bint gradient             # grad_x and grad_y are needed
     cdef readonly bint several              # consider may ask for further evaluations
+    cdef readonly bint in_lanes             # the methods of that name may be called
+    cdef readonly bint normals_first        # propose begins with draw_normals of d (step.pxd)
     cdef readonly int width                 # points evaluated at once; 1 for most
     cdef readonly int sharers               # kernels that learn as one; 1 for most
     cdef int64_t t                          # steps that this kernel has made: its clock
@@ -68,6 +94,49 @@ cdef class Kernel(State):
     cdef int consider(self, Chain *c) except -1 nogil
     cdef int adapt(self, Chain *c, double gain) except -1 nogil
     cdef int freeze(self, Chain *c) except -1 nogil
+    cdef int propose_lanes(self, Lanes *g) except -1 nogil
+    cdef int consider_lanes(self, Lanes *g) except -1 nogil
+    cdef int adapt_lanes(self, Lanes *g, double gain) except -1 nogil
     cdef void displaced(self) noexcept nogil
     cdef void take(self, Kernel other) noexcept nogil
     cdef void record(self, Chain *c, double *row) noexcept nogil
+
+
+# ---- chains side by side, each of which becomes a Chain in turn: see Kernel.propose_lanes ----
+
+
+cdef inline void blank(const Lanes *g, Chain *c) noexcept nogil:
+    """Make c a chain in which what all have in common is right."""
+    memset(c, 0, sizeof(Chain))
+    c.d, c.adapting, c.keep = g.d, g.adapting, 1
+
+
+cdef inline void enter(const Lanes *g, Py_ssize_t k, Chain *c) noexcept nogil:
+    """Make c the k-th chain."""
+    c.rng = g.rng[k]
+    c.x, c.y = g.x + k * g.d, g.y + k * g.d
+    if g.grad_x != NULL:
+        c.grad_x, c.grad_y = g.grad_x + k * g.d, g.grad_y + k * g.d
+    c.logp_x, c.logp_y, c.log_q = g.logp_x[k], g.logp_y[k], g.log_q[k]
+    c.alpha, c.accepted = g.alpha[k], g.accepted[k]
+    c.drawn = NULL if g.drawn == NULL else g.drawn + k * g.d
+
+
+cdef inline void proposed(Lanes *g, Py_ssize_t k, const Chain *c) noexcept nogil:
+    """The k-th chain has proposed."""
+    g.log_q[k] = c.log_q
+
+
+cdef inline bint has_considered(const Lanes *g, Py_ssize_t k) noexcept nogil:
+    """Return whether the k-th chain waits for no evaluation any more."""
+    return g.answer[k] != AGAIN
+
+
+cdef inline bint considered(Lanes *g, Py_ssize_t k, const Chain *c, int answer) noexcept nogil:
+    """The k-th chain has considered the point, with this answer; return whether it waits again."""
+    g.answer[k] = answer
+    g.logp_y[k], g.log_q[k] = c.logp_y, c.log_q
+    if answer == DECIDED:
+        g.alpha[k], g.accepted[k] = c.alpha, c.accepted
+        g.decided = True
+    return answer == AGAIN

@@ -76,14 +76,25 @@ cdef class Kernel(State):
     shared, each chain learns for itself.
 
     GRADIENT says that the kernel needs the gradient, SEVERAL that `consider` may return AGAIN.
+
+    LANES says that chains of this class itself, not of one derived from it, may step side by side
+    (lockstep.pyx): its methods use no more of a Chain than d, rng, x, y, their gradients, logp_x,
+    logp_y, log_q, alpha, accepted and adapting, which are in another place at each call; never
+    return FATAL; and raise nothing. Then propose_lanes, consider_lanes and adapt_lanes are called,
+    on one of the kernels, to do the same with all of them. A class writes its own only where these
+    here, with a call of a method for each chain, take long. An object whose propose begins with d
+    normals, which `draw_normals` makes (step.pxd), sets normals_first: they are drawn for all
+    chains at once.
     """
     GRADIENT = False
     SEVERAL = False
+    LANES = False
 
     def __cinit__(self, *args, **options):
         self.width = self.sharers = 1
         self.end_of_adaptation = INT64_MAX
         self.gradient, self.several = self.GRADIENT, self.SEVERAL
+        self.in_lanes = type(self).__dict__.get("LANES", False)
 
     def allocate(self, **sizes):
         self.d = sizes["d"]
@@ -121,6 +132,44 @@ cdef class Kernel(State):
 
     cdef int freeze(self, Chain *c) except -1 nogil:
         """Adaptation has ended: from here on every step must leave pi invariant."""
+        return 0
+
+    # ---- chains side by side ----
+
+    cdef int propose_lanes(self, Lanes *g) except -1 nogil:
+        """`propose` of each chain."""
+        cdef Py_ssize_t k
+        cdef Chain c
+        blank(g, &c)
+        for k in range(g.K):
+            enter(g, k, &c)
+            (<Kernel>g.kernels[k]).t = g.t
+            (<Kernel>g.kernels[k]).propose(&c)
+            proposed(g, k, &c)
+        return 0
+
+    cdef int consider_lanes(self, Lanes *g) except -1 nogil:
+        """`consider` of each chain that waits for it; return how many wait for another point."""
+        cdef Py_ssize_t k
+        cdef int waiting = 0
+        cdef Chain c
+        blank(g, &c)
+        for k in range(g.K):
+            if not has_considered(g, k):
+                enter(g, k, &c)
+                (<Kernel>g.kernels[k]).t = g.t
+                waiting += considered(g, k, &c, (<Kernel>g.kernels[k]).consider(&c))
+        return waiting
+
+    cdef int adapt_lanes(self, Lanes *g, double gain) except -1 nogil:
+        """`adapt` of each chain."""
+        cdef Py_ssize_t k
+        cdef Chain c
+        blank(g, &c)
+        for k in range(g.K):
+            enter(g, k, &c)
+            (<Kernel>g.kernels[k]).t = g.t
+            (<Kernel>g.kernels[k]).adapt(&c, gain)
         return 0
 
     cdef void displaced(self) noexcept nogil:

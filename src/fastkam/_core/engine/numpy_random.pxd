@@ -13,4 +13,3 @@ cdef extern from "numpy/random/bitgen.h":
 
 cdef extern from "numpy/random/distributions.h" nogil:
     double random_standard_uniform(bitgen_t *rng)
-    double random_standard_exponential(bitgen_t *rng)

@@ -2,16 +2,15 @@
 replayed with numpy.random.Generator draw by draw."""
 from libc.stdint cimport int64_t
 
-from fastkam._core.engine.numpy_random cimport (
-    bitgen_t, random_standard_exponential, random_standard_uniform,
-)
+from fastkam._core.engine.numpy_random cimport bitgen_t, random_standard_uniform
 
-cdef extern from "normal.h" nogil:
-    ctypedef struct Ziggurat "fk_ziggurat":
-        pass
-    double fk_normal(const Ziggurat *table, bitgen_t *rng)
+cdef extern from "draws.h" nogil:
+    ctypedef struct Tables "fk_tables":
+        void *pcg64
+    double fk_normal(const Tables *tables, bitgen_t *rng)
+    double fk_exponential(const Tables *tables, bitgen_t *rng)
 
-cdef Ziggurat ziggurat
+cdef Tables tables
 
 cdef void normals(bitgen_t *rng, Py_ssize_t n, double *out) noexcept nogil
 cdef object encoded_states(list states)
@@ -20,7 +19,12 @@ cdef list decoded_states(encoded)
 
 cdef inline double normal(bitgen_t *rng) noexcept nogil:
     """N(0, 1); Generator.standard_normal()."""
-    return fk_normal(&ziggurat, rng)
+    return fk_normal(&tables, rng)
+
+
+cdef inline double exponential(bitgen_t *rng) noexcept nogil:
+    """-log U; Generator.standard_exponential()."""
+    return fk_exponential(&tables, rng)
 
 
 cdef inline int64_t integer(bitgen_t *rng, int64_t n) noexcept nogil:

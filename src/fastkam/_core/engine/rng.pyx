@@ -1,20 +1,21 @@
-"""Standard normals with numpy's stream; see normal.h."""
+"""Random numbers with numpy's streams; see draws.h and bits.h."""
 from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.ref cimport PyObject
 from fastkam._core.engine.numpy_random cimport bitgen_t
 
 import json
 
 import numpy as np
 
-cdef extern from "normal.h" nogil:
-    void make_ziggurat "fk_make_ziggurat" (Ziggurat *table, bitgen_t *some)
+cdef extern from "draws.h" nogil:
+    void make_tables "fk_make_tables" (Tables *tables, bitgen_t *some)
+    void draw_normals "fk_normals" (const Tables *tables, bitgen_t *rng, Py_ssize_t n, double *out)
+    void *find_pcg64 "fk_find_pcg64" (bitgen_t *rng, const void *object, size_t size)
 
 
 cdef void normals(bitgen_t *rng, Py_ssize_t n, double *out) noexcept nogil:
     """out ~ N(0, I_n); Generator.standard_normal(n)."""
-    cdef Py_ssize_t i
-    for i in range(n):
-        out[i] = normal(rng)
+    draw_normals(&tables, rng, n, out)
 
 
 cdef bitgen_t *bits_of(bit_generator):
@@ -26,6 +27,22 @@ def standard_normal(bit_generator, Py_ssize_t n):
     cdef double[::1] out = np.empty(n)
     normals(bits_of(bit_generator), n, &out[0] if n else NULL)
     return np.asarray(out)
+
+
+def in_turns(bit_generator, Py_ssize_t n):
+    """(n, 2): a standard normal and an exponential in turns, drawn one by one; for tests."""
+    cdef double[:, ::1] out = np.empty((n, 2))
+    cdef bitgen_t *rng = bits_of(bit_generator)
+    cdef Py_ssize_t i
+    for i in range(n):
+        out[i, 0] = normal(rng)
+        out[i, 1] = exponential(rng)
+    return np.asarray(out)
+
+
+def is_in_line():
+    """Whether PCG64 is drawn from without a call of numpy; for tests."""
+    return tables.pcg64 != NULL
 
 
 cdef object encoded_states(list states):
@@ -48,5 +65,6 @@ cdef list decoded_states(encoded):
     return json.loads(bytes(encoded), object_hook=array) if len(encoded) else []
 
 
-probe = np.random.SFC64(0)      # only the way the tables are read off depends on it
-make_ziggurat(&ziggurat, bits_of(probe))
+probe = np.random.PCG64(0)
+make_tables(&tables, bits_of(probe))    # which do not depend on the generator
+tables.pcg64 = find_pcg64(bits_of(probe), <PyObject *>probe, type(probe).__basicsize__)

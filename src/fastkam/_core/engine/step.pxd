@@ -11,9 +11,18 @@ cdef enum:
     KEPT = 4        # numbers of a kept point before its coordinates
 
 
+cdef inline void draw_normals(Chain *c, Py_ssize_t n, double *out) noexcept nogil:
+    """out ~ N(0, I_n): those that have been drawn ahead, which serve once, or new ones."""
+    if c.drawn != NULL:
+        copy(n, c.drawn, out)
+        c.drawn = NULL
+    else:
+        normals(c.rng, n, out)
+
+
 cdef inline void normal_step(Chain *c, double scale, const double *L, double *e) noexcept nogil:
     """e ~ N(0, I),   y = x + scale L e"""
-    normals(c.rng, c.d, e)
+    draw_normals(c, c.d, e)
     copy(c.d, c.x, c.y)
     add_Lz(c.d, scale, L, e, c.y)
 

@@ -19,3 +19,14 @@ cdef void (*times_Lt)(
     Py_ssize_t d, double a, const double *L, const double *g, double *u) noexcept nogil
 cdef void (*times_Rt)(
     Py_ssize_t d, double a, const double *R, const double *g, double *u) noexcept nogil
+
+# of elementwise.h, for some dozens of dimensions and more
+cdef void (*add_products)(
+    Py_ssize_t d, double a, const double *s, const double *g, double *v) noexcept nogil
+cdef double (*long_square)(Py_ssize_t d, const double *v) noexcept nogil
+cdef bint (*long_all_finite)(Py_ssize_t d, const double *v) noexcept nogil
+
+
+cdef inline bint are_finite(Py_ssize_t d, const double *v) noexcept nogil:
+    """Return whether no element is infinite or NaN."""
+    return all_finite(d, v) if d < 16 else long_all_finite(d, v)

@@ -20,6 +20,11 @@ cdef extern from "factor.h" nogil:
     void fk_times_Lt(Py_ssize_t d, double a, const double *L, const double *g, double *u)
     void fk_times_Rt(Py_ssize_t d, double a, const double *R, const double *g, double *u)
 
+cdef extern from "elementwise.h" nogil:
+    void fk_add_products(Py_ssize_t d, double a, const double *s, const double *g, double *v)
+    double fk_long_square(Py_ssize_t d, const double *v)
+    bint fk_long_all_finite(Py_ssize_t d, const double *v)
+
 if fk_level() < 0:
     raise ValueError(f"FASTKAM_LEVEL={os.environ['FASTKAM_LEVEL']!r} is not an instruction set of "
                      "this processor")
@@ -27,6 +32,8 @@ if fk_level() < 0:
 cholesky, rank_one, solve_L = fk_cholesky, fk_rank_one, fk_solve
 add_Lz, times_Lt = fk_add_Lz, fk_times_Lt
 add_Rz, times_Rt = fk_add_Rz, fk_times_Rt
+add_products = fk_add_products
+long_square, long_all_finite = fk_long_square, fk_long_all_finite
 
 
 def factorize(double[:, :, ::1] A, Py_ssize_t begin, Py_ssize_t end):

@@ -6,7 +6,7 @@
  * a pointer. Within these files the version for the same set is called, again as FK_LEVEL(f).
  *
  * What takes only some nanoseconds is a static inline function of a header instead (linalg.h,
- * trajectory.h): a call by a pointer would cost more than longer vectors save.
+ * step.pxd): a call by a pointer would cost more than longer vectors save.
  *
  * The attribute target_clones would choose in the same way, but GCC alone has it, not for every C
  * library, and a function cannot ask which of its clones it is: the length of its vectors (vector.h)

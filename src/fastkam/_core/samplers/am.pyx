@@ -10,7 +10,7 @@ Algorithm 2. The factor L is updated, not recomputed: O(d^2) a step.
 """
 from libc.math cimport sqrt
 
-from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.engine.kernel cimport Chain, Kernel, Lanes
 from fastkam._core.linalg.moments cimport learn_moments
 from fastkam._core.engine.rng cimport jittered
 from fastkam._core.engine.step cimport normal_step
@@ -22,6 +22,7 @@ import numpy as np
 
 
 cdef class AdaptiveMetropolis(Kernel):
+    LANES = True
     FIELDS = {
         "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
         "L": Field("lower-triangular factor of the learnt covariance", ("d", "d"), shared=True,
@@ -39,11 +40,15 @@ cdef class AdaptiveMetropolis(Kernel):
         np.asarray(self.L)[...] = factor
         self.work = zeros(self.d)
         self.scale, self.jitter = scale, jitter
+        self.normals_first = jitter == 0
 
     cdef int propose(self, Chain *c) except -1 nogil:
         cdef double scale = sqrt(self.scale) * jittered(c.rng, self.jitter)
         normal_step(c, scale, &self.L[0, 0], &self.work[0])
         return 0
+
+    cdef int consider_lanes(self, Lanes *g) except -1 nogil:
+        return 0        # all decide
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         learn_moments(c.d, gain, c.y if c.accepted else c.x, &self.mu[0], &self.L[0, 0],

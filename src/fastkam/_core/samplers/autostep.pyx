@@ -27,7 +27,7 @@ from libc.stdint cimport int64_t
 from fastkam._core.engine.kernel cimport AGAIN, DECIDE, HELD, Chain, Kernel
 from fastkam._core.linalg.dense cimport add, add_Lz, copy, times_Lt
 from fastkam._core.linalg.moments cimport learn_moments, learn_scales
-from fastkam._core.engine.rng cimport normals, random_standard_exponential, random_standard_uniform
+from fastkam._core.engine.rng cimport normals, exponential, random_standard_uniform
 from fastkam._core.engine.step cimport (
     KEPT, accept_noise, accepts, grad_of, keep_point, log_target_ratio, own_of, point_size,
     recall_point,
@@ -129,7 +129,7 @@ cdef class AutoStep(Kernel):
     cdef int move_noise(self, Chain *c) except -1 nogil:
         """Accept v for u at x, or not; then the search begins."""
         cdef double log_ratio = log_target_ratio(c)
-        if accepts(random_standard_exponential(c.rng), &log_ratio):
+        if accepts(exponential(c.rng), &log_ratio):
             accept_noise(c)
         copy(c.n_aux, c.u, c.v)         # the noise of the candidate, which becomes that of x
         self.refreshing = False

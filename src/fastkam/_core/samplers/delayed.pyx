@@ -15,7 +15,7 @@ from libc.math cimport INFINITY, NAN, isnan
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, Chain, Kernel
-from fastkam._core.engine.rng cimport random_standard_exponential
+from fastkam._core.engine.rng cimport exponential
 from fastkam._core.engine.step cimport accepts, log_target_ratio, probability
 from fastkam._core.density.target cimport NO_SURROGATE
 from fastkam.target cimport FK_NEEDS_GIL, fk_target
@@ -93,7 +93,7 @@ cdef class DelayedAcceptance(Kernel):
             c.logp_y = -INFINITY
             return self.decide(c, -INFINITY)
         self.passed, c.wanted[0] = True, 1
-        c.E = random_standard_exponential(c.rng)
+        c.E = exponential(c.rng)
         return AGAIN
 
     cdef int decide(self, Chain *c, double log_ratio) noexcept nogil:

@@ -20,7 +20,7 @@ from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport AGAIN, DECIDE, FURTHER, Chain, Kernel
 from fastkam._core.linalg.moments cimport learn_moments
-from fastkam._core.engine.rng cimport jittered, random_standard_exponential
+from fastkam._core.engine.rng cimport jittered, exponential
 from fastkam._core.engine.step cimport accepts, log_target_ratio, normal_step
 
 from fastkam._core.engine.fields import Field
@@ -82,7 +82,7 @@ cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
             return DECIDE
         self.stage, self.logp_first = 2, c.logp_y
         normal_step(c, sqrt(self.shrink) * self.step, &self.L[0, 0], &self.f[0])
-        c.E = random_standard_exponential(c.rng)
+        c.E = exponential(c.rng)
         c.noise[0] = FURTHER
         return AGAIN
 

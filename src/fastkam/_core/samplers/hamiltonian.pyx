@@ -26,8 +26,8 @@ from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memmove, memset
 
 from fastkam._core.engine.kernel cimport AGAIN, Chain, Kernel
-from fastkam._core.linalg.dense cimport add_Lz, copy, dot, square, times_Lt
-from fastkam._core.engine.rng cimport normals
+from fastkam._core.linalg.dense cimport add_Lz, add_products, copy, dot, long_square, times_Lt
+from fastkam._core.engine.step cimport draw_normals
 
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.ranges import BadField
@@ -119,6 +119,7 @@ cdef class Hamiltonian(Kernel):
         self.log_eps = self.log_eps_mean = log(step_size)
         self.searching = WANTED
         self.window = FIRST_WINDOW
+        self.normals_first = True
 
     def check_relations(self, state, step):
         rows = self.sizes["rows"]
@@ -135,8 +136,7 @@ cdef class Hamiltonian(Kernel):
         if self.kind == DENSE:
             add_Lz(self.d, a, &self.L[0, 0], v, y)
             return
-        for i in range(self.d):
-            y[i] += a * self.s[i] * v[i]
+        add_products(self.d, a, &self.s[0], v, y)
         for j in range(self.rank):
             b = a * self.w[j] * dot(self.d, &self.U[j, 0], v)
             for i in range(self.d):
@@ -153,8 +153,7 @@ cdef class Hamiltonian(Kernel):
                 v[i] += u[i]
             return
         if self.rank == 0:
-            for i in range(self.d):
-                v[i] += a * self.s[i] * g[i]
+            add_products(self.d, a, &self.s[0], g, v)
             return
         for i in range(self.d):
             u[i] = self.s[i] * g[i]
@@ -167,8 +166,8 @@ cdef class Hamiltonian(Kernel):
     # ---- a leapfrog step is first_kick, drift, an evaluation, last_kick ----
 
     cdef void draw_momentum(self, Chain *c) noexcept nogil:
-        normals(c.rng, c.d, &self.p[0])
-        self.H0 = 0.5 * square(c.d, &self.p[0]) - c.logp_x
+        draw_normals(c, c.d, &self.p[0])
+        self.H0 = 0.5 * long_square(c.d, &self.p[0]) - c.logp_x
 
     cdef void first_kick(self, Chain *c, double eps, const double *grad) noexcept nogil:
         self.Ft_times(0.5 * eps, grad, &self.p[0])
@@ -181,7 +180,7 @@ cdef class Hamiltonian(Kernel):
     cdef double last_kick(self, Chain *c, double eps) noexcept nogil:
         """Complete p; H there."""
         self.Ft_times(0.5 * eps, c.grad_y, &self.p[0])
-        return 0.5 * square(c.d, &self.p[0]) - c.logp_y
+        return 0.5 * long_square(c.d, &self.p[0]) - c.logp_y
 
     # ---- the step size ----
 

@@ -24,6 +24,7 @@ from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
 
 
 cdef class HMC(Hamiltonian):
+    LANES = True
     FIELDS = Base.FIELDS | {
         "step": Field("leapfrog steps made of it", dtype="i8", least=0, most="steps"),
         "lowest": Field("least H along it"),

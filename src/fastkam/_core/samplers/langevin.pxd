@@ -7,7 +7,7 @@
 """
 from fastkam._core.engine.kernel cimport Chain
 from fastkam._core.linalg.dense cimport add_Lz, add_Rz, copy, dot, square, times_Lt, times_Rt
-from fastkam._core.engine.rng cimport normals
+from fastkam._core.engine.step cimport draw_normals
 
 cdef enum:
     SQUARE = 3
@@ -28,7 +28,7 @@ cdef inline void langevin_move(Chain *c, double scale, int ndim, const double *L
                                double *h) noexcept nogil:
     """e, h and y, for the factor scale L."""
     cdef Py_ssize_t i
-    normals(c.rng, c.d, e)
+    draw_normals(c, c.d, e)
     scaled_gradient(c, scale, ndim, L, c.grad_x, h)
     for i in range(c.d):
         h[i] += e[i]

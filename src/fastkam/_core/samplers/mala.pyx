@@ -24,6 +24,7 @@ import numpy as np
 
 cdef class MALA(Kernel):
     GRADIENT = True
+    LANES = True
     FIELDS = {
         "log_s": Field("log of the step size", shared=True, learnt=True),
         "s": Field("the last step size, jitter included", stat="step_size"),
@@ -48,6 +49,7 @@ cdef class MALA(Kernel):
         self.h_y = zeros(d)
         self.log_s = log(step_size)
         self.target_acceptance, self.jitter = target_acceptance, jitter
+        self.normals_first = jitter == 0
 
     cdef int propose(self, Chain *c) except -1 nogil:
         self.s = exp(self.log_s) * jittered(c.rng, self.jitter)

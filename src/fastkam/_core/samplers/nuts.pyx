@@ -15,7 +15,7 @@ Hoffman, M. D. and Gelman, A. (2014). The No-U-Turn sampler. Journal of Machine 
 15, 1593-1623. Betancourt, M. (2017). A conceptual introduction to Hamiltonian Monte Carlo.
 arXiv:1701.02434, appendix A: the weights and the criterion.
 """
-from libc.math cimport INFINITY, exp, fabs
+from libc.math cimport INFINITY, exp, fabs, log1p
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport AGAIN, DECIDED, Chain
@@ -30,19 +30,21 @@ from fastkam._core.engine.ranges import BadField
 from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
 
 cdef extern from "trajectory.h" nogil:
-    bint turns "fk_turns" (Py_ssize_t d, const double *a_first, const double *a_last, double *a_rho,
-                           const double *b_first, const double *b_last, const double *b_rho)
+    bint turns "fk_turns" (
+        Py_ssize_t d, const double *a_first, const double *a_last, const double *a_rho,
+        const double *b_first, const double *b_last, const double *b_rho, double *rho)
 
 cdef enum:
     X = 0           # rows of an end of the trajectory
     P = 1
     G = 2
     FIRST = 0       # rows of a subtrajectory: momenta of its first and last point, their sum;
-    LAST = 1
+    LAST = 1        # of one point they are the same: FIRST alone is there
     RHO = 2
 
 
 cdef class NUTS(Hamiltonian):
+    LANES = True
     FIELDS = Base.FIELDS | {
         "ends": Field("point, momentum, gradient at both ends of the trajectory",
                       ("two", "three", "d")),
@@ -135,7 +137,7 @@ cdef class NUTS(Hamiltonian):
         size = self.leaves
         while size & 1 == 0:
             top -= 1
-            if self.merge(c, top):
+            if self.merge(c, top, size == self.leaves):
                 return self.decide(c)
             size >>= 1
         if self.leaves < 1 << self.depth:
@@ -150,31 +152,35 @@ cdef class NUTS(Hamiltonian):
             top += n & 1
             n >>= 1
         copy(c.d, &self.p[0], &self.stack[top, FIRST, 0])
-        copy(c.d, &self.p[0], &self.stack[top, LAST, 0])
-        copy(c.d, &self.p[0], &self.stack[top, RHO, 0])
         keep_point(c, -log_w, &self.stack_draws[top, 0])
         self.stack_log_w[top] = log_w
         self.leaves += 1
         return top
 
-    cdef bint merge(self, Chain *c, int64_t a) noexcept nogil:
-        """Make one subtrajectory of the two on top of the stack, at a; True where it turns."""
+    cdef bint merge(self, Chain *c, int64_t a, bint points) noexcept nogil:
+        """Make one subtrajectory of the two on top of the stack, at a; True where it turns.
+
+        `points` says that they have one point each.
+        """
         cdef int64_t b = a + 1
+        cdef int last = FIRST if points else LAST, rho = FIRST if points else RHO
         cdef double more = self.stack_log_w[b] - self.stack_log_w[a]
-        # e^b / (e^a + e^b), with the exponential that does not overflow
-        cdef double p = 1 / (1 + exp(-more)) if more > 0 else exp(more) / (1 + exp(more))
-        if random_standard_uniform(c.rng) < p:
+        # e^b / (e^a + e^b), and log(e^a + e^b), with the exponential that does not overflow
+        cdef double less = exp(-fabs(more))
+        if random_standard_uniform(c.rng) < (1 if more > 0 else less) / (1 + less):
             copy_point(c, &self.stack_draws[b, 0], &self.stack_draws[a, 0])
-        self.stack_log_w[a] = log_add(self.stack_log_w[a], self.stack_log_w[b])
-        if turns(c.d, &self.stack[a, FIRST, 0], &self.stack[a, LAST, 0], &self.stack[a, RHO, 0],
-                 &self.stack[b, FIRST, 0], &self.stack[b, LAST, 0], &self.stack[b, RHO, 0]):
+        self.stack_log_w[a] = max(self.stack_log_w[a], self.stack_log_w[b]) + log1p(less)
+        if turns(c.d, &self.stack[a, FIRST, 0], &self.stack[a, last, 0], &self.stack[a, rho, 0],
+                 &self.stack[b, FIRST, 0], &self.stack[b, last, 0], &self.stack[b, rho, 0],
+                 &self.stack[a, RHO, 0]):
             return True
-        copy(c.d, &self.stack[b, LAST, 0], &self.stack[a, LAST, 0])
+        copy(c.d, &self.stack[b, last, 0], &self.stack[a, LAST, 0])
         return False
 
     cdef int join(self, Chain *c) except -1 nogil:
         """The doubling is complete and does not turn: add it to the trajectory, and go on."""
         cdef double *new_end = &self.ends[self.direction, 0, 0]
+        cdef int last = FIRST if self.depth == 0 else LAST, rho = FIRST if self.depth == 0 else RHO
         cdef bint stop
         if random_standard_uniform(c.rng) < exp(self.stack_log_w[0] - self.log_w):
             copy_point(c, &self.stack_draws[0, 0], &self.draw[0])
@@ -182,7 +188,8 @@ cdef class NUTS(Hamiltonian):
         self.log_w = log_add(self.log_w, self.stack_log_w[0])
         self.depth += 1
         stop = turns(c.d, &self.ends[1 - self.direction, P, 0], new_end + c.d, &self.rho[0],
-                     &self.stack[0, FIRST, 0], &self.stack[0, LAST, 0], &self.stack[0, RHO, 0])
+                     &self.stack[0, FIRST, 0], &self.stack[0, last, 0], &self.stack[0, rho, 0],
+                     &self.rho[0])
         if stop or self.depth >= self.max_depth:
             return self.decide(c)
         copy(c.d, c.y, new_end)

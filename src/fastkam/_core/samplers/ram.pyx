@@ -32,7 +32,7 @@ from libc.math cimport exp, pow, sqrt
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memset
 
-from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.engine.kernel cimport Chain, Kernel, Lanes
 from fastkam._core.linalg.dense cimport add_Lz, cholesky, copy, solve_L, square
 from fastkam._core.linalg.moments cimport update
 from fastkam._core.engine.rng cimport jittered
@@ -57,6 +57,7 @@ cdef double LAST = 0.9          # part of warm-up after which there is no window
 
 
 cdef class RobustAdaptiveMetropolis(Kernel):
+    LANES = True
     FIELDS = {
         "S": Field("lower-triangular factor of the proposal covariance", ("d", "d"), shared=True,
                    learnt=True),
@@ -92,6 +93,7 @@ cdef class RobustAdaptiveMetropolis(Kernel):
         self.v = zeros(self.d)
         self.L = zeros((self.d, self.d), order="F")
         self.target_acceptance, self.jitter = target_acceptance, jitter
+        self.normals_first = jitter == 0
 
     def check_relations(self, state, step):
         if state["begin"] > step.t:
@@ -101,6 +103,9 @@ cdef class RobustAdaptiveMetropolis(Kernel):
     cdef int propose(self, Chain *c) except -1 nogil:
         normal_step(c, jittered(c.rng, self.jitter), &self.S[0, 0], &self.u[0])
         return 0
+
+    cdef int consider_lanes(self, Lanes *g) except -1 nogil:
+        return 0        # all decide
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         cdef double *v = &self.v[0]

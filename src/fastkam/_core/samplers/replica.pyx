@@ -13,7 +13,7 @@ from libc.string cimport memset
 from fastkam._core.engine.chain cimport numbers_of, numbers_of_parts, take_rows
 from fastkam._core.engine.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, FRESH, Chain, Kernel
 from fastkam._core.linalg.dense cimport copy
-from fastkam._core.engine.rng cimport random_standard_exponential
+from fastkam._core.engine.rng cimport exponential
 from fastkam._core.samplers.reference cimport Reference
 from fastkam._core.engine.state cimport State
 from fastkam._core.samplers.tempered cimport temper_gradient, tempered
@@ -108,7 +108,7 @@ cdef class Replica(State):
             c.noise[0] = FRESH
         else:
             self.kernel.propose(c)
-        c.E = random_standard_exponential(c.rng)
+        c.E = exponential(c.rng)
         return 0
 
     cdef int consider(self, Chain *outer, int64_t t) except -1 nogil:

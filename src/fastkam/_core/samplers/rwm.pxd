@@ -2,10 +2,10 @@
 from fastkam._core.engine.kernel cimport Kernel
 
 cdef class RandomWalk(Kernel):
-    cdef public double s
-    cdef int ndim
+    cdef public double s                    # what every proposal needs stands together
     cdef double length                      # of an isotropic walk
+    cdef double jitter
+    cdef int ndim
+    cdef double target_acceptance
     cdef double[::1] L
     cdef double[::1] e
-    cdef double target_acceptance
-    cdef double jitter

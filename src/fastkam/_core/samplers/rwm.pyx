@@ -8,7 +8,8 @@ of state calculations by fast computing machines. Journal of Chemical Physics 21
 """
 from libc.math cimport exp
 
-from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.engine.fetch cimport fetch_lines
+from fastkam._core.engine.kernel cimport Chain, Kernel, Lanes, blank, enter, proposed
 from fastkam._core.engine.rng cimport jittered, normal
 from fastkam._core.engine.step cimport normal_step
 
@@ -16,6 +17,20 @@ from fastkam._core.engine.fields import Field
 from fastkam._core.engine.state import zeros
 
 import numpy as np
+
+
+cdef inline void walk(RandomWalk self, Chain *c) noexcept nogil:
+    """Fill y."""
+    cdef Py_ssize_t i
+    cdef double s = self.s * jittered(c.rng, self.jitter)
+    if self.ndim == 2:
+        normal_step(c, s, &self.L[0], &self.e[0])
+        return
+    if self.ndim == 0:          # among thousands of chains, L is not in the cache
+        s *= self.length
+    for i in range(c.d):        # one pass: a vector load of normals just stored would wait
+        c.y[i] = c.x[i] + (s * self.L[i] if self.ndim else s) * (
+            normal(c.rng) if c.drawn == NULL else c.drawn[i])
 
 
 cdef class RandomWalk(Kernel):
@@ -30,6 +45,7 @@ cdef class RandomWalk(Kernel):
         alpha*; 0 for none.
     jitter : float
     """
+    LANES = True
     FIELDS = {"s": Field("scale of the walk", shared=True, learnt=True)}
 
     def __init__(self, d, factor, *, double target_acceptance, double jitter):
@@ -40,18 +56,26 @@ cdef class RandomWalk(Kernel):
         self.e = zeros(d)
         self.s = 1.0
         self.target_acceptance, self.jitter = target_acceptance, jitter
+        self.normals_first = jitter == 0
 
     cdef int propose(self, Chain *c) except -1 nogil:
-        cdef Py_ssize_t i
-        cdef double s = self.s * jittered(c.rng, self.jitter)
-        if self.ndim == 2:
-            normal_step(c, s, &self.L[0], &self.e[0])
-            return 0
-        if self.ndim == 0:          # among thousands of chains, L is not in the cache
-            s *= self.length
-        for i in range(c.d):        # one pass: a vector load of normals just stored would wait
-            c.y[i] = c.x[i] + (s * self.L[i] if self.ndim else s) * normal(c.rng)
+        walk(self, c)
         return 0
+
+    cdef int propose_lanes(self, Lanes *g) except -1 nogil:
+        cdef Py_ssize_t k
+        cdef Chain c
+        blank(g, &c)
+        for k in range(g.K):
+            if k + 8 < g.K:
+                fetch_lines(&(<RandomWalk>g.kernels[k + 8]).s, 1)
+            enter(g, k, &c)
+            walk(<RandomWalk>g.kernels[k], &c)
+            proposed(g, k, &c)
+        return 0
+
+    cdef int consider_lanes(self, Lanes *g) except -1 nogil:
+        return 0        # all decide
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         if self.target_acceptance > 0:

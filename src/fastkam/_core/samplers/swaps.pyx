@@ -12,7 +12,7 @@ parallel tempering. Journal of the Royal Statistical Society B 84, 321-350: "eve
 from libc.math cimport exp
 from libc.stdint cimport int64_t
 
-from fastkam._core.engine.rng cimport bitgen_t, integer, random_standard_exponential
+from fastkam._core.engine.rng cimport bitgen_t, integer, exponential
 from fastkam._core.samplers.replica cimport Replica
 from fastkam._core.engine.state cimport State
 from fastkam._core.engine.step cimport accepts
@@ -91,7 +91,7 @@ cdef class Swaps(State):
     cdef void try_swap(self, bitgen_t *rng, int a, int b, void **replicas) noexcept nogil:
         cdef double log_ratio = ((<Replica>replicas[a]).beta - (<Replica>replicas[b]).beta) * (
             (<Replica>replicas[b]).W() - (<Replica>replicas[a]).W())
-        cdef bint accepted = accepts(random_standard_exponential(rng), &log_ratio)
+        cdef bint accepted = accepts(exponential(rng), &log_ratio)
         if b == a + 1:
             self.tried[a] += 1
             self.swapped[a] += exp(min(0.0, log_ratio))

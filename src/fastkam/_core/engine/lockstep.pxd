@@ -1,0 +1,71 @@
+"""Chains that step side by side."""
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from fastkam._core.engine.chain cimport ChainState, Trace
+from fastkam._core.engine.chain_step cimport Schedule
+from fastkam._core.engine.evaluation cimport Evaluation
+from fastkam._core.engine.kernel cimport Lanes
+from fastkam._core.engine.rng cimport bitgen_t
+
+cdef extern from "streams.h" nogil:
+    ctypedef struct Lane "fk_lane":
+        pass
+    ctypedef struct Streams "fk_streams":
+        Py_ssize_t n
+        uint64_t *low
+        uint64_t *high
+        uint64_t *c_low
+        uint64_t *c_high
+        bitgen_t *each
+        Lane *lanes
+
+
+@cython.final
+cdef class Lockstep:
+    cdef Lanes g
+    cdef void **chains                      # (K,) each a ChainState
+    cdef Evaluation evaluation
+    cdef dict arrays                        # what pointers point to
+    cdef bint loaded                        # the states of the chains are here
+    cdef bint pending                       # a step has begun that is not finished
+    cdef bint in_streams                    # the chains draw from generators side by side
+    cdef Streams streams
+    cdef double *drawn                      # (K, d) normals
+    # what all chains have in common
+    cdef int64_t n_adapted
+    cdef int64_t next_adaptation
+    cdef bint frozen
+    cdef bint noting
+    cdef Trace trace                        # of the first; its count has the rows held back too
+    # counted since `load`
+    cdef int64_t *n_accepted                # (K,)
+    cdef int64_t rounds                     # evaluations of all chains that were not tallied
+    # rows that are not yet in the traces
+    cdef int64_t held
+    cdef int64_t room
+    cdef Py_ssize_t stride                  # from row to row, K or a little more
+    cdef Py_ssize_t stride_x                # K d or a little more
+    cdef double *rows_x                     # (room, stride_x), of which K d are in use
+    cdef double *rows_logp                  # (room, stride)
+    cdef double *rows_log_ratio
+    cdef signed char *rows_accepted
+    cdef int make_streams(self) except -1
+    cdef void *room_for(self, name, Py_ssize_t n, dtype=*) except NULL
+    cdef bint load(self) noexcept nogil
+    cdef bint is_like_the_first(self, int k) noexcept nogil
+    cdef void store(self) noexcept nogil
+    cdef void give_back(self, ChainState s, Py_ssize_t k) noexcept nogil
+    cdef int advance(self, int64_t n, Schedule *schedule, int64_t most_evaluations, int64_t *done,
+                     bint *full) except -1 nogil
+    cdef int propose(self) except -1 nogil
+    cdef int settle(self) except -1 nogil
+    cdef bint are_good(self, int m) noexcept nogil
+    cdef bint judge_each(self, int m) noexcept nogil
+    cdef int finish(self, Schedule *schedule) except -1 nogil
+    cdef int adapt(self, Schedule *schedule) except -1 nogil
+    cdef int freeze(self) except -1 nogil
+    cdef bint is_full(self, int64_t most_evaluations) noexcept nogil
+    cdef void record(self) noexcept nogil
+    cdef void flush(self) noexcept nogil
+    cdef void write(self, Py_ssize_t k, Trace *trace) noexcept nogil

@@ -1,0 +1,142 @@
+/* Normals and exponentials from many generators at once, compiled once for each instruction set.
+ *
+ * Eight products of 64 bits at a time are those of their halves of 32. A draw that is not the quick
+ * case of its ziggurat (draws.h) is made by numpy's function, alone: one in a hundred. */
+#include "stream_draws.h"
+
+#include <string.h>
+
+#include "vector.h"
+
+#define BLOCK 64 /* chains */
+
+#ifdef FK_HAS_PCG64
+
+static const uint64_t A_LOW = UINT64_C(0x4385df649fccf645), A_HIGH = UINT64_C(0x2360ed051fc65da4);
+
+/* the upper half of s A_LOW */
+FK_INLINE uint64_t upper(uint64_t s)
+{
+    const uint64_t mask = UINT64_C(0xffffffff), a0 = A_LOW & mask, a1 = A_LOW >> 32;
+    const uint64_t s0 = s & mask, s1 = s >> 32;
+    const uint64_t t = s1 * a0 + (s0 * a0 >> 32), u = s0 * a1 + (t & mask);
+    return s1 * a1 + (t >> 32) + (u >> 32);
+}
+
+/* r (n,): 64 bits of each of the n generators from `first` on */
+FK_INLINE void bits(fk_streams *g, ptrdiff_t first, ptrdiff_t n, uint64_t *restrict r)
+{
+    uint64_t *restrict low = g->low + first, *restrict high = g->high + first;
+    const uint64_t *restrict c_low = g->c_low + first, *restrict c_high = g->c_high + first;
+#pragma omp simd
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const uint64_t product = low[k] * A_LOW;
+        const uint64_t rest = upper(low[k]) + low[k] * A_HIGH + high[k] * A_LOW;
+        const uint64_t s = product + c_low[k];
+        const uint64_t h = rest + c_high[k] + (s < product);
+        const uint64_t folded = h ^ s, turn = h >> 58;
+        low[k] = s;
+        high[k] = h;
+        r[k] = folded >> turn | folded << (-turn & 63);
+    }
+}
+
+/* the number m < 2^53 */
+FK_INLINE double exact(uint64_t m)
+{
+    const uint64_t low = (m & UINT64_C(0xffffffff)) | UINT64_C(0x4330000000000000);
+    const uint64_t high = m >> 32 | UINT64_C(0x4330000000000000);
+    double a, b;
+    memcpy(&a, &low, 8);
+    memcpy(&b, &high, 8);
+    return (b - 0x1p52) * 0x1p32 + (a - 0x1p52);
+}
+
+/* x (n,) of the bits r where they are the quick case, slow[k] elsewhere; whether any is slow */
+FK_INLINE int64_t quick_normals(const fk_ziggurat *table, ptrdiff_t n, const uint64_t *restrict r,
+                                double *restrict x, int64_t *restrict slow)
+{
+    int64_t any = 0;
+#pragma omp simd reduction(| : any)
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const uint64_t i = r[k] & 0xff, m = r[k] >> 9 & UINT64_C(0xfffffffffffff);
+        const double size = exact(m) * table->w[i];
+        uint64_t word;
+        memcpy(&word, &size, 8);
+        word ^= (r[k] & 0x100) << 55;
+        memcpy(x + k, &word, 8);
+        slow[k] = (int64_t)m >= (int64_t)table->k[i];
+        any |= slow[k];
+    }
+    return any;
+}
+
+FK_INLINE int64_t quick_exponentials(const fk_ziggurat *table, ptrdiff_t n,
+                                     const uint64_t *restrict r, double *restrict x,
+                                     int64_t *restrict slow)
+{
+    int64_t any = 0;
+#pragma omp simd reduction(| : any)
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const uint64_t i = r[k] >> 3 & 0xff, m = r[k] >> 11;
+        x[k] = exact(m) * table->w[i];
+        slow[k] = (int64_t)m >= (int64_t)table->k[i];
+        any |= slow[k];
+    }
+    return any;
+}
+
+/* make the draws that are not quick, of n generators from `first` on */
+static void finish(fk_draw_fn draw, fk_streams *g, ptrdiff_t first, ptrdiff_t n,
+                   const uint64_t *r, double *x, const int64_t *slow)
+{
+    for (ptrdiff_t k = 0; k < n; k++)
+        if (slow[k]) {
+            fk_lane lane; /* g->each would not be in the cache */
+            bitgen_t one = fk_one_stream(g, first + k, &lane);
+            int calls;
+            x[k] = fk_draw_from(draw, &one, r[k], &calls);
+        }
+}
+
+void FK_LEVEL(fk_stream_normals)(fk_streams *g, const fk_tables *tables, ptrdiff_t m, double *out)
+{
+    uint64_t r[BLOCK];
+    double x[BLOCK];
+    int64_t slow[BLOCK];
+    for (ptrdiff_t first = 0; first < g->n; first += BLOCK) {
+        const ptrdiff_t n = g->n - first < BLOCK ? g->n - first : BLOCK;
+        for (ptrdiff_t i = 0; i < m; i++) {
+            bits(g, first, n, r);
+            if (quick_normals(&tables->normal, n, r, x, slow))
+                finish(random_standard_normal, g, first, n, r, x, slow);
+            for (ptrdiff_t k = 0; k < n; k++) out[(first + k) * m + i] = x[k];
+        }
+    }
+}
+
+void FK_LEVEL(fk_stream_exponentials)(fk_streams *g, const fk_tables *tables, double *out)
+{
+    uint64_t r[BLOCK];
+    int64_t slow[BLOCK];
+    for (ptrdiff_t first = 0; first < g->n; first += BLOCK) {
+        const ptrdiff_t n = g->n - first < BLOCK ? g->n - first : BLOCK;
+        bits(g, first, n, r);
+        if (quick_exponentials(&tables->exponential, n, r, out + first, slow))
+            finish(random_standard_exponential, g, first, n, r, out + first, slow);
+    }
+}
+
+#else /* never called: no generator is in line */
+
+void FK_LEVEL(fk_stream_normals)(fk_streams *g, const fk_tables *tables, ptrdiff_t m, double *out)
+{
+    (void)g, (void)tables, (void)m, (void)out;
+}
+
+void FK_LEVEL(fk_stream_exponentials)(fk_streams *g, const fk_tables *tables, double *out)
+{
+    (void)g, (void)tables, (void)out;
+}
+
+#endif

@@ -1,0 +1,16 @@
+/* What is done with vectors element by element, for some dozens of dimensions and more; for few,
+ * linalg.h has what is as fast without a call. */
+#ifndef FASTKAM_ELEMENTWISE_H
+#define FASTKAM_ELEMENTWISE_H
+
+#include "levels.h"
+
+/* v_i += a s_i g_i, not fused; v apart from s and g */
+FK_DISPATCH(void, fk_add_products,
+            (ptrdiff_t d, double a, const double *s, const double *g, double *v))
+
+/* fk_square and fk_all_finite of linalg.h */
+FK_DISPATCH(double, fk_long_square, (ptrdiff_t d, const double *v))
+FK_DISPATCH(int, fk_long_all_finite, (ptrdiff_t d, const double *v))
+
+#endif
