@@ -12,11 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
-from fastkam.arguments import check_flag, check_integer, checked_names, near, shown
+from fastkam.arguments import (
+    MOST_COUNT,
+    check_flag,
+    check_generator,
+    check_integer,
+    checked_names,
+    near,
+    shown,
+)
 from fastkam.density.forms import target_of, with_surrogate
 from fastkam.diagnostics import checks, summary
 from fastkam.diagnostics.look import Finding
+from fastkam.diagnostics.scouting import own_generator, scout
 from fastkam.diagnostics.table import Summary
+from fastkam.diagnostics.verdict import Verdict
 from fastkam.ending import conclude
 from fastkam.errors import SamplingWarning
 from fastkam.outputs import Outputs
@@ -264,13 +274,15 @@ class Result(Outputs):
         Returns
         -------
         Summary
-            Prints as a table, with what `warnings` says below it; ``summary["r_hat"]`` is a column
-            as an array. Of a long run with ``store=``, some two million draws at equal distances
-            are read, which a note says.
+            Prints as a table, with the verdict and what `warnings` says below it;
+            ``summary["r_hat"]`` is a column as an array. Of a long run with ``store=``, some two
+            million draws at equal distances are read, which a note says.
         """
         step = distance(self.draws)
         table = summary(self.draws[:, ::step], self.state.layout.labels)
-        table.notes = checks.notes(self.warnings, table)
+        judged = checks.verdict_of(self.state, self.warnings, table)
+        table.verdict = judged.heading
+        table.notes = checks.notes(list(judged.reasons), table)
         if step > 1:
             table.notes.append(f"Of every {step}th draw of each chain: effective sample sizes are "
                                "no larger than those of all draws, and errors no smaller.")
@@ -287,6 +299,54 @@ class Result(Outputs):
         if self.found is None:
             self.found = checks.findings(self.state)
         return list(self.found)
+
+    @checked_names
+    def verdict(
+        self, evaluations: int = 0, *, target: Any = None, vectorized: bool = False,
+        seed: Any = None,
+    ) -> Verdict:
+        """Whether the draws may be trusted: ok, doubtful or wrong, with the reasons.
+
+        Parameters
+        ----------
+        evaluations : int
+            How often the density may be evaluated besides, to look for points of comparable density
+            that no chain has visited: wide jumps from the draws, searches uphill from where these
+            lead, and gradients at draws where they suffice for these. 1000 find most modes within
+            some 20 standard deviations, of few dimensions. With 0 the verdict is that of
+            `warnings`.
+        target : optional
+            The density, where the result comes from a file: as in `fastkam.resume`.
+        vectorized : bool
+            As in `fastkam.sample`, of that `target`.
+        seed : int, SeedSequence or Generator, optional
+            Of the jumps. By default it follows from the seed of the run.
+
+        Returns
+        -------
+        Verdict
+            Prints as a paragraph; its ``status`` is "ok", "doubtful" or "wrong". Of a run of fewer
+            than 100 draws a chain it is "doubtful".
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a bad argument; where the density is needed and is not there, or another one.
+        SamplingError
+            If the density raises an error, other than one of numbers.
+        """
+        evaluations = check_integer("evaluations", evaluations, least=0, most=MOST_COUNT)
+        check_flag("vectorized", vectorized)
+        if seed is not None:
+            check_generator("seed", seed)
+        found, made = self.warnings, 0
+        if evaluations and self.trace.rows >= checks.LEAST_DRAWS:
+            more, made = scout(self, evaluations, target, vectorized,
+                               own_generator(self.state) if seed is None
+                               else check_generator("seed", seed))
+            kinds = {one.kind for one in found}
+            found = [one for one in more if one.kind not in kinds] + found
+        return checks.verdict_of(self.state, found, None, made)
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,116 @@
+"""How often verdicts say that a run is wrong, of runs of which the truth is known.
+
+    python -m bench.verdict [--quick] [--seeds N]
+
+Pairs of a target with known moments and a sampler, half of them traps (`cases.py`). A run is wrong
+where a mean or a standard deviation is off by more than 5 of the Monte Carlo standard errors that
+its summary states; right where none is, and none by more than 0.1 true standard deviations; and
+rough where its stated errors are so large that it is within them and further off. Flagged is a run
+whose verdict is not ok. Thresholds were set on the pairs of one half, which the name decides.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+from bench.papers.record import heading, options, table, write
+from bench.verdict.bias import bias_text
+from bench.verdict.cases import CASES
+from bench.verdict.runs import SCOUTED, judge, kind_of
+
+SEEDS = 5
+FILE = __file__.replace("verdict/", "")  # results stand in bench/results
+RULES = {"R-hat <= 1.01, ESS >= 400, no divergences": lambda run: not run["usual"],
+         "verdict()": lambda run: run["status"] != "ok",
+         f"verdict(evaluations={SCOUTED})": lambda run: run["scouted"] != "ok"}
+
+
+def rate(runs, rule):
+    """12 of 40 (30 %)"""
+    if not runs:
+        return "-"
+    n = sum(map(rule, runs))
+    return f"{n} of {len(runs)} ({100 * n / len(runs):.1f} %)"
+
+
+def rates(runs):
+    """The table of a set of runs: a row a rule, a column a kind of run."""
+    by_kind = {kind: [run for run in runs if kind_of(run) == kind]
+               for kind in ("wrong", "right", "rough")}
+    within = by_kind["right"] + by_kind["rough"]
+    return table(["flagged by", "wrong", "right", "rough", "right or rough"],
+                 [[name, *(rate(some, rule) for some in (*by_kind.values(), within))]
+                  for name, rule in RULES.items()])
+
+
+def case_rows(runs):
+    """A row a pair."""
+    rows = []
+    for name, case in CASES.items():
+        some = [run for run in runs if run["name"] == name]
+        if not some:
+            continue
+        kinds = Counter(kind_of(run) for run in some)
+        said = Counter(kind for run in some for kind in set(run["scouted_kinds"]))
+        rows.append([
+            name, case.group, case.half,
+            ", ".join(f"{kinds[kind]} {kind}" for kind in ("wrong", "right", "rough")
+                      if kinds[kind]),
+            f"{min(run['z'] for run in some):.1f} to {max(run['z'] for run in some):.1f}",
+            *(f"{sum(map(rule, some))}" for rule in RULES.values()),
+            ", ".join(f"{kind} {n}" for kind, n in said.most_common()) or "-"])
+    return rows
+
+
+def group_rows(runs):
+    """A row a trap: how many wrong runs, and how many of them each rule flags."""
+    rows = []
+    for group in dict.fromkeys(case.group for case in CASES.values()):
+        some = [run for run in runs if run["group"] == group]
+        wrong = [run for run in some if kind_of(run) == "wrong"]
+        rows.append([group, f"{len({run['name'] for run in some})}", f"{len(some)}",
+                     *(rate(wrong, rule) for rule in RULES.values())])
+    return rows
+
+
+def gathered(seeds):
+    """All runs."""
+    jobs = [(name, seed) for name in CASES for seed in seeds]
+    with ProcessPoolExecutor(2) as pool:
+        runs = []
+        for run in pool.map(judge, *zip(*jobs, strict=True)):
+            runs.append(run)
+            print(json.dumps(run), flush=True)
+    return runs
+
+
+def main():
+    chosen = options(FILE, __doc__, quick="one seed", only=("verdicts", "bias"), seeds=SEEDS)
+    name = f"verdict-{chosen.only}.md" if chosen.only else "verdict.md"
+    text = [heading("Verdicts on runs of which the truth is known", "python -m bench.verdict",
+                    chosen), __doc__.split("\n\n")[2].strip()]
+    if chosen.only != "bias":
+        runs = gathered(range(chosen.seed, chosen.seed + (1 if chosen.quick else chosen.seeds)))
+        halves = {half: [run for run in runs if run["half"] == half] for half in ("kept", "set")}
+        pairs = {half: len({run["name"] for run in some}) for half, some in halves.items()}
+        text += [
+            f"\n## The half that was kept for this report: {pairs['kept']} pairs\n",
+            rates(halves["kept"]),
+            f"## The half on which thresholds were set: {pairs['set']} pairs\n",
+            rates(halves["set"]), "## All\n", rates(runs),
+            "## Wrong runs by trap, and how many are flagged\n",
+            table(["trap", "pairs", "runs", *RULES], group_rows(runs)),
+            "## Each pair\n\nz is the worst error of a run in its stated standard errors, from the "
+            "best seed to the worst; then the runs that each rule flags, and the findings of the "
+            "last.\n",
+            table(["pair", "trap", "half", "runs", "z", "R-hat, ESS, divergences", "verdict",
+                   "scouted", "findings"], case_rows(runs))]
+    if chosen.only != "verdicts":
+        text.append(bias_text(chosen.quick))
+    write(chosen.folder / name, "\n".join(text))
+
+
+if __name__ == "__main__":
+    main()

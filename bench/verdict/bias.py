@@ -1,0 +1,1 @@
+def bias_text(quick): return ""
