@@ -1,6 +1,6 @@
 """How often verdicts say that a run is wrong, of runs of which the truth is known.
 
-    python -m bench.verdict [--quick] [--seeds N]
+    python -m bench.verdict [--quick] [--seeds N] [--only PART]
 
 Pairs of a target with known moments and a sampler, half of them traps (`cases.py`). A run is wrong
 where a mean or a standard deviation is off by more than 5 of the Monte Carlo standard errors that
@@ -21,6 +21,7 @@ from bench.verdict.cases import CASES
 from bench.verdict.runs import SCOUTED, judge, kind_of
 
 SEEDS = 5
+COMMAND = "python -m bench.verdict"
 FILE = __file__.replace("verdict/", "")  # results stand in bench/results
 RULES = {"R-hat <= 1.01, ESS >= 400, no divergences": lambda run: not run["usual"],
          "verdict()": lambda run: run["status"] != "ok",
@@ -86,30 +87,33 @@ def gathered(seeds):
     return runs
 
 
+def verdicts(chosen):
+    """The text of the results file."""
+    runs = gathered(range(chosen.seed, chosen.seed + (1 if chosen.quick else chosen.seeds)))
+    halves = {half: [run for run in runs if run["half"] == half] for half in ("kept", "set")}
+    pairs = {half: len({run["name"] for run in some}) for half, some in halves.items()}
+    return [
+        heading("Verdicts on runs of which the truth is known", COMMAND + " --only verdicts", chosen),
+        __doc__.split("\n\n")[2].strip(),
+        f"\n## The half that was kept for this report: {pairs['kept']} pairs\n",
+        rates(halves["kept"]),
+        f"## The half on which thresholds were set: {pairs['set']} pairs\n",
+        rates(halves["set"]), "## All\n", rates(runs),
+        "## Wrong runs by trap, and how many are flagged\n",
+        table(["trap", "pairs", "runs", *RULES], group_rows(runs)),
+        "## Each pair\n\nz is the worst error of a run in its stated standard errors, from the best "
+        "seed to the worst; then the runs that each rule flags, and the findings of the last.\n",
+        table(["pair", "trap", "half", "runs", "z", "R-hat, ESS, divergences", "verdict",
+               "scouted", "findings"], case_rows(runs))]
+
+
 def main():
     chosen = options(FILE, __doc__, quick="one seed", only=("verdicts", "bias"), seeds=SEEDS)
-    name = f"verdict-{chosen.only}.md" if chosen.only else "verdict.md"
-    text = [heading("Verdicts on runs of which the truth is known", "python -m bench.verdict",
-                    chosen), __doc__.split("\n\n")[2].strip()]
     if chosen.only != "bias":
-        runs = gathered(range(chosen.seed, chosen.seed + (1 if chosen.quick else chosen.seeds)))
-        halves = {half: [run for run in runs if run["half"] == half] for half in ("kept", "set")}
-        pairs = {half: len({run["name"] for run in some}) for half, some in halves.items()}
-        text += [
-            f"\n## The half that was kept for this report: {pairs['kept']} pairs\n",
-            rates(halves["kept"]),
-            f"## The half on which thresholds were set: {pairs['set']} pairs\n",
-            rates(halves["set"]), "## All\n", rates(runs),
-            "## Wrong runs by trap, and how many are flagged\n",
-            table(["trap", "pairs", "runs", *RULES], group_rows(runs)),
-            "## Each pair\n\nz is the worst error of a run in its stated standard errors, from the "
-            "best seed to the worst; then the runs that each rule flags, and the findings of the "
-            "last.\n",
-            table(["pair", "trap", "half", "runs", "z", "R-hat, ESS, divergences", "verdict",
-                   "scouted", "findings"], case_rows(runs))]
+        write(chosen.folder / "verdict.md", "\n".join(verdicts(chosen)))
     if chosen.only != "verdicts":
-        text.append(bias_text(chosen.quick))
-    write(chosen.folder / name, "\n".join(text))
+        top = heading("The bias of stopping by a rule", COMMAND + " --only bias", chosen)
+        write(chosen.folder / "verdict_bias.md", "\n".join([top, bias_text(chosen.quick)]))
 
 
 if __name__ == "__main__":

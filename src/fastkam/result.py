@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
 from fastkam.arguments import (
-    MOST_COUNT,
     check_flag,
     check_generator,
     check_integer,
@@ -50,6 +49,9 @@ from fastkam.stores.store import Store, as_store
 if TYPE_CHECKING:
 
     from fastkam.density.target import Target
+
+
+MOST_SCOUTED = 10_000_000  # evaluations of a verdict
 
 
 class Result(Outputs):
@@ -95,6 +97,8 @@ class Result(Outputs):
         under "kernel."; in units of the scales.
     status : str
         "complete", "stopped" (by a stop rule), "interrupted", or "failed".
+    stopped_by : str
+        The stop rule that has ended the run, "ESS(size=400, of='bulk')"; "" where none has.
     seconds : float
         Wall-clock time of all runs.
     state : RunState
@@ -171,6 +175,10 @@ class Result(Outputs):
     @property
     def status(self) -> str:
         return self.state.status
+
+    @property
+    def stopped_by(self) -> str:
+        return self.state.stopped_by
 
     @property
     def seconds(self) -> float:
@@ -335,7 +343,7 @@ class Result(Outputs):
         SamplingError
             If the density raises an error, other than one of numbers.
         """
-        evaluations = check_integer("evaluations", evaluations, least=0, most=MOST_COUNT)
+        evaluations = check_integer("evaluations", evaluations, least=0, most=MOST_SCOUTED)
         check_flag("vectorized", vectorized)
         if seed is not None:
             check_generator("seed", seed)
@@ -479,6 +487,8 @@ def resume(
     elif sampler is not None or schedule is not None:
         raise ValueError("sampler and schedule must be given with a file alone: a Result has them")
     state = result.state
+    if stop is not None:
+        stop.check(state.layout)
     if options.store is not None and isinstance(state.trace, StoredTrace):
         raise ValueError(f"store must not be given: the run goes on in its own, "
                          f"{str(state.trace.store.path)!r}, not in {str(options.store.path)!r}")

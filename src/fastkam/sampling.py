@@ -231,6 +231,8 @@ def sample(
         check_derived(target, points[:1], problem.layout.shapes)
     d = points.shape[1]
     layout = check_layout(names, shapes, dims, coords, d) if problem is None else problem.layout
+    if stop is not None:
+        stop.check(layout)
     schedule = as_schedule(schedule)
     rng, watch, choice = search_generator(seed), Watch(options, chains), None
     if isinstance(sampler, str) and sampler == "auto":

@@ -22,8 +22,9 @@ def autoregressive(phi, shape, seed=1):
 
 def run_of(draws):
     """What a rule sees of a run."""
-    return SimpleNamespace(trace=SimpleNamespace(draws=draws), hardest=0,
-                           past=SimpleNamespace(in_one_period=lambda x: x))
+    return SimpleNamespace(trace=SimpleNamespace(draws=draws, rows=draws.shape[1]), hardest=0,
+                           past=SimpleNamespace(in_one_period=lambda x: x), expected={},
+                           seconds_per_row=0.001)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ MOST_EXCURSION = 0.4        # of a sixteenth of a chain, beyond the radius that 
 LEAST_PARTS = 400           # draws of a chain for that
 HEAVY, SURE = 0.25, 2.5     # k-hat from which on there is no fourth moment; its standard errors
 LEAST_GAP, FEWEST_CHANGES = 1.0, 20    # standard deviations of the narrower group; changes
-END, LEAST_AT_END = 0.05, 0.3   # share of the draws at either end; of the mean acceptance there
+PLACES, LEAST_AT_PLACE = 10, 0.4    # parts of the draws; of the mean acceptance in each
 MOST_NESTED = 1.05
 FEWEST_CHAINS, FEWEST_ROWS = 32, 4
 
@@ -109,7 +109,7 @@ def excursion(squares: Array) -> Iterator[Finding]:
 
 
 def place(look: Look, which: NDArray[np.int64]) -> Iterator[Finding]:
-    """Coordinates at one end of which proposals are accepted far more seldom than elsewhere.
+    """Coordinates in one tenth of which proposals are accepted far more seldom than elsewhere.
 
     Steps that suit the middle are too wide there: a funnel's neck, the arms of a bend. Looked at of
     samplers of one kind of step, which adapt to the middle.
@@ -121,21 +121,20 @@ def place(look: Look, which: NDArray[np.int64]) -> Iterator[Finding]:
     last = state.trace.rows
     x = state.trace.x[:, last - rows : last - 1]  # in the coordinates of the chains
     rates = exp(np.minimum(state.trace.log_ratio[:, last - rows + 1 : last], 0.0)).reshape(-1)
-    n = chains * (rows - 1)
-    m, mean = max(1, int(END * n)), rates.mean()
-    if x.shape[2] != look.x.shape[2] or not mean > 0:
+    n, mean = chains * (rows - 1) // PLACES, rates.mean()
+    if x.shape[2] != look.x.shape[2] or not (n and mean > 0):
         return
     found = {}
     for i in which:
-        order = np.argpartition(x[:, :, i].reshape(-1), (m, n - m))
-        found[i] = min(rates[order[:m]].mean(), rates[order[-m:]].mean()) / mean
-    where = [i for i in sorted(found, key=lambda i: found[i]) if found[i] < LEAST_AT_END]
+        order = np.argsort(x[:, :, i], axis=None)[: n * PLACES]
+        found[i] = float(rates[order].reshape(PLACES, n).mean(axis=1).min() / mean)
+    where = [i for i in sorted(found, key=lambda i: found[i]) if found[i] < LEAST_AT_PLACE]
     if where:
         yield Finding(
-            "place", f"{look.few(where)}: at one end only {100 * found[where[0]]:.2g} % as many "
-            "proposals are accepted as on average. The scale of the density differs from place to "
-            "place, and chains hardly get where it is small: reparametrize, or try another "
-            "sampler.", look.named(where))
+            "place", f"{look.few(where)}: in a tenth of its range only {100 * found[where[0]]:.2g} "
+            "% as many proposals are accepted as on average. The scale of the density differs from "
+            "place to place, and chains hardly get where it is small: reparametrize, or try "
+            "another sampler.", look.named(where))
 
 
 def heavy(

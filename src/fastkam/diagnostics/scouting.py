@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from fastkam.evidence.proposals import draws_in, fit
 from fastkam.run.state import child
 from fastkam.search.choice import has_gradient
 from fastkam.search.evaluator import NUMERICAL, Evaluator
-from fastkam.search.implied import MOST_LEVEL, STEP, is_continuous
+from fastkam.search.implied import MOST_LEVEL, MOST_LOOKED_AT, STEP, is_continuous
 from fastkam.search.tails import tail_indices
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ Gradient = Callable[[Array], tuple[float, Array]]
 WIDE = 3.0              # scale of g, in standard deviations of the draws
 SHARE_WIDE, SHARE_ALONG = 0.3, 0.15     # of the evaluations: draws of g; jumps along coordinates
 SHARE_STEPS = 0.15      # steps towards the draws
-SHARE_GRADIENTS = 0.4   # at most
+SHARE_GRADIENTS = 0.45  # at most
 MOST_MASS = 0.05
 TOWARDS, LEAST_DROP = 0.1, 1.0
 UNEXPLAINED = 5.0       # log p above that of q
@@ -57,6 +57,7 @@ MOST_CLIMBS, LARGE = 60, 1e300  # iterations of a search uphill; in place of an 
 MOST_FOR_TAILS = 0.15   # of the evaluations
 STREAM = 2**32 - 3      # which child of the seed the jumps come from; chain k has the k-th
 MOST_DRAWS = 1000       # at which gradients are taken
+MOST_FITTED = 4000      # to which q is fitted
 SEGMENTS = 16           # on which walls are looked for
 
 
@@ -98,16 +99,16 @@ def scout(
     window = Window(state.coordinates, state.trace.x[:, : state.trace.rows])
     budget = Budget(Density(density, window, rng), evaluations)
     z, log_p = draws_in(window, state)
+    step = max(1, -(-log_p.size // MOST_FITTED))
+    z, log_p = z[:, ::step], log_p[:, ::step]
     found: list[Finding] = []
     with np.errstate(all="ignore"):
         q = fit(z, rng)
         if q is not None:
-            gradients = share_for_gradients(state, evaluations)
-            if gradients and density.is_estimate is False:
-                found += by_gradients(state, budget, Evaluator(density, rng), gradients, rng)
+            slope = gradient_of(density, z[0]) if window.coordinates is None else None
             with suppress(Spent):
                 found += by_tails(state, budget, evaluations)
-                slope = gradient_of(density, z[0]) if window.coordinates is None else None
+                found += by_gradients(state, Slopes(density, slope, budget, rng), evaluations)
                 found += Scouting(z, log_p, q, budget, rng, slope).findings(budget.left)
     return found, evaluations - budget.left
 
@@ -265,56 +266,78 @@ def point(z: Array) -> str:
 # ---- gradients at draws ----
 
 
-def share_for_gradients(state: RunState, evaluations: int) -> int:
-    """How many evaluations gradients take: 0 where those that may be made are too few."""
-    d, periodic = state.d, state.coordinates is not None and state.coordinates.repeats
-    n = min(MOST_DRAWS, int(SHARE_GRADIENTS * evaluations) // (2 * d))
-    rows = state.trace.rows
-    if state.chains < 2 or periodic or len(state.implied) or rows * state.chains < n:
-        return 0
-    n = n // state.chains * state.chains
-    return 2 * d * n if n >= max(fewest_draws(d), 2 * state.chains) else 0
+class Slopes:
+    """Gradients of a density: its own where it has them, central differences else."""
+
+    def __init__(
+        self, density: Target, gradient: Gradient | None, budget: Budget, rng: np.random.Generator
+    ) -> None:
+        self.gradient, self.budget, self.rng = gradient, budget, rng
+        self.evaluate = None if density.is_estimate else Evaluator(density, rng)
+        if self.evaluate is not None:
+            self.evaluate.found = True
+
+    def cost(self, d: int) -> int:
+        """Evaluations a point."""
+        return 2 * d if self.gradient is None else 1
+
+    def values(self, z: Array) -> Array:
+        """Log densities at the rows of z (n, d), (n,)."""
+        assert self.evaluate is not None
+        self.budget.take(len(z))
+        return self.evaluate(z)
+
+    def along(self, z: Array, L: Array) -> Array:
+        """Derivatives at the rows of z (n, d) along the columns of L (d, d), (n, d)."""
+        if self.gradient is None:
+            return np.array([self.values(z + step) - self.values(z - step)
+                             for step in STEP * L.T]).T / (2 * STEP)
+        self.budget.take(len(z))
+        return np.array([self.gradient(one)[1] for one in z]) @ L
 
 
-def by_gradients(
-    state: RunState, budget: Budget, evaluate: Evaluator, evaluations: int,
-    rng: np.random.Generator,
-) -> list[Finding]:
-    """Coordinates of which central differences at draws imply other moments than the draws have."""
+def by_gradients(state: RunState, slopes: Slopes, evaluations: int) -> list[Finding]:
+    """Coordinates of which gradients at draws imply other moments than the draws have.
+
+    Nothing where the gradients that may be taken are too few, and where the density has walls.
+    """
     d, chains, rows = state.d, state.chains, state.trace.rows
-    draws = np.asarray(state.trace.x[:, :rows])
+    periodic = state.coordinates is not None and state.coordinates.repeats
+    n = int(min(MOST_DRAWS, rows * chains, SHARE_GRADIENTS * evaluations / slopes.cost(d)))
+    n //= chains
+    if (chains < 2 or periodic or len(state.implied) or slopes.evaluate is None
+            or n * chains < max(fewest_draws(d), 2 * chains)):
+        return []
+    draws = np.asarray(state.trace.x[:, : rows : max(1, chains * rows // MOST_LOOKED_AT)])
     flat = draws.reshape(-1, d)
     try:
         L = cholesky(np.atleast_2d(np.cov(flat.T)))
     except ValueError:
         return []
-    n = evaluations // (2 * d) // chains
-    some = draws[:, np.linspace(0, rows - 1, n).astype(int)]
+    some = draws[:, np.linspace(0, draws.shape[1] - 1, n).astype(int)]
     z = some.reshape(-1, d)
-    evaluate.found = True
-    budget.left -= evaluations
-    gradients = np.array([evaluate(z + step) - evaluate(z - step)
-                          for step in STEP * L.T]).T / (2 * STEP)
+    gradients = slopes.along(z, L)
     if not np.isfinite(gradients).all() or (gradients == 0).all(axis=1).mean() > MOST_LEVEL:
         return []
     whitened = np.linalg.solve(L, (z - flat.mean(axis=0)).T).T.reshape(some.shape)
     implied = implied_moments(whitened, gradients.reshape(some.shape), state.constrain(some))
     x = state.constrain(draws)
     where = disagreeing(implied, x)
-    if not len(where):
-        return []
-    along = rng.standard_normal((SEGMENTS, d))
-    along *= 0.5 / np.linalg.norm(along, axis=1, keepdims=True)
-    here = rng.permutation(len(z))[:SEGMENTS]
-    n_before = evaluate.n
-    continuous = is_continuous(evaluate, z[here], along @ L.T)
-    budget.left = max(0, budget.left - (evaluate.n - n_before))
-    if not continuous:
+    if not len(where) or not is_smooth(slopes, z, L):
         return []
     labels, mean, sd = state.layout.labels, x.mean(axis=(0, 1)), x.std(axis=(0, 1))
     found = [f"{labels[k]} mean {mean[k]:.3g} and sd {sd[k]:.3g} instead of {implied[k, 0]:.3g} "
              f"and {implied[k, 2]:.3g}" for k in where[:NAMED]]
     return [Finding(
         "moments", "The slopes of the log density at the draws imply other moments than the draws "
-        f"have: {listed(found, len(where))}. The chains have not been everywhere, or too rarely.",
+        f"have: {listed(found, len(where))}. The chains have not been everywhere, or too rarely: "
+        "run longer (draws=, tune=); if it stays so, reparametrize, or try another sampler.",
         tuple(labels[k] for k in where), status="wrong")]
+
+
+def is_smooth(slopes: Slopes, z: Array, L: Array) -> bool:
+    """Whether no wall and no jump is met near some of the draws z (n, d)."""
+    along = slopes.rng.standard_normal((SEGMENTS, z.shape[1]))
+    along *= 0.5 / np.linalg.norm(along, axis=1, keepdims=True)
+    here = slopes.rng.permutation(len(z))[:SEGMENTS]
+    return is_continuous(cast("Evaluator", slopes.values), z[here], along[: len(here)] @ L.T)

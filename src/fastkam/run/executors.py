@@ -164,7 +164,7 @@ class Dispatch(Run):
             raise
 
     def progress(self):
-        steps = sum(int(state["t"]) for state in self.states)
+        steps = self.steps
         accepted = sum(int(state["n_accepted"]) for state in self.states)
         return Progress(
             steps=steps,
@@ -175,6 +175,10 @@ class Dispatch(Run):
             seconds=self.seconds,
             searched=self.past.searched,
         )
+
+    @property
+    def steps(self):
+        return sum(int(state["t"]) for state in self.states)
 
     @property
     def evaluations(self):
