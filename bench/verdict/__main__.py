@@ -93,7 +93,8 @@ def verdicts(chosen):
     halves = {half: [run for run in runs if run["half"] == half] for half in ("kept", "set")}
     pairs = {half: len({run["name"] for run in some}) for half, some in halves.items()}
     return [
-        heading("Verdicts on runs of which the truth is known", COMMAND + " --only verdicts", chosen),
+        heading("Verdicts on runs of which the truth is known", f"{COMMAND} --only verdicts",
+                chosen),
         __doc__.split("\n\n")[2].strip(),
         f"\n## The half that was kept for this report: {pairs['kept']} pairs\n",
         rates(halves["kept"]),
@@ -101,8 +102,9 @@ def verdicts(chosen):
         rates(halves["set"]), "## All\n", rates(runs),
         "## Wrong runs by trap, and how many are flagged\n",
         table(["trap", "pairs", "runs", *RULES], group_rows(runs)),
-        "## Each pair\n\nz is the worst error of a run in its stated standard errors, from the best "
-        "seed to the worst; then the runs that each rule flags, and the findings of the last.\n",
+        "## Each pair\n\nz is the worst error of a run in its stated standard errors, from the "
+        "best seed to the worst; then the runs that each rule flags, and the findings of the "
+        "last.\n",
         table(["pair", "trap", "half", "runs", "z", "R-hat, ESS, divergences", "verdict",
                "scouted", "findings"], case_rows(runs))]
 
