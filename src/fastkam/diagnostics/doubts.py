@@ -160,11 +160,12 @@ def heavy(
 
 def modes(draws: signs.Standardized) -> Iterator[Finding]:
     """Two groups of draws between which the chains changed too rarely to know their shares."""
-    series = draws.principal()
-    gap, middle = signs.gap_of(series.reshape(-1))
-    if gap < LEAST_GAP:
+    series = draws.suspects()
+    gaps = [signs.gap_of(one.reshape(-1)) for one in series]
+    widest = int(np.argmax([gap for gap, _ in gaps]))
+    if gaps[widest][0] < LEAST_GAP:
         return
-    changes, share = signs.changes_of_side(series, middle)
+    changes, share = signs.changes_of_side(series[widest], gaps[widest][1])
     if changes < FEWEST_CHANGES:
         yield Finding(
             "modes", f"The draws fall into two groups, one of {100 * share:.2g} % of them, between "

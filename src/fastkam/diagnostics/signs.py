@@ -7,6 +7,7 @@ often that is measured in `bench.verdict`.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,6 +65,21 @@ class Standardized:
         whitened = product(inverse(L), self.flat)
         squares = np.einsum("ij,ij->j", whitened, whitened)
         return np.asarray(squares.reshape(self.u.shape[1:]))
+
+    @cached_property
+    def kurtosis(self) -> Array:
+        """Mean of u^4, (d,): 3 of a normal density."""
+        squares = self.flat * self.flat
+        return np.asarray(np.einsum("ij,ij->i", squares, squares) / self.flat.shape[1])
+
+    def suspects(self) -> list[Array]:
+        """Series (chains, n) in which groups of draws would stand apart.
+
+        The coordinates of the least and of the largest kurtosis, as of two equal groups and of a
+        rare one, and the longest axis.
+        """
+        which = {int(self.kurtosis.argmin()), int(self.kurtosis.argmax())}
+        return [*(self.u[i] for i in sorted(which)), self.principal()]
 
     def principal(self) -> Array:
         """The coordinate along the longest axis of u, (chains, n)."""
@@ -192,9 +208,7 @@ def tail_shapes(draws: Standardized) -> tuple[Array, int]:
     m = int(min(MOST_TAIL * n / 2, 3 * np.sqrt(n)))
     if m < LEAST_TAIL:
         return shapes, m
-    squares = u * u
-    kurtosis = np.einsum("ij,ij->i", squares, squares) / n
-    for i in np.flatnonzero(kurtosis > HEAVY_KURTOSIS):
+    for i in np.flatnonzero(draws.kurtosis > HEAVY_KURTOSIS):
         shapes[i] = max(side_shape(u[i], m), side_shape(-u[i], m))
     return shapes, m
 
