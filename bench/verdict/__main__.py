@@ -7,20 +7,27 @@ where a mean or a standard deviation is off by more than 5 of the Monte Carlo st
 its summary states; right where none is, and none by more than 0.1 true standard deviations; and
 rough where its stated errors are so large that it is within them and further off. Flagged is a run
 whose verdict is not ok. Thresholds were set on the pairs of one half, which the name decides.
+
+Seeds are made one after the other, until --seconds have passed. With the variable
+FASTKAM_VERDICT_RUNS the runs are kept in that file, and a second call goes on.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 from bench.papers.record import heading, options, table, write
 from bench.verdict.bias import bias_text
 from bench.verdict.cases import CASES
 from bench.verdict.runs import SCOUTED, judge, kind_of
 
-SEEDS = 5
+SEEDS, AT_ONCE = 5, 16
+KEPT = "FASTKAM_VERDICT_RUNS"
 COMMAND = "python -m bench.verdict"
 FILE = __file__.replace("verdict/", "")  # results stand in bench/results
 RULES = {"R-hat <= 1.01, ESS >= 400, no divergences": lambda run: not run["usual"],
@@ -76,20 +83,34 @@ def group_rows(runs):
     return rows
 
 
-def gathered(seeds):
-    """All runs."""
-    jobs = [(name, seed) for name in CASES for seed in seeds]
+def gathered(seeds, seconds):
+    """All runs, a seed of every pair after the other, as far as there is time.
+
+    Where the variable names a file, those that are in it are not made again, and new ones are
+    added.
+    """
+    path, begun = os.environ.get(KEPT), time.monotonic()
+    lines = Path(path).read_text().splitlines() if path and Path(path).exists() else []
+    runs = [json.loads(line) for line in lines]
+    done = {(run["name"], run["seed"]) for run in runs}
+    jobs = [(name, seed) for seed in seeds for name in CASES if (name, seed) not in done]
     with ProcessPoolExecutor(2) as pool:
-        runs = []
-        for run in pool.map(judge, *zip(*jobs, strict=True)):
-            runs.append(run)
-            print(json.dumps(run), flush=True)
+        for start in range(0, len(jobs), AT_ONCE):
+            if time.monotonic() - begun > seconds:
+                break
+            for run in pool.map(judge, *zip(*jobs[start : start + AT_ONCE], strict=True)):
+                runs.append(run)
+                print(json.dumps(run), flush=True)
+                if path:
+                    with open(path, "a") as file:
+                        file.write(json.dumps(run) + "\n")
     return runs
 
 
 def verdicts(chosen):
     """The text of the results file."""
-    runs = gathered(range(chosen.seed, chosen.seed + (1 if chosen.quick else chosen.seeds)))
+    seeds = range(chosen.seed, chosen.seed + (1 if chosen.quick else chosen.seeds))
+    runs = gathered(seeds, chosen.seconds)
     halves = {half: [run for run in runs if run["half"] == half] for half in ("kept", "set")}
     pairs = {half: len({run["name"] for run in some}) for half, some in halves.items()}
     return [

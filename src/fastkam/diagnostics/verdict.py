@@ -13,7 +13,7 @@ WIDTH = 88
 STATUSES = ("ok", "doubtful", "wrong")
 LEADS = {
     "doubtful": "What the draws say may be off by more than the stated errors.",
-    "wrong": "These are not draws of the density: do not use them.",
+    "wrong": "These are not draws of the density, or not yet: do not use them.",
 }
 
 
