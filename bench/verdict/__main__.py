@@ -29,7 +29,7 @@ from bench.verdict.runs import SCOUTED, judge, kind_of
 SEEDS, AT_ONCE = 5, 16
 KEPT = "FASTKAM_VERDICT_RUNS"
 COMMAND = "python -m bench.verdict"
-FILE = __file__.replace("verdict/", "")  # results stand in bench/results
+FILE = Path(__file__).parents[1] / "verdict.py"  # results stand in bench/results
 RULES = {"R-hat <= 1.01, ESS >= 400, no divergences": lambda run: not run["usual"],
          "verdict()": lambda run: run["status"] != "ok",
          f"verdict(evaluations={SCOUTED})": lambda run: run["scouted"] != "ok"}
