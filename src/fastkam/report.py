@@ -22,7 +22,7 @@ import numpy as np
 
 from fastkam import plots
 from fastkam._version import __version__
-from fastkam.diagnostics.checks import LEAST_ESS, MOST_R_HAT, rejected_points, verdict
+from fastkam.diagnostics.checks import LEAST_ESS, MOST_R_HAT, rejected_points
 from fastkam.diagnostics.table import Summary, cell, decimals
 from fastkam.parameters import Parameters
 from fastkam.run.files import check_path, replacing
@@ -120,20 +120,13 @@ def about(result: Result) -> str:
 
 
 def judged(result: Result, table: Summary | None) -> str:
-    """The findings of the run, or what is known where there are none."""
-    found = [one.text for one in result.warnings]
-    if table is None:
-        found = found or ["There are too few draws to say anything of them."]
-    # the notes have the numbers of the table below
-    notes = found if table is None else (table.notes or [])
-    if not notes and table is not None:
-        words = verdict(table)
-        good = words.startswith("The chains agree")
-        more = " No check can find a mode that no chain has visited." if good else ""
-        return f'<div class="verdict{"" if good else " bad"}">{escape(words)}{more}</div>'
+    """The verdict on the run, with its reasons; the notes have the numbers of the table below."""
+    verdict = result.verdict()
+    notes = [one.text for one in verdict.reasons] if table is None else table.notes
     items = "".join(f"<li>{escape(text)}</li>" for text in notes)
-    heading = "One finding" if len(notes) == 1 else f"{len(notes)} findings"
-    return f'<div class="verdict bad"><b>{heading}</b><ul>{items}</ul></div>'
+    return (f'<div class="verdict{"" if verdict.status == "ok" else " bad"}">'
+            f"<b>{escape(verdict.heading if table is None else table.verdict)}</b>"
+            + (f"<ul>{items}</ul>" if items else "") + "</div>")
 
 
 def table_of(table: Summary) -> str:

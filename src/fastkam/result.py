@@ -12,11 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
-from fastkam.arguments import check_flag, check_integer, checked_names, near, shown
+from fastkam.arguments import (
+    check_flag,
+    check_generator,
+    check_integer,
+    checked_names,
+    near,
+    shown,
+)
 from fastkam.density.forms import target_of, with_surrogate
 from fastkam.diagnostics import checks, summary
 from fastkam.diagnostics.look import Finding
+from fastkam.diagnostics.scouting import own_generator, scout
 from fastkam.diagnostics.table import Summary
+from fastkam.diagnostics.verdict import Verdict
 from fastkam.ending import conclude
 from fastkam.errors import SamplingWarning
 from fastkam.outputs import Outputs
@@ -43,6 +52,9 @@ if TYPE_CHECKING:
 
     from fastkam.density.target import Target
     from fastkam.points.workers import Workers
+
+
+MOST_SCOUTED = 10_000_000  # evaluations of a verdict
 
 
 class Result(Outputs):
@@ -88,6 +100,8 @@ class Result(Outputs):
         under "kernel."; in units of the scales.
     status : str
         "complete", "stopped" (by a stop rule), "interrupted", or "failed".
+    stopped_by : str
+        The stop rule that has ended the run, "ESS(size=400, of='bulk')"; "" where none has.
     seconds : float
         Wall-clock time of all runs.
     state : RunState
@@ -168,6 +182,10 @@ class Result(Outputs):
     @property
     def status(self) -> str:
         return self.state.status
+
+    @property
+    def stopped_by(self) -> str:
+        return self.state.stopped_by
 
     @property
     def seconds(self) -> float:
@@ -271,13 +289,15 @@ class Result(Outputs):
         Returns
         -------
         Summary
-            Prints as a table, with what `warnings` says below it; ``summary["r_hat"]`` is a column
-            as an array. Of a long run with ``store=``, some two million draws at equal distances
-            are read, which a note says.
+            Prints as a table, with the verdict and what `warnings` says below it;
+            ``summary["r_hat"]`` is a column as an array. Of a long run with ``store=``, some two
+            million draws at equal distances are read, which a note says.
         """
         step = distance(self.draws)
         table = summary(self.draws[:, ::step], self.state.layout.labels)
-        table.notes = checks.notes(self.warnings, table)
+        judged = checks.verdict_of(self.state, self.warnings, table)
+        table.verdict = judged.heading
+        table.notes = checks.notes(list(judged.reasons), table)
         if step > 1:
             table.notes.append(f"Of every {step}th draw of each chain: effective sample sizes are "
                                "no larger than those of all draws, and errors no smaller.")
@@ -294,6 +314,54 @@ class Result(Outputs):
         if self.found is None:
             self.found = checks.findings(self.state)
         return list(self.found)
+
+    @checked_names
+    def verdict(
+        self, evaluations: int = 0, *, target: Any = None, vectorized: bool = False,
+        seed: Any = None,
+    ) -> Verdict:
+        """Whether the draws may be trusted: ok, doubtful or wrong, with the reasons.
+
+        Parameters
+        ----------
+        evaluations : int
+            How often the density may be evaluated besides, to look for points of comparable density
+            that no chain has visited: wide jumps from the draws, searches uphill from where these
+            lead, and gradients at draws where they suffice for these. 1000 find most modes within
+            some 20 standard deviations, of few dimensions. With 0 the verdict is that of
+            `warnings`.
+        target : optional
+            The density, where the result comes from a file: as in `fastkam.resume`.
+        vectorized : bool
+            As in `fastkam.sample`, of that `target`.
+        seed : int, SeedSequence or Generator, optional
+            Of the jumps. By default it follows from the seed of the run.
+
+        Returns
+        -------
+        Verdict
+            Prints as a paragraph; its ``status`` is "ok", "doubtful" or "wrong". Of a run of fewer
+            than 100 draws a chain it is "doubtful".
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a bad argument; where the density is needed and is not there, or another one.
+        SamplingError
+            If the density raises an error, other than one of numbers.
+        """
+        evaluations = check_integer("evaluations", evaluations, least=0, most=MOST_SCOUTED)
+        check_flag("vectorized", vectorized)
+        if seed is not None:
+            check_generator("seed", seed)
+        found, made = self.warnings, 0
+        if evaluations and self.trace.rows >= checks.LEAST_DRAWS:
+            more, made = scout(self, evaluations, target, vectorized,
+                               own_generator(self.state) if seed is None
+                               else check_generator("seed", seed))
+            kinds = {one.kind for one in found}
+            found = [one for one in more if one.kind not in kinds] + found
+        return checks.verdict_of(self.state, found, None, made)
 
     def __repr__(self) -> str:
         return (
@@ -433,6 +501,8 @@ def resume(
     elif sampler is not None or schedule is not None:
         raise ValueError("sampler and schedule must be given with a file alone: a Result has them")
     state = result.state
+    if stop is not None:
+        stop.check(state.layout)
     if options.store is not None and isinstance(state.trace, StoredTrace):
         raise ValueError(f"store must not be given: the run goes on in its own, "
                          f"{str(state.trace.store.path)!r}, not in {str(options.store.path)!r}")

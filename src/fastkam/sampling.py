@@ -277,6 +277,8 @@ def search_and_run(
         check_derived(target, points[:1], problem.layout.shapes)
     d = points.shape[1]
     layout = check_layout(names, shapes, dims, coords, d) if problem is None else problem.layout
+    if options.stop is not None:
+        options.stop.check(layout)
     schedule = as_schedule(schedule)
     rng, watch, choice = search_generator(seed), Watch(options, chains), None
     if isinstance(sampler, str) and sampler == "auto":

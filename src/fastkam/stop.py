@@ -1,21 +1,22 @@
-"""Rules that end a run early: `ESS(400) | Time("10min")`."""
+"""Rules that end a run early: `Done() | Time("10min")`."""
 
 from __future__ import annotations
 
 import math
 import numbers
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
-from fastkam.arguments import check_integer, check_number, shown
+from fastkam.arguments import check_choice, check_integer, check_number, near, shown
 
 if TYPE_CHECKING:
     from fastkam.run.loop import Run
+    from fastkam.run.shapes import Layout
 
 
 class Limits(NamedTuple):
@@ -30,6 +31,7 @@ class StopRule:
 
     Rules are asked after a fixed sequence of numbers of draws, so that the same seed stops at the
     same draw. Only what the clock alone decides is asked between any two chunks besides.
+    ``result.stopped_by`` says which rule has ended a run.
     """
 
     def met(self, run: Run) -> bool:
@@ -44,6 +46,21 @@ class StopRule:
         """After which time and how many evaluations the run certainly ends."""
         return Limits()
 
+    def forecast(self, run: Run) -> float | None:
+        """The seconds that `run` still needs until this rule holds, as far as is known.
+
+        It follows from what was measured at the last milestone, and takes no time; None where
+        nothing is known, as in warm-up.
+        """
+        return None
+
+    def reason(self, run: Run) -> StopRule:
+        """The rule, of those of which this one is made, that has just ended `run`."""
+        return self
+
+    def check(self, layout: Layout) -> None:
+        """Refuse, before any work, what does not fit the names of the parameters."""
+
     def __or__(self, other: StopRule) -> Either:
         return Either(self, check_rule(other))
 
@@ -56,53 +73,114 @@ class StopRule:
 DRAWS_PER_EFFECTIVE = 10
 FEWEST_DRAWS = 4000  # of all chains, where there are more
 FEWEST_ROWS = 100  # of each chain
-
-
-def every_coordinate(run: Run, column: str, holds: Callable[[Any], Any], least: float) -> bool:
-    """Whether a column of the summary is as it should be in every coordinate.
-
-    The summary is that of some draws, at least `least`. The coordinate that was not as it should be
-    the last time is looked at first, and mostly alone.
-    """
-    draws = run.trace.draws
-    chains, rows, d = draws.shape
-    step = max(1, min(int(chains * rows / least), rows // FEWEST_ROWS))
-    draws = run.past.in_one_period(draws[:, rows - 1 :: -step][:, ::-1])  # the last is among them
-    r_hat = column == "r_hat"
-
-    def good(some: Any) -> Any:
-        return holds(measure(some, r_hat=r_hat, sizes=not r_hat)[COLUMNS.index(column)])
-
-    first = min(run.hardest, d - 1)
-    if d > 1 and not good(draws[:, :, first : first + 1])[0]:
-        return False
-    bad = np.flatnonzero(~good(draws))
-    if len(bad):
-        run.hardest = int(bad[0])
-    return not len(bad)
+TAILS = ("bulk", "tail", "both")
+# findings that more draws may do away with; for others a run does not wait
+CURABLE = {"stuck", "log_density", "functionals", "drift", "stay", "excursion", "modes", "improper"}
 
 
 @dataclass(frozen=True)
-class ESS(StopRule):
-    """Every coordinate has at least this bulk effective sample size, over all chains.
+class Measured(StopRule):
+    """A rule of a statistic of the draws, which holds where enough rows have been made.
+
+    The draws looked at are some, at least ``least``. The coordinate for which it did not hold the
+    last time is looked at first, and mostly alone.
+    """
+
+    def needed(self, draws: Any, rows: int) -> Any:
+        """The rows a chain that each coordinate needs, (d,), of what is measured at `rows` rows.
+
+        At most `rows` where the rule holds; inf or NaN where nothing can be said.
+        """
+        raise NotImplementedError
+
+    def least(self) -> float:
+        """How many draws, of all chains, are looked at if there are as many."""
+        return FEWEST_DRAWS
+
+    def looked_at(self, draws: Any) -> Any:
+        """Some of draws (chains, rows, d), at equal distances; the last is among them."""
+        chains, rows, _ = draws.shape
+        step = max(1, min(int(chains * rows / self.least()), rows // FEWEST_ROWS))
+        return draws[:, rows - 1 :: -step][:, ::-1]
+
+    def met(self, run: Run) -> bool:
+        some = run.past.in_one_period(self.looked_at(run.trace.draws))
+        return self.holds(run, some)
+
+    def holds(self, run: Run, draws: Any) -> bool:
+        """Whether it holds of draws (chains, n, d), the worst coordinate first."""
+        rows, d = run.trace.draws.shape[1], draws.shape[2]
+        first = min(run.hardest, d - 1)
+        if d > 1:
+            alone = self.needed(draws[:, :, first : first + 1], rows)
+            if not alone[0] <= rows:
+                run.expected[id(self)] = float(alone[0])
+                return False
+        needed = self.needed(draws, rows)
+        bad = np.flatnonzero(~(needed <= rows))
+        if len(bad):
+            run.hardest = int(bad[0])
+        run.expected[id(self)] = float(needed.max()) if d else float("inf")
+        return not len(bad)
+
+    def forecast(self, run: Run) -> float | None:
+        rows = run.expected.get(id(self))
+        if rows is None or not math.isfinite(rows) or run.seconds_per_row is None:
+            return None
+        return max(0.0, rows - run.trace.rows) * run.seconds_per_row
+
+
+def in_proportion(rows: int, ratio: Any) -> Any:
+    """`rows` times a ratio (d,), and never as few as `rows` where the ratio is above 1."""
+    needed = rows * ratio
+    return np.where((ratio > 1) & ~(needed > rows), np.nextafter(rows, np.inf), needed)
+
+
+def rows_for_r_hat(rows: int, r_hat: Any, most: float) -> Any:
+    """The rows at which R-hat falls to `most`: R-hat^2 - 1 is about as 1 / rows."""
+    ratio = np.maximum((r_hat**2 - 1) / (most**2 - 1), 0.0)
+    return in_proportion(rows, np.where(r_hat > most, np.maximum(ratio, 1 + 1e-9),
+                                        np.minimum(ratio, 1.0)))
+
+
+def columns_of(draws: Any, *, r_hat: bool = True, sizes: bool = True) -> dict[str, Any]:
+    """The columns of the summary of draws."""
+    return dict(zip(COLUMNS, measure(draws, r_hat=r_hat, sizes=sizes), strict=True))
+
+
+@dataclass(frozen=True)
+class ESS(Measured):
+    """Every coordinate has at least this effective sample size, over all chains.
 
     Of long runs, draws at equal distances are looked at: at least ten for each effective one that
     is asked for, and 4000.
+
+    Parameters
+    ----------
+    size : float
+    of : str
+        "bulk", of the center; "tail", of the 5 % and 95 % quantiles; or "both".
     """
 
     size: float = 400
+    of: str = "bulk"
 
     def __post_init__(self) -> None:
         check_number("size", self.size, above=0)
+        check_choice("of", self.of, TAILS)
 
-    def met(self, run: Run) -> bool:
-        least = max(FEWEST_DRAWS, DRAWS_PER_EFFECTIVE * self.size)
-        # NaN, where nothing moved: not met
-        return every_coordinate(run, "ess_bulk", lambda ess: ess >= self.size, least)
+    def least(self) -> float:
+        return max(FEWEST_DRAWS, DRAWS_PER_EFFECTIVE * self.size)
+
+    def needed(self, draws: Any, rows: int) -> Any:
+        columns = columns_of(draws, r_hat=False)
+        bulk, tail = columns["ess_bulk"], columns["ess_tail"]
+        ess = {"bulk": bulk, "tail": tail, "both": np.minimum(bulk, tail)}[self.of]
+        return in_proportion(rows, self.size / ess)  # NaN, where nothing moved: not met
 
 
 @dataclass(frozen=True)
-class Rhat(StopRule):
+class Rhat(Measured):
     """Every coordinate's rank-normalized R-hat is at most this.
 
     Of long runs, some 4000 to 8000 draws at equal distances are looked at.
@@ -113,8 +191,96 @@ class Rhat(StopRule):
     def __post_init__(self) -> None:
         check_number("most", self.most, above=1)
 
+    def needed(self, draws: Any, rows: int) -> Any:
+        return rows_for_r_hat(rows, columns_of(draws, sizes=False)["r_hat"], self.most)
+
+
+@dataclass(frozen=True)
+class MCSE(Measured):
+    """The Monte Carlo standard errors of means are at most these.
+
+    Of long runs, some 4000 to 8000 draws at equal distances are looked at, whose errors are no
+    smaller than those of all.
+
+    Parameters
+    ----------
+    errors : dict of str to float
+        The largest error of each parameter named, of each of its elements; or of a coordinate, by
+        its label ("theta[0]"). Those that are not named may have any.
+    """
+
+    errors: Mapping[str, float] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.errors, Mapping) or not self.errors:
+            raise TypeError('errors must be a dict such as {"mu": 0.01}, not '
+                            f"{shown(self.errors)}")
+        for name, error in self.errors.items():
+            check_number(f"errors[{name!r}]", error, above=0)
+
+    def check(self, layout: Layout) -> None:
+        known = [*layout.shapes, *layout.labels]
+        for name in self.errors:
+            if name not in known:
+                raise ValueError(f"errors of stop must name parameters: there is no {shown(name)}, "
+                                 f"there are {list(layout.shapes)}{near(name, known)}")
+
     def met(self, run: Run) -> bool:
-        return every_coordinate(run, "r_hat", lambda r_hat: r_hat <= self.most, FEWEST_DRAWS)
+        layout = run.past.layout
+        x = run.past.constrain(self.looked_at(run.trace.draws))
+        which, most = [], []
+        for k, label in enumerate(layout.labels):
+            name = label.partition("[")[0]
+            given = [self.errors[one] for one in {label, name} if one in self.errors]
+            if given:
+                which.append(k)
+                most.append(min(given))
+        rows, d = run.trace.draws.shape[1], len(which)
+        with np.errstate(all="ignore"):
+            errors = columns_of(np.ascontiguousarray(x[:, :, which]), r_hat=False)["mcse_mean"]
+            needed = in_proportion(rows, (errors / np.array(most)) ** 2)
+        run.expected[id(self)] = float(needed.max()) if d else math.inf
+        return bool(d and (needed <= rows).all())
+
+
+@dataclass(frozen=True)
+class Done(Measured):
+    """The draws suffice, and nothing speaks against them that more draws could mend.
+
+    Every coordinate has effective sample sizes of at least `ess`, in the bulk and in the tails, and
+    an R-hat of at most `r_hat`; and the look at the draws that ends every run finds nothing that
+    further draws may do away with, such as a drift, a long stay at one point, or groups of draws
+    between which chains seldom change (see `fastkam.Result.verdict`).
+
+    Parameters
+    ----------
+    ess : float
+    r_hat : float
+        For one chain, of which there is none, it is not asked for.
+    """
+
+    ess: float = 400
+    r_hat: float = 1.01
+
+    def __post_init__(self) -> None:
+        check_number("ess", self.ess, above=0)
+        check_number("r_hat", self.r_hat, above=1)
+
+    def least(self) -> float:
+        return max(FEWEST_DRAWS, DRAWS_PER_EFFECTIVE * self.ess)
+
+    def needed(self, draws: Any, rows: int) -> Any:
+        columns = columns_of(draws)
+        size = np.minimum(columns["ess_bulk"], columns["ess_tail"])
+        needed = in_proportion(rows, self.ess / size)
+        if len(draws) == 1:
+            return needed
+        return np.maximum(needed, rows_for_r_hat(rows, columns["r_hat"], self.r_hat))
+
+    def met(self, run: Run) -> bool:
+        if not super().met(run):
+            return False
+        return not any(one.kind in CURABLE for one in run.findings())
 
 
 @dataclass(frozen=True)
@@ -135,6 +301,11 @@ class Evaluations(StopRule):
 
     def limits(self) -> Limits:
         return Limits(evaluations=self.count)
+
+    def forecast(self, run: Run) -> float | None:
+        if run.seconds_per_evaluation is None:
+            return None
+        return max(0.0, (self.count - run.evaluations) * run.seconds_per_evaluation)
 
 
 @dataclass(frozen=True)
@@ -164,6 +335,9 @@ class Time(StopRule):
     def limits(self) -> Limits:
         return Limits(seconds=float(self.limit))
 
+    def forecast(self, run: Run) -> float | None:
+        return max(0.0, float(self.limit) - run.seconds)
+
 
 @dataclass(frozen=True)
 class Either(StopRule):
@@ -181,6 +355,18 @@ class Either(StopRule):
     def limits(self) -> Limits:
         return Limits(*map(min, self.one.limits(), self.other.limits()))
 
+    def forecast(self, run: Run) -> float | None:
+        both = [self.one.forecast(run), self.other.forecast(run)]
+        return min((seconds for seconds in both if seconds is not None), default=None)
+
+    def reason(self, run: Run) -> StopRule:
+        one_holds = self.one.due(run) or self.one.met(run)
+        return (self.one if one_holds else self.other).reason(run)
+
+    def check(self, layout: Layout) -> None:
+        self.one.check(layout)
+        self.other.check(layout)
+
 
 @dataclass(frozen=True)
 class Both(StopRule):
@@ -197,6 +383,14 @@ class Both(StopRule):
 
     def limits(self) -> Limits:
         return Limits(*map(max, self.one.limits(), self.other.limits()))
+
+    def forecast(self, run: Run) -> float | None:
+        one, other = self.one.forecast(run), self.other.forecast(run)
+        return None if one is None or other is None else max(one, other)
+
+    def check(self, layout: Layout) -> None:
+        self.one.check(layout)
+        self.other.check(layout)
 
 
 def as_stop(rule: StopRule | None) -> StopRule | None:

@@ -12,7 +12,7 @@ import fastkam as fk
 from fastkam._core.targets.outbreak import OutbreakDensity
 from fastkam.cli.main import main
 from fastkam.demo import many_modes, outbreak, peer, report, ridge, table
-from fastkam.diagnostics.checks import verdict
+from fastkam.diagnostics.checks import convergence
 
 TABLE = """age, smoker, city, level, outcome
 31, yes, Ulm, 1.5, bad
@@ -355,12 +355,12 @@ def test_an_interrupted_demonstration_ends_quietly(demo_parts, data, tmp_path, c
 def test_verdicts():
     rng = np.random.default_rng(0)
     good = rng.standard_normal((4, 2000, 2))
-    assert verdict(fk.diagnostics.summary(good)).startswith("The chains agree: R-hat is")
-    assert "size is below 400: 1" in verdict(fk.diagnostics.summary(good[:, :40]))
-    assert "R-hat is unknown" in verdict(fk.diagnostics.summary(good[:1]))
-    assert "x[1] never changed" in verdict(fk.diagnostics.summary(good * [1, 0]))
+    assert convergence(fk.diagnostics.summary(good)).startswith("The chains agree: R-hat is")
+    assert "size is below 400: 1" in convergence(fk.diagnostics.summary(good[:, :40]))
+    assert "R-hat is unknown" in convergence(fk.diagnostics.summary(good[:1]))
+    assert "x[1] never changed" in convergence(fk.diagnostics.summary(good * [1, 0]))
     good[0] += 3
-    assert "do not agree" in verdict(fk.diagnostics.summary(good))
+    assert "do not agree" in convergence(fk.diagnostics.summary(good))
 
 
 @pytest.mark.parametrize(("number", "text"), [

@@ -97,7 +97,9 @@ def schedules():
 
 
 def stops():
-    for rule, good in ((fk.stop.ESS, {"size": 5.0}), (fk.stop.Rhat, {"most": 1.5}),
+    for rule, good in ((fk.stop.ESS, {"size": 5.0, "of": "tail"}), (fk.stop.Rhat, {"most": 1.5}),
+                       (fk.stop.Done, {"ess": 9.0, "r_hat": 1.3}),
+                       (fk.stop.MCSE, {"errors": {"x": 0.5}}),
                        (fk.stop.Evaluations, {"count": 9}), (fk.stop.Time, {"limit": "1s"})):
         def call(rule=rule, **parameters):
             return fk.sample(**plain_run(stop=rule(**parameters)))
@@ -177,6 +179,10 @@ def after_runs():
         lambda **more: result().log_evidence(**more), lambda: {"evaluations": 40},
         ("method", "target", "vectorized", "seed"), check=prints, weight=0.5,
         words=("target", "density", *FUNCTION), covers=("Result", "Evidence"))
+    yield "Result.verdict", Entry(
+        lambda **more: result().verdict(**more), lambda: {"evaluations": 30},
+        ("target", "vectorized", "seed"), check=prints, weight=0.5,
+        words=("target", "density", *FUNCTION), covers=("Result", "diagnostics.Verdict"))
     yield "compare_evidence", Entry(
         fk.compare_evidence, lambda: {"models": {"a": known(0.0), "b": known(1.0)}},
         ("prior_odds",), check=prints, weight=0.5, words=("prior_odds", "models"),

@@ -15,7 +15,7 @@ from runs import sample
 import fastkam as fk
 from fastkam.diagnostics import Finding, Summary
 from fastkam.diagnostics.adaptation import drifts
-from fastkam.diagnostics.checks import findings, verdict
+from fastkam.diagnostics.checks import convergence, findings
 from fastkam.errors import ConvergenceWarning
 
 SEEDS = range(4, 8)
@@ -60,8 +60,10 @@ def test_an_adequate_run_says_nothing():
         result = sample(gaussian(3), np.zeros(3), sampler="am", draws=10_000, seed=1)
     assert result.warnings == []
     assert result.summary().notes == []
-    assert str(result.summary()).count("\n") == 3
-    assert verdict(result.summary()).startswith("The chains agree: R-hat is at most 1.0")
+    assert result.summary().verdict.startswith("Verdict: ok. The chains agree: R-hat is at most 1")
+    assert str(result.summary()).count("\n") == 6
+    assert result.verdict().status == "ok"
+    assert convergence(result.summary()).startswith("The chains agree: R-hat is at most 1.0")
 
 
 # ---- planted faults ----
@@ -291,7 +293,7 @@ def test_the_worst_of_many_coordinates_is_measured():
 
 def test_a_verdict_of_a_table_alone():
     columns = {"sd": [1.0], "r_hat": [1.3], "ess_bulk": [900.0], "ess_tail": [120.0]}
-    said = verdict(Summary(["x"], columns))
+    said = convergence(Summary(["x"], columns))
     assert "R-hat is above 1.01: 1.3 for x" in said
     assert "below 400: 120 for x" in said
 

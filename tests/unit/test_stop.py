@@ -25,3 +25,54 @@ def test_two_rules(seconds, one, both):
 def test_rules_are_looked_at_after_100_draws_more_or_a_fifth_more():
     assert list(milestones(1000)) == [100, 200, 300, 400, 500, 600, 720, 864]
     assert list(milestones(100)) == []
+
+
+@pytest.mark.parametrize(("rule", "by"), [
+    (fk.stop.ESS(50) | fk.stop.Time(600), "ESS(size=50, of='bulk')"),
+    (fk.stop.Time(600) | fk.stop.ESS(50), "ESS(size=50, of='bulk')"),
+    (fk.stop.Evaluations(900), "Evaluations(count=900)"),
+    (fk.stop.Time(1e-6), "Time(limit=1e-06)"),
+    (fk.stop.Done(ess=100, r_hat=1.2) | fk.stop.Evaluations(50_000), "Done(ess=100, r_hat=1.2)"),
+    (fk.stop.ESS(50) & fk.stop.Rhat(1.5),
+     "Both(one=ESS(size=50, of='bulk'), other=Rhat(most=1.5))"),
+])
+def test_the_result_says_which_rule_has_ended_it(rule, by, tmp_path):
+    options = {"sampler": "am", "tune": 300, "draws": 50_000, "seed": 1, "search": False,
+               "progress": False, "diagnose": False}
+    result = fk.sample(lambda x: -0.5 * x @ x, [0.1, 0.2], stop=rule, **options)
+    assert result.status == "stopped"
+    assert result.stopped_by == by
+    result.save(tmp_path / "run.fk")
+    assert fk.load(tmp_path / "run.fk").stopped_by == by
+    went_on = result.resume(draws=10, diagnose=False)
+    assert went_on.status == "complete"
+    assert went_on.stopped_by == ""
+
+
+def test_a_name_that_is_not_there_is_refused_before_any_work():
+    calls = []
+
+    def counted(x):
+        calls.append(1)
+        return -0.5 * x @ x
+
+    with pytest.raises(ValueError, match="there is no 'z', there are"):
+        fk.sample(counted, [0.1, 0.2], names=["x", "y"], stop=fk.stop.MCSE({"z": 0.1}))
+    assert not calls
+
+
+def test_forecasts_during_a_run():
+    """Of a rule that is asked while the run goes on: finite, and 0 at the end."""
+    said = []
+
+    class Asked(fk.stop.ESS):
+        def met(self, run):
+            holds = super().met(run)
+            said.append(self.forecast(run))
+            return holds
+
+    fk.sample(lambda x: -0.5 * x @ x, [0.1], sampler="am", draws=20_000, stop=Asked(2000), seed=1,
+              progress=False, diagnose=False)
+    assert len(said) > 5
+    assert all(seconds is not None and 0 <= seconds < 100 for seconds in said)
+    assert said[-1] == 0

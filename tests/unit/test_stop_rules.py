@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fastkam import stop
-from fastkam.diagnostics import ess_bulk
-from fastkam.stop import ESS, FEWEST_DRAWS, Rhat
+from fastkam.diagnostics import Finding, ess_bulk
+from fastkam.stop import ESS, FEWEST_DRAWS, MCSE, Done, Evaluations, Rhat, Time
 
 
 def autoregressive(phi, shape, seed=1):
@@ -22,8 +22,9 @@ def autoregressive(phi, shape, seed=1):
 
 def run_of(draws):
     """What a rule sees of a run."""
-    return SimpleNamespace(trace=SimpleNamespace(draws=draws), hardest=0,
-                           past=SimpleNamespace(in_one_period=lambda x: x))
+    return SimpleNamespace(trace=SimpleNamespace(draws=draws, rows=draws.shape[1]), hardest=0,
+                           past=SimpleNamespace(in_one_period=lambda x: x), expected={},
+                           seconds_per_row=0.001)
 
 
 @pytest.fixture
@@ -99,3 +100,120 @@ def test_a_trend_at_the_end_is_seen():
     draws = np.random.default_rng(3).standard_normal((4, 100_000, 1))
     draws[:, -20_000:] += np.linspace(0, 3, 20_000)[:, None]
     assert not Rhat(1.01).met(run_of(draws))
+
+
+# ---- the tails, errors, and all at once ----
+
+
+def layout_of(*labels):
+    return SimpleNamespace(labels=list(labels),
+                           shapes={one.partition("[")[0]: () for one in labels})
+
+
+def test_the_tails_can_be_asked_for():
+    """Draws without correlation, whose spread changes slowly."""
+    x = np.random.default_rng(1).standard_normal((4, 3000, 1))
+    x = x * np.exp(0.1 * autoregressive(np.array([0.995]), (4, 3000, 1), seed=2))
+    run = run_of(x)
+    assert ESS(1000).met(run)
+    assert not ESS(1000, "tail").met(run)
+    assert not ESS(1000, "both").met(run)
+    with pytest.raises(ValueError, match="of must be one of"):
+        ESS(400, "middle")
+
+
+def named_run(draws, *labels):
+    run = run_of(draws)
+    run.past.layout, run.past.constrain = layout_of(*labels), lambda x: x
+    return run
+
+
+def test_errors_of_named_means():
+    """1000 independent draws of sd 10 and 1: errors of 0.32 and 0.032."""
+    draws = np.random.default_rng(4).standard_normal((4, 250, 2)) * [10, 1]
+    run = named_run(draws, "wide", "theta[0]")
+    assert MCSE({"theta": 0.04}).met(run)
+    assert MCSE({"theta[0]": 0.04, "wide": 0.4}).met(run)
+    assert not MCSE({"theta": 0.04, "wide": 0.2}).met(run)
+    assert not MCSE({"theta": 0.02}).met(run)
+    assert not MCSE({"wide": 1.0}).met(named_run(draws * [0, 1], "wide", "theta[0]"))
+    for errors, problem in (({}, TypeError), (0.1, TypeError), ({"a": 0.0}, ValueError)):
+        with pytest.raises(problem, match="errors"):
+            MCSE(errors)
+    MCSE({"theta": 1.0}).check(run.past.layout)
+    for rule in (MCSE({"tehta": 1.0}), MCSE({"tehta": 1.0}) | Time(1), Time(1) & MCSE({"x": 1.0})):
+        with pytest.raises(ValueError, match="there is no"):
+            rule.check(run.past.layout)
+
+
+@pytest.mark.parametrize(("kind", "ends"), [
+    (None, True), ("drift", False), ("stay", False), ("modes", False), ("divergences", True),
+    ("tails", True), ("boundary", True)])
+def test_done_waits_for_what_more_draws_may_mend(kind, ends):
+    run = run_of(np.random.default_rng(5).standard_normal((4, 2000, 2)))
+    run.findings = lambda: [] if kind is None else [Finding(kind, "")]
+    assert Done().met(run) == ends
+
+
+def test_done_asks_for_sizes_and_agreement_first():
+    x = np.random.default_rng(6).standard_normal((4, 1000, 2))
+    run = run_of(x)
+    run.findings = list
+    assert Done().met(run)
+    assert not Done(ess=5000).met(run)
+    assert not Done(r_hat=1.00001).met(run)
+    assert not Done().met(run_of(x + np.array([0, 0, 0, 1])[:, None, None]))
+    alone = run_of(x[:1])
+    alone.findings = list
+    assert Done(ess=300).met(alone)  # R-hat of one chain is unknown
+    assert not Rhat().met(alone)
+
+
+# ---- forecasts ----
+
+
+def test_a_forecast_of_sizes_is_in_proportion():
+    """4000 independent draws, of which 8000 are asked for: as many again, a millisecond each."""
+    run = run_of(np.random.default_rng(7).standard_normal((4, 1000, 1)))
+    rule = ESS(8000)
+    assert rule.forecast(run) is None  # nothing was measured yet
+    assert not rule.met(run)
+    assert rule.forecast(run) == pytest.approx(1.0, rel=0.2)
+    run.seconds_per_row = None
+    assert rule.forecast(run) is None
+    small = ESS(100)
+    assert small.met(run)
+    run.seconds_per_row = 0.001
+    assert small.forecast(run) == 0
+
+
+def test_forecasts_come_true():
+    """Rows that a rule expects at 2000: right within a factor of two."""
+    x = autoregressive(np.array([0.9]), (4, 20_000, 1))
+    run = named_run(x[:, :2000], "x")
+    for rule in (ESS(4000), MCSE({"x": 0.05}), Rhat(1.002)):
+        assert not rule.met(run), rule
+        expected = run.trace.rows + 1000 * rule.forecast(run)
+        at = next(n for n in range(2000, 20_001, 200) if rule.met(named_run(x[:, :n], "x")))
+        assert expected / 2 < at < expected * 2, (rule, expected, at)
+
+
+def test_forecasts_of_time_and_of_evaluations():
+    run = SimpleNamespace(seconds=12.0, evaluations=300, seconds_per_evaluation=0.01)
+    assert Time(20).forecast(run) == 8
+    assert Evaluations(1000).forecast(run) == pytest.approx(7)
+    assert (Time(20) | Evaluations(1000)).forecast(run) == pytest.approx(7)
+    assert (Time(20) & Evaluations(1000)).forecast(run) == 8
+    assert Time(10).forecast(run) == 0
+    run.seconds_per_evaluation = None
+    assert Evaluations(1000).forecast(run) is None
+    assert (Time(20) | Evaluations(1000)).forecast(run) == 8
+    assert (Time(20) & Evaluations(1000)).forecast(run) is None
+    assert stop.StopRule().forecast(run) is None
+
+
+def test_r_hat_that_is_not_low_enough_needs_more_rows():
+    """However close: a forecast never says that a rule holds which does not."""
+    for r_hat in (1.0100000000000002, 1.01, 1.0, 0.999, np.nan, np.inf):
+        needed = stop.rows_for_r_hat(1000, np.array([r_hat]), 1.01)
+        assert bool(needed[0] <= 1000) == (r_hat <= 1.01), r_hat

@@ -355,14 +355,11 @@ def how_to_resume(options, target, out):
 def report(result):
     """Print the table, the speed, and what was rejected."""
     from fastkam.demo.report import speed
-    from fastkam.diagnostics.checks import rejected_points, verdict
+    from fastkam.diagnostics.checks import rejected_points
 
     if result.draws.shape[1]:
-        summary = result.summary()
-        print(summary)
+        print(result.summary())
         print()
-        if not summary.notes:
-            print(verdict(summary))
     print(speed(result))
     points = rejected_points(result)
     if points:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastkam.demo import peer, report
-from fastkam.diagnostics.checks import verdict
+from fastkam.diagnostics.checks import convergence
 from fastkam.plots.style import new_figure, size_of_points
 
 K = 16
@@ -82,7 +82,7 @@ def judged(result):
     found = int((shares(result.draws) > 0).sum())
     if found < K:
         return f"{K - found} of the {K} modes were not found: means and shares are wrong."
-    return f"All modes were found. {verdict(result.summary())}"
+    return f"All modes were found. {convergence(result.summary())}"
 
 
 def figure(result, other):

@@ -22,7 +22,7 @@ import numpy as np
 from fastkam._core.targets.outbreak import OutbreakDensity
 from fastkam.demo import report
 from fastkam.diagnostics import summary
-from fastkam.diagnostics.checks import verdict
+from fastkam.diagnostics.checks import convergence
 from fastkam.plots.style import new_figure
 
 IN_BED = np.array([3, 8, 26, 76, 225, 298, 258, 233, 189, 128, 68, 29, 14, 4])
@@ -49,7 +49,7 @@ def run(folder, *, seed, quick):
         for i, words in enumerate(QUANTITIES.values())
     ]
     report.table(["", "mean", "sd", "90 % interval", "ESS", "R-hat"], rows)
-    report.say(f"{verdict(result.summary())} {report.speed(result)}")
+    report.say(f"{convergence(result.summary())} {report.speed(result)}")
     report.say(beside_scipy(result, seed))
     print()
     report.save(result, lambda: figure(result, seed), folder, "outbreak")

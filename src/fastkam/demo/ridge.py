@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastkam.demo import peer, report
-from fastkam.diagnostics.checks import verdict
+from fastkam.diagnostics.checks import convergence
 from fastkam.plots.pair import scatter
 from fastkam.plots.style import new_figure
 
@@ -36,7 +36,7 @@ def run(folder, *, seed, quick):
     result = report.sampled(logp, START, draws=draws, names=NAMES, seed=seed)
     other = peer.emcee_run(logp, START, result.evaluations, seed)
     table(result, other)
-    report.say(f"{verdict(result.summary())} {report.speed(result)}")
+    report.say(f"{convergence(result.summary())} {report.speed(result)}")
     report.say(peer.about(other))
     print()
     report.save(result, lambda: figure(result, other), folder, "ridge")

@@ -14,7 +14,7 @@ import numpy as np
 
 import fastkam as fk
 from fastkam.demo import report
-from fastkam.diagnostics.checks import verdict
+from fastkam.diagnostics.checks import convergence
 from fastkam.plots.style import new_figure
 
 MISSING = {"", "?", "na", "n/a", "nan", "null", "none", "."}
@@ -167,7 +167,7 @@ def run(table, title, folder, *, seed, quick):
     )
     known = result.summary()
     print_coefficients(known)
-    report.say(verdict(known))
+    report.say(convergence(known))
     right, auc = fit(table, result)
     report.say(
         f"On these same rows: {right:.1%} classified rightly, area under the ROC curve {auc:.3f}."

@@ -24,11 +24,13 @@ from fastkam.diagnostics.draws import (
 from fastkam.diagnostics.identities import implied_moments
 from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.table import Summary
+from fastkam.diagnostics.verdict import Verdict
 
 __all__ = [
     "Finding",
     "ModeOccupancy",
     "Summary",
+    "Verdict",
     "esjd",
     "ess_bulk",
     "ess_geyer",

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.diagnostics.adaptation import unsettled
+from fastkam.diagnostics.doubts import FEWEST_CHAINS, FEWEST_ROWS, doubts, of_short_chains
 from fastkam.diagnostics.faults import LEAST_DRAWS, grave, odd
 from fastkam.diagnostics.look import MOST_NUMBERS, NAMED, Finding, Look, blocks, listed
+from fastkam.diagnostics.methods import of_methods
 from fastkam.diagnostics.table import Summary
+from fastkam.diagnostics.verdict import Verdict, status_of
 from fastkam.errors import ConvergenceWarning, SamplingWarning
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST_R_HAT = 1.01
 MOST_R_HAT_OF_LP = 1.05     # where the coordinates agree
+WRONG_R_HAT = 1.1
 LEAST_ESS = 400
 FAR = 1000                  # times 1 + |x0|
 
@@ -45,13 +49,16 @@ def findings(state: RunState) -> list[Finding]:
 def looked_at(look: Look) -> list[Finding]:
     """What is seen in the draws."""
     found = list(grave(look))
-    if look.rows >= LEAST_DRAWS:
+    if look.rows < LEAST_DRAWS:
+        found += [] if found else of_short_chains(look)
+    else:
         found += odd(look)
         kinds = {one.kind for one in found}
         if "stuck" in kinds:  # which says more
             found = [one for one in found if one.kind != "acceptance"]
         elif "not_finite" not in kinds:
             found += precision(look, certain=not kinds & ABOUT_DENSITY)
+            found += [] if kinds & ABOUT_DENSITY else of_methods(look)
     return found
 
 
@@ -91,13 +98,15 @@ def precision(look: Look, *, certain: bool) -> list[Finding]:
     found = wandering(look, which, columns["r_hat"]) if certain else []
     found += of_columns([look.labels[i] for i in which], columns)
     if look.lp is not None and not any(one.kind == "r_hat" for one in found):
-        value = measure(look.lp[:, :, None])[COLUMNS.index("r_hat"), 0]
+        value = measure(look.lp[:, :, None], sizes=False)[COLUMNS.index("r_hat"), 0]
         if value > MOST_R_HAT_OF_LP:
             found.append(Finding(
                 "log_density", f"R-hat of the log density is {value:.3g}, though the coordinates "
                 "agree: chains are in regions of different density. Run longer (tune=, draws=); "
                 f"{IF_IT_STAYS}."))
-    if found:
+        if certain:
+            found += doubts(look, which, columns)
+    if {one.kind for one in found} & {"r_hat", "ess", "log_density", "drift", "improper"}:
         names = unsettled(look.state)
         if names:
             found.append(Finding(
@@ -131,7 +140,8 @@ def r_hats(labels: list[str], r_hat: NDArray[np.float64]) -> Finding | None:
     values = [f"{r_hat[i]:.4g} for {labels[i]}" for i in bad[:NAMED]]
     return Finding(
         "r_hat", f"R-hat is above {MOST_R_HAT}: {listed(values, len(bad))}. The chains do not "
-        f"agree yet: run longer (tune=, draws=); {IF_IT_STAYS}.", tuple(labels[i] for i in bad))
+        f"agree yet: run longer (tune=, draws=); {IF_IT_STAYS}.", tuple(labels[i] for i in bad),
+        status="wrong" if r_hat[bad[0]] > WRONG_R_HAT else "doubtful")
 
 
 def sizes(labels: list[str], ess: NDArray[np.float64]) -> Finding | None:
@@ -166,7 +176,8 @@ def notes(found: list[Finding], summary: Summary) -> list[str]:
     own = of_columns(summary.labels, summary.columns) if measured else []
     before = [one.text for one in found if one.kind not in MEASURES | {"adaptation", "log_density"}]
     after = [one.text for one in found if one.kind in ("adaptation", "log_density")]
-    return [*before, *(one.text for one in own), *after]
+    told = [*before, *(one.text for one in own), *after]
+    return told or [one.text for one in found]  # all draws are just within what some are not
 
 
 def warn(result: Result, stacklevel: int) -> None:
@@ -181,7 +192,38 @@ def warn(result: Result, stacklevel: int) -> None:
     warnings.warn(kind(text, result=result), stacklevel=stacklevel + 1)
 
 
-def verdict(summary: Summary) -> str:
+def verdict_of(
+    state: RunState, found: list[Finding], table: Summary | None, evaluations: int = 0
+) -> Verdict:
+    """The verdict that follows from findings; `table` is the summary where there is one."""
+    reasons = tuple(found)
+    rows = state.trace.rows
+    few = rows < LEAST_DRAWS and not (state.chains >= FEWEST_CHAINS and rows >= FEWEST_ROWS)
+    if few and not reasons:
+        reasons = (Finding("short", f"There are {rows} draws a chain: too few to see whether they "
+                           "are right. Make more (result.resume(draws=...))."),)
+    if reasons:
+        return Verdict(status_of(reasons), reasons, evaluations=evaluations)
+    with np.errstate(all="ignore"):
+        return Verdict("ok", known=known_of(state, table), evaluations=evaluations)
+
+
+def known_of(state: RunState, table: Summary | None) -> str:
+    """R-hat and the effective sample size of the worst coordinate, in words."""
+    if table is None:
+        look = Look(state)
+        which = screened(look)
+        columns = dict(zip(COLUMNS, measure(look.x[:, :, which]), strict=True))
+    else:
+        columns = table.columns
+    r_hat, ess = columns["r_hat"], np.fmin(columns["ess_bulk"], columns["ess_tail"])
+    agree = ("R-hat is unknown: one chain alone." if np.isnan(r_hat).all() else
+             f"The chains agree: R-hat is at most {np.nanmax(r_hat):.3f},")
+    size = f" ESS at least {np.nanmin(ess):.0f}." if not np.isnan(ess).all() else ""
+    return agree + size
+
+
+def convergence(summary: Summary) -> str:
     """The notes of a summary, or in their absence what its columns say."""
     notes = summary.notes or [one.text for one in of_columns(summary.labels, summary.columns)]
     if notes:

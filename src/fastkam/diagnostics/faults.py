@@ -36,7 +36,7 @@ def grave(look: Look) -> Iterator[Finding]:
         where = np.flatnonzero(bad)
         yield Finding(
             "not_finite", f"{look.few(where)}: draws that are not finite. The density lets them "
-            "pass: return -inf for such points.", look.named(where))
+            "pass: return -inf for such points.", look.named(where), status="wrong")
         return
     if look.rows < LEAST_DRAWS:
         return
@@ -47,7 +47,7 @@ def grave(look: Look) -> Iterator[Finding]:
         yield Finding(
             "stuck", f"{who}: no proposal was accepted. Begin with "
             "narrower proposals, tune for longer (tune=), or start elsewhere (x0=).",
-            chains=tuple(still.tolist()))
+            chains=tuple(still.tolist()), status="wrong")
     fixed = ~moves.any(axis=0)
     if look.state.coordinates is not None:  # a transform may make constants: the same everywhere
         fixed &= (x != x[:1, :1]).any(axis=(0, 1))
@@ -55,7 +55,7 @@ def grave(look: Look) -> Iterator[Finding]:
     if len(fixed) and not len(still):
         yield Finding(
             "stuck", f"{look.few(fixed)} never changed: it can have one value only, or its scale "
-            "is far below those of the others.", look.named(fixed))
+            "is far below those of the others.", look.named(fixed), status="wrong")
 
 
 def odd(look: Look) -> Iterator[Finding]:
@@ -89,7 +89,7 @@ def constant(look: Look) -> Finding | None:
     return Finding(
         "constant", f"The log density is {lp.flat[0]:g} at every draw, and no point was outside "
         "its support: it does not depend on x, or has no finite integral. Look at the function; it "
-        "returns -inf where x is out of bounds.")
+        "returns -inf where x is out of bounds.", status="wrong")
 
 
 def rising(look: Look) -> Finding | None:
@@ -105,7 +105,8 @@ def rising(look: Look) -> Finding | None:
         return None
     return Finding(
         "improper", "The log density goes on rising throughout the draws of every chain: warm-up "
-        "was too short (tune=), or the density has no finite integral, or the wrong sign.")
+        "was too short (tune=), or the density has no finite integral, or the wrong sign.",
+        status="wrong")
 
 
 def growing(look: Look) -> Iterator[Finding]:
@@ -120,7 +121,7 @@ def growing(look: Look) -> Iterator[Finding]:
         yield Finding(
             "improper", f"{look.few(where)}: |x| goes on growing throughout the draws of every "
             "chain. The density may have no finite integral there (a prior is missing, or a sign "
-            "is wrong), or warm-up was too short (tune=).", look.named(where))
+            "is wrong), or warm-up was too short (tune=).", look.named(where), status="wrong")
 
 
 def not_a_logarithm(look: Look) -> Finding | None:
@@ -135,7 +136,8 @@ def not_a_logarithm(look: Look) -> Finding | None:
             return None
     return Finding(
         "not_a_logarithm", "What the function returns is never negative and nearly always close to "
-        "0, as a density is and the logarithm of one is not: return its logarithm.")
+        "0, as a density is and the logarithm of one is not: return its logarithm.",
+        status="wrong")
 
 
 # ---- the sampler on it ----
@@ -205,7 +207,7 @@ def tails(look: Look) -> Iterator[Finding]:
         where = [k for a, k in heavy if a <= 0]
         yield Finding(
             "improper", f"{look.few(where)}: the density falls off so slowly that it has no finite "
-            "integral: a prior is missing, or a sign is wrong.", look.named(where))
+            "integral: a prior is missing, or a sign is wrong.", look.named(where), status="wrong")
     elif heavy:
         a = heavy[0][0]
         what = next(text for most, text in HEAVY.items() if a < most)
@@ -229,7 +231,7 @@ def moments(look: Look) -> Iterator[Finding]:
         "moments", "The slopes of the log density at the draws imply other moments than the draws "
         f"have: {listed(found, len(where))}. The chains have not been everywhere, or too rarely: "
         "run longer (draws=, tune=); if it stays so, reparametrize, or try another sampler.",
-        look.named(where))
+        look.named(where), status="wrong")
 
 
 def acceptance_bounds(sampler: Sampler, is_estimate: bool) -> tuple[float, float]:

@@ -31,19 +31,25 @@ class Finding:
     kind : str
         "not_finite", "stuck", "constant", "improper", "not_a_logarithm", "rejected", "boundary",
         "tails", "moments", "acceptance", "divergences", "r_hat", "ess", "log_density",
-        "adaptation" or "short".
+        "adaptation" or "short"; "functionals", "drift", "stay", "excursion", "place", "modes",
+        "nested_r_hat", "energy", "tree_depth", "swaps", "mixture", "evidence"; or "unvisited",
+        which only `Result.verdict` finds with further evaluations.
     text : str
         What was found, and what to do.
     coordinates : tuple of str
         The labels of the coordinates concerned, the worst first; none where it concerns all.
     chains : tuple of int
         The chains concerned; none where it concerns all.
+    status : str
+        What it makes of the run: "doubtful", or "wrong" where draws of the density hardly ever show
+        such a thing. See `fastkam.diagnostics.Verdict`.
     """
 
     kind: str
     text: str
     coordinates: tuple[str, ...] = ()
     chains: tuple[int, ...] = ()
+    status: str = "doubtful"
 
     def __str__(self) -> str:
         return self.text

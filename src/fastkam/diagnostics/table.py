@@ -29,11 +29,13 @@ class Summary:
         errors), "ess_bulk", "ess_tail" (effective sample sizes), "r_hat".
     notes : list of str
         What else should be known of the run, printed below the table; none where all is well.
+    verdict : str
+        Whether the draws may be trusted, printed above the notes; empty where nobody has judged.
     """
 
-    def __init__(self, labels, columns, notes=()):
+    def __init__(self, labels, columns, notes=(), verdict=""):
         self.labels = list(labels)
-        self.notes = list(notes)
+        self.notes, self.verdict = list(notes), verdict
         self.columns = {name: np.asarray(column) for name, column in columns.items()}
 
     def __getitem__(self, name):
@@ -71,12 +73,14 @@ class Summary:
         return [["", *self.columns], *rows]
 
     def __str__(self):
-        return "\n".join([aligned(self.cells()), *(["", *self.wrapped()] if self.notes else [])])
+        below = self.wrapped()
+        return "\n".join([aligned(self.cells()), *(["", *below] if below else [])])
 
     def wrapped(self):
-        """The notes as lines."""
-        return [line for note in self.notes
-                for line in wrap(note, WIDTH, initial_indent="- ", subsequent_indent="  ")]
+        """The verdict and the notes as lines."""
+        return wrap(self.verdict, WIDTH) + [
+            line for note in self.notes
+            for line in wrap(note, WIDTH, initial_indent="- ", subsequent_indent="  ")]
 
     __repr__ = __str__
 
@@ -93,6 +97,7 @@ class Summary:
         )
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
         return (f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+                + (f"<p>{escape(self.verdict)}</p>" if self.verdict else "")
                 + (f"<ul>{notes}</ul>" if notes else ""))
 
 

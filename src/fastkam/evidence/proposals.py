@@ -51,8 +51,10 @@ def frozen(state: RunState, k: int) -> Mixture:
                    scales[:, None] * factors)
 
 
-def stored(state: RunState) -> list[Pairs]:
+def stored(state: RunState, most: int = MOST_ROWS) -> list[Pairs]:
     """log p - log q, of each chain's q, at its draws and at the proposals in front of them.
+
+    Of at most about `most` draws in all, at equal distances.
 
     A proposal y that was accepted is the draw itself. One that was rejected at x has
 
@@ -60,7 +62,7 @@ def stored(state: RunState) -> list[Pairs]:
 
     with the logarithm of the acceptance ratio that was recorded.
     """
-    z, log_p, rows = draws_of(state, MOST_ROWS)
+    z, log_p, rows = draws_of(state, most)
     trace = state.trace
     assert trace.stat_names is not None
     move = trace.extra[:, rows, trace.stat_names.index("move")]

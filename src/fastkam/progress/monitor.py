@@ -117,8 +117,7 @@ class Monitor:
 
     def ask(self, run: Run, stop: StopRule | None) -> None:
         """The time to the end by the stop rule, where the rule says so."""
-        forecast = getattr(stop, "forecast", None)
-        seconds = None if forecast is None else forecast(run)
+        seconds = None if stop is None else stop.forecast(run)
         self.forecast = math.nan if seconds is None else float(seconds)
         self.forecast_at = time.perf_counter()
 

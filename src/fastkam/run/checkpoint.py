@@ -61,6 +61,8 @@ def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -
     header |= {"format": FORMAT, "stat_names": plain(run.trace.stat_names),
                "seed": {name: plain(getattr(run.seed, name)) for name in SEED},
                "shapes": run.layout.shapes, "dims": run.layout.dims}
+    if run.stopped_by:
+        header["stopped_by"] = run.stopped_by
     if run.coordinates is not None:
         header["coordinates"] = run.coordinates.header()
     if run.trace.records.fields is not None:

@@ -19,6 +19,7 @@ from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.group import Fault, Group
 from fastkam.arguments import check_flag, check_number, check_threads
+from fastkam.diagnostics.checks import findings
 from fastkam.progress import Progress, Reporter, check_progress
 from fastkam.run.files import check_path
 from fastkam.run.interrupts import FREE, Shield
@@ -157,6 +158,9 @@ class Run:
         self.shield = Shield()  # which is not entered, and opens nothing
         self.most_evaluations = NO_LIMIT
         self.hardest = 0  # the coordinate for which a stop rule was not met the last time
+        self.expected = {}  # the rows a chain that a stop rule expects to need, by its id
+        self.stopped_by = ""
+        self.first = (sum(int(one["t"]) for one in past.states), self.begun_with(past))
         self.pace = 1  # steps a chunk of any group, grown until one takes CHUNK_SECONDS
         self.trace = past.trace.grown(rows)
         self.store = getattr(past.trace, "store", None)
@@ -170,6 +174,11 @@ class Run:
     def together(self):
         """Whether all chains step together."""
         return self.target.batched or self.past.share
+
+    @staticmethod
+    def begun_with(past):
+        """The evaluations with which a run goes on."""
+        return past.searched + sum(int(one["n_evaluations"]) for one in past.states)
 
     # ---- driving ----
 
@@ -214,7 +223,7 @@ class Run:
             with one_blas_thread():
                 for rows in self.milestones(stop):
                     if self.advance(rows, threads, between) or self.may_end(stop):
-                        status = "stopped"
+                        status, self.stopped_by = "stopped", repr(stop.reason(self))
                         break
                 for group in self.groups:  # extras that another chain has found since
                     group.record()
@@ -354,6 +363,30 @@ class Run:
         draws = past.in_one_period(np.array(self.trace.draws[:, start:stop]))
         return np.array(past.constrain(draws))
 
+    def findings(self):
+        """What speaks against the draws so far (`fastkam.diagnostics.Finding`)."""
+        return findings(self.state("running"))
+
+    @property
+    def steps(self):
+        """The steps that all chains have made."""
+        return self.counted()[0]
+
+    @property
+    def seconds_per_row(self):
+        """The time that a draw of each chain has taken so far; None before the first step."""
+        steps = self.steps - self.first[0]
+        if steps <= 0:
+            return None
+        each = (time.perf_counter() - self.begun) / steps
+        return each * self.past.chains * self.past.thin
+
+    @property
+    def seconds_per_evaluation(self):
+        """The time that an evaluation has taken so far, steps included; None before the first."""
+        made = self.evaluations - self.first[1]
+        return (time.perf_counter() - self.begun) / made if made > 0 else None
+
     @property
     def evaluations(self):
         """How many there have been, those of the search included."""
@@ -389,6 +422,7 @@ class Run:
             requested=self.past.requested if self.past.undecided else self.rows,
             seconds=self.past.seconds + time.perf_counter() - self.begun,
             status=status,
+            stopped_by=self.stopped_by,
         )
 
 

@@ -77,6 +77,8 @@ class RunState:
         Wall-clock time so far.
     status : str
         "new", "running", "complete", "stopped", "interrupted" or "failed".
+    stopped_by : str
+        The rule that has ended the run, as it would be written; "" where none has.
     """
 
     sampler: Sampler
@@ -103,6 +105,7 @@ class RunState:
     generators: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     status: str = "new"
+    stopped_by: str = ""
     undecided: int = 0
     coordinates: Coordinates | None = None
 

@@ -1,0 +1,193 @@
+"""What speaks against draws on which the chains agree: findings from the statistics of `signs`.
+
+These are looked for where R-hat and effective sample sizes find nothing, which say the same sooner
+else. `fastkam.diagnostics.methods` has those that a sampler's own quantities give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.numerics.elementary import exp
+from fastkam.diagnostics import signs
+from fastkam.diagnostics.look import NAMED, Finding, Look, chain_names, listed
+from fastkam.samplers.sampler import Composite
+
+Array = NDArray[np.float64]
+
+MOST_R_HAT_OF_RADIUS = 1.03
+MOST_DRIFT = 4.5            # standard errors, from the first third to the last
+MOST_STAY, STAY_SHARE = 6.0, 0.005  # times what independent stays have; of a chain's draws
+MOST_EXCURSION = 0.4        # of a sixteenth of a chain, beyond the radius that 2 % of draws exceed
+LEAST_PARTS = 400           # draws of a chain for that
+HEAVY, SURE = 0.25, 2.5     # k-hat from which on there is no fourth moment; its standard errors
+LEAST_GAP, FEWEST_CHANGES = 1.0, 20    # standard deviations of the narrower group; changes
+PLACES, LEAST_AT_PLACE = 10, 0.4    # parts of the draws; of the mean acceptance in each
+MOST_NESTED = 1.05
+FEWEST_CHAINS, FEWEST_ROWS = 32, 4
+
+
+def doubts(
+    look: Look, which: NDArray[np.int64], columns: Mapping[str, Array]
+) -> Iterator[Finding]:
+    """What speaks against the coordinates `which`, whose columns of a summary are given."""
+    draws = signs.Standardized(look.x if len(which) == look.x.shape[2] else look.x[:, :, which])
+    labels = [look.labels[i] for i in which]
+    squares = draws.squares()
+    if squares is not None:
+        yield from functionals(squares)
+        yield from excursion(squares)
+    yield from drift(draws, labels, columns)
+    if not look.is_estimate:  # an estimate that is too high keeps a chain, which acceptance shows
+        yield from stay(draws)
+        yield from place(look, which)
+    yield from heavy(look, draws, labels, columns)
+    yield from modes(draws)
+
+
+def functionals(squares: Array) -> Iterator[Finding]:
+    """Chains that differ in how far out they are, though they agree on each coordinate."""
+    radius, tail = signs.r_hats_of_functionals(squares)
+    value = max(radius, tail)
+    if value > MOST_R_HAT_OF_RADIUS:
+        what = "the distance from the mean" if radius >= tail else "being in the tail"
+        yield Finding(
+            "functionals", f"R-hat of {what} is {value:.3g}, though the coordinates agree: chains "
+            "have been in the tails for different times. Run longer (draws=).")
+
+
+def drift(
+    draws: signs.Standardized, labels: list[str], columns: Mapping[str, Array]
+) -> Iterator[Finding]:
+    """Means and standard deviations that move in the course of the draws."""
+    means, sds = signs.drifts(draws, columns)
+    size = np.fmax(means, sds)
+    where = np.flatnonzero(size > MOST_DRIFT)
+    if len(where):
+        where = where[np.argsort(-size[where])]
+        found = [f"{'mean' if means[i] >= sds[i] else 'standard deviation'} of {labels[i]} by "
+                 f"{size[i]:.2g} standard errors" for i in where[:NAMED]]
+        yield Finding(
+            "drift", f"From the first third of the draws to the last drift: "
+            f"{listed(found, len(where))}. Warm-up was too short (tune=), or the chains are still "
+            "on their way.", tuple(labels[i] for i in where))
+
+
+def stay(draws: signs.Standardized) -> Iterator[Finding]:
+    """A chain that stays at one point far longer than its other stays let expect.
+
+    Of n / m independent stays of mean m the longest is about m log(n / m).
+    """
+    longest, mean = signs.longest_stays(draws)
+    n = draws.u.shape[2]
+    ratio = longest / (mean * np.log(np.maximum(n / mean, 3.0)))
+    where = np.flatnonzero((ratio > MOST_STAY) & (longest > STAY_SHARE * n))
+    if len(where):
+        worst = where[longest[where].argmax()]
+        yield Finding(
+            "stay", f"{chain_names(where)} stayed at one point for up to "
+            f"{100 * longest[worst] / n:.2g} % of the draws, {ratio[worst]:.2g} times as long as "
+            "stays elsewhere let expect: proposals seldom reach that place, and its weight is "
+            "hardly known. Run longer, or try another sampler.", chains=tuple(where.tolist()))
+
+
+def excursion(squares: Array) -> Iterator[Finding]:
+    """A chain that was far out for a large part of a sixteenth of its draws."""
+    if squares.shape[1] < LEAST_PARTS:
+        return
+    shares = signs.excursions(squares)
+    where = np.flatnonzero(shares > MOST_EXCURSION)
+    if len(where):
+        yield Finding(
+            "excursion", f"{chain_names(where)} stayed far out for a long time: "
+            f"{100 * shares.max():.2g} % of a sixteenth of its draws are beyond what 2 % of all "
+            "draws exceed. Such tails are visited too seldom to be known: run longer, or try "
+            "another sampler.", chains=tuple(where.tolist()))
+
+
+def place(look: Look, which: NDArray[np.int64]) -> Iterator[Finding]:
+    """Coordinates in one tenth of which proposals are accepted far more seldom than elsewhere.
+
+    Steps that suit the middle are too wide there: a funnel's neck, the arms of a bend. Looked at of
+    samplers of one kind of step, which adapt to the middle.
+    """
+    state = look.state
+    if look.log_ratio is None or state.thin != 1 or isinstance(state.sampler, Composite):
+        return
+    rows, chains = look.x.shape[1], look.x.shape[0]
+    last = state.trace.rows
+    x = state.trace.x[:, last - rows : last - 1]  # in the coordinates of the chains
+    rates = exp(np.minimum(state.trace.log_ratio[:, last - rows + 1 : last], 0.0)).reshape(-1)
+    n, mean = chains * (rows - 1) // PLACES, rates.mean()
+    if x.shape[2] != look.x.shape[2] or not (n and mean > 0):
+        return
+    found = {}
+    for i in which:
+        order = np.argsort(x[:, :, i], axis=None)[: n * PLACES]
+        found[i] = float(rates[order].reshape(PLACES, n).mean(axis=1).min() / mean)
+    where = [i for i in sorted(found, key=lambda i: found[i]) if found[i] < LEAST_AT_PLACE]
+    if where:
+        yield Finding(
+            "place", f"{look.few(where)}: in a tenth of its range only {100 * found[where[0]]:.2g} "
+            "% as many proposals are accepted as on average. The scale of the density differs from "
+            "place to place, and chains hardly get where it is small: reparametrize, or try "
+            "another sampler.", look.named(where))
+
+
+def heavy(
+    look: Look, draws: signs.Standardized, labels: list[str], columns: Mapping[str, Array]
+) -> Iterator[Finding]:
+    """Tails so heavy that the standard deviation has no standard error, by the draws."""
+    if len(look.state.tails):  # what the search has found says more
+        return
+    shapes, m = signs.tail_shapes(draws)
+    with np.errstate(invalid="ignore"):
+        n = draws.flat.shape[1]
+        worth = m * np.clip(columns["ess_tail"] / n, 0.01, 1.0)
+        where = np.flatnonzero(shapes - SURE * (1 + shapes) / np.sqrt(worth) > HEAVY)
+    if len(where):
+        where = where[np.argsort(-shapes[where])]
+        k = shapes[where[0]]
+        yield Finding(
+            "tails", f"{listed([labels[i] for i in where[:NAMED]], len(where))}: k-hat of the "
+            f"draws' tails is {k:.2g}, so that moments above the order {1 / k:.2g} do not seem to "
+            "exist, or a few draws are far from all others. The standard deviation and its error "
+            "may be far off: report quantiles.", tuple(labels[i] for i in where))
+
+
+def modes(draws: signs.Standardized) -> Iterator[Finding]:
+    """Two groups of draws between which the chains changed too rarely to know their shares."""
+    series = draws.suspects()
+    gaps = [signs.gap_of(one.reshape(-1)) for one in series]
+    widest = int(np.argmax([gap for gap, _ in gaps]))
+    if gaps[widest][0] < LEAST_GAP:
+        return
+    changes, share = signs.changes_of_side(series[widest], gaps[widest][1])
+    if changes < FEWEST_CHANGES:
+        yield Finding(
+            "modes", f"The draws fall into two groups, one of {100 * share:.2g} % of them, between "
+            f"which the chains have changed {changes} times: the shares are hardly known. Run "
+            'longer, or try sampler="jumps" or "pt".')
+
+
+def of_short_chains(look: Look) -> Iterator[Finding]:
+    """Whether many chains, too short to be looked at each, agree as groups."""
+    chains, n, _ = look.x.shape
+    if chains < FEWEST_CHAINS or n < FEWEST_ROWS:
+        return
+    groups = signs.groups_of_starts(look.state.x0)
+    values = signs.nested_r_hat(look.x, groups)
+    # of the variance between chains a part 1 / m remains between groups of m
+    noise = np.sqrt(1 + 2.5 / groups.shape[1])
+    where = np.flatnonzero(values > max(MOST_NESTED, noise))
+    if len(where):
+        where = where[np.argsort(-values[where])]
+        texts = [f"{values[i]:.3g} for {look.labels[i]}" for i in where[:NAMED]]
+        yield Finding(
+            "nested_r_hat", f"Nested R-hat of {len(groups)} groups of chains is high: "
+            f"{listed(texts, len(where))}. The chains still remember where they began: tune for "
+            "longer (tune=).", look.named(where), status="wrong" if values.max() > 1.2 else
+            "doubtful")

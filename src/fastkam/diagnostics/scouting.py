@@ -1,0 +1,343 @@
+"""Points of a density that no chain has visited, looked for with further evaluations.
+
+Three looks, which share a number of evaluations:
+
+- Points y of a wide density g, a Cauchy distribution around the draws, give an estimate of the mass
+  beyond all draws, mean(p(y) / (g(y) Z) 1{y is beyond}). By Markov's inequality it exceeds the true
+  mass 20 times with probability 1 in 20 at most. Z is the median of p / q at the draws, with q a
+  mixture that is fitted to them; beyond is where q is below its least value at a draw.
+- Where a density falls off on all sides, a step towards the draws raises it. From points where such
+  a step lowers it a search goes uphill; if it ends far from q, at a density that is comparable with
+  that of the draws, there is another mode.
+- Gradients at draws imply moments (see `fastkam.diagnostics.identities`), where the evaluations
+  suffice for their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.linalg.decomposition import cholesky
+from fastkam._core.numerics.elementary import exp, log
+from fastkam.diagnostics.faults import tails
+from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments
+from fastkam.diagnostics.look import NAMED, Finding, Look, listed
+from fastkam.evidence.density import Density, Window, target_for
+from fastkam.evidence.proposals import draws_in, fit
+from fastkam.run.state import child
+from fastkam.search.choice import has_gradient
+from fastkam.search.evaluator import NUMERICAL, Evaluator
+from fastkam.search.implied import MOST_LEVEL, MOST_LOOKED_AT, STEP, is_continuous
+from fastkam.search.tails import tail_indices
+
+if TYPE_CHECKING:
+    from fastkam._core.density.target import Target
+    from fastkam.result import Result
+    from fastkam.run.state import RunState
+    from fastkam.search.mixture import Mixture
+
+Array = NDArray[np.float64]
+Gradient = Callable[[Array], tuple[float, Array]]
+
+WIDE = 3.0              # scale of g, in standard deviations of the draws
+SHARE_WIDE, SHARE_ALONG = 0.3, 0.15     # of the evaluations: draws of g; jumps along coordinates
+SHARE_STEPS = 0.15      # steps towards the draws
+SHARE_GRADIENTS = 0.45  # at most
+MOST_MASS = 0.05
+TOWARDS, LEAST_DROP = 0.1, 1.0
+UNEXPLAINED = 5.0       # log p above that of q
+MOST_DROP = 5.0         # of the log density at a mode below its median at the draws
+MOST_CLIMBS, LARGE = 60, 1e300  # iterations of a search uphill; in place of an infinite value
+MOST_FOR_TAILS = 0.15   # of the evaluations
+STREAM = 2**32 - 3      # which child of the seed the jumps come from; chain k has the k-th
+MOST_DRAWS = 1000       # at which gradients are taken
+MOST_FITTED = 4000      # to which q is fitted
+SEGMENTS = 16           # on which walls are looked for
+
+
+class Spent(Exception):
+    """All evaluations have been made."""
+
+
+class Budget:
+    """A density that may be evaluated a number of times."""
+
+    def __init__(self, density: Callable[[Array], Array], most: int) -> None:
+        self.density, self.left = density, most
+
+    def take(self, n: int) -> None:
+        """Count n evaluations; Spent where there are too many."""
+        if n > self.left:
+            raise Spent
+        self.left -= n
+
+    def __call__(self, z: Array) -> Array:
+        """The log densities at the rows of z (n, d), (n,)."""
+        self.take(len(z))
+        return self.density(z)
+
+
+def own_generator(state: RunState) -> np.random.Generator:
+    """That of the run's scouting, which follows from its seed."""
+    return np.random.default_rng(child(state.seed, STREAM))
+
+
+def scout(
+    result: Result, evaluations: int, target: Any, vectorized: bool, rng: np.random.Generator
+) -> tuple[list[Finding], int]:
+    """(what speaks against the draws, evaluations made): see `fastkam.Result.verdict`."""
+    density = target_for(result, target, vectorized)
+    if density is None:
+        raise ValueError("target must be given: a result from a file does not hold the density")
+    state = result.state
+    window = Window(state.coordinates, state.trace.x[:, : state.trace.rows])
+    budget = Budget(Density(density, window, rng), evaluations)
+    z, log_p = draws_in(window, state)
+    step = max(1, -(-log_p.size // MOST_FITTED))
+    z, log_p = z[:, ::step], log_p[:, ::step]
+    found: list[Finding] = []
+    with np.errstate(all="ignore"):
+        q = fit(z, rng)
+        if q is not None:
+            slope = gradient_of(density, z[0]) if window.coordinates is None else None
+            with suppress(Spent):
+                found += by_tails(state, budget, evaluations)
+                found += by_gradients(state, Slopes(density, slope, budget, rng), evaluations)
+                found += Scouting(z, log_p, q, budget, rng, slope).findings(budget.left)
+    return found, evaluations - budget.left
+
+
+def gradient_of(density: Target, points: Array) -> Gradient | None:
+    """The function that returns log density and gradient, where there is one."""
+    if density.is_estimate or density.surrogate is not None or not has_gradient(density, points):
+        return None
+    bound = density.bind()
+
+    def gradient(z: Array) -> tuple[float, Array]:
+        try:
+            return bound.logp_grad(z)
+        except NUMERICAL:
+            return -np.inf, np.zeros(len(z))
+
+    return gradient
+
+
+def by_tails(state: RunState, budget: Budget, evaluations: int) -> list[Finding]:
+    """Coordinates with tails that fall off as a power, by the density far out."""
+    d = state.d
+    if state.coordinates is not None or len(state.tails) or (
+            6 * d + 2 * d * (d - 1) > MOST_FOR_TAILS * evaluations):
+        return []
+    look = Look(state)
+    indices, _ = tail_indices(budget, look.x.mean(axis=(0, 1)), look.x.std(axis=(0, 1)))
+    look.state = replace(state, tails=indices)
+    return list(tails(look))
+
+
+class Scouting:
+    """Looks beyond draws z (chains, n, d) with log densities log_p (chains, n), and their q."""
+
+    def __init__(
+        self, z: Array, log_p: Array, q: Mixture, budget: Budget, rng: np.random.Generator,
+        gradient: Gradient | None = None,
+    ) -> None:
+        self.q, self.budget, self.rng, self.gradient = q, budget, rng, gradient
+        self.flat = np.ascontiguousarray(z.reshape(-1, z.shape[2]))
+        self.d = z.shape[2]
+        self.level = float(np.median(log_p))
+        log_q = q.log_density(self.flat)
+        self.log_z = float(np.median(log_p.reshape(-1) - log_q))
+        self.edge = float(log_q.min())
+        self.center, self.sd = self.flat.mean(axis=0), self.flat.std(axis=0)
+        cov = np.atleast_2d(np.cov(self.flat.T))
+        self.L = np.linalg.cholesky(cov + np.diag(1e-12 * self.sd**2))
+
+    def findings(self, evaluations: int) -> list[Finding]:
+        """What is found with this number of evaluations."""
+        wide, log_g = self.wide(max(4, int(SHARE_WIDE * evaluations)))
+        values = self.budget(wide)
+        beyond = self.q.log_density(wide) < self.edge
+        weights = np.where(beyond, exp(values - log_g - self.log_z), 0.0)
+        mass = float(weights.mean())
+        if mass > MOST_MASS:
+            return [self.of_mass(mass, wide[int(weights.argmax())])]
+        along = self.along(max(4, int(SHARE_ALONG * evaluations)))
+        more = self.budget(along)
+        points, values = np.concatenate([wide, along]), np.concatenate([values, more])
+        for start in self.starts(points, values, max(4, int(SHARE_STEPS * evaluations))):
+            end, value = self.uphill(start)
+            if self.is_new(end, value):
+                return [self.of_mode(end, value)]
+        return []
+
+    def wide(self, n: int) -> tuple[Array, Array]:
+        """(n draws of g, log g there): a Cauchy distribution with the shape of the draws."""
+        normals = self.rng.standard_normal((n, self.d))
+        u = normals / np.abs(self.rng.standard_normal((n, 1)))
+        squares = (u * u).sum(axis=1)
+        half = 0.5 * (self.d + 1)
+        from scipy.special import gammaln
+
+        log_g = (gammaln(half) - gammaln(0.5) - 0.5 * self.d * log(np.pi)
+                 - log(np.diag(WIDE * self.L)).sum() - half * np.log1p(squares))
+        return self.center + WIDE * u @ self.L.T, log_g
+
+    def along(self, n: int) -> Array:
+        """Points that differ from a draw in one coordinate, by a Cauchy variable, (n, d)."""
+        z = self.flat[self.rng.integers(len(self.flat), size=n)].copy()
+        axis = np.arange(n) % self.d
+        z[np.arange(n), axis] += 2 * WIDE * self.sd[axis] * self.rng.standard_cauchy(n)
+        return z
+
+    def starts(self, points: Array, values: Array, n: int) -> Array:
+        """From where to search uphill: those of points (m, d) far out with log densities `values`.
+
+        First those from where a step towards the draws lowers the density, for which n evaluations
+        are made; then those whose density is high for their distance.
+        """
+        squares, nearest = self.q.nearest(points)
+        far = np.flatnonzero((squares > self.far) & np.isfinite(values))
+        far = far[np.argsort((self.level - values[far]) / squares[far], kind="stable")][:n]
+        steps = TOWARDS * (self.q.means[nearest[far]] - points[far])
+        lower = self.budget(points[far] + steps) < values[far] - LEAST_DROP
+        return np.concatenate([points[far[lower]], points[far[~lower]]])
+
+    @property
+    def far(self) -> float:
+        """The squared distance from a component from which on a point is beyond it."""
+        return float(self.d + 4 * np.sqrt(2 * self.d) + 10)
+
+    def uphill(self, start: Array) -> tuple[Array, float]:
+        """(the point where a search uphill from `start` (d,) ends, its log density).
+
+        -inf where it has not come to an end: on the slope of a ridge there is no mode.
+        """
+        from scipy.optimize import minimize
+
+        def negative(u: Array) -> Any:
+            z = start + u * self.sd
+            if self.gradient is None:
+                value = float(self.budget(z[None])[0])
+                return -value if np.isfinite(value) else LARGE
+            self.budget.take(1)
+            value, slope = self.gradient(z)
+            if not (np.isfinite(value) and np.isfinite(slope).all()):
+                return LARGE, np.zeros(self.d)
+            return -value, -slope * self.sd
+
+        found = minimize(negative, np.zeros(self.d), method="L-BFGS-B",
+                         jac=self.gradient is not None,
+                         options={"eps": 1e-5, "maxiter": MOST_CLIMBS, "ftol": 1e-6})
+        return start + found.x * self.sd, -float(found.fun) if found.success else -np.inf
+
+    def is_new(self, z: Array, value: float) -> bool:
+        """Whether a point (d,) of this log density is in a mode that the chains have left out."""
+        row = np.ascontiguousarray(z[None])
+        return bool(
+            value > self.level - MOST_DROP
+            and value - self.q.log_density(row)[0] > self.log_z + UNEXPLAINED
+            and self.q.nearest(row)[0][0] > self.far)
+
+    def of_mass(self, mass: float, z: Array) -> Finding:
+        return Finding(
+            "unvisited", f"Far from all draws, near {point(z)}, the density has mass that no chain "
+            f"has visited: {100 * mass:.2g} % of what the draws have, by a rough estimate. Start "
+            'chains there (x0=), or let sampler="auto" search.', status="wrong")
+
+    def of_mode(self, z: Array, value: float) -> Finding:
+        return Finding(
+            "unvisited", f"No chain has visited a mode near {point(z)}, where the log density is "
+            f"{value:.4g}; at the draws its median is {self.level:.4g}. Start chains there too "
+            '(x0=), or let sampler="auto" search.', status="wrong")
+
+
+def point(z: Array) -> str:
+    """A point (d,) as text, in the coordinates of the chains; the first of many numbers."""
+    some = ", ".join(f"{value:.3g}" for value in z[:4])
+    return f"({some}{', ...' if len(z) > 4 else ''})"
+
+
+# ---- gradients at draws ----
+
+
+class Slopes:
+    """Gradients of a density: its own where it has them, central differences else."""
+
+    def __init__(
+        self, density: Target, gradient: Gradient | None, budget: Budget, rng: np.random.Generator
+    ) -> None:
+        self.gradient, self.budget, self.rng = gradient, budget, rng
+        self.evaluate = None if density.is_estimate else Evaluator(density, rng)
+        if self.evaluate is not None:
+            self.evaluate.found = True
+
+    def cost(self, d: int) -> int:
+        """Evaluations a point."""
+        return 2 * d if self.gradient is None else 1
+
+    def values(self, z: Array) -> Array:
+        """Log densities at the rows of z (n, d), (n,)."""
+        assert self.evaluate is not None
+        self.budget.take(len(z))
+        return self.evaluate(z)
+
+    def along(self, z: Array, L: Array) -> Array:
+        """Derivatives at the rows of z (n, d) along the columns of L (d, d), (n, d)."""
+        if self.gradient is None:
+            return np.array([self.values(z + step) - self.values(z - step)
+                             for step in STEP * L.T]).T / (2 * STEP)
+        self.budget.take(len(z))
+        return np.array([self.gradient(one)[1] for one in z]) @ L
+
+
+def by_gradients(state: RunState, slopes: Slopes, evaluations: int) -> list[Finding]:
+    """Coordinates of which gradients at draws imply other moments than the draws have.
+
+    Nothing where the gradients that may be taken are too few, and where the density has walls.
+    """
+    d, chains, rows = state.d, state.chains, state.trace.rows
+    periodic = state.coordinates is not None and state.coordinates.repeats
+    n = int(min(MOST_DRAWS, rows * chains, SHARE_GRADIENTS * evaluations / slopes.cost(d)))
+    n //= chains
+    if (chains < 2 or periodic or len(state.implied) or slopes.evaluate is None
+            or n * chains < max(fewest_draws(d), 2 * chains)):
+        return []
+    draws = np.asarray(state.trace.x[:, : rows : max(1, chains * rows // MOST_LOOKED_AT)])
+    flat = draws.reshape(-1, d)
+    try:
+        L = cholesky(np.atleast_2d(np.cov(flat.T)))
+    except ValueError:
+        return []
+    some = draws[:, np.linspace(0, draws.shape[1] - 1, n).astype(int)]
+    z = some.reshape(-1, d)
+    gradients = slopes.along(z, L)
+    if not np.isfinite(gradients).all() or (gradients == 0).all(axis=1).mean() > MOST_LEVEL:
+        return []
+    whitened = np.linalg.solve(L, (z - flat.mean(axis=0)).T).T.reshape(some.shape)
+    implied = implied_moments(whitened, gradients.reshape(some.shape), state.constrain(some))
+    x = state.constrain(draws)
+    where = disagreeing(implied, x)
+    if not len(where) or not is_smooth(slopes, z, L):
+        return []
+    labels, mean, sd = state.layout.labels, x.mean(axis=(0, 1)), x.std(axis=(0, 1))
+    found = [f"{labels[k]} mean {mean[k]:.3g} and sd {sd[k]:.3g} instead of {implied[k, 0]:.3g} "
+             f"and {implied[k, 2]:.3g}" for k in where[:NAMED]]
+    return [Finding(
+        "moments", "The slopes of the log density at the draws imply other moments than the draws "
+        f"have: {listed(found, len(where))}. The chains have not been everywhere, or too rarely: "
+        "run longer (draws=, tune=); if it stays so, reparametrize, or try another sampler.",
+        tuple(labels[k] for k in where), status="wrong")]
+
+
+def is_smooth(slopes: Slopes, z: Array, L: Array) -> bool:
+    """Whether no wall and no jump is met near some of the draws z (n, d)."""
+    along = slopes.rng.standard_normal((SEGMENTS, z.shape[1]))
+    along *= 0.5 / np.linalg.norm(along, axis=1, keepdims=True)
+    here = slopes.rng.permutation(len(z))[:SEGMENTS]
+    return is_continuous(cast("Evaluator", slopes.values), z[here], along[: len(here)] @ L.T)

@@ -1,0 +1,262 @@
+"""Signs that chains which agree on every coordinate may be wrong together.
+
+R-hat and effective sample sizes of coordinates do not see all. Each sign here is a statistic of the
+draws, with its formula, and the limit above which draws of the density hardly ever show it; how
+often that is measured in `bench.verdict`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.diagnostics.convergence import COLUMNS, measure
+from fastkam._core.linalg.decomposition import cholesky, inverse, product
+from fastkam.evidence.pareto import pareto_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Array = NDArray[np.float64]
+
+TAIL = 0.9              # the radius of a tail: this quantile of all draws
+PARTS = 16              # of each chain, in which excursions are looked for
+FAR = 0.98              # the radius of an excursion
+MOST_TAIL = 0.2         # share of the draws to which a tail is fitted
+LEAST_TAIL = 25         # draws in it
+HEAVY_KURTOSIS = 5.0    # below which no tail is fitted: 3 for a normal, 6 for a Laplace density
+GAP_SHARE = 0.02        # of the draws on either side of a gap, at least
+MOST_GROUPS = 16        # of chains, in nested R-hat
+
+
+class Standardized:
+    """Draws in units of their spread, coordinate by coordinate, so that all signs look at one copy.
+
+    Attributes
+    ----------
+    u : ndarray, shape (d, chains, n)
+        (x - mean) / sd; 0 where a coordinate never moves.
+    mean, sd : ndarray, shape (d,)
+    correlations : ndarray, shape (d, d)
+    """
+
+    def __init__(self, x: Array) -> None:
+        u = np.array(np.moveaxis(x, 2, 0), order="C")
+        d = len(u)
+        flat = u.reshape(d, -1)
+        self.mean = flat.mean(axis=1)
+        flat -= self.mean[:, None]
+        self.sd = np.sqrt(np.einsum("ij,ij->i", flat, flat) / flat.shape[1])
+        flat /= np.where(self.sd > 0, self.sd, 1.0)[:, None]
+        self.u, self.flat = u, flat
+        self.correlations = product(flat, flat.T) / flat.shape[1]
+
+    def squares(self) -> Array | None:
+        """|L^-1 u|^2, L L' the correlations, (chains, n); None where these are singular."""
+        if not (np.isfinite(self.sd).all() and (self.sd > 0).all()):
+            return None
+        try:
+            L = cholesky(np.ascontiguousarray(self.correlations))
+        except ValueError:
+            return None
+        whitened = product(inverse(L), self.flat)
+        squares = np.einsum("ij,ij->j", whitened, whitened)
+        return np.asarray(squares.reshape(self.u.shape[1:]))
+
+    @cached_property
+    def kurtosis(self) -> Array:
+        """Mean of u^4, (d,): 3 of a normal density."""
+        squares = self.flat * self.flat
+        return np.asarray(np.einsum("ij,ij->i", squares, squares) / self.flat.shape[1])
+
+    def suspects(self) -> list[Array]:
+        """Series (chains, n) in which groups of draws would stand apart.
+
+        The coordinates of the least and of the largest kurtosis, as of two equal groups and of a
+        rare one, and the longest axis.
+        """
+        which = {int(self.kurtosis.argmin()), int(self.kurtosis.argmax())}
+        return [*(self.u[i] for i in sorted(which)), self.principal()]
+
+    def principal(self) -> Array:
+        """The coordinate along the longest axis of u, (chains, n)."""
+        if len(self.u) == 1:
+            return np.asarray(self.u[0])
+        values, vectors = np.linalg.eigh(self.correlations)
+        along = product(np.ascontiguousarray(vectors[:, values.argmax()])[None], self.flat)
+        return np.asarray(along.reshape(self.u.shape[1:]))
+
+
+def r_hats_of_functionals(squares: Array) -> tuple[float, float]:
+    """R-hat of the squared radius and of being in the tail: (chains, n) to two numbers.
+
+    That of an indicator is split R-hat without ranks, sqrt(1 + B / W). Vehtari et al. (2021).
+    Rank-normalization, folding, and localization: an improved R-hat. Bayesian Analysis 16, 667-718:
+    any function of the draws has an R-hat of its own.
+    """
+    radius = measure(squares[:, :, None], sizes=False)[COLUMNS.index("r_hat"), 0]
+    half = squares.shape[1] // 2
+    outside = squares > quantile(squares, TAIL)
+    share = float(outside.mean())
+    means = outside[:, -2 * half :].reshape(-1, half).mean(axis=1)
+    within = share * (1 - share)
+    tail = np.sqrt(1 + means.var(ddof=1) / within) if within > 0 else np.nan
+    return float(radius), float(tail)
+
+
+def quantile(values: Array, level: float) -> float:
+    """The least of values below which at least that share of them is, less one."""
+    k = min(values.size - 1, int(level * values.size))
+    return float(np.partition(values, k, axis=None)[k])
+
+
+def nested_r_hat(x: Array, groups: NDArray[np.intp]) -> Array:
+    """sqrt(1 + B / W) over groups of chains that began near each other, (d,).
+
+    B is the variance of the groups' means; W the mean over groups of the variance between the
+    chains of a group and of that within them. Margossian, C. C., Hoffman, M. D., Sountsov, P.,
+    Riou-Durand, L., Vehtari, A. and Gelman, A. (2024). Nested R-hat: assessing the convergence of
+    Markov chain Monte Carlo when running many short chains. Bayesian Analysis.
+
+    Parameters
+    ----------
+    x : ndarray, shape (chains, n, d)
+    groups : ndarray of int, shape (k, m)
+        The chains of each group.
+    """
+    means = x.mean(axis=1)[groups]  # (k, m, d)
+    within = x.var(axis=1, ddof=1)[groups] if x.shape[1] > 1 else np.zeros_like(means)
+    between_groups = means.mean(axis=1).var(axis=0, ddof=1)
+    spread = (means.var(axis=1, ddof=1) + within.mean(axis=1)).mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.sqrt(1 + between_groups / spread))
+
+
+def groups_of_starts(x0: Array) -> NDArray[np.intp]:
+    """Chains in groups of equal size by where they began, (k, m): along the longest axis of x0."""
+    chains = len(x0)
+    k = min(MOST_GROUPS, chains // 2)
+    sd = x0.std(axis=0)
+    u = (x0 - x0.mean(axis=0)) / np.where(sd > 0, sd, 1.0)
+    axis = np.linalg.svd(u, full_matrices=False)[2][0] if u.any() else np.ones(u.shape[1])
+    order = np.argsort(u @ axis, kind="stable")
+    return np.asarray(order[: chains // k * k].reshape(k, -1))
+
+
+def drifts(draws: Standardized, columns: Mapping[str, Array]) -> tuple[Array, Array]:
+    """How far means and standard deviations move from the first third to the last, (d,) each.
+
+    In standard errors: with e the error of a mean over all draws, that of the difference of two
+    thirds is e sqrt(6). Geweke, J. (1992). Evaluating the accuracy of sampling-based approaches to
+    the calculation of posterior moments. Bayesian Statistics 4, 169-193; here over all chains
+    together.
+    """
+    u = draws.u
+    third = u.shape[2] // 3
+    first, last = u[:, :, :third], u[:, :, -third:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = [part.mean(axis=(1, 2)) for part in (first, last)]
+        n = first.shape[1] * third
+        sds = [np.sqrt(np.einsum("ijk,ijk->i", part, part) / n - mean**2)
+               for part, mean in zip((first, last), means, strict=True)]
+        scale = draws.sd / np.sqrt(6)
+        return (np.abs(means[1] - means[0]) * scale / columns["mcse_mean"],
+                np.abs(sds[1] - sds[0]) * scale / columns["mcse_sd"])
+
+
+def longest_stays(draws: Standardized) -> tuple[Array, Array]:
+    """The longest stay of each chain at one point, and its mean stay: draws, (chains,) each."""
+    u = draws.u
+    chains, n = u.shape[1:]
+    moves = u[0, :, 1:] != u[0, :, :-1]
+    for one in u[1:]:
+        moves |= one[:, 1:] != one[:, :-1]
+    longest, mean = np.empty(chains), np.empty(chains)
+    for k in range(chains):
+        ends = np.concatenate([[0], np.flatnonzero(moves[k]) + 1, [n]])
+        stays = ends[1:] - ends[:-1]
+        longest[k], mean[k] = stays.max(), n / len(stays)
+    return longest, mean
+
+
+def excursions(squares: Array) -> Array:
+    """The largest share of a sixteenth of each chain that is far out, (chains,).
+
+    Far out are the 2 % of all draws with the largest squared radius. A chain that stays there for a
+    whole part, and no other does, has found a tail that it seldom leaves, or where all others
+    should have been too.
+    """
+    far = squares > quantile(squares, FAR)
+    size = squares.shape[1] // PARTS
+    parts = far[:, -size * PARTS :].reshape(len(far), PARTS, size)
+    return np.asarray(parts.mean(axis=2).max(axis=1))
+
+
+def tail_shapes(draws: Standardized) -> tuple[Array, int]:
+    """(k-hat of the tails of each coordinate, the larger of the two sides, (d,); draws in a tail).
+
+    The shape k of the generalized Pareto distribution of the draws beyond a threshold: moments of
+    the orders below 1 / k exist. NaN where the kurtosis is small, so that no tail is heavy. Vehtari
+    et al. (2024). Pareto smoothed importance sampling. Journal of Machine Learning Research 25(72).
+    """
+    u = draws.flat
+    d, n = u.shape
+    shapes = np.full(d, np.nan)
+    m = int(min(MOST_TAIL * n / 2, 3 * np.sqrt(n)))
+    if m < LEAST_TAIL:
+        return shapes, m
+    for i in np.flatnonzero(draws.kurtosis > HEAVY_KURTOSIS):
+        shapes[i] = max(side_shape(u[i], m), side_shape(-u[i], m))
+    return shapes, m
+
+
+def side_shape(values: Array, m: int) -> float:
+    """k-hat of the m largest of values (n,); -inf where they are equal."""
+    top = np.sort(np.partition(values, len(values) - m - 1)[-m - 1 :])
+    excess = top[1:] - top[0]
+    excess = excess[excess > 1e-12 * max(abs(top[-1]), 1e-300)]
+    if len(excess) < m // 2:  # many draws at one place
+        return -np.inf
+    k = pareto_shape(excess)
+    return float((len(excess) * k + 5) / (len(excess) + 10))
+
+
+def gap_of(values: Array) -> tuple[float, float]:
+    """(the widest gap among values (n,) over the spread of the narrower side, the place of it).
+
+    Only gaps with a share of 0.02 of the values on either side count; 0 where there is none.
+    """
+    ordered = np.sort(values)
+    n = len(ordered)
+    least = max(10, int(GAP_SHARE * n))
+    if n < 4 * least:
+        return 0.0, np.nan
+    steps = np.diff(ordered[least - 1 : n - least + 1])
+    i = int(steps.argmax())
+    cut = least + i  # how many are below
+    low, high = ordered[:cut], ordered[cut:]
+    narrower = min(low.std(), high.std())
+    if not steps[i] > 0 or not narrower > 0:
+        return 0.0, np.nan
+    return float(steps[i] / narrower), float(0.5 * (ordered[cut - 1] + ordered[cut]))
+
+
+def changes_of_side(series: Array, place: float) -> tuple[int, float]:
+    """How often chains (chains, n) cross a place, and the share of the draws on the rarer side."""
+    above = series > place
+    share = float(above.mean())
+    return int((above[:, 1:] != above[:, :-1]).sum()), min(share, 1 - share)
+
+
+def energy_fractions(energy: Any) -> Array:
+    """E-BFMI of each chain, (chains,): sum (E_i - E_i-1)^2 / sum (E_i - mean)^2.
+
+    Betancourt, M. (2016). Diagnosing suboptimal cotangent disintegrations in Hamiltonian Monte
+    Carlo. arXiv:1604.00695.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.square(np.diff(energy, axis=1)).sum(axis=1)
+                          / np.square(energy - energy.mean(axis=1, keepdims=True)).sum(axis=1))

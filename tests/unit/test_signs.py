@@ -1,0 +1,178 @@
+"""Signs that draws are wrong: each is seen where it was planted, and hardly ever where it was not.
+
+The limits let draws of a density pass: 400 sets of draws have at most two findings in all, which
+happens with probability 0.95 where the rate is 0.2 %, and with 0.003 where it is 2 %.
+"""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fastkam._core.diagnostics.convergence import COLUMNS, measure
+from fastkam.diagnostics import doubts, signs
+
+LABELS = list("abcdefgh")
+
+
+def columns(x):
+    return dict(zip(COLUMNS, measure(x), strict=True))
+
+
+def autoregressive(rng, phi, shape):
+    """Chains of unit variance with the correlation phi between neighbors, (chains, n, d)."""
+    x = rng.standard_normal(shape)
+    for i in range(1, shape[1]):
+        x[:, i] = phi * x[:, i - 1] + np.sqrt(1 - phi**2) * x[:, i]
+    return x
+
+
+def found(x, **known):
+    """The kinds of what speaks against draws (chains, n, d), those of a sampler's steps apart."""
+    look = SimpleNamespace(x=x, labels=LABELS, is_estimate=False, log_ratio=None,
+                           state=SimpleNamespace(tails=np.zeros((0, 2)), **known))
+    return [one.kind for one in doubts.doubts(look, np.arange(x.shape[2]), columns(x))]
+
+
+def test_draws_of_a_density_have_no_sign():
+    rng, kinds = np.random.default_rng(1), []
+    for seed in range(400):
+        x = autoregressive(rng, [0.0, 0.5, 0.8][seed % 3], (4, 1000, 3))
+        if seed % 2:
+            x = x @ np.array([[1, 0, 0], [0.9, 0.3, 0], [0, 0, 20.0]]) + 5
+        elif seed % 5 == 0:
+            x = np.exp(0.3 * x)
+        kinds += found(x)
+    assert len(kinds) <= 2, kinds
+
+
+def test_a_drift_of_all_chains_is_seen():
+    """By the mean and by the spread of one coordinate, half a standard deviation in all."""
+    x = np.random.default_rng(2).standard_normal((4, 2000, 3))
+    moved = x.copy()
+    moved[:, :, 1] += np.linspace(0, 0.5, 2000)
+    assert "drift" in found(moved)
+    wider = x.copy()
+    wider[:, :, 2] *= np.linspace(0.8, 1.2, 2000)
+    assert "drift" in found(wider)
+    means, sds = signs.drifts(signs.Standardized(moved), columns(moved))
+    assert means.argmax() == 1
+    assert means[1] > 5 > means[[0, 2]].max()
+    assert sds.max() < 5
+
+
+def test_drifts_are_standard_errors():
+    """Of draws without a drift, their root mean square is that of a half normal variable: 1."""
+    rng, sizes = np.random.default_rng(3), []
+    for _ in range(100):
+        x = autoregressive(rng, 0.5, (4, 1200, 3))
+        sizes += [*signs.drifts(signs.Standardized(x), columns(x))]
+    # 600 values; the standard error of their mean square is about sqrt(2 / 600) = 0.06
+    assert np.mean(np.square(sizes)) == pytest.approx(1, abs=0.25)
+
+
+def test_a_long_stay_is_seen():
+    x = autoregressive(np.random.default_rng(4), 0.3, (4, 2000, 2))
+    x[2, 500:560] = x[2, 500]
+    assert "stay" in found(x)
+    longest, mean = signs.longest_stays(signs.Standardized(x))
+    assert longest.tolist() == [1, 1, 60, 1]
+    assert mean[2] == pytest.approx(2000 / 1941)
+    # stays of a chain that accepts one proposal in ten are no sign
+    rng = np.random.default_rng(5)
+    kept = np.maximum.accumulate(np.where(rng.random((4, 5000)) < 0.1, np.arange(5000), 0), axis=1)
+    slow = rng.standard_normal((4, 5000, 2))[np.arange(4)[:, None], kept]
+    assert "stay" not in found(slow)
+
+
+def test_a_chain_in_a_tail_is_seen():
+    x = np.random.default_rng(6).standard_normal((4, 3200, 2))
+    x[1, 1000:1150] += 6
+    assert "excursion" in found(x)
+    squares = signs.Standardized(x).squares()
+    assert signs.excursions(squares).argmax() == 1
+
+
+def test_chains_that_differ_in_radius_alone():
+    """Each coordinate has the same distribution in all chains, up to its correlation."""
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((4, 4000, 8))
+    assert found(x) == []
+    size = np.abs(rng.standard_normal((2, 4000, 1)))  # all coordinates far out at once
+    x[2:] = np.sign(x[2:]) * size
+    assert columns(x)["r_hat"].max() < 1.01
+    assert "functionals" in found(x)
+
+
+def test_tails_by_the_draws():
+    """k-hat of Student draws is near 1 / df; of normal ones nothing is fitted."""
+    rng = np.random.default_rng(8)
+    heavy = signs.Standardized(rng.standard_t(1.5, (4, 5000, 2)))
+    shapes, m = signs.tail_shapes(heavy)
+    assert shapes == pytest.approx([2 / 3, 2 / 3], abs=0.25)
+    assert m == 424
+    assert np.isnan(signs.tail_shapes(signs.Standardized(rng.standard_normal((4, 5000, 1))))[0][0])
+    assert "tails" in found(rng.standard_t(1.5, (4, 5000, 2)))
+    light = [found(rng.standard_t(6, (4, 2000, 2))) for _ in range(40)]
+    assert sum("tails" in one for one in light) <= 1
+
+
+def test_modes_with_few_changes():
+    """Three chains that change eight times, and chains that change all the time."""
+    rng = np.random.default_rng(9)
+    side = (np.arange(4000) // 500 % 2)[None] * np.ones((4, 1))
+    x = rng.standard_normal((4, 4000, 2))
+    x[:, :, 0] += 20 * side
+    series = signs.Standardized(x).suspects()[0]
+    gap, middle = signs.gap_of(series.reshape(-1))
+    assert gap > 5
+    assert signs.changes_of_side(series, middle) == (28, 0.5)
+    rare = rng.standard_normal((4, 4000, 2))
+    rare[0, 1000:1400, 0] += 20  # two changes, a share of 2.5 %
+    assert "modes" in found(rare)
+    often = rng.standard_normal((4, 4000, 2))
+    often[:, :, 0] += 20 * rng.integers(2, size=(4, 4000))
+    assert "modes" not in found(often)
+
+
+def test_nested_r_hat_of_chains_that_remember_their_start():
+    rng = np.random.default_rng(10)
+    x0 = 5 * rng.standard_normal((128, 2))
+    groups = signs.groups_of_starts(x0)
+    assert sorted(groups.ravel()) == list(range(128))
+    assert groups.shape == (16, 8)
+    x = rng.standard_normal((128, 10, 2))
+    assert signs.nested_r_hat(x, groups).max() < 1.1
+    assert signs.nested_r_hat(x + x0[:, None], groups).max() > 1.4
+
+
+def test_short_chains_are_judged_together():
+    """64 chains of 20 draws: silent where they have forgotten their starts, in 100 of 100 sets."""
+    rng = np.random.default_rng(11)
+
+    def short(x, x0):
+        look = SimpleNamespace(x=x, labels=LABELS, state=SimpleNamespace(x0=x0), named=tuple)
+        return [one.kind for one in doubts.of_short_chains(look)]
+
+    for _ in range(100):
+        assert short(rng.standard_normal((64, 20, 2)), rng.standard_normal((64, 2))) == []
+    x0 = 3 * rng.standard_normal((64, 2))
+    assert short(rng.standard_normal((64, 20, 2)) + x0[:, None], x0) == ["nested_r_hat"]
+    assert short(rng.standard_normal((8, 20, 2)), x0[:8]) == []
+
+
+def test_energy_fractions():
+    """Of independent energies 2, of a slow walk nearly 0."""
+    rng = np.random.default_rng(12)
+    independent = rng.standard_normal((2, 20_000))
+    assert signs.energy_fractions(independent) == pytest.approx([2, 2], abs=0.1)
+    assert signs.energy_fractions(np.cumsum(independent, axis=1)).max() < 0.05
+
+
+@pytest.mark.parametrize("x", [
+    np.zeros((2, 200, 1)), np.ones((3, 150, 2)) * np.arange(150)[:, None],
+    np.full((2, 200, 2), 1e300), np.concatenate([np.zeros((1, 200, 1)), np.ones((1, 200, 1))]),
+], ids=["constant", "singular", "huge", "two points"])
+def test_odd_draws_cause_no_error(x):
+    with np.errstate(all="ignore"):
+        found(x)
