@@ -14,7 +14,7 @@ from fastkam._core.engine.group import Fault, Group
 from fastkam.density.forms import target_of
 from fastkam.run.state import child
 from fastkam.samplers import Sampler, as_sampler
-from fastkam.schedules import Schedule, as_schedule
+from fastkam.schedules import Plan, Schedule, as_schedule
 
 Array = NDArray[np.float64]
 
@@ -57,22 +57,31 @@ class Chains:
         n, d = start.shape
         method = as_sampler(sampler)
         target: Any = target_of(method, evaluate, d, True)
-        plan = as_schedule(schedule)
-        method.check_run(plan, tune)
+        adapting = as_schedule(schedule)
+        method.check_run(adapting, tune)
         if share:
             method.check_share()
+        self.share, self.plan = share, adapting.compiled(method, d, tune)
         self.scales = np.broadcast_to(np.asarray(scales if method.relative else 1.0, float), (d,))
         middle = start.mean(axis=0)  # chains that learn as one begin with the same knowledge
         self.chains = [
             ChainState(method.build((middle if share else one) / self.scales),
                        np.random.PCG64(child(seed, k)), one / self.scales)
             for k, one in enumerate(start)]
-        self.group = Group(ScaledTarget(target, self.scales), self.chains,
-                           plan.compiled(method, d, tune), share=share)
+        self.target, self.needs_gradient = ScaledTarget(target, self.scales), method.needs_gradient
+        self.group_up(self.plan)
+        self.settle(start)
+
+    def group_up(self, plan: Plan) -> None:
+        """Let the chains step together, as `plan` has them adapt."""
+        self.group = Group(self.target, self.chains, plan, share=self.share)
         self.views = [[views[name] for name in ("x", "logp_x", "accepted")]  # share their memory
                       for views in (chain.views() for chain in self.chains)]
-        self.needs_gradient, self.started = method.needs_gradient, False
-        self.settle(start)
+        self.started = False
+
+    def freeze(self) -> None:
+        """Adapt no more from here on."""
+        self.group_up(self.plan._replace(stop=self.chains[0].t))
 
     def step(self) -> None:
         """Make a step of every chain; before the first, evaluate where the density is unknown."""
@@ -90,6 +99,11 @@ class Chains:
         self.read()
         self.moved = (self.z != before).any(axis=1)
         self.x = np.where(self.moved[:, None], self.z * self.scales, self.x)
+
+    @property
+    def evaluations(self) -> int:
+        """How many there have been, of all chains."""
+        return sum(chain.n_evaluations for chain in self.chains)
 
     def read(self) -> None:
         """Set what is known of the chains: z, where they are in units of the scales."""
