@@ -78,7 +78,8 @@ def test_constraints_conditions_and_fixed_parameters(tmp_path):
     priors = bilby.core.prior.ConditionalPriorDict({
         "x": bilby.core.prior.Uniform(0, 1),
         "y": bilby.core.prior.ConditionalUniform(
-            lambda reference_params, x: {"minimum": 0.0, "maximum": x}, 0, 1),
+            lambda reference_params, x: {"minimum": 0.0, "maximum": x},
+            minimum=0, maximum=1),
         "z": 3, "total": bilby.core.prior.Constraint(0, 1.2)}, conversion_function=convert)
     result = run(Flat(), priors, tmp_path, draws=1000, evidence=False)
     x, y = result.posterior.x, result.posterior.y
@@ -93,16 +94,36 @@ def test_constraints_conditions_and_fixed_parameters(tmp_path):
 
 
 def test_processes_and_a_run_that_goes_on(likelihood, priors, tmp_path):
-    a = run(likelihood, priors, tmp_path / "a", npool=2, sampler="ram", tune=300, draws=60)
-    b = run(likelihood, priors, tmp_path / "b", sampler="ram", tune=300, draws=60)
+    a = run(likelihood, priors, tmp_path / "a", npool=2, method="ram", tune=300, draws=60)
+    b = run(likelihood, priors, tmp_path / "b", method="ram", tune=300, draws=60)
     np.testing.assert_array_equal(a.posterior.m, b.posterior.m)
 
+
+def test_a_run_that_was_interrupted_goes_on(likelihood, priors, tmp_path, monkeypatch):
+    options = {"method": "ram", "tune": 300, "draws": 400}
+    whole = run(likelihood, priors, tmp_path / "whole", **options)
+    plain, calls = host.Fastkam.density, []
+
+    def interrupted(self, z):
+        calls.append(z)
+        if len(calls) == 1500:
+            raise KeyboardInterrupt
+        return plain(self, z)
+    monkeypatch.setattr(host.Fastkam, "density", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="the run so far is in"):
+        run(likelihood, priors, tmp_path, **options)
+    assert (tmp_path / "a_fastkam.npz").exists()
+    assert not list(tmp_path.glob("a_result*"))
+    found = run(likelihood, priors, tmp_path, **options)
+    np.testing.assert_array_equal(found.posterior.m, whole.posterior.m)
+    assert len(calls) < 1500 + 4 * 700
+
+
+def test_objects_among_the_arguments(likelihood, priors, tmp_path):
     import fastkam as fk
 
-    c = tmp_path / "c"
-    run(likelihood, priors, c, draws=60, sampler="ram", tune=300,
-        stop=fk.stop.Evaluations(1500), evidence=False)
-    assert (c / "a_fastkam.npz").exists()
-    (c / "a_result.json").unlink()
-    d = run(likelihood, priors, c, sampler="ram", tune=300, draws=60)
-    np.testing.assert_array_equal(d.posterior.m, b.posterior.m)
+    found = run(likelihood, priors, tmp_path, method=fk.RobustAdaptiveMetropolis(), tune=300,
+                stop=fk.stop.Evaluations(10**6), draws=60)
+    again = bilby.core.result.read_in_result(outdir=str(tmp_path), label="a")
+    np.testing.assert_array_equal(again.posterior.m, found.posterior.m)
+    assert "RobustAdaptive" in again.sampler_kwargs["method"]

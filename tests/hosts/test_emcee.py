@@ -119,8 +119,8 @@ def test_names_and_mixtures_of_moves():
     sampler = run(300, f=lambda p: log_prob(np.array([p["a"], p["b"]])), parameter_names=["a", "b"],
                   moves=[(hosts.AdaptiveMove(), 0.7), (emcee.moves.StretchMove(), 0.3)])
     chain = sampler.get_chain()
-    np.testing.assert_allclose(sampler.get_log_prob(), [[log_prob(x) for x in row] for row in chain],
-                               rtol=1e-12)
+    right = [[log_prob(x) for x in row] for row in chain]
+    np.testing.assert_allclose(sampler.get_log_prob(), right, rtol=1e-12)
     assert abs(chain[100:].var(axis=(0, 1))[0] - 1) < 0.3
 
 

@@ -33,6 +33,8 @@ class Fastkam(MCMCSampler):
 
     Parameters
     ----------
+    method : str or Sampler
+        The `sampler` of `fastkam.sample`, a name that bilby needs itself.
     npool : int
         Processes in which the chains run.
     resume : bool
@@ -51,7 +53,7 @@ class Fastkam(MCMCSampler):
     sampler_name = "fastkam"
     sampling_seed_key = "seed"
     default_kwargs: ClassVar[dict[str, Any]] = {
-        "draws": 1000, "tune": None, "chains": 4, "sampler": "auto", "seed": None, "thin": None,
+        "draws": 1000, "tune": None, "chains": 4, "method": "auto", "seed": None, "thin": None,
         "share": False, "stop": None, "progress": None, "diagnose": True, "resume": True,
         "evidence": True, "checkpoint_interval": 60.0,
     }
@@ -72,7 +74,8 @@ class Fastkam(MCMCSampler):
 
     def run_sampler(self) -> Any:
         """Run, and fill the result; bilby calls this."""
-        options = dict(self.kwargs)
+        options = {"sampler" if name == "method" else name: value
+                   for name, value in self.kwargs.items()}
         resumes, evidence = options.pop("resume"), options.pop("evidence")
         check_directory_exists_and_if_not_mkdir(self.outdir)
         path = os.path.join(self.outdir, f"{self.label}_fastkam.npz")
@@ -83,8 +86,9 @@ class Fastkam(MCMCSampler):
                 self.run = fk.resume(path, target=problem, executor=executor, checkpoint=path)
             else:
                 self.run = fk.sample(problem, executor=executor, checkpoint=path, **options)
-        if self.run.status == "complete":
-            os.remove(path)
+        if self.run.status == "interrupted":  # the next call goes on
+            raise KeyboardInterrupt(f"the run so far is in {path!r}")
+        os.remove(path)
         self.fill(self.run, evidence)
         return self.result
 
@@ -100,6 +104,9 @@ class Fastkam(MCMCSampler):
         if evidence and theta.shape[1] >= 20:  # fewer draws are refused
             found = run.log_evidence()
             made.log_evidence, made.log_evidence_err = found.value, found.error
+        made.sampler_kwargs = {name: value if isinstance(value, (int, float, str, type(None)))
+                               else repr(value)
+                               for name, value in self.kwargs.items()}  # what JSON can hold
         made.meta_data = {**(made.meta_data or {}), "fastkam": {
             "version": fk.__version__, "sampler": repr(run.sampler), "status": run.status,
             "warnings": [finding.text for finding in run.warnings]}}

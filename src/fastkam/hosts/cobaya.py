@@ -25,8 +25,8 @@ from fastkam.arguments import check_integer
 class Fastkam(Sampler):
     """A sampler of Cobaya that calls `fastkam.sample`.
 
-    Options of the input are these attributes, which are arguments of `fastkam.sample`, and ``seed``.
-    Chains begin at reference points. Each process of MPI runs as many chains.
+    Options of the input are the attributes below, which are arguments of `fastkam.sample`. Chains
+    begin at reference points. Each process of MPI runs as many chains.
 
     Attributes
     ----------

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam.arguments import shown
 from fastkam.hosts.asking import Asking
+from fastkam.hosts.steps import RESTARTS
 from fastkam.samplers import Sampler, as_sampler
 from fastkam.schedules import Finite, Schedule, as_schedule
 
@@ -40,9 +41,9 @@ class AdaptiveMCMC(pints.SingleChainMCMC):
 
     def __init__(self, x0: ArrayLike, sigma0: ArrayLike | None = None) -> None:
         super().__init__(x0, sigma0)
-        seed = np.random.randint(2**32, size=4, dtype=np.uint64)  # of the stream that PINTS uses
+        seed = np.random.randint(2**32, size=4, dtype=np.uint64)  # noqa: NPY002  as PINTS draws
         self.asking = Asking(np.array(self._x0), sampler=self.sampler, schedule=self.schedule,
-                             seed=np.random.SeedSequence(seed))
+                             restarts=RESTARTS, seed=np.random.SeedSequence(seed))
         self.first: Any = None  # the density at x0
 
     def name(self) -> str:

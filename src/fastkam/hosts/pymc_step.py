@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pymc
@@ -13,7 +13,7 @@ from pymc.step_methods.compound import StepMethodState
 from pymc.util import get_value_vars_from_user_vars
 
 from fastkam.arguments import shown
-from fastkam.hosts.steps import Chains
+from fastkam.hosts.steps import RESTARTS, Chains
 from fastkam.samplers import Sampler, as_sampler
 from fastkam.search.scales import find_scales
 
@@ -36,7 +36,8 @@ class AdaptiveStep(ArrayStepShared):
 
     name = "fastkam"
     default_blocked = True
-    stats_dtypes_shapes = {"accepted": (np.float64, []), "evaluations": (np.int64, [])}
+    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
+        "accepted": (np.float64, []), "evaluations": (np.int64, [])}
     _state_class = StepMethodState
 
     def __init__(
@@ -57,7 +58,8 @@ class AdaptiveStep(ArrayStepShared):
         shared = make_shared_replacements(point, vars, model)
         [logp], q = join_nonshared_inputs(point, [model.logp()], vars, shared)
         self.logp = compile([q], logp, **(compile_kwargs or {}))
-        self.tune, self.chains = True, None
+        self.tune = True
+        self.chains: Chains | None = None
         super().__init__(vars, shared, blocked=blocked, rng=rng)
 
     def evaluate(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -69,7 +71,7 @@ class AdaptiveStep(ArrayStepShared):
         q = np.asarray(q0.data, dtype=float).reshape(1, -1)
         if self.chains is None:
             scales, _ = find_scales(self.evaluate, q[0], self.evaluate(q)[0])
-            self.chains = Chains(self.evaluate, q, sampler=self.sampler, scales=scales,
+            self.chains = Chains(self.evaluate, q, sampler=self.sampler, scales=scales, restarts=RESTARTS,
                                  seed=np.random.SeedSequence(self.rng.integers(2**62)))
         elif self.shared or not np.array_equal(q, self.chains.x):
             self.chains.place(q, [np.nan])  # other variables have moved

@@ -18,6 +18,8 @@ from fastkam.schedules import Plan, Schedule, as_schedule
 
 Array = NDArray[np.float64]
 
+RESTARTS = (100, 200, 400, 800)  # steps after which a chain on its own learns as at the beginning
+
 
 class Chains:
     """Chains that make their steps together.
@@ -35,6 +37,10 @@ class Chains:
         Steps after which the schedule "finite" adapts no more.
     scales : array (d,)
         Positive: units of the coordinates, where no length is given to the sampler.
+    restarts : tuple of int
+        Steps after which the gain begins again, so that what a chain has learnt on its way from a
+        far start is forgotten; not where adaptation is rare. They are finite in number, so that the
+        adaptation diminishes all the same.
     seed : SeedSequence
 
     Attributes
@@ -51,16 +57,18 @@ class Chains:
     def __init__(
         self, evaluate: Callable[[Array], Any], x: ArrayLike, *, sampler: Sampler | str,
         schedule: Schedule | str = "diminishing", tune: int = 0, share: bool = False,
-        scales: ArrayLike = 1.0, seed: np.random.SeedSequence,
+        scales: ArrayLike = 1.0, restarts: tuple[int, ...] = (), seed: np.random.SeedSequence,
     ) -> None:
         start = np.array(x, dtype=float)
-        n, d = start.shape
+        d = start.shape[1]
         method = as_sampler(sampler)
         target: Any = target_of(method, evaluate, d, True)
         adapting = as_schedule(schedule)
         method.check_run(adapting, tune)
         if share:
             method.check_share()
+        self.x: Array = start
+        self.restarts, self.steps = restarts, 0
         self.share, self.plan = share, adapting.compiled(method, d, tune)
         self.scales = np.broadcast_to(np.asarray(scales if method.relative else 1.0, float), (d,))
         middle = start.mean(axis=0)  # chains that learn as one begin with the same knowledge
@@ -97,6 +105,10 @@ class Chains:
                                  f"{fault.x * self.scales}, nor around it, or it is +inf") from None
             raise fault.cause from None
         self.read()
+        self.steps += 1
+        if self.steps in self.restarts and not self.plan.rarity:
+            for chain in self.chains:
+                chain.n_adapted = 0
         self.moved = (self.z != before).any(axis=1)
         self.x = np.where(self.moved[:, None], self.z * self.scales, self.x)
 
@@ -114,29 +126,31 @@ class Chains:
     def settle(self, x: Array) -> None:
         """Set the attributes of chains that have been put at x (chains, d)."""
         self.read()
-        self.x, self.moved = x, np.zeros(len(x), dtype=bool)
+        self.x = x
+        self.moved = np.zeros(len(x), dtype=bool)
 
     def place(self, x: ArrayLike, logp: ArrayLike) -> None:
         """Move the chains to x (chains, d), where the log density is `logp`, NaN if unknown.
 
         What they have learnt stays.
         """
-        x, logp = np.array(x, dtype=float), np.array(logp, dtype=float)
-        for chain, one, value in zip(self.chains, x, logp, strict=True):
+        points, values = np.array(x, dtype=float), np.array(logp, dtype=float)
+        for chain, one, value in zip(self.chains, points, values, strict=True):
             t = chain.t
             chain.place(one / self.scales, logp=np.nan if self.needs_gradient else value)
             chain.t = t
         self.started = False
-        self.settle(x)
+        self.settle(points)
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on, in arrays and numbers; see `restore`."""
-        return {"started": self.started, "x": self.x, "chains": [chain.state() for chain in self.chains],
+        return {"started": self.started, "steps": self.steps, "x": self.x,
+                "chains": [chain.state() for chain in self.chains],
                 "generators": [chain.bit_generator.state for chain in self.chains]}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `state` has returned for chains of the same parameters."""
-        self.started = state["started"]
+        self.started, self.steps = state["started"], state["steps"]
         for chain, one, bits in zip(self.chains, state["chains"], state["generators"],
                                     strict=True):
             chain.restore(one)
