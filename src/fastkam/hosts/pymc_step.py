@@ -71,8 +71,9 @@ class AdaptiveStep(ArrayStepShared):
         q = np.asarray(q0.data, dtype=float).reshape(1, -1)
         if self.chains is None:
             scales, _ = find_scales(self.evaluate, q[0], self.evaluate(q)[0])
-            self.chains = Chains(self.evaluate, q, sampler=self.sampler, scales=scales, restarts=RESTARTS,
-                                 seed=np.random.SeedSequence(self.rng.integers(2**62)))
+            self.chains = Chains(
+                self.evaluate, q, sampler=self.sampler, scales=scales, restarts=RESTARTS,
+                seed=np.random.SeedSequence(self.rng.integers(2**62)))
         elif self.shared or not np.array_equal(q, self.chains.x):
             self.chains.place(q, [np.nan])  # other variables have moved
         before = self.chains.evaluations
