@@ -124,6 +124,17 @@ def test_names_and_mixtures_of_moves():
     assert abs(chain[100:].var(axis=(0, 1))[0] - 1) < 0.3
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_is_learnt_far_away_is_forgotten(seed):
+    """Walkers that start 100 standard deviations away in one direction alone."""
+    np.random.seed(seed)
+    sampler = hosts.EnsembleSampler(
+        16, 3, lambda x: -0.5 * (x[0] ** 2 + x[1] ** 2 + 1e4 * x[2] ** 2))
+    sampler.run_mcmc(np.random.normal(size=(16, 3)), 2000)
+    chain = sampler.get_chain(discard=1000)
+    assert 0.2 < (np.diff(chain, axis=0) != 0).any(axis=2).mean() < 0.5
+
+
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_units_do_not_matter(scale):
     unit = np.array([scale, 1.0])

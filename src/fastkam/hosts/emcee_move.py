@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import check_flag, shown
-from fastkam.hosts.steps import Chains
+from fastkam.hosts.steps import RESTARTS, Chains
 from fastkam.samplers import Sampler, as_sampler
 from fastkam.schedules import Finite, Schedule, as_schedule
 
@@ -21,6 +21,9 @@ LOST = 1e-3  # of the walkers' spread: what may be lost where numbers are rounde
 
 class AdaptiveMove(emcee.moves.Move):
     """A move of emcee that makes a step of a fastkam sampler with every walker.
+
+    The gain of the adaptation begins again after 100, 200, 400 and 800 steps: what was learnt on
+    the way from the walkers' first points is forgotten.
 
     Parameters
     ----------
@@ -78,7 +81,8 @@ class AdaptiveMove(emcee.moves.Move):
         scales, state = self.learnt or (np.where(spread > 0, spread, 1.0), None)
         seed = np.random.SeedSequence(model.random.randint(2**32, size=4, dtype=np.uint64))
         chains = Chains(self.evaluate, x, sampler=self.sampler, schedule=self.schedule,
-                        share=self.share and len(x) > 1, scales=scales, seed=seed)
+                        share=self.share and len(x) > 1, scales=scales, restarts=RESTARTS,
+                        seed=seed)
         if state is not None and state["x"].shape == x.shape:
             chains.restore(state)
         self.learnt = None

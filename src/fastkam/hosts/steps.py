@@ -18,7 +18,7 @@ from fastkam.schedules import Plan, Schedule, as_schedule
 
 Array = NDArray[np.float64]
 
-RESTARTS = (100, 200, 400, 800)  # steps after which a chain on its own learns as at the beginning
+RESTARTS = (100, 200, 400, 800)  # what is learnt before is forgotten, where no warm-up is known
 
 
 class Chains:
