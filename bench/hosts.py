@@ -207,6 +207,8 @@ def cobaya(seed, ours):
     return f.calls, worst(x[None])
 
 
+COLUMNS = ["package", "example", "its default", "evaluations a draw", "fastkam",
+           "evaluations a draw", "ratio"]
 HOSTS = {"emcee": (emcee, "stretch move", "am, shared"), "lmfit": (lmfit, "emcee's stretch move",
                                                                     "am, shared"),
          "pymc": (pymc, "NUTS", "auto"), "bilby": (bilby, "dynesty", "auto"),
@@ -240,11 +242,8 @@ def main():
                         for which in (False, True))
         rows.append([name, run.__doc__.strip().rstrip("."), default, theirs[1], ours, mine[1],
                      f"{theirs[0] / mine[0]:.2g}"])
-        print(rows[-1], flush=True)
-    columns = ["package", "example", "its default", "evaluations a draw", "fastkam",
-               "evaluations a draw", "ratio"]
-    write(chosen.folder / "hosts.md", heading("Inside other packages", "python -m bench.hosts",
-                                              chosen) + "\n" + table(columns, rows))
+        write(chosen.folder / "hosts.md", heading(  # after each: some take minutes
+            "Inside other packages", "python -m bench.hosts", chosen) + "\n" + table(COLUMNS, rows))
 
 
 if __name__ == "__main__":
