@@ -44,7 +44,7 @@ def test_every_module_can_be_the_first():
     """No import depends on another that happens to come before it."""
     homes = [found.name for found in pkgutil.walk_packages(fk.__path__, "fastkam.")
              if found.name not in ("fastkam.__main__", "fastkam.density.numba")
-             and not found.name.startswith("fastkam._core.")]
+             and not found.name.startswith(("fastkam._core.", "fastkam.hosts."))]  # need packages
     script = f"""
 import os
 for home in {homes}:

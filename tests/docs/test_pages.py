@@ -18,6 +18,7 @@ import fastkam as fk
 from fastkam.samplers import SAMPLERS
 
 ROOT = Path(__file__).parents[2]
+HOSTS = {"bilby", "cobaya", "emcee", "pints", "pymc", "pypesto"}  # modules that need a package
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")),
          *sorted((ROOT / "docs" / "coming_from").glob("*.md"))]
 LINKED = [*PAGES, *sorted((ROOT / "docs" / "gallery").glob("*.md")),
@@ -26,7 +27,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 FILE = re.compile(r"(?:/\*|#) ([\w.]+)")
 NEEDS = re.compile(r"<!-- needs: ([\w, ]+) -->\n\Z")
 NOT_RUN = {"README.md": {"sh"}, "contributing.md": {"sh", "python", "cython"},
-           "models.md": {"text"}}
+           "models.md": {"text"}, "hosts.md": {"text", "yaml"}}
 NEEDED = {
     "README.md": ("matplotlib",), "targets.md": ("numba", "cffi"), "quickstart.md": ("matplotlib",),
     "testing.md": ("matplotlib",), "plots.md": ("matplotlib",),
@@ -110,6 +111,9 @@ def modules():
     """Every module of the package that can be imported here."""
     for found in pkgutil.walk_packages(fk.__path__, "fastkam."):
         if found.name in ("fastkam.__main__", "fastkam.density.numba"):
+            continue
+        host = found.name.partition("fastkam.hosts.")[2].partition("_")[0]
+        if host in HOSTS and importlib.util.find_spec(host) is None:
             continue
         yield importlib.import_module(found.name)
 

@@ -1,0 +1,101 @@
+"""A chain whose density is evaluated by another package: it asks for points and is given values.
+
+The engine leaves a step that cannot be finished pending, with its proposal, and begins the next
+call with the evaluation. So the density raises `Waiting` where it has no value yet, and the step
+goes on when the value is there. The search for the scales begins again with what it was given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.hosts.steps import Chains
+from fastkam.search.scales import find_scales
+
+Array = NDArray[np.float64]
+
+
+class Waiting(Exception):
+    """The value of the density at a point (d,) is not there yet."""
+
+
+class Asking:
+    """A chain that hands out the points at which it needs the density.
+
+    First it finds the length of each coordinate in which the log density changes by 1.
+
+    Parameters
+    ----------
+    x : array (d,)
+        Where it starts.
+    **options
+        Those of `Chains`, without the scales.
+
+    Attributes
+    ----------
+    chains : Chains or None
+        The chain, once the scales are known.
+    """
+
+    def __init__(self, x: Array, **options: Any) -> None:
+        self.x, self.options = x, options
+        self.chains: Chains | None = None
+        self.point: Array | None = x  # to be evaluated
+        self.values: dict[bytes, float] = {}  # of the search, by points
+        self.given: Any = None
+
+    def ask(self) -> Array:
+        """The point (d,) at which the density is needed next."""
+        while self.point is None:  # a step may need no evaluation
+            self.go_on()
+        return self.point.copy()
+
+    def tell(self, value: float, gradient: Array | None = None) -> bool:
+        """Go on with the log density there, and its gradient (d,) where the sampler needs it.
+
+        Returns
+        -------
+        bool
+            Whether the chain has made a step, or is now ready for the first.
+        """
+        assert self.point is not None
+        point, self.point = self.point, None
+        if self.chains is not None:
+            self.given = np.array([value]), None if gradient is None else gradient.reshape(1, -1)
+            return self.go_on()
+        self.values[point.tobytes()] = value
+        try:
+            scales, _ = find_scales(self.known, self.x, self.values[self.x.tobytes()])
+        except Waiting:
+            return False
+        self.chains = Chains(self.evaluate, self.x.reshape(1, -1), scales=scales, **self.options)
+        self.chains.place(self.chains.x, [self.values[self.x.tobytes()]])
+        return True
+
+    def known(self, X: Array) -> Array:
+        """The log densities (k,) that the search has been given."""
+        for x in X:
+            if x.tobytes() not in self.values:
+                self.point = x.copy()
+                raise Waiting
+        return np.array([self.values[x.tobytes()] for x in X])
+
+    def evaluate(self, X: Array) -> Any:
+        """What has been given of the point X (1, d) of a step."""
+        if self.given is None:
+            self.point = X[0].copy()
+            raise Waiting
+        (value, gradient), self.given = self.given, None
+        return value if gradient is None else (value, gradient)
+
+    def go_on(self) -> bool:
+        """Go on until the step is made, or a value is missing."""
+        assert self.chains is not None
+        try:
+            self.chains.step()
+        except Waiting:
+            return False
+        return True

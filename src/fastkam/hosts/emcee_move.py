@@ -1,0 +1,104 @@
+"""emcee: `AdaptiveMove`, a move that makes steps of a fastkam sampler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import emcee
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.arguments import check_flag, shown
+from fastkam.hosts.steps import RESTARTS, Chains
+from fastkam.samplers import Sampler, as_sampler
+from fastkam.schedules import Finite, Schedule, as_schedule
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+LOST = 1e-3  # of the walkers' spread: what may be lost where numbers are rounded to float64
+
+
+class AdaptiveMove(emcee.moves.Move):
+    """A move of emcee that makes a step of a fastkam sampler with every walker.
+
+    The gain of the adaptation begins again after 100, 200, 400 and 800 steps: what was learnt on
+    the way from the walkers' first points is forgotten.
+
+    Parameters
+    ----------
+    sampler : str or Sampler
+        Without gradients, as emcee has none: see `fastkam.samplers`.
+    schedule : str or Schedule
+        When it adapts. emcee does not say which steps are warm-up: "diminishing", "rare" or
+        "perpetual".
+    share : bool
+        Whether the walkers learn as one.
+    """
+
+    def __init__(
+        self, sampler: str | Sampler = "am", *, schedule: str | Schedule = "diminishing",
+        share: bool = True,
+    ) -> None:
+        self.sampler, self.schedule = as_sampler(sampler), as_schedule(schedule)
+        self.share = check_flag("share", share)
+        if self.sampler.needs_gradient:
+            raise ValueError("sampler must be one without gradients, which emcee does not have, "
+                             f"not {shown(sampler)}")
+        if isinstance(self.schedule, Finite):
+            raise ValueError(f"schedule must not be {shown(schedule)}: emcee has no warm-up of "
+                             'known length; "diminishing" adapts ever less')
+        self.chains: Chains | None = None
+        self.model: Any = None  # of emcee, for this step
+        self.rows: dict[bytes, int] = {}  # of the blobs at points of this step
+        self.blobs: list[Any] = []
+        self.learnt: tuple[Any, Any] | None = None  # scales and state of a move that was pickled
+
+    def propose(self, model: Any, state: emcee.State) -> tuple[emcee.State, Flags]:
+        """Make a step with every walker from `state`, which is changed; emcee calls this."""
+        x = np.array(state.coords, dtype=float)
+        if (np.abs(state.coords - x) > LOST * x.std(axis=0)).any():
+            raise TypeError("the walkers must be distinct in double precision: fastkam does not "
+                            f"compute in {state.coords.dtype}")
+        self.model, self.rows, self.blobs = model, {}, []
+        if self.chains is None or self.chains.x.shape != x.shape:
+            self.chains = self.begun(model, x)
+        if not (np.array_equal(x, self.chains.x)
+                and np.array_equal(state.log_prob, self.chains.logp)):
+            known = np.where(np.isfinite(state.log_prob), state.log_prob, np.nan)
+            self.chains.place(x, known)  # where it is -inf the chain looks for a start
+        self.chains.step()
+        moved = self.chains.moved
+        found = emcee.State(self.chains.x[moved], log_prob=self.chains.logp[moved])
+        if self.blobs:
+            found.blobs = np.concatenate(self.blobs)[
+                [self.rows[one.tobytes()] for one in found.coords]]
+        return self.update(state, found, moved, moved), self.chains.accepted
+
+    def begun(self, model: Any, x: Array) -> Chains:
+        """Chains at x (walkers, d), in units of the walkers' spread, or as they were pickled."""
+        spread = x.std(axis=0)
+        scales, state = self.learnt or (np.where(spread > 0, spread, 1.0), None)
+        seed = np.random.SeedSequence(model.random.randint(2**32, size=4, dtype=np.uint64))
+        chains = Chains(self.evaluate, x, sampler=self.sampler, schedule=self.schedule,
+                        share=self.share and len(x) > 1, scales=scales, restarts=RESTARTS,
+                        seed=seed)
+        if state is not None and state["x"].shape == x.shape:
+            chains.restore(state)
+        self.learnt = None
+        return chains
+
+    def evaluate(self, X: Array) -> Array:
+        """The log densities (k,) at X (k, d); the rows of blobs are kept until the step is made."""
+        values, blobs = self.model.compute_log_prob_fn(X.copy())
+        if blobs is not None:
+            first = sum(len(some) for some in self.blobs)
+            self.blobs.append(blobs)
+            self.rows |= {one.tobytes(): first + i for i, one in enumerate(X)}
+        return np.asarray(values, dtype=float)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The parameters, and what has been learnt."""
+        learnt = self.learnt if self.chains is None else (self.chains.scales, self.chains.state())
+        return {"sampler": self.sampler, "schedule": self.schedule, "share": self.share,
+                "learnt": learnt, "chains": None}

@@ -1,0 +1,158 @@
+"""Chains that make a step when another package asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam._core.density.scaled import ScaledTarget
+from fastkam._core.engine.chain import ChainState
+from fastkam._core.engine.group import Fault, Group
+from fastkam.density.forms import target_of
+from fastkam.run.state import child
+from fastkam.samplers import Sampler, as_sampler
+from fastkam.schedules import Plan, Schedule, as_schedule
+
+Array = NDArray[np.float64]
+
+RESTARTS = (100, 200, 400, 800)  # what is learnt before is forgotten, where no warm-up is known
+
+
+class Chains:
+    """Chains that make their steps together.
+
+    Parameters
+    ----------
+    evaluate : callable
+        ``evaluate(X) -> (k,)`` for points X (k, d), which is read-only; with the gradients (k, d)
+        beside it, as a pair, where the sampler needs them.
+    x : array (chains, d)
+        Where they start.
+    sampler, schedule, share
+        As in `fastkam.sample`.
+    tune : int
+        Steps after which the schedule "finite" adapts no more.
+    scales : array (d,)
+        Positive: units of the coordinates, where no length is given to the sampler.
+    restarts : tuple of int
+        Steps after which the gain begins again, so that what a chain has learnt on its way from a
+        far start is forgotten; not where adaptation is rare. They are finite in number, so that the
+        adaptation diminishes all the same.
+    seed : SeedSequence
+
+    Attributes
+    ----------
+    x : array (chains, d)
+        Where the chains are.
+    logp : array (chains,)
+        The log density there.
+    moved, accepted : array of bool (chains,)
+        Whether the last step, and the search for a start before the first, has moved each; and
+        whether its last proposal was accepted.
+    """
+
+    def __init__(
+        self, evaluate: Callable[[Array], Any], x: ArrayLike, *, sampler: Sampler | str,
+        schedule: Schedule | str = "diminishing", tune: int = 0, share: bool = False,
+        scales: ArrayLike = 1.0, restarts: tuple[int, ...] = (), seed: np.random.SeedSequence,
+    ) -> None:
+        start = np.array(x, dtype=float)
+        d = start.shape[1]
+        method = as_sampler(sampler)
+        target: Any = target_of(method, evaluate, d, True)
+        adapting = as_schedule(schedule)
+        method.check_run(adapting, tune)
+        if share:
+            method.check_share()
+        self.x: Array = start
+        self.restarts, self.steps = restarts, 0
+        self.share, self.plan = share, adapting.compiled(method, d, tune)
+        self.scales = np.broadcast_to(np.asarray(scales if method.relative else 1.0, float), (d,))
+        middle = start.mean(axis=0)  # chains that learn as one begin with the same knowledge
+        self.chains = [
+            ChainState(method.build((middle if share else one) / self.scales),
+                       np.random.PCG64(child(seed, k)), one / self.scales)
+            for k, one in enumerate(start)]
+        self.target, self.needs_gradient = ScaledTarget(target, self.scales), method.needs_gradient
+        self.group_up(self.plan)
+        self.settle(start)
+
+    def group_up(self, plan: Plan) -> None:
+        """Let the chains step together, as `plan` has them adapt."""
+        self.group = Group(self.target, self.chains, plan, share=self.share)
+        self.views = [[views[name] for name in ("x", "logp_x", "accepted")]  # share their memory
+                      for views in (chain.views() for chain in self.chains)]
+        self.started = False
+
+    def freeze(self) -> None:
+        """Adapt no more from here on."""
+        self.group_up(self.plan._replace(stop=self.chains[0].t))
+
+    def step(self) -> None:
+        """Make a step of every chain; before the first, evaluate where the density is unknown."""
+        before = self.z
+        try:
+            if not self.started:
+                self.group.start()
+                self.started = True
+            self.group.run(1)
+        except Fault as fault:
+            if fault.cause is None:
+                raise ValueError("the log density is not finite at the start of a chain, "
+                                 f"{fault.x * self.scales}, nor around it, or it is +inf") from None
+            raise fault.cause from None
+        self.read()
+        self.steps += 1
+        if self.steps in self.restarts and not self.plan.rarity:
+            for chain in self.chains:
+                chain.n_adapted = 0
+        self.moved = (self.z != before).any(axis=1)
+        self.x = np.where(self.moved[:, None], self.z * self.scales, self.x)
+
+    @property
+    def evaluations(self) -> int:
+        """How many there have been, of all chains."""
+        return sum(chain.n_evaluations for chain in self.chains)
+
+    def read(self) -> None:
+        """Set what is known of the chains: z, where they are in units of the scales."""
+        z, logp, accepted = zip(*self.views, strict=True)
+        self.z, self.logp = np.array(z), np.array(logp)
+        self.accepted = np.array(accepted, dtype=bool)
+
+    def settle(self, x: Array) -> None:
+        """Set the attributes of chains that have been put at x (chains, d)."""
+        self.read()
+        self.x = x
+        self.moved = np.zeros(len(x), dtype=bool)
+
+    def place(self, x: ArrayLike, logp: ArrayLike) -> None:
+        """Move the chains to x (chains, d), where the log density is `logp`, NaN if unknown.
+
+        What they have learnt stays.
+        """
+        points, values = np.array(x, dtype=float), np.array(logp, dtype=float)
+        for chain, one, value in zip(self.chains, points, values, strict=True):
+            t = chain.t
+            chain.place(one / self.scales, logp=np.nan if self.needs_gradient else value)
+            chain.t = t
+        self.started = False
+        self.settle(points)
+
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on, in arrays and numbers; see `restore`."""
+        return {"started": self.started, "steps": self.steps, "x": self.x,
+                "chains": [chain.state() for chain in self.chains],
+                "generators": [chain.bit_generator.state for chain in self.chains]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` has returned for chains of the same parameters."""
+        self.started, self.steps = state["started"], state["steps"]
+        for chain, one, bits in zip(self.chains, state["chains"], state["generators"],
+                                    strict=True):
+            chain.restore(one)
+            chain.bit_generator.state = bits
+        self.settle(state["x"])
