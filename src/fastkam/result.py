@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
-from fastkam.arguments import check_flag, check_integer, checked_names, near, shown
+from fastkam.arguments import check_flag, check_generator, check_integer, checked_names, near, shown
 from fastkam.density.forms import target_of, with_surrogate
 from fastkam.diagnostics import checks, summary
 from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.table import Summary
+from fastkam.diagnostics.weights import normalized, weight_findings, weighted_summary
 from fastkam.ending import conclude
 from fastkam.errors import SamplingWarning
 from fastkam.outputs import Outputs
@@ -26,6 +27,7 @@ from fastkam.run.drive import go_on
 from fastkam.run.files import check_path
 from fastkam.run.lazy import distance, mapped
 from fastkam.run.loop import RunOptions
+from fastkam.run.resampled import after_generator, evenly
 from fastkam.run.same_target import check_density_of, check_noise_of, target_in, with_values_of
 from fastkam.run.state import RunState
 from fastkam.run.stored import StoredTrace
@@ -33,6 +35,7 @@ from fastkam.run.trace import Trace
 from fastkam.run.writer import moved_into, writing
 from fastkam.samplers import Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
+from fastkam.samplers.importance import LOG_WEIGHT, ImportanceWeighted
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.stop import StopRule
 from fastkam.stores.store import Store, as_store
@@ -258,6 +261,53 @@ class Result(Outputs):
 
     # ---- what is known of them ----
 
+    @property
+    def log_weights(self) -> NDArray[np.float64] | None:
+        """Logs of the importance weights, (chains, draws), up to a constant; None for equal ones.
+
+        The draws of a run with ``surrogate="learn"`` are those of the surrogate: the mean of h is
+        ``(w * h).sum() / w.sum()`` with ``w = result.weights``.
+        """
+        if not isinstance(self.sampler, ImportanceWeighted):
+            return None
+        return np.asarray(self.stats[LOG_WEIGHT])
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None:
+        """Importance weights of the draws, (chains, draws), with the mean 1; None for equal ones.
+        """
+        log_weights = self.log_weights
+        return None if log_weights is None else normalized(log_weights)
+
+    def resample(self, draws: int | None = None, *, seed: Any = None) -> Result:
+        """A result whose draws have equal weights: of weighted ones, each as often as it counts.
+
+        Parameters
+        ----------
+        draws : int, optional
+            Draws a chain; by default as many as there are.
+        seed : int, SeedSequence or Generator, optional
+            By default it follows from the seed of the run.
+
+        Returns
+        -------
+        Result
+            Without weights. Draws stand in the order that they had, those with large weights
+            several times (systematic resampling), and some at the end of one chain may have come
+            from the next. Errors by its summary are somewhat larger than those of this result.
+        """
+        log_weights = self.log_weights
+        if log_weights is None:
+            raise ValueError("the draws of this result have equal weights already: there is "
+                             "nothing to resample")
+        rows = self.trace.rows if draws is None else check_integer("draws", draws, least=1)
+        rng = self.own_generator() if seed is None else check_generator("seed", seed)
+        return Result(evenly(self.state, log_weights, rows, rng))
+
+    def own_generator(self) -> np.random.Generator:
+        """The generator of what is drawn after the run."""
+        return after_generator(self.state.seed)
+
     def summary(self) -> Summary:
         """Mean, sd, quantiles, Monte Carlo error, effective sample sizes and R-hat.
 
@@ -268,6 +318,12 @@ class Result(Outputs):
             as an array. Of a long run with ``store=``, some two million draws at equal distances
             are read, which a note says.
         """
+        log_weights = self.log_weights
+        if log_weights is not None:
+            table = weighted_summary(
+                np.asarray(self.draws), log_weights, self.state.layout.labels)
+            table.notes = [one.text for one in self.warnings]
+            return table
         step = distance(self.draws)
         table = summary(self.draws[:, ::step], self.state.layout.labels)
         table.notes = checks.notes(self.warnings, table)
@@ -285,7 +341,9 @@ class Result(Outputs):
         the run.
         """
         if self.found is None:
-            self.found = checks.findings(self.state)
+            log_weights = self.log_weights
+            self.found = (checks.findings(self.state) if log_weights is None else
+                          weight_findings(self.state, log_weights))
         return list(self.found)
 
     def __repr__(self) -> str:
@@ -419,6 +477,9 @@ def resume(
     elif sampler is not None or schedule is not None:
         raise ValueError("sampler and schedule must be given with a file alone: a Result has them")
     state = result.state
+    if isinstance(state.sampler, ImportanceWeighted):
+        raise ValueError('a run with surrogate="learn" cannot be resumed: call sample again with a '
+                         "larger budget")
     if options.store is not None and isinstance(state.trace, StoredTrace):
         raise ValueError(f"store must not be given: the run goes on in its own, "
                          f"{str(state.trace.store.path)!r}, not in {str(options.store.path)!r}")
