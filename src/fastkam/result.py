@@ -55,7 +55,8 @@ class Result(Outputs):
     draws : ndarray, shape (chains, draws, d)
         Every chain's draws, as many as the shortest chain has. Those, the extras and the stats of a
         run with ``store=`` are read from there when they are indexed; ``np.asarray(draws)`` reads
-        all.
+        all. Where ``weights`` is not None the draws are those of a surrogate, and count by their
+        weights: in `summary`, which knows them, or after `resample`.
     extras : dict of ndarray, shape (chains, draws, ...)
         Of each draw, what the density returned besides its value, and derived quantities.
     stats : dict of ndarray, shape (chains, draws)
@@ -302,7 +303,9 @@ class Result(Outputs):
                              "nothing to resample")
         rows = self.trace.rows if draws is None else check_integer("draws", draws, least=1)
         rng = self.own_generator() if seed is None else check_generator("seed", seed)
-        return Result(evenly(self.state, log_weights, rows, rng))
+        even = Result(evenly(self.state, log_weights, rows, rng))
+        even.found = [one for one in self.warnings if one.kind != "ess"]
+        return even
 
     def own_generator(self) -> np.random.Generator:
         """The generator of what is drawn after the run."""

@@ -267,7 +267,8 @@ def sample(
         check_learnable(plain, known_of(problem))
         with before_the_run(plain, problem):
             done = attempt(plain, points, chains, draws, rng, known_of(problem), budget or BUDGET,
-                           options, seed, bit_generator, layout, weigh=surrogate_steps is None)
+                           options, seed, bit_generator, layout,
+                           weigh=surrogate_steps is None, go_on=budget is None)
         if done.state is not None:
             state = done.finished(None if problem is None else problem.coordinates, options)
             outcome = Outcome(state, None, CheckpointWriter())
@@ -338,7 +339,8 @@ def sample(
         seconds=time.perf_counter() - options.begun,
         tails=found.tails,
         is_density=found.is_density,
-        search=([] if done is None else done.lines) + found.steps + ([] if choice is None else [str(choice)]),
+        search=[*([] if done is None else done.lines), *found.steps,
+                *([] if choice is None else [str(choice)])],
     )
     run = carry_out_thinned if undecided else carry_out
     with options.shield, options.report, writing(state):

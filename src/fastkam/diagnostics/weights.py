@@ -103,9 +103,9 @@ def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
     largest = np.sort(w.ravel())[-max(1, w.size // 100) :].sum() / w.size
     if k > MOST_K_HAT and largest > TOP_SHARE:  # the tail of nearly equal weights does not matter
         found.append(Finding(
-            "weights", f"Pareto k-hat of the importance weights is {k:.2f}, above {MOST_K_HAT}: the "
-            "surrogate is too small somewhere, and means and errors cannot be trusted. Allow more "
-            "calls (budget=), or run without surrogate."))
+            "weights", f"Pareto k-hat of the importance weights is {k:.2f}, above {MOST_K_HAT}: "
+            "the surrogate is too small somewhere, and means and errors cannot be trusted. Allow "
+            "more calls (budget=), or run without surrogate."))
     elif w.max() > LARGEST_SHARE * w.size:
         found.append(Finding(
             "weights", f"One draw has {100 * w.max() / w.size:.0f} % of the sum of the weights: "

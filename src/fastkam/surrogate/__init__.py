@@ -1,1 +1,1 @@
-"""Surrogates of costly densities: learnt from their calls, sampled in their place, corrected for."""
+"""Surrogates of costly densities: learnt from calls, sampled in their place, corrected for."""

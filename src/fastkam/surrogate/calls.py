@@ -74,8 +74,3 @@ class Calls:
         X, y = self.all()
         rows = np.isfinite(y)
         return X[rows], y[rows]
-
-    def without_density(self) -> Array:
-        """The points that have none, (m, d)."""
-        X, y = self.all()
-        return X[~np.isfinite(y)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,25 +16,59 @@ from fastkam.surrogate.regression import Process
 
 Array = NDArray[np.float64]
 
-SHARE = 0.08  # of the heavy-tailed components in s
-WIDER = 1.5  # their scale, relative to that of the components of the mixture
+SHARE = 0.1  # of the heavy-tailed components in s
+WIDER = 2.0  # their scale, relative to that of the components of the mixture
 DEGREES = 3  # of freedom
 MOST_COMPONENTS = 6
 N_DRAWS = 2000  # for the integral of the process
 POWER = 8.0  # with which s falls off towards points without a density
 
 
-def process_density(process: Process, outside: Array) -> LearnedDensity:
-    """The density g of the process alone, with points `outside` (m, d) that have no density."""
-    return made(process_terms(process, outside))
+@dataclass(frozen=True)
+class Support:
+    """Where there is a density, as the calls show it.
+
+    Attributes
+    ----------
+    low, high : ndarray, shape (d,)
+        A box; -inf and inf where no wall has been seen.
+    outside : ndarray, shape (m, d)
+        Points without a density that the box does not explain.
+    """
+
+    low: Array
+    high: Array
+    outside: Array
+
+    @staticmethod
+    def of(X: Array, y: Array) -> Support:
+        """The support for log densities y (n,) at points X (n, d), some of them -inf.
+
+        A wall is taken to be at the nearest point without a density that lies outside the range of
+        the others in that coordinate alone. One that is wrong is found out: the heavy-tailed
+        components go on to propose points beyond it.
+        """
+        inside, out = X[np.isfinite(y)], X[~np.isfinite(y)]
+        least, most = inside.min(axis=0), inside.max(axis=0)
+        below, above = out < least, out > most
+        one = (below | above).sum(axis=1) == 1
+        low = np.where(below & one[:, None], out, -np.inf).max(axis=0, initial=-np.inf)
+        high = np.where(above & one[:, None], out, np.inf).min(axis=0, initial=np.inf)
+        within = ((out > low) & (out < high)).all(axis=1)
+        return Support(low, high, out[within])
+
+
+def process_density(process: Process, support: Support) -> LearnedDensity:
+    """The density g of the process alone."""
+    return made(process_terms(process, support))
 
 
 def with_students(
-    process: Process, outside: Array, students: Students, rng: np.random.Generator
+    process: Process, support: Support, students: Students, rng: np.random.Generator
 ) -> LearnedDensity:
     """The density s of the process and heavy-tailed components, which get a share of the integral.
     """
-    terms = process_terms(process, outside)
+    terms = process_terms(process, support)
     X = students.draw(N_DRAWS, rng)
     log_ratio = made(terms).parts(X)[:, 0] - students.log_density(X)
     log_integral = float(logsumexp(log_ratio) - np.log(len(X)))
@@ -45,15 +80,16 @@ def with_students(
         "m": (students.means - process.centre) @ terms["T"].T, "W": np.array(inverse)})
 
 
-def process_terms(process: Process, outside: Array) -> dict[str, Any]:
+def process_terms(process: Process, support: Support) -> dict[str, Any]:
     """What `LearnedDensity.set_up` takes, for g alone."""
     lengths = process.lengths
     d = len(lengths)
     T = solve_triangular(process.factor, np.eye(d), lower=True) / lengths[:, None]
     return {
-        "c": process.centre, "T": T, "b0": process.b0, "b": process.b * lengths,
+        "low": support.low, "high": support.high, "c": process.centre, "T": T,
+        "b0": process.b0, "b": process.b * lengths,
         "B": process.B * np.outer(lengths, lengths), "U": process.z / lengths, "a": process.a,
-        "out": (outside - process.centre) @ T.T, "power": POWER,
+        "out": (support.outside - process.centre) @ T.T, "power": POWER,
         "w": np.zeros(0), "m": np.zeros((0, d)), "W": np.zeros((0, d, d))}
 
 

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 MOST_STARTS = 3
 CLIMB, FURTHER_CLIMB = 25, 10  # calls a dimension, at most
 FIRST_RADIUS, LAST_RADIUS = 1.0, 0.1  # of the trust region
-SHELL, SHELL_EACH = 8, 3  # points on shells, and a dimension
+SHELL, SHELL_EACH = 10, 5  # points on shells, and a dimension
 NEAREST, FARTHEST = 2.5, 15.0  # radii of shells, in standard deviations
 HIGHER = 0.4  # share of the fall from the maximum by which a value is higher than expected
 FURTHER_CLIMBS = 2
@@ -48,9 +48,8 @@ def design(
         y = calls(X)
         found = higher_than_expected(X, y, calls, centre, factor)
         if found is None:
-            break
+            continue
         climb(calls, found, np.sqrt(np.diag(factor @ factor.T)), FURTHER_CLIMB)
-        centre, factor = laplace(calls, scales)
     return centre, factor
 
 

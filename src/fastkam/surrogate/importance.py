@@ -1,13 +1,13 @@
 """Draws of a frozen surrogate s, weighted by pi / s: one call for all equal draws in a row.
 
-Chains on s are the usual ones: jumps by the mixture that was fitted to s, around a random walk. They
-are thinned until the draws are nearly independent, since steps on s cost nothing beside a call.
+Chains on s are the usual ones: jumps by the mixture that was fitted to s, around a random walk.
+They are thinned until the draws are nearly independent: steps on s cost nothing beside a call.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from fastkam.surrogate.calls import Calls
 from fastkam.surrogate.learning import Learnt
 
 if TYPE_CHECKING:
+    from fastkam.density.target import Target
     from fastkam.run.shapes import Layout
 
 Array = NDArray[np.float64]
@@ -59,13 +60,14 @@ def surrogate_run(
 def drawn(state: RunState, learnt: Learnt, rows: int) -> RunState:
     """The state of a run of `rows` draws a chain on s."""
     options = RunOptions(progress=False, diagnose=False, threads=1)
-    pilot = carry_out(state, learnt.density, PILOT, options)
+    target = cast("Target", learnt.density)
+    pilot = carry_out(state, target, PILOT, options)
     if pilot.failure is not None:
         raise pilot.failure
     effective = max(1.0, least_effective(pilot.state))
     thin = int(np.clip(np.ceil(APART * PILOT * state.chains / effective), 1, MOST_THIN))
     state = replace(state, thin=thin, requested=rows)
-    outcome = carry_out(state, learnt.density, rows, options)
+    outcome = carry_out(state, target, rows, options)
     if outcome.failure is not None:
         raise outcome.failure
     return outcome.state
@@ -84,10 +86,10 @@ class Weighting:
 
     def __init__(self, x: Array, calls: Calls) -> None:
         self.x, self.calls = x, calls
-        chains, rows, _ = x.shape
+        chains, rows = x.shape[:2]
         self.new = np.ones((chains, rows), bool)
         self.new[:, 1:] = (x[:, 1:] != x[:, :-1]).any(axis=2)
-        self.logp = np.empty((chains, 0))
+        self.logp: Array = np.empty((chains, 0))
 
     @property
     def made(self) -> NDArray[np.intp]:
@@ -111,7 +113,7 @@ class Weighting:
     def add(self, part: slice) -> None:
         """Call the density at the draws of these rows."""
         new = self.new[:, part]
-        values = np.full(new.shape, np.nan)
+        values: Array = np.full(new.shape, np.nan)
         values[new] = self.calls(self.x[:, part][new])
         for t in range(values.shape[1]):
             before = values[:, t - 1] if t else self.logp[:, -1:].ravel()

@@ -1,7 +1,8 @@
 """Rounds of learning: fit a surrogate, sample it, call the density where it matters, fit again.
 
 A round calls the density at draws of the surrogate s, and at as many points where its logarithm is
-least certain, taken from draws of s^(1/2). Before they join the fit, the draws of s test it: with
+least certain, taken from draws of (g e^sd)^(1/2), where the fit g has this standard deviation: so
+it comes to the ends of tails. Before they join the fit, the draws of s test it: with
 the weights w = pi / s, E = (sum w)^2 / (n sum w^2) is the share of weighted draws that count, and
 the n_calls + 400 / E that the whole run takes, if learning ends here, decide whether it does.
 """
@@ -16,30 +17,30 @@ from scipy.spatial import KDTree
 
 from fastkam._core.surrogate.learned import LearnedDensity
 from fastkam.search.evaluator import Evaluator
-from fastkam.search.found import Known
 from fastkam.search.mixture import Mixture
 from fastkam.search.population import Population, Window
-from fastkam.search.search import Searcher
-from fastkam.search.watch import Spent
 from fastkam.surrogate.calls import Calls
-from fastkam.surrogate.density import SHARE, Students, process_density, with_students
-from fastkam.surrogate.design import design
+from fastkam.surrogate.density import SHARE, Students, Support, process_density, with_students
 from fastkam.surrogate.regression import Process, fit, near_enough, whitened
 
 Array = NDArray[np.float64]
 
 BATCH, BATCH_EACH = 16, 3  # calls of a round, and a dimension
-HEAVY = 0.2  # share of them from the heavy-tailed components
+HEAVY = 0.25  # share of them from the heavy-tailed components
 WALKERS = 64
-FLATTER = 0.5  # the power of s from whose draws uncertain points are chosen
+LOWEST = -1e10  # where a walker starts whose log density is -inf
+FLATTER = 0.5  # the power of the hopeful g from whose draws uncertain points are chosen
+HOPE = 1.0  # standard deviations
 WINDOWS = (30, 30, 50)  # steps of walkers: to learn, on the flatter power, on s
 CANDIDATES = 300
 TRUSTED = 3.0  # standard deviations from the nearest point, within which walkers stay
 GOAL = 400  # draws that count
-LEAST_ROUNDS = 3
+LEAST_ROUNDS = 4
+UNCERTAIN, BELOW = 1.0, 1.0  # sd of log g that matters, within this of the median of log g
+SURE = 0.1  # share of hopeful states that are uncertain, below which learning may end
 STILL = 0.25  # change of means, in standard deviations, and of log standard deviations in a round
 ENOUGH = 0.85  # E at which learning ends
-LEAST = 0.1  # E below which the surrogate does not pay
+LEAST = 0.15  # E below which the surrogate does not pay
 PATIENCE = 3  # batches by which the least forecast may be exceeded
 FIRST_STEPS, STEPS = 40, 12  # of the optimization of hyperparameters
 
@@ -92,7 +93,8 @@ class Rounds:
     theta: Array | None = None
     mixture: Mixture | None = None
     walkers: Array | None = None
-    moved: float = np.inf
+    moved: list[float] = field(default_factory=list)
+    unsure: list[float] = field(default_factory=list)
 
     @property
     def batch(self) -> int:
@@ -105,6 +107,12 @@ class Rounds:
             if self.over():
                 break
 
+    def begin_again(self) -> None:
+        """Forget how good the surrogates until now have been."""
+        self.log_weights.clear()
+        self.shares.clear()
+        self.forecasts.clear()
+
     def over(self) -> bool:
         """Whether learning ends here."""
         assert self.learnt is not None
@@ -112,7 +120,8 @@ class Rounds:
             return False
         E = self.learnt.efficiency
         late = self.forecasts[-1] > min(self.forecasts) + PATIENCE * self.batch
-        return self.moved < STILL and (E > ENOUGH or (late and E > LEAST))
+        settled = max(self.moved[-2:]) < STILL and max(self.unsure[-2:]) < SURE
+        return (settled and E > ENOUGH) or (late and E > LEAST)
 
     def next(self) -> None:
         """A round."""
@@ -126,7 +135,7 @@ class Rounds:
             self.calls(np.vstack([drawn, uncertain]))
             return
         students = Students(mixture)
-        density = with_students(process, self.calls.without_density(), students, self.rng)
+        density = with_students(process, Support.of(*self.calls.all()), students, self.rng)
         held_out = np.vstack([drawn, students.draw(heavy, self.rng)])
         y = self.calls(np.vstack([held_out, uncertain]))
         self.log_weights.append(y[: n + heavy] - density.logp(held_out))
@@ -142,17 +151,21 @@ class Rounds:
         process, population, _, window = self.explored()
         mixture = population.fit(window) or self.learnt.mixture
         density = with_students(
-            process, self.calls.without_density(), Students(mixture), self.rng)
+            process, Support.of(*self.calls.all()), Students(mixture), self.rng)
         return Learnt(density, mixture, window, self.learnt.efficiency)
 
     def explored(self) -> tuple[Process, Population, Window, Window]:
-        """A new fit g, walkers on it, and their states on g^(1/2) and on g."""
+        """A new fit g, walkers on it, states where the density may be high, and states on g."""
         process = self.fitted()
-        population = self.population(process_density(process, self.calls.without_density()))
+        density = process_density(process, Support.of(*self.calls.all()))
+        hopeful = self.population(density, process)
+        hopeful.learn(hopeful.window(WINDOWS[0], FLATTER))
+        wide = hopeful.window(WINDOWS[1], FLATTER)
+        population = self.population(density)
         population.learn(population.window(WINDOWS[0]))
-        wide = population.window(WINDOWS[1], FLATTER)
-        population.window(WINDOWS[2])
+        population.learn(population.window(WINDOWS[2]))
         window = population.window(WINDOWS[2])
+        self.unsure.append(unsure(process, wide, window))
         self.walkers = population.x.copy()
         return process, population, wide, window
 
@@ -163,20 +176,23 @@ class Rounds:
         self.theta = process.theta
         return process
 
-    def population(self, density: LearnedDensity) -> Population:
-        """Walkers on s, half of them where the last round has left them."""
+    def population(self, density: LearnedDensity, process: Process | None = None) -> Population:
+        """Walkers on g, half of them where the last round has left them; with `process` hopeful.
+        """
         X, y = self.calls.finite()
         d = X.shape[1]
         weights = np.exp(0.5 * np.maximum(y - y.max(), -100.0))
         x = X[self.rng.choice(len(X), WALKERS, p=weights / weights.sum())]
         if self.walkers is not None:
             x[::2] = self.walkers[::2]
-        evaluate = Trusted(density, self.rng, X[near_enough(y.max() - y, d)], self.factor)
+        evaluate = Trusted(density, self.rng, X[near_enough(y.max() - y, d)], self.factor,
+                           process)
         scales = np.sqrt((self.factor**2).sum(axis=1))
         x = x + 0.1 * self.rng.standard_normal((WALKERS, d)) @ self.factor.T
         logp = evaluate(x)
         lost = ~np.isfinite(logp)
-        x[lost], logp[lost] = x[~lost][0], logp[~lost][0]
+        x[lost] = X[y.argmax()]
+        logp[lost] = np.maximum(evaluate(x[lost]), LOWEST)
         return Population(evaluate, x, logp, scales, np.ones(WALKERS), self.rng)
 
     def whiten(self, window: Window) -> None:
@@ -185,11 +201,12 @@ class Rounds:
         cov = np.cov(states.T, ddof=1).reshape(len(self.centre), -1)
         old = self.factor @ self.factor.T
         try:
-            self.factor = np.linalg.cholesky(cov + 1e-4 * old)
+            self.factor = np.asarray(np.linalg.cholesky(cov + 1e-4 * old), dtype=float)
         except np.linalg.LinAlgError:
+            self.moved.append(np.inf)
             return
         centre = states.mean(axis=0)
-        self.moved = change(self.centre, old, centre, cov)
+        self.moved.append(change(self.centre, old, centre, cov))
         self.centre = centre
 
 
@@ -199,13 +216,28 @@ def change(mean: Array, cov: Array, new_mean: Array, new_cov: Array) -> float:
     return float(max((np.abs(new_mean - mean) / new_sd).max(), np.abs(np.log(new_sd / sd)).max()))
 
 
+def unsure(process: Process, wide: Window, window: Window) -> float:
+    """The share of uncertain states among the hopeful ones that may be as good as those on g."""
+    half = wide.second_half
+    hopeful = wide.logp[half].ravel()
+    good = hopeful > np.median(window.logp[window.second_half]) - BELOW
+    if not good.any():
+        return 0.0
+    some = wide.x[half].reshape(-1, wide.x.shape[2])[good][:: max(1, good.sum() // CANDIDATES)]
+    return float((process.sd(some) > UNCERTAIN).mean())
+
+
 class Trusted:
-    """The log density of a surrogate near the points that it was fitted to, and -inf elsewhere."""
+    """The log density of a surrogate near the points that it was fitted to, and -inf elsewhere.
+
+    With the `process` it is hopeful: one standard deviation higher.
+    """
 
     def __init__(
-        self, density: LearnedDensity, rng: np.random.Generator, X: Array, factor: Array
+        self, density: LearnedDensity, rng: np.random.Generator, X: Array, factor: Array,
+        process: Process | None = None,
     ) -> None:
-        self.evaluate, self.factor = Evaluator(density, rng), factor
+        self.evaluate, self.factor, self.process = Evaluator(density, rng), factor, process
         self.tree = KDTree(whitened(X, np.zeros(X.shape[1]), factor))
 
     def __call__(self, X: Array) -> Array:
@@ -215,6 +247,9 @@ class Trusted:
         z = whitened(X[some], np.zeros(X.shape[1]), self.factor)
         distance, _ = self.tree.query(z, distance_upper_bound=TRUSTED)
         values[some[~np.isfinite(distance)]] = -np.inf
+        some = some[np.isfinite(distance)]
+        if self.process is not None and len(some):
+            values[some] += HOPE * self.process.sd(X[some])
         return values
 
 
@@ -239,7 +274,7 @@ def most_uncertain(
     states = states[np.isfinite(states).all(axis=1)]
     states = states[rng.permutation(len(states))[:CANDIDATES]]
     C = process.covariance(states)
-    chosen = []
+    chosen: list[int] = []
     for _ in range(min(n, len(states))):
         variance = np.diag(C).copy()
         variance[chosen] = 0.0

@@ -37,7 +37,7 @@ LEAST_CURVATURE = 0.05  # of -B
 LENGTH_SD, AMPLITUDE_SD, NOISE_SD = 0.7, 1.5, 1.0  # of the priors of log l, log s and log v
 NOISE = 1e-2  # the prior median of v
 LEAST_NOISE = 1e-3
-MOST_LENGTH = 10.0
+MOST_LENGTH = 4.0  # so that it is uncertain beyond the points
 JITTER = 1e-8  # on the diagonal, in units of s^2
 MOST_FOR_HYPERPARAMETERS = 250  # points, those with the highest density
 
@@ -86,6 +86,13 @@ class Process:
         z = self.whitened(X)
         k = matern(squares(z / self.lengths, self.z / self.lengths))
         return quadratic(z, self.b0, self.b, self.B) + k @ self.a
+
+    def sd(self, X: Array) -> Array:
+        """The posterior standard deviation of f at points X (n, d)."""
+        z, s2 = self.whitened(X) / self.lengths, np.exp(2 * self.theta[-2])
+        across = s2 * matern(squares(z, self.z / self.lengths))
+        half = solve_triangular(self.cholesky, across.T, lower=True, check_finite=False)
+        return np.asarray(np.sqrt(np.maximum(s2 - (half * half).sum(axis=0), 0.0)))
 
     def covariance(self, X: Array) -> Array:
         """The posterior covariance of f at points X (n, d), (n, n)."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +26,7 @@ from fastkam.stop import Evaluations, StopRule
 from fastkam.surrogate.calls import Calls
 from fastkam.surrogate.design import design
 from fastkam.surrogate.importance import Weighting, drawn, surrogate_run, with_weights
-from fastkam.surrogate.learning import GOAL, LEAST, Learnt, Rounds, efficiency
+from fastkam.surrogate.learning import LEAST, Learnt, Rounds, efficiency
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -40,7 +41,9 @@ BUDGET = 2000  # calls, where nothing is said
 LEAST_BUDGET = 50
 SHARE = 0.6  # of the budget that learning may take
 LEARNING, LEARNING_EACH = 300, 90  # calls of learning, and a dimension, at most
-TRIAL = 80  # draws whose weights decide whether the surrogate stays as it is
+LOOKS = (80, 200, 500, 1000)  # draws after which their weights decide whether the surrogate stays
+AGAIN = 6  # rounds in which it is learnt again
+LEFT = 450  # calls that must be left for that
 DISAPPOINTING = 0.5  # share of the efficiency expected of them
 TRIALS = 3
 SETTLING = 20  # steps of warm-up of a chain whose proposals are several steps on the surrogate
@@ -145,9 +148,12 @@ def is_learnt(surrogate: Any) -> bool:
 def attempt(
     target: Target, points: Array, chains: int, draws: int, rng: np.random.Generator,
     known: Known | None, budget: float, options: RunOptions, seed: np.random.SeedSequence,
-    bit_generator: str, layout: Layout, *, weigh: bool,
+    bit_generator: str, layout: Layout, *, weigh: bool, go_on: bool,
 ) -> Attempt:
-    """Learn a surrogate; with `weigh`, make weighted draws of it too."""
+    """Learn a surrogate; with `weigh`, make weighted draws of it too.
+
+    With `go_on` the run may go on without it, and draws whose weights are bad are given up.
+    """
     known = known or Known()
     watch = Watch(options, chains, share=1.0)
     budget = min(budget, watch.most_evaluations)
@@ -169,21 +175,19 @@ def attempt(
             x = state.trace.x[:, :rows]
             log_s = learnt.density.logp(x.reshape(-1, x.shape[2])).reshape(chains, rows)
             weighting = Weighting(x, calls)
-            good = tried(weighting, log_s, learnt, k == TRIALS - 1)
-            if good:
+            most = min(calls.n + AGAIN * rounds.batch, budget - LEFT)
+            if tried(weighting, log_s, learnt) or k == TRIALS - 1 or calls.n > most:
                 break
-            rounds.log_weights.clear()
-            rounds.shares.clear()
-            rounds.forecasts.clear()
-            rounds.until_good(min(SHARE * budget, calls.n + 6 * rounds.batch))
+            rounds.begin_again()
+            rounds.until_good(most)
             done.lines.append(f"surrogate learnt again, after {calls.n} evaluations")
-        if not good and efficiency(trial_weights(weighting, log_s)) < LEAST:
-            done.lines.append(f"surrogate does not pay, after {calls.n} evaluations")
-            return done
-        try:
+        with suppress(Spent):
             weighting.until(rows)
-        except Spent:
-            pass
+        E = efficiency(trial_weights(weighting, log_s))
+        if go_on and E < LEAST:
+            done.lines.append(f"surrogate does not pay: {100 * E:.0f} % of weighted draws count, "
+                              f"after {calls.n} evaluations")
+            return done
     n = weighting.logp.shape[1]
     done.learnt = learnt
     done.state = with_weights(state, log_s[:, :n], weighting.logp, weighting.made)
@@ -225,16 +229,20 @@ def trial_weights(weighting: Weighting, log_s: Array) -> Array:
     return (weighting.logp - log_s[:, : weighting.logp.shape[1]]).ravel()
 
 
-def tried(weighting: Weighting, log_s: Array, learnt: Learnt, last: bool) -> bool:
-    """Whether the first draws have about the weights that were expected of them."""
+def tried(weighting: Weighting, log_s: Array, learnt: Learnt) -> bool:
+    """Whether the first draws have about the weights that were expected of them.
+
+    Looked at after more and more draws: where s is too small in a tail, few draws show it.
+    """
     chains, rows, _ = weighting.x.shape
-    try:
-        weighting.until(min(rows, -(-TRIAL // chains)))
-    except Spent:
-        return True
-    E = efficiency(trial_weights(weighting, log_s))
-    enough = weighting.calls.left > GOAL / 2
-    return E > DISAPPOINTING * learnt.efficiency or (not last and not enough)
+    for n in LOOKS:
+        try:
+            weighting.until(min(rows, -(-n // chains)))
+        except Spent:
+            return True
+        if efficiency(trial_weights(weighting, log_s)) < DISAPPOINTING * learnt.efficiency:
+            return False
+    return True
 
 
 class FrozenWalk(NamedTuple):

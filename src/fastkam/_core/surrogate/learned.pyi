@@ -13,7 +13,7 @@ def made(given: dict[str, Any]) -> LearnedDensity: ...
 
 class LearnedDensity(Target):
     def set_up(
-        self, *, c: Any, T: Any, b0: float, b: Any, B: Any, U: Any, a: Any, out: Any,
-        power: float, w: Any, m: Any, W: Any,
+        self, *, low: Any, high: Any, c: Any, T: Any, b0: float, b: Any, B: Any, U: Any, a: Any,
+        out: Any, power: float, w: Any, m: Any, W: Any,
     ) -> None: ...
     def parts(self, x: ArrayLike) -> NDArray[Any]: ...

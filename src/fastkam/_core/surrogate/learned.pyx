@@ -4,7 +4,7 @@
     log g(x) = b0 + b'u + u'B u + sum_i a_i k(|u - U_i|) - log(1 + (r_in / r_out)^p)
     log s(x) = log(g(x) + sum_k e^w_k (1 + |W_k (u - m_k)|^2 / 3)^(-(3 + d)/2))
 
-with k the Matern covariance of order 5/2, r_in and r_out the distances of u from the nearest point
+where low < x < high, and g = 0 elsewhere, with k the Matern covariance of order 5/2, r_in and r_out the distances of u from the nearest point
 with a density and the nearest without. The Student components bound pi / s where g is too small.
 """
 from libc.math cimport INFINITY, exp, fabs, isnan, log, log1p
@@ -34,6 +34,8 @@ cdef struct Model:
     Py_ssize_t K            # Student components
     double b0
     double power            # p
+    const double *low       # (d,)
+    const double *high      # (d,)
     const double *c         # (d,)
     const double *T         # (d, d) row by row
     const double *b         # (d,)
@@ -61,24 +63,25 @@ cdef class LearnedDensity(Target):
     """The target s; `set_up` takes what the formula names."""
     cdef Model model
     cdef dict given
-    cdef const double[::1] centre, b, U, a, out, w
+    cdef const double[::1] low, high, centre, b, U, a, out, w
     cdef const double[:, ::1] T, B, m
     cdef const double[:, :, ::1] W
 
-    def set_up(self, *, c, T, b0, b, B, U, a, out, power, w, m, W):
-        """c, b (d,), T, B (d, d), U (n, d), a (n,), out (n_out, d), w (K,), m (K, d), W (K, d, d).
+    def set_up(self, *, low, high, c, T, b0, b, B, U, a, out, power, w, m, W):
+        """low, high, c, b (d,), T, B (d, d), U (n, d), a (n,), out (n_out, d), w (K,), m (K, d), W (K, d, d).
 
         n is 1 at least; n_out and K may be 0.
         """
         d, n = len(c), len(a)
         if d > MOST_D:
             raise ValueError(f"a learned surrogate has at most {MOST_D} coordinates, not {d}")
-        self.given = {"c": c, "T": T, "b0": b0, "b": b, "B": B, "U": U, "a": a, "out": out,
+        self.given = {"low": low, "high": high, "c": c, "T": T, "b0": b0, "b": b, "B": B, "U": U, "a": a, "out": out,
                       "power": power, "w": w, "m": m, "W": W}
         self.model.d, self.model.K, self.model.b0, self.model.power = d, len(w), b0, power
         self.model.blocks, self.model.out_blocks = -(-n // LANES), -(-len(out) // LANES)
-        self.centre, self.T, self.b, self.B = (np.ascontiguousarray(v, float)
-                                               for v in (c, T, b, B))
+        self.low, self.high, self.centre, self.T, self.b, self.B = (
+            np.ascontiguousarray(v, float) for v in (low, high, c, T, b, B))
+        self.model.low, self.model.high = &self.low[0], &self.high[0]
         self.U, self.a = packed(U), np.pad(a, (0, -n % LANES))
         self.model.c, self.model.T = &self.centre[0], &self.T[0, 0]
         self.model.b, self.model.B = &self.b[0], &self.B[0, 0]
@@ -105,7 +108,7 @@ cdef class LearnedDensity(Target):
         cdef double u[MOST_D]
         for i in range(X.shape[0]):
             transform(&self.model, &X[i, 0], u)
-            both[i, 0] = log_process(&self.model, u)
+            both[i, 0] = log_process(&self.model, &X[i, 0], u)
             both[i, 1] = log_students(&self.model, u)
         return np.asarray(both)
 
@@ -126,10 +129,13 @@ cdef void transform(const Model *f, const double *x, double *u) noexcept nogil:
             u[i] += f.T[i * f.d + j] * (x[j] - f.c[j])
 
 
-cdef double log_process(const Model *f, const double *u) noexcept nogil:
+cdef double log_process(const Model *f, const double *x, const double *u) noexcept nogil:
     """log g; -inf where u is so far away that it is no number."""
     cdef double value = f.b0, row, r_in, r_out
     cdef Py_ssize_t i, j
+    for i in range(f.d):
+        if not f.low[i] < x[i] < f.high[i]:
+            return -INFINITY
     for i in range(f.d):
         row = f.b[i]
         for j in range(f.d):
@@ -172,5 +178,5 @@ cdef int learned_logp(size_t d, const double *x, double *logp, void *data) noexc
     cdef const Model *f = <const Model *>data
     cdef double u[MOST_D]
     transform(f, x, u)
-    logp[0] = log_sum(log_process(f, u), log_students(f, u))
+    logp[0] = log_sum(log_process(f, x, u), log_students(f, u))
     return 0
