@@ -264,7 +264,7 @@ def sample(
     done = None
     if learning:
         surrogate, plain = None, as_target(target, d, vectorized=vectorized)
-        check_learnable(plain, known_of(problem))
+        check_learnable(plain, known_of(problem), problem)
         with before_the_run(plain, problem):
             done = attempt(plain, points, chains, draws, rng, known_of(problem), budget or BUDGET,
                            options, seed, bit_generator, layout,

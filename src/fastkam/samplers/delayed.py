@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fastkam._core.samplers.delayed import DelayedAcceptance as DelayedKernel
-from fastkam._core.samplers.delayed import SubchainAcceptance
 from fastkam.arguments import check_integer, shown
 from fastkam.samplers.sampler import Composite, Sampler
 
@@ -64,10 +63,12 @@ class DelayedAcceptance(Composite):
         self.sampler.check_share()
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
-        inner = self.sampler.build(x0)
-        kernel: Kernel = (DelayedKernel(inner) if self.steps == 1 else
-                          SubchainAcceptance(inner, self.steps))
-        return kernel
+        inner, one = self.sampler.build(x0), self.kernel_class()
+        if self.steps == 1:
+            alone: Kernel = one(inner)
+            return alone
+        several: Kernel = import_module(one.__module__).SubchainAcceptance(inner, self.steps)
+        return several
 
 
 def check_stages(sampler: Sampler, target: Target) -> None:

@@ -123,7 +123,7 @@ def within_budget(stop: StopRule | None, budget: int | None) -> StopRule | None:
     return rule if stop is None else stop | rule
 
 
-def check_learnable(target: Target, known: Known | None) -> None:
+def check_learnable(target: Target, known: Known | None, problem: Any) -> None:
     """Refuse densities of which no surrogate can be learnt."""
     if target.is_estimate:
         raise ValueError('surrogate="learn" takes a known density, and target is an estimate: the '
@@ -132,6 +132,9 @@ def check_learnable(target: Target, known: Known | None) -> None:
     if target.dim > MOST_DIMENSIONS:
         raise ValueError(f'surrogate="learn" takes at most {MOST_DIMENSIONS} coordinates, not '
                          f"{target.dim}")
+    if getattr(problem, "derived", None) is not None:
+        raise ValueError('target must have no derived quantities with surrogate="learn": compute '
+                         "them from the draws of result.resample()")
     if known is not None and known.wrap is not None:
         raise ValueError('surrogate="learn" takes no periodic coordinates: run it without '
                          "surrogate, or give bounds in place of the period")

@@ -4,8 +4,9 @@
     log g(x) = b0 + b'u + u'B u + sum_i a_i k(|u - U_i|) - log(1 + (r_in / r_out)^p)
     log s(x) = log(g(x) + sum_k e^w_k (1 + |W_k (u - m_k)|^2 / 3)^(-(3 + d)/2))
 
-where low < x < high, and g = 0 elsewhere, with k the Matern covariance of order 5/2, r_in and r_out the distances of u from the nearest point
-with a density and the nearest without. The Student components bound pi / s where g is too small.
+where low < x < high, and g = 0 elsewhere. k is the Matern covariance of order 5/2, r_in and r_out
+are the distances of u from the nearest point with a density and from the nearest without. The
+Student components bound pi / s where g is too small.
 """
 from libc.math cimport INFINITY, exp, fabs, isnan, log, log1p
 
@@ -48,10 +49,15 @@ cdef struct Model:
     const double *W         # (K, d, d) row by row
 
 
+cdef Py_ssize_t blocks_of(Py_ssize_t n) noexcept nogil:
+    """How many blocks n points take."""
+    return (n + LANES - 1) // LANES
+
+
 def packed(points):
     """Points (n, d) in blocks, (blocks * d * LANES,)."""
     n, d = points.shape
-    blocks = -(-n // LANES)
+    blocks = blocks_of(n)
     rows = np.full((blocks * LANES, d), FAR)
     rows[:n] = points
     block = zeros(blocks * d * LANES)
@@ -68,21 +74,22 @@ cdef class LearnedDensity(Target):
     cdef const double[:, :, ::1] W
 
     def set_up(self, *, low, high, c, T, b0, b, B, U, a, out, power, w, m, W):
-        """low, high, c, b (d,), T, B (d, d), U (n, d), a (n,), out (n_out, d), w (K,), m (K, d), W (K, d, d).
+        """Take the terms of the formula: n is 1 at least; n_out and K may be 0.
 
-        n is 1 at least; n_out and K may be 0.
+        low, high, c, b (d,), T, B (d, d), U (n, d), a (n,), out (n_out, d), w (K,), m (K, d),
+        W (K, d, d).
         """
         d, n = len(c), len(a)
         if d > MOST_D:
             raise ValueError(f"a learned surrogate has at most {MOST_D} coordinates, not {d}")
-        self.given = {"low": low, "high": high, "c": c, "T": T, "b0": b0, "b": b, "B": B, "U": U, "a": a, "out": out,
-                      "power": power, "w": w, "m": m, "W": W}
+        self.given = {"low": low, "high": high, "c": c, "T": T, "b0": b0, "b": b, "B": B, "U": U,
+                      "a": a, "out": out, "power": power, "w": w, "m": m, "W": W}
         self.model.d, self.model.K, self.model.b0, self.model.power = d, len(w), b0, power
-        self.model.blocks, self.model.out_blocks = -(-n // LANES), -(-len(out) // LANES)
+        self.model.blocks, self.model.out_blocks = blocks_of(n), blocks_of(len(out))
         self.low, self.high, self.centre, self.T, self.b, self.B = (
             np.ascontiguousarray(v, float) for v in (low, high, c, T, b, B))
         self.model.low, self.model.high = &self.low[0], &self.high[0]
-        self.U, self.a = packed(U), np.pad(a, (0, -n % LANES))
+        self.U, self.a = packed(U), np.pad(a, (0, LANES * blocks_of(n) - n))
         self.model.c, self.model.T = &self.centre[0], &self.T[0, 0]
         self.model.b, self.model.B = &self.b[0], &self.B[0, 0]
         self.model.U, self.model.a = &self.U[0], &self.a[0]
