@@ -233,7 +233,7 @@ def sample(
     learning = is_learnt(surrogate)
     if learning:
         check_learning(budget, sampler=sampler, share=share, keep_stats=keep_stats, thin=thin,
-                       store=store, checkpoint=checkpoint, executor=executor, derived=derived)
+                       store=store, checkpoint=checkpoint, derived=derived)
         stop = within_budget(stop, budget)
     elif budget is not None:
         raise ValueError(f"budget must not be given without surrogate=\"learn\", not {budget!r}: "

@@ -1,5 +1,8 @@
 """surrogate="learn": calls, budgets, weights and what becomes of them, supports, fallbacks."""
 
+import time
+from concurrent.futures import ProcessPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -173,6 +176,53 @@ def test_a_surrogate_that_does_not_pay_is_given_up():
     assert any("does not pay" in line or "no surrogate" in line for line in result.search)
     assert 0 < len(result.state.calls) < 2001
     assert result.evaluations > len(result.state.calls)
+
+
+def slow(x):
+    """A density of 3 ms."""
+    time.sleep(3e-3)
+    return -0.5 * float(x @ x)
+
+
+def test_an_executor_gives_the_same_draws():
+    options = {"surrogate": "learn", "budget": 250, "seed": 1} | QUIET
+    alone = fk.sample(slow, np.ones(2), **options)
+    with ProcessPoolExecutor(2) as pool:
+        spread = fk.sample(slow, np.ones(2), executor=pool, **options)
+    np.testing.assert_array_equal(spread.draws, alone.draws)
+    np.testing.assert_array_equal(spread.weights, alone.weights)
+    assert spread.evaluations == alone.evaluations
+
+
+def test_many_points_in_a_call_give_the_same_draws():
+    options = {"surrogate": "learn", "budget": 250, "seed": 1} | QUIET
+    alone = fk.sample(lambda x: -0.5 * (x[0] ** 2 + x[1] ** 2), np.ones(2), **options)
+    many = fk.sample(lambda X: -0.5 * (X[:, 0] ** 2 + X[:, 1] ** 2), np.ones(2), vectorized=True,
+                     **options)
+    np.testing.assert_array_equal(many.draws, alone.draws)
+    np.testing.assert_array_equal(many.weights, alone.weights)
+
+
+def test_time_ends_a_run():
+    result = fk.sample(slow, np.ones(2), surrogate="learn", budget=100_000, draws=20_000, seed=1,
+                       stop=fk.stop.Time(6), **QUIET)
+    assert result.weights is not None
+    assert result.seconds < 30
+    assert result.evaluations < 10_000
+
+
+def test_extras_are_said_to_be_left_out():
+    result = fk.sample(lambda x: (-0.5 * float(x @ x), {"square": x[0] ** 2}), np.ones(2),
+                       surrogate="learn", budget=250, seed=1, **QUIET)
+    assert "extras of the density are not recorded" in result.search[-1]
+    assert not result.extras
+
+
+def test_progress_is_shown():
+    seen = []
+    fk.sample(lambda x: -0.5 * float(x @ x), np.ones(2), surrogate="learn", budget=250, seed=1,
+              progress=seen.append, diagnose=False)
+    assert all(one.searched <= 250 for one in seen)
 
 
 @pytest.mark.parametrize(("options", "says"), [

@@ -19,6 +19,7 @@ from fastkam.arguments import check_choice, check_integer, shown
 from fastkam.errors import SamplingWarning
 from fastkam.run.state import RunState
 from fastkam.samplers.metropolis import RandomWalk, optimal_scale
+from fastkam.search.choice import spread_over
 from fastkam.search.found import Known
 from fastkam.search.search import Searcher
 from fastkam.search.watch import Spent, Watch
@@ -99,7 +100,6 @@ DEFAULTS = {  # what else an argument may be, and why not
     "thin": (None, "chains on the surrogate are thinned as they need it"),
     "store": (None, "the draws are few"),
     "checkpoint": (None, "learning cannot be resumed"),
-    "executor": (None, "learning makes its calls in this process"),
     "derived": (None, "compute it from the draws of result.resample()"),
 }
 
@@ -161,6 +161,7 @@ def attempt(
     watch = Watch(options, chains, share=1.0)
     budget = min(budget, watch.most_evaluations)
     calls = Calls(target, rng, budget, watch)
+    calls.evaluator.spread = spread_over(options.executor, target)
     done = Attempt(calls, None, None, [])
     most = min(SHARE * budget, LEARNING + LEARNING_EACH * points.shape[1])
     with watch, threadpool_limits(1), np.errstate(all="ignore"):
@@ -192,6 +193,8 @@ def attempt(
                               f"after {calls.n} evaluations")
             return done
     n = weighting.logp.shape[1]
+    if target.returns_extras:
+        done.lines.append("extras of the density are not recorded with weighted draws")
     done.learnt = learnt
     done.state = with_weights(state, log_s[:, :n], weighting.logp, weighting.made)
     return done
@@ -204,7 +207,7 @@ def learn(
     searcher = Searcher(calls.evaluator.target, points, rng, known, None, calls.evaluator.watch)
     searcher.evaluate = calls  # type: ignore[assignment]
     calls.budget, whole = most, calls.budget
-    rounds = None
+    rounds: Rounds | None = None
     try:
         centre, factor = design(calls, searcher, points, known, rng)
         done.lines += [f"design of the surrogate, after {calls.n} evaluations"]
@@ -212,6 +215,9 @@ def learn(
         rounds.until_good(most)
     except Spent:
         pass
+    except (np.linalg.LinAlgError, ValueError) as error:  # of a fit to values of no curve
+        log.info("surrogate: %s", error)
+        rounds = None
     finally:
         calls.budget = whole
     if rounds is None or rounds.learnt is None:
