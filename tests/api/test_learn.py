@@ -158,7 +158,8 @@ def test_priors_and_bounds():
     from scipy import stats
 
     result = fk.sample(lambda a, b: -0.5 * (a - 1) ** 2 / 0.25,
-                       prior={"a": stats.norm(0, 2), "b": stats.uniform(0, 1)}, surrogate="learn", budget=500, seed=1, **QUIET)
+                       prior={"a": stats.norm(0, 2), "b": stats.uniform(0, 1)},
+                       surrogate="learn", budget=500, seed=1, **QUIET)
     assert result["a"].shape == result.weights.shape
     assert ((result["b"] > 0) & (result["b"] < 1)).all()
     table = result.summary()

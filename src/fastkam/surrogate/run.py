@@ -41,6 +41,7 @@ log = logging.getLogger("fastkam")
 BUDGET = 2000  # calls, where nothing is said
 LEAST_BUDGET = 50
 SHARE = 0.6  # of the budget that learning may take
+LEARNING_TIME = 0.5  # share of the time of a stop rule
 LEARNING, LEARNING_EACH = 300, 90  # calls of learning, and a dimension, at most
 LOOKS = (80, 200, 500, 1000)  # draws after which their weights decide whether the surrogate stays
 AGAIN = 6  # rounds in which it is learnt again
@@ -183,17 +184,22 @@ def attempt(
             if tried(weighting, log_s, learnt) or k == TRIALS - 1 or calls.n > most:
                 break
             rounds.begin_again()
-            rounds.until_good(most)
+            with suppress(Spent):
+                rounds.until_good(most)
             done.lines.append(f"surrogate learnt again, after {calls.n} evaluations")
         with suppress(Spent):
             weighting.until(rows)
         E = efficiency(trial_weights(weighting, log_s))
-        if go_on and E < LEAST:
+        if go_on and weighting.logp.shape[1] > 0 and E < LEAST:
             done.lines.append(f"surrogate does not pay: {100 * E:.0f} % of weighted draws count, "
                               f"after {calls.n} evaluations")
             return done
     n = weighting.logp.shape[1]
-    if target.returns_extras:
+    if n == 0:
+        done.lines.append(f"stop left nothing for draws of the surrogate, after {calls.n} "
+                          "evaluations")
+        return done
+    if calls.evaluator.target.returns_extras:
         done.lines.append("extras of the density are not recorded with weighted draws")
     done.learnt = learnt
     done.state = with_weights(state, log_s[:, :n], weighting.logp, weighting.made)
@@ -206,7 +212,9 @@ def learn(
     """Design and rounds; None where they do not come to a surrogate that pays."""
     searcher = Searcher(calls.evaluator.target, points, rng, known, None, calls.evaluator.watch)
     searcher.evaluate = calls  # type: ignore[assignment]
+    watch = calls.evaluator.watch
     calls.budget, whole = most, calls.budget
+    watch.until, end = watch.begun + LEARNING_TIME * (watch.until - watch.begun), watch.until
     rounds: Rounds | None = None
     try:
         centre, factor = design(calls, searcher, points, known, rng)
@@ -219,7 +227,7 @@ def learn(
         log.info("surrogate: %s", error)
         rounds = None
     finally:
-        calls.budget = whole
+        calls.budget, watch.until = whole, end
     if rounds is None or rounds.learnt is None:
         done.lines.append(f"no surrogate was found, after {calls.n} evaluations")
         return None
