@@ -304,6 +304,35 @@ def test_walkers_cross_between_modes_of_different_width():
 # ---- a second look ----
 
 
+def test_a_mode_with_one_walker_is_found_again_after_the_walkers_spread():
+    """On the flatter power on which they spread, a mode of a 10^5th of the volume is lost."""
+    def f(X):
+        wide = -0.5 * ((X + 3) ** 2).sum(axis=1)
+        return np.logaddexp(wide, -0.5 * ((X - 3) ** 2).sum(axis=1) / 0.3**2 - 10 * np.log(0.3))
+
+    target = fk.as_target(f, 10, vectorized=True)
+    for seed in (1, 3, 5, 7):
+        searcher = Searcher(target, np.full((1, 10), -3.0), np.random.default_rng(seed))
+        means = searcher.full(4, 60_000).mixture.means
+        assert np.abs(means - 3).max(axis=1).min() < 1, seed
+
+
+def test_walkers_that_soon_agree_look_around():
+    """A mode with a hundredth of the mass, in which none of them has started."""
+    def f(X):
+        return np.logaddexp(np.log(0.99) - 0.5 * (X**2).sum(axis=1),
+                            np.log(0.01) - 0.5 * ((X - 6) ** 2).sum(axis=1))
+
+    target, soon = fk.as_target(f, 2, vectorized=True), 0
+    for seed in range(10):
+        searcher = Searcher(target, np.zeros((1, 2)), np.random.default_rng(seed))
+        steps = searcher.full(4, 60_000).steps
+        if any("soon agree" in step for step in steps):
+            soon += 1
+            assert any("have found more" in step for step in steps), seed
+    assert soon > 2
+
+
 def test_a_narrow_mode_that_the_prior_covers():
     """A ten-thousandth of the prior's volume; walkers from the other mode never come near it."""
     centre, far = np.array([5.0, -3.0]), np.array([-4.0, 2.0])
@@ -353,6 +382,19 @@ def test_walkers_move_from_suspicious_points_to_the_mode():
     assert len(found) == 2
     assert np.abs(found - 20).max() < 1
     np.testing.assert_array_equal(logp, population.evaluate(found))
+
+
+def test_a_point_behind_the_middle_of_another_mode_is_suspicious():
+    """A tenth of the way to the known mode leads nearer to the middle of the other one."""
+    def f(x):
+        return float(np.logaddexp(-0.5 * x @ x, -0.5 * (x - 20) @ (x - 20) / 0.25))
+
+    population, window = settled(lambda x: -0.5 * float(x @ x), 2, 1)
+    population.evaluate = Evaluator(fk.as_target(f, 2), np.random.default_rng(3))
+    x = np.array([[21.2, 21.2]])
+    found, *_ = suspicious(population.evaluate, window, population.fit(window), x,
+                           population.evaluate(x))
+    np.testing.assert_array_equal(found, x)
 
 
 # ---- tails ----

@@ -24,7 +24,6 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam._core.linalg.decomposition import cholesky
 from fastkam.arguments import check_array
 
@@ -32,7 +31,7 @@ Array = NDArray[np.float64]
 
 MOST_DEGREE = 3
 MOST_OFF = 0.1  # standard deviations, by which draws may differ from what is implied
-SURE, SURE_OF_DRAWS = 4, 2.5  # standard errors of both, by which they must
+SURE = 4  # standard errors of what is implied, by which they must
 PER_FIELD = 6  # draws to which the weight of each s is fitted, at least
 
 
@@ -196,14 +195,11 @@ def disagreeing(implied: Array, x: Array) -> NDArray[np.intp]:
     """The coordinates of which draws x (chains, n, m) have other moments than those implied (m, 4).
 
     Their mean differs by more than 0.1 standard deviations, or their standard deviation by more
-    than 10 %, and this is more than four standard errors of what is implied and more than 2.5 of
-    the draws' own (where there are few draws it need not mean that anything is amiss).
+    than 10 %, and this is more than four standard errors of what is implied. Where the draws are
+    few it may be by chance alone, and is as large an error.
     """
     mean, error, sd, sd_error = implied.T
-    columns = dict(zip(COLUMNS, measure(x, r_hat=False), strict=True))
-    least = MOST_OFF * sd  # NaN where sd is, and nothing is above it
     off, wide = np.abs(x.mean(axis=(0, 1)) - mean), np.abs(x.std(axis=(0, 1)) - sd)
-    own, sd_own = np.nan_to_num(columns["mcse_mean"]), np.nan_to_num(columns["mcse_sd"])
-    return np.flatnonzero(
-        (off > np.maximum(least, np.maximum(SURE * error, SURE_OF_DRAWS * own)))
-        | (wide > np.maximum(least, np.maximum(SURE * sd_error, SURE_OF_DRAWS * sd_own))))
+    least = MOST_OFF * sd  # NaN where sd is, and nothing is above it
+    return np.flatnonzero((off > np.maximum(least, SURE * error))
+                          | (wide > np.maximum(least, SURE * sd_error)))

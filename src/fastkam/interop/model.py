@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, prod
+from math import inf
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from fastkam.arguments import check_generator, check_integer, real_array
+from fastkam.arguments import check_generator, check_integer
 from fastkam.density.target import Target
 from fastkam.problem.call import Derived
 from fastkam.problem.coordinates import Coordinates
 from fastkam.problem.described import Described
 from fastkam.problem.transforms import Row, Transform
-from fastkam.run.shapes import Layout
 
 Array = NDArray[np.float64]
 
@@ -37,18 +36,12 @@ class Model(Described):
 
     Attributes
     ----------
-    layout : Layout
-        Names, shapes, dimensions and coordinates of the parameters.
-    coordinates : Coordinates
-        The map between z and x.
     dim : int
         How many coordinates the unconstrained z has.
     route : str
         How the density is evaluated: "C" or "numba", both without Python in the loop, or "Python".
     """
 
-    layout: Layout
-    coordinates: Coordinates
     dim: int
     route: str
     log_prior_z = None  # the search needs it of a Problem alone
@@ -78,41 +71,6 @@ class Model(Described):
         raise TypeError(f"{self!r} cannot draw from its prior")
 
     # ---- as a Problem has it ----
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the parameters, in the order in which they stand in x."""
-        return list(self.layout.shapes)
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each parameter."""
-        return self.layout.shapes
-
-    @property
-    def n_x(self) -> int:
-        """How many coordinates x has."""
-        return sum(prod(shape) for shape in self.shapes.values())
-
-    def constrain(self, z: ArrayLike) -> Array:
-        """The parameters x (..., n) of z (..., dim)."""
-        return self.coordinates.constrain(z)
-
-    def unconstrain(self, x: Any) -> Array:
-        """z (..., dim) of the parameters x (..., n), an array or a dict by name."""
-        return self.coordinates.unconstrain(self.as_array("x", x))
-
-    def as_array(self, what: str, x: Any) -> Array:
-        """Parameters (..., n) from an array, or from a dict of arrays (..., *shape) by name."""
-        return self.layout.join(what, x) if isinstance(x, Mapping) else real_array(what, x)
-
-    def logp(self, z: ArrayLike) -> Any:
-        """The log density of z (dim,), a float; at each row of z (k, dim), an array (k,)."""
-        return self.target().logp(z)
-
-    def logp_grad(self, z: ArrayLike) -> tuple[float, Array]:
-        """The log density of z (dim,) and its gradient (dim,)."""
-        return self.target(gradient=True).logp_grad(z)
 
     def start(self, x0: Any, chains: int, seed: np.random.SeedSequence) -> Array:
         """Starting points (chains, dim): x0 in the model's parameters, or points of the model.

@@ -1,21 +1,82 @@
-"""What a Problem can be known by without loading what makes one."""
+"""What is common to densities with parameters of their own, without loading what makes one."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from math import prod
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam.arguments import real_array
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
+    from fastkam.problem.coordinates import Coordinates
+    from fastkam.run.shapes import Layout
+
+Array = NDArray[np.float64]
 
 
 class Described(ABC):
-    """The base class of `Problem`, which loads much of scipy."""
+    """A density of unconstrained points z whose parameters x(z) have names and shapes.
+
+    The base class of `Problem`, which loads much of scipy, and of `Model`.
+
+    Attributes
+    ----------
+    layout : Layout
+        Names, shapes, dimensions and coordinates of the parameters.
+    coordinates : Coordinates
+        The map between z and x.
+    """
+
+    layout: Layout
+    coordinates: Coordinates
 
     @abstractmethod
     def target(self, *, gradient: bool = False) -> Target:
         """The density of the unconstrained point."""
 
-    @abstractmethod
-    def unconstrain(self, x: Any) -> Any:
-        """The unconstrained points of the user's."""
+    @property
+    def names(self) -> list[str]:
+        """The names of the parameters, in the order in which they stand in x."""
+        return list(self.layout.shapes)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each parameter."""
+        return self.layout.shapes
+
+    @property
+    def n_x(self) -> int:
+        """How many coordinates x has."""
+        return sum(prod(shape) for shape in self.shapes.values())
+
+    def constrain(self, z: ArrayLike) -> Array:
+        """The parameters x (..., n) of z (..., dim)."""
+        return self.coordinates.constrain(z)
+
+    def unconstrain(self, x: Any) -> Array:
+        """z (..., dim) of the parameters x (..., n), an array or a dict by name.
+
+        Raises
+        ------
+        ValueError
+            Where x is outside the support, or on an edge that no z has.
+        """
+        return self.coordinates.unconstrain(self.as_array("x", x))
+
+    def as_array(self, what: str, x: Any) -> Array:
+        """Parameters (..., n) from an array, or from a dict of arrays (..., *shape) by name."""
+        return self.layout.join(what, x) if isinstance(x, Mapping) else real_array(what, x)
+
+    def logp(self, z: ArrayLike) -> Any:
+        """The log density of z (dim,), a float; at each row of z (k, dim), an array (k,)."""
+        return self.target().logp(z)
+
+    def logp_grad(self, z: ArrayLike) -> tuple[float, Array]:
+        """The log density of z (dim,) and its gradient (dim,)."""
+        return self.target(gradient=True).logp_grad(z)

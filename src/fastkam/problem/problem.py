@@ -184,52 +184,15 @@ class Problem(Described):
             named = takes_names(f, self.layout.shapes, (), {})
         return Derived(f, self.layout.shapes if named else None, self.vectorized)
 
-    # ---- sizes ----
-
     @property
     def dim(self) -> int:
         """How many coordinates the unconstrained z has."""
         return self.coordinates.n_z
 
     @property
-    def n_x(self) -> int:
-        """How many coordinates x has."""
-        return self.coordinates.n_x
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the parameters, in the order in which they stand in x."""
-        return list(self.layout.shapes)
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each parameter."""
-        return self.layout.shapes
-
-    @property
     def has_prior(self) -> bool:
         """Whether every parameter has a prior, from which points can be drawn."""
         return all(one.draw is not None for one in self.priors.values())
-
-    # ---- the map ----
-
-    def constrain(self, z: ArrayLike) -> Array:
-        """The parameters x (..., n) of z (..., dim)."""
-        return self.coordinates.constrain(z)
-
-    def unconstrain(self, x: Any) -> Array:
-        """z (..., dim) of the parameters x (..., n), an array or a dict by name.
-
-        Raises
-        ------
-        ValueError
-            Where x is outside the support, or on an edge that no z has.
-        """
-        return self.coordinates.unconstrain(self.as_array("x", x))
-
-    def as_array(self, what: str, x: Any, lead: int | None = None) -> Array:
-        """Parameters (..., n) from an array, or from a dict of arrays (..., *shape) by name."""
-        return self.layout.join(what, x) if isinstance(x, Mapping) else real_array(what, x)
 
     # ---- densities ----
 
@@ -259,14 +222,6 @@ class Problem(Described):
     def log_likelihood(self, x: Any) -> Any:
         """What `loglike` returns at x (n,), a float; at each row of x (k, n), an array (k,)."""
         return self.inner(gradient=False).logp(self.as_array("x", x))
-
-    def logp(self, z: ArrayLike) -> Any:
-        """The log density of z (dim,), a float; at each row of z (k, dim), an array (k,)."""
-        return self.target().logp(z)
-
-    def logp_grad(self, z: ArrayLike) -> tuple[float, Array]:
-        """The log density of z (dim,) and its gradient (dim,)."""
-        return self.target(gradient=True).logp_grad(z)
 
     def sample_prior(self, n: int, rng: Any = None) -> Array:
         """Independent draws from the prior as unconstrained points, (n, dim).

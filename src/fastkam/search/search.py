@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.group import Fault
+from fastkam._core.numerics.elementary import exp, log
 from fastkam.numerics.median import median
 from fastkam.run.faults import describe
 from fastkam.search.evaluator import Evaluator
@@ -36,6 +37,7 @@ PRIOR_DRAWS, MOST_PRIOR_DRAWS = 1500, 6000  # a dimension, that are looked at; a
 CANDIDATES = 4  # points of which the best is where a walker starts
 TRIES = 12  # rounds of candidates, each nearer than the last
 MOST_MIRRORED = 50  # points tried with two coordinates exchanged
+AROUND, NEAR_AND_FAR = 500, (2.0, 200.0)  # points around walkers that soon agree; how far, in sds
 SPREAD, SPREAD_STEPS = 0.25, 60  # the power of the density on which walkers spread at first
 FLATTER, TAIL_STEPS = 0.5, 60  # the power of the density whose states show its tails
 AGREED_FLATTER = 1.1  # R-hat there
@@ -206,14 +208,35 @@ class Searcher:
             population.learn(window)
         if self.settled and normal:
             self.say(f"{population.K} walkers soon agree (R-hat {window.r_hat():.2f})")
+            self.look_around(population, window)
         else:
             population.learn(window)
+            # a mode that only walkers that spread had come to is looked for again from there
+            self.seen.append((population.x.copy(), population.logp.copy()))
             population.spread(SPREAD_STEPS, SPREAD)
             window = self.agree(population, most_evaluations)
         if self.look_beyond(population, window):
             population.learn(window)
             window = self.agree(population, most_evaluations)
         return window
+
+    def look_around(self, population: Population, window: Window) -> None:
+        """Evaluate points far from walkers that have soon agreed, and have seen little else.
+
+        They are draws from the prior where there is one; and lie in all directions from the mean.
+        """
+        if self.known.prior is not None:
+            x = self.known.prior(min(MOST_PRIOR_DRAWS, PRIOR_DRAWS * self.d), self.rng)
+            self.seen.append((x, self.evaluate(x)))
+        states = window.states()
+        direction = self.rng.standard_normal((AROUND, self.d))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        near, far = log(np.array(NEAR_AND_FAR))
+        length = exp(self.rng.uniform(near, far, AROUND)) + np.sqrt(self.d)
+        x = states.mean(axis=0) + length[:, None] * direction * states.std(axis=0)
+        if self.known.wrap is not None:
+            x = self.known.wrap(x)
+        self.seen.append((x, self.evaluate(x)))
 
     def agree(self, population: Population, most_evaluations: int) -> Window:
         """Windows until the walkers agree, or all evaluations are spent."""

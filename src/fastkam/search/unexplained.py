@@ -20,11 +20,11 @@ from fastkam.search.population import Population, Window, drop_at_home
 
 Array = NDArray[np.float64]
 
-MOST_TRIED, MOST_WALKERS = 300, 16
-TOWARDS = 0.1       # the step, as a part of the way to the nearest component
-FIRST = 0.25        # the first steps of walkers from there, in units of it
-LEAST_DROP = 1.0    # of the log density
-UNEXPLAINED = 5.0   # log density above q, in comparison with the states of q
+MOST_TRIED, MOST_WALKERS = 200, 16
+TOWARDS = 0.05, 0.1, 0.2  # steps, as parts of the way to the nearest component
+FIRST = 0.25  # the first steps of walkers from there, in units of the second
+LEAST_DROP = 1.0  # of the log density
+UNEXPLAINED = 5.0  # log density above q, in comparison with the states of q
 
 
 def modes_beyond(
@@ -73,6 +73,8 @@ def suspicious(
     some = np.flatnonzero((squares > d + 4 * np.sqrt(2 * d) + 10) & np.isfinite(logp))
     # first those whose log density is high for their distance
     some = some[np.argsort((level - logp[some]) / squares[some], kind="stable")][:MOST_TRIED]
-    steps = TOWARDS * (q.means[nearest[some]] - x[some])
-    lower = np.flatnonzero(evaluate(x[some] + steps) < logp[some] - LEAST_DROP)[:MOST_WALKERS]
-    return x[some[lower]], logp[some[lower]], steps[lower]
+    ways = q.means[nearest[some]] - x[some]
+    # a short step stays within a narrow mode, one of its size leads across it, a long one beyond
+    lowest = np.min([evaluate(x[some] + step * ways) for step in TOWARDS], axis=0)
+    lower = np.flatnonzero(lowest < logp[some] - LEAST_DROP)[:MOST_WALKERS]
+    return x[some[lower]], logp[some[lower]], TOWARDS[1] * ways[lower]
