@@ -286,7 +286,7 @@ class Result(Outputs):
         Parameters
         ----------
         draws : int, optional
-            Draws a chain; by default as many as there are.
+            Draws a chain; by default, and at most, as many as there are.
         seed : int, SeedSequence or Generator, optional
             By default it follows from the seed of the run.
 
@@ -301,7 +301,9 @@ class Result(Outputs):
         if log_weights is None:
             raise ValueError("the draws of this result have equal weights already: there is "
                              "nothing to resample")
-        rows = self.trace.rows if draws is None else check_integer("draws", draws, least=1)
+        rows = self.trace.rows
+        if draws is not None:
+            rows = check_integer("draws", draws, least=1, most=rows)
         rng = self.own_generator() if seed is None else check_generator("seed", seed)
         even = Result(evenly(self.state, log_weights, rows, rng))
         even.found = [one for one in self.warnings if one.kind != "ess"]
