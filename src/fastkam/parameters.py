@@ -25,6 +25,12 @@ DEFINED: dict[str, weakref.WeakSet[type]] = {}  # path -> the classes defined un
 class Owning(ABCMeta):
     """The class of classes whose objects own their parameters."""
 
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """How an object is made, for `help` and editors: not the signature of `__call__`."""
+        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
     def __call__(cls, *places: Any, **named: Any) -> Any:
         """An object whose arrays and lists nobody else can change."""
         made = super().__call__(*places, **named)

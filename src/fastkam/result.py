@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -416,12 +416,12 @@ def resume(
     schedule: Schedule | str | None = None,
     vectorized: bool = False,
     threads: int | None = None,
-    progress: bool | Callable[[Progress], object] | None = None,
+    progress: bool | Callable[[Progress], object] | logging.Logger | None = None,
     stop: StopRule | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_interval: float = 60.0,
     store: Store | str | os.PathLike[str] | None = None,
-    executor: Executor | None = None,
+    executor: Any = None,
     diagnose: bool = True,
     check_target: bool = True,
 ) -> Result:
@@ -516,6 +516,6 @@ def resume(
         check_room(path, state, 0 if draws is not None else state.requested)
     if options.store is not None:
         state = moved_into(options.store, state)
-    with options.shield, options.report, writing(state):
+    with options.shield, options.report, options.closing, writing(state):
         outcome, rows = go_on(state, target, draws, options)
         return conclude(Result(outcome.state, target), outcome, rows, options)

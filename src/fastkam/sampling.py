@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -73,14 +73,14 @@ def sample(
     shapes: Mapping[str, int | tuple[int, ...]] | None = None,
     dims: Mapping[str, str | Sequence[str]] | None = None,
     coords: Mapping[str, ArrayLike] | None = None,
-    progress: bool | Callable[[Progress], object] | None = None,
+    progress: bool | Callable[[Progress], object] | logging.Logger | None = None,
     keep_warmup: bool = True,
     keep_stats: bool = True,
     stop: StopRule | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_interval: float = 60.0,
     store: Store | str | os.PathLike[str] | None = None,
-    executor: Executor | None = None,
+    executor: Any = None,
     check_gradient: bool = True,
     surrogate: Any = None,
     surrogate_steps: int | None = None,
@@ -159,9 +159,11 @@ def sample(
         Names of the dimensions of parameters, as ArviZ has them: {"theta": ["school"]}.
     coords : dict of str to array (n,), optional
         Values along dimensions, as ArviZ has them: {"school": ["A", "B", "C"]}.
-    progress : bool or callable, optional
-        A bar (True), nothing (False), or a function of `fastkam.progress.Progress`; by default a
-        bar where standard error is a terminal or in a notebook.
+    progress : bool, callable or logger, optional
+        Show how far the run is: in some lines of a terminal, in an output of a notebook, else in a
+        line every 30 seconds on standard error (True: and one at the end). A logger receives such
+        lines; a function each `fastkam.progress.Progress`, whose ``last_draws()`` it may look at
+        and whose ``stop()`` ends the run. False: nothing.
     keep_warmup : bool
         Whether the warm-up's states are kept (in ``result.warmup``).
     keep_stats : bool
@@ -179,9 +181,13 @@ def sample(
         not kept in memory: of .npy files, or a zarr group where the path ends with .zarr (which
         needs zarr); see `fastkam.stores`. It has the state of the run too, written every
         `checkpoint_interval` seconds: `load` and `resume` take the folder.
-    executor : concurrent.futures.Executor, optional
+    executor : int, Executor, pool or dask client, optional
         Run each chain (all of them together, for a vectorized target or where they share) as a
-        task of this executor. The target must be picklable, or a `TargetRecipe`.
+        task elsewhere. A number of processes, which are started for this call and end with it; a
+        ``concurrent.futures.Executor``, such as those of loky and mpi4py.futures; a pool with
+        `apply_async` or `map`, as multiprocessing and schwimmbad have; a dask client; or a
+        ``joblib.Parallel``. The target must be picklable, by cloudpickle where that is installed,
+        or a `TargetRecipe`.
     check_gradient : bool
         For samplers that use the gradient: compare it first with finite differences near the first
         starting point, and warn where it is wrong (see `fastkam.check_gradient`).
@@ -284,7 +290,7 @@ def sample(
         with watch, before_the_run(plain, problem):
             choice = choose(plain, points, chains, rng, search=search,
                             surrogate=surrogate is not None, threads=threads or 1,
-                            known=known_of(problem), executor=executor, watch=watch)
+                            known=known_of(problem), executor=options.executor, watch=watch)
         log.info("auto: %s", choice)
         sampler, found = choice.sampler, choice.search
     method = as_sampler(sampler)
@@ -311,7 +317,7 @@ def sample(
         check_start(target, points[0])
     if choice is None:
         with watch, before_the_run(target, problem):
-            found = find(target, points, chains, rng, search=search, executor=executor,
+            found = find(target, points, chains, rng, search=search, executor=options.executor,
                          watch=watch)
     stat_names = method.stat_names if keep_stats else None
     undecided = choice is not None and thin is None
@@ -343,7 +349,7 @@ def sample(
                 *([] if choice is None else [str(choice)])],
     )
     run = carry_out_thinned if undecided else carry_out
-    with options.shield, options.report, writing(state):
+    with options.shield, options.report, options.closing, writing(state):
         outcome = run(state, target, draws, options)
         if choice is not None and search and options.diagnose:
             outcome = with_implied(outcome, plain, rng, options)

@@ -389,7 +389,7 @@ def test_an_interrupt_within_a_run_keeps_the_fits():
         ({"quantities": lambda mu, data: {"a": 1j}}, TypeError, "real numbers"),
         ({"simulate": lambda nu, tau, rng: 0}, TypeError, "has no argument 'mu'"),
         ({"loglike": lambda mu, data, more: 0}, TypeError, "'more', which is no parameter"),
-        ({"executor": 4}, TypeError, "executor must be a concurrent.futures.Executor, not 4"),
+        ({"executor": 0}, ValueError, "executor must be a number of processes from 1 "),
         ({"progress": 1}, TypeError, "progress must be True or False, not 1"),
         ({"args": (1,)}, TypeError, "does not take 'args': give further arguments .* in kwargs"),
         ({"stop": None}, TypeError, "does not take 'stop'"),

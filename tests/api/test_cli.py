@@ -94,6 +94,15 @@ def test_sample(folder, capsys, module):
     np.testing.assert_array_equal(saved.draws, direct.draws)
 
 
+def test_processes(folder, capsys):
+    """They find the module where the command has found it."""
+    run("sample", "our_model:logp", "--dim", "2", "--draws", "30", "--tune", "30", "--out", "a.fk")
+    code = run("sample", "our_model:logp", "--dim", "2", "--draws", "30", "--tune", "30",
+               "--out", "b.fk", "--processes", "2")
+    assert code == 0
+    np.testing.assert_array_equal(fk.load("a.fk").draws, fk.load("b.fk").draws)
+
+
 def test_the_options_arrive(folder):
     run("sample", "our_model:rows", "--dim", "2", "--vectorized", "--thin", "3", "--draws", "20",
         "--tune", "30", "--schedule", "perpetual", "--threads", "2", "--out", "out.fk",

@@ -222,10 +222,10 @@ def test_a_failure_in_a_thread_pool_is_the_cause_of_the_error():
 
 
 def test_a_worker_that_dies():
-    """Twice at the same point: the other chains are not concerned."""
+    """Four times at the same point: the other chains are not concerned."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         with pytest.raises(fk.SamplingError, match=r"stopped by BrokenProcessPool.*\(chain 1, "
-                           "whose task was lost again") as caught:
+                           "whose task was lost four times") as caught:
             sample(dies_beyond_three, executor=pool, **FAILING)
         assert isinstance(caught.value.__cause__, BrokenProcessPool)
         assert caught.value.chain == 1

@@ -1,5 +1,6 @@
 """How much of a run that a stop rule ends the search may take, and how it reports its progress."""
 
+import io
 import time
 
 import numpy as np
@@ -90,12 +91,16 @@ def test_progress_of_the_search():
     assert seconds == sorted(seconds)
 
 
-def test_the_bar_of_the_search(capsys):
-    fk.sample(Counted(2e-4), [1.0, 2.0], seed=1, draws=100, progress=True)
-    shown = capsys.readouterr().err
+def test_the_lines_of_the_search_in_a_terminal():
+    terminal = io.StringIO()
+    fk.sample(Counted(2e-4), [1.0, 2.0], seed=1, draws=100,
+              progress=fk.progress.Terminal(terminal))
+    shown = terminal.getvalue()
     assert "searching" in shown
     assert "evaluations" in shown
-    assert shown.rstrip().splitlines()[-1].count("drawing") == 1
+    last = shown.split("\x1b[J")[-1]  # what is erased before each drawing
+    assert last.startswith("drawing")
+    assert "draws 100 of 100" in last
 
 
 def test_an_error_of_the_progress_function_ends_the_search():

@@ -18,7 +18,10 @@ import fastkam as fk
 from fastkam.samplers import SAMPLERS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")),
+         *sorted((ROOT / "docs" / "coming_from").glob("*.md"))]
+LINKED = [*PAGES, *sorted((ROOT / "docs" / "gallery").glob("*.md")),
+          *sorted((ROOT / "docs" / "api").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 FILE = re.compile(r"(?:/\*|#) ([\w.]+)")
 NEEDS = re.compile(r"<!-- needs: ([\w, ]+) -->\n\Z")
@@ -87,7 +90,7 @@ def test_shown_output_is_compared():
             assert_like("mean 0.51\n", shown)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: f"{page.parent.name}/{page.name}")
 def test_links_lead_somewhere(page):
     links = re.findall(r"\]\(([^)#]+)\)", BLOCK.sub("", page.read_text()))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]

@@ -1,6 +1,7 @@
 """Parameter objects own what they are given, and any value goes into a file or is left out."""
 
-from dataclasses import dataclass
+import inspect
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
@@ -109,3 +110,11 @@ class Own:
 def test_a_dataclass_of_the_user_is_left_out_of_a_file():
     assert plain(Own()) == {"left out": repr(Own())}
     assert plain([Own(), 2]) == [{"left out": repr(Own())}, 2]
+
+
+@pytest.mark.parametrize("cls", [fk.NUTS, fk.kernels.Gaussian, fk.schedules.Finite, Odd])
+def test_help_and_editors_see_the_parameters(cls):
+    """Not (*places, **named), the signature of what makes the objects."""
+    names = [field.name for field in fields(cls)]
+    assert names
+    assert list(inspect.signature(cls).parameters) == names

@@ -408,3 +408,9 @@ def test_arviz_plots_that_cannot_be_imported(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz_plots", None)
     with pytest.raises(ImportError, match=r"needs arviz_plots: pip install 'fastkam\[arviz-plots"):
         fk.plots.plot_trace(result, backend="arviz")
+
+
+def test_a_notebook_shows_figures(result):
+    """Without pyplot IPython asks the figure itself for its picture."""
+    figure = fk.plots.plot_trace(result)
+    assert figure._repr_png_().startswith(b"\x89PNG")

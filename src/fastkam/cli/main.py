@@ -134,13 +134,14 @@ def add_running(one, out):
     one.add_argument("--vectorized", action="store_true",
                      help="FUNCTION takes points (k, d) and returns (k,)")
     one.add_argument("--threads", type=int, help="threads to run chains in")
+    one.add_argument("--processes", type=int, metavar="N", help="run chains in N processes")
     one.add_argument("--out", metavar="FILE", help=f"where the result goes ({out})")
     one.add_argument("--checkpoint", metavar="FILE", help="written every minute on the way")
     one.add_argument("--report", metavar="FILE.html",
                      help="write a report too: summary, findings, figures, settings")
     one.add_argument("--store", metavar="FOLDER",
                      help="where the draws go during the run, in place of a file at its end")
-    one.add_argument("--no-progress", action="store_true", help="no progress bar")
+    one.add_argument("--no-progress", action="store_true", help="do not show progress")
 
 
 def add_samplers(commands):
@@ -213,6 +214,7 @@ def sample(options):
         names=options.names.split(",") if options.names else None,
         vectorized=options.vectorized,
         threads=options.threads,
+        executor=options.processes,
         checkpoint=options.checkpoint,
         store=options.store,
         progress=False if options.no_progress else None,
@@ -254,6 +256,7 @@ def resume(options):
         target=target,
         vectorized=options.vectorized,
         threads=options.threads,
+        executor=options.processes,
         checkpoint=options.checkpoint,
         store=options.store,
         progress=False if options.no_progress else None,

@@ -24,6 +24,7 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam._core.linalg.decomposition import cholesky
 from fastkam.arguments import check_array
 
@@ -31,7 +32,7 @@ Array = NDArray[np.float64]
 
 MOST_DEGREE = 3
 MOST_OFF = 0.1  # standard deviations, by which draws may differ from what is implied
-SURE = 4  # standard errors of what is implied, by which they must
+SURE, SURE_OF_DRAWS = 4, 2.5  # standard errors of both, by which they must
 PER_FIELD = 6  # draws to which the weight of each s is fitted, at least
 
 
@@ -195,11 +196,14 @@ def disagreeing(implied: Array, x: Array) -> NDArray[np.intp]:
     """The coordinates of which draws x (chains, n, m) have other moments than those implied (m, 4).
 
     Their mean differs by more than 0.1 standard deviations, or their standard deviation by more
-    than 10 %, and this is more than four standard errors of what is implied. Where the draws are
-    few it may be by chance alone, and is as large an error.
+    than 10 %, and this is more than four standard errors of what is implied, and more than 2.5 of
+    that many independent draws of a normal distribution as the draws are worth: of few draws it
+    need not mean that anything is amiss. (Their own standard errors grow with what is amiss.)
     """
     mean, error, sd, sd_error = implied.T
+    worth = measure(x, r_hat=False)[COLUMNS.index("ess_bulk")]
+    least = sd * np.maximum(MOST_OFF, SURE_OF_DRAWS / np.sqrt(np.maximum(worth, 1)))
     off, wide = np.abs(x.mean(axis=(0, 1)) - mean), np.abs(x.std(axis=(0, 1)) - sd)
-    least = MOST_OFF * sd  # NaN where sd is, and nothing is above it
+    # NaN where sd is, and nothing is above it
     return np.flatnonzero((off > np.maximum(least, SURE * error))
                           | (wide > np.maximum(least, SURE * sd_error)))

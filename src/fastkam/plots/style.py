@@ -18,11 +18,11 @@ MOST_LETTERS = 28  # of a label
 
 
 def new_figure(width, height):
-    """An empty Figure, width and height in inches."""
+    """An empty Figure, width and height in inches, that a notebook shows."""
     import_extra("matplotlib", ADVICE)
-    from matplotlib.figure import Figure
+    from fastkam.plots.notebook import NotebookFigure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    return NotebookFigure(figsize=(width, height), layout="constrained")
 
 
 def look_of(k):

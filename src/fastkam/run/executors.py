@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+import logging
+from collections import Counter
+from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import suppress
 
 from fastkam._core.engine.group import Fault
-from fastkam.progress import Progress
 from fastkam.run.faults import TaskLost
 from fastkam.run.loop import WATCH_SECONDS, Run
 from fastkam.run.tasks import LocalTasks, RemoteTasks
@@ -15,6 +16,8 @@ TASK_SECONDS = 2.0  # after which a task returns: more is not lost where a worke
 LEAST_SECONDS = 0.1
 WINDOWS = 4  # rows that a task may bring to a store, in windows of its trace
 BYTES_PER_SECOND = 1e7  # of the state of a chain: tasks of large ones are longer
+MOST_LOSSES = 3  # of a task at the same state of its chains, after which it is sent once more
+log = logging.getLogger("fastkam")
 
 
 def run_through(options, past, target, rows):
@@ -37,7 +40,7 @@ def run_through(options, past, target, rows):
 class Dispatch(Run):
     """A run that hands its chains out, in place of advancing them itself."""
 
-    def __init__(self, executor, past, target, rows, seconds):
+    def __init__(self, workers, past, target, rows, seconds):
         super().__init__(past, target, rows)
         start = super().state("new")
         self.states, self.generators = list(start.states), list(start.generators)
@@ -46,17 +49,33 @@ class Dispatch(Run):
             group.flush()
         self.groups = []  # the workers have them
         # one thread at a time may call a serial target; a process has a target of its own
-        local = type(executor) is ThreadPoolExecutor
+        local = workers.local
         one_task = target.batched or past.share or (local and target.serial)
         chains = range(past.chains)
         self.parts = [list(chains)] if one_task else [[k] for k in chains]
-        self.untold, self.lost = set(), set()  # parts whose worker had no target, or is lost
+        # times that a part came back from a worker without the target, and that it was lost
+        self.bounced, self.losses = Counter(), Counter()
+        self.given_up = {}  # parts that were lost too often -> what the executor said the last time
         if not local:
             seconds += sum(value.nbytes for value in self.states[0].values()) / BYTES_PER_SECOND
-        self.tasks = (LocalTasks if local else RemoteTasks)(executor, target, seconds)
+        self.tasks = (LocalTasks if local else RemoteTasks)(workers, target, seconds)
+
+    def milestones(self, stop):
+        """As ever; but where a chain is lost for good, the others go on to their last draw."""
+        for rows in super().milestones(stop):
+            yield self.rows if self.given_up else rows
+            if self.given_up and rows < self.rows:
+                yield self.rows
+                return
+
+    def may_end(self, stop):
+        return not self.given_up and super().may_end(stop)
 
     def advance(self, rows, threads, between):
-        """Bring every chain to `rows` draws; True where `between` asked to stop."""
+        """Bring every chain to `rows` draws; True where `between` asked to stop.
+
+        A chain that is lost for good ends the run when all others have their draws.
+        """
         failure, pending = None, {}
         todo = [i for i in range(len(self.parts)) if not self.reached(i, rows)]
         try:
@@ -85,6 +104,9 @@ class Dispatch(Run):
             if pending:  # not for a stage that has ended well: what is halted stays so
                 self.tasks.halt(pending)
             self.take_last(pending)
+        if failure is None and self.given_up and rows >= self.rows:
+            lost = sorted(self.given_up)
+            failure = TaskLost([k for i in lost for k in self.parts[i]], self.given_up[lost[0]])
         if failure is not None:
             raise failure
         return False
@@ -104,6 +126,9 @@ class Dispatch(Run):
             waited += WATCH_SECONDS
 
     def reached(self, i, rows):
+        """Whether nothing more is to be made of the i-th part, up to these rows."""
+        if i in self.given_up:
+            return True
         part = self.parts[i]
         states = [self.states[k] for k in part]
         if all(state["n_evaluations"] >= self.most_evaluations for state in states):
@@ -117,39 +142,49 @@ class Dispatch(Run):
         start = int(self.trace.counts[part].min())
         piece = self.snapshot("running").select(
             part, draws_from=start, warmup_from=int(self.warmup.counts[part].min()))
-        again = i in self.untold or i in self.lost
         most = rows - start
         if self.store is not None:  # what a task brings stays in memory until it is written
             most = min(most, WINDOWS * self.trace.window_rows)
-        return self.tasks.submit(again, piece, most, self.most_evaluations)
+        return self.tasks.submit(self.bounced[i], piece, most, self.most_evaluations)
 
     def take(self, future, i):
         """Merge what a task brings; its failure, or None.
 
-        A task that is lost, with its worker or on its way, is sent once more, from the state that
-        its chains had; and again only when they have come further.
+        A task that is lost, with its worker or on its way, is sent again from the state that its
+        chains had, three times; and again when they have come further.
         """
         part, error = self.parts[i], future.exception()
+        self.tasks.arrived(future)
         if error is not None:
-            if i in self.lost:
-                return TaskLost(part, error)
-            self.lost.add(i)
+            self.lose(i, error)
             return None
         if future.result() is None:
-            self.untold.add(i)
+            self.bounced[i] += 1
             return None
         piece, failure = future.result()
         before = [int(self.states[k]["n_evaluations"]) for k in part]
-        self.tasks.sent = True
-        self.untold.discard(i)
+        self.bounced[i] = 0
         self.merge(part, piece)
         for j, k in enumerate(part):
             self.states[k], self.generators[k] = piece.states[j], piece.generators[j]
         if before != [int(self.states[k]["n_evaluations"]) for k in part]:
-            self.lost.discard(i)
+            self.losses[i] = 0
         if isinstance(failure, Fault):
             failure.chain = part[failure.chain]
         return KeyboardInterrupt() if piece.status == "interrupted" else failure
+
+    def lose(self, i, error):
+        """Note that the task of the i-th part is lost, to which it may be given up."""
+        self.losses[i] += 1
+        self.bounced[i] = 2  # a new worker has not the target
+        chains = self.parts[i]
+        if self.losses[i] > MOST_LOSSES:
+            self.given_up[i] = error
+            log.warning("chains %s are lost: %s: %s; the others go on", chains,
+                        type(error).__name__, error)
+        else:
+            log.info("a task of chains %s is lost and sent again: %s: %s", chains,
+                     type(error).__name__, error)
 
     def merge(self, part, piece):
         """Add the rows of a piece: all, or none where a store cannot be written."""
@@ -163,22 +198,11 @@ class Dispatch(Run):
                 trace.back(mark)
             raise
 
-    def progress(self):
-        steps = sum(int(state["t"]) for state in self.states)
-        accepted = sum(int(state["n_accepted"]) for state in self.states)
-        return Progress(
-            steps=steps,
-            total=self.total_steps(),
-            draws=self.trace.counts.tolist(),
-            tuning=any(state["t"] < self.past.tune for state in self.states),
-            acceptance=accepted / max(steps, 1),
-            seconds=self.seconds,
-            searched=self.past.searched,
-        )
-
-    @property
-    def evaluations(self):
-        return self.past.searched + sum(int(state["n_evaluations"]) for state in self.states)
+    def counted(self):
+        t = [int(state["t"]) for state in self.states]
+        accepted, evaluations = (sum(int(state[name]) for state in self.states)
+                                 for name in ("n_accepted", "n_evaluations"))
+        return sum(t), accepted, self.past.searched + evaluations, min(t) < self.past.tune
 
     def state(self, status):
         everyone = list(range(self.past.chains))

@@ -8,7 +8,7 @@ from fastkam._core.engine.group import INFINITE, Fault
 
 
 class TaskLost(Exception):
-    """A task has been lost twice at the same state of its chains: with its worker, or on its way.
+    """A task is lost for good, sent again three times: with its worker, or on its way.
 
     Attributes
     ----------
@@ -23,8 +23,8 @@ class TaskLost(Exception):
 
     def __str__(self) -> str:
         chains = f"chain {self.chains[0]}" if len(self.chains) == 1 else f"chains {self.chains}"
-        return (f"{type(self.cause).__name__}: {self.cause} ({chains}, whose task was lost again "
-                "when it was sent a second time)")
+        return (f"{type(self.cause).__name__}: {self.cause} ({chains}, whose task was lost four "
+                "times at the same draw)")
 
 
 def describe(fault: Fault, where: str) -> str:

@@ -7,9 +7,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor, wait
-from contextlib import nullcontext, suppress
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +18,14 @@ from threadpoolctl import threadpool_limits
 from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.group import Fault, Group
-from fastkam.arguments import check_flag, check_number, check_threads, shown
-from fastkam.progress import Interval, Progress, Reporter, check_progress
+from fastkam.arguments import check_flag, check_number, check_threads
+from fastkam.progress import Progress, Reporter, check_progress
 from fastkam.run.files import check_path
 from fastkam.run.interrupts import FREE, Shield
 from fastkam.run.records import check_complete, record
+from fastkam.run.released import Released, processors
 from fastkam.run.state import RunState
+from fastkam.run.workers import as_workers
 from fastkam.run.writer import CheckpointWriter
 from fastkam.stop import StopRule, as_stop
 from fastkam.stores import Store
@@ -49,19 +50,24 @@ class RunOptions:
         When the call was made, on the clock of `time.perf_counter`.
     report : Reporter
         Called with each Progress.
+    executor : Workers or None
+        Of whatever was given.
+    released : Released
+        What is known of threads for a Python function, in all parts of the run.
     """
 
     threads: int | None = None
-    progress: bool | Callable[[Progress], object] | None = None
+    progress: Any = None
     stop: StopRule | None = None
     checkpoint: str | os.PathLike[str] | None = None
     checkpoint_interval: float = 60.0
     store: Store | None = None
-    executor: Executor | None = None
+    executor: Any = None
     diagnose: bool = True
     shield: Shield = field(default_factory=Shield, init=False)
     begun: float = field(default_factory=time.perf_counter, init=False)
     report: Reporter = field(init=False)
+    released: Released = field(default_factory=Released, init=False)
 
     def __post_init__(self) -> None:
         check_flag("diagnose", self.diagnose)
@@ -74,7 +80,12 @@ class RunOptions:
         check_number("checkpoint_interval", self.checkpoint_interval, least=0)
         if self.store is not None:
             self.store.check_free()
-        check_executor(self.executor)
+        object.__setattr__(self, "executor", as_workers(self.executor))
+
+    @property
+    def closing(self) -> AbstractContextManager[Any]:
+        """A context at the end of which what was opened for this call is closed."""
+        return self.executor or nullcontext()
 
     def number_of_threads(self, target: Any, sampler: Sampler) -> int:
         """The threads in which to run the chains of a target."""
@@ -84,26 +95,7 @@ class RunOptions:
             return self.threads
         if (target.needs_gil or sampler.needs_gil) and has_gil():
             return 1
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
-            os.cpu_count() or 1)
-
-
-def check_executor(executor: Any) -> None:
-    """Refuse what runs no tasks, with what to give in its place."""
-    if executor is None:
-        return
-    mend = ""
-    if isinstance(executor, type):
-        mend = f": give an object, {executor.__name__}(...)"
-    elif callable(getattr(executor, "get_executor", None)):
-        mend = ": give client.get_executor()"  # of dask
-    elif hasattr(executor, "Get_rank"):
-        mend = ": give mpi4py.futures.MPIPoolExecutor()"
-    elif isinstance(executor, (int, str)):
-        mend = ": give an object, such as ProcessPoolExecutor(4); for threads threads=4 is enough"
-    elif callable(getattr(executor, "submit", None)) and type(executor) is not Executor:
-        return
-    raise TypeError(f"executor must be a concurrent.futures.Executor, not {shown(executor)}{mend}")
+        return processors()
 
 
 def has_gil() -> bool:
@@ -148,6 +140,7 @@ class Run:
         self.rows = rows
         self.begun = self.called = time.perf_counter()
         self.halt = threading.Event()
+        self.released = None  # which finds out whether threads are good for a Python function
         self.shield = Shield()  # which is not entered, and opens nothing
         self.most_evaluations = NO_LIMIT
         self.hardest = 0  # the coordinate for which a stop rule was not met the last time
@@ -171,6 +164,9 @@ class Run:
         if self.store is not None:  # before anything may be lost
             writer.begin(self.state("running"))
         threads = options.number_of_threads(self.target, self.past.sampler)
+        if options.threads is None and threads == 1 and not (
+                self.target.serial or self.target.is_estimate):
+            self.released = options.released
         status, failure = self.drive(threads, options.report, options.stop, writer)
         state = self.state(status)
         self.groups.clear()  # they refer to this run: their memory would stay till a collection
@@ -180,7 +176,7 @@ class Run:
     def drive(self, threads, report, stop, writer):
         """Run; the status with which it ended, and the failure or None."""
         status, failure = "complete", None
-        interval = Interval(self.past.chains)
+        interval = report.interval(self.past.chains)
         if stop is not None:
             left = max(0.0, stop.limits().evaluations - self.past.searched)
             most = np.ceil(left / self.past.chains)
@@ -189,12 +185,16 @@ class Run:
         def between():
             with self.shield.opened:  # also where there is nothing to report: an interrupt may wait
                 if report.wanted and interval.over():
-                    report(self.progress())
+                    report.monitor.look(self, stop)
+                    report(self.progress(report))
+                    interval.done()
             writer.due(lambda: self.state("running"))
             with self.shield.opened:
-                return stop is not None and stop.due(self)
+                return report.asked or (stop is not None and stop.due(self))
 
         try:
+            if report.wanted:
+                report.monitor.begin(self)
             with one_blas_thread():
                 for rows in self.milestones(stop):
                     if self.advance(rows, threads, between) or self.may_end(stop):
@@ -204,8 +204,9 @@ class Run:
                     group.record()
                 check_complete(self.trace)
             with self.shield.opened:
-                if report.wanted:
-                    report(self.progress())
+                if report.at_end:
+                    report.monitor.look(self, stop, last=True)
+                    report(self.progress(report))
         except KeyboardInterrupt:
             status = "interrupted"
         except Fault as fault:
@@ -235,19 +236,34 @@ class Run:
     def advance(self, rows, threads, between):
         """Bring every chain to `rows` draws; True where `between` asked to stop."""
         waiting = [group for group in self.groups if not group.reached(rows)]
-        if threads == 1 or len(waiting) < 2:
+        if threads == 1 or len(waiting) < 2:  # here, until threads are found to be good
             return self.advance_here(waiting, rows, threads, between)
         return self.advance_threads(waiting, rows, threads, between)
 
     def advance_here(self, waiting, rows, threads, between):
         """This thread: a chunk of each group in turn, whose evaluations the others help with."""
+        released = self.released
         while waiting:
+            if released is not None and released.threads > 1 and len(waiting) > 1:
+                return self.advance_released(waiting, rows, between)
+            measured = None if released is None else released.measured(waiting)
             for group in waiting:
-                group.chunk(rows, threads, self.shield.opened)
+                with measured or nullcontext():
+                    group.chunk(rows, threads, self.shield.opened)
                 if between():
                     return True
+            if measured is not None:
+                with self.shield.opened:
+                    released.look(waiting, measured)
             waiting = [group for group in waiting if not group.reached(rows)]
         return False
+
+    def advance_released(self, waiting, rows, between):
+        """Threads for a Python function that releases the GIL, as far as that is right."""
+        stopped = self.advance_threads(waiting, rows, self.released.threads, between)
+        with self.shield.opened:
+            self.released.check(waiting)
+        return stopped
 
     def advance_threads(self, waiting, rows, threads, between):
         """Worker threads run the chains, this thread watches; each group has its share of them."""
@@ -284,24 +300,48 @@ class Run:
         rows = past.requested if past.undecided else self.rows
         return past.chains * (past.tune + rows * past.thin)
 
-    def progress(self):
-        chains = [chain for group in self.groups for chain in group.chains]
-        steps = sum(chain.t for chain in chains)
+    def progress(self, report):
+        """How far the run is, with what the monitor of `report` knows of the draws."""
+        steps, accepted, evaluations, tuning = self.counted()
+        total = self.total_steps()
         return Progress(
             steps=steps,
-            total=self.total_steps(),
+            total=total,
             draws=self.trace.counts.tolist(),
-            tuning=any(chain.t < self.past.tune for chain in chains),
-            acceptance=sum(chain.n_accepted for chain in chains) / max(steps, 1),
+            tuning=tuning,
+            acceptance=accepted / max(steps, 1),
             seconds=self.seconds,
             searched=self.past.searched,
+            requested=self.past.requested if self.past.undecided else self.rows,
+            evaluations=evaluations,
+            **report.monitor.shown(steps, total, evaluations),
+            _rows=self.rows_of_user,
+            _stop=report.stop,
         )
+
+    def counted(self):
+        """Steps, accepted proposals and evaluations of all chains; whether any is in warm-up."""
+        steps = accepted = evaluations = 0
+        least, tune = None, self.past.tune
+        for group in self.groups:
+            for chain in group.chains:
+                t = chain.t
+                steps += t
+                accepted += chain.n_accepted
+                evaluations += chain.n_evaluations
+                least = t if least is None or t < least else least
+        return steps, accepted, self.past.searched + evaluations, least < tune
+
+    def rows_of_user(self, start, stop):
+        """Draws (chains, stop - start, d) in the parameters of the user."""
+        past = self.past
+        draws = past.in_one_period(np.array(self.trace.draws[:, start:stop]))
+        return np.array(past.constrain(draws))
 
     @property
     def evaluations(self):
         """How many there have been, those of the search included."""
-        return self.past.searched + sum(
-            chain.n_evaluations for group in self.groups for chain in group.chains)
+        return self.counted()[2]
 
     @property
     def seconds(self):
@@ -373,6 +413,11 @@ class ChainGroup:
             target = ScaledTarget(target, self.scales)
         self.engine = Group(target, self.chains, run.plan, share=past.share,
                             snapshot_steps=past.snapshot_steps)
+
+    def point(self):
+        """The point of the first chain, and the log density there."""
+        chain = self.chains[0]
+        return chain.position * self.run.past.scales, float(chain.state()["logp_x"])
 
     @property
     def tuning(self):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import pickle
-import secrets
+import itertools
 import threading
 from collections import deque
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from fastkam.run.worker import GRACE_SECONDS, Asked, run_part, run_sent
 from fastkam.stop import Time
+
+numbers = itertools.count()  # of tasks
 
 
 class LocalTasks:
@@ -21,13 +20,16 @@ class LocalTasks:
 
     patience = None
 
-    def __init__(self, executor, target, seconds):
-        self.executor, self.target, self.seconds = executor, target, seconds
+    def __init__(self, workers, target, seconds):
+        self.workers, self.target, self.seconds = workers, target, seconds
         self.halted = threading.Event()
 
-    def submit(self, again, *task):
+    def submit(self, bounced, *task):
         stop = Time(self.seconds) | Asked(self.halted)
-        return self.executor.submit(run_part, self.target, *task, stop)
+        return self.workers.submit(run_part, self.target, *task, stop)
+
+    def arrived(self, future):
+        """Nothing is sent."""
 
     def tend(self):
         """Nothing waits to be begun."""
@@ -41,32 +43,44 @@ class LocalTasks:
 
 
 class RemoteTasks:
-    """Tasks of any other executor: the first carry the target, later ones its digest.
+    """Tasks of any other executor: some carry the target, the others its digest.
 
     A process pool in which a worker has died runs nothing more: `OneEach` takes its place.
     """
 
     patience = GRACE_SECONDS
 
-    def __init__(self, executor, target, seconds):
-        self.executor, self.seconds = executor, seconds
-        self.payload = portable_target(target)
-        self.digest = hashlib.sha256(self.payload).hexdigest()
-        self.run = secrets.token_hex(8)
-        self.sent = False
+    def __init__(self, workers, target, seconds):
+        self.workers, self.seconds = workers, seconds
+        self.sending = workers.sending(target)
+        self.carrying = set()  # the tasks that bring the target
         self.own = None
 
-    def submit(self, again, *task):
-        payload = self.payload if again or not self.sent else None
-        task = (run_sent, self.run, self.digest, payload, self.seconds, *task)
+    def submit(self, bounced, *task):
+        """Send a task out that has come back `bounced` times from workers without the target."""
+        payload = self.sending.for_task(again=bounced > 1 or (bounced > 0 and not self.carrying))
+        task = (run_sent, next(numbers), self.workers.run, self.sending.digest, payload,
+                self.seconds, *task)
+        future = self.send(task)
+        if payload is not None:
+            self.carrying.add(future)
+        return future
+
+    def send(self, task):
         if self.own is None:
             try:
-                return self.executor.submit(*task)
+                return self.workers.submit(*task)
             except BrokenExecutor:
-                if type(self.executor) is not ProcessPoolExecutor:
+                if one_like(self.workers.executor) is None:
                     raise
-                self.own = OneEach(self.executor)
+                self.own = OneEach(self.workers.executor)
         return self.own.submit(*task)
+
+    def arrived(self, future):
+        """Note that a task is back."""
+        self.carrying.discard(future)
+        if future.exception() is None and future.result() is not None:
+            self.sending.arrived = True
 
     def tend(self):
         """Begin what has waited for a worker."""
@@ -75,6 +89,7 @@ class RemoteTasks:
 
     def halt(self, pending):
         withdraw(pending)
+        self.workers.interrupt()
 
     def close(self):
         """End the workers that stood in for others."""
@@ -89,6 +104,19 @@ def withdraw(pending):
             del pending[future]
 
 
+def one_like(pool):
+    """A function that makes a pool of one worker like those of a process pool, if this is one."""
+    alike = {"initializer": getattr(pool, "_initializer", None),
+             "initargs": getattr(pool, "_initargs", ())}
+    if type(pool) is ProcessPoolExecutor:
+        return partial(ProcessPoolExecutor, 1, mp_context=pool._mp_context, **alike)
+    if type(pool).__module__.partition(".")[0] == "loky":
+        from loky.process_executor import ProcessPoolExecutor as LokyPool
+
+        return partial(LokyPool, 1, context=pool._context, env=pool._env, **alike)
+    return None
+
+
 class OneEach(Executor):
     """Workers like those of a broken process pool, each a pool of its own.
 
@@ -96,8 +124,7 @@ class OneEach(Executor):
     """
 
     def __init__(self, pool):
-        self.pool = partial(ProcessPoolExecutor, 1, mp_context=pool._mp_context,
-                            initializer=pool._initializer, initargs=pool._initargs)
+        self.pool = one_like(pool)
         self.free = [None] * pool._max_workers  # pools without a task; None for one yet to be made
         self.waiting: deque[Any] = deque()
         self.running = {}  # the future of a pool -> the pool, and the future that we have returned
@@ -129,27 +156,4 @@ class OneEach(Executor):
     def shutdown(self, wait=True, *, cancel_futures=False):
         for pool in [*self.free, *(pool for pool, _ in self.running.values())]:
             if pool is not None:
-                pool.shutdown(wait=wait, cancel_futures=cancel_futures)
-
-
-def portable_target(target):
-    """The target as bytes: by pickle, or else by cloudpickle where it is installed."""
-    writers = [pickle.dumps]
-    with suppress(ImportError):
-        import cloudpickle
-
-        writers.append(cloudpickle.dumps)
-    for dumps in writers:
-        try:
-            payload = dumps(target)
-        except Exception as error:
-            problem = error
-        else:
-            # pickle names what the main program defines; workers may have another main program
-            if b"__main__" not in payload or dumps is writers[-1]:
-                return payload
-    what = getattr(target, "function", target)
-    raise TypeError(
-        f"target {what!r} cannot be sent to the workers of executor: {problem}; define the "
-        "function in a module, install cloudpickle, or give a fastkam.TargetRecipe"
-    ) from problem
+                pool.shutdown(wait=wait)

@@ -8,10 +8,12 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from multiprocessing import parent_process
 from typing import Any
+
+from threadpoolctl import threadpool_limits
 
 from fastkam._core.density.target import Target
 from fastkam._core.engine.group import Fault
@@ -54,20 +56,21 @@ one_at_a_time = threading.RLock()
 
 
 def renew_lock():
-    """A process forked while a thread held the lock would wait for it for ever."""
-    global one_at_a_time
-    one_at_a_time = threading.RLock()
+    """A process forked while a thread held a lock would wait for it for ever."""
+    global one_at_a_time, one_blas_thread
+    one_at_a_time, one_blas_thread = threading.RLock(), BlasLimit()
 
 
 os.register_at_fork(after_in_child=renew_lock)
 
 
-def run_sent(run, digest, payload, seconds, piece, rows, most_evaluations):
+def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluations):
     """As `run_part`, for about some seconds; None where the worker has not the target of the run.
 
     `run` is the name of the run, `digest` that of the target. A target of the same bytes that
     another run has left is made again: files that a recipe reads may have changed since. It must
-    have the density with which the chains were continued before.
+    have the density with which the chains were continued before. `number` is that of the task: an
+    executor that takes equal calls for one, such as dask's, sees no two that are.
     """
     interrupts.begin()
     try:
@@ -75,7 +78,8 @@ def run_sent(run, digest, payload, seconds, piece, rows, most_evaluations):
         target = known_target(run, digest, payload)
         if target is None:
             return None
-        with one_at_a_time if target.serial else nullcontext():  # there may be several threads
+        # there may be several threads
+        with one_at_a_time if target.serial else nullcontext(), one_blas_thread():
             if made:
                 check_density_of(piece, target)
             stop = Time(seconds) | Asked(interrupts.asked)
@@ -103,6 +107,62 @@ def known_target(run, digest, payload):
         return target if whose == run else None
 
 
+class BlasLimit:
+    """BLAS has one thread in a worker while it has tasks, in whichever of its threads they run.
+
+    The number belongs to the process (with OpenMP, to each thread), and the thread that sets it has
+    to set it back. So that tasks that overlap do not undo each other's limit, a thread of its own
+    sets it when the first begins, and ends with the last.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.tasks = 0
+        self.over = threading.Event()
+        self.thread: threading.Thread | None = None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self.lock:
+            self.tasks += 1
+            if self.tasks == 1:
+                self.begin()
+        try:
+            with threadpool_limits(1, user_api="blas"):  # of OpenMP in this thread
+                yield
+        finally:
+            with self.lock:
+                self.tasks -= 1
+                if not self.tasks:
+                    self.end()
+
+    def begin(self) -> None:
+        """Start the thread, and wait until the limit is set."""
+        self.over, ready = threading.Event(), threading.Event()
+        over = self.over
+
+        def hold() -> None:
+            try:
+                with threadpool_limits(1, user_api="blas"):
+                    ready.set()
+                    over.wait()
+            finally:
+                ready.set()
+
+        self.thread = threading.Thread(target=hold, name="fastkam-blas", daemon=True)
+        self.thread.start()
+        ready.wait()
+
+    def end(self) -> None:
+        """End the thread, and wait until the limit is as before."""
+        self.over.set()
+        if self.thread is not None:
+            self.thread.join()
+
+
+one_blas_thread = BlasLimit()
+
+
 class Interrupts:
     """SIGINT in a worker, which Ctrl-C sends to the processes of a terminal all at once.
 
@@ -114,6 +174,7 @@ class Interrupts:
     def __init__(self):
         self.asked = threading.Event()
         self.tasks, self.ended = 0, 0.0
+        self.alone = False  # whether the process has nothing else to do
         self.previous: Callable[..., Any] = signal.default_int_handler
 
     def begin(self):
@@ -126,6 +187,11 @@ class Interrupts:
             self.previous = handler
             signal.signal(signal.SIGINT, self.receive)
 
+    def take_over(self):
+        """Handle SIGINT in a process that has nothing else to do than tasks."""
+        self.alone = True
+        signal.signal(signal.SIGINT, self.receive)
+
     def end(self):
         """A task has ended, and is to be returned."""
         self.tasks -= 1
@@ -134,7 +200,7 @@ class Interrupts:
     def receive(self, number, frame):
         """Handle SIGINT."""
         self.asked.set()
-        if not self.tasks and time.monotonic() - self.ended > GRACE_SECONDS:
+        if not (self.tasks or self.alone) and time.monotonic() - self.ended > GRACE_SECONDS:
             self.previous(number, frame)
 
 

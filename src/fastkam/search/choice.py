@@ -37,9 +37,8 @@ from fastkam.search.search import Searcher
 from fastkam.search.watch import Watch
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from fastkam._core.density.target import Target
+    from fastkam.run.workers import Workers
     from fastkam.search.spread import Spread
 
 log = logging.getLogger("fastkam")
@@ -93,7 +92,7 @@ def choose(
     surrogate: bool,
     threads: int,
     known: Known | None = None,
-    executor: Executor | None = None,
+    executor: Workers | None = None,
     watch: Watch | None = None,
 ) -> Choice:
     """Search the density, and choose by what is found.
@@ -115,7 +114,7 @@ def choose(
         Threads that may evaluate a slow compiled density.
     known : Known, optional
         What is known of the density besides.
-    executor : Executor, optional
+    executor : Workers, optional
         Whose workers evaluate a slow density.
     watch : Watch, optional
         Reports how far the search is, and ends it in time.
@@ -219,7 +218,7 @@ def find(
     rng: np.random.Generator,
     *,
     search: bool,
-    executor: Executor | None = None,
+    executor: Workers | None = None,
     watch: Watch | None = None,
 ) -> Search:
     """The search for a sampler that is given: scales, and starts from one point for all chains."""
@@ -231,15 +230,13 @@ def find(
     return Searcher(target, points, rng, None, spread, watch).brief(chains, disperse=disperse)
 
 
-def spread_over(executor: Executor | None, target: Target) -> Spread | None:
+def spread_over(executor: Workers | None, target: Target) -> Spread | None:
     """What evaluates points in the processes of an executor, if it has any."""
     if executor is None:
         return None
-    from concurrent.futures import ThreadPoolExecutor
-
     from fastkam.search.spread import Spread
 
-    return None if type(executor) is ThreadPoolExecutor else Spread(executor, target)
+    return None if executor.local else Spread(executor, target)
 
 
 def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:

@@ -76,6 +76,8 @@ def moments_by_gradients(
         return nothing
     whitened = np.linalg.solve(L, (z - middle).T).T.reshape(some.shape)
     implied = implied_moments(whitened, gradients.reshape(some.shape), state.constrain(some))
+    if np.isnan(implied[:, 2]).all():  # no standard deviation, as where a difference met a jump
+        return nothing
     if len(disagreeing(implied, state.constrain(draws))):
         many = np.clip(SHARE * evaluations / (PARTS + 2 + HALVINGS), *SEGMENTS)
         here = rng.permutation(len(z))[: int(many)]

@@ -37,7 +37,8 @@ PRIOR_DRAWS, MOST_PRIOR_DRAWS = 1500, 6000  # a dimension, that are looked at; a
 CANDIDATES = 4  # points of which the best is where a walker starts
 TRIES = 12  # rounds of candidates, each nearer than the last
 MOST_MIRRORED = 50  # points tried with two coordinates exchanged
-AROUND, NEAR_AND_FAR = 500, (2.0, 200.0)  # points around walkers that soon agree; how far, in sds
+AROUND, MOST_AROUND = 500, 3000  # points around the walkers, a dimension, and in all
+NEAR_AND_FAR = 2.0, 30.0  # how far these are, in standard deviations within a mode
 SPREAD, SPREAD_STEPS = 0.25, 60  # the power of the density on which walkers spread at first
 FLATTER, TAIL_STEPS = 0.5, 60  # the power of the density whose states show its tails
 AGREED_FLATTER = 1.1  # R-hat there
@@ -156,14 +157,18 @@ class Searcher:
 
         A narrow mode takes many draws until one is near, and that one stands out.
         """
-        x = prior(min(MOST_PRIOR_DRAWS, PRIOR_DRAWS * self.d), self.rng)
-        logp = self.evaluate(x)
-        self.seen.append((x, logp))
+        x, logp = self.many_from_prior(prior)
         some = np.flatnonzero(np.isfinite(logp))
         best = some[np.argsort(-logp[some], kind="stable")][: n // 2]
         others = self.rng.permutation(np.setdiff1d(some, best))[: n - len(best)]
         chosen = np.resize(np.r_[best, others], n) if len(some) else np.zeros(n, int)
         return x[chosen], logp[chosen]
+
+    def many_from_prior(self, prior: Prior) -> tuple[Array, Array]:
+        """Draws from the prior, and their log densities."""
+        x = prior(min(MOST_PRIOR_DRAWS, PRIOR_DRAWS * self.d), self.rng)
+        self.seen.append((x, self.evaluate(x)))
+        return self.seen[-1]
 
     def mirror(self, population: Population) -> None:
         """Try mirror images of the best state: of all signs, of one, of two places exchanged.
@@ -208,7 +213,8 @@ class Searcher:
             population.learn(window)
         if self.settled and normal:
             self.say(f"{population.K} walkers soon agree (R-hat {window.r_hat():.2f})")
-            self.look_around(population, window)
+            if self.known.prior is not None:  # they have seen little else
+                self.many_from_prior(self.known.prior)
         else:
             population.learn(window)
             # a mode that only walkers that spread had come to is looked for again from there
@@ -219,24 +225,6 @@ class Searcher:
             population.learn(window)
             window = self.agree(population, most_evaluations)
         return window
-
-    def look_around(self, population: Population, window: Window) -> None:
-        """Evaluate points far from walkers that have soon agreed, and have seen little else.
-
-        They are draws from the prior where there is one; and lie in all directions from the mean.
-        """
-        if self.known.prior is not None:
-            x = self.known.prior(min(MOST_PRIOR_DRAWS, PRIOR_DRAWS * self.d), self.rng)
-            self.seen.append((x, self.evaluate(x)))
-        states = window.states()
-        direction = self.rng.standard_normal((AROUND, self.d))
-        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        near, far = log(np.array(NEAR_AND_FAR))
-        length = exp(self.rng.uniform(near, far, AROUND)) + np.sqrt(self.d)
-        x = states.mean(axis=0) + length[:, None] * direction * states.std(axis=0)
-        if self.known.wrap is not None:
-            x = self.known.wrap(x)
-        self.seen.append((x, self.evaluate(x)))
 
     def agree(self, population: Population, most_evaluations: int) -> Window:
         """Windows until the walkers agree, or all evaluations are spent."""
@@ -273,6 +261,7 @@ class Searcher:
         q = population.fit(window)
         if q is None:
             return False
+        self.look_around(population, window.states())
         x, logp = modes_beyond(population, window, q, self.far(population), 2 + self.d)
         if not len(x):
             return False
@@ -281,6 +270,19 @@ class Searcher:
         rows, of = self.rng.permutation(K)[: K // 4], np.arange(K // 4) % len(x)
         population.x[rows], population.logp[rows] = x[of], logp[of]
         return True
+
+    def look_around(self, population: Population, states: Array) -> None:
+        """Evaluate points in all directions from states of the walkers."""
+        n = min(MOST_AROUND, AROUND * self.d)
+        direction = self.rng.standard_normal((n, self.d))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        near, far = log(np.array(NEAR_AND_FAR))
+        length = np.sqrt(self.d) + exp(self.rng.uniform(near, far, n))
+        x = states[self.rng.integers(len(states), size=n)]
+        x = x + length[:, None] * population.shaped(x, direction)
+        if self.known.wrap is not None:
+            x = self.known.wrap(x)
+        self.seen.append((x, self.evaluate(x)))
 
     def failures(self) -> list[str]:
         """A line about points at which the function failed, if there were any."""

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
+import logging
 import os
-import secrets
-from concurrent.futures import BrokenExecutor, Executor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.group import Fault
-from fastkam.run.tasks import portable_target
 from fastkam.run.worker import known_target, portable_error
 from fastkam.search.evaluator import Evaluator
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
+    from fastkam.run.workers import Workers
 
+log = logging.getLogger("fastkam")
 Array = NDArray[np.float64]
 Returned = tuple[Array, int, list[Fault]]
 
@@ -28,45 +27,45 @@ class Spread:
 
     Parameters
     ----------
-    executor : Executor
+    workers : Workers
     target : Target
     """
 
-    def __init__(self, executor: Executor, target: Target) -> None:
-        self.executor = executor
-        self.payload = portable_target(target)
-        self.names = secrets.token_hex(8), hashlib.sha256(self.payload).hexdigest()
-        self.workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
-        self.sent = False
+    def __init__(self, workers: Workers, target: Target) -> None:
+        self.workers, self.sending = workers, workers.sending(target)
+        self.names = workers.run, self.sending.digest
+        self.number = workers.number or os.cpu_count() or 1
 
     def __call__(self, X: Array, noise: Array | None) -> Returned | None:
         """Log densities of points, how many were evaluated, failures; None where workers died."""
-        parts = np.array_split(X, min(len(X), self.workers))
+        parts = np.array_split(X, min(len(X), self.number))
         try:
-            returned = self.ask(parts, noise, again=not self.sent)
+            returned = self.ask(parts, noise, again=not self.sending.arrived)
             missing = [i for i, one in enumerate(returned) if one is None]
             again = self.ask([parts[i] for i in missing], noise, again=True)
-        except BrokenExecutor:
+        except Exception as error:  # each kind of executor has its own for a worker that is lost
+            log.info("points of the search are evaluated here, as workers were lost: %s: %s",
+                     type(error).__name__, error)
             return None
         for i, one in zip(missing, again, strict=True):
             returned[i] = one
-        self.sent = True
+        for one in returned:
+            if isinstance(one, BaseException):  # of the density
+                raise one
+        self.sending.arrived = True
         return (np.concatenate([one[0] for one in returned]), sum(one[1] for one in returned),
                 [fault for one in returned for fault in one[2]])
 
     def ask(self, parts: list[Array], noise: Array | None, *, again: bool) -> list[Any]:
         """What the workers return for each part: None where one does not know the target."""
-        payload = self.payload if again else None
-        tasks = [self.executor.submit(evaluate_sent, *self.names, payload, part, noise)
+        tasks = [self.workers.submit(evaluate_sent, *self.names,
+                                     self.sending.for_task(again=again), part, noise)
                  for part in parts]
         try:
             returned = [task.result() for task in tasks]
         finally:
             for task in tasks:
                 task.cancel()
-        for one in returned:
-            if isinstance(one, BaseException):
-                raise one
         return returned
 
 

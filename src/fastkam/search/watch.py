@@ -24,7 +24,8 @@ class Spent(Exception):
 class Watch:
     """Called between the evaluations of a search; it reports how far that is, or raises Spent.
 
-    It is a context too, at the end of which the bar of the search is closed.
+    It is a context too, at the end of which what is shown of the search is erased; where the search
+    has failed, the processes that it has used end.
 
     Parameters
     ----------
@@ -43,6 +44,7 @@ class Watch:
         stop = None if options is None else options.stop
         self.limits = Limits() if stop is None else stop.limits()
         self.reported = time.perf_counter()
+        self.every = max(REPORT_SECONDS, 0.0 if options is None else options.report.every)
         self.begun = self.reported if options is None else options.begun
         self.until = self.begun + share * self.limits.seconds
         most = share * self.limits.evaluations
@@ -53,15 +55,18 @@ class Watch:
         now = time.perf_counter()
         if n >= self.most_evaluations or now >= self.until:
             raise Spent
-        if self.options is not None and now >= self.reported + REPORT_SECONDS:
+        if self.options is not None and now >= self.reported + self.every:
             self.reported = now
             try:
                 self.options.report(Progress(
                     steps=0, total=0, draws=[0] * self.chains, tuning=True, acceptance=0.0,
-                    seconds=now - self.options.begun, searched=n))
+                    seconds=now - self.options.begun, searched=n, evaluations=n,
+                    rate=n / max(now - self.begun, 1e-9), _stop=self.options.report.stop))
             except Exception as error:
                 raise SamplingError(f"the search was stopped by {type(error).__name__}: {error}; "
                                     "no draw had been made") from error
+            if self.options.report.asked:
+                raise Spent
 
     def at_once(self, n: int, seconds: float, most: int) -> int:
         """How many points to evaluate next, after n of them took these seconds."""
@@ -81,5 +86,9 @@ class Watch:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.options is not None:
-            self.options.report.__exit__(*error)
+        if self.options is None:
+            return
+        self.options.report.__exit__(*error)
+        if error[0] is not None:  # there will be no run
+            with self.options.closing:
+                pass

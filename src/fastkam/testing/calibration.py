@@ -11,14 +11,16 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Generator, Mapping
-from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor
+from contextlib import nullcontext
 from typing import Any
 
 from fastkam.arguments import check_flag, check_integer, check_number, checked_names, near
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.progress import interactive
+from fastkam.run.sending import portable_target
 from fastkam.run.starts import seed_sequence
-from fastkam.run.tasks import portable_target
+from fastkam.run.workers import Workers, as_workers
 from fastkam.sampling import sample
 from fastkam.testing.fits import Fit, Fits, fit_sent
 from fastkam.testing.report import Calibration
@@ -45,7 +47,7 @@ def calibration(
     quantities: Callable[..., Mapping[str, Any]] | None = None,
     false_alarm_rate: float = 0.01,
     seed: Any = None,
-    executor: Executor | None = None,
+    executor: Any = None,
     progress: bool | None = None,
     **options: Any,
 ) -> Calibration:
@@ -86,8 +88,9 @@ def calibration(
         over all quantities together. It is exact up to the correlation of the draws that is left.
     seed : int, SeedSequence, Generator or BitGenerator, optional
         The same seed gives the same ranks, whatever the executor; fit i is the same for every n.
-    executor : concurrent.futures.Executor, optional
-        Runs the fits. For processes all functions must be picklable, or cloudpickle installed.
+    executor : int, Executor, pool or dask client, optional
+        Runs the fits, as in `fastkam.sample`. For processes all functions must be picklable, or
+        cloudpickle installed.
     progress : bool, optional
         Whether to show a bar; by default where standard error is a terminal or in a notebook.
     **options
@@ -139,13 +142,13 @@ def calibration(
     for name, f in (("simulate", simulate), ("loglike", loglike), ("quantities", quantities)):
         if not callable(f) and not (name == "quantities" and f is None):
             raise TypeError(f"{name} must be a function, not {f!r}")
-    if executor is not None and not hasattr(executor, "submit"):
-        raise TypeError(f"executor must be a concurrent.futures.Executor, not {executor!r}")
+    workers = as_workers(executor)
     show = interactive() if progress is None else check_flag("progress", progress)
     fits = Fits(prior, simulate, loglike, quantities, draws, seed_sequence(seed),
                 check_options(options))
     check_functions(fits)
-    made = carried_out(fits, n, executor, show)
+    with workers or nullcontext():
+        made = carried_out(fits, n, workers, show)
     if made and all(fit.failure for fit in made):
         raise SamplingError(f"every fit has failed, the first with {made[0].failure}")
     return Calibration.of(made, draws, rate)
@@ -179,7 +182,7 @@ def check_functions(fits: Fits) -> None:
     raise first
 
 
-def carried_out(fits: Fits, n: int, executor: Executor | None, show: bool) -> list[Fit]:
+def carried_out(fits: Fits, n: int, executor: Workers | None, show: bool) -> list[Fit]:
     """The fits in order: all, or those made before an interrupt, with a warning."""
     from tqdm.auto import tqdm
 
@@ -200,12 +203,12 @@ def carried_out(fits: Fits, n: int, executor: Executor | None, show: bool) -> li
     return made
 
 
-def fitted(fits: Fits, n: int, executor: Executor | None) -> Generator[Fit, None, None]:
+def fitted(fits: Fits, n: int, executor: Workers | None) -> Generator[Fit, None, None]:
     """The fits, one after the other, or each a task of an executor."""
     if executor is None:
         yield from map(fits.fit, range(n))
         return
-    if isinstance(executor, ThreadPoolExecutor):
+    if executor.local:
         futures = [executor.submit(fits.fit, i) for i in range(n)]
     else:
         payload = portable(fits)

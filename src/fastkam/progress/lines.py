@@ -1,0 +1,58 @@
+"""A line now and then: for files, logs and batch systems."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from fastkam.progress import text
+from fastkam.progress.snapshot import Progress
+
+
+class Lines:
+    """One line of progress every so often.
+
+    Parameters
+    ----------
+    write : callable, optional
+        Receives each line, a str: ``logging.getLogger("mine").info``, say. By default lines are
+        written to standard error.
+    seconds : float
+        Between two lines.
+    """
+
+    def __init__(self, write: Callable[[str], object] | None = None, seconds: float = 30.0) -> None:
+        self.write = write_error if write is None else write
+        self.seconds = seconds
+        self.next = time.perf_counter() + seconds
+        self.always = False  # whether there is a last line in any case
+        self.last: Progress | None = None
+        self.written: Progress | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        self.last = progress
+        whole = progress.steps >= progress.total > 0  # which `close` says
+        if time.perf_counter() < self.next or whole:
+            return
+        self.next = time.perf_counter() + self.seconds
+        self.written = progress
+        self.write(f"fastkam: {text.one(progress)}")
+
+    @property
+    def ends(self) -> bool:
+        """Whether there is a line at the end of a run."""
+        return self.always or self.written is not None
+
+    def close(self) -> None:
+        """Where there have been lines, end with one that says how far the run has come."""
+        last = self.last
+        if last and last.total and last is not self.written and self.ends:
+            self.written = last
+            self.write(f"fastkam: {text.one(last)}")
+
+
+def write_error(line: str) -> None:
+    """Write a line to standard error, if there is one."""
+    if sys.stderr is not None:
+        print(line, file=sys.stderr, flush=True)

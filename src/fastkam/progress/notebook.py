@@ -1,0 +1,46 @@
+"""An output of a notebook that is replaced while a run goes on."""
+
+from __future__ import annotations
+
+import html
+import sys
+from typing import Any
+
+from fastkam.progress import text
+from fastkam.progress.snapshot import Progress
+
+WIDTH = 100
+
+
+def in_notebook() -> bool:
+    """Whether this program is the kernel of a notebook."""
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    return getattr(get_ipython(), "kernel", None) is not None
+
+
+class Notebook:
+    """Progress in a notebook: one output, which needs no widgets and stays in the file."""
+
+    seconds = 0.5  # between two drawings
+
+    def __init__(self) -> None:
+        self.handle: Any = None
+
+    def __call__(self, progress: Progress) -> None:
+        self.draw("\n".join(text.several(progress, plain=False, width=WIDTH)))
+
+    def draw(self, shown: str) -> None:
+        """Show a text in the place of the last one."""
+        from IPython.display import display
+
+        output = {"text/plain": shown, "text/html": f"<pre>{html.escape(shown)}</pre>"}
+        if self.handle is None:
+            self.handle = display(output, raw=True, display_id=True)
+        else:
+            self.handle.update(output, raw=True)
+
+    def close(self) -> None:
+        """The last text stays; what comes after a search takes its place."""

@@ -1,0 +1,148 @@
+"""To whom progress is reported, and when."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from typing import Any
+
+from fastkam.arguments import shown
+from fastkam.progress.lines import Lines
+from fastkam.progress.monitor import Monitor
+from fastkam.progress.notebook import Notebook, in_notebook
+from fastkam.progress.snapshot import Progress
+from fastkam.progress.terminal import Terminal
+
+CHAINS = 16  # chains for each chunk between two reports, if chunks are short
+COST = 200  # times as long as a report takes is waited until the next
+SECONDS = 0.1  # after which a chunk is reported in any case
+VIEWS = (Terminal, Notebook, Lines)
+
+
+class Interval:
+    """After which chunks of steps progress is reported.
+
+    A `Progress` takes time in proportion to the number of chains, and a chunk is of one chain: it
+    is reported after every chunk of a few chains, after every 62nd of a thousand. So the cost per
+    chunk does not grow with the number of chains. Chunks that take long are reported more often.
+
+    Parameters
+    ----------
+    chains : int
+    least : float
+        Seconds between two reports at the least; where it is not 0, two hundred times as long as
+        a report takes.
+    """
+
+    def __init__(self, chains: int, least: float = 0.0) -> None:
+        self.most = max(1, chains // CHAINS)  # chunks
+        self.least, self.took = least, 0.0
+        self.chunks, self.last = 0, time.perf_counter()
+
+    def over(self) -> bool:
+        """Whether to report after the chunk that has just ended; called once for every chunk."""
+        self.chunks += 1
+        elapsed = time.perf_counter() - self.last
+        if self.least and elapsed < max(self.least, COST * self.took):
+            return False
+        if self.chunks < self.most and elapsed < SECONDS:
+            return False
+        self.chunks, self.last = 0, self.last + elapsed
+        return True
+
+    def done(self) -> None:
+        """Note that a report has been made."""
+        self.took = time.perf_counter() - self.last
+
+
+class Reporter:
+    """Hands each Progress on; a context, at the end of which what is shown is completed.
+
+    Attributes
+    ----------
+    wanted : bool
+        Whether anything is reported.
+    monitor : Monitor
+        What it reports of the draws.
+    asked : bool
+        Whether a progress function has asked the run to stop.
+    """
+
+    def __init__(self, progress: Any) -> None:
+        if progress is None or progress is True:
+            progress = view(asked=progress is True)
+        elif isinstance(progress, (logging.Logger, logging.LoggerAdapter)):
+            progress = Lines(progress.info)
+        self.view = progress if isinstance(progress, VIEWS) else None
+        self.function = None if progress is False else progress
+        self.wanted = self.function is not None
+        self.monitor = Monitor()
+        self.asked = False
+
+    @property
+    def every(self) -> float:
+        """Seconds between two reports at the least: a view says how often it is drawn."""
+        return 0.0 if self.view is None else min(1.0, self.view.seconds)
+
+    def interval(self, chains: int) -> Interval:
+        """When to report how far a run is; a function is called after chunks of steps."""
+        return Interval(chains, self.every)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether to report how far the run is when it ends."""
+        return self.wanted and (not isinstance(self.view, Lines) or self.view.ends)
+
+    def stop(self) -> None:
+        """Ask the run to end."""
+        self.asked = True
+
+    def __call__(self, progress: Progress) -> None:
+        if self.view is not None:
+            try:
+                self.view(progress)
+            except (OSError, ValueError):  # its terminal is gone: the run goes on
+                self.view.close()
+                self.wanted, self.function, self.view = False, None, None
+        elif self.function is not None:
+            self.function(progress)
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.view is not None:
+            self.view.close()
+
+
+def view(*, asked: bool) -> Terminal | Notebook | Lines:
+    """What shows progress here; where it is asked for, with a line at the end of any run."""
+    if in_notebook():
+        return Notebook()
+    if on_terminal():
+        return Terminal()
+    lines = Lines()
+    lines.always = asked
+    return lines
+
+
+def on_terminal() -> bool:
+    """Whether standard error is a terminal that can go back to a line."""
+    return (sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
+
+
+def interactive() -> bool:
+    """Whether somebody watches: a terminal, or a notebook."""
+    return (sys.stderr is not None and sys.stderr.isatty()) or in_notebook()
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse what `Reporter` does not take."""
+    if isinstance(progress, type):
+        raise TypeError(f"progress must be an object, {progress.__name__}(...), not the class")
+    if not (progress is None or isinstance(progress, (bool, logging.Logger, logging.LoggerAdapter))
+            or callable(progress)):
+        raise TypeError("progress must be True, False, None, a logger, a function or a view of "
+                        f"fastkam.progress, not {shown(progress)}")

@@ -1,0 +1,171 @@
+"""Threads for Python functions that are slow and let others run: those that release the GIL."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastkam.run.same_target import density_at, differs
+
+if TYPE_CHECKING:
+    from fastkam.run.loop import ChainGroup
+
+SLOW_SECONDS = 2e-3  # an evaluation, from which on threads are thought of
+TICK_SECONDS = 1e-3  # at which another thread asks for the GIL
+FREE = 0.35  # of the time at least it gets it so often; of a Python loop it is 1 part in 6
+FASTER = 1.3  # times as many evaluations a second that threads must bring
+LOOKS = 6  # rounds of the chains in which it is measured; others may use the processors meanwhile
+MOST_THREADS = 64
+CHECK_SECONDS = 1.0  # that a look at the values at the end may take, if there is more than one
+log = logging.getLogger("fastkam")
+
+
+class Released:
+    """Finds out, while chains run one after another, whether threads would be quicker.
+
+    A thread that asks for the GIL every millisecond says whether the function releases it. Then the
+    function is called at the points of all chains at once, and must return what it has returned
+    there before, sooner: a function with a state of its own, a file say, is no function to be
+    called by several threads. At the end it is called alone, and compared again.
+
+    Attributes
+    ----------
+    threads : int
+        In which to run the chains: 1 until more have been found to be good.
+    """
+
+    def __init__(self) -> None:
+        self.threads, self.looks, self.rounds = 1, LOOKS, 0
+        self.slow = False
+
+    def measured(self, groups: list[ChainGroup]) -> Measured | None:
+        """What measures the next round of these groups, if it is to be: the first, 2nd, 4th, ..."""
+        self.rounds += 1
+        if len(groups) < 2 or not self.looks or self.rounds & (self.rounds - 1):
+            return None
+        return Measured(groups, ticking=self.slow)
+
+    def look(self, groups: list[ChainGroup], measured: Measured) -> None:
+        """Decide by a round that has been measured."""
+        n, each = measured.evaluations(), measured.each()
+        self.looks -= n > 0
+        if n == 0 or not self.slow:
+            self.slow = each > SLOW_SECONDS  # then the next round is looked at more closely
+            return
+        threads = min(len(groups), measured.threads(), MOST_THREADS)
+        points = [group.point() for group in groups]
+        different = len({x.tobytes() for x, _ in points}) > 1  # else they would say nothing
+        if measured.free() < FREE or threads < 2 or not different:
+            return
+        if self.together(groups, points, threads, each):
+            self.threads, self.looks = threads, 0
+            log.info("the chains run in %d threads: the density takes %.3g s, and releases the GIL "
+                     "(threads=1 runs them one after another)", threads, each)
+
+    def together(self, groups: list[ChainGroup], points: list[Any], threads: int,
+                 each: float) -> bool:
+        """Whether calls from several threads return the same values, and sooner."""
+        begun = time.perf_counter()
+        with ThreadPoolExecutor(threads, thread_name_prefix="fastkam-try") as pool:
+            futures = [pool.submit(density_at, group.target, x, None)
+                       for group, (x, _) in zip(groups, points, strict=True)]
+            problems = [future.exception() for future in futures]
+        seconds = time.perf_counter() - begun
+        same = not any(problems) and not any(
+            differs(future.result(), kept)
+            for future, (_, kept) in zip(futures, points, strict=True))
+        if not same:
+            self.looks = 0
+            log.info("the chains run one after another: the density does not return the same "
+                     "values when several threads call it at once")
+        return same and seconds * FASTER < each * len(points)
+
+    def check(self, groups: list[ChainGroup]) -> None:
+        """Compare what the density returns alone with what it has returned in threads."""
+        begun = time.perf_counter()
+        for group in groups:
+            x, kept = group.point()
+            found = density_at(group.target, x, None)
+            if differs(found, kept):
+                raise RuntimeError(
+                    "the log density is not the same when several threads call the function: "
+                    f"{kept!r} among others, {found!r} alone, at x = "
+                    f"{np.array2string(x, threshold=8)}; sample again with threads=1")
+            if time.perf_counter() - begun > CHECK_SECONDS:
+                return
+
+
+class Measured:
+    """A context, entered for each chunk of a round, that measures whether the GIL is free in it.
+
+    Parameters
+    ----------
+    groups : list of ChainGroup
+    ticking : bool
+        Whether a thread asks for the GIL; it exists within the context alone.
+    """
+
+    def __init__(self, groups: list[ChainGroup], *, ticking: bool) -> None:
+        self.groups, self.ticking = groups, ticking
+        self.before = self.count()
+        self.seconds, self.cpu, self.ticks = 0.0, 0.0, 0
+        self.over, self.thread = threading.Event(), threading.Thread()
+
+    def __enter__(self) -> None:
+        if self.ticking:
+            self.over.clear()
+            self.thread = threading.Thread(target=self.tick, name="fastkam-tick", daemon=True)
+            self.thread.start()
+        self.seconds -= time.perf_counter()
+        self.cpu -= busy()
+
+    def __exit__(self, *error: object) -> None:
+        self.cpu += busy()
+        self.seconds += time.perf_counter()
+        if self.ticking:
+            self.over.set()
+            self.thread.join()
+
+    def evaluations(self) -> int:
+        """How many there were."""
+        return self.count() - self.before
+
+    def each(self) -> float:
+        """Seconds that one took."""
+        return self.seconds / max(self.evaluations(), 1)
+
+    def free(self) -> float:
+        """The part of the time in which another thread could run."""
+        return self.ticks * TICK_SECONDS / max(self.seconds, 1e-9)
+
+    def threads(self) -> int:
+        """How many threads keep the processors busy."""
+        share = self.cpu / max(self.seconds, 1e-9)  # of one of them
+        return round(processors() / max(share, 1 / MOST_THREADS))
+
+    def tick(self) -> None:
+        while not self.over.wait(TICK_SECONDS):
+            self.ticks += 1
+
+    def count(self) -> int:
+        """Evaluations of the groups' chains."""
+        return sum(chain.n_evaluations for group in self.groups for chain in group.chains)
+
+
+def busy() -> float:
+    """Processor time of this thread and of processes that have ended, in seconds."""
+    times = os.times()
+    return time.thread_time() + times.children_user + times.children_system
+
+
+def processors() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,31 @@
+"""A worker process of `executor=4`: it runs the tasks that come through a connection."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from multiprocessing.connection import Connection
+
+from fastkam.run.sending import portable
+from fastkam.run.worker import interrupts, portable_error
+
+
+def serve(descriptor: int) -> None:
+    """Run tasks until the connection is closed, or the process at its other end is gone."""
+    interrupts.take_over()
+    connection: Connection = Connection(descriptor)
+    parent = os.getppid()
+    while os.getppid() == parent:
+        try:
+            connection.send_bytes(served(connection.recv_bytes()))
+        except (EOFError, OSError):
+            return
+
+
+def served(data: bytes) -> bytes:
+    """What a task returns and what it raises, as bytes."""
+    try:
+        function, args, kwargs = pickle.loads(data)
+        return portable((function(*args, **kwargs), None), anywhere=False)
+    except Exception as error:
+        return portable((None, portable_error(error)), anywhere=False)

@@ -1,0 +1,125 @@
+"""What `executor=` takes: an Executor, a pool, a dask client, or a number of processes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
+from numbers import Integral
+from typing import Any
+
+from fastkam.arguments import shown
+from fastkam.run.pools import MapPool, PolledPool
+from fastkam.run.processes import Processes
+from fastkam.run.sending import Sending
+
+MOST_PROCESSES = 10_000
+SCATTERED_BYTES = 2**20
+
+
+class Workers(Executor):
+    """The executor of one call of `sample` or `resume`, and what its workers have been sent.
+
+    Parameters
+    ----------
+    executor : Executor
+    own : bool
+        Whether it was made for this call, with which it ends.
+
+    Attributes
+    ----------
+    local : bool
+        Whether tasks are run by threads of this process, which share the target.
+    number : int or None
+        How many workers there are, where that is known.
+    run : str
+        A name of the call. A target that another call has sent is made again from its recipe.
+    """
+
+    def __init__(self, executor: Executor, *, own: bool = False) -> None:
+        self.executor, self.own = executor, own
+        self.local = type(executor) is ThreadPoolExecutor or getattr(executor, "local", False)
+        self.number = number_of_workers(executor)
+        self.run = secrets.token_hex(8)
+        self.sendings: dict[int, tuple[Any, Sending]] = {}  # by the address of a target, kept here
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Hand a task to the executor."""
+        return self.executor.submit(function, *args, **kwargs)
+
+    def sending(self, target: Any) -> Sending:
+        """How a target is sent: it travels once in this call, whoever asks."""
+        if id(target) not in self.sendings:
+            new = Sending(target, self.number, anywhere=not isinstance(self.executor, Processes))
+            alike = [one for _, one in self.sendings.values() if one.digest == new.digest]
+            if not alike:
+                new.shared = scattered(self.executor, new.payload)
+            self.sendings[id(target)] = target, (alike or [new])[0]
+        return self.sendings[id(target)][1]
+
+    def interrupt(self) -> None:
+        """Ask the tasks that have begun to return early, where the executor is our own."""
+        if isinstance(self.executor, Processes):
+            self.executor.interrupt()
+
+    def __exit__(self, *error: object) -> None:
+        self.sendings.clear()
+        if self.own:
+            self.executor.shutdown(wait=False, cancel_futures=True)
+
+
+def as_workers(given: Any) -> Workers | None:
+    """The Workers of what `executor=` was given, or None; TypeError with what to give instead."""
+    if given is None:
+        return None
+    if isinstance(given, Integral) and not isinstance(given, bool):
+        given = int(given)
+        if not 1 <= given <= MOST_PROCESSES:
+            raise ValueError(f"executor must be a number of processes from 1 to {MOST_PROCESSES}, "
+                             f"or an Executor, not {given}")
+        return Workers(Processes(given), own=True)
+    if isinstance(given, type):
+        raise TypeError(f"executor must be an Executor, a pool, a dask client or a number of "
+                        f"processes, not {shown(given)}: give an object, {given.__name__}(...)")
+    if callable(getattr(given, "get_executor", None)):  # a dask client
+        return Workers(given.get_executor(pure=False))
+    if callable(getattr(given, "submit", None)) and type(given) is not Executor:
+        return Workers(given)
+    if callable(getattr(given, "apply_async", None)) and hasattr(given, "terminate"):
+        return Workers(PolledPool(given, local=isinstance(given, ThreadPool)), own=True)
+    if type(given).__module__.partition(".")[0] == "joblib" and callable(given):
+        return Workers(MapPool(joblib_map(given)), own=True)
+    if callable(getattr(given, "map", None)) and not hasattr(given, "Get_rank"):
+        return Workers(MapPool(given.map, getattr(given, "size", None)), own=True)
+    mend = ""
+    if hasattr(given, "Get_rank"):
+        mend = ": give mpi4py.futures.MPIPoolExecutor()"
+    elif isinstance(given, (bool, float, str)):
+        mend = ": for four processes write executor=4; for threads threads=4 is enough"
+    raise TypeError("executor must be a concurrent.futures.Executor, a pool, a dask client or a "
+                    f"number of processes, not {shown(given)}{mend}")
+
+
+def joblib_map(parallel: Any) -> Callable[..., Any]:
+    """The map of a joblib.Parallel."""
+    from joblib import delayed
+
+    return lambda function, tasks: parallel(delayed(function)(task) for task in tasks)
+
+
+def scattered(executor: Any, payload: bytes) -> Any:
+    """Large bytes as dask spreads them to its workers, which otherwise go through its scheduler."""
+    client: Any = getattr(executor, "_client", None)
+    if len(payload) < SCATTERED_BYTES or not callable(getattr(client, "scatter", None)):
+        return None
+    return client.scatter(payload, broadcast=True, hash=False)
+
+
+def number_of_workers(executor: Any) -> int | None:
+    """How many workers an executor has, where it says so."""
+    client: Any = getattr(executor, "_client", None)  # of dask
+    if callable(getattr(client, "nthreads", None)):
+        return max(1, len(client.nthreads()))
+    number = getattr(executor, "_max_workers", None)
+    return int(number) or None if isinstance(number, Integral) else None
