@@ -22,6 +22,12 @@ class Outputs:
     """The part of `fastkam.Result` that makes something else of it."""
 
     draws: Any
+    log_weights: Any
+
+    def equally_weighted(self) -> Result:
+        """This result; resampled where its draws have weights."""
+        result = cast("Result", self)
+        return result if self.log_weights is None else result.resample()
 
     @checked_names
     def log_evidence(
@@ -73,15 +79,20 @@ class Outputs:
         """
         from fastkam.evidence.estimate import log_evidence
 
+        if self.log_weights is not None:
+            raise ValueError("the evidence is not known from weighted draws: run without "
+                             'surrogate="learn", or give the draws of result.resample() to another '
+                             "method")
         return log_evidence(cast("Result", self), method=method, evaluations=evaluations,
                             target=target, vectorized=vectorized, seed=seed)
 
     def to_numpy(self, *, flat: bool = False) -> NDArray[np.float64]:
         """The draws as an array in memory, (chains, draws, d); (chains * draws, d) where `flat`.
 
-        Chains stand one after the other in a flat one.
+        Chains stand one after the other in a flat one. Weighted draws are resampled, here and in
+        the other forms: see `Result.resample`.
         """
-        draws = np.asarray(self.draws)
+        draws = np.asarray(self.equally_weighted().draws)
         return draws.reshape(-1, draws.shape[2]) if check_flag("flat", flat) else draws
 
     def to_pandas(self) -> Any:
@@ -91,7 +102,7 @@ class Outputs:
         """
         from fastkam.interop.pandas import to_pandas
 
-        return to_pandas(cast("Result", self))
+        return to_pandas(self.equally_weighted())
 
     def to_netcdf(self, path: str | os.PathLike[str]) -> None:
         """Write `to_datatree` to the file `path`, which ArviZ reads; needs xarray and h5netcdf."""
@@ -100,19 +111,19 @@ class Outputs:
         if path is None:
             raise TypeError("path must be the path of a file, not None")
         check_path("path", path)
-        to_netcdf(cast("Result", self), path)
+        to_netcdf(self.equally_weighted(), path)
 
     def to_datatree(self) -> DataTree:
         """An xarray DataTree as ArviZ expects it; needs xarray (``pip install fastkam[arviz]``)."""
         from fastkam.interop.arviz import to_datatree
 
-        return to_datatree(cast("Result", self))
+        return to_datatree(self.equally_weighted())
 
     def to_arviz(self):
         """What the installed ArviZ takes: a DataTree, or an InferenceData before ArviZ 1.0."""
         from fastkam.interop.arviz import to_arviz
 
-        return to_arviz(cast("Result", self))
+        return to_arviz(self.equally_weighted())
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write a report of the run to the HTML file `path`: one file that needs no network.

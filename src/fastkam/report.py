@@ -85,7 +85,7 @@ def page(result: Result, title: str) -> str:
         f"<h1>{escape(title)}</h1>", f'<p class="about">{escape(about(result))}</p>',
         judged(result, table),
         section("Summary", table_of(table)) if table is not None else "",
-        section("Figures", figures(result)) if enough else "",
+        section("Figures", figures(result.equally_weighted())) if enough else "",
         section("Settings", settings(result)),
         section("Versions", rows_of(versions())),
         section("How to cite", citation(result)),

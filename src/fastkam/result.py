@@ -26,6 +26,7 @@ from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.scouting import own_generator, scout
 from fastkam.diagnostics.table import Summary
 from fastkam.diagnostics.verdict import Verdict
+from fastkam.diagnostics.weights import normalized, weight_findings, weighted_summary
 from fastkam.ending import conclude
 from fastkam.errors import SamplingWarning
 from fastkam.outputs import Outputs
@@ -36,6 +37,7 @@ from fastkam.run.drive import go_on
 from fastkam.run.files import check_path
 from fastkam.run.lazy import distance, mapped
 from fastkam.run.loop import RunOptions
+from fastkam.run.resampled import after_generator, evenly
 from fastkam.run.same_target import check_density_of, check_noise_of, target_in, with_values_of
 from fastkam.run.state import RunState
 from fastkam.run.stored import StoredTrace
@@ -44,6 +46,7 @@ from fastkam.run.workers import as_workers
 from fastkam.run.writer import moved_into, writing
 from fastkam.samplers import Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
+from fastkam.samplers.importance import LOG_WEIGHT, ImportanceWeighted
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.stop import StopRule
 from fastkam.stores.store import Store, as_store
@@ -67,7 +70,8 @@ class Result(Outputs):
     draws : ndarray, shape (chains, draws, d)
         Every chain's draws, as many as the shortest chain has. Those, the extras and the stats of a
         run with ``store=`` are read from there when they are indexed; ``np.asarray(draws)`` reads
-        all.
+        all. Where ``weights`` is not None the draws are those of a surrogate, and count by their
+        weights: in `summary`, which knows them, or after `resample`.
     extras : dict of ndarray, shape (chains, draws, ...)
         Of each draw, what the density returned besides its value, and derived quantities.
     stats : dict of ndarray, shape (chains, draws)
@@ -283,6 +287,57 @@ class Result(Outputs):
 
     # ---- what is known of them ----
 
+    @property
+    def log_weights(self) -> NDArray[np.float64] | None:
+        """Logs of the importance weights, (chains, draws), up to a constant; None for equal ones.
+
+        The draws of a run with ``surrogate="learn"`` are those of the surrogate: the mean of h is
+        ``(w * h).sum() / w.sum()`` with ``w = result.weights``.
+        """
+        if not isinstance(self.sampler, ImportanceWeighted):
+            return None
+        return np.asarray(self.stats[LOG_WEIGHT])
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None:
+        """Importance weights of the draws, (chains, draws), with the mean 1; None for equal ones.
+        """
+        log_weights = self.log_weights
+        return None if log_weights is None else normalized(log_weights)
+
+    def resample(self, draws: int | None = None, *, seed: Any = None) -> Result:
+        """A result whose draws have equal weights: of weighted ones, each as often as it counts.
+
+        Parameters
+        ----------
+        draws : int, optional
+            Draws a chain; by default, and at most, as many as there are.
+        seed : int, SeedSequence or Generator, optional
+            By default it follows from the seed of the run.
+
+        Returns
+        -------
+        Result
+            Without weights. Draws stand in the order that they had, those with large weights
+            several times (systematic resampling), and some at the end of one chain may have come
+            from the next. Errors by its summary are somewhat larger than those of this result.
+        """
+        log_weights = self.log_weights
+        if log_weights is None:
+            raise ValueError("the draws of this result have equal weights already: there is "
+                             "nothing to resample")
+        rows = self.trace.rows
+        if draws is not None:
+            rows = check_integer("draws", draws, least=1, most=rows)
+        rng = self.own_generator() if seed is None else check_generator("seed", seed)
+        even = Result(evenly(self.state, log_weights, rows, rng))
+        even.found = [one for one in self.warnings if one.kind != "ess"]
+        return even
+
+    def own_generator(self) -> np.random.Generator:
+        """The generator of what is drawn after the run."""
+        return after_generator(self.state.seed)
+
     def summary(self) -> Summary:
         """Mean, sd, quantiles, Monte Carlo error, effective sample sizes and R-hat.
 
@@ -293,6 +348,12 @@ class Result(Outputs):
             ``summary["r_hat"]`` is a column as an array. Of a long run with ``store=``, some two
             million draws at equal distances are read, which a note says.
         """
+        log_weights = self.log_weights
+        if log_weights is not None:
+            table = weighted_summary(
+                np.asarray(self.draws), log_weights, self.state.layout.labels)
+            table.notes = [one.text for one in self.warnings]
+            return table
         step = distance(self.draws)
         table = summary(self.draws[:, ::step], self.state.layout.labels)
         judged = checks.verdict_of(self.state, self.warnings, table)
@@ -312,7 +373,9 @@ class Result(Outputs):
         the run.
         """
         if self.found is None:
-            self.found = checks.findings(self.state)
+            log_weights = self.log_weights
+            self.found = (checks.findings(self.state) if log_weights is None else
+                          weight_findings(self.state, log_weights))
         return list(self.found)
 
     @checked_names
@@ -503,6 +566,9 @@ def resume(
     state = result.state
     if stop is not None:
         stop.check(state.layout)
+    if isinstance(state.sampler, ImportanceWeighted):
+        raise ValueError('a run with surrogate="learn" cannot be resumed: call sample again with a '
+                         "larger budget")
     if options.store is not None and isinstance(state.trace, StoredTrace):
         raise ValueError(f"store must not be given: the run goes on in its own, "
                          f"{str(state.trace.store.path)!r}, not in {str(options.store.path)!r}")

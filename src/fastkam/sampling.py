@@ -22,22 +22,31 @@ from fastkam.problem.given import as_problem
 from fastkam.progress import Progress
 from fastkam.result import Result
 from fastkam.run.drive import carry_out, carry_out_longer, carry_out_thinned
-from fastkam.run.loop import RunOptions
+from fastkam.run.loop import Outcome, RunOptions
 from fastkam.run.records import check_derived
 from fastkam.run.shapes import check_layout
 from fastkam.run.starts import search_generator, seed_sequence, starting_points
 from fastkam.run.state import RunState, check_bit_generator, snapshot_steps
 from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, new_trace
 from fastkam.run.workers import as_workers
-from fastkam.run.writer import writing
+from fastkam.run.writer import CheckpointWriter, writing
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
-from fastkam.samplers.delayed import check_stages
+from fastkam.samplers.delayed import check_stages, check_steps
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.search.choice import PLAIN_TUNE, before_the_run, choose, find, known_of, log
 from fastkam.search.implied import disagrees, with_implied
 from fastkam.search.watch import Watch
 from fastkam.stop import StopRule
 from fastkam.stores.store import Store, as_store
+from fastkam.surrogate.run import (
+    BUDGET,
+    attempt,
+    check_learnable,
+    check_learning,
+    frozen_walk,
+    is_learnt,
+    within_budget,
+)
 
 
 @checked_names
@@ -79,6 +88,8 @@ def sample(
     on_error: str = "stop",
     check_gradient: bool = True,
     surrogate: Any = None,
+    surrogate_steps: int | None = None,
+    budget: int | None = None,
     bit_generator: str = "PCG64",
     diagnose: bool = True,
 ) -> Result:
@@ -202,7 +213,15 @@ def sample(
     surrogate : callable, pointer, Target or TargetRecipe, optional
         A cheap log density near the other, up to a constant, in any form that `as_target` takes.
         Proposals must pass it before `target` is asked, which corrects for it (delayed acceptance):
-        the draws are of `target`. For samplers without gradient and of one evaluation a step.
+        the draws are of `target`. For samplers without gradient and of one evaluation a step. Or
+        "learn": a surrogate is learnt from the calls of the density, for costly ones of up to some
+        ten dimensions; the draws are its own and have weights (``result.weights``).
+    surrogate_steps : int, optional
+        Steps of the sampler on the surrogate for each proposal to `target`: 1 by default. With
+        "learn" it makes draws without weights.
+    budget : int, optional
+        With "learn": the number of evaluations at which the run ends. By default 2000, and without
+        an end where the surrogate does not pay and the run goes on without it.
     bit_generator : str
         A bit generator of numpy.random: PCG64, PCG64DXSM, Philox, SFC64 or MT19937.
     diagnose : bool
@@ -238,6 +257,15 @@ def sample(
                                check_flag("keep_stats", keep_stats))
     executor = as_workers(executor)
     desk = Desk(executor, spread, evaluations, on_error)
+    learning = is_learnt(surrogate)
+    if learning:
+        check_learning(budget, sampler=sampler, share=share, keep_stats=keep_stats, thin=thin,
+                       store=store, checkpoint=checkpoint, derived=derived)
+        stop = within_budget(stop, budget)
+    elif budget is not None:
+        raise ValueError(f"budget must not be given without surrogate=\"learn\", not {budget!r}: "
+                         "stop=fk.stop.Evaluations(n) ends any run")
+    steps = check_steps(surrogate_steps, surrogate)
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
         checkpoint_interval=checkpoint_interval, store=as_store(store), executor=executor,
@@ -256,7 +284,8 @@ def sample(
             seed=seed, schedule=schedule, share=share, vectorized=vectorized, thin=thin,
             search=search, names=names, shapes=shapes, dims=dims, coords=coords,
             keep_warmup=keep_warmup, keep_stats=keep_stats, check_gradient=check_gradient,
-            surrogate=surrogate, bit_generator=bit_generator)
+            surrogate=surrogate, learning=learning, budget=budget, steps=steps,
+            weigh=surrogate_steps is None, bit_generator=bit_generator)
 
 
 def search_and_run(
@@ -264,7 +293,7 @@ def search_and_run(
     tune: int | None, chains: int, seed: np.random.SeedSequence, schedule: Any, share: bool,
     vectorized: bool, thin: int | None, search: bool, names: Any, shapes: Any, dims: Any,
     coords: Any, keep_warmup: bool, keep_stats: bool, check_gradient: bool, surrogate: Any,
-    bit_generator: str,
+    learning: bool, budget: int | None, steps: int, weigh: bool, bit_generator: str,
 ) -> Result:
     """The run of `sample`, whose arguments have been checked; `problem` is None where none is made.
     """
@@ -281,6 +310,27 @@ def search_and_run(
         options.stop.check(layout)
     schedule = as_schedule(schedule)
     rng, watch, choice = search_generator(seed), Watch(options, chains), None
+    done = None
+    if learning:
+        surrogate, plain = None, as_target(target, d, vectorized=vectorized)
+        check_learnable(plain, known_of(problem), problem)
+        with before_the_run(plain, problem):
+            plain = desk.through(plain, points[0], layout, chains)
+            done = attempt(plain, points, chains, draws, rng, known_of(problem), budget or BUDGET,
+                           options, seed, bit_generator, layout,
+                           weigh=weigh, go_on=budget is None)
+        if done.state is not None:
+            state = done.finished(None if problem is None else problem.coordinates, options)
+            result = Result(state, plain)
+            result.workers = desk.report()
+            return conclude(result, Outcome(state, None, CheckpointWriter()),
+                            state.requested, options)
+        if done.learnt is None:
+            done.warn()
+        else:
+            surrogate, search, frozen = done.learnt.density, False, frozen_walk(done, chains)
+            sampler, points, tune = frozen.sampler, frozen.points, tune or frozen.tune
+            draws = max(1, min(draws, int(done.calls.left) // chains - tune))
     if isinstance(sampler, str) and sampler == "auto":
         plain = as_target(target, d, vectorized=vectorized)
         with before_the_run(plain, problem):
@@ -298,8 +348,9 @@ def search_and_run(
     with before_the_run(own, problem):
         target = desk.through(own, points[0], layout, chains)
     if surrogate is not None:
-        surrogate = surrogate if problem is None else problem.beside(surrogate)
-        method = DelayedAcceptance(sampler=method)
+        if problem is not None and done is None:
+            surrogate = problem.beside(surrogate)
+        method = DelayedAcceptance(sampler=method, steps=steps)
         own, target = with_surrogate(own, surrogate), with_surrogate(target, surrogate)
         check_surrogate(target.surrogate, points)
     check_stages(method, target)
@@ -339,11 +390,13 @@ def search_and_run(
         warmup=new_trace(options.store, WARMUP, chains, d, stat_names),
         snapshot_steps=snapshot_steps(kernel, tune),
         scales=found.scales if method.relative else np.ones(d),
-        searched=found.evaluations,
+        searched=found.evaluations + (0 if done is None else done.calls.n),
+        calls=None if done is None else done.record,
         seconds=time.perf_counter() - options.begun,
         tails=found.tails,
         is_density=found.is_density,
-        search=found.steps + ([] if choice is None else [str(choice)]),
+        search=[*([] if done is None else done.lines), *found.steps,
+                *([] if choice is None else [str(choice)])],
     )
     run = carry_out_thinned if undecided else carry_out
     with options.shield, options.report, options.closing, writing(state):

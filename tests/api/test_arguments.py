@@ -119,6 +119,8 @@ SAMPLE = [
     ("check_gradient", 0, "0"),
     ("surrogate", 5, "5"),
     ("surrogate", "text", "'text'"),
+    ("surrogate_steps", 2, "2"),
+    ("budget", 300, "300"),
     ("bit_generator", "default_rng", "'default_rng'"),
     ("bit_generator", None, "None"),
     ("bit_generator", ["PCG64"], "['PCG64']"),

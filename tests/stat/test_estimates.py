@@ -83,10 +83,10 @@ class KnownBanana(PythonTarget):
 
 
 class Surrogated(SurrogateTarget):
-    """A target behind N(0, diag(2, 3)), which is another law."""
+    """A target behind N(0, diag(2, 3)), or the density `cheap`, which is another law."""
 
-    def __init__(self, made):
-        super().__init__(made, fk.as_target(lambda x: -0.25 * x[0] * x[0] - x[1] * x[1] / 6, D))
+    def __init__(self, made, cheap=lambda x: -0.25 * x[0] * x[0] - x[1] * x[1] / 6):
+        super().__init__(made, fk.as_target(cheap, D))
         self.sample = made.sample
 
 
@@ -282,6 +282,42 @@ def test_a_surrogate(name):
     found = check(DelayedAcceptance(sampler=small(name)), Surrogated(KnownBanana()), seed=7)
     assert found.p_value > FALSE_ALARM, found
     assert found.moved > 0.1
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_several_steps_on_a_surrogate(name):
+    sampler = DelayedAcceptance(sampler=small(name), steps=4)
+    found = check(sampler, Surrogated(KnownBanana()), seed=10)
+    assert found.p_value > FALSE_ALARM, found
+    assert found.moved > 0.1
+
+
+WRONG = {
+    "shifted": lambda x: -0.5 * ((x[0] - 0.8) ** 2 + (x[1] + 0.5) ** 2),
+    "too narrow": lambda x: -1.5 * (x[0] ** 2 + x[1] ** 2),
+}
+
+
+@pytest.mark.parametrize("steps", [1, 6])
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_surrogate(wrong, steps):
+    sampler = DelayedAcceptance(sampler=RandomWalk(), steps=steps)
+    found = check(sampler, Surrogated(KnownBanana(), WRONG[wrong]), seed=11)
+    assert found.p_value > FALSE_ALARM, found
+
+
+@pytest.mark.parametrize("twin", ["second_stage_alone", "stale_surrogate"])
+def test_a_planted_mistake_behind_several_steps(twins, twin):
+    sampler = twins.sampler(twin, "delayed")(sampler=RandomWalk(), steps=4)
+    found = check(sampler, Surrogated(KnownBanana()), steps=8, replicates=40_000, seed=12)
+    assert found.p_value < FALSE_ALARM, (TWINS[twin].mistake, found)
+
+
+@pytest.mark.parametrize("refresh", REFRESH)
+def test_several_steps_before_an_estimate(refresh):
+    sampler = DelayedAcceptance(sampler=RandomWalk(), steps=4)
+    found = check(sampler, Surrogated(Banana(**REFRESH[refresh])), seed=13)
+    assert found.p_value > FALSE_ALARM, found
 
 
 @pytest.mark.parametrize("refresh", REFRESH)

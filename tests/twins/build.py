@@ -38,7 +38,8 @@ math = cc.find_library('npymath', dirs: numpy / '_core' / 'lib', static: true)
 core = '@core@'
 flags = cc.get_supported_arguments('-fopenmp-simd', '-ffp-contract=off', '-fno-math-errno',
   '-fno-trapping-math', '-w') + ['-DFK_ONE_LEVEL']
-foreach folder : ['diagnostics', 'engine', 'kam', 'linalg', 'numerics', 'samplers', 'targets']
+foreach folder : ['diagnostics', 'engine', 'kam', 'linalg', 'numerics', 'samplers', 'surrogate',
+    'targets']
   flags += '-I' + core / folder
 endforeach
 flags += '-I' + numpy / '_core' / 'include'

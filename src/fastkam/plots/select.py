@@ -17,6 +17,9 @@ def check_some(result, least=1):
     draws = getattr(result, "draws", None)
     if draws is None or getattr(draws, "ndim", 0) != 3 or not hasattr(result, "state"):
         raise TypeError(f"result must be a Result, not {shown(result)}")
+    if getattr(result, "log_weights", None) is not None:
+        raise ValueError("the draws of the result have weights, which figures do not show: plot "
+                         "result.resample()")
     if draws.shape[1] < 1:
         raise ValueError("the result has no draws to plot")
     if draws.shape[1] < least:

@@ -74,6 +74,8 @@ def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -
         "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
         "x0": run.x0, "snapshot_steps": run.snapshot_steps, "scales": run.scales,
         "tails": run.tails, "implied": run.implied}
+    if run.calls is not None:
+        arrays["calls"] = run.calls
     traces = [trace.whole() if whole and isinstance(trace, StoredTrace) else trace.arrays()
               for trace in (run.trace, run.warmup)]
     parts = {"trace.": traces[0], "warmup.": traces[1], "coords.": run.layout.coords}
@@ -186,7 +188,7 @@ def from_parts(
 ) -> RunState:
     """The run of a file's header and arrays; `store` is the one in which the file is."""
     parts = taken_apart(arrays)
-    check_names(ARRAYS, parts.pop("", {}))
+    check_names([*ARRAYS, *(["calls"] if "calls" in arrays else [])], parts.pop("", {}))
     x0, scales = finite("x0", arrays["x0"], 2), finite("scales", arrays["scales"], 1)
     chains, d = x0.shape
     check_form("scales", scales, (d,), np.float64)
@@ -206,6 +208,9 @@ def from_parts(
     implied = check_form("implied", arrays["implied"], (None, 4), np.float64)
     if len(implied) not in (0, len(layout.labels)):
         raise BadField("implied", f"must have {len(layout.labels)} rows or none")
+    calls = arrays.get("calls")
+    if calls is not None:
+        check_form("calls", calls, (None, d + 1), np.float64)
     place = place_in(header.pop("store", None), store)
     trace = trace_of("trace", parts.pop("trace", {}), x0.shape, stat_names, fields, n_extras, place)
     if place is not None:
@@ -222,6 +227,7 @@ def from_parts(
         scales=scales,
         tails=tails,
         implied=implied,
+        calls=calls,
         states=[parts[name] for name in names],
         generators=generators_of(header.pop("generators"), header["bit_generator"], chains),
         trace=trace,

@@ -69,6 +69,9 @@ class RunState:
         Mean, its error, standard deviation and its error of each coordinate of the user, that
         gradients at draws imply (`fastkam.diagnostics.identities`); n = 0 where that was not
         looked at.
+    calls : ndarray, shape (n, d + 1), or None
+        Of a run whose surrogate was learnt: each point at which the density was called, with its
+        logarithm, in order; None for others.
     states : list of dict
         The state of each chain, {name: array}, in units of the scales; empty before the first step.
     generators : list of dict
@@ -101,6 +104,7 @@ class RunState:
     tails: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
     is_density: bool = False
     implied: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 4)))
+    calls: NDArray[np.float64] | None = None
     states: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     generators: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from fastkam.arguments import shown
+from fastkam.arguments import check_integer, shown
 from fastkam.samplers.sampler import Composite, Sampler
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ class DelayedAcceptance(Composite):
     ----------
     sampler : Sampler
         It needs no gradient, and makes one evaluation a step.
+    steps : int
+        Steps of the sampler on the surrogate for each proposal to the density. With more than one,
+        the sampler learns on the surrogate alone.
 
     References
     ----------
@@ -32,11 +36,13 @@ class DelayedAcceptance(Composite):
     """
 
     sampler: Sampler
+    steps: int = 1
     KERNEL: ClassVar[str] = "delayed.DelayedAcceptance"
     LENGTHS = ()
 
     def __post_init__(self) -> None:
         name = type(self.sampler).__name__
+        check_integer("steps", self.steps, least=1)
         if not isinstance(self.sampler, Sampler):
             raise TypeError(f"sampler must be a Sampler, not {shown(self.sampler)}")
         if self.sampler.needs_gradient:
@@ -57,8 +63,12 @@ class DelayedAcceptance(Composite):
         self.sampler.check_share()
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
-        kernel: Kernel = self.kernel_class()(self.sampler.build(x0))
-        return kernel
+        inner, one = self.sampler.build(x0), self.kernel_class()
+        if self.steps == 1:
+            alone: Kernel = one(inner)
+            return alone
+        several: Kernel = import_module(one.__module__).SubchainAcceptance(inner, self.steps)
+        return several
 
 
 def check_stages(sampler: Sampler, target: Target) -> None:
@@ -67,3 +77,12 @@ def check_stages(sampler: Sampler, target: Target) -> None:
     if delayed != (target.surrogate is not None):
         raise ValueError(f"surrogate must {'' if delayed else 'not '}be given for a run of "
                          f"{type(sampler).__name__}")
+
+
+def check_steps(steps: Any, surrogate: Any) -> int:
+    """`surrogate_steps` as an int, 1 where it is None."""
+    if steps is None:
+        return 1
+    if surrogate is None:
+        raise ValueError(f"surrogate_steps must not be given without surrogate, not {shown(steps)}")
+    return check_integer("surrogate_steps", steps, least=1)

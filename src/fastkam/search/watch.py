@@ -33,17 +33,21 @@ class Watch:
         Of the run that comes after. Without them nothing is reported, and there is no limit.
     chains : int
         How many chains there will be.
+    share : float
+        The share of the run's time and evaluations that it lets pass.
     """
 
-    def __init__(self, options: RunOptions | None = None, chains: int = 0) -> None:
+    def __init__(
+        self, options: RunOptions | None = None, chains: int = 0, share: float = SHARE
+    ) -> None:
         self.options, self.chains = options, chains
         stop = None if options is None else options.stop
         self.limits = Limits() if stop is None else stop.limits()
         self.reported = time.perf_counter()
         self.every = max(REPORT_SECONDS, 0.0 if options is None else options.report.every)
         self.begun = self.reported if options is None else options.begun
-        self.until = self.begun + SHARE * self.limits.seconds
-        most = SHARE * self.limits.evaluations
+        self.until = self.begun + share * self.limits.seconds
+        most = share * self.limits.evaluations
         self.most_evaluations = most if most == math.inf else math.floor(most)
 
     def __call__(self, n: int) -> None:

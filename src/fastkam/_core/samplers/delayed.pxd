@@ -12,6 +12,8 @@ cdef class DelayedAcceptance(Kernel):
     cdef double[::1] slope
     cdef Py_ssize_t n_stats
     cdef int first_stage(self, Chain *c) except -1 nogil
+    cdef int know_here(self, Chain *c) except -1 nogil
+    cdef int consider_inner(self, Chain *c) except -1 nogil
     cdef int decide(self, Chain *c, double log_ratio) noexcept nogil
     cdef int ask(self, Chain *c, const double *x, double *log_s) noexcept nogil
     cdef int evaluate(self, const fk_target *s, const double *x, double *log_s) noexcept nogil

@@ -8,14 +8,26 @@ The sampler learns from alpha_2 where y has come so far, and from 0 where it has
 that is alpha_1 alpha_2, the probability of acceptance, which is not known where y is rejected by s.
 pi may be an estimate, whose noise is drawn for the second stage only.
 
+With m > 1 steps the proposal is the end of a chain of the sampler on s,
+
+    x = z_0, z_1, ..., z_m = y,            each z_k accepted with s(z') q(z|z') / (s(z) q(z'|z))
+    alpha_2 as above                       pi(y) not asked for where y = x
+
+which is reversible for s, so that s(x) / s(y) is what its proposal density contributes. The sampler
+learns from the last of these steps, as a chain on s does.
+
 Christen, J. A. and Fox, C. (2005). Markov chain Monte Carlo using an approximation. Journal of
-Computational and Graphical Statistics 14, 795-810.
+Computational and Graphical Statistics 14, 795-810. With several steps: Liu, J. S. (2001). Monte
+Carlo Strategies in Scientific Computing, 9.4.3; Lykkegaard, M. B., Dodwell, T. J., Fox, C.,
+Mingas, G. and Scheichl, R. (2023). Multilevel delayed acceptance MCMC. SIAM/ASA Journal on
+Uncertainty Quantification 11, 1-30.
 """
 from libc.math cimport INFINITY, NAN, isnan
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport AGAIN, DECIDE, DECIDED, FATAL, Chain, Kernel
 from fastkam._core.engine.rng cimport exponential
+from fastkam._core.linalg.dense cimport copy
 from fastkam._core.engine.step cimport accepts, log_target_ratio, probability
 from fastkam._core.density.target cimport NO_SURROGATE
 from fastkam.target cimport FK_NEEDS_GIL, fk_target
@@ -73,21 +85,13 @@ cdef class DelayedAcceptance(Kernel):
 
     cdef int first_stage(self, Chain *c) except -1 nogil:
         cdef double log_ratio
-        if c.surrogate == NULL:
-            with gil:
-                raise ValueError("the target of DelayedAcceptance must have a surrogate")
-        if isnan(self.log_s_x) and (self.ask(c, c.x, &self.log_s_x) or self.log_s_x == -INFINITY):
-            self.log_s_x = NAN
-            c.code = c.code or NO_SURROGATE
+        if self.know_here(c):
             return FATAL
         if self.ask(c, c.y, &self.log_s_y):
             return FATAL
         c.logp_y = self.log_s_y     # for the inner kernel
         self.inner.t = self.t
-        if self.inner.consider(c) != DECIDE:
-            with gil:
-                raise TypeError(f"{type(self.inner).__name__} makes several evaluations a step, "
-                                "which a surrogate cannot stand before")
+        self.consider_inner(c)
         log_ratio = self.log_s_y - self.log_s_x + c.log_q
         if not accepts(c.E, &log_ratio):
             c.logp_y = -INFINITY
@@ -95,6 +99,25 @@ cdef class DelayedAcceptance(Kernel):
         self.passed, c.wanted[0] = True, 1
         c.E = exponential(c.rng)
         return AGAIN
+
+    cdef int know_here(self, Chain *c) except -1 nogil:
+        """Find log s(x) where it is not known; 0, or 1 where it is not finite."""
+        if c.surrogate == NULL:
+            with gil:
+                raise ValueError("the target of DelayedAcceptance must have a surrogate")
+        if isnan(self.log_s_x) and (self.ask(c, c.x, &self.log_s_x) or self.log_s_x == -INFINITY):
+            self.log_s_x = NAN
+            c.code = c.code or NO_SURROGATE
+            return 1
+        return 0
+
+    cdef int consider_inner(self, Chain *c) except -1 nogil:
+        """Complete the proposal density of the sampler."""
+        if self.inner.consider(c) != DECIDE:
+            with gil:
+                raise TypeError(f"{type(self.inner).__name__} makes several evaluations a step, "
+                                "which a surrogate cannot stand before")
+        return 0
 
     cdef int decide(self, Chain *c, double log_ratio) noexcept nogil:
         c.accepted = accepts(c.E, &log_ratio)
@@ -146,3 +169,82 @@ cdef class DelayedAcceptance(Kernel):
         self.inner.t = self.t
         self.inner.record(c, row)
         self.record_numbers(row + self.n_stats)
+
+
+cdef class SubchainAcceptance(DelayedAcceptance):
+    """The second stage behind several steps on the surrogate."""
+    FIELDS = DelayedAcceptance.FIELDS | {
+        "z": Field("where the last step on the surrogate began", ("d",)),
+        "last_y": Field("its proposal", ("d",)),
+        "last_log_s_x": Field("log s where it began"),
+        "last_log_s_y": Field("log s of its proposal"),
+        "last_log_q": Field("log of the ratio of its proposal densities"),
+        "last_alpha": Field("its acceptance probability"),
+        "last_accepted": Field("whether it was accepted", dtype="i8", least=0, most=1),
+    }
+    cdef public double last_log_s_x
+    cdef public double last_log_s_y
+    cdef public double last_log_q
+    cdef public double last_alpha
+    cdef public int64_t last_accepted
+    cdef public double[::1] z
+    cdef public double[::1] last_y
+    cdef int64_t steps
+
+    def __init__(self, Kernel inner, int64_t steps):
+        DelayedAcceptance.__init__(self, inner)
+        self.steps = steps
+
+    cdef int propose(self, Chain *c) except -1 nogil:
+        self.passed, c.log_q = False, 0
+        copy(c.d, c.x, c.y)
+        c.wanted[0] = 0
+        return 0
+
+    cdef int first_stage(self, Chain *c) except -1 nogil:
+        cdef Chain sub = self.on_surrogate(c)
+        cdef bint moved = False
+        cdef int64_t k
+        cdef double log_ratio
+        if self.know_here(c):
+            return FATAL
+        copy(c.d, c.x, sub.x)
+        sub.logp_x = self.log_s_x
+        self.inner.displaced()      # the last chain may have ended elsewhere
+        for k in range(self.steps):
+            if k > 0 and sub.accepted:
+                copy(c.d, sub.y, sub.x)
+                sub.logp_x = sub.logp_y
+            self.inner.t, sub.log_q = self.t, 0
+            self.inner.propose(&sub)
+            if self.ask(c, sub.y, &sub.logp_y):
+                return FATAL
+            self.consider_inner(&sub)
+            sub.E = exponential(c.rng)
+            log_ratio = sub.logp_y - sub.logp_x + sub.log_q
+            sub.accepted = accepts(sub.E, &log_ratio)
+            sub.alpha = probability(log_ratio)
+            moved = moved or sub.accepted
+        self.last_log_s_x, self.last_log_s_y, self.last_log_q = sub.logp_x, sub.logp_y, sub.log_q
+        self.last_alpha, self.last_accepted = sub.alpha, sub.accepted
+        if not moved:
+            c.logp_y = -INFINITY
+            return self.decide(c, -INFINITY)
+        copy(c.d, sub.y if sub.accepted else sub.x, c.y)
+        self.log_s_y = sub.logp_y if sub.accepted else sub.logp_x
+        self.passed, c.wanted[0] = True, 1
+        c.E = exponential(c.rng)
+        return AGAIN
+
+    cdef Chain on_surrogate(self, Chain *c) noexcept nogil:
+        """The chain on the surrogate, as its last step has left it."""
+        cdef Chain sub = c[0]
+        sub.x, sub.y, sub.logps = &self.z[0], &self.last_y[0], &self.last_log_s_y
+        sub.logp_x, sub.logp_y, sub.log_q = self.last_log_s_x, self.last_log_s_y, self.last_log_q
+        sub.alpha, sub.accepted = self.last_alpha, self.last_accepted
+        return sub
+
+    cdef int adapt(self, Chain *c, double gain) except -1 nogil:
+        cdef Chain sub = self.on_surrogate(c)
+        self.inner.t = self.t
+        return self.inner.adapt(&sub, gain)

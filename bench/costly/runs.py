@@ -1,0 +1,119 @@
+"""Runs whose estimates are kept as functions of the number of calls."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import fastkam as fk
+from bench.costly.densities import CASES
+
+BUDGET = 2000
+DRAWS = 2000  # a chain of plain auto
+POINTS = 400  # of a curve
+Z = 1.6449  # of nominal 90 % intervals
+
+
+@dataclass
+class Curve:
+    """Estimates after numbers of calls: calls (n,), means and standard deviations (n, d)."""
+
+    calls: Any
+    mean: Any
+    sd: Any
+    covered: float = np.nan  # share of coordinates whose nominal 90 % interval has the mean
+    fourth: Any = None  # fourth central moments over the square of the variance, (d,)
+    note: str = ""
+
+
+class Counted:
+    """A density that counts its calls."""
+
+    def __init__(self, f):
+        self.f, self.n = f, 0
+
+    def __call__(self, x):
+        self.n += 1
+        return self.f(x)
+
+
+def learnt(name, seed):
+    """A run with surrogate="learn"."""
+    case = CASES[name]
+    f = Counted(case.f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = fk.sample(f, case.x0, surrogate="learn", seed=seed)
+    assert result.evaluations == f.n or result.weights is None, (result.evaluations, f.n)
+    note = "; ".join(result.search[-2:])
+    if result.weights is None:
+        curve = of_chains(result, case)
+        curve.note = note
+        return curve
+    x, w = result.draws, result.weights
+    new = np.ones(x.shape[:2], bool)
+    new[:, 1:] = (x[:, 1:] != x[:, :-1]).any(axis=2)
+    calls = f.n - new.sum() + np.cumsum(new.sum(axis=0))
+    curve = cumulative(calls, x, w)
+    curve.covered, curve.note = covered(result, case), note
+    return curve
+
+
+def auto(name, seed):
+    """A plain run of fk.sample."""
+    case = CASES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = fk.sample(Counted(case.f), case.x0, draws=DRAWS, seed=seed)
+    return of_chains(result, case)
+
+
+def of_chains(result, case):
+    """The curve of draws without weights."""
+    x = result.draws
+    rows = np.arange(1, x.shape[1] + 1)
+    first = result.evaluations - result.chains * x.shape[1] * result.thin
+    curve = cumulative(first + result.chains * result.thin * rows, x, np.ones(x.shape[:2]))
+    curve.covered = covered(result, case)
+    return curve
+
+
+def cumulative(calls, x, w):
+    """The curve of draws x (chains, n, d) with weights w (chains, n)."""
+    away = x - x.mean(axis=(0, 1))
+    sums = [np.cumsum((w[:, :, None] * away**k).sum(axis=0), axis=0) for k in (0, 1, 2)]
+    mean = sums[1] / sums[0]
+    sd = np.sqrt(np.maximum(sums[2] / sums[0] - mean**2, 0))
+    rows = np.unique(np.linspace(0, len(calls) - 1, POINTS).astype(int))
+    last = away - mean[-1]
+    fourth = (w[:, :, None] * last**4).mean(axis=(0, 1)) / w.mean() / sd[-1] ** 4
+    return Curve(np.asarray(calls)[rows], mean[rows] + x.mean(axis=(0, 1)), sd[rows], fourth=fourth)
+
+
+def covered(result, case):
+    """The share of coordinates whose nominal 90 % interval has the mean."""
+    table = result.summary()
+    return float((np.abs(table["mean"] - case.mean) < Z * table["mcse_mean"]).mean())
+
+
+def calls_until(curves, case, fourth):
+    """The calls after which the error stays below that of 400 independent draws; inf if never.
+
+    The error is the larger of those of means and of standard deviations: root mean squares over
+    runs and coordinates, in units of what 400 independent draws have.
+    """
+    at = np.unique(np.concatenate([curve.calls for curve in curves]))
+    errors = np.empty((2, len(curves), len(at)))
+    for k, curve in enumerate(curves):
+        row = np.searchsorted(curve.calls, at, side="right") - 1
+        mean = np.abs(curve.mean - case.mean) / case.sd * 20
+        sd = np.abs(curve.sd / case.sd - 1) / np.sqrt((fourth - 1) / 4) * 20
+        for i, one in enumerate((mean, sd)):
+            squares = (one**2).mean(axis=1)
+            errors[i, k] = np.where(row >= 0, squares[row], np.inf)
+    error = np.sqrt(errors.mean(axis=1)).max(axis=0)
+    bad = np.flatnonzero(~(error <= 1))
+    if not len(bad):
+        return float(at[0])
+    return float(at[bad[-1] + 1]) if bad[-1] + 1 < len(at) else np.inf

@@ -1,0 +1,19 @@
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from fastkam._core.density.target import Target
+
+LANES: int
+MOST_DIMENSIONS: int
+FAR: float
+
+def packed(points: Any) -> Any: ...
+def made(given: dict[str, Any]) -> LearnedDensity: ...
+
+class LearnedDensity(Target):
+    def set_up(
+        self, *, low: Any, high: Any, c: Any, T: Any, b0: float, b: Any, B: Any, U: Any, a: Any,
+        out: Any, power: float, w: Any, m: Any, W: Any,
+    ) -> None: ...
+    def parts(self, x: ArrayLike) -> NDArray[Any]: ...

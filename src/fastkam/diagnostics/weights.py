@@ -1,0 +1,124 @@
+"""What weighted draws say of themselves.
+
+With weights w_i of draws x_i of another distribution, the mean of h is sum w_i h(x_i) / sum w_i.
+To first order its error is that of the mean of the terms
+
+    g_i = (w_i / mean w) (h(x_i) - mean of h),
+
+so that its standard error is that of a mean of g, autocorrelation and all, and the effective sample
+size the variance of h over the square of the error. Vihola, M., Helske, J. and Franks, J. (2020).
+Importance sampling type estimators based on approximate marginal Markov chain Monte Carlo.
+Scandinavian Journal of Statistics 47, 1339-1376.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.diagnostics.draws import statistics
+from fastkam.diagnostics.look import Finding
+from fastkam.diagnostics.table import Summary
+from fastkam.evidence.pareto import MOST_K_HAT, k_hat
+
+if TYPE_CHECKING:
+    from fastkam.run.state import RunState
+
+Array = NDArray[np.float64]
+
+TAILS = (0.05, 0.95)
+LEAST_ESS = 400
+TOP_SHARE = 0.1  # of the sum, that the largest 1 % of the weights have where k-hat counts
+LARGEST_SHARE = 0.05  # of the sum of the weights, from which on one draw dominates
+
+
+def normalized(log_weights: Array) -> Array:
+    """Weights (chains, draws) with the mean 1; NaN where all are 0."""
+    with np.errstate(invalid="ignore"):
+        w = np.exp(log_weights - log_weights.max(initial=-np.inf))
+        return np.asarray(w / w.mean())
+
+
+def weighted_summary(draws: Array, log_weights: Array, labels: list[str]) -> Summary:
+    """The summary of draws (chains, draws, d) with the logs of weights (chains, draws).
+
+    The columns are those of `fastkam.diagnostics.summary`, R-hat that of the chains without
+    weights.
+    """
+    w = normalized(log_weights)[:, :, None]
+    mean = (w * draws).mean(axis=(0, 1))
+    away = draws - mean
+    variance = (w * away**2).mean(axis=(0, 1))
+    sd = np.sqrt(variance)
+    q5, q95 = quantiles(draws, w[:, :, 0], TAILS)
+    with np.errstate(all="ignore"):
+        mcse_mean = error_of(w * away)
+        mcse_sd = error_of(w * (away**2 - variance)) / (2 * sd)
+        tails = [p * (1 - p) / error_of(w * ((draws <= q) - p)) ** 2
+                 for p, q in zip(TAILS, (q5, q95), strict=True)]
+        bulk = variance / mcse_mean**2
+    return Summary(labels, {
+        "mean": mean, "sd": sd, "q5": q5, "q95": q95, "mcse_mean": mcse_mean, "mcse_sd": mcse_sd,
+        "ess_bulk": bulk, "ess_tail": np.fmin(*tails), "r_hat": statistics(draws)["r_hat"]})
+
+
+def error_of(terms: Array) -> Array:
+    """The standard error of the means of terms (chains, draws, d), (d,)."""
+    return np.asarray(statistics(terms)["mcse_mean"])
+
+
+def quantiles(draws: Array, w: Array, levels: tuple[float, ...]) -> Array:
+    """Weighted quantiles, (levels, d): the least draw at which the share reaches the level."""
+    d = draws.shape[2]
+    flat, w = draws.reshape(-1, d), w.ravel() / w.sum()
+    found = np.empty((len(levels), d))
+    for j in range(d):
+        order = np.argsort(flat[:, j], kind="stable")
+        share = np.cumsum(w[order])
+        at = np.minimum(np.searchsorted(share, levels), len(share) - 1)
+        found[:, j] = flat[order[at], j]
+    return found
+
+
+def systematic(log_weights: Array, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """n indices of draws (m,), in order, each in proportion to its weight.
+
+    Systematic resampling: n equally spaced places on the sum of the weights.
+    """
+    share = np.cumsum(normalized(log_weights))
+    places = (np.arange(n) + rng.random()) / n * share[-1]
+    return np.minimum(np.searchsorted(share, places), len(share) - 1)
+
+
+def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
+    """What the user should know of weighted draws, the gravest first."""
+    w = normalized(log_weights)
+    if not np.isfinite(w).all():
+        return [Finding("weights", "No draw of the surrogate has a density: the weights are all 0. "
+                                   "Start nearer to the mode (x0=), or run without surrogate.")]
+    found = []
+    k = k_hat(log_weights.ravel())
+    largest = np.sort(w.ravel())[-max(1, w.size // 100) :].sum() / w.size
+    if k > MOST_K_HAT and largest > TOP_SHARE:  # the tail of nearly equal weights does not matter
+        found.append(Finding(
+            "weights", f"Pareto k-hat of the importance weights is {k:.2f}, above {MOST_K_HAT}: "
+            "the surrogate is too small somewhere, and means and errors cannot be trusted. Allow "
+            "more calls (budget=), or run without surrogate."))
+    elif w.max() > LARGEST_SHARE * w.size:
+        found.append(Finding(
+            "weights", f"One draw has {100 * w.max() / w.size:.0f} % of the sum of the weights: "
+            "means and errors are rough. Allow more calls (budget=)."))
+    table = weighted_summary(
+        np.asarray(state.constrained(state.trace.draws)), log_weights, state.layout.labels)
+    least = np.fmin(table["ess_bulk"], table["ess_tail"])
+    bad = np.flatnonzero(~(least >= LEAST_ESS))
+    if len(bad):
+        bad = bad[np.argsort(np.nan_to_num(least[bad]))]
+        names = tuple(state.layout.labels[i] for i in bad)
+        found.append(Finding(
+            "ess", f"The effective sample size is below {LEAST_ESS}: {least[bad[0]]:.0f} for "
+            f"{names[0]}. Means and quantiles are rough: allow more calls (budget=, draws=).",
+            names))
+    return found

@@ -1,0 +1,41 @@
+"""A run of weighted draws as one whose draws have equal weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.diagnostics.weights import systematic
+from fastkam.run.state import RunState
+from fastkam.run.trace import Trace
+from fastkam.samplers.importance import ImportanceWeighted
+
+AFTER_KEY = 2**32 - 2  # of what is drawn after the run among the children of a seed
+
+
+def after_generator(seed: np.random.SeedSequence) -> np.random.Generator:
+    """The generator of what is drawn after a run, apart from those of its search and chains."""
+    return np.random.default_rng(np.random.SeedSequence(
+        seed.entropy, spawn_key=(*seed.spawn_key, AFTER_KEY), pool_size=seed.pool_size))
+
+
+def evenly(
+    state: RunState, log_weights: NDArray[np.float64], rows: int, rng: np.random.Generator
+) -> RunState:
+    """The run with `rows` draws a chain, resampled by the logs of weights (chains, draws)."""
+    assert isinstance(state.sampler, ImportanceWeighted)
+    if not np.isfinite(log_weights.max(initial=-np.inf)):
+        raise ValueError("the weights are all 0: no draw of the surrogate has a density")
+    sampler, old = state.sampler.sampler, state.trace
+    chosen = systematic(log_weights.ravel(), state.chains * rows, rng)
+    k, t = np.unravel_index(chosen, log_weights.shape)
+    trace = Trace(state.chains, rows, state.d, sampler.stat_names)
+    for name in ("x", "logp", "log_ratio", "accepted"):
+        array = getattr(trace, name)
+        array[:] = getattr(old, name)[k, t].reshape(array.shape)
+    trace.extra[:] = old.extra[k, t, :-1].reshape(trace.extra.shape)
+    trace.counts[:] = rows
+    return replace(state, sampler=sampler, requested=rows, trace=trace,
+                   warmup=Trace(state.chains, 0, state.d, sampler.stat_names))

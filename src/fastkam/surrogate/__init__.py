@@ -1,0 +1,1 @@
+"""Surrogates of costly densities: learnt from calls, sampled in their place, corrected for."""

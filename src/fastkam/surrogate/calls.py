@@ -1,0 +1,76 @@
+"""The calls of a costly density: counted, kept, and never more than the budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.search.evaluator import Evaluator
+from fastkam.search.watch import Spent, Watch
+
+if TYPE_CHECKING:
+    from fastkam._core.density.target import Target
+
+Array = NDArray[np.float64]
+
+
+class Calls:
+    """Evaluates points of a target, and keeps all of them.
+
+    Parameters
+    ----------
+    target : Target
+    rng : Generator
+    budget : float
+        The number of calls at which `Spent` is raised, after those that are left were made.
+    watch : Watch, optional
+        Reports progress, and ends the work where the time is over.
+    """
+
+    def __init__(
+        self, target: Target, rng: np.random.Generator, budget: float, watch: Watch | None = None
+    ) -> None:
+        self.evaluator = Evaluator(target, rng, watch)
+        self.budget = budget
+        self.points: list[Array] = []
+        self.values: list[Array] = []
+
+    def __call__(self, X: Array) -> Array:
+        """Log densities (n,) at points X (n, d), -inf where there is none.
+
+        All points of a call are independent of each other: they may be evaluated at once.
+        """
+        some = X[: max(0, int(min(len(X), self.budget - self.n)))]
+        values = self.evaluator(some)
+        self.points.append(some.copy())
+        self.values.append(values)
+        if len(some) < len(X):
+            raise Spent
+        return values
+
+    @property
+    def n(self) -> int:
+        """The number of calls."""
+        return self.evaluator.n
+
+    @property
+    def left(self) -> float:
+        """The number of calls that are left."""
+        return self.budget - self.n
+
+    @property
+    def failures(self) -> list[Exception]:
+        """The points at which the function failed."""
+        return list(self.evaluator.failures)
+
+    def all(self) -> tuple[Array, Array]:
+        """Points (n, d) and log densities (n,), in the order of the calls."""
+        return np.concatenate(self.points), np.concatenate(self.values)
+
+    def finite(self) -> tuple[Array, Array]:
+        """The same without the points that have no density."""
+        X, y = self.all()
+        rows = np.isfinite(y)
+        return X[rows], y[rows]

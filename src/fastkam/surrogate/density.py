@@ -1,0 +1,135 @@
+"""The density s that stands in for a costly one: a fitted process with heavy-tailed components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.special import gammaln, logsumexp
+
+from fastkam._core.surrogate.learned import LearnedDensity, made
+from fastkam.search.mixture import Mixture
+from fastkam.surrogate.regression import Process
+
+Array = NDArray[np.float64]
+
+SHARE = 0.1  # of the heavy-tailed components in s
+WIDER = 2.0  # their scale, relative to that of the components of the mixture
+DEGREES = 3  # of freedom
+MOST_COMPONENTS = 6
+N_DRAWS = 2000  # for the integral of the process
+POWER = 8.0  # with which s falls off towards points without a density
+
+
+@dataclass(frozen=True)
+class Support:
+    """Where there is a density, as the calls show it.
+
+    Attributes
+    ----------
+    low, high : ndarray, shape (d,)
+        A box; -inf and inf where no wall has been seen.
+    outside : ndarray, shape (m, d)
+        Points without a density that the box does not explain.
+    """
+
+    low: Array
+    high: Array
+    outside: Array
+
+    @staticmethod
+    def of(X: Array, y: Array) -> Support:
+        """The support for log densities y (n,) at points X (n, d), some of them -inf.
+
+        A wall is taken to be at the nearest point without a density that lies outside the range of
+        the others in that coordinate alone. One that is wrong is found out: the heavy-tailed
+        components go on to propose points beyond it.
+        """
+        inside, out = X[np.isfinite(y)], X[~np.isfinite(y)]
+        least, most = inside.min(axis=0), inside.max(axis=0)
+        below, above = out < least, out > most
+        one = (below | above).sum(axis=1) == 1
+        low = np.where(below & one[:, None], out, -np.inf).max(axis=0, initial=-np.inf)
+        high = np.where(above & one[:, None], out, np.inf).min(axis=0, initial=np.inf)
+        within = ((out > low) & (out < high)).all(axis=1)
+        return Support(low, high, out[within])
+
+
+def process_density(process: Process, support: Support) -> LearnedDensity:
+    """The density g of the process alone."""
+    return made(process_terms(process, support))
+
+
+def with_students(
+    process: Process, support: Support, students: Students, rng: np.random.Generator
+) -> LearnedDensity:
+    """The density s of the process and heavy-tailed components, which get a share of the integral.
+    """
+    terms = process_terms(process, support)
+    X = students.draw(N_DRAWS, rng)
+    log_ratio = made(terms).parts(X)[:, 0] - students.log_density(X)
+    log_integral = float(logsumexp(log_ratio) - np.log(len(X)))
+    log_share = np.log(SHARE / (1 - SHARE)) + log_integral
+    back = process.factor * process.lengths  # T^-1
+    inverse = [solve_triangular(L, back, lower=True) for L in students.factors]
+    return made(terms | {
+        "w": students.log_constants + log_share,
+        "m": (students.means - process.centre) @ terms["T"].T, "W": np.array(inverse)})
+
+
+def process_terms(process: Process, support: Support) -> dict[str, Any]:
+    """What `LearnedDensity.set_up` takes, for g alone."""
+    lengths = process.lengths
+    d = len(lengths)
+    T = solve_triangular(process.factor, np.eye(d), lower=True) / lengths[:, None]
+    return {
+        "low": support.low, "high": support.high, "c": process.centre, "T": T,
+        "b0": process.b0, "b": process.b * lengths,
+        "B": process.B * np.outer(lengths, lengths), "U": process.z / lengths, "a": process.a,
+        "out": (support.outside - process.centre) @ T.T, "power": POWER,
+        "w": np.zeros(0), "m": np.zeros((0, d)), "W": np.zeros((0, d, d))}
+
+
+class Students:
+    """Student distributions with three degrees of freedom, wider than a mixture's components.
+
+    Attributes
+    ----------
+    weights, log_constants : ndarray, shape (K,)
+        The second are the logs of the weights times the densities at the means.
+    means : ndarray, shape (K, d)
+    factors : ndarray, shape (K, d, d)
+        Lower factors of their scales.
+    """
+
+    def __init__(self, mixture: Mixture) -> None:
+        weights = mixture.weights[1:]
+        largest = np.argsort(-weights, kind="stable")[:MOST_COMPONENTS]
+        self.weights = weights[largest] / weights[largest].sum()
+        self.means = mixture.means[1:][largest]
+        self.factors = WIDER * mixture.factors[1:][largest]
+        d = self.means.shape[1]
+        one = gammaln(0.5 * (DEGREES + d)) - gammaln(0.5 * DEGREES) - 0.5 * d * np.log(
+            DEGREES * np.pi)
+        log_det = np.log(np.diagonal(self.factors, axis1=1, axis2=2)).sum(axis=1)
+        self.log_constants = np.log(self.weights) + one - log_det
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """n independent points, (n, d)."""
+        k = rng.choice(len(self.weights), n, p=self.weights)
+        heavy = np.sqrt(DEGREES / rng.chisquare(DEGREES, n))
+        normals = rng.standard_normal((n, self.means.shape[1]))
+        return np.asarray(
+            self.means[k] + heavy[:, None] * np.einsum("nij,nj->ni", self.factors[k], normals))
+
+    def log_density(self, X: Array) -> Array:
+        """The log density at points X (n, d)."""
+        d = X.shape[1]
+        terms = [
+            constant - 0.5 * (DEGREES + d) * np.log1p(
+                (solve_triangular(L, (X - m).T, lower=True) ** 2).sum(axis=0) / DEGREES)
+            for constant, m, L in zip(self.log_constants, self.means, self.factors, strict=True)]
+        return np.asarray(logsumexp(terms, axis=0))

@@ -1,0 +1,143 @@
+"""The first points of a surrogate: the way up to the mode, and a look at what is around it.
+
+From each start a trust-region method without gradients (COBYQA) climbs in units of the lengths in
+which the log density changes by 1. Points on shells around the best maximum follow. Those at which
+the density is much higher than a quadratic fitted to the others has it are where a further climb
+begins: other modes are found so if their basins are wide.
+
+Ragonneau, T. M. and Zhang, Z. (2025). COBYQA: a derivative-free trust-region SQP method.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from fastkam.search.found import Known
+from fastkam.search.search import Searcher
+from fastkam.surrogate import regression
+from fastkam.surrogate.calls import Calls
+
+Array = NDArray[np.float64]
+
+MOST_STARTS = 3
+CLIMB, FURTHER_CLIMB = 25, 10  # calls a dimension, at most
+FIRST_RADIUS, LAST_RADIUS = 1.0, 0.1  # of the trust region
+SHELL, SHELL_EACH = 10, 5  # points on shells, and a dimension
+NEAREST, FARTHEST = 2.5, 15.0  # radii of shells, in standard deviations
+HIGHER = 0.4  # share of the fall from the maximum by which a value is higher than expected
+FURTHER_CLIMBS = 2
+MOST_EXCHANGED = 15  # pairs of coordinates
+PRIOR_DRAWS = 10  # a dimension
+
+
+def design(
+    calls: Calls, searcher: Searcher, points: Array, known: Known, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Make the first calls; return about the centre (d,) and a factor (d, d) of the covariance."""
+    searcher.begin()
+    scales = searcher.scales
+    for start in starts(calls, searcher, points, known, rng):
+        climb(calls, start, scales, CLIMB)
+    X, y = calls.finite()
+    calls(mirrored(X[y.argmax()], rng))
+    centre, factor = laplace(calls, scales)
+    for _ in range(FURTHER_CLIMBS):
+        X = around(centre, factor, rng)
+        y = calls(X)
+        found = higher_than_expected(X, y, calls, centre, factor)
+        if found is None:
+            continue
+        climb(calls, found, np.sqrt(np.diag(factor @ factor.T)), FURTHER_CLIMB)
+    return centre, factor
+
+
+def starts(
+    calls: Calls, searcher: Searcher, points: Array, known: Known, rng: np.random.Generator
+) -> list[Array]:
+    """Where climbs begin: the origin, and the best of other starts and draws from the prior."""
+    others = np.unique(points, axis=0)
+    if known.prior is not None:
+        others = np.vstack([others, known.prior(PRIOR_DRAWS * points.shape[1], rng)])
+    others = others[(others != searcher.origin).any(axis=1)]
+    if not len(others):
+        return [searcher.origin]
+    values = calls(others)
+    order = np.argsort(-values, kind="stable")
+    some = [others[k] for k in order[: MOST_STARTS - 1] if np.isfinite(values[k])]
+    return [searcher.origin, *some] if searcher.level > values.max() else [*some, searcher.origin]
+
+
+def climb(calls: Calls, start: Array, scales: Array, calls_each: int) -> None:
+    """Maximize the log density from `start` on, in units of the scales."""
+    worst = -np.inf
+
+    def height(u: Array) -> float:
+        nonlocal worst
+        value = -float(calls((start + scales * u)[None])[0])
+        if np.isfinite(value):
+            worst = max(worst, value)
+            return value
+        return worst + 1 + abs(worst)  # no density: worse than all that have one
+
+    d = len(start)
+    minimize(height, np.zeros(d), method="COBYQA", options={
+        "maxfev": calls_each * d + 10, "initial_tr_radius": FIRST_RADIUS,
+        "final_tr_radius": LAST_RADIUS})
+
+
+def mirrored(x: Array, rng: np.random.Generator) -> Array:
+    """Mirror images of a point (d,): of all signs, of one, of two coordinates exchanged, (n, d).
+
+    Densities with symmetries, as those of mixtures and factors, have other modes there.
+    """
+    d = len(x)
+    pairs = np.column_stack(np.tril_indices(d, -1))
+    pairs = rng.permutation(pairs)[:MOST_EXCHANGED]
+    exchanged = np.tile(x, (len(pairs), 1))
+    rows = np.arange(len(pairs))
+    exchanged[rows, pairs[:, 0]], exchanged[rows, pairs[:, 1]] = x[pairs[:, 1]], x[pairs[:, 0]]
+    images = np.vstack([-x, x * (1 - 2 * np.eye(d)), exchanged])
+    return np.unique(images[(images != x).any(axis=1)], axis=0)
+
+
+def laplace(calls: Calls, scales: Array) -> tuple[Array, Array]:
+    """The mode of a quadratic fitted to the calls, (d,), and the factor (d, d) of -(2 B)^-1."""
+    X, y = calls.finite()
+    centre, factor = X[y.argmax()], np.diag(scales)
+    for _ in range(3):  # the units of the fit, whose penalty knows them, are those of the last
+        rows = regression.near_enough(y.max() - y, X.shape[1])
+        z = regression.whitened(X[rows], centre, factor)
+        _, b, B = regression.mean_of(z, y[rows], y.max() - y[rows])
+        values, vectors = np.linalg.eigh(-2 * B)
+        spread = np.clip(1 / values, 0.04, 10.0)
+        step = (vectors * spread) @ vectors.T @ b
+        length = np.sqrt(step @ ((vectors / spread) @ vectors.T) @ step)
+        centre = centre + factor @ step * min(1.0, 2.0 / max(length, 1e-300))
+        cov = factor @ ((vectors * spread) @ vectors.T) @ factor.T
+        factor = np.linalg.cholesky(0.5 * (cov + cov.T))
+    return centre, factor
+
+
+def around(centre: Array, factor: Array, rng: np.random.Generator) -> Array:
+    """Points on shells of many radii, (n, d)."""
+    d = len(centre)
+    direction = rng.standard_normal((SHELL + SHELL_EACH * d, d))
+    direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
+    radius = np.exp(rng.uniform(np.log(NEAREST), np.log(FARTHEST), len(direction)))
+    return np.asarray(centre + (radius[:, None] * direction) @ factor.T)
+
+
+def higher_than_expected(
+    X: Array, y: Array, calls: Calls, centre: Array, factor: Array
+) -> Array | None:
+    """The point (d,) of X with the highest density among those that are too high; None where none.
+
+    A value that is as low as -300 below the maximum may be anything.
+    """
+    z = regression.whitened(X, centre, factor)
+    top = calls.finite()[1].max()
+    fall = 0.5 * (z * z).sum(axis=1)
+    high = np.isfinite(y) & (y - top + fall > HIGHER * fall + 3) & (top - y < 300)
+    return X[high][y[high].argmax()] if high.any() else None

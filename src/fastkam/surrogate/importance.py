@@ -1,0 +1,146 @@
+"""Draws of a frozen surrogate s, weighted by pi / s: one call for all equal draws in a row.
+
+Chains on s are the usual ones: jumps by the mixture that was fitted to s, around a random walk.
+They are thinned until the draws are nearly independent: steps on s cost nothing beside a call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.run.drive import carry_out, least_effective
+from fastkam.run.loop import RunOptions
+from fastkam.run.state import RunState, snapshot_steps
+from fastkam.run.trace import Trace
+from fastkam.samplers.importance import ImportanceWeighted
+from fastkam.schedules import as_schedule
+from fastkam.search.choice import LEARNT_TUNE, around_mixture
+from fastkam.search.found import Search
+from fastkam.search.watch import Spent
+from fastkam.surrogate.calls import Calls
+from fastkam.surrogate.learning import Learnt
+
+if TYPE_CHECKING:
+    from fastkam.density.target import Target
+    from fastkam.run.shapes import Layout
+
+Array = NDArray[np.float64]
+
+PILOT = 500  # draws a chain, that show how far apart independent ones are
+APART = 2.0  # times that distance
+MOST_THIN = 500
+BLOCK = 64  # points evaluated at once
+
+
+def surrogate_run(
+    learnt: Learnt, chains: int, seed: np.random.SeedSequence, bit_generator: str, layout: Layout,
+    rng: np.random.Generator,
+) -> RunState:
+    """Chains on s that have been warmed up, thinned so that their draws are about independent."""
+    window = learnt.window
+    states = window.x[-1][rng.permutation(window.x.shape[1])]
+    points = states[np.arange(chains) % len(states)]
+    found = Search(points, np.ones(points.shape[1]), np.zeros(0, np.intp), 0,
+                   mixture=learnt.mixture, components=learnt.mixture.n,
+                   independent_acceptance=window.acceptance)
+    sampler = around_mixture(found, "", gradient=False).sampler
+    d = points.shape[1]
+    return RunState(
+        sampler=sampler, schedule=as_schedule("finite"), x0=points, tune=LEARNT_TUNE, thin=1,
+        keep_warmup=False, share=False, requested=PILOT, seed=seed, bit_generator=bit_generator,
+        layout=layout, trace=Trace(chains, 0, d, sampler.stat_names),
+        warmup=Trace(chains, 0, d, sampler.stat_names),
+        snapshot_steps=snapshot_steps(sampler.build(points[0]), LEARNT_TUNE), scales=np.ones(d))
+
+
+def drawn(state: RunState, learnt: Learnt, rows: int) -> RunState:
+    """The state of a run of `rows` draws a chain on s."""
+    options = RunOptions(progress=False, diagnose=False, threads=1)
+    target = cast("Target", learnt.density)
+    pilot = carry_out(state, target, PILOT, options)
+    if pilot.failure is not None:
+        raise pilot.failure
+    effective = max(1.0, least_effective(pilot.state))
+    thin = int(np.clip(np.ceil(APART * PILOT * state.chains / effective), 1, MOST_THIN))
+    state = replace(state, thin=thin, requested=rows)
+    outcome = carry_out(state, target, rows, options)
+    if outcome.failure is not None:
+        raise outcome.failure
+    return outcome.state
+
+
+class Weighting:
+    """The log densities of draws of s, (chains, rows), called for from the first row on.
+
+    Attributes
+    ----------
+    logp : ndarray, shape (chains, n)
+        Of the rows so far.
+    made : ndarray, shape (chains,)
+        Calls of each chain.
+    """
+
+    def __init__(self, x: Array, calls: Calls) -> None:
+        self.x, self.calls = x, calls
+        chains, rows = x.shape[:2]
+        self.new = np.ones((chains, rows), bool)
+        self.new[:, 1:] = (x[:, 1:] != x[:, :-1]).any(axis=2)
+        self.logp: Array = np.empty((chains, 0))
+
+    @property
+    def made(self) -> NDArray[np.intp]:
+        return np.asarray(self.new[:, : self.logp.shape[1]].sum(axis=1))
+
+    def until(self, rows: int) -> None:
+        """Call the density at the draws up to row `rows`, each once where it is held.
+
+        Spent where the calls do not suffice, after the rows for which they do.
+        """
+        at = max(1, BLOCK // len(self.x))
+        while self.logp.shape[1] < rows:
+            n = self.logp.shape[1]
+            part = slice(n, min(n + at, rows))
+            while self.new[:, part].sum() > self.calls.left and part.stop > n:
+                part = slice(n, part.stop - 1)
+            if part.stop == n:
+                raise Spent
+            self.add(part)
+
+    def add(self, part: slice) -> None:
+        """Call the density at the draws of these rows."""
+        new = self.new[:, part]
+        values: Array = np.full(new.shape, np.nan)
+        values[new] = self.calls(self.x[:, part][new])
+        for t in range(values.shape[1]):
+            before = values[:, t - 1] if t else self.logp[:, -1:].ravel()
+            values[:, t] = np.where(new[:, t], values[:, t], before if before.size else np.nan)
+        self.logp = np.concatenate([self.logp, values], axis=1)
+
+
+def with_weights(
+    state: RunState, log_s: Array, logp: Array, made: NDArray[np.intp]
+) -> RunState:
+    """The state of weighted draws, from log s and log pi (chains, n) and calls a chain (chains,).
+    """
+    chains, n = logp.shape
+    d, old = state.d, state.trace
+    x = np.ascontiguousarray(old.x[:, :n])
+    sampler = ImportanceWeighted(sampler=state.sampler)
+    trace = Trace(chains, n, d, sampler.stat_names)
+    trace.x[:], trace.logp[:] = x, logp
+    trace.log_ratio[:], trace.accepted[:] = old.log_ratio[:, :n], old.accepted[:, :n]
+    trace.extra[:, :, :-1] = old.extra[:, :n]
+    trace.extra[:, :, -1] = logp - log_s
+    trace.counts[:] = n
+    states = [one | {"n_evaluations": np.array(int(k)).astype(one["n_evaluations"].dtype),
+                     "n_rejected": np.zeros_like(one["n_rejected"]),
+                     "offending": np.full_like(one["offending"], np.nan)}
+              for one, k in zip(state.states, made, strict=True)]
+    return replace(
+        state, sampler=sampler, trace=trace, states=states, requested=n,
+        warmup=Trace(chains, 0, d, sampler.stat_names))
+

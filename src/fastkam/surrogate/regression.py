@@ -1,0 +1,286 @@
+"""Gaussian-process regression of a log density, in whitened coordinates.
+
+    z = L^-1 (x - c),        log pi(x) = m(z) + f(z) + e
+    m(z) = b0 + b'z + z'B z,                    B negative definite
+    f ~ GP(0, s^2 k),        k(r) = (1 + t + t^2/3) e^-t,   t = sqrt(5) r,
+                             r^2 = sum_k (z_k - z'_k)^2 / l_k^2
+    e_i ~ N(0, v^2 + (g max(0, h_i - h0))^2),   h_i = max_j log pi(x_j) - log pi(x_i)
+
+c and L L' are about the mean and the covariance of the distribution, so that z is about standard
+normal, B about -I/2 and the lengths l about 1. Values far below the maximum carry noise: what the
+density is there matters less than that the curve passes near the values where the mass is.
+
+Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, 2.7 and
+5.4.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.optimize import minimize
+
+Array = NDArray[np.float64]
+
+MOST_BELOW = (96.0, 24.0)  # points further below the maximum than the first + d times the second
+# are left out where the process is low there anyway
+FIRST_NOISE = 0.3  # of the mean's regression
+RELATIVE_NOISE = 0.1  # of the mean's regression, times the distance below the maximum
+GROWTH = 0.05  # g
+LIFTED = 0.3  # share of the most below, by which a point left out may be too high
+TIMES = 4  # that points left out are looked at
+CURVATURE_SD, SLOPE_SD = 0.5, 3.0  # of the priors of B and b
+LEAST_CURVATURE = 0.05  # of -B
+LENGTH_SD, AMPLITUDE_SD, NOISE_SD = 0.7, 1.5, 1.0  # of the priors of log l, log s and log v
+NOISE = 1e-2  # the prior median of v
+LEAST_NOISE = 1e-3
+MOST_LENGTH = 4.0  # so that it is uncertain beyond the points
+JITTER = 1e-8  # on the diagonal, in units of s^2
+MOST_FOR_HYPERPARAMETERS = 250  # points, those with the highest density
+
+
+@dataclass(frozen=True)
+class Process:
+    """A fitted process.
+
+    Attributes
+    ----------
+    centre : ndarray, shape (d,)
+    factor : ndarray, shape (d, d)
+        c and L.
+    b0, b, B : float, ndarray (d,), ndarray (d, d)
+        The mean, of z.
+    theta : ndarray, shape (d + 2,)
+        log l, log s and log v.
+    z : ndarray, shape (n, d)
+        The points of the regression.
+    a : ndarray, shape (n,)
+        The weights s^2 (K + noise)^-1 (y - m).
+    cholesky : ndarray, shape (n, n)
+        Lower factor of K + noise.
+    """
+
+    centre: Array
+    factor: Array
+    b0: float
+    b: Array
+    B: Array
+    theta: Array
+    z: Array
+    a: Array = field(default_factory=lambda: np.zeros(0))
+    cholesky: Array = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def lengths(self) -> Array:
+        return np.exp(self.theta[:-2])
+
+    def whitened(self, X: Array) -> Array:
+        """z of points X (n, d)."""
+        return whitened(X, self.centre, self.factor)
+
+    def log_density(self, X: Array) -> Array:
+        """m + f at points X (n, d)."""
+        z = self.whitened(X)
+        k = matern(squares(z / self.lengths, self.z / self.lengths))
+        return quadratic(z, self.b0, self.b, self.B) + k @ self.a
+
+    def sd(self, X: Array) -> Array:
+        """The posterior standard deviation of f at points X (n, d)."""
+        z, s2 = self.whitened(X) / self.lengths, np.exp(2 * self.theta[-2])
+        across = s2 * matern(squares(z, self.z / self.lengths))
+        half = solve_triangular(self.cholesky, across.T, lower=True, check_finite=False)
+        return np.asarray(np.sqrt(np.maximum(s2 - (half * half).sum(axis=0), 0.0)))
+
+    def covariance(self, X: Array) -> Array:
+        """The posterior covariance of f at points X (n, d), (n, n)."""
+        z, s2 = self.whitened(X) / self.lengths, np.exp(2 * self.theta[-2])
+        across = s2 * matern(squares(z, self.z / self.lengths))
+        half = solve_triangular(self.cholesky, across.T, lower=True, check_finite=False)
+        return np.asarray(s2 * matern(squares(z, z)) - half.T @ half)
+
+
+def fit(
+    X: Array, y: Array, centre: Array, factor: Array, theta: Array | None = None, steps: int = 30
+) -> Process:
+    """The process for finite log densities y (n,) at points X (n, d).
+
+    Parameters
+    ----------
+    X, y, centre, factor
+        As above.
+    theta : array (d + 2,), optional
+        Where the hyperparameters begin.
+    steps : int
+        Steps of their optimization.
+    """
+    d = X.shape[1]
+    below = y.max() - y
+    near = near_enough(below, d)
+    z = whitened(X, centre, factor)
+    b0, b, B = mean_of(z[near], y[near], below[near])
+    mean = quadratic(z, b0, b, B)
+    residual = y - mean
+    prior = prior_of(residual, below, d)
+    best = np.argsort(below, kind="stable")[: min(MOST_FOR_HYPERPARAMETERS, near.sum())]
+    found = minimize(
+        negative_log_posterior, prior[0] if theta is None else theta,
+        args=(z[best], residual[best], noise_of(below[best], d), prior), jac=True,
+        method="L-BFGS-B", options={"maxiter": steps},
+        bounds=[(-1.5, np.log(MOST_LENGTH))] * d + [(-7.0, 8.0), (np.log(LEAST_NOISE), 2.0)])
+    # a point that is left out must not be one that the process takes for a good one
+    floor = y.max() - most_below(d)
+    residual[~near] = np.minimum(0.0, np.maximum(y, floor) - mean)[~near]
+    used = near
+    for _ in range(TIMES):
+        process = conditioned(
+            Process(centre, factor, b0, b, B, found.x, z[used]), residual[used],
+            noise_of(np.minimum(below[used], most_below(d)), d))
+        wrong = ~used & (process.log_density(X) > floor + LIFTED * most_below(d))
+        if not wrong.any():
+            break
+        used = used | wrong
+    return process
+
+
+def conditioned(process: Process, residual: Array, extra: Array) -> Process:
+    """The process given residuals (n,) of its points, whose noise has the variances (n,) besides.
+    """
+    C = covariance_of(process.z, process.theta, extra)
+    factored = cho_factor(C, lower=True, check_finite=False)
+    a = np.exp(2 * process.theta[-2]) * cho_solve(factored, residual, check_finite=False)
+    return replace(process, a=a, cholesky=np.tril(factored[0]))
+
+
+def most_below(d: int) -> float:
+    """How far below the maximum a log density is that need not be known."""
+    return MOST_BELOW[0] + MOST_BELOW[1] * d
+
+
+def noise_of(below: Array, d: int) -> Array:
+    """The variances (n,) that are added for values far below the maximum."""
+    return np.asarray((GROWTH * np.maximum(0.0, below - 3 - d)) ** 2)
+
+
+def near_enough(below: Array, d: int) -> NDArray[np.bool_]:
+    """Which points are not far below the maximum; the best ones at least, which fix a quadratic."""
+    least = (d + 1) * (d + 2) // 2 + d
+    order = np.argsort(below, kind="stable")
+    near = below < most_below(d)
+    near[order[: min(least, len(order))]] = True
+    return np.asarray(near)
+
+
+def whitened(X: Array, centre: Array, factor: Array) -> Array:
+    """L^-1 (x - c) of the rows of X (n, d)."""
+    z = solve_triangular(factor, (X - centre).T, lower=True, check_finite=False)
+    return np.ascontiguousarray(z.T)
+
+
+# ---- the mean ----
+
+
+def features(z: Array) -> Array:
+    """1, z and the products of z, (n, 1 + d + d (d + 1) / 2)."""
+    i, j = np.tril_indices(z.shape[1])
+    return np.column_stack([np.ones(len(z)), z, z[:, i] * z[:, j]])
+
+
+def quadratic(z: Array, b0: float, b: Array, B: Array) -> Array:
+    """b0 + b'z + z'B z at the rows of z."""
+    return np.asarray(b0 + z @ b + np.einsum("ij,jk,ik->i", z, B, z))
+
+
+def mean_of(z: Array, y: Array, below: Array) -> tuple[float, Array, Array]:
+    """b0, b and B by penalized least squares, B made negative definite.
+
+    The penalty draws B to -I/2, what it is for a normal distribution.
+    """
+    d = z.shape[1]
+    i, j = np.tril_indices(d)
+    F = features(z)
+    noise = FIRST_NOISE + RELATIVE_NOISE * below * (1 + RELATIVE_NOISE * below)
+    prior = np.r_[0.0, np.zeros(d), np.where(i == j, -0.5, 0.0)]
+    precision = np.r_[1e-6, np.full(d, SLOPE_SD**-2), np.full(len(i), CURVATURE_SD**-2)]
+    W = F / noise[:, None]
+    target = (y - y.max() - F @ prior) / noise
+    shift = np.linalg.solve(W.T @ W + np.diag(precision), W.T @ target)
+    found = prior + shift
+    B = np.zeros((d, d))
+    B[i, j] = found[1 + d :]
+    B = 0.5 * (B + B.T)
+    values, vectors = np.linalg.eigh(B)
+    clipped = np.minimum(values, -LEAST_CURVATURE)
+    if (clipped != values).any():  # the linear part again, with the curvature that B has now
+        B = (vectors * clipped) @ vectors.T
+        rest = (y - y.max() - np.einsum("ij,jk,ik->i", z, B, z)) / noise
+        W = W[:, : d + 1]
+        found = np.linalg.solve(W.T @ W + np.diag(precision[: d + 1]), W.T @ rest)
+    return float(found[0] + y.max()), found[1 : d + 1], B
+
+
+# ---- the process ----
+
+
+def squares(p: Array, q: Array) -> Array:
+    """|p_i - q_j|^2, (n, m)."""
+    r2 = (p * p).sum(axis=1)[:, None] + (q * q).sum(axis=1) - 2 * p @ q.T
+    return np.asarray(np.maximum(r2, 0.0))
+
+
+def matern(r2: Array) -> Array:
+    """k of squared distances."""
+    t = np.sqrt(5 * r2)
+    return np.asarray((1 + t + t * t / 3) * np.exp(-t))
+
+
+def covariance_of(z: Array, theta: Array, extra: Array) -> Array:
+    """s^2 k(z_i, z_j), with the noise on the diagonal."""
+    scaled = z / np.exp(theta[:-2])
+    C = np.exp(2 * theta[-2]) * matern(squares(scaled, scaled))
+    C[np.diag_indices(len(C))] += np.exp(2 * theta[-1]) + JITTER * np.exp(2 * theta[-2]) + extra
+    return C
+
+
+def prior_of(residual: Array, below: Array, d: int) -> tuple[Array, Array]:
+    """Means and standard deviations of the normal priors of theta."""
+    near = residual[below < 3 + 2 * d]
+    spread = np.log(np.clip(near.std() if len(near) > 2 else 1.0, 0.05, 50.0))
+    mean = np.r_[np.full(d, np.log(2.0) + 0.25 * np.log(d)), spread, np.log(NOISE)]
+    return mean, np.r_[np.full(d, LENGTH_SD), AMPLITUDE_SD, NOISE_SD]
+
+
+def negative_log_posterior(
+    theta: Array, z: Array, residual: Array, extra: Array, prior: tuple[Array, Array]
+) -> tuple[float, Array]:
+    """-log of marginal likelihood times prior of theta, and the gradient (d + 2,).
+
+    The part of a parameter in the gradient is tr((C^-1 - a a') dC) / 2, a = C^-1 (y - m).
+    """
+    n, d = z.shape
+    lengths, s2, v2 = np.exp(theta[:-2]), np.exp(2 * theta[-2]), np.exp(2 * theta[-1])
+    scaled = z / lengths
+    r2 = squares(scaled, scaled)
+    t = np.sqrt(5 * r2)
+    e = s2 * np.exp(-t)
+    C = (1 + t + t * t / 3) * e
+    C[np.diag_indices(n)] += JITTER * s2
+    smooth = C.copy()
+    C[np.diag_indices(n)] += v2 + extra
+    factored = cho_factor(C, lower=True, check_finite=False)
+    inverse = cho_solve(factored, np.eye(n), check_finite=False)
+    a = inverse @ residual
+    u = (theta - prior[0]) / prior[1]
+    value = 0.5 * residual @ a + np.log(np.diag(factored[0])).sum() + 0.5 * u @ u
+    S = inverse - np.outer(a, a)
+    gradient = u / prior[1]
+    slope = S * (5 / 3 * (1 + t) * e)  # d k / d log l_k = (5/3) (1 + t) e^-t D_k^2 / l_k^2
+    rows = slope.sum(axis=1)
+    for k in range(d):
+        p = scaled[:, k]
+        gradient[k] += rows @ (p * p) - p @ slope @ p
+    gradient[d] += (S * smooth).sum()
+    gradient[d + 1] += v2 * np.trace(S)
+    return float(value), gradient

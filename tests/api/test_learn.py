@@ -1,0 +1,252 @@
+"""surrogate="learn": calls, budgets, weights and what becomes of them, supports, fallbacks."""
+
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam.errors import SamplingWarning
+from fastkam.samplers.importance import ImportanceWeighted
+
+QUIET = {"progress": False, "diagnose": False}
+
+
+class Bent:
+    """A bent density of three dimensions, which counts its calls."""
+
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self, x):
+        self.n += 1
+        return float(-0.5 * (x[0] ** 2 + (x[1] - 0.5 * x[0] ** 2) ** 2 + (x[2] - x[1]) ** 2))
+
+
+@pytest.fixture(scope="module")
+def run():
+    f = Bent()
+    result = fk.sample(f, np.ones(3), surrogate="learn", budget=700, seed=1, **QUIET)
+    return f, result
+
+
+def test_every_call_is_counted_and_kept(run):
+    f, result = run
+    assert f.n == result.evaluations == len(result.state.calls) <= 700
+    again = Bent()
+    for row in result.state.calls:
+        assert row[-1] == again(row[:-1])
+
+
+def test_same_seed_gives_the_same_draws(run):
+    again = fk.sample(Bent(), np.ones(3), surrogate="learn", budget=700, seed=1, **QUIET)
+    np.testing.assert_array_equal(again.draws, run[1].draws)
+    np.testing.assert_array_equal(again.weights, run[1].weights)
+
+
+def test_weights_are_those_of_the_density_over_the_surrogate(run):
+    f, result = run
+    assert isinstance(result.sampler, ImportanceWeighted)
+    assert result.weights.shape == result.draws.shape[:2]
+    assert result.weights.mean() == pytest.approx(1)
+    lp = [[f(x) for x in chain] for chain in result.draws]
+    np.testing.assert_array_equal(result.stats["lp"], lp)
+
+
+def test_moments_are_within_their_errors(run):
+    table = run[1].summary()
+    truth = np.array([0, 0.5, 0.5])
+    assert (np.abs(table["mean"] - truth) < 4 * table["mcse_mean"]).all()
+    sd = np.sqrt([1, 1.5, 2.5])
+    assert (np.abs(table["sd"] - sd) < 4 * table["mcse_sd"]).all()
+    assert (table["ess_bulk"] > 100).all()
+
+
+def test_a_file_has_the_weights_and_the_calls(run, tmp_path):
+    run[1].save(tmp_path / "run.fk")
+    read = fk.load(tmp_path / "run.fk")
+    np.testing.assert_array_equal(read.weights, run[1].weights)
+    np.testing.assert_array_equal(read.state.calls, run[1].state.calls)
+    assert str(read.summary()) == str(run[1].summary())
+    assert read.evaluations == run[1].evaluations
+
+
+def test_resampled_draws_have_equal_weights(run):
+    result = run[1]
+    even = result.resample()
+    assert even.weights is None
+    assert even.draws.shape == result.draws.shape
+    table, weighted = even.summary(), result.summary()
+    assert (np.abs(table["mean"] - weighted["mean"]) < 3 * weighted["mcse_mean"]).all()
+    assert result.resample(7, seed=3).draws.shape == (4, 7, 3)
+    np.testing.assert_array_equal(result.resample().draws, even.draws)
+    with pytest.raises(ValueError, match="draws must be at most"):
+        result.resample(10_000)
+    with pytest.raises(ValueError, match="equal weights already"):
+        even.resample()
+
+
+def test_other_forms_are_resampled(run):
+    result = run[1]
+    even = result.resample()
+    np.testing.assert_array_equal(result.to_numpy(), even.draws)
+    pytest.importorskip("xarray")
+    tree = result.to_datatree()
+    np.testing.assert_array_equal(tree["posterior"]["x"].values, even.draws)
+    pytest.importorskip("pandas")
+    assert len(result.to_pandas()) == even.draws.shape[0] * even.draws.shape[1]
+
+
+def test_what_weighted_draws_refuse(run):
+    result = run[1]
+    with pytest.raises(ValueError, match="evidence is not known from weighted draws"):
+        result.log_evidence()
+    with pytest.raises(ValueError, match='surrogate="learn" cannot be resumed'):
+        result.resume(10)
+    pytest.importorskip("matplotlib")
+    with pytest.raises(ValueError, match=r"plot result\.resample\(\)"):
+        fk.plots.plot_trace(result)
+
+
+def test_several_steps_give_draws_without_weights():
+    f = Bent()
+    result = fk.sample(f, np.ones(3), surrogate="learn", surrogate_steps=30, budget=800, seed=2,
+                       **QUIET)
+    assert result.weights is None
+    assert f.n <= 800 + result.chains
+    assert result.sampler.steps == 30
+    assert (result.acceptance > 0.5).all()
+    table = result.summary()
+    assert (np.abs(table["mean"] - [0, 0.5, 0.5]) < 5 * table["mcse_mean"]).all()
+
+
+def test_a_surrogate_of_the_user_with_several_steps():
+    def rough(x):
+        return -0.4 * float((x - 0.2) @ (x - 0.2))
+
+    calls = [0]
+
+    def costly(x):
+        calls[0] += 1
+        return -0.5 * float(x @ x)
+
+    result = fk.sample(costly, np.zeros(2), sampler="rwm", surrogate=rough, surrogate_steps=20,
+                       draws=400, tune=100, seed=1, **QUIET)
+    table = result.summary()
+    assert (table["ess_bulk"] > 700).all()  # of 1600 draws; one step gives fewer than 250
+    assert (np.abs(table["mean"]) < 4 * table["mcse_mean"]).all()
+    whole = fk.sample(costly, np.zeros(2), sampler="rwm", surrogate=rough, surrogate_steps=3,
+                      draws=60, tune=30, seed=2, **QUIET)
+    part = fk.sample(costly, np.zeros(2), sampler="rwm", surrogate=rough, surrogate_steps=3,
+                     draws=23, tune=30, seed=2, **QUIET).resume(37)
+    np.testing.assert_array_equal(part.draws, whole.draws)
+
+
+def test_walls_and_failing_points():
+    def half(x):
+        if x[0] + x[1] > 4:
+            return np.nan
+        return -float(x.sum()) if (x > 0).all() else -np.inf
+
+    result = fk.sample(half, [0.5, 1.0, 1.0], surrogate="learn", budget=900, seed=1, **QUIET)
+    assert result.weights is not None
+    table = result.summary()
+    assert abs(table["mean"][2] - 1) < 4 * table["mcse_mean"][2]
+    assert (result.weights > 0).mean() > 0.6
+
+
+def test_priors_and_bounds():
+    from scipy import stats
+
+    result = fk.sample(lambda a, b: -0.5 * (a - 1) ** 2 / 0.25,
+                       prior={"a": stats.norm(0, 2), "b": stats.uniform(0, 1)},
+                       surrogate="learn", budget=500, seed=1, **QUIET)
+    assert result["a"].shape == result.weights.shape
+    assert ((result["b"] > 0) & (result["b"] < 1)).all()
+    table = result.summary()
+    truth = np.array([1 / 0.25 / (1 / 0.25 + 1 / 4), 0.5])
+    assert (np.abs(table["mean"] - truth) < 4 * table["mcse_mean"]).all()
+
+
+def test_a_surrogate_that_does_not_pay_is_given_up():
+    def rugged(x):
+        return -0.5 * float(x @ x) + 4 * float(np.sin(40 * x).sum())
+
+    with pytest.warns(SamplingWarning, match="the run goes on without one"):
+        result = fk.sample(rugged, np.zeros(3), surrogate="learn", draws=50, seed=1, **QUIET)
+    assert result.weights is None
+    assert any("does not pay" in line or "no surrogate" in line for line in result.search)
+    assert 0 < len(result.state.calls) < 2001
+    assert result.evaluations > len(result.state.calls)
+
+
+def slow(x):
+    """A density of 3 ms."""
+    time.sleep(3e-3)
+    return -0.5 * float(x @ x)
+
+
+def test_an_executor_gives_the_same_draws():
+    options = {"surrogate": "learn", "budget": 250, "seed": 1} | QUIET
+    alone = fk.sample(slow, np.ones(2), **options)
+    with ProcessPoolExecutor(2) as pool:
+        spread = fk.sample(slow, np.ones(2), executor=pool, **options)
+    np.testing.assert_array_equal(spread.draws, alone.draws)
+    np.testing.assert_array_equal(spread.weights, alone.weights)
+    assert spread.evaluations == alone.evaluations
+
+
+def test_many_points_in_a_call_give_the_same_draws():
+    options = {"surrogate": "learn", "budget": 250, "seed": 1} | QUIET
+    alone = fk.sample(lambda x: -0.5 * (x[0] ** 2 + x[1] ** 2), np.ones(2), **options)
+    many = fk.sample(lambda X: -0.5 * (X[:, 0] ** 2 + X[:, 1] ** 2), np.ones(2), vectorized=True,
+                     **options)
+    np.testing.assert_array_equal(many.draws, alone.draws)
+    np.testing.assert_array_equal(many.weights, alone.weights)
+
+
+def test_a_stop_rule_is_a_budget_too():
+    f = Bent()
+    result = fk.sample(f, np.ones(3), surrogate="learn", stop=fk.stop.Evaluations(500), seed=1,
+                       **QUIET)
+    assert result.weights is not None
+    assert f.n == result.evaluations <= 500
+
+
+def test_extras_are_said_to_be_left_out():
+    result = fk.sample(lambda x: (-0.5 * float(x @ x), {"square": x[0] ** 2}), np.ones(2),
+                       surrogate="learn", budget=250, seed=1, **QUIET)
+    assert "extras of the density are not recorded" in result.search[-1]
+    assert not result.extras
+
+
+def test_progress_is_shown():
+    seen = []
+    fk.sample(lambda x: -0.5 * float(x @ x), np.ones(2), surrogate="learn", budget=250, seed=1,
+              progress=seen.append, diagnose=False)
+    assert all(one.searched <= 250 for one in seen)
+
+
+@pytest.mark.parametrize(("options", "says"), [
+    ({"surrogate": "learnt"}, "did you mean 'learn'"),
+    ({"thin": 3}, 'thin must be None with surrogate="learn", not 3'),
+    ({"sampler": "ram"}, "sampler must be 'auto'"),
+    ({"share": True}, "share must be False"),
+    ({"keep_stats": False}, "keep_stats must be True"),
+    ({"checkpoint": "x.fk"}, "checkpoint must be None"),
+    ({"store": "x"}, "store must be None"),
+    ({"budget": 3}, "budget must be at least 50, not 3"),
+    ({"surrogate": None, "budget": 300}, "budget must not be given without"),
+    ({"surrogate": None, "surrogate_steps": 3}, "surrogate_steps must not be given without"),
+    ({"surrogate_steps": 0}, "surrogate_steps must be at least 1, not 0"),
+])
+def test_bad_arguments(options, says):
+    with pytest.raises(ValueError, match=says):
+        fk.sample(lambda x: -x @ x, [0.0, 0.0], **{"surrogate": "learn"} | options)
+
+
+def test_estimates_are_refused():
+    noisy = fk.Target.from_estimator(lambda x, rng: -x @ x + rng.standard_normal(), 2)
+    with pytest.raises(ValueError, match="takes a known density, and target is an estimate"):
+        fk.sample(noisy, [0.0, 0.0], surrogate="learn")

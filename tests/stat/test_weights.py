@@ -1,0 +1,135 @@
+"""Weighted draws of a wrong surrogate have the moments of the density, and errors that are true.
+
+Over 60 seeds the squares of (estimate - truth) / error have a mean near 1. With 120 of them, of two
+coordinates, the mean exceeds 1.8 with a probability below 1e-6 if the errors are right and normal;
+errors are estimated, so the bound is 2. Mistakes make it many times as large.
+"""
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam._core.surrogate.learned import made
+from fastkam.diagnostics.weights import quantiles, systematic, weighted_summary
+from fastkam.run.shapes import check_layout
+from fastkam.search.mixture import Mixture
+from fastkam.search.population import Window
+from fastkam.surrogate.calls import Calls
+from fastkam.surrogate.density import SHARE, Students
+from fastkam.surrogate.importance import Weighting, drawn, surrogate_run, with_weights
+from fastkam.surrogate.learning import Learnt
+
+D, SEEDS, CHAINS, ROWS, MOST = 2, 60, 4, 150, 2.0
+MEAN, SD = np.array([0.5, -0.25]), np.array([1.0, 1.5])
+
+
+def density(x):
+    return float(-0.5 * (((x - MEAN) / SD) ** 2).sum())
+
+
+def normal_terms(mean, sd, high=np.inf):
+    """A surrogate that is a normal density, zero from x_0 = `high` on, with Student components."""
+    mixture = Mixture(np.array([0.1, 0.9]), np.array([mean, mean]),
+                      np.array([np.diag(3 * sd), np.diag(sd)]))
+    students = Students(mixture)
+    constants = students.log_constants + np.log(SHARE) + np.log(2 * np.pi * sd.prod())
+    terms = {
+        "low": np.full(D, -np.inf), "high": np.array([high, np.inf]), "c": np.zeros(D),
+        "T": np.eye(D), "b0": float(-0.5 * ((mean / sd) ** 2).sum()), "b": mean / sd**2,
+        "B": np.diag(-0.5 / sd**2), "U": np.zeros((1, D)), "a": np.zeros(1),
+        "out": np.zeros((0, D)), "power": 1.0, "w": constants, "m": students.means,
+        "W": np.linalg.inv(students.factors)}
+    return terms, mixture
+
+
+WRONG = {
+    "right": (MEAN, SD, np.inf), "shifted": (MEAN + 0.8 * SD, SD, np.inf),
+    "too narrow": (MEAN, 0.6 * SD, np.inf), "too wide": (MEAN, 2 * SD, np.inf),
+    "zero in a tail": (MEAN, SD, 1.5),
+}
+
+
+def state_of(wrong, seed, tamper=lambda log_s, x: log_s):
+    """A run of weighted draws; `tamper` changes the log s by which they are weighted."""
+    terms, mixture = normal_terms(*WRONG[wrong])
+    rng = np.random.default_rng(seed)
+    x = mixture.means[1] + 0.5 * rng.standard_normal((10, 64, D)) @ mixture.factors[1].T
+    learnt = Learnt(made(terms), mixture, Window(x, np.zeros((10, 64)), 0.5), 0.5)
+    layout = check_layout(None, None, None, None, D)
+    state = surrogate_run(learnt, CHAINS, np.random.SeedSequence(seed), "PCG64", layout, rng)
+    state = drawn(state, learnt, ROWS)
+    calls = Calls(fk.as_target(density, D), rng, np.inf)
+    draws = state.trace.x[:, :ROWS]
+    weighting = Weighting(draws, calls)
+    weighting.until(ROWS)
+    log_s = learnt.density.logp(draws.reshape(-1, D)).reshape(CHAINS, ROWS)
+    assert calls.n == weighting.made.sum() <= CHAINS * ROWS
+    return with_weights(state, tamper(log_s, draws), weighting.logp, weighting.made)
+
+
+def z_squared(wrong, **options):
+    """The means of ((estimate - truth) / error)^2, of means and of standard deviations."""
+    squares = []
+    for seed in range(SEEDS):
+        state = state_of(wrong, seed, **options)
+        table = weighted_summary(state.trace.x, state.trace.stats["log_weight"], ["a", "b"])
+        squares.append([((table["mean"] - MEAN) / table["mcse_mean"]) ** 2,
+                        ((table["sd"] - SD) / table["mcse_sd"]) ** 2])
+    return np.mean(squares, axis=(0, 2))
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_estimates_have_the_errors_that_they_say(wrong):
+    found = z_squared(wrong)
+    assert (found < MOST).all(), found
+    assert (found > 0.4).all(), found  # nor are the errors too large
+
+
+def test_weights_left_out_are_detected():
+    def without(log_s, x):
+        return np.array([[density(one) for one in row] for row in x])
+
+    for wrong in ("shifted", "too narrow", "zero in a tail"):
+        assert z_squared(wrong, tamper=without).max() > 2 * MOST, wrong
+
+
+def test_a_surrogate_that_changes_after_the_draws_is_detected():
+    terms, _ = normal_terms(MEAN + 0.5 * SD, 0.9 * SD)
+    refitted = made(terms)
+
+    def changed(log_s, x):
+        return refitted.logp(x.reshape(-1, D)).reshape(log_s.shape)
+
+    assert z_squared("shifted", tamper=changed).max() > 2 * MOST
+
+
+# ---- parts ----
+
+
+def test_equal_weights_give_the_usual_summary():
+    x = np.random.default_rng(1).standard_normal((4, 500, 2))
+    weighted = weighted_summary(x, np.full((4, 500), -3.0), ["a", "b"])
+    usual = fk.diagnostics.summary(x, ["a", "b"])
+    for name in ("mean", "sd", "mcse_mean", "r_hat"):
+        np.testing.assert_allclose(weighted[name], usual[name], rtol=0.01, atol=1e-3)
+    for name in ("ess_bulk", "mcse_sd"):
+        np.testing.assert_allclose(weighted[name], usual[name], rtol=0.3)
+
+
+def test_weighted_quantiles_are_those_of_repeated_draws():
+    rng = np.random.default_rng(2)
+    x, w = rng.standard_normal((1, 40, 2)), rng.integers(0, 5, (1, 40)).astype(float)
+    repeated = np.repeat(x[0], w[0].astype(int), axis=0)
+    for level in (0.05, 0.31, 0.95):
+        want = np.quantile(repeated, level, axis=0, method="inverted_cdf")
+        np.testing.assert_array_equal(quantiles(x, w, (level,))[0], want)
+
+
+def test_resampling_takes_each_draw_as_often_as_it_counts():
+    rng = np.random.default_rng(3)
+    w = np.r_[rng.random(50), 0.0, 0.0]
+    with np.errstate(divide="ignore"):
+        chosen = systematic(np.log(w), 10_000, rng)
+    counts = np.bincount(chosen, minlength=52)
+    assert (np.abs(counts - 10_000 * w / w.sum()) <= 1 + 1e-9).all()
+    assert (np.diff(chosen) >= 0).all()

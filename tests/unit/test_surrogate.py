@@ -1,0 +1,152 @@
+"""The parts of a learned surrogate: its density, its fit, where it takes the support to be."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_triangular
+
+from fastkam._core.surrogate.learned import MOST_DIMENSIONS, LearnedDensity
+from fastkam.surrogate import regression
+from fastkam.surrogate.density import Support
+from fastkam.surrogate.learning import efficiency
+
+
+def terms(rng, d=3, n=21, K=2, out=0):
+    """What `LearnedDensity.set_up` takes."""
+    B = rng.standard_normal((d, d))
+    W = np.array([np.tril(rng.standard_normal((d, d))) + 2 * np.eye(d) for _ in range(K)])
+    return {
+        "low": np.full(d, -np.inf), "high": np.full(d, np.inf), "c": rng.standard_normal(d),
+        "T": rng.standard_normal((d, d)), "b0": 0.7, "b": rng.standard_normal(d),
+        "B": -B @ B.T, "U": rng.standard_normal((n, d)), "a": rng.standard_normal(n),
+        "out": rng.standard_normal((out, d)) + 5, "power": 6.0, "w": rng.standard_normal(K),
+        "m": rng.standard_normal((K, d)), "W": W.reshape(K, d, d)}
+
+
+def expected(x, f):
+    """log g and the log of the Student part at x (d,), by the formulas of learned.pyx."""
+    if not ((f["low"] < x) & (x < f["high"])).all():
+        g = -np.inf
+    else:
+        u = f["T"] @ (x - f["c"])
+        r2 = ((u - f["U"]) ** 2).sum(axis=1)
+        t = np.sqrt(5 * r2)
+        g = f["b0"] + f["b"] @ u + u @ f["B"] @ u + f["a"] @ ((1 + t + t * t / 3) * np.exp(-t))
+        if len(f["out"]):
+            out = ((u - f["out"]) ** 2).sum(axis=1).min()
+            g -= np.log1p((r2.min() / out) ** (f["power"] / 2))
+    u = f["T"] @ (x - f["c"])
+    d = len(x)
+    squares = [((W @ (u - m)) ** 2).sum() for W, m in zip(f["W"], f["m"], strict=True)]
+    parts = [w - 0.5 * (3 + d) * np.log1p(q / 3) for w, q in zip(f["w"], squares, strict=True)]
+    return g, np.logaddexp.reduce(parts) if parts else -np.inf
+
+
+@pytest.mark.parametrize(("d", "n", "K", "out"), [
+    (1, 1, 0, 0), (1, 8, 1, 1), (2, 9, 3, 0), (3, 21, 2, 5), (7, 64, 1, 17), (10, 130, 2, 0)])
+def test_density_is_that_of_the_formula(d, n, K, out):
+    rng = np.random.default_rng([d, n])
+    f = terms(rng, d, n, K, out)
+    f["low"][0] = f["c"][0] - 0.5
+    density = LearnedDensity()
+    density.set_up(**f)
+    X = f["c"] + rng.standard_normal((40, d))
+    want = np.array([expected(x, f) for x in X])
+    np.testing.assert_allclose(density.parts(X), want, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(density.logp(X), np.logaddexp(*want.T), rtol=1e-11, atol=1e-11)
+    assert np.isneginf(want[:, 0]).any()
+    again = pickle.loads(pickle.dumps(density))
+    np.testing.assert_array_equal(again.logp(X), density.logp(X))
+
+
+def test_density_of_points_far_away_is_no_nan():
+    density = LearnedDensity()
+    density.set_up(**terms(np.random.default_rng(1)))
+    for far in (1e20, 1e160, 1e300):
+        assert not np.isnan(density.logp(np.full(3, far)))
+
+
+def test_too_many_dimensions_are_refused():
+    with pytest.raises(ValueError, match=f"at most {MOST_DIMENSIONS} coordinates, not 65"):
+        LearnedDensity().set_up(**terms(np.random.default_rng(1), d=65))
+
+
+# ---- the fit ----
+
+
+def test_gradient_of_the_marginal_likelihood():
+    rng = np.random.default_rng(2)
+    z = rng.standard_normal((30, 3))
+    residual = np.sin(2 * z[:, 0]) + 0.1 * rng.standard_normal(30)
+    prior = regression.prior_of(residual, np.zeros(30), 3)
+    args = z, residual, rng.random(30), prior
+    theta = np.array([0.3, 0.5, 0.2, -0.4, -3.0])
+    _, gradient = regression.negative_log_posterior(theta, *args)
+    for k, step in enumerate(1e-5 * np.eye(5)):
+        ends = [regression.negative_log_posterior(theta + s * step, *args)[0] for s in (1, -1)]
+        assert gradient[k] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-5)
+
+
+def test_a_quadratic_is_learnt_exactly():
+    rng = np.random.default_rng(3)
+    L = np.array([[1.0, 0, 0], [0.5, 0.2, 0], [-3, 1, 4]])
+    X = 5 + rng.standard_normal((40, 3)) @ L.T
+    z = solve_triangular(L, (X - 5).T, lower=True)
+    y = 12.0 - 0.5 * (z * z).sum(axis=0)
+    process = regression.fit(X, y, np.full(3, 5.0), L)
+    new = 5 + rng.standard_normal((100, 3)) @ L.T
+    z = solve_triangular(L, (new - 5).T, lower=True)
+    np.testing.assert_allclose(
+        process.log_density(new), 12.0 - 0.5 * (z * z).sum(axis=0), atol=0.05)
+    assert (np.linalg.eigvalsh(process.B) < 0).all()
+
+
+def test_points_far_below_do_not_spoil_the_fit():
+    rng = np.random.default_rng(4)
+    X = np.vstack([rng.standard_normal((60, 2)), 1e3 * rng.standard_normal((20, 2))])
+    y = -0.5 * (X * X).sum(axis=1) - 0.1 * np.minimum(X[:, 0], 50) ** 4
+    process = regression.fit(X, y, np.zeros(2), np.eye(2))
+    new = 0.8 * rng.standard_normal((100, 2))
+    error = process.log_density(new) + 0.5 * (new * new).sum(axis=1) + 0.1 * new[:, 0] ** 4
+    assert np.quantile(np.abs(error), 0.95) < 0.2
+    assert (process.log_density(X[60:]) < -20).all()
+
+
+def test_standard_deviation_is_that_of_the_covariance():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((30, 2))
+    process = regression.fit(X, -0.5 * (X**4).sum(axis=1), np.zeros(2), np.eye(2))
+    new = 2 * rng.standard_normal((9, 2))
+    np.testing.assert_allclose(
+        process.sd(new) ** 2, np.diag(process.covariance(new)), atol=1e-8)
+
+
+# ---- the support ----
+
+
+def test_walls_are_where_points_without_a_density_show_them():
+    X = np.array([[0.5, 0.5], [0.1, 2.0], [-0.2, 1.0], [-3, 0.7], [0.3, -0.1], [9.0, 9], [0.3, 1]])
+    y = np.array([0.0, -1, -np.inf, -np.inf, -np.inf, -np.inf, -np.inf])
+    support = Support.of(X, y)
+    np.testing.assert_array_equal(support.low, [-0.2, -0.1])
+    np.testing.assert_array_equal(support.high, [np.inf, np.inf])  # (9, 9) is outside in both
+    np.testing.assert_array_equal(support.outside, [[9, 9], [0.3, 1]])
+
+
+def test_no_wall_where_every_point_has_a_density():
+    support = Support.of(np.eye(3), np.zeros(3))
+    assert np.isneginf(support.low).all()
+    assert np.isposinf(support.high).all()
+    assert support.outside.shape == (0, 3)
+
+
+# ---- how good it is ----
+
+
+def test_efficiency():
+    assert efficiency(np.zeros(10)) == pytest.approx(1)
+    assert efficiency(np.array([0.0, -np.inf, -np.inf, -np.inf])) == pytest.approx(0.25)
+    assert efficiency(np.full(3, -np.inf)) == 0
+    shares = np.array([0.9, 0.1])
+    assert efficiency(np.log([1.0, 2.0]), shares) == pytest.approx(1.1**2 / (0.9 + 0.4))
