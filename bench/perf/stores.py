@@ -26,7 +26,7 @@ import numpy as np
 
 import fastkam as fk
 from bench.papers.record import heading, options, table, write
-from fastkam.run.loop import ChainGroup
+from fastkam.run.groups import ChainGroup
 from fastkam.run.writer import CheckpointWriter
 from fastkam.stores import Npy, Zarr
 

@@ -14,7 +14,8 @@ from fastkam.run.hints import advice
 
 if TYPE_CHECKING:
     from fastkam.result import Result
-    from fastkam.run.loop import Outcome, RunOptions
+    from fastkam.run.loop import Outcome
+    from fastkam.run.options import RunOptions
 
 
 def conclude(result: Result, outcome: Outcome, rows: int, options: RunOptions) -> Result:

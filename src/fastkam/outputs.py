@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import check_flag, checked_names
+from fastkam.recorded import Recorded
 from fastkam.run.files import check_path
 
 if TYPE_CHECKING:
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
     from fastkam.result import Result
 
 
-class Outputs:
+class Outputs(Recorded):
     """The part of `fastkam.Result` that makes something else of it."""
 
-    draws: Any
     log_weights: Any
 
     def equally_weighted(self) -> Result:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.engine.chain import REJECTED
 from fastkam.arguments import (
     check_flag,
     check_generator,
     check_integer,
     checked_names,
-    near,
     shown,
 )
 from fastkam.density.forms import target_of, with_surrogate
@@ -35,13 +33,12 @@ from fastkam.progress import Progress
 from fastkam.run.checkpoint import check_room, read, write
 from fastkam.run.drive import go_on
 from fastkam.run.files import check_path
-from fastkam.run.lazy import distance, mapped
-from fastkam.run.loop import RunOptions
+from fastkam.run.lazy import distance
+from fastkam.run.options import RunOptions
 from fastkam.run.resampled import after_generator, evenly
 from fastkam.run.same_target import check_density_of, check_noise_of, target_in, with_values_of
 from fastkam.run.state import RunState
 from fastkam.run.stored import StoredTrace
-from fastkam.run.trace import Trace
 from fastkam.run.workers import as_workers
 from fastkam.run.writer import moved_into, writing
 from fastkam.samplers import Sampler, as_sampler
@@ -117,173 +114,9 @@ class Result(Outputs):
 
     def __init__(self, state: RunState, target: Target | None = None) -> None:
         self.workers: Workers | None = None
-        self.state, self.target = state, target
+        super().__init__(state)
+        self.target = target
         self.found: list[Finding] | None = None
-        self.mapped: NDArray[np.float64] | None = None  # draws in the user's coordinates, once read
-
-    # ---- the run ----
-
-    @property
-    def sampler(self) -> Sampler:
-        return self.state.sampler
-
-    @property
-    def schedule(self) -> Schedule:
-        return self.state.schedule
-
-    @property
-    def tune(self) -> int:
-        return self.state.tune
-
-    @property
-    def thin(self) -> int:
-        return self.state.thin
-
-    @property
-    def requested(self) -> int:
-        return self.state.requested
-
-    @property
-    def share(self) -> bool:
-        return self.state.share
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.state.layout.shapes)
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        return self.state.layout.shapes
-
-    @property
-    def dims(self) -> dict[str, list[str]]:
-        return self.state.layout.dims
-
-    @property
-    def coords(self) -> dict[str, NDArray[Any]]:
-        return self.state.layout.coords
-
-    @property
-    def search(self) -> list[str]:
-        return self.state.search
-
-    @property
-    def scales(self) -> NDArray[np.float64]:
-        return self.state.scales
-
-    @property
-    def trace(self) -> Trace | StoredTrace:
-        return self.state.trace
-
-    @property
-    def warmup(self) -> Trace | StoredTrace:
-        return self.state.warmup
-
-    @property
-    def states(self) -> list[dict[str, NDArray[Any]]]:
-        return self.state.states
-
-    @property
-    def status(self) -> str:
-        return self.state.status
-
-    @property
-    def stopped_by(self) -> str:
-        return self.state.stopped_by
-
-    @property
-    def seconds(self) -> float:
-        return self.state.seconds
-
-    # ---- the draws ----
-
-    @property
-    def chains(self) -> int:
-        """How many chains."""
-        return self.state.chains
-
-    @property
-    def d(self) -> int:
-        """Dimension of the point."""
-        return self.state.d if self.state.coordinates is None else self.state.coordinates.n_x
-
-    @property
-    def draws(self) -> NDArray[np.float64]:
-        """The draws, (chains, draws, d)."""
-        if self.mapped is None:
-            self.mapped = self.state.constrained(self.trace.draws)
-        return self.mapped
-
-    @property
-    def warmup_draws(self) -> NDArray[np.float64]:
-        """The states of warm-up, (chains, states, d)."""
-        return self.state.constrained(self.warmup.draws)
-
-    @property
-    def extras(self) -> Mapping[str, Any]:
-        """What the density returned besides, and derived quantities, {name: (chains, draws, ...)}.
-        """
-        return self.trace.extras
-
-    @property
-    def stats(self) -> Mapping[str, Any]:
-        """Statistics a draw, {name: (chains, draws)}."""
-        return self.trace.stats
-
-    def __getitem__(self, name: str) -> NDArray[np.float64]:
-        """The draws of a named parameter, or of an extra, (chains, draws, *shape)."""
-        if not isinstance(name, str) or name not in self.shapes:
-            if isinstance(name, str) and name in (extras := self.extras):
-                return extras[name]
-            known = [*self.shapes, *self.extras]
-            raise KeyError(f"there is no parameter {shown(name)}; there are {known}"
-                           f"{near(name, known)}")
-        layout = self.state.layout
-        return mapped(self.draws, lambda some: layout.split(some)[name])
-
-    @property
-    def evaluations(self) -> int:
-        """Evaluations of the density, those of a surrogate apart.
-
-        Those of the search, and of a look at gradients after the run, are counted; those by which a
-        chain finds a start without a search are not.
-        """
-        return self.state.searched + sum(int(state["n_evaluations"]) for state in self.states)
-
-    @property
-    def acceptance(self) -> NDArray[np.float64]:
-        """Mean acceptance probability over the draws, (chains,); NaN where it was not kept."""
-        return self.trace.acceptance
-
-    @property
-    def rejected(self) -> dict[str, NDArray[np.int64]]:
-        """Points without a density, {kind: (chains,)}.
-
-        "nan", "outside" (-inf), "failed"; "gradient" where only that is not finite.
-        """
-        counts = np.array([state["n_rejected"] for state in self.states])
-        return dict(zip(REJECTED, counts.T, strict=True))
-
-    @property
-    def offending(self) -> dict[str, NDArray[np.float64]]:
-        """The first points of each kind of `rejected`, {kind: (up to 5 a chain, d)}."""
-        points = np.array([state["offending"] for state in self.states]) * self.state.scales
-        rows = {kind: points[:, i].reshape(-1, self.state.d) for i, kind in enumerate(REJECTED)}
-        return {kind: self.state.constrain(some[~np.isnan(some).all(axis=1)])
-                for kind, some in rows.items()}
-
-    @property
-    def adaptation(self) -> dict[str, NDArray[Any]]:
-        """The course of what was learnt, {"step": (n,), field: (chains, n, *shape)}.
-
-        The fields (see the sampler's kernel, ``sampler.kernel_class().FIELDS``) after up to 50
-        evenly spaced steps of warm-up, in units of the scales; NaN where a chain has not come so
-        far. After fewer where they are large, and none (n = 0) where two take more than 64 MB.
-        """
-        names = [name for name in (self.states or [{}])[0] if name.startswith("adaptation.")]
-        fields = {name.removeprefix("adaptation."): np.array([state[name] for state in self.states])
-                  for name in names}
-        return {"step": self.state.snapshot_steps} | fields
 
     # ---- what is known of them ----
 

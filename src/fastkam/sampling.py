@@ -22,7 +22,8 @@ from fastkam.problem.given import as_problem
 from fastkam.progress import Progress
 from fastkam.result import Result
 from fastkam.run.drive import carry_out, carry_out_longer, carry_out_thinned
-from fastkam.run.loop import Outcome, RunOptions
+from fastkam.run.loop import Outcome
+from fastkam.run.options import RunOptions
 from fastkam.run.records import check_derived
 from fastkam.run.shapes import check_layout
 from fastkam.run.starts import search_generator, seed_sequence, starting_points

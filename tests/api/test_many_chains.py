@@ -10,8 +10,9 @@ from same import assert_same
 
 import fastkam as fk
 from fastkam.progress import CHAINS, SECONDS, Interval
-from fastkam.run import loop
-from fastkam.run.loop import CHUNK_SECONDS, ChainGroup, Run
+from fastkam.run import groups
+from fastkam.run.groups import CHUNK_SECONDS, ChainGroup
+from fastkam.run.loop import Run
 
 TARGET = fk.targets.Gaussian(np.zeros(2))
 OPTIONS = {"sampler": "ram", "draws": 100, "tune": 100, "seed": 3, "diagnose": False}
@@ -34,7 +35,7 @@ def counted(monkeypatch):
     watch(ChainGroup, "chunk")
     watch(Run, "progress")
     # a chunk is as long as a clock that stands still lets it be, whatever the machine
-    monkeypatch.setattr(loop, "paced", lambda made, seconds: 8 * made)
+    monkeypatch.setattr(groups, "paced", lambda made, seconds: 8 * made)
     return calls
 
 
@@ -80,7 +81,7 @@ def test_the_length_of_chunks_changes_nothing(monkeypatch):
     options = OPTIONS | {"chains": 3, "sampler": "gam", "tune": 103}
     expected = sample(TARGET, np.zeros(2), **options)
     for length in (1, 7, 1000):
-        monkeypatch.setattr(loop, "paced", lambda made, seconds, length=length: length)
+        monkeypatch.setattr(groups, "paced", lambda made, seconds, length=length: length)
         result = sample(TARGET, np.zeros(2), **options)
         assert_same(result, expected)
         for name, values in result.adaptation.items():
@@ -89,7 +90,7 @@ def test_the_length_of_chunks_changes_nothing(monkeypatch):
 
 
 def test_the_chunk_of_a_chain_is_as_long_as_the_others_have_found_right():
-    assert loop.paced(100, CHUNK_SECONDS) == 100
-    assert loop.paced(100, CHUNK_SECONDS / 1000) == 800
-    assert loop.paced(100, 1000 * CHUNK_SECONDS) == 10
-    assert loop.paced(0, 0.0) == 1
+    assert groups.paced(100, CHUNK_SECONDS) == 100
+    assert groups.paced(100, CHUNK_SECONDS / 1000) == 800
+    assert groups.paced(100, 1000 * CHUNK_SECONDS) == 10
+    assert groups.paced(0, 0.0) == 1

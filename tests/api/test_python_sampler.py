@@ -12,7 +12,7 @@ from runs import sample
 from same import assert_same
 
 import fastkam as fk
-from fastkam.run.loop import RunOptions
+from fastkam.run.options import RunOptions
 from fastkam.run.state import BIT_GENERATORS
 from fastkam.samplers import Decision, Field, Point, Proposal
 

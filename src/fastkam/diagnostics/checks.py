@@ -32,7 +32,8 @@ IF_IT_STAYS = ("if it stays so, look at where the chains are (several modes? a b
                "reparametrize, or try another sampler")
 ABOUT_DENSITY = {"improper", "constant", "not_a_logarithm"}
 MEASURES = {"r_hat", "ess"}
-TOO_SHORT = {"r_hat", "ess", "adaptation", "short"}      # of these alone, that a run is too short
+# of these alone, that a run is too short
+TOO_SHORT = {"r_hat", "functionals", "ess", "adaptation", "short"}
 
 
 def findings(state: RunState) -> list[Finding]:

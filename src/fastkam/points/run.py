@@ -9,7 +9,8 @@ from typing import Any
 from fastkam._core.engine.group import Fault
 from fastkam.points.desk import Desk
 from fastkam.points.target import Unevaluated
-from fastkam.run.loop import WATCH_SECONDS, ChainGroup, Outcome, Run
+from fastkam.run.groups import ChainGroup
+from fastkam.run.loop import WATCH_SECONDS, Outcome, Run
 
 PACE = 1000  # steps a chunk, which ends sooner where a point is not known
 LOOK_SECONDS = 0.02  # between two looks at stop rules, checkpoints and interrupts

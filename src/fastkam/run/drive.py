@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastkam.diagnostics import ess_bulk
-from fastkam.run.loop import Outcome, Run, RunOptions
+from fastkam.run.loop import Outcome, Run
+from fastkam.run.options import RunOptions
 from fastkam.run.stored import StoredTrace
 
 if TYPE_CHECKING:

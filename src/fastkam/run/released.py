@@ -14,7 +14,7 @@ import numpy as np
 from fastkam.run.same_target import density_at, differs
 
 if TYPE_CHECKING:
-    from fastkam.run.loop import ChainGroup
+    from fastkam.run.groups import ChainGroup
 
 SLOW_SECONDS = 2e-3  # an evaluation, from which on threads are thought of
 TICK_SECONDS = 1e-3  # at which another thread asks for the GIL

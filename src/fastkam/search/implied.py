@@ -19,7 +19,8 @@ from fastkam.stop import Limits
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
-    from fastkam.run.loop import Outcome, RunOptions
+    from fastkam.run.loop import Outcome
+    from fastkam.run.options import RunOptions
     from fastkam.run.state import RunState
 
 Array = NDArray[np.float64]

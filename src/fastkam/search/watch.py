@@ -11,7 +11,7 @@ from fastkam.progress import Progress
 from fastkam.stop import Limits
 
 if TYPE_CHECKING:
-    from fastkam.run.loop import RunOptions
+    from fastkam.run.options import RunOptions
 
 SHARE = 1 / 3  # of a run's time and evaluations that the search before it may take
 REPORT_SECONDS = 0.05

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.run.drive import carry_out, least_effective
-from fastkam.run.loop import RunOptions
+from fastkam.run.options import RunOptions
 from fastkam.run.state import RunState, snapshot_steps
 from fastkam.run.trace import Trace
 from fastkam.samplers.importance import ImportanceWeighted

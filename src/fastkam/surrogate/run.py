@@ -32,7 +32,7 @@ from fastkam.surrogate.learning import LEAST, Learnt, Rounds, efficiency
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
     from fastkam.problem.coordinates import Coordinates
-    from fastkam.run.loop import RunOptions
+    from fastkam.run.options import RunOptions
     from fastkam.run.shapes import Layout
 
 Array = NDArray[np.float64]

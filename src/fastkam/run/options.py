@@ -1,0 +1,99 @@
+"""How a run is carried out."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fastkam.arguments import check_flag, check_number, check_threads
+from fastkam.progress import Reporter, check_progress
+from fastkam.run.files import check_path
+from fastkam.run.interrupts import Shield
+from fastkam.run.released import Released, processors
+from fastkam.run.workers import as_workers
+from fastkam.stop import StopRule, as_stop
+from fastkam.stores import Store
+
+if TYPE_CHECKING:
+    from fastkam.samplers import Sampler
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a run is carried out, checked; `fastkam.sample` describes each.
+
+    Attributes
+    ----------
+    shield : Shield
+    begun : float
+        When the call was made, on the clock of `time.perf_counter`.
+    report : Reporter
+        Called with each Progress.
+    executor : Workers or None
+        Of whatever was given.
+    released : Released
+        What is known of threads for a Python function, in all parts of the run.
+    desk : Desk or None
+        Where points are evaluated (`fastkam.points.desk`), if not by the chains themselves.
+    """
+
+    threads: int | None = None
+    progress: Any = None
+    stop: StopRule | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_interval: float = 60.0
+    store: Store | None = None
+    executor: Any = None
+    diagnose: bool = True
+    desk: Any = None
+    shield: Shield = field(default_factory=Shield, init=False)
+    begun: float = field(default_factory=time.perf_counter, init=False)
+    report: Reporter = field(init=False)
+    released: Released = field(default_factory=Released, init=False)
+
+    def __post_init__(self) -> None:
+        check_flag("diagnose", self.diagnose)
+        if self.threads is not None:
+            check_threads(self.threads)
+        check_progress(self.progress)
+        object.__setattr__(self, "report", Reporter(self.progress))
+        as_stop(self.stop)
+        check_path("checkpoint", self.checkpoint)
+        check_number("checkpoint_interval", self.checkpoint_interval, least=0)
+        if self.store is not None:
+            self.store.check_free()
+        object.__setattr__(self, "executor", as_workers(self.executor))
+
+    @property
+    def closing(self) -> AbstractContextManager[Any]:
+        """A context at the end of which what was opened for this call is closed."""
+        return self.executor or nullcontext()
+
+    @property
+    def on_points(self) -> bool:
+        """Whether points are evaluated one by one."""
+        return self.desk is not None and bool(self.desk.on_points)
+
+    @property
+    def for_chains(self) -> Any:
+        """The executor that has chains, or parts of a search, as its tasks."""
+        return None if self.on_points else self.executor
+
+    def number_of_threads(self, target: Any, sampler: Sampler) -> int:
+        """The threads in which to run the chains of a target."""
+        if target.serial:
+            return 1
+        if self.threads is not None:
+            return self.threads
+        if (target.needs_gil or sampler.needs_gil) and has_gil():
+            return 1
+        return processors()
+
+
+def has_gil() -> bool:
+    """Whether Python code runs in one thread at a time."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
