@@ -17,7 +17,9 @@ import numpy as np
 
 import fastkam as fk
 from bench.papers.record import heading, options, table, write
-from fastkam.progress import Monitor, Reporter, Terminal
+from fastkam.progress import Terminal
+from fastkam.progress.monitor import Monitor
+from fastkam.progress.reporter import Reporter
 from fastkam.run.loop import Run
 
 REPORTING = ((Monitor, "look"), (Run, "progress"), (Reporter, "__call__"))

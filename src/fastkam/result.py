@@ -102,7 +102,8 @@ class Result(Outputs):
     status : str
         "complete", "stopped" (by a stop rule), "interrupted", or "failed".
     stopped_by : str
-        The stop rule that has ended the run, "ESS(size=400, of='bulk')"; "" where none has.
+        The stop rule that has ended the run, "ESS(size=400, of='bulk')", or "Progress.stop()"; ""
+        where none has.
     seconds : float
         Wall-clock time of all runs.
     state : RunState

@@ -9,7 +9,7 @@ from runs import sample
 from same import assert_same
 
 import fastkam as fk
-from fastkam.progress import CHAINS, SECONDS, Interval
+from fastkam.progress.reporter import CHAINS, SECONDS, Interval
 from fastkam.run import groups
 from fastkam.run.groups import CHUNK_SECONDS, ChainGroup
 from fastkam.run.loop import Run

@@ -22,7 +22,8 @@ from test_executors import Loopback
 
 import fastkam as fk
 from fastkam.diagnostics import ess_bulk
-from fastkam.progress import Monitor, Progress, monitor, text
+from fastkam.progress import Progress, monitor, text
+from fastkam.progress.monitor import Monitor
 from fastkam.run import executors
 
 OPTIONS = {"sampler": "ram", "tune": 60, "draws": 300, "chains": 3, "seed": 4, "search": False,

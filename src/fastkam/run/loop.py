@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     pass
 
 NO_LIMIT = 2**62  # evaluations of a chain
+ASKED = "Progress.stop()"  # what has ended a run that its view has stopped
 WATCH_SECONDS = 0.05
 
 
@@ -135,7 +136,8 @@ class Run:
             with one_blas_thread():
                 for rows in self.milestones(stop):
                     if self.advance(rows, threads, between) or self.may_end(stop):
-                        status, self.stopped_by = "stopped", repr(stop.reason(self))
+                        status = "stopped"
+                        self.stopped_by = ASKED if report.asked else repr(stop.reason(self))
                         break
                 for group in self.groups:  # extras that another chain has found since
                     group.record()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fastkam.arguments import check_flag, check_number, check_threads
-from fastkam.progress import Reporter, check_progress
+from fastkam.progress.reporter import Reporter, check_progress
 from fastkam.run.files import check_path
 from fastkam.run.interrupts import Shield
 from fastkam.run.released import Released, processors

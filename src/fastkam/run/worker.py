@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from fastkam._core.density.target import Target
 from fastkam._core.engine.group import Fault
-from fastkam.progress import Reporter
+from fastkam.progress.reporter import Reporter
 from fastkam.run.loop import Run
 from fastkam.run.same_target import check_density_of
 from fastkam.run.writer import CheckpointWriter

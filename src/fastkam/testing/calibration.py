@@ -17,7 +17,7 @@ from typing import Any
 
 from fastkam.arguments import check_flag, check_integer, check_number, checked_names, near
 from fastkam.errors import SamplingError, SamplingWarning
-from fastkam.progress import interactive
+from fastkam.progress.reporter import interactive
 from fastkam.run.sending import portable_target
 from fastkam.run.starts import seed_sequence
 from fastkam.run.workers import Workers, as_workers
