@@ -52,7 +52,7 @@ def conclude(result: Result, outcome: Outcome, rows: int, options: RunOptions) -
     if options.diagnose and not interrupted:
         try:
             with options.shield.opened:
-                checks.warn(result, stacklevel=4)
+                checks.warn(result, stacklevel=5)
         except KeyboardInterrupt:
             interrupted = True
     if options.shield.taken() or interrupted:
@@ -61,5 +61,5 @@ def conclude(result: Result, outcome: Outcome, rows: int, options: RunOptions) -
         if result.status != "interrupted":
             text = (f"interrupted at the end of a run that is {result.status}: no draw is missing; "
                     "result.warnings may not have been shown")
-        warnings.warn(SamplingWarning(text, result=result), stacklevel=4)
+        warnings.warn(SamplingWarning(text, result=result), stacklevel=5)
     return result

@@ -39,12 +39,10 @@ from fastkam.search.implied import disagrees, with_implied
 from fastkam.search.watch import Watch
 from fastkam.stop import StopRule
 from fastkam.stores.store import Store, as_store
-from fastkam.surrogate.run import (
+from fastkam.surrogate.asked import (
     BUDGET,
-    attempt,
     check_learnable,
     check_learning,
-    frozen_walk,
     is_learnt,
     within_budget,
 )
@@ -313,6 +311,9 @@ def search_and_run(
     rng, watch, choice = search_generator(seed), Watch(options, chains), None
     done = None
     if learning:
+        # with scipy's optimizers, which other runs need not load
+        from fastkam.surrogate.run import attempt, frozen_walk
+
         surrogate, plain = None, as_target(target, d, vectorized=vectorized)
         check_learnable(plain, known_of(problem), problem)
         with before_the_run(plain, problem):

@@ -30,14 +30,6 @@ def never(x):
     raise AssertionError("the density was called")
 
 
-class Client:
-    """As that of dask."""
-
-    def submit(self, *arguments): ...
-
-    def get_executor(self): ...
-
-
 class Communicator:
     """As that of mpi4py."""
 
@@ -135,11 +127,11 @@ REFUSED = {
     "complex": ({"x0": [0.0, 1j]}, "x0 must be an array of numbers, not [0.0, 1j]"),
     "the function in its place": ({"x0": never}, "the density comes first, and then where"),
     # executors
-    "a dask client": ({"executor": Client()}, "executor must be .*: give client.get_executor()"),
     "a communicator": ({"executor": Communicator()}, "give mpi4py.futures.MPIPoolExecutor()"),
     "a class of executors": ({"executor": ThreadPoolExecutor},
                              "give an object, ThreadPoolExecutor(...)"),
-    "a number of workers": ({"executor": 4}, "executor must be .*, not 4: give an object"),
+    "no workers": ({"executor": 0}, "executor must be a number of processes from 1 to .*, not 0"),
+    "a fraction of workers": ({"executor": 2.5}, "executor must be .*: for four processes write"),
     "the base class": ({"executor": Executor()}, "executor must be a concurrent.futures.Executor"),
     # the rest
     "no such folder": ({"checkpoint": "no/such/run.fk"},
@@ -153,7 +145,7 @@ REFUSED = {
     "a schedule": ({"schedule": "diminish"}, "'diminish': did you mean 'diminishing'?"),
     "a class of schedules": ({"schedule": fk.schedules.Finite}, "write Finite(), an object"),
     "vectorized": ({"vectorized": "yes"}, "vectorized must be True or False, not 'yes'"),
-    "progress": ({"progress": "yes"}, "progress must be True, False, None or a function"),
+    "progress": ({"progress": "yes"}, "progress must be True, False, None, a logger, a function"),
     "keep_warmup": ({"keep_warmup": "no"}, "keep_warmup must be True or False, not 'no'"),
     "diagnose": ({"diagnose": 1}, "diagnose must be True or False, not 1"),
 }

@@ -147,4 +147,4 @@ def check_start(target: Target, x0: NDArray[np.float64]) -> None:
         return
     if not check.ok:
         warnings.warn(f"{check}, at x = {np.array2string(x, threshold=8)}; "
-                      "check_gradient=False leaves out this check", SamplingWarning, stacklevel=4)
+                      "check_gradient=False leaves out this check", SamplingWarning, stacklevel=5)

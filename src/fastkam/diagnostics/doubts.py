@@ -26,6 +26,7 @@ LEAST_PARTS = 400           # draws of a chain for that
 HEAVY, SURE = 0.25, 2.5     # k-hat from which on there is no fourth moment; its standard errors
 LEAST_GAP, FEWEST_CHANGES = 1.0, 20    # standard deviations of the narrower group; changes
 PLACES, LEAST_AT_PLACE = 10, 0.4    # parts of the draws; of the mean acceptance in each
+LEAST_ESS = 400
 MOST_NESTED = 1.05
 FEWEST_CHAINS, FEWEST_ROWS = 32, 4
 
@@ -43,8 +44,11 @@ def doubts(
     yield from drift(draws, labels, columns)
     if not look.is_estimate:  # an estimate that is too high keeps a chain, which acceptance shows
         yield from stay(draws)
-        yield from place(look, which)
     yield from heavy(look, draws, labels, columns)
+    if columns["ess_bulk"].max() < LEAST_ESS:
+        return  # so few are in groups, and in places, by chance
+    if not look.is_estimate:
+        yield from place(look, which)
     yield from modes(draws)
 
 

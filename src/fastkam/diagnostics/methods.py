@@ -138,7 +138,7 @@ def mixtures(look: Look) -> Iterator[Finding]:
             "mixture", f"{100 * missed:.2g} % of the draws are where the mixture that was fitted "
             "in warm-up has next to no mass: warm-up had not been there, and nothing says that the "
             "draws have been everywhere. Tune for longer (tune=).")
-    elif k > MOST_OF_Q:
+    elif k > MOST_OF_Q and weights.max() > here.max():
         yield Finding(
             "mixture", "Of the draws from the mixture that was fitted in warm-up a few have nearly "
             f"all of the weight (k-hat {k:.2g}): the density has mass where the chains have "

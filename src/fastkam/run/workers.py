@@ -79,12 +79,15 @@ def as_workers(given: Any) -> Workers | None:
             raise ValueError(f"executor must be a number of processes from 1 to {MOST_PROCESSES}, "
                              f"or an Executor, not {given}")
         return Workers(Processes(given), own=True)
+    if type(given) is Executor:
+        raise TypeError("executor must be a concurrent.futures.Executor of a kind that runs tasks, "
+                        "not its base class: give ThreadPoolExecutor(4), or a number of processes")
     if isinstance(given, type):
         raise TypeError(f"executor must be an Executor, a pool, a dask client or a number of "
                         f"processes, not {shown(given)}: give an object, {given.__name__}(...)")
     if callable(getattr(given, "get_executor", None)):  # a dask client
         return Workers(given.get_executor(pure=False))
-    if callable(getattr(given, "submit", None)) and type(given) is not Executor:
+    if callable(getattr(given, "submit", None)):
         return Workers(given)
     if callable(getattr(given, "apply_async", None)) and hasattr(given, "terminate"):
         return Workers(PolledPool(given, local=isinstance(given, ThreadPool)), own=True)

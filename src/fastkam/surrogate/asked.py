@@ -1,0 +1,70 @@
+"""What `surrogate="learn"` asks for, checked without loading what learns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastkam._core.surrogate.learned import MOST_DIMENSIONS
+from fastkam.arguments import check_choice, check_integer, shown
+from fastkam.stop import Evaluations, StopRule
+
+if TYPE_CHECKING:
+    from fastkam._core.density.target import Target
+    from fastkam.search.found import Known
+
+BUDGET = 2000  # calls, where nothing is said
+LEAST_BUDGET = 50
+
+DEFAULTS = {  # what else an argument may be, and why not
+    "sampler": ("auto", "chains on the surrogate have a sampler of their own"),
+    "share": (False, "chains on the surrogate do not learn together"),
+    "keep_stats": (True, "weights are statistics"),
+    "thin": (None, "chains on the surrogate are thinned as they need it"),
+    "store": (None, "the draws are few"),
+    "checkpoint": (None, "learning cannot be resumed"),
+    "derived": (None, "compute it from the draws of result.resample()"),
+}
+
+
+def check_learning(budget: Any, **given: Any) -> None:
+    """Refuse a bad budget, and arguments that do not go with a learned surrogate."""
+    if budget is not None:
+        check_integer("budget", budget, least=LEAST_BUDGET)
+    for name, value in given.items():
+        default, why = DEFAULTS[name]
+        if not (value is default or (isinstance(value, str) and value == default)):
+            raise ValueError(f'{name} must be {default!r} with surrogate="learn", not '
+                             f"{shown(value)}: {why}")
+
+
+def within_budget(stop: StopRule | None, budget: int | None) -> StopRule | None:
+    """The rule that ends a run with the budget too, where there is one."""
+    if budget is None:
+        return stop
+    rule = Evaluations(budget)
+    return rule if stop is None else stop | rule
+
+
+def check_learnable(target: Target, known: Known | None, problem: Any) -> None:
+    """Refuse densities of which no surrogate can be learnt."""
+    if target.is_estimate:
+        raise ValueError('surrogate="learn" takes a known density, and target is an estimate: the '
+                         "weights of its draws would not be those of the density. Run it without "
+                         "surrogate, or give a cheap approximation (surrogate=f)")
+    if target.dim > MOST_DIMENSIONS:
+        raise ValueError(f'surrogate="learn" takes at most {MOST_DIMENSIONS} coordinates, not '
+                         f"{target.dim}")
+    if getattr(problem, "derived", None) is not None:
+        raise ValueError('target must have no derived quantities with surrogate="learn": compute '
+                         "them from the draws of result.resample()")
+    if known is not None and known.wrap is not None:
+        raise ValueError('surrogate="learn" takes no periodic coordinates: run it without '
+                         "surrogate, or give bounds in place of the period")
+
+
+def is_learnt(surrogate: Any) -> bool:
+    """Whether a surrogate is to be learnt; a ValueError for another text."""
+    if not isinstance(surrogate, str):
+        return False
+    check_choice("surrogate", surrogate, ["learn"])
+    return True
