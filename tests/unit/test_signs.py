@@ -117,6 +117,15 @@ def test_tails_by_the_draws():
     assert sum("tails" in one for one in light) <= 1
 
 
+def test_a_standard_deviation_that_few_draws_make():
+    """Log-normal draws of which one, far out, stays for a while; and without it."""
+    rng = np.random.default_rng(8)
+    x = np.exp(0.6 * rng.standard_normal((4, 1000, 2)))
+    assert "tails" not in found(x)
+    x[1, 500:503, 0] = 60.0
+    assert "tails" in found(x)
+
+
 def test_modes_with_few_changes():
     """Three chains that change eight times, and chains that change all the time."""
     rng = np.random.default_rng(9)

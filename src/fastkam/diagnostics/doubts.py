@@ -24,6 +24,7 @@ MOST_STAY, STAY_SHARE = 6.0, 0.005  # times what independent stays have; of a ch
 MOST_EXCURSION = 0.4        # of a sixteenth of a chain, beyond the radius that 2 % of draws exceed
 LEAST_PARTS = 400           # draws of a chain for that
 HEAVY, SURE = 0.25, 2.5     # k-hat from which on there is no fourth moment; its standard errors
+MOST_OF_SD = 0.1            # standard error of a standard deviation, as a part of it
 LEAST_GAP, FEWEST_CHANGES = 1.0, 20    # standard deviations of the narrower group; changes
 PLACES, LEAST_AT_PLACE = 10, 0.4    # parts of the draws; of the mean acceptance in each
 LEAST_ESS = 400
@@ -144,7 +145,7 @@ def place(look: Look, which: NDArray[np.int64]) -> Iterator[Finding]:
 def heavy(
     look: Look, draws: signs.Standardized, labels: list[str], columns: Mapping[str, Array]
 ) -> Iterator[Finding]:
-    """Tails so heavy that the standard deviation has no standard error, by the draws."""
+    """Tails so heavy that the standard deviation is hardly known, or has no standard error."""
     if len(look.state.tails):  # what the search has found says more
         return
     shapes, m = signs.tail_shapes(draws)
@@ -160,6 +161,16 @@ def heavy(
             f"draws' tails is {k:.2g}, so that moments above the order {1 / k:.2g} do not seem to "
             "exist, or a few draws are far from all others. The standard deviation and its error "
             "may be far off: report quantiles.", tuple(labels[i] for i in where))
+        return
+    known = columns["mcse_sd"] / columns["sd"]
+    where = np.flatnonzero(known > MOST_OF_SD)
+    if len(where):
+        where = where[np.argsort(-known[where])]
+        texts = [f"{labels[i]} to {100 * known[i]:.2g} %" for i in where[:NAMED]]
+        yield Finding(
+            "tails", f"The standard deviation is hardly known: of {listed(texts, len(where))}. A "
+            "few draws far out make much of it, and may be too few or too many: report quantiles, "
+            "or run longer (draws=).", tuple(labels[i] for i in where))
 
 
 def modes(draws: signs.Standardized) -> Iterator[Finding]:
