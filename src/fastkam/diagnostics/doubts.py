@@ -28,6 +28,7 @@ MOST_OF_SD = 0.1            # standard error of a standard deviation, as a part 
 LEAST_GAP, FEWEST_CHANGES = 1.0, 20    # standard deviations of the narrower group; changes
 PLACES, LEAST_AT_PLACE = 10, 0.4    # parts of the draws; of the mean acceptance in each
 LEAST_ESS = 400
+LEAST_STAY = 5.0            # in a group, times the draws that one effective draw takes
 MOST_NESTED = 1.05
 FEWEST_CHAINS, FEWEST_ROWS = 32, 4
 
@@ -50,7 +51,7 @@ def doubts(
         return  # so few are in groups, and in places, by chance
     if not look.is_estimate:
         yield from place(look, which)
-    yield from modes(draws)
+    yield from modes(draws, columns)
 
 
 def functionals(squares: Array) -> Iterator[Finding]:
@@ -163,7 +164,7 @@ def heavy(
             "may be far off: report quantiles.", tuple(labels[i] for i in where))
         return
     known = columns["mcse_sd"] / columns["sd"]
-    where = np.flatnonzero(known > MOST_OF_SD)
+    where = np.flatnonzero((known > MOST_OF_SD) & (columns["ess_bulk"] >= LEAST_ESS))
     if len(where):
         where = where[np.argsort(-known[where])]
         texts = [f"{labels[i]} to {100 * known[i]:.2g} %" for i in where[:NAMED]]
@@ -173,15 +174,20 @@ def heavy(
             "or run longer (draws=).", tuple(labels[i] for i in where))
 
 
-def modes(draws: signs.Standardized) -> Iterator[Finding]:
-    """Two groups of draws between which the chains changed too rarely to know their shares."""
+def modes(draws: signs.Standardized, columns: Mapping[str, Array]) -> Iterator[Finding]:
+    """Two groups of draws between which the chains changed too rarely to know their shares.
+
+    Some draws far out are no group: in one the chains stay for longer than they remember.
+    """
     series = draws.suspects()
     gaps = [signs.gap_of(one.reshape(-1)) for one in series]
     widest = int(np.argmax([gap for gap, _ in gaps]))
     if gaps[widest][0] < LEAST_GAP:
         return
     changes, share = signs.changes_of_side(series[widest], gaps[widest][1])
-    if changes < FEWEST_CHANGES:
+    stay = 2 * share * series[widest].size / max(changes, 1)
+    memory = series[widest].size / columns["ess_bulk"].max()
+    if changes < FEWEST_CHANGES and stay > LEAST_STAY * memory:
         yield Finding(
             "modes", f"The draws fall into two groups, one of {100 * share:.2g} % of them, between "
             f"which the chains have changed {changes} times: the shares are hardly known. Run "
