@@ -4,7 +4,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.density.target import Target
 
-LANES: int
 MOST_DIMENSIONS: int
 FAR: float
 
