@@ -56,6 +56,6 @@ class SamplingWarning(UserWarning):
 class ConvergenceWarning(SamplingWarning):
     """The one thing to know of a run is that it was too short.
 
-    R-hat is above 1.01, an effective sample size below 400, or what the sampler learns had not
-    settled, or a rule ended it soon; and nothing else was found.
+    R-hat is above 1.01, an effective sample size below 400, a standard deviation hardly known, or
+    what the sampler learns had not settled, or a rule ended it soon; and nothing else was found.
     """

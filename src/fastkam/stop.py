@@ -75,7 +75,8 @@ FEWEST_DRAWS = 4000  # of all chains, where there are more
 FEWEST_ROWS = 100  # of each chain
 TAILS = ("bulk", "tail", "both")
 # findings that more draws may do away with; for others a run does not wait
-CURABLE = {"stuck", "log_density", "functionals", "drift", "stay", "excursion", "modes", "improper"}
+CURABLE = {"stuck", "log_density", "functionals", "drift", "stay", "excursion", "modes", "mcse_sd",
+           "improper"}
 
 
 @dataclass(frozen=True)

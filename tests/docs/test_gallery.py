@@ -14,7 +14,7 @@ PAGES = [page for page in PAGES if page.name != "index.md"]
 CELL = re.compile(r"^```\{code-cell\}\n(.*?)^```$", re.M | re.S)
 NEEDS = re.compile(r"^needs: ([\w, ]+)$", re.M)
 USED = ("matplotlib", "numba", "cloudpickle", "xarray", "pandas")
-SHOWS_DOUBT = {"diagnostics.md"}
+SHOWS_DOUBT = {"diagnostics.md", "particle_filter.md"}
 
 
 @pytest.fixture

@@ -121,9 +121,9 @@ def test_a_standard_deviation_that_few_draws_make():
     """Log-normal draws of which one, far out, stays for a while; and without it."""
     rng = np.random.default_rng(8)
     x = np.exp(0.6 * rng.standard_normal((4, 1000, 2)))
-    assert "tails" not in found(x)
+    assert "mcse_sd" not in found(x)
     x[1, 500:503, 0] = 60.0
-    assert "tails" in found(x)
+    assert "mcse_sd" in found(x)
 
 
 def test_modes_with_few_changes():

@@ -33,7 +33,7 @@ IF_IT_STAYS = ("if it stays so, look at where the chains are (several modes? a b
 ABOUT_DENSITY = {"improper", "constant", "not_a_logarithm"}
 MEASURES = {"r_hat", "ess"}
 # of these alone, that a run is too short
-TOO_SHORT = {"r_hat", "functionals", "ess", "adaptation", "short"}
+TOO_SHORT = {"r_hat", "functionals", "ess", "mcse_sd", "adaptation", "short"}
 
 
 def findings(state: RunState) -> list[Finding]:

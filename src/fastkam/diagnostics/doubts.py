@@ -169,7 +169,7 @@ def heavy(
         where = where[np.argsort(-known[where])]
         texts = [f"{labels[i]} to {100 * known[i]:.2g} %" for i in where[:NAMED]]
         yield Finding(
-            "tails", f"The standard deviation is hardly known: of {listed(texts, len(where))}. A "
+            "mcse_sd", f"The standard deviation is hardly known: of {listed(texts, len(where))}. A "
             "few draws far out make much of it, and may be too few or too many: report quantiles, "
             "or run longer (draws=).", tuple(labels[i] for i in where))
 

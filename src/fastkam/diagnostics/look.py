@@ -30,7 +30,7 @@ class Finding:
     ----------
     kind : str
         "not_finite", "stuck", "constant", "improper", "not_a_logarithm", "rejected", "boundary",
-        "tails", "moments", "acceptance", "divergences", "r_hat", "ess", "log_density",
+        "tails", "moments", "acceptance", "divergences", "r_hat", "ess", "mcse_sd", "log_density",
         "adaptation" or "short"; "functionals", "drift", "stay", "excursion", "place", "modes",
         "nested_r_hat", "energy", "tree_depth", "swaps", "mixture", "evidence"; or "unvisited",
         which only `Result.verdict` finds with further evaluations.
