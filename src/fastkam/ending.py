@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fastkam._core.engine.group import Fault
 from fastkam.diagnostics import checks
-from fastkam.errors import SamplingError, SamplingWarning
+from fastkam.errors import SamplingError, SamplingWarning, warn
 from fastkam.run.faults import TaskLost, describe
 from fastkam.run.hints import advice
 
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from fastkam.run.options import RunOptions
 
 
-def conclude(result: Result, outcome: Outcome, rows: int, options: RunOptions) -> Result:
-    """The result of a run that was to have `rows` draws a chain, with its warnings.
+def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
+    """The result of a run, with its warnings.
 
     SamplingError with the result in it where the run has failed.
     """
@@ -46,20 +45,25 @@ def conclude(result: Result, outcome: Outcome, rows: int, options: RunOptions) -
             chain=failure.chains[0] if isinstance(failure, TaskLost) else None,
         ) from failure.cause if isinstance(failure, TaskLost) else failure
     interrupted = result.status == "interrupted"
+    if options.until_stop and result.state.budget and result.status == "complete":
+        warn(SamplingWarning(
+            f"stop was not met within the number of evaluations that the run may take, "
+            f"{result.state.budget}: give a larger budget, or go on (result.resume(stop=...))",
+            result=result))
     if unwritten is not None and not interrupted:
         raise SamplingError(f"the run is {result.status}{problem}; {kept}",
                             result=result) from unwritten
     if options.diagnose and not interrupted:
         try:
             with options.shield.opened:
-                checks.warn(result, stacklevel=5)
+                checks.warn(result)
         except KeyboardInterrupt:
             interrupted = True
     if options.shield.taken() or interrupted:
-        text = (f"interrupted after {counts} of {rows} draws a chain; result.resume() goes on "
-                f"from there{problem}")
+        text = (f"interrupted after {counts} of {result.requested} draws a chain; result.resume() "
+                f"goes on from there{problem}")
         if result.status != "interrupted":
             text = (f"interrupted at the end of a run that is {result.status}: no draw is missing; "
                     "result.warnings may not have been shown")
-        warnings.warn(SamplingWarning(text, result=result), stacklevel=5)
+        warn(SamplingWarning(text, result=result))
     return result

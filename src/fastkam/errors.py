@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -59,3 +61,16 @@ class ConvergenceWarning(SamplingWarning):
     R-hat is above 1.01, an effective sample size below 400, a standard deviation hardly known, or
     what the sampler learns had not settled, or a rule ended it soon; and nothing else was found.
     """
+
+
+def warn(warning: SamplingWarning) -> None:
+    """Show a warning at the line, outside of this package, from which it was called."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and is_within(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)
+
+
+def is_within(module: str) -> bool:
+    """Whether a module of this name is part of this package."""
+    return module.partition(".")[0] == __name__.partition(".")[0]

@@ -157,7 +157,7 @@ class Recorded:
         Those of the search, and of a look at gradients after the run, are counted; those by which a
         chain finds a start without a search are not.
         """
-        return self.state.searched + sum(int(state["n_evaluations"]) for state in self.states)
+        return self.state.evaluations
 
     @property
     def acceptance(self) -> NDArray[np.float64]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from fastkam.diagnostics.table import Summary
 from fastkam.diagnostics.verdict import Verdict
 from fastkam.diagnostics.weights import normalized, weight_findings, weighted_summary
 from fastkam.ending import conclude
-from fastkam.errors import SamplingWarning
+from fastkam.errors import SamplingWarning, warn
 from fastkam.outputs import Outputs
 from fastkam.points.desk import Desk
 from fastkam.progress import Progress
@@ -383,7 +382,7 @@ def resume(
     options = RunOptions(
         threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
         checkpoint_interval=checkpoint_interval, store=as_store(store), executor=executor,
-        diagnose=diagnose, desk=desk)
+        diagnose=diagnose, until_stop=stop is not None, desk=desk)
     check_flag("check_target", check_target)
     check_flag("vectorized", vectorized)
     if sampler is not None:
@@ -439,16 +438,16 @@ def go_on_with(
     elif given:
         state, more = with_values_of(state, target)
         if more.any():
-            warnings.warn(SamplingWarning(
+            warn(SamplingWarning(
                 f"target is another density than that of the draws until now: its logarithm is "
                 f"larger by {more.min():.6g} to {more.max():.6g} at the points of the chains, "
-                "which go on from there with the new values", result=result), stacklevel=3)
+                "which go on from there with the new values", result=result))
     if path is not None:
         check_room(path, state, 0 if draws is not None else state.requested)
     if options.store is not None:
         state = moved_into(options.store, state)
     with options.shield, options.report, options.closing, writing(state):
-        outcome, rows = go_on(state, target, draws, options)
+        outcome = go_on(state, target, draws, options)
         new = Result(outcome.state, own)
         new.workers = desk.report()
-        return conclude(new, outcome, rows, options)
+        return conclude(new, outcome, options)

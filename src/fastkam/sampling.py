@@ -4,48 +4,31 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from fastkam.arguments import MOST_CHAINS, MOST_COUNT, check_flag, check_integer, checked_names
-from fastkam.density.forms import as_target, check_surrogate, target_of, with_surrogate
-from fastkam.density.gradient import check_start
+from fastkam.beginning import Call
 from fastkam.ending import conclude
-from fastkam.interop.differentiable import drawn
-from fastkam.interop.doors import opened
 from fastkam.points.desk import Desk
 from fastkam.problem.given import as_problem
 from fastkam.progress import Progress
 from fastkam.result import Result
-from fastkam.run.drive import carry_out, carry_out_longer, carry_out_thinned
+from fastkam.run.drive import DRAWS, carry_out_to_its_end, check_budget
 from fastkam.run.loop import Outcome
 from fastkam.run.options import RunOptions
-from fastkam.run.records import check_derived
-from fastkam.run.shapes import check_layout
-from fastkam.run.starts import search_generator, seed_sequence, starting_points
-from fastkam.run.state import RunState, check_bit_generator, snapshot_steps
-from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, new_trace
+from fastkam.run.starts import seed_sequence
+from fastkam.run.state import check_bit_generator
 from fastkam.run.workers import as_workers
-from fastkam.run.writer import CheckpointWriter, writing
-from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
-from fastkam.samplers.delayed import check_stages, check_steps
+from fastkam.run.writer import writing
+from fastkam.samplers import Sampler
+from fastkam.samplers.delayed import check_steps
 from fastkam.schedules import Schedule, as_schedule
-from fastkam.search.choice import PLAIN_TUNE, before_the_run, choose, find, known_of, log
-from fastkam.search.implied import disagrees, with_implied
-from fastkam.search.watch import Watch
 from fastkam.stop import StopRule
 from fastkam.stores.store import Store, as_store
-from fastkam.surrogate.asked import (
-    BUDGET,
-    check_learnable,
-    check_learning,
-    is_learnt,
-    within_budget,
-)
+from fastkam.surrogate.asked import check_learning, is_learnt, within_budget
 
 
 @checked_names
@@ -54,7 +37,7 @@ def sample(
     x0: ArrayLike | Mapping[str, ArrayLike] | None = None,
     *,
     sampler: str | Sampler = "auto",
-    draws: int = 1000,
+    draws: int | None = None,
     tune: int | None = None,
     chains: int = 4,
     seed: Any = None,
@@ -112,8 +95,12 @@ def sample(
         A short name (see `fastkam.samplers.SAMPLERS`), or a sampler with its parameters; or "auto":
         what suits the density as the search has found it (see `choose_sampler`; what was chosen is
         logged).
-    draws : int
-        Draws kept a chain.
+    draws : int, optional
+        Draws kept a chain. By default 1000, which are taken so far apart that they suffice: the
+        chains make as many steps again, and every second draw is kept, until a look at the draws
+        finds nothing that further steps may mend (see `fastkam.stop.Done`), or the next doubling
+        would go beyond `budget`. Where they do not suffice then, the result says so. With `stop`
+        all draws are kept, as many as it takes until it is met.
     tune : int, optional
         Steps of warm-up before them. By default 1000; with "auto" as many as the choice needs.
     chains : int
@@ -143,8 +130,10 @@ def sample(
     vectorized : bool
         The Python function takes points (k, d) and returns (k,): one call for all chains.
     thin : int, optional
-        Keep every thin-th step. By default each; with "auto" what makes four draws of a chain worth
-        about one that is independent, 50 at most, as the first steps after warm-up show.
+        Keep every thin-th step: with it `draws` are 1000 by default, and no more. Without it each
+        is kept where `draws` is given; with "auto", or where it is not, what makes four draws of a
+        chain worth about one that is independent, 50 at most at first, as the first steps after
+        warm-up show.
     search : bool
         Look first for where the chains are to start and in which units: the length of each
         coordinate in which the log density changes by 1 is the unit of those lengths among the
@@ -174,7 +163,7 @@ def sample(
         Whether statistics are kept with each draw (in ``result.stats``): 17 bytes a draw, and 8 for
         each of the sampler's own.
     stop : StopRule, optional
-        Stop before `draws` where this is met: see `fastkam.stop`.
+        When to stop: see `fastkam.stop`. Where `draws` are given, with these at the latest.
     checkpoint : path, optional
         A file that holds the run so far, written every `checkpoint_interval` seconds and at the
         end; `resume` goes on from it.
@@ -219,8 +208,9 @@ def sample(
         Steps of the sampler on the surrogate for each proposal to `target`: 1 by default. With
         "learn" it makes draws without weights.
     budget : int, optional
-        With "learn": the number of evaluations at which the run ends. By default 2000, and without
-        an end where the surrogate does not pay and the run goes on without it.
+        The number of evaluations at which a run without `draws` ends: by default it begins no
+        doubling that would go beyond 1 000 000. With "learn" by default 2000, and without an end
+        where the surrogate does not pay and the run goes on without it.
     bit_generator : str
         A bit generator of numpy.random: PCG64, PCG64DXSM, Philox, SFC64 or MT19937.
     diagnose : bool
@@ -246,11 +236,12 @@ def sample(
     (4, 500, 2)
     """
     chains = check_integer("chains", chains, least=1, most=MOST_CHAINS)
-    draws = check_integer("draws", draws, least=1)
+    draws = None if draws is None else check_integer("draws", draws, least=1)
     tune = None if tune is None else check_integer("tune", tune, least=0)
     thin = None if thin is None else check_integer("thin", thin, least=1)
-    if draws * (thin or 1) > MOST_COUNT:
-        raise ValueError(f"draws * thin must be at most {MOST_COUNT}, not {draws} * {thin}")
+    rows = DRAWS if draws is None else draws
+    if rows * (thin or 1) > MOST_COUNT:
+        raise ValueError(f"draws * thin must be at most {MOST_COUNT}, not {rows} * {thin}")
     share, search = check_flag("share", share), check_flag("search", search)
     keep_warmup, keep_stats = (check_flag("keep_warmup", keep_warmup),
                                check_flag("keep_stats", keep_stats))
@@ -260,153 +251,39 @@ def sample(
     if learning:
         check_learning(budget, sampler=sampler, share=share, keep_stats=keep_stats, thin=thin,
                        store=store, checkpoint=checkpoint, derived=derived)
-        stop = within_budget(stop, budget)
-    elif budget is not None:
-        raise ValueError(f"budget must not be given without surrogate=\"learn\", not {budget!r}: "
-                         "stop=fk.stop.Evaluations(n) ends any run")
-    steps = check_steps(surrogate_steps, surrogate)
+    else:
+        check_budget(budget, draws, thin)
     options = RunOptions(
-        threads=threads, progress=progress, stop=stop, checkpoint=checkpoint,
-        checkpoint_interval=checkpoint_interval, store=as_store(store), executor=executor,
-        diagnose=diagnose, desk=desk)
+        threads=threads, progress=progress, stop=within_budget(stop, budget),
+        checkpoint=checkpoint, checkpoint_interval=checkpoint_interval, store=as_store(store),
+        executor=executor, diagnose=diagnose, until_stop=stop is not None, desk=desk)
     check_flag("vectorized", vectorized)
     check_flag("check_gradient", check_gradient)
     bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
+    common = {"names": names, "shapes": shapes, "dims": dims, "coords": coords}
     problem = as_problem(
         target, x0, vectorized=vectorized,
         own={"prior": prior, "bounds": bounds, "transforms": transforms, "args": args,
-             "kwargs": kwargs, "derived": derived},
-        common={"names": names, "shapes": shapes, "dims": dims, "coords": coords})
+             "kwargs": kwargs, "derived": derived}, common=common)
+    call = Call(
+        target=target, x0=x0, problem=problem, options=options, sampler=sampler, rows=rows,
+        enough=draws is None and thin is None, tune=tune, chains=chains, seed=seed,
+        schedule=as_schedule(schedule), share=share, vectorized=vectorized, thin=thin,
+        search=search, common=common, keep_warmup=keep_warmup, keep_stats=keep_stats,
+        check_gradient=check_gradient, surrogate=None if learning else surrogate,
+        learning=learning, budget=budget, surrogate_steps=surrogate_steps,
+        steps=check_steps(surrogate_steps, surrogate), bit_generator=bit_generator)
     with desk:
-        return search_and_run(
-            target, x0, problem, options, sampler=sampler, draws=draws, tune=tune, chains=chains,
-            seed=seed, schedule=schedule, share=share, vectorized=vectorized, thin=thin,
-            search=search, names=names, shapes=shapes, dims=dims, coords=coords,
-            keep_warmup=keep_warmup, keep_stats=keep_stats, check_gradient=check_gradient,
-            surrogate=surrogate, learning=learning, budget=budget, steps=steps,
-            weigh=surrogate_steps is None, bit_generator=bit_generator)
+        call.begin()
+        if learning and call.learn():
+            return concluded(call.weighted(), call)
+        state = call.prepare()
+        with options.shield, options.report, options.closing, writing(state):
+            return concluded(carry_out_to_its_end(state, call.target, call.rows, options), call)
 
 
-def search_and_run(
-    target: Any, x0: Any, problem: Any, options: RunOptions, *, sampler: Any, draws: int,
-    tune: int | None, chains: int, seed: np.random.SeedSequence, schedule: Any, share: bool,
-    vectorized: bool, thin: int | None, search: bool, names: Any, shapes: Any, dims: Any,
-    coords: Any, keep_warmup: bool, keep_stats: bool, check_gradient: bool, surrogate: Any,
-    learning: bool, budget: int | None, steps: int, weigh: bool, bit_generator: str,
-) -> Result:
-    """The run of `sample`, whose arguments have been checked; `problem` is None where none is made.
-    """
-    desk, threads = options.desk, options.threads
-    if problem is None:
-        target = opened(target)
-        points = starting_points(drawn(target, chains, seed) if x0 is None else x0, chains)
-    else:
-        target, points = problem.target(), problem.start(x0, chains, seed)
-        check_derived(target, points[:1], problem.layout.shapes)
-    d = points.shape[1]
-    layout = check_layout(names, shapes, dims, coords, d) if problem is None else problem.layout
-    if options.stop is not None:
-        options.stop.check(layout)
-    schedule = as_schedule(schedule)
-    rng, watch, choice = search_generator(seed), Watch(options, chains), None
-    done = None
-    if learning:
-        # with scipy's optimizers, which other runs need not load
-        from fastkam.surrogate.run import attempt, frozen_walk
-
-        surrogate, plain = None, as_target(target, d, vectorized=vectorized)
-        check_learnable(plain, known_of(problem), problem)
-        with before_the_run(plain, problem):
-            plain = desk.through(plain, points[0], layout, chains)
-            done = attempt(plain, points, chains, draws, rng, known_of(problem), budget or BUDGET,
-                           options, seed, bit_generator, layout,
-                           weigh=weigh, go_on=budget is None)
-        if done.state is not None:
-            state = done.finished(None if problem is None else problem.coordinates, options)
-            result = Result(state, plain)
-            result.workers = desk.report()
-            return conclude(result, Outcome(state, None, CheckpointWriter()),
-                            state.requested, options)
-        if done.learnt is None:
-            done.warn()
-        else:
-            surrogate, search, frozen = done.learnt.density, False, frozen_walk(done, chains)
-            sampler, points, tune = frozen.sampler, frozen.points, tune or frozen.tune
-            draws = max(1, min(draws, int(done.calls.left) // chains - tune))
-    if isinstance(sampler, str) and sampler == "auto":
-        plain = as_target(target, d, vectorized=vectorized)
-        with before_the_run(plain, problem):
-            plain = desk.through(plain, points[0], layout, chains)
-        with watch, before_the_run(plain, problem):
-            choice = choose(plain, points, chains, rng, search=search,
-                            surrogate=surrogate is not None, threads=threads or 1,
-                            known=known_of(problem), executor=options.for_chains, watch=watch)
-        log.info("auto: %s", choice)
-        sampler, found = choice.sampler, choice.search
-    method = as_sampler(sampler)
-    if problem is not None:
-        target = problem.target(gradient=method.needs_gradient)
-    own = target_of(method, target, d, vectorized)
-    with before_the_run(own, problem):
-        target = desk.through(own, points[0], layout, chains)
-    if surrogate is not None:
-        if problem is not None and done is None:
-            surrogate = problem.beside(surrogate)
-        method = DelayedAcceptance(sampler=method, steps=steps)
-        own, target = with_surrogate(own, surrogate), with_surrogate(target, surrogate)
-        check_surrogate(target.surrogate, points)
-    check_stages(method, target)
-    if tune is None:
-        tune = PLAIN_TUNE
-        if choice is not None:
-            tune = int(min(choice.tune, watch.most_tune(found.evaluations)))
-    method.check_run(schedule, tune)
-    if share:
-        method.check_share()
-    schedule.compiled(method, d, tune)
-    kernel = method.build(points[0])  # refuses parameters that do not fit the dimension
-    if check_gradient and method.needs_gradient:
-        check_start(target, points[0])
-    if choice is None:
-        with watch, before_the_run(target, problem):
-            found = find(target, points, chains, rng, search=search,
-                         executor=options.for_chains, watch=watch)
-    stat_names = method.stat_names if keep_stats else None
-    undecided = choice is not None and thin is None
-    if options.store is not None:
-        options.store.create()
-    state = RunState(
-        sampler=method,
-        schedule=schedule,
-        x0=found.points,
-        tune=tune,
-        thin=thin or 1,
-        keep_warmup=keep_warmup,
-        share=share,
-        requested=draws,
-        seed=seed,
-        bit_generator=bit_generator,
-        layout=layout,
-        coordinates=None if problem is None else problem.coordinates,
-        trace=new_trace(options.store, UNDECIDED if undecided else DRAWS, chains, d, stat_names),
-        warmup=new_trace(options.store, WARMUP, chains, d, stat_names),
-        snapshot_steps=snapshot_steps(kernel, tune),
-        scales=found.scales if method.relative else np.ones(d),
-        searched=found.evaluations + (0 if done is None else done.calls.n),
-        calls=None if done is None else done.record,
-        seconds=time.perf_counter() - options.begun,
-        tails=found.tails,
-        is_density=found.is_density,
-        search=[*([] if done is None else done.lines), *found.steps,
-                *([] if choice is None else [str(choice)])],
-    )
-    run = carry_out_thinned if undecided else carry_out
-    with options.shield, options.report, options.closing, writing(state):
-        outcome = run(state, target, draws, options)
-        if choice is not None and search and options.diagnose:
-            outcome = with_implied(outcome, plain, rng, options)
-            if thin is None and disagrees(outcome.state) and not options.shield.waiting:
-                outcome = carry_out_longer(outcome.state, target, draws, options)
-        result = Result(outcome.state, own)
-        result.workers = desk.report()
-        return conclude(result, outcome, draws, options)
+def concluded(outcome: Outcome, call: Call) -> Result:
+    """The result of a run, with its warnings."""
+    result = Result(outcome.state, call.own)
+    result.workers = call.options.desk.report()
+    return conclude(result, outcome, call.options)

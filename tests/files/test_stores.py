@@ -142,16 +142,24 @@ def test_thinning_as_the_first_draws_show(place):
 
 def test_runs_that_are_made_longer(place, monkeypatch):
     """What is thinned once more goes to another section; the old one stays until it is there."""
-    monkeypatch.setattr("fastkam.sampling.disagrees", lambda state: True)
-    options = {"seed": 1, "draws": 150, "progress": False}
+    thinned = []
+
+    def suffice(state):
+        thinned.append(state.thin)
+        return len(set(thinned)) == 3
+
+    monkeypatch.setattr("fastkam.run.drive.draws_suffice", suffice)
+    monkeypatch.setattr("fastkam.sampling.DRAWS", 150)
+    options = {"seed": 1, "progress": False}
     whole = fk.sample(with_extras, np.zeros(2), **options)
+    thinned.clear()
     other = fk.sample(with_extras, np.zeros(2), store=place, **options)
     np.testing.assert_array_equal(whole.extras["twice"], 2 * whole.draws)
     assert_same(other, whole)
     same_extras(other, whole)
     assert_same(fk.load(place), whole)
-    assert not (Path(place) / stored.DRAWS).exists()
-    assert (Path(place) / stored.THINNED).exists()
+    assert (Path(place) / stored.DRAWS).exists()
+    assert not (Path(place) / stored.THINNED).exists()
 
 
 # ---- processes and threads ----

@@ -100,7 +100,8 @@ def add_sample(commands):
     one.add_argument("--schedule", default="finite", metavar="NAME",
                      help="when it adapts: finite, diminishing, rare or perpetual "
                      "(default: %(default)s)")
-    one.add_argument("--draws", type=int, default=1000, help="draws a chain (default: %(default)s)")
+    one.add_argument("--draws", type=int,
+                     help="draws a chain (default: 1000, so far apart that they suffice)")
     one.add_argument("--tune", type=int,
                      help="steps of warm-up (default: 1000; with auto what the choice needs)")
     one.add_argument("--chains", type=int, default=4, help="default: %(default)s")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from fastkam._core.density.python_target import MissingGradient
 from fastkam._core.density.target import Target
 from fastkam.arguments import real_array, shown
 from fastkam.density.forms import as_target, needs_gradient
-from fastkam.errors import SamplingWarning
+from fastkam.errors import SamplingWarning, warn
 
 STEP = 1e-3  # of 1 + |x|: the differences are extrapolated, and forgive noise in the density
 TOLERANCE = 1e-4
@@ -146,5 +145,5 @@ def check_start(target: Target, x0: NDArray[np.float64]) -> None:
     except Exception:
         return
     if not check.ok:
-        warnings.warn(f"{check}, at x = {np.array2string(x, threshold=8)}; "
-                      "check_gradient=False leaves out this check", SamplingWarning, stacklevel=5)
+        warn(SamplingWarning(f"{check}, at x = {np.array2string(x, threshold=8)}; "
+                             "check_gradient=False leaves out this check"))

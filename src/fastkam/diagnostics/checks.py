@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam import errors
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.diagnostics.adaptation import unsettled
 from fastkam.diagnostics.doubts import FEWEST_CHAINS, FEWEST_ROWS, doubts, of_short_chains
@@ -181,7 +181,7 @@ def notes(found: list[Finding], summary: Summary) -> list[str]:
     return told or [one.text for one in found]  # all draws are just within what some are not
 
 
-def warn(result: Result, stacklevel: int) -> None:
+def warn(result: Result) -> None:
     """Warn of all findings of a run in one warning, if there are any."""
     found = result.warnings
     if not found:
@@ -190,7 +190,7 @@ def warn(result: Result, stacklevel: int) -> None:
     text = found[0].text if len(found) == 1 else "\n".join(f"- {one.text}" for one in found)
     if len(found) > 1:
         text = f"{len(found)} findings:\n{text}"
-    warnings.warn(kind(text, result=result), stacklevel=stacklevel + 1)
+    errors.warn(kind(text, result=result))
 
 
 def verdict_of(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.errors import SamplingWarning
+from fastkam.errors import SamplingWarning, warn
 
 
 def padded(X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -23,9 +22,8 @@ def padded(X: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def warn_single(what: str, mend: str) -> None:
     """Warn of a density in single precision."""
-    warnings.warn(f"the {what} density is computed in single precision, so that differences of "
-                  f"its logarithm are rounded to about 1e-7 of it: {mend}",
-                  SamplingWarning, stacklevel=3)
+    warn(SamplingWarning(f"the {what} density is computed in single precision, so that differences "
+                         f"of its logarithm are rounded to about 1e-7 of it: {mend}"))
 
 
 def is_single(value: Any) -> bool:

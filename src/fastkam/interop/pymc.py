@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-import warnings
 from collections.abc import Iterable
 from functools import cached_property, partial
 from typing import Any
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from fastkam._core.density.joined import JoinedTarget
 from fastkam.arguments import check_flag, import_extra, near, shown
 from fastkam.density.target import Target
-from fastkam.errors import SamplingWarning
+from fastkam.errors import SamplingWarning, warn
 from fastkam.interop.model import Model, Quantities, drawn_prior, whole
 from fastkam.interop.pymc_graph import Graph, NotCompiled
 from fastkam.problem.coordinates import Coordinates
@@ -132,8 +131,8 @@ class PyMCModel(Model):
                 if backend == "numba":
                     raise TypeError(f"backend='numba' cannot compile this model: {error}") from (
                         error)
-                warnings.warn(f"the PyMC model is evaluated in Python, some 10 to 100 times as "
-                              f"slowly as compiled: {error}", SamplingWarning, stacklevel=4)
+                warn(SamplingWarning("the PyMC model is evaluated in Python, some 10 to 100 times "
+                                     f"as slowly as compiled: {error}"))
             else:
                 log.info("PyMC: value and gradient are compiled by numba")
                 return made, None, "numba"

@@ -1,27 +1,104 @@
-"""From the state of a run to its outcome: here or through an executor, and how much to thin it."""
+"""From the state of a run to its outcome: here or elsewhere, how much thinned, and how far."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastkam.diagnostics import ess_bulk
+from fastkam.arguments import check_integer
+from fastkam.diagnostics import checks, ess_bulk
 from fastkam.run.loop import Outcome, Run
 from fastkam.run.options import RunOptions
 from fastkam.run.stored import StoredTrace
+from fastkam.search.implied import disagrees, with_implied
+from fastkam.stop import CURABLE
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
     from fastkam.run.state import RunState
 
+DRAWS = 1000  # a chain, where their number is not given
+BUDGET = 1_000_000  # evaluations, where nothing is said
+LONGER = 2  # times as many steps, where the draws do not suffice
+CURED_BY_STEPS = CURABLE | checks.TOO_SHORT  # findings that further steps may do away with
+HOPELESS = checks.ABOUT_DENSITY | {"not_finite"}
 FIRST_ROWS = 250  # a chain, after which it is first asked how much they are worth
 ENOUGH = 100  # effective draws, over all chains, to say so
 WORTH = 0.25  # effective draws in each draw that is kept
 MOST_THINNED = 50
 MOST_DRAWS = 10**6  # that are looked at to find it
-LONGER = 4  # times as many steps, where the draws have not been everywhere
+
+
+def carry_out_to_its_end(
+    state: RunState, target: Target, rows: int, options: RunOptions
+) -> Outcome:
+    """Continue a run to `rows` draws a chain, and on until they suffice.
+
+    They suffice where the look at the draws that ends every run finds nothing that further steps
+    may do away with, and the moments that gradients imply agree, where these are looked at. Else
+    the chains make as many steps again, and every second draw is kept, as long as the run stays
+    within its number of evaluations. Where a rule is to end the run, all draws are kept, until it
+    is met. A run whose number of draws was given (``state.budget`` is 0) makes these and no more.
+    """
+    going = carry_out_thinned if state.undecided else carry_out
+    outcome = going(state, target, rows, options)
+    while True:
+        suffice = not outcome.state.budget or (
+            not options.until_stop and draws_suffice(outcome.state))
+        if suffice and outcome.state.by_gradients:
+            outcome = with_implied(outcome, target, options)
+            suffice = not outcome.state.budget or not disagrees(outcome.state)
+        if suffice or not may_go_on(outcome.state, options):
+            return outcome
+        state = replace(outcome.state, requested=rows)
+        if options.until_stop:
+            rows *= LONGER
+        else:
+            state = thinned(state, LONGER * state.thin)
+        outcome = carry_out(state, target, rows, options)
+
+
+def check_budget(budget: Any, draws: Any, thin: Any) -> None:
+    """Refuse a number of evaluations for a run whose number of draws is given."""
+    if budget is None:
+        return
+    check_integer("budget", budget, least=1)
+    for name, value in (("draws", draws), ("thin", thin)):
+        if value is not None:
+            raise ValueError(f"budget must not be given with {name}, not {budget!r}: "
+                             "stop=fk.stop.Evaluations(n) ends any run")
+
+
+def go_on(
+    state: RunState, target: Target, more: int | None, options: RunOptions
+) -> Outcome:
+    """Continue a run by `more` draws a chain, or to its end.
+
+    A run that has come to its end and whose draws do not suffice may take its budget once more.
+    """
+    if more is not None:
+        rows = int(state.trace.counts.max()) + more
+        return carry_out(replace(state, undecided=0, budget=0), target, rows, options)
+    if state.budget and state.status == "complete":
+        state = replace(state, budget=state.evaluations + state.budget)
+    return carry_out_to_its_end(state, target, state.requested, options)
+
+
+def draws_suffice(state: RunState) -> bool:
+    """Whether nothing is found in the draws that further steps may do away with."""
+    kinds = {one.kind for one in checks.findings(state)}
+    return bool(kinds & HOPELESS) or not kinds & CURED_BY_STEPS
+
+
+def may_go_on(state: RunState, options: RunOptions) -> bool:
+    """Whether as many steps again are within the evaluations that the run may take."""
+    if state.status != "complete" or options.shield.waiting:
+        return False
+    steps = state.trace.rows * state.thin
+    more = (LONGER - 1) * steps / (steps + state.tune) * state.evaluated
+    return state.evaluations + more <= state.budget
 
 
 def carry_out(state: RunState, target: Target, rows: int, options: RunOptions) -> Outcome:
@@ -44,7 +121,7 @@ def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOp
     mean, variance or log density that is known worst. Every k-th is kept, of those made already
     too, so that one in four of the draws kept is effective.
     """
-    some = state.undecided or min(FIRST_ROWS, rows)
+    some = state.undecided
     while True:
         state = replace(state, requested=rows, undecided=some)
         outcome = carry_out(state, target, some, options)
@@ -57,30 +134,19 @@ def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOp
         some = min(2 * some, rows)
     state = replace(state, undecided=0)
     steps = some * state.chains
-    thin = int(np.clip(np.ceil(WORTH * steps / max(effective, 1.0)), 1, MOST_THINNED))
+    thin = int(np.clip(np.ceil(WORTH * steps / max(effective, 1.0)), 1, most_thinned(state, rows)))
     if thin == 1 and some == rows and not isinstance(state.trace, StoredTrace):
         return replace(outcome, state=state)
     return carry_out(thinned(state, thin), target, rows, options)
 
 
-def carry_out_longer(state: RunState, target: Target, rows: int, options: RunOptions) -> Outcome:
-    """Continue a run of `rows` draws a chain to as many, of which each is four times as far apart.
-
-    That many steps halve the errors; every fourth draw that was made already is kept.
-    """
-    state = replace(state, requested=rows)
-    return carry_out(thinned(state, LONGER * state.thin), target, rows, options)
-
-
-def go_on(
-    state: RunState, target: Target, more: int | None, options: RunOptions
-) -> tuple[Outcome, int]:
-    """Continue a run by `more` draws a chain, or to those that it was to have; and their number."""
-    if more is None and state.undecided:
-        rows = state.requested
-        return carry_out_thinned(state, target, rows, options), rows
-    rows = state.requested if more is None else int(state.trace.counts.max()) + more
-    return carry_out(replace(state, undecided=0), target, rows, options), rows
+def most_thinned(state: RunState, rows: int) -> int:
+    """The largest `thin` with which `rows` draws a chain stay within the budget, 50 at most."""
+    if not state.budget:
+        return MOST_THINNED
+    each = state.evaluated / (state.tune + state.trace.rows)  # evaluations of a step of all chains
+    left = max(0, state.budget - state.searched) / each - state.tune
+    return int(np.clip(left / rows, 1, MOST_THINNED))
 
 
 def least_effective(state: RunState) -> float:

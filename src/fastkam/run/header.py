@@ -17,7 +17,8 @@ from fastkam.run.state import BIT_GENERATORS, STATUSES, check_bit_generator
 
 # what RunState has of these names
 OWN = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested", "undecided",
-       "bit_generator", "generators", "search", "searched", "is_density", "seconds", "status")
+       "budget", "by_gradients", "bit_generator", "generators", "search", "searched", "is_density",
+       "seconds", "status")
 REQUIRED = (*OWN, "stat_names", "seed", "shapes", "dims")
 OPTIONAL = ("coordinates", "extras", "n_extras", "store", "stopped_by")
 SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
@@ -41,10 +42,11 @@ def decoded(text: NDArray[Any]) -> dict[str, Any]:
 def check_header(header: dict[str, Any]) -> None:
     """Refuse a header that lacks an entry, has others, or has one out of its range."""
     check_names(REQUIRED, [name for name in header if name not in OPTIONAL])
-    for name, least in (("tune", 0), ("thin", 1), ("requested", 0), ("searched", 0)):
+    for name, least in (("tune", 0), ("thin", 1), ("requested", 0), ("searched", 0),
+                        ("budget", 0)):
         integer(name, header[name], least)
     integer("undecided", header["undecided"], 0, header["requested"])
-    for name in ("keep_warmup", "share", "is_density"):
+    for name in ("keep_warmup", "share", "is_density", "by_gradients"):
         if not isinstance(header[name], bool):
             raise BadField(name, f"must be true or false, not {header[name]!r:.100}")
     seconds = header["seconds"]

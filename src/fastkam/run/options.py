@@ -37,6 +37,8 @@ class RunOptions:
         Of whatever was given.
     released : Released
         What is known of threads for a Python function, in all parts of the run.
+    until_stop : bool
+        Whether a run without a number of draws goes on until `stop` is met.
     desk : Desk or None
         Where points are evaluated (`fastkam.points.desk`), if not by the chains themselves.
     """
@@ -49,6 +51,7 @@ class RunOptions:
     store: Store | None = None
     executor: Any = None
     diagnose: bool = True
+    until_stop: bool = False
     desk: Any = None
     shield: Shield = field(default_factory=Shield, init=False)
     begun: float = field(default_factory=time.perf_counter, init=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.density.extras import fields_of, packed, unpacked, width
-from fastkam.errors import SamplingWarning
+from fastkam.errors import SamplingWarning, warn
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -185,9 +184,8 @@ def noted(
         if row is None and not target.is_estimate:
             row = target.extras_at(trace.x[k, i].copy())
         if row is None and target.is_estimate:
-            warnings.warn(f"the extras of draw {i} of chain {k} are lost: they were made with "
-                          "noise that is not kept, and the run was interrupted",
-                          SamplingWarning, stacklevel=2)
+            warn(SamplingWarning(f"the extras of draw {i} of chain {k} are lost: they were made "
+                                 "with noise that is not kept, and the run was interrupted"))
             row = np.full(width(target.extras_fields() or {}), np.nan)
         if row is None:
             raise TypeError("the function must return extras at every point with a density, or at "

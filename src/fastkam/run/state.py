@@ -44,6 +44,11 @@ class RunState:
         Draws a chain that were asked for.
     undecided : int
         Where `thin` is yet to be chosen: the draws a chain after which it is; else 0.
+    budget : int
+        Evaluations within which the run goes on until its draws suffice; 0 where the number of
+        draws was given.
+    by_gradients : bool
+        Whether the run ends with a look at what gradients at its draws imply.
     seed : SeedSequence
         Chain k has its k-th child.
     bit_generator : str
@@ -111,6 +116,8 @@ class RunState:
     status: str = "new"
     stopped_by: str = ""
     undecided: int = 0
+    budget: int = 0
+    by_gradients: bool = False
     coordinates: Coordinates | None = None
 
     @property
@@ -127,6 +134,16 @@ class RunState:
     def d(self) -> int:
         """Dimension of the point."""
         return int(self.x0.shape[1])
+
+    @property
+    def evaluated(self) -> int:
+        """Evaluations that the chains have made."""
+        return sum(int(one["n_evaluations"]) for one in self.states)
+
+    @property
+    def evaluations(self) -> int:
+        """The same, and those of the search and of what gradients imply."""
+        return self.searched + self.evaluated
 
     def constrain(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """The user's points of these, (..., d)."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from fastkam.errors import SamplingWarning
+from fastkam.errors import SamplingWarning, warn
 from fastkam.run import checkpoint
 from fastkam.run.files import clear
 from fastkam.run.state import RunState
@@ -58,7 +57,7 @@ class CheckpointWriter:
         known = self.error is not None
         self.write(state())
         if self.error and not known:
-            warnings.warn(f"the run goes on{self.problem}", SamplingWarning, stacklevel=2)
+            warn(SamplingWarning(f"the run goes on{self.problem}"))
         self.last = time.monotonic()
 
     def write(self, run: RunState) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,6 +87,16 @@ class Evaluator:
             rows = np.concatenate([some[done:], rows])
             self.seconds += time.perf_counter() - begun
         return values
+
+    def gradients(self, X: Array) -> Array:
+        """The gradients at the rows of X, (n, d): NaN where there is none."""
+        gradients = np.full(X.shape, np.nan)
+        for x, gradient in zip(X, gradients, strict=True):
+            self.watch(self.n)
+            with np.errstate(all="ignore"), suppress(*NUMERICAL):
+                gradient[:] = self.target.logp_grad(x)[1]
+            self.n += 1
+        return gradients
 
     @property
     def slow(self) -> bool:

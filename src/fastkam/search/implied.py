@@ -13,6 +13,7 @@ from fastkam._core.engine.group import Fault
 from fastkam._core.linalg.decomposition import cholesky
 from fastkam.diagnostics.faults import LEAST_DRAWS
 from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments
+from fastkam.run.starts import search_generator
 from fastkam.search.choice import spread_over
 from fastkam.search.evaluator import Evaluator
 from fastkam.stop import Limits
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 SHARE = 0.06  # of the evaluations so far, that gradients may take, and as much the check of them
-MOST_LOOKED_AT, MOST_DRAWS = 20_000, 1000  # draws; those at which gradients are taken
+MOST_LOOKED_AT = 20_000  # draws
+MOST_DRAWS, MOST_OF_OWN = 1000, 4000  # at which differences are taken, or the density's gradients
 STEP = 1e-4  # of differences, in standard deviations
 MOST_LEVEL = 0.05  # share of draws around which the log density does not change
 REACH, PARTS, HALVINGS = 0.5, 8, 12  # of the segments on which walls and jumps are looked for
@@ -40,8 +42,9 @@ def moments_by_gradients(
 ) -> Array:
     """Moments of the user's coordinates that gradients at some of a run's draws imply.
 
-    The gradients are central differences of the log density: those of one side have errors that
-    are small beside them, and large beside what is left where the terms of s cancel.
+    The gradients are those of the density, or without these central differences of its logarithm:
+    differences to one side have errors that are small beside them, and large beside what is left
+    where the terms of s cancel.
 
     Parameters
     ----------
@@ -58,8 +61,10 @@ def moments_by_gradients(
     """
     nothing, draws = np.zeros((0, 4)), draws_of(state)
     chains, rows, d = draws.shape
-    evaluations = state.searched + sum(int(one["n_evaluations"]) for one in state.states)
-    n = int(min(MOST_DRAWS, chains * rows, SHARE * evaluations / (2 * d)))
+    evaluations = state.evaluations
+    own = "logp_grad" in evaluate.target.abilities
+    n = int(min(chains * rows, *((MOST_OF_OWN, SHARE * evaluations) if own else
+                                 (MOST_DRAWS, SHARE * evaluations / (2 * d)))))
     periodic = state.coordinates is not None and state.coordinates.repeats
     if chains < 2 or rows < LEAST_DRAWS or n < max(fewest_draws(d), 2 * chains) or periodic:
         return nothing
@@ -70,8 +75,8 @@ def moments_by_gradients(
         return nothing
     some = draws[:, np.linspace(0, rows - 1, n // chains).astype(int)]
     z, middle = some.reshape(-1, d), flat.mean(axis=0)
-    gradients = np.array([evaluate(z + step) - evaluate(z - step)
-                          for step in STEP * L.T]).T / (2 * STEP)
+    gradients = evaluate.gradients(z) @ L if own else np.array(
+        [evaluate(z + step) - evaluate(z - step) for step in STEP * L.T]).T / (2 * STEP)
     level = (gradients == 0).all(axis=1).mean()
     if not np.isfinite(gradients).all() or level > MOST_LEVEL:
         return nothing
@@ -135,9 +140,7 @@ def is_continuous(evaluate: Evaluator, z: Array, along: Array) -> bool:
     return not ((changes[-1] > LEAST_JUMP) & (changes[-1] > changes[-4] / 2)).any()
 
 
-def with_implied(
-    outcome: Outcome, target: Target, rng: np.random.Generator, options: RunOptions
-) -> Outcome:
+def with_implied(outcome: Outcome, target: Target, options: RunOptions) -> Outcome:
     """The outcome of a run with the moments that gradients imply, where that can be looked at.
 
     It is not where a rule limits evaluations or time, which the run has had already, and where the
@@ -147,6 +150,7 @@ def with_implied(
     limited = options.stop is not None and options.stop.limits() != Limits()
     if state.status != "complete" or limited or target.is_estimate or target.surrogate is not None:
         return outcome
+    rng = search_generator(state.seed).spawn(1)[0]
     evaluate = Evaluator(target, rng)
     evaluate.found, evaluate.spread = True, spread_over(options.for_chains, target)
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from fastkam.errors import SamplingWarning
+from fastkam.errors import SamplingWarning, warn
 from fastkam.run.state import RunState
 from fastkam.samplers.metropolis import RandomWalk, optimal_scale
 from fastkam.search.choice import spread_over
@@ -78,9 +77,8 @@ class Attempt:
     def warn(self) -> None:
         """Say that the run goes on without a surrogate."""
         log.info("surrogate: %s", self.lines[-1])
-        warnings.warn(SamplingWarning(
-            f"{self.lines[-1]}: the run goes on without one. All calls are in result.state.calls"),
-            stacklevel=5)
+        warn(SamplingWarning(
+            f"{self.lines[-1]}: the run goes on without one. All calls are in result.state.calls"))
 
     @property
     def record(self) -> Array:

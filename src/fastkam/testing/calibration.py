@@ -9,14 +9,13 @@ parameters and the data.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import BrokenExecutor
 from contextlib import nullcontext
 from typing import Any
 
 from fastkam.arguments import check_flag, check_integer, check_number, checked_names, near
-from fastkam.errors import SamplingError, SamplingWarning
+from fastkam.errors import SamplingError, SamplingWarning, warn
 from fastkam.progress.reporter import interactive
 from fastkam.run.sending import portable_target
 from fastkam.run.starts import seed_sequence
@@ -197,7 +196,7 @@ def carried_out(fits: Fits, n: int, executor: Workers | None, show: bool) -> lis
         if not any(fit.ranks for fit in made):
             raise
         what = f"executor is broken ({error})" if isinstance(error, Exception) else "interrupted"
-        warnings.warn(f"{what} after {len(made)} of {n} fits", SamplingWarning, stacklevel=4)
+        warn(SamplingWarning(f"{what} after {len(made)} of {n} fits"))
     finally:
         coming.close()
     return made

@@ -1,0 +1,290 @@
+"""How a call of `sample` goes on, once its arguments are checked: a search, a choice, a run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.density.forms import as_target, check_surrogate, target_of, with_surrogate
+from fastkam.density.gradient import check_start
+from fastkam.interop.differentiable import drawn
+from fastkam.interop.doors import opened
+from fastkam.run.drive import BUDGET, FIRST_ROWS
+from fastkam.run.loop import Outcome
+from fastkam.run.records import check_derived
+from fastkam.run.shapes import Layout, check_layout
+from fastkam.run.starts import search_generator, starting_points
+from fastkam.run.state import RunState, snapshot_steps
+from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, new_trace
+from fastkam.run.writer import CheckpointWriter
+from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
+from fastkam.samplers.delayed import check_stages
+from fastkam.search.choice import (
+    PLAIN_TUNE,
+    Choice,
+    before_the_run,
+    choose,
+    find,
+    known_of,
+    log,
+)
+from fastkam.search.found import Search
+from fastkam.search.watch import Watch
+from fastkam.surrogate.asked import BUDGET as BUDGET_OF_LEARNING
+from fastkam.surrogate.asked import check_learnable
+
+if TYPE_CHECKING:
+    from fastkam._core.engine.kernel import Kernel
+    from fastkam.density.target import Target
+    from fastkam.problem.coordinates import Coordinates
+    from fastkam.run.options import RunOptions
+    from fastkam.schedules import Schedule
+    from fastkam.surrogate.run import Attempt
+
+
+@dataclass(kw_only=True)
+class Call:
+    """A call of `sample`: its arguments, checked, and what becomes of them on the way to a run.
+
+    Attributes
+    ----------
+    target, x0, problem
+        The density and where the search begins, as given; the `Problem` made of them, or None.
+    rows : int
+        Draws a chain.
+    enough : bool
+        Whether the run goes on until these suffice.
+    common : dict
+        names, shapes, dims and coords, where there is no problem.
+    learning : bool
+        Whether a surrogate is to be learnt, with at most `budget` evaluations.
+    surrogate_steps : int or None
+        As given; `steps` is the number.
+    own : Target
+        The density in the form that the sampler needs; `target` is then that in which points are
+        evaluated by the workers of this call, if they are.
+    points : ndarray, shape (chains, d)
+        Where the search begins.
+    layout : Layout
+        The named parameters of which x is made.
+    choice : Choice or None
+        What "auto" has chosen.
+    found : Search
+    learnt : Attempt or None
+        What learning a surrogate has come to.
+
+    The others are as in `sample`.
+    """
+
+    target: Any
+    x0: Any
+    problem: Any
+    options: RunOptions
+    sampler: Any
+    rows: int
+    enough: bool
+    tune: int | None
+    chains: int
+    seed: np.random.SeedSequence
+    schedule: Schedule
+    share: bool
+    vectorized: bool
+    thin: int | None
+    search: bool
+    common: dict[str, Any]
+    keep_warmup: bool
+    keep_stats: bool
+    check_gradient: bool
+    surrogate: Any
+    learning: bool
+    budget: int | None
+    surrogate_steps: int | None
+    steps: int
+    bit_generator: str
+    own: Target = field(init=False)
+    points: NDArray[np.float64] = field(init=False)
+    layout: Layout = field(init=False)
+    rng: np.random.Generator = field(init=False)
+    watch: Watch = field(init=False)
+    choice: Choice | None = field(default=None, init=False)
+    found: Search = field(init=False)
+    learnt: Attempt | None = field(default=None, init=False)
+
+    def prepare(self) -> RunState:
+        """The run before its first step."""
+        method = self.chosen()
+        self.take_forms(method)
+        if self.surrogate is not None:
+            method = DelayedAcceptance(sampler=method, steps=self.steps)
+        kernel = self.checked(method)
+        if self.choice is None:
+            with self.watch, before_the_run(self.target, self.problem):
+                self.found = find(self.target, self.points, self.chains, self.rng,
+                                  search=self.search, executor=self.options.for_chains,
+                                  watch=self.watch)
+        return self.state(method, kernel)
+
+    # ---- the density, and where the search begins ----
+
+    def begin(self) -> None:
+        """Find the points at which the search begins, and the names of the parameters."""
+        problem, chains, seed = self.problem, self.chains, self.seed
+        if problem is None:
+            self.target = opened(self.target)
+            x0 = drawn(self.target, chains, seed) if self.x0 is None else self.x0
+            self.points = starting_points(x0, chains)
+            self.layout = check_layout(**self.common, d=self.points.shape[1])
+        else:
+            self.target, self.points = problem.target(), problem.start(self.x0, chains, seed)
+            check_derived(self.target, self.points[:1], problem.layout.shapes)
+            self.layout = problem.layout
+        if self.options.stop is not None:
+            self.options.stop.check(self.layout)
+        self.rng, self.watch = search_generator(seed), Watch(self.options, chains)
+
+    @property
+    def coordinates(self) -> Coordinates | None:
+        """The map from the points of the chains to those of the user, where there is one."""
+        return None if self.problem is None else self.problem.coordinates
+
+    def plain(self) -> Target:
+        """The density without a surrogate, as points are evaluated in this call."""
+        plain = as_target(self.target, self.points.shape[1], vectorized=self.vectorized)
+        with before_the_run(plain, self.problem):
+            return self.through(plain)
+
+    def through(self, target: Target) -> Target:
+        """The same density, evaluated by the workers of this call where they evaluate points."""
+        return self.options.desk.through(target, self.points[0], self.layout, self.chains)
+
+    # ---- a surrogate that is learnt ----
+
+    def learn(self) -> bool:
+        """Learn a surrogate; whether that has made weighted draws, so that no run comes after."""
+        # with scipy's optimizers, which other runs need not load
+        from fastkam.surrogate.run import attempt, frozen_walk
+
+        problem, known = self.problem, known_of(self.problem)
+        check_learnable(as_target(self.target, self.points.shape[1], vectorized=self.vectorized),
+                        known, problem)
+        self.own = self.plain()
+        with before_the_run(self.own, problem):
+            done = attempt(self.own, self.points, self.chains, self.rows, self.rng, known,
+                           self.budget or BUDGET_OF_LEARNING, self.options, self.seed,
+                           self.bit_generator, self.layout, weigh=self.surrogate_steps is None,
+                           go_on=self.budget is None)
+        self.learnt = done
+        if done.state is not None:
+            return True
+        if done.learnt is None:
+            done.warn()
+            return False
+        frozen = frozen_walk(done, self.chains)
+        self.surrogate, self.search, self.enough = done.learnt.density, False, False
+        self.sampler, self.points = frozen.sampler, frozen.points
+        self.tune = self.tune or frozen.tune
+        self.rows = max(1, min(self.rows, int(done.calls.left) // self.chains - self.tune))
+        return False
+
+    def weighted(self) -> Outcome:
+        """The run that has made weighted draws."""
+        assert self.learnt is not None
+        state = self.learnt.finished(self.coordinates, self.options)
+        return Outcome(state, None, CheckpointWriter())
+
+    # ---- a sampler, and the density that it needs ----
+
+    def chosen(self) -> Sampler:
+        """The sampler, which "auto" chooses by what a search finds."""
+        if not (isinstance(self.sampler, str) and self.sampler == "auto"):
+            return as_sampler(self.sampler)
+        plain = self.plain()
+        with self.watch, before_the_run(plain, self.problem):
+            self.choice = choose(
+                plain, self.points, self.chains, self.rng, search=self.search,
+                surrogate=self.surrogate is not None, threads=self.options.threads or 1,
+                known=known_of(self.problem), executor=self.options.for_chains, watch=self.watch)
+        log.info("auto: %s", self.choice)
+        self.found = self.choice.search
+        return self.choice.sampler
+
+    def take_forms(self, method: Sampler) -> None:
+        """Take the density in the form that a sampler needs, as points of it are evaluated here."""
+        target, problem, surrogate = self.target, self.problem, self.surrogate
+        if problem is not None:
+            target = problem.target(gradient=method.needs_gradient)
+        own = target_of(method, target, self.points.shape[1], self.vectorized)
+        with before_the_run(own, problem):
+            target = self.through(own)
+        if surrogate is not None:
+            if problem is not None and self.learnt is None:
+                surrogate = problem.beside(surrogate)
+            own, target = with_surrogate(own, surrogate), with_surrogate(target, surrogate)
+            check_surrogate(target.surrogate, self.points)
+        self.own, self.target = own, target
+
+    def checked(self, method: Sampler) -> Kernel:
+        """The kernel of a sampler, which fits the density and the other arguments."""
+        target = self.target
+        check_stages(method, target)
+        if self.tune is None:
+            self.tune = PLAIN_TUNE
+            if self.choice is not None:
+                most = self.watch.most_tune(self.found.evaluations)
+                self.tune = int(min(self.choice.tune, most))
+        method.check_run(self.schedule, self.tune)
+        if self.share:
+            method.check_share()
+        self.schedule.compiled(method, target.dim, self.tune)
+        kernel = method.build(self.points[0])  # refuses parameters that do not fit the dimension
+        if self.check_gradient and method.needs_gradient:
+            check_start(target, self.points[0])
+        return kernel
+
+    # ---- the run ----
+
+    def state(self, method: Sampler, kernel: Kernel) -> RunState:
+        """The run before its first step."""
+        options, found, learnt = self.options, self.found, self.learnt
+        chains, d = self.points.shape
+        assert self.tune is not None
+        thinned = self.thin is None and (self.enough or self.choice is not None)
+        if options.store is not None:
+            options.store.create()
+        traces = [new_trace(options.store, section, chains, d,
+                            method.stat_names if self.keep_stats else None)
+                  for section in (UNDECIDED if thinned else DRAWS, WARMUP)]
+        lines = [*([] if learnt is None else learnt.lines), *found.steps,
+                 *([] if self.choice is None else [str(self.choice)])]
+        return RunState(
+            sampler=method,
+            schedule=self.schedule,
+            x0=found.points,
+            tune=self.tune,
+            thin=self.thin or 1,
+            keep_warmup=self.keep_warmup,
+            share=self.share,
+            requested=self.rows,
+            undecided=min(FIRST_ROWS, self.rows) if thinned else 0,
+            budget=(self.budget or BUDGET) if self.enough else 0,
+            by_gradients=self.choice is not None and self.search and (
+                options.diagnose or self.enough),
+            seed=self.seed,
+            bit_generator=self.bit_generator,
+            layout=self.layout,
+            coordinates=self.coordinates,
+            trace=traces[0],
+            warmup=traces[1],
+            snapshot_steps=snapshot_steps(kernel, self.tune),
+            scales=found.scales if method.relative else np.ones(d),
+            searched=found.evaluations + (0 if learnt is None else learnt.calls.n),
+            calls=None if learnt is None else learnt.record,
+            seconds=time.perf_counter() - options.begun,
+            tails=found.tails,
+            is_density=found.is_density,
+            search=lines,
+        )

@@ -1,0 +1,167 @@
+"""Runs without a number of draws: they go on until their draws suffice, and no further."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam.run import drive
+
+
+def bent(x):
+    """Rosenbrock's function with powers of 1/20, along whose arms chains are slow."""
+    return -(100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2) / 20
+
+
+def normal(x):
+    return -0.5 * float(x @ x)
+
+
+def quietly(f, x0, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)
+        return fk.sample(f, x0, progress=False, **{"seed": 0} | options)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return quietly(bent, [0.0, 0.0])
+
+
+def test_a_run_goes_on_until_its_draws_suffice(whole):
+    """The same run with a number of draws ends too soon, and says so."""
+    short = quietly(bent, [0.0, 0.0], draws=1000)
+    assert [one.kind for one in short.warnings] == ["moments"]
+    assert not whole.warnings
+    assert whole.draws.shape == short.draws.shape == (4, 1000, 2)
+    assert whole.thin > short.thin
+    assert whole.thin % short.thin == 0
+    np.testing.assert_array_equal(whole.draws[:, 0], short.draws[:, whole.thin // short.thin - 1])
+    assert whole.evaluations <= drive.BUDGET
+
+
+def test_draws_that_suffice_are_left_alone():
+    result = quietly(normal, np.zeros(2))
+    assert result.evaluations < 20_000
+    np.testing.assert_array_equal(result.draws, quietly(normal, np.zeros(2), draws=1000).draws)
+
+
+def test_a_named_sampler_goes_on_too():
+    """Of a random walk whose steps are far too short."""
+    walk = fk.RandomWalk(proposal_cov=0.003 * np.eye(2), target_acceptance=None)
+    short = quietly(normal, np.zeros(2), sampler=walk, draws=1000)
+    result = quietly(normal, np.zeros(2), sampler=walk)
+    assert {one.kind for one in short.warnings} & {"ess", "r_hat"}
+    assert not {one.kind for one in result.warnings} & {"ess", "r_hat"}
+    assert result.thin >= 50
+
+
+def test_the_budget_ends_a_run():
+    """One doubling is within it, the next is not; a small one ends even the first draws."""
+    limits = [quietly(bent, [0.0, 0.0], budget=n) for n in (3000, 40_000)]
+    for n, result in zip((3000, 40_000), limits, strict=True):
+        assert result.evaluations <= n + 4
+        assert result.warnings
+
+
+def test_the_default_budget_is_kept(monkeypatch):
+    monkeypatch.setattr("fastkam.beginning.BUDGET", 100_000)
+    result = quietly(bent, [0.0, 0.0], seed=18)
+    assert result.status == "complete"
+    assert result.evaluations <= 100_000
+    assert result.warnings
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)
+        more = result.resume(progress=False)
+    assert more.evaluations > result.evaluations
+    assert more.thin > result.thin
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4, 0.7])
+def test_an_interrupted_run_goes_on_as_if_it_had_not_been(whole, share):
+    n, calls = 0, whole.evaluations - int(share * whole.state.evaluated)
+
+    def until(x):
+        nonlocal n
+        n += 1
+        if n == calls:
+            raise KeyboardInterrupt
+        return bent(x)
+
+    with pytest.warns(fk.SamplingWarning, match="interrupted"):
+        part = fk.sample(until, [0.0, 0.0], seed=0, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = part.resume(progress=False)
+    np.testing.assert_array_equal(result.draws, whole.draws)
+    assert result.thin == whole.thin
+    np.testing.assert_array_equal(result.state.implied, whole.state.implied)
+
+
+def test_in_a_file_and_in_a_store(whole, tmp_path):
+    stored = quietly(bent, [0.0, 0.0], store=tmp_path / "run")
+    np.testing.assert_array_equal(stored.draws, whole.draws)
+    whole.save(tmp_path / "run.fk")
+    again = fk.load(tmp_path / "run.fk")
+    assert again.state.budget == drive.BUDGET
+    assert again.state.by_gradients
+    more = fk.resume(tmp_path / "run.fk", target=bent, progress=False)
+    np.testing.assert_array_equal(more.draws, whole.draws)
+
+
+def test_draws_are_made_until_a_rule_is_met():
+    result = quietly(normal, np.zeros(2), stop=fk.stop.ESS(6000))
+    assert result.stopped_by == "ESS(size=6000, of='bulk')"
+    assert result.summary()["ess_bulk"].min() > 5900
+    assert result.draws.shape[1] > 1000
+
+
+def test_a_rule_that_is_not_met_is_warned_of():
+    with pytest.warns(fk.SamplingWarning, match="stop was not met within .* 50000"):
+        result = fk.sample(normal, np.zeros(2), stop=fk.stop.ESS(10**6), budget=50_000, seed=1,
+                           sampler="am", progress=False)
+    assert result.evaluations <= 50_000
+
+
+def test_a_run_of_what_is_no_density_does_not_go_on():
+    result = quietly(lambda x: -0.5 * float(np.log1p(x @ x)), np.zeros(2))
+    assert "improper" in [one.kind for one in result.warnings]
+    assert result.thin <= drive.MOST_THINNED
+
+
+@pytest.mark.parametrize(("name", "value"), [("draws", 100), ("thin", 2)])
+def test_a_budget_does_not_go_with_a_number_of_draws(name, value):
+    with pytest.raises(ValueError, match=f"budget must not be given with {name}"):
+        fk.sample(normal, np.zeros(2), budget=1000, **{name: value})
+
+
+def test_a_bad_budget():
+    for bad, problem in ((0, ValueError), (1e5, TypeError)):
+        with pytest.raises(problem, match="budget"):
+            fk.sample(normal, np.zeros(2), budget=bad)
+
+
+# ---- gradients of the density ----
+
+
+def test_own_gradients_show_a_neck_without_draws():
+    """The centered eight schools: chains agree, and have hardly been where tau is small."""
+    y = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
+    errors = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
+
+    def schools(x):
+        mu, log_tau, theta = x[0], x[1], x[2:]
+        precision, r, off = np.exp(-2 * log_tau), (y - theta) / errors, theta - mu
+        u, squares = log_tau - np.log(5), precision * (off @ off)
+        value = u - np.logaddexp(0, 2 * u) - 0.5 * (r @ r + squares + (mu / 5) ** 2) - 8 * log_tau
+        return value, np.concatenate([
+            [precision * off.sum() - mu / 25, -np.tanh(u) + squares - 8],
+            r / errors - precision * off])
+
+    result = quietly(schools, np.zeros(10), draws=1000, seed=100)
+    table = result.summary()
+    assert table["r_hat"].max() < 1.01
+    assert table["ess_bulk"].min() > 400
+    assert abs(table["mean"][1] - 0.80) > 0.2 * 1.17
+    assert "moments" in [one.kind for one in result.warnings]
