@@ -180,7 +180,7 @@ def demo(options):
 
 
 def start_of(options, target):
-    """Where the chains start; None for a Problem that says it itself."""
+    """Starting points of the chains; None for a Problem, which has its own."""
     if options.dim is not None:
         return zeros(options.dim)
     if options.init is not None:
@@ -275,7 +275,7 @@ def check_report(options, out):
 
 
 def place(options, otherwise):
-    """Where the result goes; a file that could not be written is refused before any work."""
+    """Path of the result; a file that could not be written is refused before any work."""
     if options.store is not None:
         if options.out is not None:
             raise UsageError("--out must not be given with --store, which is where the draws go")
@@ -340,7 +340,7 @@ def own_frames(error):
 
 
 def kept(result):
-    """How many draws there are, in words."""
+    """Number of draws, as a text."""
     counts = result.trace.counts.tolist()
     number = counts[0] if len(set(counts)) == 1 else ", ".join(map(str, counts))
     return f"{number} of {result.requested} draws a chain are saved"

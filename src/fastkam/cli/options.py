@@ -73,7 +73,7 @@ def load_file(path):
 
 
 def in_one_line(error):
-    """What an exception says, and where it was raised."""
+    """Message of an exception, and the place where it was raised."""
     text = f"{type(error).__name__}: {error}".splitlines()[0]
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError) or not frames:

@@ -97,7 +97,7 @@ def check_function(function: Any, takes: str) -> None:
 
 
 def instead(target: Any) -> str:
-    """What may have been meant by something that is no density."""
+    """Suggest, as the end of a message, what to pass in place of an object that is no density."""
     if isinstance(target, (numbers.Number, np.ndarray)):
         return (": give the function itself, not what it returns (logp, not logp(x)); x0 comes "
                 "second")

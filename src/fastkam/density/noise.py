@@ -1,4 +1,4 @@
-"""How noisy an estimated density is."""
+"""The noise of an estimated density."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ USEFUL = 0.92, 1.5
 
 @dataclass(frozen=True)
 class NoiseCheck:
-    """How noisy an estimated density is at a point.
+    """The noise of an estimated density at a point.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class NoiseCheck:
 
 
 def check_noise(target: Target, x: ArrayLike, n: int = 1000, *, seed: Any = None) -> NoiseCheck:
-    """How noisy an estimated density is, and whether it is as noisy as it should be.
+    """Measure the noise of an estimated density, and compare it with the recommended range.
 
     The work of an estimate and its variance are traded against each other. Where all noise is drawn
     independently at each step, a standard deviation of the log estimate of 0.92 (Pitt et al.) to

@@ -1,4 +1,4 @@
-"""Which objects are compiled functions, as other packages hand them out."""
+"""Recognize compiled functions of other packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How to make a target, by name: it can be sent where the target itself cannot."""
+"""A recipe: a call that makes a target, which can be sent to other processes by name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TargetRecipe:
         self.factory, self.args, self.kwargs = factory, args, kwargs
 
     def __call__(self):
-        """What the factory makes."""
+        """Call the factory; return what it makes."""
         factory = self.factory
         if isinstance(factory, str):
             module, _, function = factory.partition(":")

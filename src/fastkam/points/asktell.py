@@ -396,7 +396,7 @@ def check_problem(problem: Any) -> Problem:
 
 
 def reply_of(value: Any) -> Reply:
-    """What has been told of a point."""
+    """The reply for a point, from the arguments of `tell`."""
     if isinstance(value, BaseException):
         return Reply(error=value, worker="told")
     if type(value) is list and len(value) > 1:

@@ -19,7 +19,7 @@ ATTEMPTS = 2  # at a point, after the last of which its failure counts
 
 
 class Carrier(Protocol):
-    """What evaluates points: this process, an executor, or the user.
+    """An evaluator of points: this process, an executor, or the user.
 
     Points are handed to it with their keys, and come back with these. None for a reply means that
     the point was lost without anybody's fault and is to be sent again.
@@ -28,13 +28,13 @@ class Carrier(Protocol):
     workers: int | None
 
     def room(self) -> int:
-        """How many points it takes now."""
+        """Number of points that it takes now."""
 
     def send(self, points: list[tuple[bytes, Array]], priorities: list[float]) -> None:
         """Take points (key, x (d,)), the most urgent first."""
 
     def collect(self, timeout: float | None) -> list[tuple[bytes, Reply | None]]:
-        """What has come back, after some seconds at most; None waits."""
+        """The replies that have arrived, after a wait of some seconds at most; None waits."""
 
     def cancel(self) -> None:
         """Forget the points that have not begun."""
@@ -147,7 +147,7 @@ class PointPool:
 
     @property
     def waiting(self) -> int:
-        """How many distinct points have no reply yet."""
+        """Number of distinct points that have no reply yet."""
         return len(self.tasks)
 
     def hand_out(self) -> None:
@@ -204,7 +204,7 @@ class PointPool:
         self.ready.clear()
 
     def report(self) -> Workers:
-        """What the workers have done."""
+        """The report on the workers."""
         return self.record.report(self.carrier.workers)
 
     def close(self) -> None:

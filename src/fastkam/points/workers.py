@@ -1,4 +1,4 @@
-"""What the workers of a run have done: how busy they were, what was slow, what failed."""
+"""The report on the workers of a run: how busy they were, slow points, failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_SLOW, MOST_FAILURES = 10, 100  # points that are kept
 
 @dataclass(frozen=True)
 class Workers:
-    """What the workers of a run have done since it was begun, or went on.
+    """Work done by the workers of a run since it was begun or resumed.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Record:
                 self.failures.append((x, error, reply.worker))
 
     def report(self, workers: int | None) -> Workers:
-        """What there is."""
+        """The report made from the counts so far."""
         slowest = [(seconds, x, who) for seconds, _, x, who in sorted(self.slow, reverse=True)]
         seconds = 0.0 if self.begun is None else max(0.0, self.ended - self.begun)
         number = workers or max(1, len(self.by_worker))

@@ -1,4 +1,4 @@
-"""How the user's function is called: with an array or by names, with its further arguments."""
+"""Calls of the user's function, with an array or by names, with its further arguments."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Call:
                 for name, start, stop, shape in self.places}
 
     def __call__(self, x: NDArray[np.float64], *noise: Any) -> Any:
-        """What the function returns at x (n,) or (k, n); `noise` is that of an estimate."""
+        """Call the function at x (n,) or (k, n); `noise` is that of an estimate."""
         if self.shapes is None:
             return self.f(x, *noise, *self.args, **self.kwargs)
         answer = self.f(*noise, **self.named(x), **self.kwargs)
@@ -123,7 +123,7 @@ def takes_names(
 
 
 def mismatch(f: Any, missing: list[str], unknown: list[str]) -> str:
-    """What is wrong with a function whose names are not those of the parameters."""
+    """Describe a function whose arguments do not match the names of the parameters."""
     text = f"{getattr(f, '__name__', f)!s} has no argument {missing[0]!r}, which is a parameter"
     if unknown:
         text += f", and takes {unknown[0]!r}, which is none"

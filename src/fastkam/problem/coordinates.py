@@ -36,12 +36,12 @@ class Coordinates:
 
     @property
     def n_z(self) -> int:
-        """How many coordinates the sampler has."""
+        """Number of coordinates that the sampler has."""
         return sum(row[3] for row in self.rows)
 
     @property
     def n_x(self) -> int:
-        """How many coordinates the user has."""
+        """Number of coordinates that the user has."""
         return sum(row[4] for row in self.rows)
 
     @property
@@ -113,7 +113,7 @@ class Coordinates:
         return np.asarray(Z.reshape(*X.shape[:-1], self.n_z))
 
     def invalid(self, x: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which rows of x (k, n_x) have no simplex, order or Cholesky factor, (k,)."""
+        """Mask of the rows of x (k, n_x) that violate a simplex, an order or a factor, (k,)."""
         wrong, start = np.zeros(len(x), bool), 0
         for row in self.rows:
             if row[0] in ("simplex", "ordered", "cholesky_corr"):
@@ -129,7 +129,7 @@ class Coordinates:
         return array
 
     def described(self, name: str, segment: int, x: NDArray[np.float64]) -> str:
-        """What is wrong with a point."""
+        """Describe what is wrong with a point."""
         start = sum(row[4] for row in self.rows[:segment])
         of = [name for name, n in self.parts for _ in range(n)]
         parameter = of[segment]
@@ -197,7 +197,7 @@ FINITE = {"log": (0,), "upper": (1,), "interval": (0, 1), "periodic": (0, 1), "r
 
 
 def is_valid(kind: str, x: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which rows of x are such vectors, edges included, (k,)."""
+    """Mask of the rows of x that are such vectors, edges included, (k,)."""
     if kind == "simplex":
         return (x >= 0).all(axis=1) & (np.abs(x.sum(axis=1) - 1) <= 1e-8)
     if kind == "ordered":

@@ -1,4 +1,4 @@
-"""What is common to densities with parameters of their own, without loading what makes one."""
+"""Base of densities with named parameters, importable without what makes one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Described(ABC):
 
     @property
     def n_x(self) -> int:
-        """How many coordinates x has."""
+        """Number of coordinates of x."""
         return sum(prod(shape) for shape in self.shapes.values())
 
     def constrain(self, z: ArrayLike) -> Array:

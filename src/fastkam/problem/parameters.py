@@ -91,7 +91,7 @@ def from_bounds(
 
 
 def size_of(names: Any, shapes: Any, dims: Any, coords: Any) -> int:
-    """How many coordinates the names and shapes of parameters describe."""
+    """Number of coordinates that the names and shapes of parameters describe."""
     if names is None and not shapes and not dims:
         raise ValueError("dim must be given: nothing else says how many coordinates x has")
     total = 0

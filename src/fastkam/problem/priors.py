@@ -66,7 +66,7 @@ class ParameterPrior:
 
     @property
     def size(self) -> int:
-        """How many coordinates."""
+        """Number of coordinates."""
         return prod(self.shape)
 
     def ordered(self) -> ParameterPrior:

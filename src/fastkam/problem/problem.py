@@ -186,7 +186,7 @@ class Problem(Described):
 
     @property
     def dim(self) -> int:
-        """How many coordinates the unconstrained z has."""
+        """Number of coordinates of the unconstrained z."""
         return self.coordinates.n_z
 
     @property
@@ -220,7 +220,7 @@ class Problem(Described):
         return self.prior_target.log_prior_z(flat).reshape(Z.shape[:-1])[()]
 
     def log_likelihood(self, x: Any) -> Any:
-        """What `loglike` returns at x (n,), a float; at each row of x (k, n), an array (k,)."""
+        """Call `loglike` at x (n,): a float; or at each row of x (k, n): an array (k,)."""
         return self.inner(gradient=False).logp(self.as_array("x", x))
 
     def sample_prior(self, n: int, rng: Any = None) -> Array:

@@ -1,4 +1,4 @@
-"""Which transform takes each parameter to the sampler's unconstrained coordinates."""
+"""Transforms of parameters to the sampler's unconstrained coordinates."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Transform(Parameters):
     NAMES: ClassVar[dict[str, type[Any]]] = {}
 
     def size(self, n: int) -> int:
-        """How many unconstrained coordinates a parameter of n numbers has."""
+        """Number of unconstrained coordinates of a parameter of n numbers."""
         return n
 
     @abstractmethod
@@ -162,7 +162,7 @@ def own_row(name: str, transform: Transform, prior: ParameterPrior) -> Row:
 
 
 def last_axis(name: str, kind: str, prior: ParameterPrior) -> tuple[int, int]:
-    """How many vectors there are along the last axis, and their length."""
+    """Number of vectors along the last axis, and their length."""
     if not prior.shape or prior.shape[-1] < 2:
         raise ValueError(f"transforms[{name!r}] = {kind!r} is for vectors of two elements or more, "
                          f"and {name!r} has shape {prior.shape}")

@@ -87,7 +87,7 @@ def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -
 
 
 def described(trace: StoredTrace, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a file's header says of a run's store; no path where the file is in it."""
+    """Header of a file for a run with a store; no path where the file is in the store."""
     store = trace.store
     inside = Path(os.path.realpath(path)) == store.state_path
     return {"path": "" if inside else str(store.path), "id": trace.identity,

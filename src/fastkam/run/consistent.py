@@ -85,7 +85,7 @@ def empty_chain(run: RunState) -> ChainState:
 
 
 def noise_of(state: dict[str, Any]) -> int:
-    """How many numbers of noise an estimate takes, 0 for a known density."""
+    """Number of standard normals that an estimate takes, 0 for a known density."""
     if "u" not in state:
         return 0
     if state["u"].ndim != 2 or not state["u"].size:

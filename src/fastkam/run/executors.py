@@ -61,7 +61,7 @@ class Dispatch(Run):
         self.tasks = (LocalTasks if local else RemoteTasks)(workers, target, seconds)
 
     def milestones(self, stop):
-        """As ever; but where a chain is lost for good, the others go on to their last draw."""
+        """The milestones of the run; if a chain is lost, the others continue to their last draw."""
         for rows in super().milestones(stop):
             yield self.rows if self.given_up else rows
             if self.given_up and rows < self.rows:

@@ -107,7 +107,7 @@ def clear(path: str | os.PathLike[str]) -> None:
 
 
 def beginning(place: Path) -> str:
-    """As much of a file's name as leaves room for the rest of a longer one."""
+    """A file's name, cut so that a longer one can begin with it."""
     return place.name.encode(errors="surrogateescape")[:MOST_NAME].decode(errors="ignore")
 
 

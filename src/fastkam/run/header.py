@@ -126,7 +126,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def n_words(value: Any) -> int:
-    """How many words of 32 bits an integer, or the text of one, takes."""
+    """Number of 32-bit words of an integer, or of the text of one."""
     number = int(value, 0) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
         raise ValueError(f"not an integer from 0 on: {value!r:.100}")
@@ -144,7 +144,7 @@ def generators_of(value: Any, kind: str, chains: int) -> list[dict[str, Any]]:
 
 
 def fields_of_extras(value: Any, n_extras: Any) -> tuple[Fields | None, int]:
-    """What is recorded with each draw, {name: (shape, type)}, and how many of it are extras."""
+    """Columns recorded with each draw, {name: (shape, type)}, and the number that are extras."""
     if value is None:
         return None, integer("n_extras", n_extras, 0, 0)
     fields: Fields = {}

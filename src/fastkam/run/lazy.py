@@ -98,7 +98,7 @@ class StoredArray:
                 yield k, start, self.reader(k, slice(start, stop, 1))
 
     def mapped(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> StoredArray:
-        """What `function` makes of these rows (n, ...), lazily too."""
+        """Apply `function` to these rows (n, ...) when they are read."""
         def reader(k: int, rows: Rows) -> NDArray[Any]:
             return function(self.reader(k, rows))
 
@@ -107,12 +107,12 @@ class StoredArray:
 
 
 def mapped(array: Any, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Any:
-    """What `function` makes of an array (chains, draws, ...), lazily where it is in a store."""
+    """Apply `function` to an array (chains, draws, ...); when it is read, if it is in a store."""
     return array.mapped(function) if isinstance(array, StoredArray) else function(array)
 
 
 def distance(draws: Any) -> int:
-    """Which draws of an array are to be looked at together: of one in memory, every one."""
+    """Step between the draws that are examined together: 1 for an array in memory."""
     if not isinstance(draws, StoredArray):
         return 1
     chains, rows, d = draws.shape
@@ -173,12 +173,12 @@ def as_slice(some: range) -> slice:
 
 
 def number(rows: Rows) -> int:
-    """How many rows these are."""
+    """Number of rows in an index."""
     return len(range(rows.start, rows.stop, rows.step)) if isinstance(rows, slice) else len(rows)
 
 
 def parts_of(rows: Rows, base: int) -> tuple[Rows, Rows]:
-    """Those of `rows` below `base`, and the others, counted from there."""
+    """Split `rows` at `base`: those below, and the others counted from there."""
     if not isinstance(rows, slice):
         return rows[rows < base], rows[rows >= base] - base
     some = range(rows.start, rows.stop, rows.step)

@@ -32,7 +32,7 @@ WATCH_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended.
+    """The outcome of a run.
 
     Attributes
     ----------
@@ -240,7 +240,7 @@ class Run:
         return past.chains * (past.tune + rows * past.thin)
 
     def progress(self, report):
-        """How far the run is, with what the monitor of `report` knows of the draws."""
+        """The progress of the run, with the statistics of the monitor of `report`."""
         steps, accepted, evaluations, tuning = self.counted()
         total = self.total_steps()
         return Progress(
@@ -278,7 +278,7 @@ class Run:
         return np.array(past.constrain(draws))
 
     def findings(self):
-        """What speaks against the draws so far (`fastkam.diagnostics.Finding`)."""
+        """Findings against the draws so far (`fastkam.diagnostics.Finding`)."""
         return findings(self.state("running"))
 
     @property
@@ -303,7 +303,7 @@ class Run:
 
     @property
     def evaluations(self):
-        """How many there have been, those of the search included."""
+        """Number of evaluations so far, those of the search included."""
         return self.counted()[2]
 
     @property

@@ -1,4 +1,4 @@
-"""How a run is carried out."""
+"""Options of a run that do not change its draws."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a run is carried out, checked; `fastkam.sample` describes each.
+    """Options of a run, checked; `fastkam.sample` describes each.
 
     Attributes
     ----------

@@ -171,7 +171,7 @@ class MapPool(Executor):
 
 
 def attempted(task: Any) -> tuple[Any, BaseException | None]:
-    """What a task returns, and what it raises: one that fails must not take others along."""
+    """Run a task: (value, error), so that one that fails does not affect others."""
     function, args, kwargs = task
     try:
         return function(*args, **kwargs), None

@@ -113,7 +113,7 @@ class Process:
             theirs.close()  # so that the end of the process is seen here
 
     def call(self, data: bytes) -> tuple[Any, BaseException | None]:
-        """What a task returns, and what it raises; EOFError or OSError where the process ends."""
+        """Run a task in the process: (value, error); EOFError or OSError where the process ends."""
         self.connection.send_bytes(data)
         value, error = pickle.loads(self.connection.recv_bytes())
         return value, error

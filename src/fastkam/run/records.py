@@ -1,4 +1,4 @@
-"""What is recorded of each draw besides the draw: extras of the density, and derived quantities."""
+"""Records of each draw besides the draw itself: extras of the density, derived quantities."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def check_derived(run: Target, z: NDArray[np.float64], names: Collection[str]) -
 
 
 def checked(extras: Any) -> dict[str, Any]:
-    """What a function of derived quantities has returned, if it is a dict."""
+    """The dict that a function of derived quantities has returned; an error for anything else."""
     if not isinstance(extras, dict):
         raise TypeError("derived must return a dict of numbers and arrays by names, not "
                         f"{extras!r:.200}")

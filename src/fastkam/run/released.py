@@ -45,7 +45,7 @@ class Released:
         self.slow = False
 
     def measured(self, groups: list[ChainGroup]) -> Measured | None:
-        """What measures the next round of these groups, if it is to be: the first, 2nd, 4th, ..."""
+        """The measurement of the next round of these groups, made for the first, 2nd, 4th, ..."""
         self.rounds += 1
         if len(groups) < 2 or not self.looks or self.rounds & (self.rounds - 1):
             return None
@@ -133,7 +133,7 @@ class Measured:
             self.thread.join()
 
     def evaluations(self) -> int:
-        """How many there were."""
+        """Number of threads."""
         return self.count() - self.before
 
     def each(self) -> float:
@@ -145,7 +145,7 @@ class Measured:
         return self.ticks * TICK_SECONDS / max(self.seconds, 1e-9)
 
     def threads(self) -> int:
-        """How many threads keep the processors busy."""
+        """Number of threads that keep the processors busy."""
         share = self.cpu / max(self.seconds, 1e-9)  # of one of them
         return round(processors() / max(share, 1 / MOST_THREADS))
 

@@ -23,7 +23,7 @@ def serve(descriptor: int) -> None:
 
 
 def served(data: bytes) -> bytes:
-    """What a task returns and what it raises, as bytes."""
+    """Run a task: (value, error), as bytes."""
     try:
         function, args, kwargs = pickle.loads(data)
         return portable((function(*args, **kwargs), None), anywhere=False)

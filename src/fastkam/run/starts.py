@@ -1,4 +1,4 @@
-"""Where chains start, and from which seeds."""
+"""Starting points and seeds of the chains."""
 
 from __future__ import annotations
 

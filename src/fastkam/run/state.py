@@ -120,7 +120,7 @@ class RunState:
 
     @property
     def chains(self) -> int:
-        """How many chains."""
+        """Number of chains."""
         return len(self.x0)
 
     @property
@@ -179,7 +179,7 @@ class RunState:
 
 
 def snapshot_steps(kernel: Kernel, tune: int) -> NDArray[np.int64]:
-    """At most 50 evenly spaced steps of warm-up; fewer where much is learnt, (n,)."""
+    """The steps of warm-up at which learned fields are stored, at most 50, (n,)."""
     size = max(1, 8 * sum(value.size for value in kernel.learnt().values()))
     least = LEAST_SNAPSHOTS if LEAST_SNAPSHOTS * size <= LARGE_BYTES else 0
     n = min(MOST_SNAPSHOTS, tune, max(least, HISTORY_BYTES // size))

@@ -127,7 +127,7 @@ class StoredTrace(StoredRows):
             "counts": self.counts[k : k + 1], "first": int(self.base[k])}
 
     def room(self, chains: list[int]) -> int:
-        """How many rows each of these chains can be given now."""
+        """Number of rows that each of these chains can be given now."""
         if self.window.capacity == 0:  # none is recorded
             return MOST_COUNT
         return int((self.window.capacity + self.base - self.counts)[chains].min())
@@ -262,7 +262,7 @@ class StoredTrace(StoredRows):
                 self.settle([k], bool(records.fields))
 
     def mark(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many rows there are, to which one may go `back`."""
+        """Number of rows so far, to which `back` may return."""
         return self.counts.copy(), self.records.filled.copy()
 
     def back(self, mark: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:

@@ -21,7 +21,7 @@ RECORDS = "records"  # the column of extras and derived quantities
 
 
 class StoredRows(Recorded):
-    """What a `StoredTrace` has, to be read.
+    """The part of `StoredTrace` that reads.
 
     Of chain k the rows below ``base[k]`` are in the store, and those up to ``counts[k]`` in
     `window`, whose row 0 is the row ``base[k]``.
@@ -35,7 +35,7 @@ class StoredRows(Recorded):
 
     @property
     def columns(self) -> dict[str, tuple[tuple[int, ...], Any]]:
-        """What the store has of each draw, besides its records: {name: (shape, type)}."""
+        """The store's columns of each draw, its records excepted: {name: (shape, type)}."""
         some = COLUMNS if self.stat_names is not None else COLUMNS[:1]
         arrays = {name: getattr(self.window, name) for name in some}
         return {name: (array.shape[2:], np.dtype(bool) if name == "accepted" else array.dtype)

@@ -1,4 +1,4 @@
-"""How chains are sent to an executor: within this process, or to other ones."""
+"""Chains as tasks of an executor: within this process, or in other ones."""
 
 from __future__ import annotations
 

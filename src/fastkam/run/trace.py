@@ -1,4 +1,4 @@
-"""Where draws are kept: one block of arrays for all chains, filled row by row by the engine."""
+"""The trace: one block of arrays for all chains, filled row by row by the engine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FLAG = Field("whether the proposal was accepted", ("rows",), "i1", least=0, most
 
 
 class Recorded:
-    """What is read alike of a trace in memory and of one in a store."""
+    """Attributes that a trace in memory and one in a store share."""
 
     x: Any
     log_ratio: Any
@@ -50,7 +50,7 @@ class Recorded:
 
     @property
     def n_diverging(self) -> int:
-        """How many trajectories diverged, where the sampler says."""
+        """Number of divergent trajectories, where the sampler records them."""
         if self.stat_names is None or "diverging" not in self.stat_names:
             return 0
         i, rows = self.stat_names.index("diverging"), self.rows
@@ -128,7 +128,7 @@ class Trace(Recorded):
             "counts": self.counts[k : k + 1]}
 
     def room(self, chains: list[int]) -> int:
-        """How many rows each of these chains can be given now."""
+        """Number of rows that each of these chains can be given now."""
         return MOST_COUNT
 
     def settle(self, chains: list[int], expected: bool) -> bool:
@@ -139,7 +139,7 @@ class Trace(Recorded):
         """There is no store to which rows could be moved."""
 
     def mark(self) -> NDArray[np.int64]:
-        """How many rows there are, to which one may go `back`."""
+        """Number of rows so far, to which `back` may return."""
         return self.counts.copy()
 
     def back(self, mark: NDArray[np.int64]) -> None:

@@ -1,4 +1,4 @@
-"""What a worker does: it continues the run of some chains for a while, and returns it."""
+"""The work of a worker: to continue some chains for a while, and to return them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ os.register_at_fork(after_in_child=renew_lock)
 
 
 def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluations):
-    """As `run_part`, for about some seconds; None where the worker has not the target of the run.
+    """As `run_part`, for about some seconds; None if the worker does not have the target.
 
     `run` is the name of the run, `digest` that of the target. A target of the same bytes that
     another run has left is made again: files that a recipe reads may have changed since. It must

@@ -1,4 +1,4 @@
-"""What `executor=` takes: an Executor, a pool, a dask client, or a number of processes."""
+"""Values of `executor=`: an Executor, a pool, a dask client, or a number of processes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Workers(Executor):
         return self.executor.submit(function, *args, **kwargs)
 
     def sending(self, target: Any) -> Sending:
-        """How a target is sent: it travels once in this call, whoever asks."""
+        """The Sending of a target, which is packed once in a call, for all workers."""
         if id(target) not in self.sendings:
             new = Sending(target, self.number, anywhere=not isinstance(self.executor, Processes))
             alike = [one for _, one in self.sendings.values() if one.digest == new.digest]
@@ -120,7 +120,7 @@ def scattered(executor: Any, payload: bytes) -> Any:
 
 
 def number_of_workers(executor: Any) -> int | None:
-    """How many workers an executor has, where it says so."""
+    """Number of workers of an executor, where it says so."""
     client: Any = getattr(executor, "_client", None)  # of dask
     if callable(getattr(client, "nthreads", None)):
         return max(1, len(client.nthreads()))

@@ -1,4 +1,4 @@
-"""When checkpoints are written, and what becomes of one that cannot be."""
+"""Writing of checkpoints at intervals, and errors in doing so."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class CheckpointWriter:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the file, as the end of a sentence; nothing where nothing is."""
+        """Describe what is wrong with the file, as the end of a message; "" where nothing is."""
         return f", but {self.failed}: {self.error}" if self.error else ""
 
 

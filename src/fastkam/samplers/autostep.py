@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AutoStep(Sampler):
-    """What they have in common."""
+    """Common parameters of the autoStep samplers."""
 
     metric: str | None = None
     preconditioner: ArrayLike | None = None
@@ -32,7 +32,7 @@ class AutoStep(Sampler):
             check_number("step_size", self.step_size, above=0)
 
     def first_step_size(self, d: int) -> float:
-        """Where the search begins before anything is learnt."""
+        """The scale at which the search begins before anything is learned."""
         raise NotImplementedError
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
@@ -48,7 +48,7 @@ class AutoStep(Sampler):
         return Power(k=0.6)
 
     def diminishing_gain(self, d: int) -> Power:
-        """As that of `AdaptiveMetropolis`, since a covariance is learnt."""
+        """The gain of `AdaptiveMetropolis`, since a covariance is learned."""
         return Power(k=1.0)
 
     def check_gain(self, gain: Power) -> None:

@@ -75,7 +75,7 @@ class BarkerProposal(Sampler, name="barker"):
         return Power(k=0.6)
 
     def diminishing_gain(self, d: int) -> Power:
-        """As that of `AdaptiveMetropolis`, since a covariance is learnt."""
+        """The gain of `AdaptiveMetropolis`, since a covariance is learned."""
         return Power(k=1.0)
 
     def check_gain(self, gain: Power) -> None:

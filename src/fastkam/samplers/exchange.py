@@ -28,7 +28,7 @@ SCHEMES = ("even-odd", "random")
 
 
 class Coupled(Composite):
-    """What couplings of several samplers have in common."""
+    """Base class of samplers that couple several samplers."""
 
     KERNEL: ClassVar[str] = "exchange.Exchange"
     ALONE: ClassVar[str] = "its replicas learn for the temperatures of their own chain"

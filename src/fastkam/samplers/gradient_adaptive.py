@@ -83,7 +83,7 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
         check_number("entropy_weight_gain", self.entropy_weight_gain, least=0, below=1)
 
     def options(self, d: int) -> dict[str, Any]:
-        """What every kernel of the family takes."""
+        """Keyword arguments of every kernel of the family."""
         cov = 0.01 / d if self.proposal_cov is None else self.proposal_cov
         if self.diagonal:
             factor = np.asarray(check_covariance("proposal_cov", cov, d))

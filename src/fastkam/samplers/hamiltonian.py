@@ -23,7 +23,7 @@ ROWS = 1000  # most draws that a dense or low-rank metric is estimated from
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Hamiltonian(Sampler):
-    """What HMC and NUTS have in common."""
+    """Common parameters of HMC and NUTS."""
 
     metric: str = "low-rank"
     inverse_mass_matrix: ArrayLike | None = None
@@ -45,13 +45,13 @@ class Hamiltonian(Sampler):
         check_number("max_energy_error", self.max_energy_error, above=0)
 
     def estimate(self) -> Any:
-        """How a metric that is not diagonal is estimated, from (draws, gradients)."""
+        """The function of (draws, gradients) that estimates a metric that is not diagonal."""
         if self.metric == "low-rank":
             return partial(metrics.low_rank, most=self.rank)
         return metrics.dense if self.learn_from == "gradients" else metrics.dense_from_draws
 
     def options(self, d: int) -> dict[str, Any]:
-        """What every kernel of the family takes."""
+        """Keyword arguments of every kernel of the family."""
         metric = given(self.inverse_mass_matrix, 1.0)
         factor = np.asarray(check_covariance("inverse_mass_matrix", metric, d))
         kind = self.metric

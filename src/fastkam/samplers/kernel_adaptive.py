@@ -98,7 +98,7 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
         return self.subsample < 1.4 * d - 4
 
     def options(self, d: int) -> dict[str, Any]:
-        """What the compiled kernel takes by name."""
+        """Keyword arguments of the compiled kernel."""
         kernel = as_kernel(self.kernel)
         return {
             "length": None if kernel.adapts_length else kernel.first_length,

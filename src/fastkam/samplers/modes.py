@@ -111,7 +111,7 @@ def chosen(
 
 
 def parameters(d: int) -> float:
-    """Of a component in d dimensions: weight, mean and covariance."""
+    """Number of parameters of a component in d dimensions: weight, mean and covariance."""
     return 1 + d + d * (d + 1) / 2
 
 

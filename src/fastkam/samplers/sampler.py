@@ -1,4 +1,4 @@
-"""What every sampler's parameter object has: a compiled form, a default gain, checks."""
+"""Base classes of samplers: a compiled form, a default gain, checks."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def as_sampler(sampler: Sampler | str) -> Sampler:
 
 
 class Composite(Sampler):
-    """What samplers made of other samplers have in common."""
+    """Base class of samplers that are made of other samplers."""
 
     def parts(self) -> list[Sampler]:
         """The samplers that it is made of; its gain is that of the first."""
@@ -166,7 +166,7 @@ def check_optional(name: str, value: Any) -> None:
 
 
 def check_below_one(gain: Power) -> None:
-    """For updates (1 - g) Sigma + g D D', which must stay positive definite."""
+    """Check the gain of updates (1 - g) Sigma + g D D', which must stay positive definite."""
     if not gain(1) < 1:
         raise ValueError(f"the first gain must be below 1, not {gain(1)!r}: use an offset or a cap")
 

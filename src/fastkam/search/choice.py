@@ -1,4 +1,4 @@
-"""Which sampler for which density: what `sampler="auto"` means."""
+"""The choice of a sampler for a density: what `sampler="auto"` means."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def choose_sampler(
 
 
 def known_of(problem: Any) -> Known | None:
-    """What a problem says of its density."""
+    """The hints of a problem about its density."""
     if problem is None:
         return None
     return Known(problem.sample_prior if problem.has_prior else None,
@@ -231,7 +231,7 @@ def find(
 
 
 def spread_over(executor: Workers | None, target: Target) -> Spread | None:
-    """What evaluates points in the processes of an executor, if it has any."""
+    """The workers of an executor that evaluate points, if it has any."""
     if executor is None:
         return None
     from fastkam.search.spread import Spread

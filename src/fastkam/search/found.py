@@ -1,4 +1,4 @@
-"""What is known before a search, and what it has found."""
+"""The input of a search, a problem's hints, and its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Prior = Callable[[int, np.random.Generator], Array]
 
 @dataclass(frozen=True)
 class Known:
-    """What a Problem says of its density.
+    """Hints of a Problem about its density.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Search:
-    """What a search has found, and what it took.
+    """The outcome of a search, and its cost.
 
     Attributes
     ----------
@@ -78,5 +78,5 @@ class Search:
 
 
 def unsearched(points: Array) -> Search:
-    """What there is without a search."""
+    """The outcome where no search is made."""
     return Search(points, np.ones(points.shape[1]), np.zeros(0, np.intp), 0)

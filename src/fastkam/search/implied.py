@@ -116,7 +116,7 @@ def is_continuous(evaluate: Evaluator, z: Array, along: Array) -> bool:
     bottom = evaluate(z) - DEPTH
 
     def values(t: Array) -> Array:
-        """At the parts t (n,) of each segment."""
+        """Evaluate each segment at its fraction t (n,)."""
         return np.maximum(evaluate(z + t[:, None] * along), bottom)
 
     ends = np.linspace(0, 1, PARTS + 1)

@@ -91,7 +91,7 @@ class Window:
         return float(r_hat(columns).max()) if near.sum() > 1 else np.inf
 
     def effective(self) -> float:
-        """How many independent states those of the second half are worth: one a walker at least."""
+        """Effective number of independent states in the second half, at least one a walker."""
         half, near = self.second_half, self.near
         x = self.x[half, near]
         variance = x.reshape(-1, x.shape[2]).var(axis=0)
@@ -99,7 +99,7 @@ class Window:
         return max(float((variance / np.maximum(of_means, 1e-300)).min()), float(near.sum()))
 
     def drift(self) -> float:
-        """How much the median log density has risen between the halves, in units of its spread."""
+        """Increase of the median log density between the halves, in units of its spread."""
         d, near = self.x.shape[2], self.near
         first = median(self.logp[: len(self.logp) // 2, near])
         second = median(self.logp[self.second_half, near])
@@ -111,12 +111,12 @@ class Window:
 
 
 def at_home(level: Array, d: int) -> NDArray[np.bool_]:
-    """Which log densities are not far below the others' median for d dimensions."""
+    """Mask of the log densities that are not far below the median of the others."""
     return np.asarray(level > median(level) - drop_at_home(d))
 
 
 def drop_at_home(d: int) -> float:
-    """How far below the median a log density is that is still no accident in d dimensions."""
+    """Distance below the median at which a log density is no longer plausible in d dimensions."""
     return float(d / 2 + 3 * np.sqrt(d) + 10)
 
 

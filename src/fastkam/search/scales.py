@@ -1,4 +1,4 @@
-"""For each coordinate, the step along it that changes the log density by about 1."""
+"""Scales: for each coordinate, the step that changes the log density by about 1."""
 
 from __future__ import annotations
 

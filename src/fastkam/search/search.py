@@ -293,7 +293,7 @@ class Searcher:
         return [f"passed over {many} without a density: {describe(failures[0], 'the first')}"]
 
     def chosen(self, population: Population, chains: int) -> Array:
-        """Where the chains start: at states of different walkers, while there are enough."""
+        """Starting points of the chains: states of different walkers, if there are enough."""
         K = population.K
         return population.x[self.rng.choice(K, chains, replace=chains > K)]
 
@@ -317,7 +317,7 @@ class Searcher:
             return self.ended_early(chains)
 
     def ended_early(self, chains: int) -> Search:
-        """What is known where the search has had its share of what the run may take."""
+        """The outcome where the search has used up its share of the run's budget."""
         self.spent = True
         self.say("ended early, since stop leaves no more for it")
         points = self.points if self.population is None else self.chosen(self.population, chains)
@@ -378,7 +378,7 @@ class Searcher:
         return rising(self.evaluate, best, np.maximum(np.abs(best - self.origin), self.scales))
 
     def without_end(self, population: Population, found: NDArray[np.intp]) -> Search:
-        """What is known of a density that goes on rising."""
+        """The outcome for a density that goes on rising."""
         self.say(f"the log density goes on rising along {found.tolist()}")
         return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       False, self.lines + self.failures(),

@@ -45,7 +45,7 @@ def rising(evaluate: Callable[[Array], Array], centre: Array, lengths: Array) ->
 def tail_indices(
     evaluate: Callable[[Array], Array], centre: Array, sd: Array
 ) -> tuple[Array, float]:
-    """How fast the tails of a density fall off.
+    """Measure how fast the tails of a density fall off.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a search is watched by: the progress of the call, and the rule that ends it."""
+"""Supervision of a search: the progress of the call, and the rule that ends it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Watch:
                 raise Spent
 
     def at_once(self, n: int, seconds: float, most: int) -> int:
-        """How many points to evaluate next, after n of them took these seconds."""
+        """Number of points to evaluate next, given that the last n took these seconds."""
         left = self.most_evaluations - n
         if self.until < math.inf and n:
             left = min(left, REPORT_SECONDS * n / max(seconds, 1e-9))

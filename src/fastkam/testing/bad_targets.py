@@ -58,7 +58,7 @@ class Trial:
 
 @dataclass(frozen=True, repr=False)
 class BadTargets:
-    """What `bad_targets` found; prints as a table.
+    """The report of `bad_targets`; prints as a table.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ TARGETS = (
 
 
 class Raised(Exception):
-    """What a bad target raises."""
+    """The error that a bad target raises."""
 
 
 @checked_names
@@ -299,7 +299,7 @@ def stopped(run: Callable[..., Any], d: int) -> Iterator[Trial]:
 
 
 def resumed(run: Callable[..., Any], error: SamplingError, d: int) -> tuple[str, str]:
-    """What happened when a run that has failed went on, and the verdict."""
+    """The outcome of resuming a run that has failed, and the verdict."""
     if error.result is None:
         return f"it was not the target that failed: {error}", "wrong"
     try:

@@ -34,7 +34,7 @@ LEAST_CHAINS = 4  # that `sample` runs by default
 
 @dataclass
 class Fit:
-    """What is kept of one fit.
+    """The record of one fit.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ LEAST_REPLICATES = 2
 
 @dataclass(frozen=True)
 class Invariance:
-    """What `invariance` found.
+    """The report of `invariance`.
 
     Attributes
     ----------

@@ -138,7 +138,7 @@ def band(n: int, L: int, rate: float) -> tuple[Counts, Counts]:
 
 
 def deviation(ranks: Counts, L: int) -> str:
-    """What ranks that are not uniform say of the draws, in words.
+    """Interpret ranks that are not uniform, as a text.
 
     The larger of two deviations decides: that of the mean of u = (rank + 1/2) / (L + 1), and that
     of the mean of (u - 1/2)^2, which is larger where ranks are at both ends.

@@ -23,7 +23,7 @@ NAMED = 3  # failures that the text names
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
-    """What `calibration` found; prints as a table.
+    """The report of `calibration`; prints as a table.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Calibration:
     __repr__ = __str__
 
     def verdict(self) -> str:
-        """What was found, in a sentence."""
+        """The findings, in a sentence."""
         n, m = len(self.parameters) - len(self.failures), len(self.ranks)
         fits = f"{n} fits, with ranks among {self.draws} draws"
         if not self.deviating:
@@ -157,7 +157,7 @@ class Calibration:
                 f"{self.false_alarm_rate:g} with at most this probability")
 
     def notes(self) -> list[str]:
-        """What else should be known of the fits, a sentence each."""
+        """Further remarks about the fits, a sentence each."""
         n, found = len(self.parameters), []
         if self.failures:
             some = "; ".join(f"fit {i}: {text}" for i, text in list(self.failures.items())[:NAMED])
