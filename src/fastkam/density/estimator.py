@@ -1,4 +1,4 @@
-"""Targets of densities that are estimated."""
+"""Targets of densities that can only be estimated."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def estimator(f, dim, n_aux, vectorized, correlation, blocks, user_data, thread_
 
 
 def check_foreign(made, f, dim, n_aux):
-    """Refuse a struct without estimates, or of other sizes."""
+    """Refuse a foreign target that has no estimates, or other sizes."""
     if "noisy" not in made.abilities:
         raise ValueError(f"f must have the ability noisy, and {shown(f)} has only {made.abilities}")
     if made.dim != dim:

@@ -42,7 +42,7 @@ class Described(ABC):
 
     @property
     def names(self) -> list[str]:
-        """The names of the parameters, in the order in which they stand in x."""
+        """The names of the parameters, in their order in x."""
         return list(self.layout.shapes)
 
     @property
@@ -65,7 +65,7 @@ class Described(ABC):
         Raises
         ------
         ValueError
-            Where x is outside the support, or on an edge that no z has.
+            If x is outside the support, or on an edge that no z reaches.
         """
         return self.coordinates.unconstrain(self.as_array("x", x))
 

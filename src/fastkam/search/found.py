@@ -24,9 +24,9 @@ class Known:
         ``prior(n, rng)`` returns independent draws (n, d) from a distribution that covers the
         density: half of the walkers start there.
     wrap : callable or None
-        ``wrap(z)`` returns the points of one period that stand for z (n, d).
+        ``wrap(z)`` returns z (n, d) moved into one period of periodic coordinates.
     log_prior : callable or None
-        ``log_prior(z)`` returns that part of the log density (n,) which is not the user's function.
+        ``log_prior(z)`` returns the part of the log density (n,) that is not the user's function.
     """
 
     prior: Prior | None = None
@@ -41,27 +41,27 @@ class Search:
     Attributes
     ----------
     points : ndarray, shape (chains, d)
-        Where the chains start.
+        Starting points of the chains.
     scales : ndarray, shape (d,)
         The steps that change the log density by about 1.
     flat : ndarray of int, shape (n,)
-        The coordinates along which it does not change at all.
+        The coordinates on which the log density does not depend.
     evaluations : int
     settled : bool
-        Whether the walkers agreed in the end; True where there were none.
+        Whether the walkers agreed at the end; True if there were none.
     steps : list of str
-        What was done, a line each.
+        The steps of the search, a line each.
     mixture : Mixture or None
-        Fitted to the walkers' states, with a part that covers the tails.
+        The mixture fitted to the walkers' states, with components that cover the tails.
     components : int
-        How many of its components the density itself needs: one where it is nearly normal.
+        Number of its components that describe the mass: 1 for a nearly normal density.
     independent_acceptance : float
-        Acceptance probability of independent proposals of the mixture; NaN where there were none.
+        Acceptance probability of independent proposals from the mixture; NaN if there were none.
     tails : ndarray, shape (n, 2)
         k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
     is_density : bool
-        Whether the likelihood was never negative, and nearly always nearly 0: it is one, and not
-        its logarithm.
+        Whether the likelihood was never negative, and nearly always close to 0, as if the function
+        returned the density and not its logarithm.
     """
 
     points: Array
