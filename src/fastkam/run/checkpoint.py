@@ -52,10 +52,10 @@ FINITE = Field("an array of finite numbers", finite=True)
 
 
 def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -> None:
-    """Write the file `path`: under another name first, so that an old one is whole until then.
+    """Write the file `path`: under another name first, so that an old file stays valid until then.
 
-    Of a run with a store it has the last state and the lengths of what is in the store; with
-    `whole` all of that too, so that it needs no store.
+    For a run with a store the file has the last state and the lengths of the store's columns; with
+    `whole` also their rows, so that the file does not need the store.
     """
     header = {name: plain(getattr(run, name)) for name in OWN}
     header |= {"format": FORMAT, "stat_names": plain(run.trace.stat_names),
@@ -99,9 +99,9 @@ def read(
     sampler: Sampler | str | None = None,
     schedule: Schedule | str | None = None,
 ) -> RunState:
-    """The run in a file that `write` made; ValueError where it is no such file.
+    """Read the run from a file of `write`; ValueError if it is no such file.
 
-    `sampler` and `schedule` stand in for those of the file, whose classes it then need not know.
+    `sampler` and `schedule` replace those of the file, whose classes may then be unknown.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be that of a file, not {shown(path)}")
@@ -139,7 +139,8 @@ def read(
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """A ValueError that names the file, for any error of what is in it."""
+    """A context that turns any error about the content of a file into a ValueError that names it.
+    """
     try:
         yield
     except Exception as error:
@@ -161,7 +162,7 @@ def read_parts(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def is_delayed(sampler: Any) -> bool:
-    """Whether the sampler of a header stands behind a surrogate."""
+    """Whether the sampler of a header uses a surrogate."""
     return bool(mapping("sampler", sampler).get("class") == class_path(DelayedAcceptance))
 
 
@@ -243,7 +244,7 @@ def define_own(coordinates: Any) -> None:
 
 
 def taken_apart(arrays: dict[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
-    """The arrays by the first part of their names, {part: {rest: array}}; "" where there is one."""
+    """Group arrays by the first part of their names, {part: {rest: array}}; "" if there is one."""
     parts: dict[str, dict[str, NDArray[Any]]] = {}
     for name, array in arrays.items():
         part, dot, rest = name.partition(".")
@@ -267,7 +268,7 @@ def trace_of(
     n_extras: int = 0,
     place: Place | None = None,
 ) -> Trace | StoredTrace:
-    """The trace of its arrays, in a store where `place` is given; `shape` is (chains, d)."""
+    """A trace from its arrays, in a store if `place` is given; `shape` is (chains, d)."""
     try:
         if place is not None:
             stored = StoredTrace.from_arrays(*place, arrays, stat_names, fields, n_extras)
@@ -281,7 +282,7 @@ def trace_of(
 
 
 def place_in(about: Any, store: Store | None) -> Place | None:
-    """The store of a run, the section of its draws and its revision, of what a header says."""
+    """The store of a run, the section of its draws and its revision, from a header."""
     if about is None:
         if store is not None:
             raise BadField("store", "is missing: this is not the state of a run with a store")
@@ -321,7 +322,7 @@ def layout_of(
 
 
 def check_room(path: str | os.PathLike[str], state: RunState, rows: int) -> None:
-    """Refuse a file that asks for more draws, or states of warm-up, than there is memory for."""
+    """Refuse a file whose draws, or states of warm-up, would not fit into memory."""
     if isinstance(state.trace, StoredTrace):
         return
     warm_up = state.tune // state.thin if state.keep_warmup else 0

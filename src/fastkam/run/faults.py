@@ -8,13 +8,13 @@ from fastkam._core.engine.group import INFINITE, Fault
 
 
 class TaskLost(Exception):
-    """A task is lost for good, sent again three times: with its worker, or on its way.
+    """A task was lost four times, because its worker died or the connection broke.
 
     Attributes
     ----------
     chains : list of int
     cause : BaseException
-        What the executor says.
+        The error that the executor raised.
     """
 
     def __init__(self, chains: list[int], cause: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""Arrays of a stored run: what is asked of them is read, and no more."""
+"""Arrays of a stored run that read only the rows that are indexed."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def distance(draws: Any) -> int:
 
 
 def expanded(key: Any, ndim: int) -> tuple[Any, ...] | None:
-    """The key with an index for each dimension; None where NumPy has to deal with all of it."""
+    """The key with an index for each dimension; None if the whole array has to be read."""
     keys = key if isinstance(key, tuple) else (key,)
     if any(one is None or isinstance(one, (bool, np.bool_)) for one in keys):
         return None
@@ -143,7 +143,7 @@ def expanded(key: Any, ndim: int) -> tuple[Any, ...] | None:
 
 
 def as_rows(key: Any, n: int) -> tuple[Rows, bool, bool]:
-    """Rows to be read for an index along n draws; whether backwards, and whether it is one."""
+    """The rows to read for an index along n draws; whether reversed, and whether a single one."""
     if isinstance(key, (int, np.integer)):
         if not -n <= key < n:
             raise IndexError(f"draw {key} is out of bounds: there are {n}")
@@ -209,7 +209,7 @@ def read_column(
 def read_below(
     store: Store, section: str, column: str, k: int, rows: Rows, base: int
 ) -> NDArray[Any]:
-    """Rows of chain k that are in the store; an error that names it where they are gone."""
+    """Rows of chain k from the store; an error that names the store if they are missing."""
     if not number(rows):
         rows = slice(0, 0, 1)
     try:

@@ -11,7 +11,7 @@ from fastkam.run.worker import interrupts, portable_error
 
 
 def serve(descriptor: int) -> None:
-    """Run tasks until the connection is closed, or the process at its other end is gone."""
+    """Run tasks until the connection is closed, or the process at its other end has ended."""
     interrupts.take_over()
     connection: Connection = Connection(descriptor)
     parent = os.getppid()
