@@ -22,21 +22,21 @@ class Workers:
     Attributes
     ----------
     points : int
-        Evaluations that have come back.
+        Number of finished evaluations.
     workers : int
-        How many workers the executor has, or else how many have returned something.
+        Number of workers of the executor or, if that is unknown, of those that returned a value.
     busy : float
-        Seconds that they spent in the density, added up.
+        Total seconds that the workers spent in the density.
     seconds : float
-        From the first point that was sent until the last that came back.
+        Seconds from the first submission to the last reply.
     by_worker : dict of str to tuple (int, float)
-        Of each worker, "host:process", its evaluations and their seconds.
+        For each worker, "host:process", its number of evaluations and their seconds.
     slowest : list of tuple (float, ndarray, str)
         The ten slowest evaluations: seconds, the point (d,), and the worker.
     failures : list of tuple (ndarray, str, str)
         The first hundred failures: the point (d,), the error, and the worker.
     n_failures : int
-        How many there were.
+        Number of all failures.
     """
 
     points: int
@@ -50,7 +50,7 @@ class Workers:
 
     @property
     def utilization(self) -> float:
-        """The share of the workers' time that was spent in the density; NaN without any."""
+        """The share of the workers' time that was spent in the density; NaN if there was none."""
         whole = self.seconds * self.workers
         return self.busy / whole if whole > 0 else np.nan
 
