@@ -42,8 +42,8 @@ class ModeJumping(Composite, name="jumps"):
     Parameters
     ----------
     sampler : str or Sampler
-        The sampler of all other steps. Parallel tempering finds modes and tails that other samplers
-        miss; `choose_sampler` takes one with few replicas and a wide reference.
+        The sampler of all other steps. Parallel tempering, with few replicas and a wide reference,
+        finds modes and tails that other samplers miss.
     moves : str or sequence of str
         One or more of "jump", "independent" and "hop".
     jump_probability : float, optional

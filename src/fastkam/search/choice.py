@@ -221,7 +221,7 @@ def find(
     executor: Workers | None = None,
     watch: Watch | None = None,
 ) -> Search:
-    """The search for a sampler chosen by the user: scales, and dispersed starting points."""
+    """Make a brief search, without a choice: scales, and dispersed starting points."""
     if not search:
         return unsearched(points)
     one = bool((points == points[0]).all())
