@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 STATUSES = ("new", "running", "complete", "stopped", "interrupted", "failed")
 MOST_SNAPSHOTS = 50
-HISTORY_BYTES = 2**23  # most that a chain's snapshots of what is learnt may take, if there are
+HISTORY_BYTES = 2**23  # most that a chain's snapshots of what is learned may take, if there are
 LEAST_SNAPSHOTS, LARGE_BYTES = 2, 2**26  # more than two; and where two take more there are none
 
 
