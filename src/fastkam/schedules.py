@@ -66,7 +66,7 @@ def constant(c: float) -> Power:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(Parameters):
-    """When a sampler adapts, and with which gain: base class of the schedules.
+    """Base class of schedules: when a sampler adapts, and with which gain.
 
     Parameters
     ----------

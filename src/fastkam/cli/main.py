@@ -32,7 +32,7 @@ def main(argv=None):
     except KeyboardInterrupt:
         print("fastkam: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever read our output has left, as `head` does
+    except BrokenPipeError:  # the reader of our output has ended, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 

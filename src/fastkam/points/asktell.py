@@ -265,7 +265,7 @@ class AskTell:
             return self.points(self.asked.ask(most))
 
     def asked_for(self) -> Points:
-        """The points that `ask` has returned and that have no value yet, for use after a restart."""
+        """The points that `ask` has returned and that have no value yet, as after a restart."""
         with self.asked.condition:
             self.wait()
             return self.points([] if self.asked.ended else list(self.asked.given))

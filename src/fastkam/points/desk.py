@@ -83,7 +83,7 @@ class Desk:
         self.past: RunState | None = None
         self.layout: Layout | None = None
         if self.carrier is not None:
-            self.carrier.desk = self  # who gives values asks what there is
+            self.carrier.desk = self  # AskTell.tell looks at the open points here
 
     def through(
         self, target: Target, z: NDArray[np.float64], layout: Layout, chains: int

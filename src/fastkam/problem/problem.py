@@ -161,7 +161,7 @@ class Problem(Described):
     # ---- the user's functions ----
 
     def called(self, what: str, f: Any, named: bool | None) -> Any:
-        """The function as a function of the array x; other forms of a target are left as they are."""
+        """The function as a function of the array x; other forms of a target are not changed."""
         compiled = (is_numba_dispatcher(f) and not self.vectorized) or is_pointer(f)
         plain = callable(f) and not (
             is_pointer(f) or hasattr(f, "__fk_target__")
@@ -214,8 +214,8 @@ class Problem(Described):
     def log_prior_z(self, z: ArrayLike) -> Any:
         """The log density of the prior at z (..., dim) in unconstrained coordinates, (...).
 
-        log prior(x(z)) + log |dx/dz|, the density of the draws of `sample_prior`; but for a periodic
-        or a reflected coordinate these are from one period, and this density has several.
+        log prior(x(z)) + log |dx/dz|, the density of the draws of `sample_prior`; but for periodic
+        and reflected coordinates these are from one period, and this density has several.
         """
         Z = self.coordinates.points("z", z, self.dim)
         flat = np.ascontiguousarray(Z.reshape(-1, self.dim))

@@ -45,7 +45,7 @@ class Shield:
     ) -> None:
         if self.previous is None:
             return
-        if signal.getsignal(signal.SIGINT) == self.receive:  # and nobody has set another since
+        if signal.getsignal(signal.SIGINT) == self.receive:  # no other was set since
             signal.signal(signal.SIGINT, self.previous)
         previous, self.previous = self.previous, None
         if self.taken() and error is None:

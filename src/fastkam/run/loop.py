@@ -180,7 +180,7 @@ class Run:
         return self.advance_threads(waiting, rows, threads, between)
 
     def advance_here(self, waiting, rows, threads, between):
-        """Advance in this thread, one group after the other; other threads help with evaluations."""
+        """Advance in this thread, group by group; other threads help with evaluations."""
         released = self.released
         while waiting:
             if released is not None and released.threads > 1 and len(waiting) > 1:

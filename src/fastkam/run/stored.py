@@ -122,7 +122,7 @@ class StoredTrace(StoredRows):
                     self.ready.add(name)
 
     def chain(self, k: int) -> dict[str, Any]:
-        """The window's arrays of chain `k`, the number of their first row, and the chain's count."""
+        """The window's arrays of chain `k`, the number of their first row, and the count."""
         return {name: getattr(self.window, name)[k] for name in COLUMNS} | {
             "counts": self.counts[k : k + 1], "first": int(self.base[k])}
 

@@ -42,7 +42,7 @@ class StoredRows(Recorded):
                 for name, array in arrays.items() if prod(array.shape[2:])}
 
     def column(self, name: str, rows: int | None = None) -> StoredArray:
-        """A column of all chains, as a StoredArray; by default with the rows of the longest chain."""
+        """A column of all chains, with `rows` rows or, by default, those of the longest chain."""
         array = self.records.block if name == RECORDS else getattr(self.window, name)
         kept = name in ("x", RECORDS) or self.stat_names is not None
         rows = int(self.counts.max(initial=0)) if rows is None else rows

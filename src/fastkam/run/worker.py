@@ -65,7 +65,7 @@ os.register_at_fork(after_in_child=renew_lock)
 
 
 def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluations):
-    """As `run_part`, for about some seconds; None if the worker does not have the target.
+    """Do `run_part` for about some seconds; None if the worker does not have the target.
 
     `run` is the name of the run, `digest` that of the target. A target that another run has left is
     made again from the same bytes, since files that a recipe reads may have changed; its density

@@ -88,7 +88,7 @@ class ParallelTempering(Coupled, name="pt"):
 
     @property
     def relative(self) -> bool:
-        """Whether neither the reference nor its sampler has a length in units of the coordinates."""
+        """Whether neither reference nor sampler has a length in units of the coordinates."""
         return super().relative and isinstance(self.reference, str)
 
     def __post_init__(self) -> None:

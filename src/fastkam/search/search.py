@@ -105,7 +105,7 @@ class Searcher:
             self.say(f"the log density does not change along {np.flatnonzero(self.flat).tolist()}")
 
     def first_with_density(self) -> tuple[Array, float]:
-        """(a point, its log density): a starting point, or one near the first if all have density 0.
+        """(a point, its log density): a starting point, or one near it if all have density 0.
 
         Up to 100 points are tried at growing distances, from 0.01 to 10 times 1 + |x|; then Fault.
         """
@@ -171,7 +171,7 @@ class Searcher:
         return self.seen[-1]
 
     def mirror(self, population: Population) -> None:
-        """Try images of the best state: all signs changed, one sign changed, two elements exchanged.
+        """Try images of the best state: all signs or one sign changed, two elements exchanged.
 
         Densities with symmetries, such as mixtures and factor models, have modes there. A walker
         far below the median is moved to such a mode. With all signs changed the center of the

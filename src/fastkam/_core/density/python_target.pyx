@@ -33,7 +33,7 @@ class MissingGradient(TypeError):
 cdef class PythonTarget(Target):
     """A trampoline that hands over one read-only array, used again.
 
-    Whoever calls it holds the GIL, as FK_NEEDS_GIL asks for: taking it each time would cost 20 ns.
+    The caller holds the GIL, as FK_NEEDS_GIL requires: taking it each time would cost 20 ns.
     So its functions are not compiled for `nogil`, and become pointers to such by a cast.
     """
 
