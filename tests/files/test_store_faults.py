@@ -43,17 +43,19 @@ def started(place):
 def going_on(place):
     """A run in another process, which has written some draws."""
     process = started(place)
-    while True:
-        assert process.poll() is None, process.stderr.read()
-        try:
-            if fk.load(place).trace.rows > 500:
-                break
-        except (FileNotFoundError, IsADirectoryError):
-            pass  # not begun
-        time.sleep(0.02)
-    yield process
-    process.kill()
-    process.communicate()
+    try:
+        while True:
+            assert process.poll() is None, process.stderr.read()
+            try:
+                if fk.load(place).trace.rows > 500:
+                    break
+            except (FileNotFoundError, IsADirectoryError):
+                pass  # not begun
+            time.sleep(0.02)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_killed_and_resumed(place, going_on):

@@ -190,14 +190,7 @@ def from_parts(
     """The run of a file's header and arrays; `store` is the one in which the file is."""
     parts = taken_apart(arrays)
     check_names([*ARRAYS, *(["calls"] if "calls" in arrays else [])], parts.pop("", {}))
-    x0, scales = finite("x0", arrays["x0"], 2), finite("scales", arrays["scales"], 1)
-    chains, d = x0.shape
-    check_form("scales", scales, (d,), np.float64)
-    if not chains or not d or not (scales > 0).all():
-        raise BadField("x0" if not x0.size else "scales", "must not be empty, and scales positive")
-    tails = finite("tails", check_form("tails", arrays["tails"], (None, 2), np.float64), 2)
-    if not np.isin(tails[:, 0], np.arange(d)).all():
-        raise BadField("tails", f"must have indices from 0 to {d - 1} in its first column")
+    chains, d = check_arrays(arrays)
     stat_names = header.pop("stat_names")
     fields, n_extras = fields_of_extras(header.pop("extras", None), header.pop("n_extras", 0))
     define_own(header.get("coordinates"))
@@ -209,32 +202,46 @@ def from_parts(
     implied = check_form("implied", arrays["implied"], (None, 4), np.float64)
     if len(implied) not in (0, len(layout.labels)):
         raise BadField("implied", f"must have {len(layout.labels)} rows or none")
-    calls = arrays.get("calls")
-    if calls is not None:
-        check_form("calls", calls, (None, d + 1), np.float64)
     place = place_in(header.pop("store", None), store)
-    trace = trace_of("trace", parts.pop("trace", {}), x0.shape, stat_names, fields, n_extras, place)
+    trace = trace_of("trace", parts.pop("trace", {}), (chains, d), stat_names, fields, n_extras,
+                     place)
     if place is not None:
         place = place[0], WARMUP, place[2]
-    warmup = trace_of("warmup", parts.pop("warmup", {}), x0.shape, stat_names, place=place)
+    warmup = trace_of("warmup", parts.pop("warmup", {}), (chains, d), stat_names, place=place)
     names = [f"chain{k}" for k in range(chains)] if "chain0" in parts else []
     check_names(names, parts)
     return RunState(
         layout=layout,
         coordinates=coordinates,
         seed=seed_of(header.pop("seed")),
-        x0=x0,
-        snapshot_steps=check_form("snapshot_steps", arrays["snapshot_steps"], (None,), np.int64),
-        scales=scales,
-        tails=tails,
+        x0=arrays["x0"],
+        snapshot_steps=arrays["snapshot_steps"],
+        scales=arrays["scales"],
+        tails=arrays["tails"],
         implied=implied,
-        calls=calls,
+        calls=arrays.get("calls"),
         states=[parts[name] for name in names],
         generators=generators_of(header.pop("generators"), header["bit_generator"], chains),
         trace=trace,
         warmup=warmup,
         **header,
     )
+
+
+def check_arrays(arrays: dict[str, NDArray[Any]]) -> tuple[int, int]:
+    """Refuse arrays of a run that do not fit each other; (chains, d) of those that do."""
+    x0, scales = finite("x0", arrays["x0"], 2), finite("scales", arrays["scales"], 1)
+    chains, d = x0.shape
+    check_form("scales", scales, (d,), np.float64)
+    if not chains or not d or not (scales > 0).all():
+        raise BadField("x0" if not x0.size else "scales", "must not be empty, and scales positive")
+    tails = finite("tails", check_form("tails", arrays["tails"], (None, 2), np.float64), 2)
+    if not np.isin(tails[:, 0], np.arange(d)).all():
+        raise BadField("tails", f"must have indices from 0 to {d - 1} in its first column")
+    if "calls" in arrays:
+        check_form("calls", arrays["calls"], (None, d + 1), np.float64)
+    check_form("snapshot_steps", arrays["snapshot_steps"], (None,), np.int64)
+    return chains, d
 
 
 def define_own(coordinates: Any) -> None:
