@@ -1,4 +1,4 @@
-"""Calibration: ranks, whether they are uniform, and what is known of the fits."""
+"""Calibration: the report of a simulation-based calibration."""
 
 from __future__ import annotations
 
@@ -28,24 +28,23 @@ class Calibration:
     Attributes
     ----------
     ranks : dict of str to ndarray of int, shape (fits,)
-        Of each quantity, in the fits that have not failed: how many of the draws are below the
-        parameters that the data were simulated with.
+        For each quantity, in the fits that have not failed, the number of draws below its value at
+        the parameters of the simulation.
     draws : int
-        Number of draws in each fit that ranks are among: ranks are from 0 to this.
+        Number of draws of each fit: ranks are between 0 and this number.
     parameters : ndarray, shape (n, d)
         Draws from the prior, of every fit; NaN where `simulate` itself has failed.
     failures : dict of int to str
         The numbers of fits that have failed, and the exceptions.
     found : dict of str to int
-        In how many fits something was found, by its kind (see `fastkam.diagnostics.Finding`); that
-        draws were few is not counted.
+        Number of fits with a finding, by its kind (see `fastkam.diagnostics.Finding`); findings
+        that a run was short are not counted.
     correlated : int
-        Fits in which the draws are not nearly independent, as the chains have moved too slowly.
+        Number of fits whose draws are not nearly independent, because the chains moved too slowly.
     constant : list of str
-        Quantities that had one value in every draw of every fit, which say nothing and are not
-        among the ranks.
+        Quantities with one value in every draw of every fit, which are not ranked.
     false_alarm_rate : float
-        Of `ok`, over all quantities together.
+        False-alarm rate of `ok`, over all quantities together.
     """
 
     ranks: dict[str, NDArray[np.int64]]
