@@ -79,7 +79,7 @@ def calibration(
         Number of nearly independent draws among which ranks are taken, L; at least 10.
     quantities : callable, optional
         ``quantities(x, data)``, or with the parameters by name: a dict of numbers and arrays that
-        are ranked, too. The coordinates and the log likelihood are always ranked; the log likelihood can
+        are ranked, too. The coordinates and the log likelihood are always ranked; the latter can
         detect a posterior that uses the data wrongly when the coordinates do not (Modrák et al.).
     false_alarm_rate : float
         The largest probability with which a right model and sampler are reported as not calibrated,
