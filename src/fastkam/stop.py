@@ -307,6 +307,11 @@ class Evaluations(StopRule):
         return max(0.0, (self.count - run.evaluations) * run.seconds_per_evaluation)
 
 
+# hours, minutes and seconds, each optional; possessive, so that long texts are refused quickly
+DURATION = re.compile(r"\s*+" + "".join(
+    rf"(?:(\d++\.?\d*+|\.\d++)\s*+{unit}\s*+)?" for unit in ("h", "min", "s")))
+
+
 @dataclass(frozen=True)
 class Time(StopRule):
     """This much wall-clock time has passed since the call; a search takes at most a third of it.
@@ -314,7 +319,7 @@ class Time(StopRule):
     Parameters
     ----------
     limit : float or str
-        Seconds, or a text such as "90s", "10min", "2h".
+        Seconds, or a text such as "90s", "10min", "2h" or "11h50min".
     """
 
     limit: float | str
@@ -322,10 +327,12 @@ class Time(StopRule):
     def __post_init__(self) -> None:
         limit = self.limit
         if isinstance(limit, str):
-            found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(s|min|h)\s*", limit)
-            if not found:
-                raise ValueError(f'limit must be like "90s", "10min" or "2h", not {shown(limit)}')
-            limit = float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]]
+            found = DURATION.fullmatch(limit)
+            if not found or not any(found.groups()):
+                raise ValueError('limit must be like "90s", "10min", "2h" or "11h50min", not '
+                                 f"{shown(limit)}")
+            limit = sum(float(number or 0) * seconds for number, seconds in
+                        zip(found.groups(), (3600, 60, 1), strict=True))
         object.__setattr__(self, "limit", check_number("limit", limit, above=0))
 
     def met(self, run: Run) -> bool:
