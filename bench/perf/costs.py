@@ -15,13 +15,11 @@ Seconds of processor time of this process and its threads, medians of rounds. Th
 import subprocess
 import sys
 import time
-import warnings
-from pathlib import Path
 
 import numpy as np
 
 import fastkam as fk
-from bench.papers.record import heading, options, table, write
+from bench.perf.parts import main
 
 QUIET = {"seed": 1, "progress": False, "search": False, "diagnose": False}
 FRESH = """
@@ -169,20 +167,5 @@ def batches(rounds):
 PARTS = {"chains": chains, "fresh": fresh, "summary": summaries, "stop": stops, "batches": batches}
 
 
-def main():
-    warnings.simplefilter("ignore", fk.SamplingWarning)  # short runs are timed too
-    chosen = options(__file__, __doc__, quick="one round in place of five", only=tuple(PARTS))
-    rows = []
-    for name, part in PARTS.items():
-        if chosen.only in (None, name):
-            for row in part(1 if chosen.quick else 5):
-                rows.append(row)
-                print(*row, flush=True)
-    if chosen.only is None:
-        write(Path(__file__).parent.parent / chosen.folder.name / "costs.md",
-              heading("Beside the steps", "python -m bench.perf.costs", chosen) + "\n"
-              + table(["", "processor time"], rows))
-
-
 if __name__ == "__main__":
-    main()
+    main(__file__, __doc__, "Beside the steps", PARTS, 5)

@@ -18,14 +18,13 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 import fastkam as fk
-from bench.papers.record import heading, options, table, write
+from bench.perf.parts import main
 from fastkam.run.groups import ChainGroup
 from fastkam.run.writer import CheckpointWriter
 from fastkam.stores import Npy, Zarr
@@ -146,20 +145,5 @@ def memory(rounds):
 PARTS = {"part": parts, "quick": quick, "state": state, "memory": memory}
 
 
-def main():
-    warnings.simplefilter("ignore", fk.SamplingWarning)
-    chosen = options(__file__, __doc__, quick="one round in place of three", only=tuple(PARTS))
-    rows = []
-    for name, part in PARTS.items():
-        if chosen.only in (None, name):
-            for row in part(1 if chosen.quick else 3):
-                rows.append(row)
-                print(*row, flush=True)
-    if chosen.only is None:
-        write(Path(__file__).parent.parent / chosen.folder.name / "stores.md",
-              heading("Draws in a store", "python -m bench.perf.stores", chosen) + "\n"
-              + table(["", "processor time"], rows))
-
-
 if __name__ == "__main__":
-    main()
+    main(__file__, __doc__, "Draws in a store", PARTS, 3)

@@ -20,13 +20,13 @@ from fastkam._core.linalg.decomposition import cholesky
 if TYPE_CHECKING:
     from types import ModuleType
 
-MOST_COUNT = 2**48  # of steps, rows, points: more than memory holds, and years have time for
+MOST_COUNT = 2**48  # of steps, rows, points: more than fit into memory or into years of computing
 MOST_CHAINS = 2**20  # each is an object, and each of a thread has a stack
 MOST_THREADS = 2**16
 MOST_SHOWN = 300  # characters of a value in a message
 NO_NUMBERS = (bool, np.timedelta64)  # though Python and numpy count them among the integers
 
-# what other packages call an argument of ours
+# names that other packages use -> ours
 ELSEWHERE = {
     "burn": "tune", "burnin": "tune", "burn_in": "tune", "warmup": "tune", "num_warmup": "tune",
     "n_warmup": "tune", "iter_warmup": "tune", "n_tune": "tune", "samples": "draws",
@@ -56,7 +56,7 @@ Value = TypeVar("Value")
 
 
 def near(name: Any, known: Iterable[str]) -> str:
-    """": did you mean 'ram'?" of the name in `known` that is nearest, or nothing."""
+    """": did you mean 'ram'?", with the name in `known` that is nearest, or ""."""
     if not isinstance(name, str):
         return ""
     by_lower = {one.lower(): one for one in known}
@@ -68,7 +68,7 @@ def near(name: Any, known: Iterable[str]) -> str:
 def check_call(
     who: str, signature: inspect.Signature, places: tuple[Any, ...], named: Mapping[str, Any]
 ) -> None:
-    """Refuse arguments that a function does not have, naming those that are near."""
+    """Refuse arguments that a function does not have, with the nearest names that it has."""
     parameters = signature.parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return
@@ -89,7 +89,7 @@ def check_call(
 
 
 def checked_names(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
-    """A function whose misspelt arguments are reported with those that are near."""
+    """Decorate a function so that an unknown argument is reported with the nearest known one."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -101,15 +101,15 @@ def checked_names(function: Callable[Arguments, Value]) -> Callable[Arguments, V
 
 
 def shown(value: Any) -> str:
-    """A value as it prints, or a part of what is long; of an integer of many digits, their number.
+    """The repr of a value, cut where it is long; for a long integer its number of digits.
 
-    What cannot be printed (a list nested too deep, an object of a class with a fault) is named by
-    its type: the message about a bad argument is never replaced by one about its text.
+    A value that cannot be printed (a list nested too deeply, an object with a faulty repr) is
+    named by its type, so that an error about a bad argument is never hidden by an error of repr.
     """
     if isinstance(value, int) and abs(value) >= 10**30:
         return f"an integer of {int(value.bit_length() * log10(2)) + 1} digits"
     try:
-        # a list that is printed in part is not printed whole before
+        # cut a list before it is printed, not after
         text = repr(value[:MOST_SHOWN]) if type(value) in (list, tuple, str, bytes) else repr(value)
     except Exception:
         return f"an object of {type(value).__name__} that cannot be printed"
@@ -143,7 +143,8 @@ def check_choice(name: str, value: Any, known: Iterable[str]) -> str:
 
 
 def check_generator(name: str, seed: Any) -> np.random.Generator:
-    """The numpy generator of a seed, or itself; otherwise an error that names the argument."""
+    """The numpy generator of a seed, or the given one; otherwise an error that names the argument.
+    """
     try:
         return np.random.default_rng(plain_seed(seed))
     except (TypeError, ValueError):
@@ -152,10 +153,10 @@ def check_generator(name: str, seed: Any) -> np.random.Generator:
 
 
 def plain_seed(seed: Any) -> Any:
-    """A seed that numpy takes; a TypeError for others.
+    """A seed that numpy takes; a TypeError for other values.
 
-    Of a sequence in itself, or a matrix, whose rows are matrices, numpy would ask for the elements
-    of the elements until the stack ends, and the process with it.
+    For a list that contains itself, or a np.matrix, whose rows are matrices, numpy would recurse
+    until the stack overflows and the process crashes.
     """
     if isinstance(seed, np.ndarray):
         return np.asarray(seed)
@@ -189,7 +190,7 @@ def check_number(
     """`value` as a finite float within the bounds; otherwise an error that names the argument."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    # float first: to ask for an abstract class takes half a microsecond
+    # float first: isinstance of an abstract class takes half a microsecond
     if isinstance(value, NO_NUMBERS) or not isinstance(value, (float, numbers.Real)):
         raise TypeError(f"{name} must be a number, not {shown(value)}")
     try:
@@ -223,9 +224,9 @@ def check_numbers(name: str, value: Any, *, above: float | None = None) -> NDArr
 def real_array(
     name: str, value: Any, *, copy: bool = True, order: Literal["C", "K"] = "C"
 ) -> NDArray[np.float64]:
-    """`value` as a float array, new where `copy` is true, else only if it must be, in that order.
+    """`value` as a float array in memory order `order`; without `copy` it is copied only if needed.
 
-    A text is no number, no imaginary part is dropped, and no masked element is taken.
+    Texts, complex numbers and masked arrays are refused.
     """
     if is_masked(value):
         raise TypeError(f"{name} must be an array without masked elements, not {shown(value)}")
@@ -242,7 +243,7 @@ def real_array(
 
 
 def numbers_instead(value: Any) -> str:
-    """What to give in place of a value that is no array of numbers, as the end of a sentence."""
+    """Suggest, as the end of a message, what to pass in place of a value that is no array."""
     if isinstance(value, Mapping):
         return ": give a list of its values"
     if isinstance(value, (list, tuple)) and len({len(row) for row in value
@@ -275,25 +276,26 @@ def check_vector(name: str, value: Any) -> NDArray[np.float64]:
 
 
 def check_list(name: str, value: Any) -> list[Any]:
-    """The elements of something listed, no text; otherwise an error that names the argument."""
+    """The elements of a sized iterable that is no text; otherwise an error that names the argument.
+    """
     listed: Any = value
     try:
         if isinstance(value, Sized) and not isinstance(value, (str, bytes)):
             return list(listed)
-    except TypeError:  # an array of no dimension
+    except TypeError:  # an array of dimension 0
         pass
     raise TypeError(f"{name} must be a list, not {shown(value)}")
 
 
 def coordinates(name: str, array: NDArray[Any]) -> int:
-    """d of points (..., d); an error that names the argument where there is none."""
+    """d of points (..., d); an error that names the argument if d is missing or 0."""
     if array.ndim == 0 or array.shape[-1] == 0:
         raise ValueError(f"{name} must have shape (..., d) with d at least 1, not {array.shape}")
     return int(array.shape[-1])
 
 
 def described(value: Any) -> str:
-    """The kind of an array, in words; anything else as it prints."""
+    """Describe an array's type, dtype, shape and flags; the repr of anything else."""
     if not isinstance(value, np.ndarray):
         return shown(value)
     kind = "an array" if type(value) is np.ndarray else f"a {type(value).__name__}"
@@ -303,7 +305,7 @@ def described(value: Any) -> str:
 
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: type = np.float64) -> NDArray[Any]:
-    """A contiguous array for results: `out` where it is given and is one, else a new one."""
+    """A contiguous array for results: `out` if it is given and fits, else a new one."""
     if out is None:
         return np.empty(shape, dtype)
     if (type(out) is np.ndarray and out.shape == shape and out.dtype == dtype
@@ -314,7 +316,7 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: type = np.float64) -> NDA
 
 
 def apart(out: NDArray[Any] | None, array: NDArray[Any]) -> NDArray[Any]:
-    """`array`, or a copy of it where writing to `out` might change it."""
+    """`array`, or a copy of it if writing to `out` might change it."""
     return array.copy() if out is not None and np.may_share_memory(out, array) else array
 
 
@@ -366,7 +368,7 @@ def check_symmetric(name: str, matrix: NDArray[np.float64]) -> None:
 
 
 def import_extra(module: str, advice: str) -> ModuleType:
-    """The optional module of that name; an ImportError that says what to install without it."""
+    """Import an optional module; if it is missing, an ImportError that says what to install."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

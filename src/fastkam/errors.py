@@ -19,10 +19,10 @@ class SamplingError(RuntimeError):
     Attributes
     ----------
     result : Result or None
-        The draws made until then; ``result.resume()`` goes on from the very evaluation that
-        failed, once its cause is fixed. None where the search before the run has failed.
+        The draws made before the error; once its cause is fixed, ``result.resume()`` continues
+        with the evaluation that failed. None if the search before the run has failed.
     chain, step : int
-        Where it happened; the step counts from 0 and includes warm-up.
+        The chain and the step at which it happened; steps count from 0 and include warm-up.
     x : ndarray, shape (d,)
         The point that was being evaluated.
     """
@@ -41,13 +41,13 @@ class SamplingError(RuntimeError):
 
 
 class SamplingWarning(UserWarning):
-    """Something about a run that its user should know.
+    """A warning about a run, such as chains that disagree.
 
     Attributes
     ----------
     result : Result or None
-        The draws of the run: where warnings are made errors, they are here. What was found is in
-        its ``.warnings``.
+        The draws of the run, which are not lost if warnings are turned into errors. Its
+        ``.warnings`` has the findings.
     """
 
     def __init__(self, message: str, *, result: Result | None = None) -> None:
@@ -56,10 +56,10 @@ class SamplingWarning(UserWarning):
 
 
 class ConvergenceWarning(SamplingWarning):
-    """The one thing to know of a run is that it was too short.
+    """The run was too short, and nothing else is wrong with it.
 
-    R-hat is above 1.01, an effective sample size below 400, a standard deviation hardly known, or
-    what the sampler learns had not settled, or a rule ended it soon; and nothing else was found.
+    R-hat is above 1.01, an effective sample size is below 400, a standard deviation is imprecise,
+    the sampler's adaptation had not settled, or a stop rule ended the run early.
     """
 
 

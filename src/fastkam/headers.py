@@ -1,4 +1,4 @@
-"""Where the headers of the C interface are."""
+"""The folder with the headers of the C interface."""
 
 from pathlib import Path
 

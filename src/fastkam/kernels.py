@@ -36,7 +36,7 @@ class Kernel(Parameters):
     NAMES: ClassVar[dict[str, type[Any]]] = {}
 
     def compiled(self) -> KernelFunction:
-        """The form that compiled code takes."""
+        """The kernel as an object of compiled code."""
         raise NotImplementedError
 
     def matrix(self, z: NDArray[np.float64], length: float) -> NDArray[np.float64]:
@@ -50,7 +50,7 @@ class Kernel(Parameters):
 
     @property
     def first_length(self) -> float:
-        """The length before there is a subsample: 1 where it will be the median."""
+        """The length used before there is a subsample: 1 if the median is used later."""
         return 1.0 if self.adapts_length else getattr(self, "length", 1.0)
 
 
@@ -58,7 +58,7 @@ def check_length(length: float | str) -> float | str:
     """A length as a float, or "median"."""
     if isinstance(length, str) and length == MEDIAN:
         return MEDIAN
-    # its square, and that of its inverse, are numbers
+    # l^2 and 1 / l^2 must not overflow
     return check_number("length", length, above=0, least=1e-150, most=1e150)
 
 
@@ -239,9 +239,9 @@ def proposal_covariance(
     step_size, noise : float
         nu and gamma.
     out : ndarray of float64 (..., d, d), optional
-        Where the covariances go; contiguous.
+        Array for the covariances; contiguous.
     threads : int
-        Threads to work in, without the GIL. The bits do not depend on it.
+        Number of threads, which work without the GIL. The result does not depend on it.
 
     Returns
     -------

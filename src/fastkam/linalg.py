@@ -1,4 +1,4 @@
-"""The small dense factors that samplers work with, for other people's programs."""
+"""Public dense linear algebra: normal log densities and rank-one updates of Cholesky factors."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ from fastkam.numerics.pieces import first_in_pieces, in_pieces
 def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):
     """Log density of multivariate normal distributions.
 
-    The leading dimensions of points, means and covariances are broadcast as numpy does: many points
-    of one distribution, a point each of many, or both. Each covariance is factorized once.
+    The leading dimensions of points, means and covariances are broadcast by numpy's rules: many
+    points of one distribution, one point of each of many, or both. Each covariance is factorized
+    once.
 
     Parameters
     ----------
     x : array (..., d)
-        Points. One with a NaN has the density NaN, another that is infinite has -inf.
-        Contiguous float64 is not copied.
+        Points. The log density is NaN at a point with a NaN, and -inf at one with an infinity
+        otherwise. Contiguous float64 is not copied.
     mean : array (..., d)
     cov : array (..., d, d), optional
         The covariances; they are factorized at each call.
     factor : array (..., d, d), optional
-        Instead of them, their lower Cholesky factors; what stands above the diagonals is not read.
+        Lower Cholesky factors in place of the covariances; elements above the diagonals are not
+        read.
     out : ndarray of float64, optional
-        Where the densities go: contiguous, of the shape broadcast from the leading dimensions.
+        Array for the log densities: contiguous, of the shape broadcast from the leading dimensions.
     threads : int
-        Threads to work in, without the GIL. The bits do not depend on it.
+        Number of threads, which work without the GIL. The result does not depend on it.
 
     Returns
     -------
@@ -87,35 +89,35 @@ def mvn_logpdf(x, mean, cov=None, *, factor=None, out=None, threads=1):
 def cholupdate(L, v, a=1.0, s=1.0, out=None, *, threads=1):
     """The lower Cholesky factors of ``a L L' + s v v'``, from L in O(d^2).
 
-    The leading dimensions of factors, vectors and both weights are broadcast as numpy does.
+    The leading dimensions of factors, vectors and both weights are broadcast by numpy's rules.
 
     Parameters
     ----------
     L : array (..., d, d)
-        Lower factors with positive diagonals; what stands above the diagonals is not read.
+        Lower factors with positive diagonals; elements above the diagonals are not read.
         float64 that is contiguous, by rows or by columns, is not copied.
     v : array (..., d)
     a : float or array (...)
         Positive.
     s : float or array (...)
-        Of either sign: a negative one makes a downdate.
+        Of either sign: a negative value makes a downdate.
     out : ndarray of float64 (..., d, d), optional
-        Where the factors go: contiguous by rows or, which is faster, by columns. It may be L
-        itself. What is not positive definite is not written; the other factors are.
+        Array for the factors: contiguous by rows or, which is faster, by columns. It may be L
+        itself. A result that is not positive definite is not written; the other factors are.
     threads : int
-        Threads to work in, without the GIL. The bits do not depend on it.
+        Number of threads, which work without the GIL. The result does not depend on it.
 
     Returns
     -------
     ndarray, shape (..., d, d)
-        Lower triangular, zero above the diagonals; `out` where it is given, else contiguous by
+        Lower triangular, zero above the diagonals; `out` if it is given, else contiguous by
         columns (``L.swapaxes(-1, -2)`` is in C order).
 
     Raises
     ------
     TypeError, ValueError
-        If a shape or a number is wrong, before anything is written; or if a result would not be
-        positive definite: the message has the index of the first.
+        If a shape or a number is wrong, before anything is written; or if a result is not positive
+        definite: the message has the index of the first.
 
     Examples
     --------
@@ -154,9 +156,10 @@ def cholupdate(L, v, a=1.0, s=1.0, out=None, *, threads=1):
 
 
 def pair(leading):
-    """The shape broadcast from {argument: leading dimensions}, and which entries belong to a place.
+    """The shape broadcast from {argument: leading dimensions}, and the entry of each argument.
 
-    The latter is (places, arguments); entries and places are counted through all dimensions.
+    The latter has the shape (places, arguments): for each place of the broadcast shape the index
+    of the argument's entry; places and entries are counted in C order.
     """
     try:
         total = np.broadcast_shapes(*leading.values()) if any(leading.values()) else ()
@@ -180,7 +183,7 @@ def entry(leading, k):
 
 
 def label(name, leading, k):
-    """What error messages call entry k of an argument with those leading dimensions."""
+    """The name of entry k, in error messages, of an argument with those leading dimensions."""
     return name + (str(list(entry(leading, k))) if leading else "")
 
 
@@ -193,7 +196,7 @@ def square_matrices(name, value, d):
 
 
 def check_columns_out(out, shape):
-    """As check_out does, for matrices that are contiguous by columns or by rows."""
+    """The same as check_out, for matrices that are contiguous by columns or by rows."""
     if out is None:
         return np.empty(shape).swapaxes(-1, -2)
     if (type(out) is np.ndarray and out.shape == shape

@@ -1,4 +1,4 @@
-"""What a result can be turned into: arrays, tables, files, figures, the evidence."""
+"""Conversions of a result: arrays, tables, files, figures, the evidence."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class Outputs(Recorded):
-    """The part of `fastkam.Result` that makes something else of it."""
+    """The methods of `fastkam.Result` that convert it or compute from it."""
 
     log_weights: Any
 
     def equally_weighted(self) -> Result:
-        """This result; resampled where its draws have weights."""
+        """Return this result, resampled if its draws have weights."""
         result = cast("Result", self)
         return result if self.log_weights is None else result.resample()
 
@@ -34,43 +34,44 @@ class Outputs(Recorded):
         self, *, method: str | None = None, evaluations: int | None = None, target: Any = None,
         vectorized: bool = False, seed: Any = None,
     ) -> Evidence:
-        """The log of the integral of the density, which for a Bayesian model is its evidence.
+        """Estimate the log of the integral of the density, the evidence of a Bayesian model.
 
-        With `prior` the marginal likelihood: the prior is normalized. Of a log density alone, the
-        log of its integral over x, within the bounds where there are any.
+        With `prior`, which is normalized, it is the log marginal likelihood; of a log density
+        alone it is the log of its integral over x, within the bounds if there are any.
 
         Parameters
         ----------
         method : str, optional
             "bridge": bridge sampling with a mixture q that is fitted to draws of other chains;
-            "frozen_bridge": with the q by which `jumps` has proposed moves; "stepping_stones" or
-            "thermodynamic": of `pt` or `scout` with a ladder down to the reference, alone or within
-            `jumps`. By default the first of these that nothing speaks against.
+            "frozen_bridge": the same with the proposal of `jumps` as q; "stepping_stones" or
+            "thermodynamic": for `pt` or `scout` with a ladder down to the reference, alone or
+            within `jumps`. By default the first of these whose diagnostics are good.
         evaluations : int, optional
-            How often the density is evaluated, at draws of the fitted q. By default as many times
-            as the draws are worth independent ones, but 400 at least, a tenth of the run's
-            evaluations (or 400) at most, and never more than 20 000. With 0 the estimate is made
-            from what the run has kept, where it can be.
+            Number of evaluations of the density at draws of the fitted q. By default the effective
+            sample size of the draws, but at least 400, and at most a tenth of the run's
+            evaluations (or 400) and 20 000. With 0 the estimate uses only what the run has
+            recorded, where that is possible.
         target : optional
             The density, where the result comes from a file: as in `fastkam.resume`.
         vectorized : bool
             As in `fastkam.sample`, of that `target`.
         seed : int, SeedSequence or Generator, optional
-            Of the draws of q. By default it follows from the seed of the run.
+            Seed of the draws of q; by default it follows from the seed of the run.
 
         Returns
         -------
         Evidence
             With ``value``, ``error``, ``method``, ``k_hat``, the ``estimates`` by all methods, and
-            ``notes``: what speaks against it.
+            ``notes``: reasons to doubt it.
 
         Raises
         ------
         TypeError, ValueError
-            For a bad argument; for a run of fewer than 20 draws a chain; where the density is
-            needed and is not there, or another one.
+            For a bad argument; for a run of fewer than 20 draws a chain; if the density is needed
+            and is missing, or differs from that of the run.
         SamplingError
-            If the density raises an error at a draw of q, other than one of numbers.
+            If the density raises an error at a draw of q, other than an ArithmeticError,
+            ValueError, RuntimeError or AssertionError, which count as a density of 0.
 
         References
         ----------
@@ -87,18 +88,18 @@ class Outputs(Recorded):
                             target=target, vectorized=vectorized, seed=seed)
 
     def to_numpy(self, *, flat: bool = False) -> NDArray[np.float64]:
-        """The draws as an array in memory, (chains, draws, d); (chains * draws, d) where `flat`.
+        """The draws as an array in memory, (chains, draws, d); (chains * draws, d) if `flat`.
 
-        Chains stand one after the other in a flat one. Weighted draws are resampled, here and in
-        the other forms: see `Result.resample`.
+        A flat array has one chain after the other. Weighted draws are resampled, as in all
+        conversions: see `Result.resample`.
         """
         draws = np.asarray(self.equally_weighted().draws)
         return draws.reshape(-1, draws.shape[2]) if check_flag("flat", flat) else draws
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with a row a draw, (chain, draw) as its index; needs pandas.
+        """A pandas DataFrame with one row for each draw, indexed by (chain, draw); needs pandas.
 
-        The columns are the coordinates ("theta[0]"), extras likewise, and statistics.
+        The columns are the coordinates ("theta[0]"), the elements of extras, and the statistics.
         """
         from fastkam.interop.pandas import to_pandas
 
@@ -120,7 +121,7 @@ class Outputs(Recorded):
         return to_datatree(self.equally_weighted())
 
     def to_arviz(self):
-        """What the installed ArviZ takes: a DataTree, or an InferenceData before ArviZ 1.0."""
+        """The draws as the installed ArviZ takes them: a DataTree, or InferenceData before 1.0."""
         from fastkam.interop.arviz import to_arviz
 
         return to_arviz(self.equally_weighted())

@@ -1,6 +1,6 @@
-"""Objects of plain parameters: classes that register themselves, under short names and for files.
+"""Parameter objects: classes that register themselves, under short names and for files.
 
-A file names the class of each of its objects as "module:QualName". What reads it looks that name up
+A file names the class of each of its objects as "module:QualName". The reader looks that name up
 among the classes that this process has defined, and imports nothing: a file cannot make code run.
 """
 
@@ -23,16 +23,16 @@ DEFINED: dict[str, weakref.WeakSet[type]] = {}  # path -> the classes defined un
 
 
 class Owning(ABCMeta):
-    """The class of classes whose objects own their parameters."""
+    """Metaclass of classes whose objects own copies of their parameters."""
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """How an object is made, for `help` and editors: not the signature of `__call__`."""
+        """The signature of the constructor, for `help` and editors, in place of `__call__`'s."""
         signature = inspect.signature(cls.__init__)  # type: ignore[misc]
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
     def __call__(cls, *places: Any, **named: Any) -> Any:
-        """An object whose arrays and lists nobody else can change."""
+        """Make an object with its own copies of arrays and lists."""
         made = super().__call__(*places, **named)
         for field in fields(made) if is_dataclass(made) else ():
             if hasattr(made, field.name):
@@ -47,9 +47,9 @@ class Owning(ABCMeta):
 
 
 def owned(value: Any, *, convert: bool = False) -> Any:
-    """A copy of what a caller may change: arrays, read-only, and lists and dictionaries of such.
+    """A copy of a mutable value: a read-only array, or a list or dictionary of such copies.
 
-    A data frame and the like become an array where `convert` is true.
+    With `convert` a data frame, or another object with ``__array__``, becomes an array.
     """
     if type(value) in (list, tuple):
         return type(value)(owned(item, convert=convert) for item in value)
@@ -70,15 +70,15 @@ def owned(value: Any, *, convert: bool = False) -> Any:
 class Parameters(metaclass=Owning):
     """Base class of parameter objects; its subclasses are dataclasses.
 
-    They have copies of the arrays that they are given, which are read-only.
+    Their arrays are read-only copies of those that are passed.
 
     ``class Mine(Sampler, name="mine")`` gives a class a short name, by which `chosen` finds it.
     """
 
-    NAMES: ClassVar[dict[str, type[Any]]]  # short name -> class, of each kind of object its own
+    NAMES: ClassVar[dict[str, type[Any]]]  # short name -> class; each kind of object has its own
 
     def __new__(cls, *places: Any, **named: Any) -> Any:
-        """An object whose parameters have names that the class knows."""
+        """Make an object; refuse parameters that the class does not have."""
         if places or named:
             signature = inspect.signature(cls.__init__)
             own = list(signature.parameters.values())[1:]
@@ -124,7 +124,7 @@ def chosen(what: str, value: Any, kind: type[Kind], others: tuple[str, ...] = ()
 
 
 class UnknownClass(ValueError):
-    """A class that a file names and this process cannot tell."""
+    """A class that a file names and this process does not know."""
 
 
 def class_path(cls: type) -> str:
@@ -135,7 +135,7 @@ def class_path(cls: type) -> str:
 def class_of(path: str) -> type[Parameters]:
     """The class defined under a path; UnknownClass where there is none, or more than one."""
     known = list(DEFINED.get(path, ()))
-    if len(known) > 1:  # one function has made several: some may be gone
+    if len(known) > 1:  # made by several calls of a function: some may be garbage by now
         gc.collect()
         known = list(DEFINED[path])
     if not known:
@@ -149,7 +149,7 @@ def class_of(path: str) -> type[Parameters]:
 
 
 def defined() -> dict[str, type[Parameters]]:
-    """The classes of modules, by their bare names; fastkam's own before others of that name."""
+    """The classes of modules, by bare name; of several with the same name fastkam's is taken."""
     found: dict[str, type[Parameters]] = {}
     for path in sorted(DEFINED, key=lambda path: not path.startswith("fastkam.")):
         if "<locals>" not in path:
@@ -161,7 +161,7 @@ def defined() -> dict[str, type[Parameters]]:
 def plain(value: Any) -> Any:
     """`value` in JSON's own types: arrays and parameter objects become marked dictionaries.
 
-    What has no such form is left out, and has to be given again to whoever reads the file.
+    A value that has no such form is left out: the reader of the file has to pass it again.
     """
     if isinstance(value, Parameters) and is_dataclass(value):
         init = [f.name for f in fields(value) if f.init]
@@ -211,7 +211,7 @@ def revived(value: Any) -> Any:
 
 
 def revived_array(values: Any, dtype: str) -> NDArray[Any]:
-    """An array of its elements; texts have the length that they need, whatever `dtype` says."""
+    """The array of these elements; an array of texts gets the length that its texts need."""
     kind = np.dtype(dtype)
     if kind.kind not in "biufU" or kind.subdtype is not None:
         raise UnknownClass(f"has an array of {dtype!r:.100}, which are no numbers")

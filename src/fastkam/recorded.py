@@ -1,4 +1,4 @@
-"""What a run has recorded, as a reader sees it."""
+"""The draws and settings of a run, as read-only properties."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Recorded:
 
     def __init__(self, state: RunState) -> None:
         self.state = state
-        self.mapped: NDArray[np.float64] | None = None  # draws in the user's coordinates, once read
+        self.mapped: NDArray[np.float64] | None = None  # cache: draws in the user's coordinates
 
     # ---- the run ----
 
@@ -108,7 +108,7 @@ class Recorded:
 
     @property
     def chains(self) -> int:
-        """How many chains."""
+        """Number of chains."""
         return self.state.chains
 
     @property
@@ -130,13 +130,13 @@ class Recorded:
 
     @property
     def extras(self) -> Mapping[str, Any]:
-        """What the density returned besides, and derived quantities, {name: (chains, draws, ...)}.
+        """Extras that the density returned, and derived quantities, {name: (chains, draws, ...)}.
         """
         return self.trace.extras
 
     @property
     def stats(self) -> Mapping[str, Any]:
-        """Statistics a draw, {name: (chains, draws)}."""
+        """Statistics of each draw, {name: (chains, draws)}."""
         return self.trace.stats
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
@@ -152,23 +152,24 @@ class Recorded:
 
     @property
     def evaluations(self) -> int:
-        """Evaluations of the density, those of a surrogate apart.
+        """Number of evaluations of the density, without those of a surrogate.
 
-        Those of the search, and of a look at gradients after the run, are counted; those by which a
-        chain finds a start without a search are not.
+        Evaluations of the search, and those of the check of gradients after the run, are counted;
+        those that find a starting point without a search are not.
         """
         return self.state.evaluations
 
     @property
     def acceptance(self) -> NDArray[np.float64]:
-        """Mean acceptance probability over the draws, (chains,); NaN where it was not kept."""
+        """Mean acceptance probability of the draws, (chains,); NaN if it was not recorded."""
         return self.trace.acceptance
 
     @property
     def rejected(self) -> dict[str, NDArray[np.int64]]:
-        """Points without a density, {kind: (chains,)}.
+        """Number of points at which the density has no finite value, {kind: (chains,)}.
 
-        "nan", "outside" (-inf), "failed"; "gradient" where only that is not finite.
+        The kinds are "nan", "outside" (-inf), "failed", and "gradient", where the density is
+        finite and its gradient is not.
         """
         counts = np.array([state["n_rejected"] for state in self.states])
         return dict(zip(REJECTED, counts.T, strict=True))
@@ -183,11 +184,12 @@ class Recorded:
 
     @property
     def adaptation(self) -> dict[str, NDArray[Any]]:
-        """The course of what was learnt, {"step": (n,), field: (chains, n, *shape)}.
+        """The learned fields during warm-up, {"step": (n,), field: (chains, n, *shape)}.
 
-        The fields (see the sampler's kernel, ``sampler.kernel_class().FIELDS``) after up to 50
-        evenly spaced steps of warm-up, in units of the scales; NaN where a chain has not come so
-        far. After fewer where they are large, and none (n = 0) where two take more than 64 MB.
+        The fields (see the sampler's kernel, ``sampler.kernel_class().FIELDS``) are recorded after
+        up to 50 evenly spaced steps of warm-up, in units of the scales, with NaN for steps that a
+        chain has not reached. There are fewer steps if the fields are large, and none (n = 0) if
+        two records take more than 64 MB.
         """
         names = [name for name in (self.states or [{}])[0] if name.startswith("adaptation.")]
         fields = {name.removeprefix("adaptation."): np.array([state[name] for state in self.states])

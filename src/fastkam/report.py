@@ -1,7 +1,7 @@
 """A report of a run: one HTML file with summary, findings, figures, settings and versions.
 
-The file needs no other file and no network: figures are within it, and its own policy forbids a
-browser to load anything. All names and texts of the user are escaped.
+The file needs no other file and no network: figures are embedded, and its content security policy
+forbids a browser to load anything. All names and texts of the user are escaped.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from fastkam.samplers import Sampler
 
 DPI = 100
-MOST_ROWS = 300  # of the table; of more coordinates the worst
+MOST_ROWS = 300  # of the table; of more coordinates those with the smallest effective sample sizes
 MOST_LETTERS = 2000  # of a setting
 MOST_NUMBERS = 6  # of an array in a setting
 YEAR = re.compile(r"\([12]\d{3}\)")
-NOTE = re.compile(r"[.;]\s+[Tt]he (?:default )?gain\b|\.$")  # what follows papers, of our own
+NOTE = re.compile(r"[.;]\s+[Tt]he (?:default )?gain\b|\.$")  # the end of a list of papers
 LEAST_DRAWS = 4  # for figures and the table
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 STYLE = """
@@ -108,7 +108,7 @@ def count(number: int, what: str) -> str:
 
 
 def about(result: Result) -> str:
-    """The run in one line."""
+    """Describe the run in one line."""
     when = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     return (f"{type(result.sampler).__name__}: {count(result.chains, 'chain')} of "
             f"{count(result.trace.rows, 'draw')} in {count(result.d, 'dimension')}, "
@@ -116,7 +116,7 @@ def about(result: Result) -> str:
             f"{result.seconds:.3g} s. Written {when}.")
 
 
-# ---- what is known of the draws ----
+# ---- the verdict and the summary ----
 
 
 def judged(result: Result, table: Summary | None) -> str:
@@ -130,7 +130,7 @@ def judged(result: Result, table: Summary | None) -> str:
 
 
 def table_of(table: Summary) -> str:
-    """The summary as a table; numbers that are not good enough are marked."""
+    """The summary as a table; R-hat and sample sizes beyond their bounds are marked."""
     shown, d = np.arange(len(table)), len(table)
     note = ""
     if d > MOST_ROWS:
@@ -204,7 +204,7 @@ def image(figure: Any) -> str:
     """A figure as a PNG, in base64."""
     file = io.BytesIO()
     with warnings.catch_warnings():
-        # of a layout too narrow for long labels, and letters that the font lacks
+        # about a layout too narrow for long labels, and characters that the font lacks
         warnings.simplefilter("ignore", UserWarning)
         figure.savefig(file, format="png", dpi=DPI, pil_kwargs={"optimize": True})
     return base64.b64encode(file.getvalue()).decode("ascii")
@@ -225,8 +225,7 @@ def shortened(text: str) -> str:
 
 
 def worded(value: Any) -> str:
-    """An object of parameters as it would be written, without defaults; of large arrays the shape.
-    """
+    """The call that makes a parameter object, without defaults; large arrays by their shape."""
     if isinstance(value, np.ndarray) and value.size > MOST_NUMBERS:
         return f"<array {value.shape}>"
     if not isinstance(value, Parameters):
@@ -241,7 +240,7 @@ def worded(value: Any) -> str:
 
 
 def settings(result: Result) -> str:
-    """How the run was made."""
+    """The settings of the run, as a table."""
     pairs = {
         "sampler": worded(result.sampler),
         "schedule": worded(result.schedule),
@@ -264,7 +263,7 @@ def settings(result: Result) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of what wrote the report."""
+    """Versions of the software that writes the report."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = {"fastkam": __version__,
@@ -288,7 +287,7 @@ def references(sampler: Sampler) -> list[str]:
     found = []
     for one in kinds(sampler):
         text = cleandoc(type(one).__doc__ or "").partition("References\n----------\n")[2]
-        # paragraphs after the first are papers if they have a year, and notes of ours else
+        # a paragraph after the first is a paper if it has a year, else a note of ours
         first, *more = [" ".join(part.split()) for part in text.split("\n\n")]
         papers = [first, *(part for part in more if YEAR.search(part))]
         if first:

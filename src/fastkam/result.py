@@ -1,4 +1,4 @@
-"""Result: the draws of a run, what is known of them, and how to go on."""
+"""Result: the draws of a run, their diagnostics, and resuming the run."""
 
 from __future__ import annotations
 
@@ -53,41 +53,42 @@ if TYPE_CHECKING:
     from fastkam.points.workers import Workers
 
 
-MOST_SCOUTED = 10_000_000  # evaluations of a verdict
+MOST_SCOUTED = 10_000_000  # bound of `evaluations` of a verdict
 
 
 class Result(Outputs):
     """The draws of a run; made by `fastkam.sample`, `resume` or `load`.
 
-    ``result["theta"]`` is the parameter of that name, of shape (chains, draws, *its own).
+    ``result["theta"]`` is the array of the parameter of that name, (chains, draws, *shape).
 
     Attributes
     ----------
     draws : ndarray, shape (chains, draws, d)
-        Every chain's draws, as many as the shortest chain has. Those, the extras and the stats of a
-        run with ``store=`` are read from there when they are indexed; ``np.asarray(draws)`` reads
-        all. Where ``weights`` is not None the draws are those of a surrogate, and count by their
-        weights: in `summary`, which knows them, or after `resample`.
+        The draws of every chain, cut to the length of the shortest chain. The draws, extras and
+        stats of a run with ``store=`` are read from the store when they are indexed;
+        ``np.asarray(draws)`` reads all. If ``weights`` is not None, the draws are those of a
+        surrogate and have unequal weights: `summary` uses the weights, and `resample` returns
+        draws with equal ones.
     extras : dict of ndarray, shape (chains, draws, ...)
-        Of each draw, what the density returned besides its value, and derived quantities.
+        Quantities that the density returned with its value, and derived quantities.
     stats : dict of ndarray, shape (chains, draws)
-        "lp" (log density), "acceptance_rate" (acceptance probability of the step that led there),
-        "accepted", and what the sampler declares.
+        "lp" (log density), "acceptance_rate" (acceptance probability of the step that led to the
+        draw), "accepted", and the statistics of the sampler.
     trace, warmup : Trace
-        The draws and the states of warm-up, with ``.draws`` and ``.stats`` of their own: of a
-        `Problem`, in the sampler's unconstrained coordinates; ``result.warmup_draws`` are states
+        The draws and the states of warm-up, each with ``.draws`` and ``.stats``. For a `Problem`
+        they are in the sampler's unconstrained coordinates; ``result.warmup_draws`` are the states
         of warm-up in the user's.
     sampler : Sampler
     schedule : Schedule
-        ``schedule.guarantee`` says how far the draws may be trusted.
+        ``schedule.guarantee`` says in which sense the draws have the right distribution.
     tune, thin, requested : int
-        Steps of warm-up, steps for each draw, and the draws a chain that were asked for.
+        Number of warm-up steps, of steps for each draw, and of requested draws in each chain.
     share : bool
-        Whether the chains have learnt as one.
+        Whether the chains shared their adaptation.
     search : list of str
-        What the search before the run did, a line each.
+        The protocol of the search before the run, a line for each finding.
     scales : ndarray, shape (d,)
-        The units in which the sampler saw the coordinates: 1 where a length was given to it.
+        The units of the coordinates within the sampler: 1 where the sampler was given a length.
     names : list of str
     shapes : dict of str to tuple of int
         Shape of each named parameter.
@@ -101,15 +102,15 @@ class Result(Outputs):
     status : str
         "complete", "stopped" (by a stop rule), "interrupted", or "failed".
     stopped_by : str
-        The stop rule that has ended the run, "ESS(size=400, of='bulk')", or "Progress.stop()"; ""
-        where none has.
+        The stop rule that ended the run, such as "ESS(size=400, of='bulk')", or
+        "Progress.stop()"; "" if no rule ended it.
     seconds : float
-        Wall-clock time of all runs.
+        Wall-clock time, summed over the run and its continuations.
     state : RunState
-        All that it takes to go on, besides the density.
+        Everything needed to resume the run, except the density.
     workers : Workers or None
-        Where points were evaluated one by one (``spread="points"``, ``evaluations=``): how busy the
-        workers were since the run was begun, or went on, the slowest points, and failures.
+        If points were evaluated one by one (``spread="points"``, ``evaluations=``): the load of the
+        workers since the run was begun or resumed, the slowest points, and failures.
     """
 
     def __init__(self, state: RunState, target: Target | None = None) -> None:
@@ -118,11 +119,11 @@ class Result(Outputs):
         self.target = target
         self.found: list[Finding] | None = None
 
-    # ---- what is known of them ----
+    # ---- weights and diagnostics ----
 
     @property
     def log_weights(self) -> NDArray[np.float64] | None:
-        """Logs of the importance weights, (chains, draws), up to a constant; None for equal ones.
+        """Logs of the importance weights, (chains, draws), up to a constant; None if all are equal.
 
         The draws of a run with ``surrogate="learn"`` are those of the surrogate: the mean of h is
         ``(w * h).sum() / w.sum()`` with ``w = result.weights``.
@@ -133,27 +134,26 @@ class Result(Outputs):
 
     @property
     def weights(self) -> NDArray[np.float64] | None:
-        """Importance weights of the draws, (chains, draws), with the mean 1; None for equal ones.
-        """
+        """Importance weights of the draws, (chains, draws), with mean 1; None if all are equal."""
         log_weights = self.log_weights
         return None if log_weights is None else normalized(log_weights)
 
     def resample(self, draws: int | None = None, *, seed: Any = None) -> Result:
-        """A result whose draws have equal weights: of weighted ones, each as often as it counts.
+        """Resample weighted draws, so that the draws of the new result have equal weights.
 
         Parameters
         ----------
         draws : int, optional
-            Draws a chain; by default, and at most, as many as there are.
+            Number of draws in each chain; by default, and at most, that of this result.
         seed : int, SeedSequence or Generator, optional
             By default it follows from the seed of the run.
 
         Returns
         -------
         Result
-            Without weights. Draws stand in the order that they had, those with large weights
-            several times (systematic resampling), and some at the end of one chain may have come
-            from the next. Errors by its summary are somewhat larger than those of this result.
+            A result without weights. Draws keep their order, and those with large weights are
+            repeated (systematic resampling); some draws at the end of one chain may come from the
+            next. The errors in its summary are somewhat larger than those of this result.
         """
         log_weights = self.log_weights
         if log_weights is None:
@@ -168,7 +168,7 @@ class Result(Outputs):
         return even
 
     def own_generator(self) -> np.random.Generator:
-        """The generator of what is drawn after the run."""
+        """The generator of random numbers that are needed after the run."""
         return after_generator(self.state.seed)
 
     def summary(self) -> Summary:
@@ -177,9 +177,9 @@ class Result(Outputs):
         Returns
         -------
         Summary
-            Prints as a table, with the verdict and what `warnings` says below it;
-            ``summary["r_hat"]`` is a column as an array. Of a long run with ``store=``, some two
-            million draws at equal distances are read, which a note says.
+            Prints as a table, followed by the verdict and the findings of `warnings`;
+            ``summary["r_hat"]`` is a column as an array. For a long run with ``store=`` some two
+            million evenly spaced draws are read, as a note below the table says.
         """
         log_weights = self.log_weights
         if log_weights is not None:
@@ -199,11 +199,11 @@ class Result(Outputs):
 
     @property
     def warnings(self) -> list[Finding]:
-        """What should be known of the run, the gravest first; empty where all is well.
+        """Findings about the run, the most serious first; empty where all is well.
 
         Each has a ``kind``, a ``text`` that says what to do, and the ``coordinates`` and ``chains``
-        concerned: see `fastkam.diagnostics.Finding`. They are those of the warning at the end of
-        the run.
+        concerned: see `fastkam.diagnostics.Finding`. The warning at the end of the run has the
+        same findings.
         """
         if self.found is None:
             log_weights = self.log_weights
@@ -221,30 +221,32 @@ class Result(Outputs):
         Parameters
         ----------
         evaluations : int
-            How often the density may be evaluated besides, to look for points of comparable density
-            that no chain has visited: wide jumps from the draws, searches uphill from where these
-            lead, and gradients at draws where they suffice for these. 1000 find most modes within
-            some 20 standard deviations, of few dimensions. With 0 the verdict is that of
-            `warnings`.
+            Number of further evaluations of the density that may be used to look for points of
+            comparable density that no chain has visited: by wide jumps from the draws, searches
+            uphill from the points that these reach, and, if enough are left, gradients at draws. In
+            few dimensions 1000 find most modes within some 20 standard deviations. With 0 the
+            verdict uses `warnings` alone.
         target : optional
             The density, where the result comes from a file: as in `fastkam.resume`.
         vectorized : bool
             As in `fastkam.sample`, of that `target`.
         seed : int, SeedSequence or Generator, optional
-            Of the jumps. By default it follows from the seed of the run.
+            Seed of the jumps; by default it follows from the seed of the run.
 
         Returns
         -------
         Verdict
-            Prints as a paragraph; its ``status`` is "ok", "doubtful" or "wrong". Of a run of fewer
+            Prints as a paragraph; its ``status`` is "ok", "doubtful" or "wrong". For a run of fewer
             than 100 draws a chain it is "doubtful".
 
         Raises
         ------
         TypeError, ValueError
-            For a bad argument; where the density is needed and is not there, or another one.
+            For a bad argument; if the density is needed and is missing, or differs from that of the
+            run.
         SamplingError
-            If the density raises an error, other than one of numbers.
+            If the density raises an error, other than an ArithmeticError, ValueError, RuntimeError
+            or AssertionError, which count as a density of 0.
         """
         evaluations = check_integer("evaluations", evaluations, least=0, most=MOST_SCOUTED)
         check_flag("vectorized", vectorized)
@@ -265,16 +267,16 @@ class Result(Outputs):
             f"{self.trace.rows} draws, {self.d} dimensions, {self.status}>"
         )
 
-    # ---- going on ----
+    # ---- resume and save ----
 
     def resume(self, draws: int | None = None, **options: Any) -> Result:
-        """Go on with the run: see `fastkam.resume`, which takes the same arguments."""
+        """Continue the run: see `fastkam.resume`, which takes the same arguments."""
         return resume(self, draws, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything but the density to the file `path` (a .npz without pickle).
+        """Write everything except the density to the file `path` (a .npz without pickle).
 
-        Of a run with ``store=`` the draws too, so that the file needs no store.
+        The file of a run with ``store=`` has the draws too, so that it does not need the store.
         """
         if path is None:
             raise TypeError("path must be the path of a file, not None")
@@ -282,7 +284,7 @@ class Result(Outputs):
         write(path, self.state, whole=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A result travels without its target, which may not be able to."""
+        """Leave out the target, which may not be picklable."""
         return self.__dict__ | {"target": None, "mapped": None}
 
 
@@ -292,23 +294,23 @@ def load(
     sampler: Sampler | str | None = None,
     schedule: Schedule | str | None = None,
 ) -> Result:
-    """The Result in a file that `Result.save` or a checkpoint has written, or in a store.
+    """Read the Result from a file of `Result.save` or of a checkpoint, or from a store.
 
-    Of a run that is going on, the last state that it has written.
+    If the run has not ended, this is the last state that it has written.
 
     Parameters
     ----------
     path : path
         A file, or the folder of ``store=``.
     sampler, schedule : optional
-        Those with which the run began, in place of the file's: needed where their class is not one
-        of fastkam's and the module that defines it has not been imported, or it is defined in a
-        function or a script.
+        The sampler and schedule of the run, in place of the file's. They are needed if their class
+        is not one of fastkam's and either the module that defines it has not been imported, or it
+        is defined in a function or a script.
 
     Raises
     ------
     ValueError
-        If the file is no such file, or names a class that this process has not defined.
+        If the file is not one of fastkam's, or names a class that this process has not defined.
     """
     return Result(read(path, sampler, schedule))
 
@@ -336,46 +338,46 @@ def resume(
     diagnose: bool = True,
     check_target: bool = True,
 ) -> Result:
-    """Go on with a run: as if it had never stopped, bit for bit.
+    """Continue a run, bit for bit as if it had never stopped.
 
     Parameters
     ----------
     result : Result or path
         A result, a file that `Result.save` or a checkpoint has written, or the folder of a store.
     draws : int, optional
-        How many draws a chain more. Absent: those that are missing from what was asked for.
+        Number of further draws in each chain; by default those missing from the requested number.
     target : optional
-        The density, as in `sample`; needed where the result comes from a file. Where the run had a
-        prior, bounds or the like, the `Problem` with them.
+        The density, as in `sample`; needed if the result comes from a file. If the run had a
+        prior, bounds or transforms, the `Problem` with them.
     surrogate : optional
-        As in `sample`; needed where the result comes from a file and had one.
+        As in `sample`; needed if the result comes from a file and the run had a surrogate.
     sampler, schedule : optional
-        As in `load`, where the result comes from a file.
+        As in `load`, if the result comes from a file.
     vectorized, threads, progress, stop, checkpoint, checkpoint_interval, diagnose
         As in `sample`.
     executor, spread, evaluations, on_error
         As in `sample`.
     store : path or Store, optional
-        As in `sample`, for a run that has none: its draws until now are written there first. A run
-        with a store goes on in it, without copying anything.
+        As in `sample`, for a run without a store: its draws so far are first copied into the new
+        store. A run with a store continues in it, and copies nothing.
     check_target : bool
-        Whether `target`, where it is given, is evaluated at the point of each chain first: it must
-        return the log density that the run has found there, to 1e-8 of it (or of 1, if it is
-        smaller). An estimate is made with the noise of the run. With False another density is
-        taken: the chains go on from their points with its values there, and a warning says by how
-        much these differ.
+        Whether to check `target`, if it is given, by an evaluation at the point of each chain: it
+        must return the log density that the run has recorded there, with a relative error of at
+        most 1e-8 (absolute, for values below 1). An estimate is evaluated with the noise of the
+        run. With False a different density is accepted: the chains continue from their points with
+        its values, and a warning says how much these differ.
 
     Returns
     -------
     Result
-        With the old draws and the new.
+        With the old and the new draws.
 
     Raises
     ------
     TypeError, ValueError
-        For a bad argument, and for a density that is not that of the run, before any work.
+        For a bad argument, or a density that differs from that of the run, before any work.
     SamplingError
-        If the run cannot go on; it carries the draws made until then.
+        If the run cannot continue; the error has the draws made so far.
     """
     executor = as_workers(executor)
     desk = Desk(executor, spread, evaluations, on_error)
@@ -423,7 +425,7 @@ def go_on_with(
     result: Result, target: Any, surrogate: Any, options: RunOptions, *, draws: int | None,
     path: Any, given: bool, vectorized: bool, check_target: bool,
 ) -> Result:
-    """Go on with a result, by arguments of `resume` that have been checked."""
+    """Continue the run of a result; the arguments are those of `resume`, checked."""
     state, desk = result.state, options.desk
     target, surrogate = target_in(state, target, surrogate)
     own = target_of(state.sampler, target, state.d, vectorized)

@@ -1,4 +1,4 @@
-"""When a sampler adapts, and by how much: gains, and the schedules that users can cite."""
+"""Schedules: when a sampler adapts, and with which gain."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class Plan(NamedTuple):
-    """A schedule as the engine takes it: the gain's four numbers, and the steps that adapt.
+    """A schedule in the engine's form: the four numbers of the gain, and the steps that adapt.
 
-    By default no step does.
+    By default no step adapts.
     """
 
     c: float = 1.0
@@ -34,13 +34,13 @@ class Power(Parameters):
     Parameters
     ----------
     c : float
-        Its size, positive.
+        Factor, positive.
     k : float
-        Its rate of decay, at least 0; 0 is a constant.
+        Exponent of the decay, at least 0; 0 gives a constant.
     offset : float
-        Shifts n, at least 0.
+        Shift of n, at least 0.
     cap : float
-        Never more than this.
+        Upper bound of the terms.
     """
 
     c: float = 1.0
@@ -66,7 +66,7 @@ def constant(c: float) -> Power:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(Parameters):
-    """When a sampler adapts, and with which gain.
+    """Base class of schedules: when a sampler adapts, and with which gain.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ class Schedule(Parameters):
 class Finite(Schedule, name="finite"):
     """Adaptation ends with warm-up; the draws come from one fixed kernel.
 
-    The default, and the only schedule under which every draw is that of an ordinary Markov chain
-    with the target as its distribution.
+    This is the default, and the only schedule under which the draws form an ordinary Markov chain
+    with the target as its stationary distribution.
     """
 
     guarantee: ClassVar[str] = "exact: the kernel is fixed while draws are made"
@@ -121,11 +121,11 @@ class Finite(Schedule, name="finite"):
 
 @dataclass(frozen=True, kw_only=True)
 class Diminishing(Schedule, name="diminishing"):
-    """Adaptation goes on for ever with a gain ``c n^-k``, k in (1/2, 1].
+    """Adaptation never ends, with a gain ``c n^-k``, k in (1/2, 1].
 
-    Robbins-Monro's conditions on the gain; ergodicity needs containment besides (Roberts, G. O. and
-    Rosenthal, J. S. (2007). Coupling and ergodicity of adaptive Markov chain Monte Carlo
-    algorithms. Journal of Applied Probability 44, 458-475).
+    These are the conditions of Robbins and Monro on the gain; ergodicity also needs containment
+    (Roberts, G. O. and Rosenthal, J. S. (2007). Coupling and ergodicity of adaptive Markov chain
+    Monte Carlo algorithms. Journal of Applied Probability 44, 458-475).
     """
 
     guarantee: ClassVar[str] = "asymptotic: adaptation diminishes, containment is assumed"
@@ -153,7 +153,7 @@ class IncreasinglyRare(Schedule, name="rare"):
     Parameters
     ----------
     rarity : float
-        Positive.
+        Exponent of the growth of the gaps, positive.
     """
 
     rarity: float = 0.5
@@ -166,7 +166,7 @@ class IncreasinglyRare(Schedule, name="rare"):
 
 @dataclass(frozen=True, kw_only=True)
 class Perpetual(Schedule, name="perpetual"):
-    """Adaptation goes on with any gain, as several samplers were published; nothing is promised."""
+    """Adaptation never ends, with any gain, as in several published samplers; no guarantee."""
 
     guarantee: ClassVar[str] = "none: adaptation goes on while draws are made"
 

@@ -20,46 +20,45 @@ if TYPE_CHECKING:
 
 
 class Limits(NamedTuple):
-    """After how much wall-clock time, and how many evaluations, a run certainly ends."""
+    """Wall-clock time and number of evaluations after which a run certainly ends."""
 
     seconds: float = math.inf
     evaluations: float = math.inf
 
 
 class StopRule:
-    """Something that a run may be asked at a milestone; combine with ``|`` and ``&``.
+    """A condition that ends a run; combine conditions with ``|`` and ``&``.
 
-    Rules are asked after a fixed sequence of numbers of draws, so that the same seed stops at the
-    same draw. Only what the clock alone decides is asked between any two chunks besides.
+    A rule is evaluated after a fixed sequence of numbers of draws, so that the same seed stops at
+    the same draw. Only rules of wall-clock time are also evaluated between any two chunks.
     ``result.stopped_by`` says which rule has ended a run.
     """
 
     def met(self, run: Run) -> bool:
-        """Whether `run`, with its trace and clock, may end."""
+        """Whether the rule holds for `run`, which then ends."""
         raise NotImplementedError
 
     def due(self, run: Run) -> bool:
-        """Whether it must end now, between two milestones."""
+        """Whether `run` must end now, between two milestones."""
         return False
 
     def limits(self) -> Limits:
-        """After which time and how many evaluations the run certainly ends."""
+        """Bounds of the time and of the evaluations of a run."""
         return Limits()
 
     def forecast(self, run: Run) -> float | None:
-        """The seconds that `run` still needs until this rule holds, as far as is known.
+        """Estimate the seconds until this rule holds, from what was measured at the last milestone.
 
-        It follows from what was measured at the last milestone, and takes no time; None where
-        nothing is known, as in warm-up.
+        None if nothing has been measured, as in warm-up.
         """
         return None
 
     def reason(self, run: Run) -> StopRule:
-        """The rule, of those of which this one is made, that has just ended `run`."""
+        """The part of this rule that has just ended `run`."""
         return self
 
     def check(self, layout: Layout) -> None:
-        """Refuse, before any work, what does not fit the names of the parameters."""
+        """Refuse, before any work, a rule that does not fit the names of the parameters."""
 
     def __or__(self, other: StopRule) -> Either:
         return Either(self, check_rule(other))
@@ -68,38 +67,38 @@ class StopRule:
         return Both(self, check_rule(other))
 
 
-# A rule looks at draws at equal distances, many times as many as it asks for effective ones: where
-# all draws are worth as many as that, these are worth less by 1 part in 300 at most.
+# A rule uses evenly spaced draws, 10 times the effective sample size that it requires: if all
+# draws have that effective sample size, that of the thinned ones is smaller by at most 1/300.
 DRAWS_PER_EFFECTIVE = 10
 FEWEST_DRAWS = 4000  # of all chains, where there are more
 FEWEST_ROWS = 100  # of each chain
 TAILS = ("bulk", "tail", "both")
-# findings that more draws may do away with; for others a run does not wait
+# kinds of findings that more draws may resolve; a run does not continue because of others
 CURABLE = {"stuck", "log_density", "functionals", "drift", "stay", "excursion", "modes", "mcse_sd",
            "improper"}
 
 
 @dataclass(frozen=True)
 class Measured(StopRule):
-    """A rule of a statistic of the draws, which holds where enough rows have been made.
+    """A rule about a statistic of the draws, which holds once there are enough rows.
 
-    The draws looked at are some, at least ``least``. The coordinate for which it did not hold the
-    last time is looked at first, and mostly alone.
+    It uses evenly spaced draws, at least ``least`` if there are as many. The coordinate for which
+    it last failed is examined first, mostly alone, to save time.
     """
 
     def needed(self, draws: Any, rows: int) -> Any:
-        """The rows a chain that each coordinate needs, (d,), of what is measured at `rows` rows.
+        """Estimate how many rows a chain needs, for each coordinate, (d,), from `rows` rows.
 
-        At most `rows` where the rule holds; inf or NaN where nothing can be said.
+        The estimate is at most `rows` where the rule holds, and inf or NaN where it is unknown.
         """
         raise NotImplementedError
 
     def least(self) -> float:
-        """How many draws, of all chains, are looked at if there are as many."""
+        """Number of draws, of all chains, that are examined if there are as many."""
         return FEWEST_DRAWS
 
     def looked_at(self, draws: Any) -> Any:
-        """Some of draws (chains, rows, d), at equal distances; the last is among them."""
+        """Evenly spaced draws of (chains, rows, d), with the last row."""
         chains, rows, _ = draws.shape
         step = max(1, min(int(chains * rows / self.least()), rows // FEWEST_ROWS))
         return draws[:, rows - 1 :: -step][:, ::-1]
@@ -109,7 +108,7 @@ class Measured(StopRule):
         return self.holds(run, some)
 
     def holds(self, run: Run, draws: Any) -> bool:
-        """Whether it holds of draws (chains, n, d), the worst coordinate first."""
+        """Whether the rule holds for draws (chains, n, d); the worst coordinate is tried first."""
         rows, d = run.trace.draws.shape[1], draws.shape[2]
         first = min(run.hardest, d - 1)
         if d > 1:
@@ -132,7 +131,7 @@ class Measured(StopRule):
 
 
 def in_proportion(rows: int, ratio: Any) -> Any:
-    """`rows` times a ratio (d,), and never as few as `rows` where the ratio is above 1."""
+    """`rows` times a ratio (d,), above `rows` where the ratio is above 1 in spite of rounding."""
     needed = rows * ratio
     return np.where((ratio > 1) & ~(needed > rows), np.nextafter(rows, np.inf), needed)
 
@@ -153,8 +152,7 @@ def columns_of(draws: Any, *, r_hat: bool = True, sizes: bool = True) -> dict[st
 class ESS(Measured):
     """Every coordinate has at least this effective sample size, over all chains.
 
-    Of long runs, draws at equal distances are looked at: at least ten for each effective one that
-    is asked for, and 4000.
+    In long runs evenly spaced draws are used: at least 10 times `size`, and at least 4000.
 
     Parameters
     ----------
@@ -184,7 +182,7 @@ class ESS(Measured):
 class Rhat(Measured):
     """Every coordinate's rank-normalized R-hat is at most this.
 
-    Of long runs, some 4000 to 8000 draws at equal distances are looked at.
+    In long runs 4000 to 8000 evenly spaced draws are used.
     """
 
     most: float = 1.01
@@ -200,14 +198,14 @@ class Rhat(Measured):
 class MCSE(Measured):
     """The Monte Carlo standard errors of means are at most these.
 
-    Of long runs, some 4000 to 8000 draws at equal distances are looked at, whose errors are no
-    smaller than those of all.
+    In long runs 4000 to 8000 evenly spaced draws are used, whose errors are no smaller than those
+    of all draws.
 
     Parameters
     ----------
     errors : dict of str to float
-        The largest error of each parameter named, of each of its elements; or of a coordinate, by
-        its label ("theta[0]"). Those that are not named may have any.
+        The largest allowed error by name: of all elements of a parameter ("theta"), or of one
+        coordinate ("theta[0]"). Parameters that are not named may have any error.
     """
 
     errors: Mapping[str, float] = field(hash=False)
@@ -246,18 +244,18 @@ class MCSE(Measured):
 
 @dataclass(frozen=True)
 class Done(Measured):
-    """The draws suffice, and nothing speaks against them that more draws could mend.
+    """The draws suffice, and the checks find no fault in them that more draws could resolve.
 
     Every coordinate has effective sample sizes of at least `ess`, in the bulk and in the tails, and
-    an R-hat of at most `r_hat`; and the look at the draws that ends every run finds nothing that
-    further draws may do away with, such as a drift, a long stay at one point, or groups of draws
-    between which chains seldom change (see `fastkam.Result.verdict`).
+    an R-hat of at most `r_hat`; and the checks at the end of every run find nothing that further
+    draws may resolve, such as a drift, a long stay at one point, or groups of draws between which
+    chains rarely move (see `fastkam.Result.verdict`).
 
     Parameters
     ----------
     ess : float
     r_hat : float
-        For one chain, of which there is none, it is not asked for.
+        Not required of a single chain, which has no R-hat.
     """
 
     ess: float = 400
@@ -288,8 +286,8 @@ class Done(Measured):
 class Evaluations(StopRule):
     """The search and all chains together have evaluated the density this many times.
 
-    The search takes a third of them at most, and every chain gets an equal share of what is left.
-    The evaluations at the starting points of the chains are not counted.
+    The search takes at most a third of them, and the rest is divided equally among the chains.
+    Evaluations at the starting points of the chains are not counted.
     """
 
     count: int
@@ -309,11 +307,19 @@ class Evaluations(StopRule):
         return max(0.0, (self.count - run.evaluations) * run.seconds_per_evaluation)
 
 
+# hours, minutes and seconds, each optional; possessive, so that long texts are refused quickly
+DURATION = re.compile(r"\s*+" + "".join(
+    rf"(?:(\d++\.?\d*+|\.\d++)\s*+{unit}\s*+)?" for unit in ("h", "min", "s")))
+
+
 @dataclass(frozen=True)
 class Time(StopRule):
-    """This much wall-clock time has passed since the call, of which a search takes a third at most.
+    """This much wall-clock time has passed since the call; a search takes at most a third of it.
 
-    Seconds, or a text such as "90s", "10min", "2h".
+    Parameters
+    ----------
+    limit : float or str
+        Seconds, or a text such as "90s", "10min", "2h" or "11h50min".
     """
 
     limit: float | str
@@ -321,10 +327,12 @@ class Time(StopRule):
     def __post_init__(self) -> None:
         limit = self.limit
         if isinstance(limit, str):
-            found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(s|min|h)\s*", limit)
-            if not found:
-                raise ValueError(f'limit must be like "90s", "10min" or "2h", not {shown(limit)}')
-            limit = float(found[1]) * {"s": 1, "min": 60, "h": 3600}[found[2]]
+            found = DURATION.fullmatch(limit)
+            if not found or not any(found.groups()):
+                raise ValueError('limit must be like "90s", "10min", "2h" or "11h50min", not '
+                                 f"{shown(limit)}")
+            limit = sum(float(number or 0) * seconds for number, seconds in
+                        zip(found.groups(), (3600, 60, 1), strict=True))
         object.__setattr__(self, "limit", check_number("limit", limit, above=0))
 
     def met(self, run: Run) -> bool:

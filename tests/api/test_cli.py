@@ -327,7 +327,7 @@ def test_every_sampler_can_be_described(capsys):
             assert f"  {field.name} = " in said
     assert run("samplers", "ram") == 0
     said = capsys.readouterr().out
-    assert "  target_acceptance = 0.234   (float)\n      The acceptance probability aimed" in said
+    assert "  target_acceptance = 0.234   (float)\n      Acceptance probability that the" in said
     assert run("samplers", "none") == 2
     names = ", ".join(fk.samplers.SAMPLERS)
     assert f"there is no sampler 'none'; there are {names}\n" in capsys.readouterr().err

@@ -353,7 +353,7 @@ def settled(f, d, seed):
     searcher = Searcher(fk.as_target(f, d), np.zeros((1, d)), np.random.default_rng(seed))
     searcher.begin()
     population = searcher.gather(32, (1.0,))
-    population.go_home(5)
+    population.approach(5)
     return population, searcher.settle(population, 30_000)
 
 

@@ -76,3 +76,16 @@ def test_forecasts_during_a_run():
     assert len(said) > 5
     assert all(seconds is not None and 0 <= seconds < 100 for seconds in said)
     assert said[-1] == 0
+
+
+@pytest.mark.parametrize(("text", "seconds"), [
+    ("90s", 90), ("10min", 600), (" 2 h ", 7200), (".5h", 1800), ("11h50min", 42_600),
+    ("1h 2min 3.5s", 3723.5), ("2h30s", 7230)])
+def test_times_as_texts(text, seconds):
+    assert fk.stop.Time(text).limit == seconds
+
+
+@pytest.mark.parametrize("text", ["", " ", "h", "10", "50min11h", "1h1h", "1h,2min", "0min"])
+def test_texts_that_are_no_times(text):
+    with pytest.raises(ValueError, match="limit must be"):
+        fk.stop.Time(text)

@@ -17,9 +17,9 @@ from fastkam.run.stored import StoredTrace
 
 
 def main(argv=None):
-    """Run the command line `argv`; its exit code.
+    """Run the command line `argv`; return the exit code.
 
-    0: done; 1: the run failed; 2: a mistake in the command; 130: interrupted.
+    0: success; 1: the run failed; 2: a mistake in the command; 130: interrupted.
     """
     options = parser().parse_args(attached(sys.argv[1:] if argv is None else argv))
     try:
@@ -32,13 +32,13 @@ def main(argv=None):
     except KeyboardInterrupt:
         print("fastkam: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever read our output has left, as `head` does
+    except BrokenPipeError:  # the reader of our output has ended, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
 def attached(argv):
-    """`argv` with ``--init -1,2`` as ``--init=-1,2``: argparse takes -1,2 for an option."""
+    """`argv` with ``--init -1,2`` as ``--init=-1,2``, since argparse takes -1,2 for an option."""
     argv, joined = list(argv), []
     while argv:
         word = argv.pop(0)
@@ -181,7 +181,7 @@ def demo(options):
 
 
 def start_of(options, target):
-    """Where the chains start; None for a Problem that says it itself."""
+    """Starting points of the chains; None for a Problem, which has its own."""
     if options.dim is not None:
         return zeros(options.dim)
     if options.init is not None:
@@ -223,14 +223,14 @@ def sample(options):
 
 
 def say_choice(options, result):
-    """Print which sampler was chosen, where one was; the result."""
+    """Return the result, after printing the sampler if it was chosen automatically."""
     if options.sampler == "auto":
         print(f"Sampler: {result.search[-1]}.")
     return result
 
 
 def zeros(dim):
-    """The start at 0 that --dim asks for."""
+    """The starting point 0 of the dimension of --dim."""
     if dim < 1:
         raise UsageError(f"--dim must be at least 1, not {dim}")
     return [0.0] * dim
@@ -265,7 +265,7 @@ def resume(options):
 
 
 def check_report(options, out):
-    """Refuse, before any work, a report that could not be written, and a file for two purposes."""
+    """Refuse, before any work, a report that could not be written, or a path given twice."""
     if options.report is None:
         return
     check_folder("--report", Path(options.report))
@@ -276,7 +276,7 @@ def check_report(options, out):
 
 
 def place(options, otherwise):
-    """Where the result goes; a file that could not be written is refused before any work."""
+    """Path of the result; a file that could not be written is refused before any work."""
     if options.store is not None:
         if options.out is not None:
             raise UsageError("--out must not be given with --store, which is where the draws go")
@@ -293,7 +293,7 @@ def check_folder(name, path):
 
 
 def finish(options, target, out, run):
-    """Run, save and report; the exit code."""
+    """Run, save and report; return the exit code."""
     try:
         result = run()
     except SamplingError as error:
@@ -314,7 +314,7 @@ def finish(options, target, out, run):
 
 
 def failed(error, options, target, out):
-    """Show the user's own traceback, keep the draws, say how to go on; the exit code."""
+    """Print the user's traceback, save the draws, print how to continue; return the exit code."""
     if error.__cause__ is not None:
         traceback.print_exception(error.__cause__.with_traceback(own_frames(error.__cause__)))
     message = str(error).rpartition(";")[0] or str(error)
@@ -333,7 +333,7 @@ def keep(result, out):
 
 
 def own_frames(error):
-    """The traceback of `error` from the first frame on that is the user's."""
+    """The traceback of `error`, beginning with the user's first frame."""
     frames = error.__traceback__
     while frames and frames.tb_frame.f_globals.get("__name__", "").startswith("fastkam."):
         frames = frames.tb_next
@@ -341,20 +341,20 @@ def own_frames(error):
 
 
 def kept(result):
-    """How many draws there are, in words."""
+    """Number of draws, as a text."""
     counts = result.trace.counts.tolist()
     number = counts[0] if len(set(counts)) == 1 else ", ".join(map(str, counts))
     return f"{number} of {result.requested} draws a chain are saved"
 
 
 def how_to_resume(options, target, out):
-    """The command that goes on."""
+    """The command that continues the run."""
     more = " --vectorized" if options.vectorized else ""
     return f"to go on: fastkam resume {out} --target {target}{more}"
 
 
 def report(result):
-    """Print the table, the speed, and what was rejected."""
+    """Print the table, the speed, and the rejected points."""
     from fastkam.demo.report import speed
     from fastkam.diagnostics.checks import rejected_points
 

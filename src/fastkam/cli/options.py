@@ -73,7 +73,7 @@ def load_file(path):
 
 
 def in_one_line(error):
-    """What an exception says, and where it was raised."""
+    """Message of an exception, and the place where it was raised."""
     text = f"{type(error).__name__}: {error}".splitlines()[0]
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError) or not frames:
@@ -204,9 +204,9 @@ def describe_sampler(name):
     lines = [f"{name}: fastkam.{cls.__name__}", "", sections.pop("", "")]
     described = parameters(sections.pop("Parameters", ""))
     for field in dataclasses.fields(cls):
-        kind, words = described.get(field.name, ("", ""))
+        kind, text = described.get(field.name, ("", ""))
         lines += ["", f"  {field.name} = {default(field)}" + (f"   ({kind})" if kind else "")]
-        lines += [f"      {line}" for line in words.splitlines()]
+        lines += [f"      {line}" for line in text.splitlines()]
     for title, text in sections.items():
         lines += ["", title, *(f"  {line}".rstrip() for line in text.splitlines())]
     return "\n".join(lines)
@@ -235,7 +235,7 @@ def documentation(text):
 
 
 def parameters(text):
-    """{name: (type, words)} of a numpydoc section of parameters."""
+    """{name: (type, text)} of a numpydoc section of parameters."""
     found: dict[str, tuple[str, str]] = {}
     names: list[str] = []
     for line in text.splitlines():

@@ -78,7 +78,7 @@ def table(result, other):
 
 
 def judged(result):
-    """What the run is worth, in words: R-hat alone cannot see a mode that no chain visits."""
+    """Summarize the run, as a text: R-hat alone cannot see a mode that no chain visits."""
     found = int((shares(result.draws) > 0).sum())
     if found < K:
         return f"{K - found} of the {K} modes were not found: means and shares are wrong."

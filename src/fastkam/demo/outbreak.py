@@ -65,7 +65,7 @@ QUANTITIES = {
 
 
 def quantities(draws):
-    """What the epidemiologist asks for, (chains, draws, 4), from draws of the parameters."""
+    """Quantities of epidemiology, (chains, draws, 4), from draws of the parameters."""
     log_beta, log_gamma, log_i0, log_phi = np.moveaxis(draws, -1, 0)
     return np.exp(np.stack([log_beta - log_gamma, -log_gamma, log_i0, log_phi], axis=-1))
 
@@ -78,7 +78,7 @@ def compiled():
 
 
 def beside_scipy(result, seed):
-    """How fast the same density is in Python with SciPy's solver, and how far it is from ours."""
+    """Time the same density in Python with SciPy's solver, and compare its values with ours."""
     rng = np.random.default_rng(seed)
     points = result.draws.reshape(-1, result.d)
     points = points[rng.integers(len(points), size=CHECKED)]

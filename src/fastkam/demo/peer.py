@@ -1,4 +1,4 @@
-"""What emcee, where it is installed, makes of the density of a demonstration."""
+"""emcee, where it is installed, on the density of a demonstration."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def emcee_run(logp, start, evaluations, seed):
 
 
 def about(peer):
-    """How it was run, in words."""
+    """Settings of the run, as a text."""
     if peer is None:
         return ABSENT
     return (f"emcee: {WALKERS} walkers around the same start, as many evaluations, the first half "

@@ -1,4 +1,4 @@
-"""What the demonstrations share: headings, tables, speeds and saved files."""
+"""Parts shared by the demonstrations: headings, tables, speeds and saved files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def indented(text):
 
 
 def sampled(*arguments, **options):
-    """What fastkam.sample returns; where the user interrupts it, KeyboardInterrupt instead."""
+    """Call fastkam.sample; raise KeyboardInterrupt where the user interrupts it."""
     result = fk.sample(*arguments, **options)
     if result.status == "interrupted":
         raise KeyboardInterrupt
@@ -41,7 +41,7 @@ def sampled(*arguments, **options):
 
 
 def speed(result):
-    """How many evaluations, in which time, and so how many a second, in words."""
+    """Number of evaluations, the time they took, and their rate, as a text."""
     rate = result.evaluations / max(result.seconds, 1e-9)
     return (
         f"{grouped(result.evaluations)} evaluations by {result.chains} chains in "

@@ -1,4 +1,4 @@
-"""Targets of densities that are estimated."""
+"""Targets of densities that can only be estimated."""
 
 from __future__ import annotations
 
@@ -23,24 +23,9 @@ def estimator(f, dim, n_aux, vectorized, correlation, blocks, user_data, thread_
     if isinstance(f, TargetRecipe):
         raise TypeError("f must be an estimator, and a recipe make the whole target, not "
                         f"{shown(f)}")
-    compiled = is_pointer(f) or (is_numba_dispatcher(f) and not vectorized)
-    if vectorized and (compiled or hasattr(f, "__fk_target__")):
-        raise TypeError(f"vectorized=True is for Python functions, not for {shown(f)}")
-    if hasattr(f, "__fk_target__"):
-        made = f if isinstance(f, Target) else CapsuleTarget(f)
-        check_foreign(made, f, dim, n_aux)
+    made = compiled_estimator(f, dim, n_aux, vectorized, user_data, thread_safe)
+    if made is not None:
         check_blocks(blocks, made.n_aux)
-        return ForeignEstimator(made, correlation=correlation, blocks=blocks)
-    if compiled:
-        if n_aux is None:
-            raise ValueError(f"n_aux must be given for a compiled estimator: {shown(f)}")
-        check_blocks(blocks, n_aux)
-        if is_numba_dispatcher(f):
-            from fastkam.density.numba import NumbaEstimator
-
-            made = NumbaEstimator(f, dim, n_aux)
-        else:
-            made = CFunctionTarget(f, dim, user_data, thread_safe, n_aux)
         return ForeignEstimator(made, correlation=correlation, blocks=blocks)
     if not callable(f):
         raise TypeError(f"f must be a function or a pointer, not {shown(f)}")
@@ -58,8 +43,28 @@ def estimator(f, dim, n_aux, vectorized, correlation, blocks, user_data, thread_
                            blocks=blocks)
 
 
+def compiled_estimator(f, dim, n_aux, vectorized, user_data, thread_safe):
+    """The target of a compiled function, or of an object with one; None for a Python function."""
+    compiled = is_pointer(f) or (is_numba_dispatcher(f) and not vectorized)
+    if vectorized and (compiled or hasattr(f, "__fk_target__")):
+        raise TypeError(f"vectorized=True is for Python functions, not for {shown(f)}")
+    if hasattr(f, "__fk_target__"):
+        made = f if isinstance(f, Target) else CapsuleTarget(f)
+        check_foreign(made, f, dim, n_aux)
+        return made
+    if not compiled:
+        return None
+    if n_aux is None:
+        raise ValueError(f"n_aux must be given for a compiled estimator: {shown(f)}")
+    if is_numba_dispatcher(f):
+        from fastkam.density.numba import NumbaEstimator
+
+        return NumbaEstimator(f, dim, n_aux)
+    return CFunctionTarget(f, dim, user_data, thread_safe, n_aux)
+
+
 def check_foreign(made, f, dim, n_aux):
-    """Refuse a struct without estimates, or of other sizes."""
+    """Refuse a foreign target that has no estimates, or other sizes."""
     if "noisy" not in made.abilities:
         raise ValueError(f"f must have the ability noisy, and {shown(f)} has only {made.abilities}")
     if made.dim != dim:

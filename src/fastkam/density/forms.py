@@ -27,23 +27,23 @@ def as_target(
     Parameters
     ----------
     target : Target, Problem, callable, pointer or TargetRecipe
-        A Target; a `Problem`, as the density of its unconstrained point; a numba njit function; a
+        A Target; a `Problem`, for the density of its unconstrained point; a numba njit function; a
         SciPy LowLevelCallable, ctypes or cffi pointer or numba cfunc (see `Target.from_c`); an
-        object with ``__fk_target__``; what `from_pymc`, `from_bridgestan`, `from_jax` or
-        `from_torch` returns; a PyMC model; a PINTS log density; an UM-Bridge client; a
-        `TargetRecipe` of one of these; or any Python function ``f(x) -> float`` or ``f(x) ->
-        (float, gradient)``, with extras in a dict at the end of the tuple, where there are any.
+        object with ``__fk_target__``; the result of `from_pymc`, `from_bridgestan`, `from_jax` or
+        `from_torch`; a PyMC model; a PINTS log density; an UM-Bridge client; a `TargetRecipe` of
+        one of these; or any Python function ``f(x) -> float`` or ``f(x) -> (float, gradient)``,
+        whose tuple may end with a dict of extras.
     dim : int
         Dimension of the point.
     vectorized : bool
         The Python function takes points (k, dim) and returns (k,).
     gradient : bool
-        The gradient of a Python function will be asked for: it must return the pair.
+        The gradient of a Python function is needed: it must return the pair.
 
     Raises
     ------
     TypeError, ValueError
-        If it is none of these, or of another dimension.
+        If it is none of these, or has another dimension.
     """
     vectorized = check_flag("vectorized", vectorized)
     gradient = check_flag("gradient", gradient)
@@ -78,7 +78,7 @@ def as_target(
 
 
 def check_function(function: Any, takes: str) -> None:
-    """Refuse a function that cannot be called with one argument, where its signature is known."""
+    """Refuse a function whose signature shows that it cannot be called with one argument."""
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         kind = "an async" if inspect.iscoroutinefunction(function) else "a generator"
         raise TypeError(f"target must return a number, and {shown(function)} is {kind} function")
@@ -97,7 +97,7 @@ def check_function(function: Any, takes: str) -> None:
 
 
 def instead(target: Any) -> str:
-    """What may have been meant by something that is no density."""
+    """Suggest, as the end of a message, what to pass in place of an object that is no density."""
     if isinstance(target, (numbers.Number, np.ndarray)):
         return (": give the function itself, not what it returns (logp, not logp(x)); x0 comes "
                 "second")
@@ -112,7 +112,7 @@ def instead(target: Any) -> str:
 
 
 def target_of(sampler, target, d, vectorized):
-    """The target as this sampler needs it."""
+    """The target of a density, with a gradient if this sampler needs it."""
     gradient = sampler.needs_gradient
     made = as_target(target, d, vectorized=vectorized, gradient=gradient)
     if gradient:
@@ -121,7 +121,7 @@ def target_of(sampler, target, d, vectorized):
 
 
 def with_surrogate(target, surrogate):
-    """The target behind a surrogate, in place of the one that it may have had."""
+    """The target with this surrogate, which replaces an earlier one."""
     if target.surrogate is not None:
         target = target.owner
     try:
@@ -134,7 +134,7 @@ def with_surrogate(target, surrogate):
 
 
 def check_surrogate(surrogate, points):
-    """Refuse a surrogate by which a chain could not move."""
+    """Refuse a surrogate that is not finite at a starting point: the chain could not move."""
     for x in points:
         value = surrogate.logp(x)
         if not np.isfinite(value):

@@ -1,4 +1,4 @@
-"""Is a gradient that of its density? Finite differences that know their own error."""
+"""Checks of gradients by finite differences with error estimates."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from fastkam.arguments import real_array, shown
 from fastkam.density.forms import as_target, needs_gradient
 from fastkam.errors import SamplingWarning, warn
 
-STEP = 1e-3  # of 1 + |x|: the differences are extrapolated, and forgive noise in the density
+STEP = 1e-3  # of 1 + |x|: large, against noise in the density; differences are extrapolated to 0
 TOLERANCE = 1e-4
 SAFETY = 10.0  # times the estimated error of the difference
-JITTER = 0.01  # of 1 + |x|: a start at a mode says nothing
+JITTER = 0.01  # of 1 + |x|: at a mode the gradient is 0, which tests nothing
 
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """A gradient beside finite differences of its density.
+    """Comparison of a gradient with finite differences of its density.
 
     Attributes
     ----------
     x, gradient, numerical : ndarray, shape (d,)
-        The point, what the target says there, and central differences extrapolated to step 0.
+        The point, the target's gradient there, and central differences extrapolated to step 0.
     error : ndarray, shape (d,)
         Estimated error of `numerical`.
     wrong : ndarray of bool, shape (d,)
-        Where the two differ by more than 10 errors and 1e-4 of the gradient's norm.
+        The coordinates in which the two differ by more than 10 errors and 1e-4 of the norm.
     """
 
     x: NDArray[np.float64]
@@ -67,16 +67,16 @@ def check_gradient(target: Any, x: ArrayLike, *, vectorized: bool = False) -> Gr
     Parameters
     ----------
     target : Target, callable or pointer
-        With a gradient, in any form that `as_target` takes.
+        A density with a gradient, in any form that `as_target` takes.
     x : array (d,)
-        Where; the density must be finite there.
+        The point; the density must be finite there.
     vectorized : bool
         The Python function takes points (k, d).
 
     Returns
     -------
     GradientCheck
-        Made by 4 d evaluations of the density, and one with the gradient.
+        It takes 4 d evaluations of the density, and one of the gradient.
 
     Raises
     ------
@@ -115,15 +115,15 @@ def derivative(target: Target, x: NDArray[np.float64], u: NDArray[np.float64]) -
 
 
 def differ(gradient: Any, numerical: Any, error: Any, size: Any) -> Any:
-    """Whether derivatives are further apart than the error of the differences explains."""
+    """Whether derivatives differ by more than the error of the finite differences."""
     return ~(np.abs(gradient - numerical) <= SAFETY * error + TOLERANCE * size)
 
 
 def check_start(target: Target, x0: NDArray[np.float64]) -> None:
-    """Warn where the gradient near a starting point is not that of the density.
+    """Warn if the gradient near a starting point disagrees with the density.
 
-    One derivative in a random direction (5 evaluations); only where that is wrong, each coordinate.
-    What fails here is left to the run to report.
+    One derivative in a random direction is tested (5 evaluations), and only if it is wrong each
+    coordinate. Errors of the density are ignored here: the run reports them.
     """
     rng = np.random.default_rng(20)
     scale = 1 + np.abs(x0)

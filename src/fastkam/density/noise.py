@@ -1,4 +1,4 @@
-"""How noisy an estimated density is."""
+"""The noise of an estimated density."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ USEFUL = 0.92, 1.5
 
 @dataclass(frozen=True)
 class NoiseCheck:
-    """How noisy an estimated density is at a point.
+    """The noise of an estimated density at a point.
 
     Attributes
     ----------
     x : ndarray, shape (d,)
     what : str
-        "estimate": the log of one estimate, where its noise is drawn independently at each step; or
-        "difference": that of two whose noise is correlated as in a step.
+        "estimate": the log of one estimate, if its noise is drawn independently at each step; or
+        "difference": the difference of two log estimates whose noise is correlated as in a step.
     n : int
-        How many were taken.
+        Number of estimates or differences.
     variance, variance_error : float
-        Of the log estimate or difference, and its standard error; NaN if any estimate was 0.
+        Variance of the log estimate or difference, and its standard error; NaN if any estimate was
+        0.
     zeros : int
-        Estimates of 0, or of none.
+        Number of estimates that were 0 or failed.
     useful : (float, float)
-        Between which standard deviations a chain is most efficient for its work.
+        Recommended range of the standard deviation.
     """
 
     x: NDArray[np.float64]
@@ -50,7 +51,7 @@ class NoiseCheck:
 
     @property
     def verdict(self) -> str:
-        """"low", "useful" or "high", up to two standard errors; "zeros" where there are any."""
+        """"low", "useful" or "high", up to two standard errors; "zeros" if any estimate was 0."""
         if self.zeros:
             return "zeros"
         slack = 2 * self.variance_error
@@ -74,22 +75,22 @@ class NoiseCheck:
 
 
 def check_noise(target: Target, x: ArrayLike, n: int = 1000, *, seed: Any = None) -> NoiseCheck:
-    """How noisy an estimated density is, and whether it is as noisy as it should be.
+    """Measure the noise of an estimated density, and compare it with the recommended range.
 
-    The work of an estimate and its variance are traded against each other. Where all noise is drawn
-    independently at each step, a standard deviation of the log estimate of 0.92 (Pitt et al.) to
-    1.5 (Doucet et al.) is best, at a point where the density is high. Where a part of it is kept,
-    what counts is the difference of two estimates: its standard deviation should be sqrt(2) times
-    as large, which is that of the difference in the first case.
+    More work for an estimate lowers its variance. If all noise is drawn independently at each step,
+    the best standard deviation of the log estimate, at a point where the density is high, is 0.92
+    (Pitt et al.) to 1.5 (Doucet et al.). If a part of the noise is kept, the difference of two
+    estimates matters: its standard deviation should be sqrt(2) times as large, as it is for two
+    independent estimates.
 
     Parameters
     ----------
     target : Target
-        Of an estimator.
+        The target of an estimator.
     x : array (d,)
-        Where; best near the mode.
+        The point, best near the mode.
     n : int
-        How many estimates, or differences, are taken.
+        Number of estimates or differences.
     seed : int, SeedSequence or Generator, optional
 
     Returns

@@ -1,4 +1,4 @@
-"""numba: an njit function as a target, wrapped so that its errors and its divisions are seen."""
+"""numba functions as targets, wrapped so that errors are reported and 1/0 is inf."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ LOGP_GRAD = types.intc(types.uintp, POINTER, POINTER, POINTER, types.voidptr)
 class NumbaTarget(AddressTarget):
     """A numba function ``f(x, *args)``; made by `Target.from_numba`, which describes it.
 
-    numba's own cfunc prints an error and returns 0.0, which would be a log density. Here the error
-    becomes a fatal code, and the exception itself is had by calling `f` again at that point.
+    numba's own cfunc prints an error and returns 0.0, which would be taken as a log density. Here
+    the error becomes a fatal code, and calling `f` again at that point gives the exception itself.
     """
 
     def __new__(cls, f, dim, args=()):
@@ -87,7 +87,8 @@ class GraphTarget(AddressTarget):
 def graph_target(value, pair, dim):
     """The target of numba functions that return tuples of arrays.
 
-    A graph overflows to +inf far from where its density is: that is NaN, and the point rejected.
+    A graph may overflow to +inf far from its mass: this counts as NaN, so that the point is
+    rejected.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which objects are compiled functions, as other packages hand them out."""
+"""Recognize compiled functions of other packages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from fastkam.arguments import shown
 
 
 def is_numba_dispatcher(target: Any) -> bool:
-    """A numba njit function."""
+    """Whether an object is a numba njit function."""
     return hasattr(target, "py_func") and hasattr(target, "nopython_signatures")
 
 
 def is_pointer(target: Any) -> bool:
-    """A LowLevelCallable, a ctypes function, a cffi function pointer, or a numba cfunc."""
+    """Whether an object is a LowLevelCallable, a ctypes or cffi function, or a numba cfunc."""
     kind = type(target)
     if type(getattr(target, "__self__", None)).__name__ == "Lib":  # of a cffi module, API mode
         raise TypeError(f"target must be ffi.addressof(lib, {target.__name__!r}), not "

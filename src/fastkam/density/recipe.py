@@ -1,4 +1,4 @@
-"""How to make a target, by name: it can be sent where the target itself cannot."""
+"""A recipe: a call that makes a target, which can be sent to other processes by name."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from fastkam.arguments import shown
 class TargetRecipe:
     """A call that makes a target, in this process or in another.
 
-    Accepted wherever a target is. Compiled functions are addresses and mean nothing in another
-    process: with ``executor=`` this says how each worker makes its own, once.
+    It is accepted wherever a target is. Compiled functions are addresses, which are invalid in
+    another process: with ``executor=`` each worker makes its own target once, by this recipe.
 
     Parameters
     ----------
     factory : str or callable
-        ``"module:function"``, or a function that can be pickled. It returns a target in any form
-        that `as_target` takes.
+        ``"module:function"``, or a picklable function. It returns a target in any form that
+        `as_target` takes.
     *args, **kwargs
-        What it is called with; they must be picklable.
+        Its arguments, which must be picklable.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class TargetRecipe:
         self.factory, self.args, self.kwargs = factory, args, kwargs
 
     def __call__(self):
-        """What the factory makes."""
+        """Call the factory; return what it makes."""
         factory = self.factory
         if isinstance(factory, str):
             module, _, function = factory.partition(":")

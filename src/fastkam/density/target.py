@@ -1,4 +1,4 @@
-"""Target: a log density in any of the forms that users have it in."""
+"""Target: a log density, made from any of the supported forms."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ else:
 class Target(Base):
     """A log density that samplers can call.
 
-    Made by `fastkam.as_target` or one of the ``from_`` methods, never directly; the targets of
-    `fastkam.targets` are such too. `logp`, `logp_grad`, `hvp` and `estimate` evaluate it;
-    `dim` is the dimension of the point, and `abilities` names the functions that it has.
+    It is made by `fastkam.as_target` or one of the ``from_`` methods, never directly; the classes
+    of `fastkam.targets` are targets too. `logp`, `logp_grad`, `hvp` and `estimate` evaluate it;
+    `dim` is the dimension of the point, and `abilities` lists the functions that it has.
     """
 
     @abstractmethod
@@ -98,15 +98,15 @@ class Target(Base):
         dim : int
             The dimension of the point.
         user_data : object, optional
-            What the function receives as its last argument, as SciPy's LowLevelCallable takes it
-            (a ctypes or cffi pointer, or a capsule).
+            Last argument of the function, in a form that SciPy's LowLevelCallable takes (a ctypes
+            or cffi pointer, or a capsule).
         thread_safe : bool
             Whether several threads may call it at once.
 
         Raises
         ------
         TypeError
-            If the signature is none of these, with the one that was found.
+            If the signature is none of these; the message has the signature that was found.
         """
         return cast(Target, CFunctionTarget(function, check_dim(dim), user_data, thread_safe))
 
@@ -114,8 +114,8 @@ class Target(Base):
     def from_numba(f: Callable[..., Any], dim: int, *, args: tuple[Any, ...] = ()) -> Target:
         """A numba njit function, called without the GIL.
 
-        It is compiled again with IEEE division (1/0 is inf, and no error); if it raises, the run
-        stops with that exception.
+        It is compiled again with IEEE division, in which 1/0 is inf and not an error; if it raises,
+        the run stops with that exception.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class Target(Base):
         ImportError
             If numba is not installed.
         TypeError
-            If numba cannot compile the call, or `f` returns anything else.
+            If numba cannot compile the call, or `f` returns neither of these.
         """
         from fastkam.density.numba import NumbaTarget
 
@@ -166,27 +166,28 @@ class Target(Base):
         Parameters
         ----------
         f : callable, pointer or object
-            Gives the log of an estimate of the density at x that is never negative and has the
-            density, up to a constant, as its mean; -inf for an estimate of 0. As Python functions,
-            ``f(x, u) -> float`` for x (dim,) and noise u (n_aux,) of independent standard normals,
-            of which it is a known function; or, without `n_aux`, ``f(x, rng) -> float``, which may
-            draw what it likes from rng, a numpy Generator that is good for this call. As a pointer
-            (see `from_c`), ``int (size_t n, const double *x, size_t n_aux, const double *u,
-            double *logp, void *data)``. Or an object with ``__fk_target__`` that has ``noisy``.
+            Returns the log of an estimate of the density at x; the estimate is never negative, and
+            its mean is the density, up to a constant; -inf stands for an estimate of 0. A Python
+            function is ``f(x, u) -> float``, a deterministic function of x (dim,) and the noise u
+            (n_aux,), independent standard normals; or, without `n_aux`, ``f(x, rng) -> float``,
+            which may draw any random numbers from rng, a numpy Generator valid for this call. A
+            pointer (see `from_c`) is ``int (size_t n, const double *x, size_t n_aux, const double
+            *u, double *logp, void *data)``. Or an object with ``__fk_target__`` that has ``noisy``.
         dim : int
             The dimension of the point.
         n_aux : int, optional
-            How many standard normals an estimate takes.
+            Number of standard normals that an estimate takes.
         vectorized : bool
-            The Python function takes points X (k, dim) with their noise U (k, n_aux), a row each,
-            and returns (k,): one call for all chains, and for all replicas of "pt" and "scout".
-            It needs `n_aux`.
+            The Python function takes points X (k, dim) and their noise U (k, n_aux), and returns
+            (k,): one call for all chains, and for all replicas of "pt" and "scout". It needs
+            `n_aux`.
         correlation : float
-            rho: a step proposes the noise rho u + sqrt(1 - rho^2) xi, so that two estimates have
-            much of their noise in common (correlated pseudo-marginal). 0 draws all of it again.
+            rho: a step proposes the noise rho u + sqrt(1 - rho^2) xi, so that successive estimates
+            are correlated (correlated pseudo-marginal). With 0 each step draws new noise.
         blocks : int
-            u is divided into this number of blocks of neighbors: a step draws one of them again
-            and keeps the others (block pseudo-marginal). 1 draws all of it again.
+            Number of blocks of neighboring elements into which u is divided: a step draws one of
+            them again and keeps the others (block pseudo-marginal). With 1 each step draws new
+            noise.
         user_data, thread_safe
             For a pointer, as in `from_c`.
 

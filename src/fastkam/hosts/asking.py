@@ -84,7 +84,7 @@ class Asking:
         return np.array([self.values[x.tobytes()] for x in X])
 
     def evaluate(self, X: Array) -> Any:
-        """What has been given of the point X (1, d) of a step."""
+        """Return the value given for the point X (1, d) of a step; ask for it if there is none."""
         if self.given is None:
             self.point = X[0].copy()
             raise Waiting

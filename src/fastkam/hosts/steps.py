@@ -114,7 +114,7 @@ class Chains:
 
     @property
     def evaluations(self) -> int:
-        """How many there have been, of all chains."""
+        """Number of evaluations so far, of all chains."""
         return sum(chain.n_evaluations for chain in self.chains)
 
     def read(self) -> None:
@@ -143,7 +143,7 @@ class Chains:
         self.settle(points)
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on, in arrays and numbers; see `restore`."""
+        """Everything needed to continue, as arrays and numbers; see `restore`."""
         return {"started": self.started, "steps": self.steps, "x": self.x,
                 "chains": [chain.state() for chain in self.chains],
                 "generators": [chain.bit_generator.state for chain in self.chains]}

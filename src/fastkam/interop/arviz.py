@@ -85,7 +85,7 @@ def is_likelihood(name):
 
 
 def to_arviz(result):
-    """What the installed ArviZ takes: a DataTree from 1.0 on, an InferenceData before.
+    """The type that the installed ArviZ uses: DataTree from 1.0 on, InferenceData before.
 
     Without ArviZ, a DataTree, which arviz-stats and arviz-plots take.
     """
@@ -117,7 +117,7 @@ def dataset(xarray, arrays, layout):
 
 
 def attributes(result):
-    """What a reader of the file should know of the run, in types that netCDF can hold."""
+    """Facts of the run for readers of the file, in types that netCDF can hold."""
     return {
         "inference_library": "fastkam",
         "inference_library_version": __version__,

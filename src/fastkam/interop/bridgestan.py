@@ -152,11 +152,11 @@ class Library:
             self.functions[name] = function
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """What a function returns that has no error."""
+        """Call a function of the model that cannot fail."""
         return self.functions["bs_" + name](*arguments)
 
     def checked(self, name: str, *arguments: Any) -> Any:
-        """What a function returns; ValueError with Stan's text where it fails."""
+        """Call a function of the model; ValueError with Stan's text where it fails."""
         error = c_void_p()
         found = self.call(name, *arguments, byref(error))
         construct = name.endswith("construct")
@@ -229,7 +229,7 @@ class StanModel(Model):
         return self.of_parameters.in_c_order(self.written(z, False))
 
     def written(self, z: Array, more: bool) -> Array:
-        """What bs_param_constrain returns at z (dim,), with all quantities or without."""
+        """The output of bs_param_constrain at z (dim,), with all quantities or without."""
         z = np.ascontiguousarray(z, dtype=float)
         n = self.library.call("param_num", self.model, more, more)
         out, rng = np.empty(n), None

@@ -1,4 +1,4 @@
-"""Which objects of other packages are densities, known without importing these packages."""
+"""Recognize densities of other packages without importing these packages."""
 
 from __future__ import annotations
 

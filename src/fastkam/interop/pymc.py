@@ -212,7 +212,7 @@ class PyMCModel(Model):
 
     @cached_property
     def quantities(self) -> Quantities | None:
-        """What is recorded with each draw, or None."""
+        """The quantities recorded with each draw, or None."""
         if not (self.deterministics or self.log_likelihood):
             return None
         evaluate = self.graph.quantities(

@@ -26,7 +26,7 @@ QUICK = "FAST_COMPILE"  # for what is called a few times
 
 
 class NotCompiled(Exception):
-    """Why numba cannot compile a model."""
+    """The reason why numba cannot compile a model."""
 
 
 class Graph:

@@ -82,7 +82,7 @@ class TorchDensity(Differentiable):
         return self.seen(logp)[rows], gradient.detach().numpy().astype(float)[rows]
 
     def called(self, f: Callable[..., Any], x: NDArray[np.float64]) -> Any:
-        """What f returns at a tensor of x; its errors say what may help."""
+        """Return f at a tensor of x; its errors suggest what may help."""
         points = padded(x) if self.vectorized and self.compile else x
         try:
             return f(self.torch.tensor(points))

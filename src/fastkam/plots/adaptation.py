@@ -20,7 +20,7 @@ MOST_ELEMENTS = 6  # of a vector or a matrix
 
 
 def plot_adaptation(result, names=None, *, ax=None, figsize=None):
-    """What the sampler has learned, against the steps of warm-up: a panel a field, a line a chain.
+    """Learned fields against the steps of warm-up: a panel for each field, a line for each chain.
 
     Of a vector the first six elements are shown, and of a matrix those on its diagonal, a color and
     a kind of line each; positive quantities have a logarithmic axis where they vary by more than a

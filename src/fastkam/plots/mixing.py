@@ -1,4 +1,4 @@
-"""How well chains mix: autocorrelation, and effective sample sizes as draws come in."""
+"""Figures of mixing: autocorrelation, and effective sample sizes as draws come in."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def marginal(axes, x, limits, bins):
 
 
 def range_of(x):
-    """Where an axis begins and ends: at the outermost draws, or the outermost that are not far."""
+    """Limits of an axis: the outermost draws, or the outermost that are not outliers."""
     values = finite(x)
     if not len(values):
         return np.array([-1.0, 1.0])
@@ -148,7 +148,7 @@ def range_of(x):
 
 
 def outside(x, limits):
-    """How many draws of x (chains, n, k) have a coordinate outside of its limits."""
+    """Number of draws of x (chains, n, k) with a coordinate outside of its limits."""
     with np.errstate(invalid="ignore"):
         inside = (x >= limits[:, 0]) & (x <= limits[:, 1])
     return int((~inside.all(axis=-1)).sum())

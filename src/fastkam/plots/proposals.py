@@ -1,4 +1,4 @@
-"""What a sampler proposes from some of its draws, over all draws."""
+"""Proposals of a sampler from some of its draws, drawn over all draws."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NORMAL = ("rwm", "am", "rbam", "gam", "ram", "arwm", "cholam", "kam", "ckam", "g
 
 def plot_proposals(result, pair=(0, 1), *, points=6, logp=None, bounds=None, equal=True, seed=1,
                    ax=None, figsize=None):
-    """What the sampler proposes, as it was at the end of the run, from some of its draws.
+    """Proposals from some of the draws, by the sampler as it was at the end of the run.
 
     From each of the `points`, a cross, 400 proposals are drawn with the state of the first chain.
     Normal proposals are shown as the ellipse that holds 95 % of them in these two coordinates;

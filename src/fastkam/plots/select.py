@@ -1,4 +1,4 @@
-"""Which draws and which coordinates a figure shows."""
+"""Selection of the draws and the coordinates that a figure shows."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def say(figure, ax, notes):
 
 
 def few_ticks(axes, x=5, y=4, *, whole=False):
-    """At most x and y ticks on the axes, none changed where 0; `whole` numbers alone along x."""
+    """Put at most x and y ticks on the axes; 0 leaves an axis, `whole` puts only integers on x."""
     from matplotlib.ticker import MaxNLocator
 
     steps = [1, 2, 5, 10]

@@ -21,10 +21,10 @@ class Closed(BaseException):
 
 
 class Asked(TakesPoints):
-    """Holds the points of a run, with numbers, until somebody says their values.
+    """Holds the points of a run, with numbers, until their values are known.
 
-    A run in a thread of its own stops in `collect` until there are values; all others look at it,
-    or at the points, only while it is stopped there.
+    A run in a separate thread waits in `collect` for values; other threads access the run, or the
+    points, only while it waits there.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Asked(TakesPoints):
     # ---- for others ----
 
     def wait_still(self) -> None:
-        """Wait until the run has stopped, for values or for good; `condition` is held."""
+        """Wait until the run waits for values or has ended; `condition` is held."""
         self.condition.wait_for(
             lambda: self.ended or (self.still and not self.replies))
 
@@ -103,7 +103,7 @@ class Asked(TakesPoints):
         numbers: list[int] = []
         while self.fresh and len(numbers) < most and not self.ended:
             _, number = heapq.heappop(self.fresh)
-            if number in self.open:  # or it has its value though nobody had asked for it
+            if number in self.open:  # unless it got its value without `ask`
                 numbers.append(number)
         self.given.update(dict.fromkeys(numbers))
         return numbers

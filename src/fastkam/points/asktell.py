@@ -1,4 +1,4 @@
-"""AskTell: a run whose density is evaluated by the user, at points that it hands out."""
+"""AskTell: a run whose density the user evaluates, at points that the run proposes."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ Array = NDArray[np.float64]
 
 
 class Points:
-    """Points at which the density is wanted; iteration gives pairs (index, x).
+    """Points at which the density is to be evaluated; iteration gives pairs (index, x).
 
-    ``points["theta"]`` is the parameter of that name at all of them, of shape (k, *its own).
+    ``points["theta"]`` is the parameter of that name at all points, of shape (k, *shape).
 
     Attributes
     ----------
     indices : ndarray of int, shape (k,)
         The numbers of the points.
     x : ndarray, shape (k, d)
-        In the coordinates of the user.
+        The points, in the user's coordinates.
     """
 
     def __init__(self, indices: NDArray[np.int64], x: Array, layout: Layout) -> None:
@@ -74,7 +74,7 @@ class Points:
 
 
 class Session:
-    """A run in a thread of its own, that stops wherever a point has no value yet."""
+    """A run in a separate thread, which waits wherever a point has no value yet."""
 
     def __init__(self, call: Callable[..., Result], asked: Asked) -> None:
         self.call, self.asked = call, asked
@@ -96,30 +96,30 @@ class Session:
 
 
 class AskTell:
-    """A run that asks for the density, in place of calling a function.
+    """A run that proposes points and receives the density there, in place of calling a function.
 
-    It proposes points, the user evaluates them wherever that is possible, in any order, and tells
-    their values. The draws are those of `fastkam.sample` with the same arguments, bit for bit,
-    whatever the order. It can be pickled at any time; a copy goes on from there.
+    The user evaluates the points anywhere and in any order, and passes the values to `tell`. The
+    draws are those of `fastkam.sample` with the same arguments, bit for bit, whatever the order.
+    The object can be pickled at any time; a copy continues from there.
 
-    Each chain waits for one point at a time, so that there are as many points to ask for as there
-    are chains; more where a sampler has replicas (``"pt"``), and in the search before the run.
+    Each chain waits for one point at a time, so that at most as many points are open as there are
+    chains; more if a sampler has replicas (``"pt"``), and in the search before the run.
 
     Parameters
     ----------
     x0 : array (d,) or (chains, d), or dict, optional
-        Where the search begins, as in `fastkam.sample`.
+        Starting points, as in `fastkam.sample`.
     problem : Problem, optional
-        Whose prior, transforms and parameters are taken. The values to be told are those of its log
-        likelihood, and its own function is not called.
+        A Problem whose prior, transforms and parameters are used. The values of `tell` are those of
+        its log likelihood, and its function is not called.
     prior, bounds, transforms, derived
-        As in `fastkam.sample`; with `prior` the values to be told are log likelihoods.
+        As in `fastkam.sample`; with `prior` the values of `tell` are log likelihoods.
     sampler, draws, tune, chains, seed, schedule, share, thin, search, names, shapes, dims, coords
         As in `fastkam.sample`.
     progress, keep_warmup, keep_stats, stop, checkpoint, checkpoint_interval, store, bit_generator
         As in `fastkam.sample`.
     evaluations, on_error, diagnose
-        As in `fastkam.sample`. Values that the file of calls has are not asked for.
+        As in `fastkam.sample`. Points whose values are in the file of evaluations are not proposed.
 
     Raises
     ------
@@ -193,19 +193,19 @@ class AskTell:
         problem: Problem | None = None,
         **options: Any,
     ) -> AskTell:
-        """Go on with a run, from a Result, a file or a store: as `fastkam.resume`, by asking.
+        """Continue a run, from a Result, a file or a store, as `fastkam.resume` does.
 
         Parameters
         ----------
         result : Result or path
-            As ``loop.result`` or ``loop.result.save(path)`` gives it; any other run may be gone on
-            with too.
+            ``loop.result``, a file of ``loop.result.save(path)``, or any other run.
         draws : int, optional
-            How many draws a chain more. Absent: those that are missing.
+            Number of further draws in each chain; by default those missing from the requested
+            number.
         problem : Problem, optional
-            With the prior and transforms of the run; needed where it had some.
+            The Problem with the prior and transforms of the run; needed if it had any.
         **options
-            Of `fastkam.resume`: progress, stop, checkpoint, checkpoint_interval, store,
+            Options of `fastkam.resume`: progress, stop, checkpoint, checkpoint_interval, store,
             evaluations, on_error, diagnose; and sampler and schedule, with a file.
         """
         own = {name: options[name] for name in ("sampler", "schedule") if name in options}
@@ -247,18 +247,17 @@ class AskTell:
         if error is not None:
             raise error
 
-    # ---- asking and telling ----
+    # ---- ask and tell ----
 
     def ask(self, most: int = 64) -> Points:
-        """Points at which the density is wanted that were not asked for before, `most` at most.
+        """Return at most `most` points that were not returned before.
 
-        None where all have been asked for, and some values must be told first, or where the run has
-        ended.
+        There are none if values must be passed to `tell` first, or if the run has ended.
 
         Raises
         ------
         SamplingError
-            If the run could not go on with the values that were told.
+            If the run could not continue with the values that it received.
         """
         most = check_integer("most", most, least=1)
         with self.asked.condition:
@@ -266,7 +265,7 @@ class AskTell:
             return self.points(self.asked.ask(most))
 
     def asked_for(self) -> Points:
-        """The points that have been asked for and have no value yet, as after a restart."""
+        """The points that `ask` has returned and that have no value yet, as after a restart."""
         with self.asked.condition:
             self.wait()
             return self.points([] if self.asked.ended else list(self.asked.given))
@@ -279,21 +278,22 @@ class AskTell:
         return Points(np.array(numbers, np.int64), x, layout)
 
     def tell(self, points: Points | Sequence[int] | int, values: Any) -> None:
-        """Say what the density is at points that were asked for.
+        """Pass the density at points from `ask`.
 
         Parameters
         ----------
         points : Points or sequence of int
-            The points, or their indices; any of those that are open, in any order.
+            Open points, or their indices, in any order.
         values : sequence (k,)
-            For each of them the log density, -inf or NaN where there is none; or what a function
-            may return: (log density, extras), say. An exception says that the point has failed.
+            For each point the log density (-inf or NaN if the density is 0 or undefined), or any
+            value that a function may return, such as (log density, extras). An exception marks a
+            point that has failed.
 
         Raises
         ------
         TypeError, ValueError
-            For an index that is not open, or is given twice, and for values of another number or
-            kind. None of them is kept then.
+            For an index that is not open, or is repeated, and for values of another number or type.
+            None of the values is stored then.
         """
         if isinstance(points, Points):
             points = points.indices.tolist()
@@ -321,7 +321,7 @@ class AskTell:
             self.asked.tell(replies)
 
     def check_open(self, number: Any, before: list[int]) -> None:
-        """Refuse the number of a point that waits for no value."""
+        """Refuse the number of a point that is not open."""
         check_integer("points", number, least=0)
         if number in before:
             raise ValueError(f"points has the index {number} twice")
@@ -335,7 +335,7 @@ class AskTell:
         if self.session.error is not None:
             raise self.session.error
 
-    # ---- what there is ----
+    # ---- the result ----
 
     @property
     def done(self) -> bool:
@@ -351,9 +351,9 @@ class AskTell:
         Raises
         ------
         RuntimeError
-            While the search before the run goes on: there is no draw, nor a chain.
+            During the search before the run, when there are no chains yet.
         SamplingError
-            If the run could not go on; what there is, is in its ``.result``.
+            If the run could not continue; the draws so far are in its ``.result``.
         """
         with self.asked.condition:
             self.wait()
@@ -384,7 +384,7 @@ class AskTell:
 
 
 def told(x: Array) -> NoReturn:
-    """Stands for the density, and is not called."""
+    """Placeholder of the density, which is never called."""
     raise RuntimeError("the density of an AskTell is not a function")
 
 
@@ -396,7 +396,7 @@ def check_problem(problem: Any) -> Problem:
 
 
 def reply_of(value: Any) -> Reply:
-    """What has been told of a point."""
+    """The reply for a point, from the arguments of `tell`."""
     if isinstance(value, BaseException):
         return Reply(error=value, worker="told")
     if type(value) is list and len(value) > 1:

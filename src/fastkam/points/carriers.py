@@ -168,7 +168,7 @@ class OverExecutor:
             pass
 
     def replies(self, future: Future[Any], points: Points) -> Returned:
-        """What a task has returned for its points."""
+        """The replies of a task for its points."""
         try:
             replies = future.result()
         except (Exception, CancelledError) as error:

@@ -26,7 +26,7 @@ SLOW_SECONDS = 0.02  # an evaluation, from which on points are worth a task
 
 
 class Desk:
-    """Where the points of a run are evaluated, if they are not by the chains themselves.
+    """The place where a run's points are evaluated, where the chains do not do it themselves.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Desk:
         self.past: RunState | None = None
         self.layout: Layout | None = None
         if self.carrier is not None:
-            self.carrier.desk = self  # who gives values asks what there is
+            self.carrier.desk = self  # AskTell.tell looks at the open points here
 
     def through(
         self, target: Target, z: NDArray[np.float64], layout: Layout, chains: int
@@ -149,7 +149,7 @@ class Desk:
         return self.past if self.run is None else self.run.state("running")
 
     def report(self) -> Workers | None:
-        """What the workers have done."""
+        """The report on the workers."""
         return None if self.pool is None else self.pool.report()
 
     def __enter__(self) -> Desk:

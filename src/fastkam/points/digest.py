@@ -90,7 +90,7 @@ def parts_of_code(
 
 
 def contents(cell: Any) -> Any:
-    """What a cell of a closure holds, if anything."""
+    """The content of a cell of a closure, if it has any."""
     try:
         return cell.cell_contents
     except ValueError:

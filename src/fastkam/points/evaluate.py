@@ -25,7 +25,7 @@ controllers: list[ThreadpoolController] = []  # one, as it takes milliseconds to
 
 
 def replies_at(target: Any, X: Array) -> list[Reply]:
-    """What a target returns at each row of X (k, d); an exception is that of its point.
+    """Evaluate a target at each row of X (k, d); a failure becomes the reply for its point.
 
     Compiled targets are asked for their gradient where they have one.
     """
@@ -61,7 +61,7 @@ def parts_of(returned: Any) -> tuple[float, Any, Any]:
 
 
 def replies_at_once(target: PythonTarget, X: Array) -> list[Reply]:
-    """What a function of many points returns, in one call; where that fails, one by one."""
+    """Evaluate a function of many points in one call; where that fails, one by one."""
     k, begun = len(X), time.perf_counter()
     try:
         returned = paired(target.function(X))

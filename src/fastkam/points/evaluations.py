@@ -62,7 +62,7 @@ class Evaluations:
 
     @property
     def d(self) -> int:
-        """How many coordinates a point has."""
+        """Number of coordinates of a point."""
         return self.sections[-1][0].d
 
     @property
@@ -77,7 +77,7 @@ class Evaluations:
 
     @property
     def values(self) -> Array:
-        """What the function returned, (n,); NaN where it failed.
+        """The values that the function returned, (n,); NaN where it failed.
 
         Of a `Problem` that is the log likelihood.
         """
@@ -85,12 +85,12 @@ class Evaluations:
 
     @property
     def seconds(self) -> Array:
-        """What each call took, (n,)."""
+        """Seconds that each call took, (n,)."""
         return self.column("seconds")
 
     @property
     def times(self) -> Array:
-        """When each call ended, in seconds since 1970, (n,)."""
+        """Time at which each call ended, in seconds since 1970, (n,)."""
         return self.column("time")
 
     @property
@@ -100,12 +100,12 @@ class Evaluations:
 
     @property
     def errors(self) -> list[str]:
-        """What each call raised; "" where it did not fail."""
+        """The error that each call raised, as a text; "" where it did not fail."""
         return self.texts("error")
 
     @property
     def extras(self) -> dict[str, NDArray[Any]]:
-        """What the function returned besides, {name: (n, *shape)}; NaN or 0 where it did not."""
+        """Extras that the function returned, {name: (n, *shape)}; NaN or 0 where it gave none."""
         fields = self.sections[-1][0].extras
         none = packed(blank(fields), fields)
         parts = [rows["extras"] if form.extras else np.tile(none, (len(rows), 1))

@@ -1,4 +1,4 @@
-"""What is known of an executor: how many workers it has, or that it takes points itself."""
+"""Properties of an executor: its number of workers, and whether it takes points itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TakesPoints(Executor):
     workers: int | None = None
 
     def room(self) -> int:
-        """How many points it takes now."""
+        """Number of points that it takes now."""
         raise NotImplementedError
 
     def send(self, points: Points, priorities: list[float]) -> None:
@@ -36,7 +36,7 @@ class TakesPoints(Executor):
         raise NotImplementedError
 
     def collect(self, timeout: float | None) -> Returned:
-        """What has come back."""
+        """The replies that have arrived."""
         raise NotImplementedError
 
     def cancel(self) -> None:
@@ -53,7 +53,7 @@ class TakesPoints(Executor):
 
 
 def tasks_at_once(executor: Any) -> int | None:
-    """How many tasks an executor runs at once, where it says so."""
+    """Number of tasks that an executor runs at once, where it says so."""
     for name in ("_max_workers", "num_workers", "max_workers"):  # of processes, MPI, others
         number = getattr(executor, name, None)
         if isinstance(number, int) and not isinstance(number, bool) and number > 0:

@@ -19,22 +19,22 @@ ATTEMPTS = 2  # at a point, after the last of which its failure counts
 
 
 class Carrier(Protocol):
-    """What evaluates points: this process, an executor, or the user.
+    """An evaluator of points: this process, an executor, or the user.
 
-    Points are handed to it with their keys, and come back with these. None for a reply means that
-    the point was lost without anybody's fault and is to be sent again.
+    Points are submitted with their keys, and replies come back with these. None for a reply means
+    that the point was lost, not that it failed, and is to be sent again.
     """
 
     workers: int | None
 
     def room(self) -> int:
-        """How many points it takes now."""
+        """Number of points that it takes now."""
 
     def send(self, points: list[tuple[bytes, Array]], priorities: list[float]) -> None:
         """Take points (key, x (d,)), the most urgent first."""
 
     def collect(self, timeout: float | None) -> list[tuple[bytes, Reply | None]]:
-        """What has come back, after some seconds at most; None waits."""
+        """The replies that have arrived, after a wait of some seconds at most; None waits."""
 
     def cancel(self) -> None:
         """Forget the points that have not begun."""
@@ -45,7 +45,7 @@ class Carrier(Protocol):
 
 @dataclass
 class Task:
-    """A point that is to be evaluated, and who waits for it."""
+    """A point to be evaluated, and the numbers that wait for it."""
 
     x: Array
     indices: list[int] = field(default_factory=list)
@@ -55,17 +55,17 @@ class Task:
 class PointPool:
     """Points with numbers, and their replies.
 
-    A point that is known, from the file of calls or from before, is not evaluated again; nor is one
-    that is under way. Points go out by their priority, the smallest first, and among equals in
-    the order in which they were submitted.
+    A point whose value is known, from the file of calls or from an earlier evaluation, is not
+    evaluated again; nor is one that is being evaluated. Points are evaluated by priority, the
+    smallest first, and with equal priority in the order of submission.
 
     Parameters
     ----------
     carrier : Carrier
     calls : Calls, optional
-        What is known, to which all is added.
+        Known calls, to which new ones are added.
     on_error : str
-        What becomes of a point that has failed twice: "stop" leaves its error in the reply, and
+        The treatment of a point that has failed twice: "stop" leaves its error in the reply, and
         "reject" makes its log density -inf.
 
     Examples
@@ -147,7 +147,7 @@ class PointPool:
 
     @property
     def waiting(self) -> int:
-        """How many distinct points have no reply yet."""
+        """Number of distinct points that have no reply yet."""
         return len(self.tasks)
 
     def hand_out(self) -> None:
@@ -204,7 +204,7 @@ class PointPool:
         self.ready.clear()
 
     def report(self) -> Workers:
-        """What the workers have done."""
+        """The report on the workers."""
         return self.record.report(self.carrier.workers)
 
     def close(self) -> None:

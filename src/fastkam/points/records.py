@@ -32,7 +32,7 @@ Fields = dict[str, tuple[tuple[int, ...], str]]
 
 @dataclass(frozen=True)
 class Form:
-    """What the records of a section have.
+    """The layout of the records of a section.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Reply(NamedTuple):
-    """What an evaluation at one point has returned.
+    """The outcome of an evaluation at one point.
 
     Attributes
     ----------

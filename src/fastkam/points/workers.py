@@ -1,4 +1,4 @@
-"""What the workers of a run have done: how busy they were, what was slow, what failed."""
+"""The report on the workers of a run: how busy they were, slow points, failures."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ MOST_SLOW, MOST_FAILURES = 10, 100  # points that are kept
 
 @dataclass(frozen=True)
 class Workers:
-    """What the workers of a run have done since it was begun, or went on.
+    """Work done by the workers of a run since it was begun or resumed.
 
     Attributes
     ----------
     points : int
-        Evaluations that have come back.
+        Number of finished evaluations.
     workers : int
-        How many workers the executor has, or else how many have returned something.
+        Number of workers of the executor or, if that is unknown, of those that returned a value.
     busy : float
-        Seconds that they spent in the density, added up.
+        Total seconds that the workers spent in the density.
     seconds : float
-        From the first point that was sent until the last that came back.
+        Seconds from the first submission to the last reply.
     by_worker : dict of str to tuple (int, float)
-        Of each worker, "host:process", its evaluations and their seconds.
+        For each worker, "host:process", its number of evaluations and their seconds.
     slowest : list of tuple (float, ndarray, str)
         The ten slowest evaluations: seconds, the point (d,), and the worker.
     failures : list of tuple (ndarray, str, str)
         The first hundred failures: the point (d,), the error, and the worker.
     n_failures : int
-        How many there were.
+        Number of all failures.
     """
 
     points: int
@@ -50,7 +50,7 @@ class Workers:
 
     @property
     def utilization(self) -> float:
-        """The share of the workers' time that was spent in the density; NaN without any."""
+        """The share of the workers' time that was spent in the density; NaN if there was none."""
         whole = self.seconds * self.workers
         return self.busy / whole if whole > 0 else np.nan
 
@@ -105,7 +105,7 @@ class Record:
                 self.failures.append((x, error, reply.worker))
 
     def report(self, workers: int | None) -> Workers:
-        """What there is."""
+        """The report made from the counts so far."""
         slowest = [(seconds, x, who) for seconds, _, x, who in sorted(self.slow, reverse=True)]
         seconds = 0.0 if self.begun is None else max(0.0, self.ended - self.begun)
         number = workers or max(1, len(self.by_worker))

@@ -1,1 +1,1 @@
-"""A likelihood with a prior, bounds and transforms: what a user has, as a density to sample."""
+"""Problem: a density made of a likelihood, a prior, bounds and transforms."""

@@ -1,4 +1,4 @@
-"""Bounds of parameters, in the forms in which users have them."""
+"""Bounds of parameters, in several forms."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bounds_by_name(bounds: Any) -> dict[str, tuple[Array, Array]]:
 
 
 def number_of_bounds(bounds: Any) -> int | None:
-    """How many coordinates bounds are for, where they say it."""
+    """Number of coordinates that bounds are for, where they say it."""
     if isinstance(bounds, Bounds):
         n = np.size(np.broadcast_arrays(bounds.lb, bounds.ub)[0])
         return n if n > 1 else None
@@ -57,7 +57,7 @@ def number_of_bounds(bounds: Any) -> int | None:
 
 
 def bounds_in_order(bounds: Any, d: int) -> tuple[Array, Array]:
-    """low and high (d,) of bounds that are given for each coordinate."""
+    """low and high (d,) from bounds of each coordinate."""
     if isinstance(bounds, Bounds):
         low, high = pair("bounds", (bounds.lb, bounds.ub))
         if low.size not in (1, d):

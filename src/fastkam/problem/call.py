@@ -1,4 +1,4 @@
-"""How the user's function is called: with an array or by names, with its further arguments."""
+"""Calls of the user's function, with an array or by names, with its further arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastkam.arguments import shown
 
 
 class Call:
-    """``f(x)`` that calls the user's function in the form that it has.
+    """Function of x that calls the user's function with an array or with named parameters.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Call:
     kwargs : dict
         Arguments by name.
     shapes : dict of str to tuple of int, or None
-        Parameters to be given by name, in the order in which they stand in x.
+        Parameters to be passed by name, in their order in x.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Call:
         self.__name__ = getattr(f, "__name__", type(f).__name__)
 
     def named(self, x: NDArray[np.float64]) -> dict[str, Any]:
-        """The parameters of x (..., n) by name, numbers where a single point has one."""
+        """The parameters of x (..., n) by name; scalars as numbers if x is a single point."""
         if x.ndim == 1:
             return {name: x[start:stop].reshape(shape) if shape else x[start]
                     for name, start, stop, shape in self.places}
@@ -60,7 +60,7 @@ class Call:
                 for name, start, stop, shape in self.places}
 
     def __call__(self, x: NDArray[np.float64], *noise: Any) -> Any:
-        """What the function returns at x (n,) or (k, n); `noise` is that of an estimate."""
+        """Call the function at x (n,) or (k, n); `noise` is that of an estimate."""
         if self.shapes is None:
             return self.f(x, *noise, *self.args, **self.kwargs)
         answer = self.f(*noise, **self.named(x), **self.kwargs)
@@ -81,7 +81,7 @@ class Call:
 def others(
     f: Callable[..., Any], shapes: Mapping[str, Any], kwargs: Mapping[str, Any]
 ) -> list[str]:
-    """The positional parameters of f besides those of the problem and those in kwargs."""
+    """The positional parameters of f that are neither the problem's nor in kwargs."""
     positional = (inspect.Parameter.POSITIONAL_OR_KEYWORD,)
     return [name for name, p in inspect.signature(f).parameters.items()
             if p.kind in positional and name not in shapes and name not in kwargs]
@@ -90,12 +90,12 @@ def others(
 def takes_names(
     f: Any, shapes: Mapping[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> bool:
-    """Whether a function is to be called by names where the user has not said so.
+    """Decide whether a function is called by names if the user has not said so.
 
-    That is where each parameter of the problem is one of the function's, and all else that it
-    requires is given by `args` and `kwargs`. A function of one parameter "x" takes the array.
+    It is if each parameter of the problem is an argument of the function, and `args` and `kwargs`
+    supply all others that it requires. A function of one argument "x" takes the array.
 
-    TypeError where the function cannot mean the array, and its names are not those of the problem.
+    TypeError if the function can take neither the array nor the problem's parameters.
     """
     if list(shapes) == ["x"] or not callable(f):
         return False
@@ -123,7 +123,7 @@ def takes_names(
 
 
 def mismatch(f: Any, missing: list[str], unknown: list[str]) -> str:
-    """What is wrong with a function whose names are not those of the parameters."""
+    """Describe a function whose arguments do not match the names of the parameters."""
     text = f"{getattr(f, '__name__', f)!s} has no argument {missing[0]!r}, which is a parameter"
     if unknown:
         text += f", and takes {unknown[0]!r}, which is none"

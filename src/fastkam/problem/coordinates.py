@@ -1,5 +1,4 @@
-"""Coordinates: the map between the sampler's unconstrained points and the user's, as a file has it.
-"""
+"""Coordinates: the map between the sampler's unconstrained points and the user's, storable."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ class Coordinates:
     Attributes
     ----------
     parts : tuple of (str, int)
-        Each parameter, and how many segments it has.
+        Each parameter, and its number of segments.
     rows : list of tuple
         The segments, see `fastkam._core.density.space.Space`.
     """
@@ -36,17 +35,17 @@ class Coordinates:
 
     @property
     def n_z(self) -> int:
-        """How many coordinates the sampler has."""
+        """Number of coordinates that the sampler has."""
         return sum(row[3] for row in self.rows)
 
     @property
     def n_x(self) -> int:
-        """How many coordinates the user has."""
+        """Number of coordinates that the user has."""
         return sum(row[4] for row in self.rows)
 
     @property
     def trivial(self) -> bool:
-        """Whether both are the same, without bounds."""
+        """Whether the map is the identity, without bounds."""
         return all(row[0] == "identity" and not np.isfinite(row[5:7]).any() for row in self.rows)
 
     @property
@@ -55,7 +54,7 @@ class Coordinates:
         return any(row[0] in PERIODS for row in self.rows)
 
     def log_weight(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The part of the log Jacobian that weighs the periods of such coordinates at z."""
+        """The log weight at z of the periods of periodic and reflected coordinates."""
         total, start = np.zeros(z.shape[:-1]), 0
         for row in self.rows:
             stop = start + row[3]
@@ -65,7 +64,7 @@ class Coordinates:
         return total
 
     def wrapped(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The points of one period that stand for z (..., n_z)."""
+        """z (..., n_z) moved into one period."""
         z, start = z.copy(), 0
         for kind, _, _, n, _, low, high, *_ in self.rows:
             if kind in PERIODS:
@@ -102,7 +101,7 @@ class Coordinates:
         Raises
         ------
         ValueError
-            Where a parameter is impossible, or on an edge of its support.
+            If a parameter is outside its support, or on an edge of it.
         """
         X = self.points(name, x, self.n_x)
         flat = np.ascontiguousarray(X.reshape(-1, self.n_x))
@@ -113,7 +112,7 @@ class Coordinates:
         return np.asarray(Z.reshape(*X.shape[:-1], self.n_z))
 
     def invalid(self, x: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which rows of x (k, n_x) have no simplex, order or Cholesky factor, (k,)."""
+        """Mask of the rows of x (k, n_x) that violate a simplex, an order or a factor, (k,)."""
         wrong, start = np.zeros(len(x), bool), 0
         for row in self.rows:
             if row[0] in ("simplex", "ordered", "cholesky_corr"):
@@ -129,7 +128,7 @@ class Coordinates:
         return array
 
     def described(self, name: str, segment: int, x: NDArray[np.float64]) -> str:
-        """What is wrong with a point."""
+        """Describe what is wrong with a point."""
         start = sum(row[4] for row in self.rows[:segment])
         of = [name for name, n in self.parts for _ in range(n)]
         parameter = of[segment]
@@ -148,12 +147,12 @@ class Coordinates:
     # ---- for files ----
 
     def header(self) -> dict[str, Any]:
-        """This in JSON's own types."""
+        """The coordinates as JSON types, for a file."""
         return {"parts": [list(part) for part in self.parts], "rows": plain(self.rows)}
 
     @classmethod
     def from_header(cls, header: dict[str, Any] | None) -> Coordinates | None:
-        """The inverse of `header`; ValueError where it is that of no coordinates."""
+        """The inverse of `header`; ValueError if it does not describe coordinates."""
         if header is None:
             return None
         rows = [checked_row(row) for row in revived(header["rows"])]
@@ -182,7 +181,7 @@ def checked_row(row: Any) -> tuple[Any, ...]:
 
 
 def same_size(n_z: int, n_x: int) -> bool:
-    """Whether a segment of one coordinate each, or an ordered one, may have these sizes."""
+    """Whether an elementwise or an ordered segment may have these sizes."""
     return n_z == n_x
 
 
@@ -197,7 +196,7 @@ FINITE = {"log": (0,), "upper": (1,), "interval": (0, 1), "periodic": (0, 1), "r
 
 
 def is_valid(kind: str, x: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which rows of x are such vectors, edges included, (k,)."""
+    """Mask of the rows of x that are such vectors, edges included, (k,)."""
     if kind == "simplex":
         return (x >= 0).all(axis=1) & (np.abs(x.sum(axis=1) - 1) <= 1e-8)
     if kind == "ordered":

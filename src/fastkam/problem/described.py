@@ -1,4 +1,4 @@
-"""What is common to densities with parameters of their own, without loading what makes one."""
+"""Base of densities with named parameters, importable without what makes one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Described(ABC):
 
     @property
     def names(self) -> list[str]:
-        """The names of the parameters, in the order in which they stand in x."""
+        """The names of the parameters, in their order in x."""
         return list(self.layout.shapes)
 
     @property
@@ -52,7 +52,7 @@ class Described(ABC):
 
     @property
     def n_x(self) -> int:
-        """How many coordinates x has."""
+        """Number of coordinates of x."""
         return sum(prod(shape) for shape in self.shapes.values())
 
     def constrain(self, z: ArrayLike) -> Array:
@@ -65,7 +65,7 @@ class Described(ABC):
         Raises
         ------
         ValueError
-            Where x is outside the support, or on an edge that no z has.
+            If x is outside the support, or on an edge that no z reaches.
         """
         return self.coordinates.unconstrain(self.as_array("x", x))
 

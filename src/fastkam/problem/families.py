@@ -1,8 +1,8 @@
 """Distributions of scipy.stats whose log density and gradient are compiled: their parameters.
 
 Each function takes the shape parameters, loc and scale as flat arrays (n,), and returns the kind of
-`fastkam._core.density.prior` with a, b and the constant of the log density, and the scale. Where a
-formula of the constant would lose digits it is the log density that scipy has at one point.
+`fastkam._core.density.prior` with a, b and the constant of the log density, and the scale. If the
+formula of the constant would lose digits, the constant comes from scipy's log density at a point.
 """
 
 from __future__ import annotations

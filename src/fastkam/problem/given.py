@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def as_problem(
     target: Any, x0: Any, *, own: dict[str, Any], common: dict[str, Any], vectorized: bool
 ) -> Problem | None:
-    """The Problem that the arguments of `sample` describe, or None where they describe none.
+    """The Problem that the arguments of `sample` describe, or None.
 
     Parameters
     ----------
     target, x0, vectorized
         As in `sample`.
     own, common : dict
-        The arguments that make a Problem, and those that other runs have too.
+        The arguments that only a Problem has, and those that other runs have too.
     """
     given = [name for name, value in own.items() if value is not None]
     target = opened(target)

@@ -19,14 +19,14 @@ class LKJ:
 
         p(R) = det(R)^(eta - 1) / constant
 
-    The density is that of the elements of L below its diagonal: the Jacobian of R in them is in it.
+    The density is that of the elements of L below the diagonal: it includes the Jacobian of R.
 
     Parameters
     ----------
     n : int
         L has shape (n, n).
     eta : float
-        1 for a uniform distribution of R; above 1, correlations are near 0.
+        1 for a uniform distribution of R; the larger, the closer correlations are to 0.
 
     References
     ----------
@@ -50,7 +50,7 @@ class LKJ:
 
     @property
     def constant(self) -> float:
-        """Log of the factor that makes it a density."""
+        """Log of the normalizing constant."""
         a = self.partial
         j = np.arange(self.n - 1)
         return float(-((self.n - 1 - j) * ((2 * a - 1) * np.log(2) + betaln(a, a))).sum())

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 def from_prior(prior: Any, bounds: Any) -> dict[str, ParameterPrior]:
-    """The prior of each parameter; bounds are for those that have none."""
+    """The prior of each parameter; parameters without one may have bounds."""
     if not isinstance(prior, Mapping) or not prior or not all(
             isinstance(name, str) for name in prior):
         raise TypeError("prior must be a dict of distributions by the names of parameters, not "
@@ -48,7 +48,7 @@ def from_prior(prior: Any, bounds: Any) -> dict[str, ParameterPrior]:
 
 
 def bounded(name: str, shape: tuple[int, ...], low: Array, high: Array) -> ParameterPrior:
-    """No prior within bounds that fit a shape."""
+    """The absence of a prior, within bounds that fit a shape."""
     try:
         return flat_prior(shape, np.broadcast_to(low, shape), np.broadcast_to(high, shape))
     except ValueError:
@@ -58,7 +58,7 @@ def bounded(name: str, shape: tuple[int, ...], low: Array, high: Array) -> Param
 def from_bounds(
     bounds: Any, names: Any, shapes: Any, dims: Any, coords: Any, dim: int | None
 ) -> tuple[dict[str, ParameterPrior], Layout]:
-    """No prior of each parameter, within its bounds."""
+    """The absence of priors, for each parameter within its bounds."""
     by_name = bounds_by_name(bounds) if isinstance(bounds, Mapping) else None
     shapes, dims, coords = (check_mapping(name, value) for name, value in (
         ("shapes", shapes), ("dims", dims), ("coords", coords)))
@@ -91,7 +91,7 @@ def from_bounds(
 
 
 def size_of(names: Any, shapes: Any, dims: Any, coords: Any) -> int:
-    """How many coordinates the names and shapes of parameters describe."""
+    """Number of coordinates that the names and shapes of parameters describe."""
     if names is None and not shapes and not dims:
         raise ValueError("dim must be given: nothing else says how many coordinates x has")
     total = 0

@@ -23,7 +23,7 @@ from fastkam.problem.lkj import LKJ
 Draws = Callable[[int, Any], NDArray[np.float64]]  # (n, rng) -> (n, ...)
 Row = tuple[str, int, float, float, float, float, float, Any, Any, Any]
 
-SPHERES = {  # what has a density on no open set of coordinates, nor a transform here
+SPHERES = {  # distributions that have no density on an open set, and no transform here
     "wishart": "positive definite matrices", "invwishart": "positive definite matrices",
     "normal_inverse_gamma": "pairs", "vonmises_fisher": "unit vectors",
     "uniform_direction": "unit vectors", "ortho_group": "orthogonal matrices",
@@ -41,15 +41,15 @@ class ParameterPrior:
     low, high : ndarray, shape (n,)
         Ends of the support of each of its n coordinates.
     logs : ndarray of int, shape (n,)
-        Which log distances to these the density reads.
+        Which log distances to the ends the density uses.
     rows : list of tuple
         Its factors.
     transform : str or None
-        The only one, or the default, where the support alone does not say it.
+        The only possible transform, or the default, if the support does not determine it.
     exchangeable : bool
-        The elements are independent, and have one distribution.
+        Whether the elements are independent and identically distributed.
     flat : bool
-        No prior but for the bounds: constant, and no density where these are infinite.
+        Whether there is no prior, only bounds: the constant 1, improper if these are infinite.
     draw : callable or None
         ``draw(k, rng) -> (k, n)``.
     """
@@ -66,11 +66,11 @@ class ParameterPrior:
 
     @property
     def size(self) -> int:
-        """How many coordinates."""
+        """Number of coordinates."""
         return prod(self.shape)
 
     def ordered(self) -> ParameterPrior:
-        """The prior of its vectors once they are sorted: n! times as dense, where they are."""
+        """The prior of sorted vectors: n! times the density on the ordered vectors."""
         n = self.shape[-1]
         constant = 0.0 if self.flat else self.size // n * lgamma(n + 1)
         rows = [*self.rows, ("powers", 0, 0.0, 1.0, 0.0, 0.0, constant, None, None, None)]
@@ -85,7 +85,7 @@ class ParameterPrior:
 
 
 def flat_prior(shape: tuple[int, ...], low: Any = -inf, high: Any = inf) -> ParameterPrior:
-    """No prior within bounds."""
+    """The absence of a prior, within bounds."""
     n = prod(shape)
     low, high = (np.array(np.broadcast_to(v, shape), dtype=float).reshape(-1) for v in (low, high))
     equal = bool((low == low[:1]).all() and (high == high[:1]).all())
@@ -95,7 +95,7 @@ def flat_prior(shape: tuple[int, ...], low: Any = -inf, high: Any = inf) -> Para
 
 
 def parameter_prior(name: str, value: Any) -> ParameterPrior:
-    """The prior of a parameter from what `prior` has under its name."""
+    """The prior of a parameter from its entry in `prior`."""
     shape = None
     if isinstance(value, tuple):
         if len(value) != 2:
@@ -115,7 +115,7 @@ def parameter_prior(name: str, value: Any) -> ParameterPrior:
 
 
 def check_distribution(name: str, value: Any) -> None:
-    """Refuse what is no continuous distribution with its parameters."""
+    """Refuse an object that is not a frozen continuous distribution."""
     if isinstance(value, (type, stats.rv_continuous, stats.rv_discrete)) or (
             hasattr(value, "rvs") and not hasattr(value, "dist") and callable(value)):
         raise TypeError(f"prior[{name!r}] must be a distribution with its parameters, such as "
@@ -160,7 +160,7 @@ def lkj_prior(value: LKJ, lead: tuple[int, ...]) -> ParameterPrior:
 
 
 def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> ParameterPrior:
-    """Independent elements, with the shape of the distribution's own parameters or the given."""
+    """Independent elements, with the shape of the distribution's parameters or the given one."""
     try:
         own = np.shape(value.logpdf(np.float64(0.0)))
         low, high = value.support()
@@ -208,7 +208,7 @@ def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> Pa
 def compiled(
     value: Any, shape: tuple[int, ...]
 ) -> tuple[Entry, NDArray[np.float64], NDArray[np.float64]] | None:
-    """The compiled form of a distribution, with loc and scale (n,); None where there is none."""
+    """The compiled form of a distribution, with loc and scale (n,); None if it has none."""
     dist = getattr(value, "dist", None)
     family: Any = FAMILIES.get(type(dist))
     new = type(value).__name__
@@ -232,7 +232,7 @@ def compiled(
 def factor_rows(
     entry: Entry, loc: NDArray[np.float64], scale: NDArray[np.float64]
 ) -> list[Row]:
-    """A factor of each coordinate; one of neighbors that are alike."""
+    """A factor for each coordinate; equal neighbors share one."""
     kind, *numbers, _ = entry
     a, b, constant = (np.broadcast_to(v, loc.shape) for v in numbers)
     rows: list[Row] = []
@@ -293,7 +293,7 @@ def draws_of_scipy(value: Any, n: int, rng: Any) -> NDArray[np.float64]:
 
 
 def normal_block(mean: Any, cov: Any) -> tuple[tuple[int, ...], Row, Draws]:
-    """Shape, row and draws of N(mean, cov). Its own draws: those of scipy depend on LAPACK."""
+    """Shape, row and draws of N(mean, cov); the draws are ours, as scipy's depend on LAPACK."""
     mean, factor = np.ravel(mean), cholesky(np.atleast_2d(cov))
     d = len(factor)
     constant = -float(log(np.diagonal(factor)).sum()) - 0.5 * d * log(2 * np.pi)

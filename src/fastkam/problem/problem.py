@@ -38,7 +38,7 @@ class Problem(Described):
 
         logp(z) = log likelihood(x(z)) + log prior(x(z)) + log |dx/dz|
 
-    What the user sees is x: the arguments of the function, `x0`, and the draws.
+    The arguments of the function, `x0`, and the draws are in terms of x.
 
     Parameters
     ----------
@@ -49,32 +49,34 @@ class Problem(Described):
         draw: ``(logp, extras)`` or ``(logp, gradient, extras)``, with extras a dict of numbers and
         arrays by name. It takes the array x, or the parameters by name; see `named`.
     prior : dict, optional
-        The parameters in the order in which they stand in x, by name: a frozen distribution of
-        scipy.stats, whose parameters may be arrays; a pair (distribution, shape) of independent
-        elements; a multivariate one; `fastkam.LKJ`; or None, or (None, shape), for no prior.
+        The parameters by name, in their order in x. A value is a frozen distribution of
+        scipy.stats, univariate (its parameters may be arrays) or multivariate; a pair
+        (distribution, shape) for independent elements; `fastkam.LKJ`; or None or (None, shape),
+        for no prior.
     bounds : optional
-        For what has no prior: a dict {name: (low, high)}, a list of (low, high) for each
-        coordinate, an array (d, 2) or `scipy.optimize.Bounds`; None is no bound.
+        For parameters without a prior: a dict {name: (low, high)}, a list of (low, high) for each
+        coordinate, an array (d, 2) or `scipy.optimize.Bounds`; None means no bound.
     transforms : dict or False, optional
         {name: transform}, with "identity", "log", "logit" or "interval", "ordered", "simplex",
         "cholesky_corr", "periodic", "reflect", or an object of a subclass of `fastkam.Transform`.
-        By default what the support asks for. False, or "identity", has hard bounds.
+        By default the support determines it. False, or "identity", keeps hard bounds: the density
+        is 0 beyond them.
     args, kwargs : tuple and dict, optional
         Further arguments of a Python or numba function, after x or the parameters.
     derived : callable, optional
         Python function of x, or of the parameters by name, that returns a dict of numbers and
-        arrays: evaluated at each draw that is kept, and recorded as extras are.
+        arrays; it is evaluated at each recorded draw, and its values become extras.
     vectorized : bool
         `loglike` and `derived` take points (k, n), or parameters (k, *shape), and return arrays
         with k rows.
     named : bool, optional
-        Whether functions take the parameters by name. By default they do where each parameter is
-        one of the function's by name, and `args` and `kwargs` give all else that it requires; but
-        a function of one parameter called x takes the array.
+        Whether functions take the parameters by name. By default they do if each parameter is an
+        argument of the function, and `args` and `kwargs` supply the others that it requires; but
+        a function of one argument called x takes the array.
     names, shapes, dims, coords : optional
         As in `sample`; names and shapes only without a prior.
     dim : int, optional
-        How many coordinates x has, where nothing else says it.
+        Number of coordinates of x, if no other argument determines it.
 
     Attributes
     ----------
@@ -86,7 +88,7 @@ class Problem(Described):
     Raises
     ------
     TypeError, ValueError
-        For a bad argument, which the message names.
+        For a bad argument; the message names it.
 
     Examples
     --------
@@ -146,7 +148,7 @@ class Problem(Described):
         self.targets: dict[bool, Target] = {}
 
     def arrange(self, transforms: dict[str, Any]) -> Coordinates:
-        """The map; where an order is asked for, the prior is that of ordered values."""
+        """The map; with the transform "ordered" the prior becomes that of ordered values."""
         rows, parts = [], []
         for name, one in self.priors.items():
             some = rows_of(name, transforms.get(name), one)
@@ -159,7 +161,7 @@ class Problem(Described):
     # ---- the user's functions ----
 
     def called(self, what: str, f: Any, named: bool | None) -> Any:
-        """The function as one of the array x, or whatever else a target is made of."""
+        """The function as a function of the array x; other forms of a target are not changed."""
         compiled = (is_numba_dispatcher(f) and not self.vectorized) or is_pointer(f)
         plain = callable(f) and not (
             is_pointer(f) or hasattr(f, "__fk_target__")
@@ -186,7 +188,7 @@ class Problem(Described):
 
     @property
     def dim(self) -> int:
-        """How many coordinates the unconstrained z has."""
+        """Number of coordinates of the unconstrained z."""
         return self.coordinates.n_z
 
     @property
@@ -199,9 +201,9 @@ class Problem(Described):
     def log_prior(self, x: Any) -> Any:
         """The log density of the prior at x (..., n) in the user's coordinates, (...).
 
-        Of a simplex that is the density of all coordinates but the last; of a Cholesky factor, that
-        of the elements below the diagonal; of ordered elements, n! times that of n independent
-        ones. Outside the support it is -inf; parameters without a prior add nothing.
+        For a simplex it is the density of all coordinates except the last; for a Cholesky factor
+        that of the elements below the diagonal; for ordered elements n! times that of n independent
+        ones. It is -inf outside the support; parameters without a prior add nothing.
         """
         X = self.coordinates.points("x", self.as_array("x", x), self.n_x)
         flat = np.ascontiguousarray(X.reshape(-1, self.n_x))
@@ -212,21 +214,19 @@ class Problem(Described):
     def log_prior_z(self, z: ArrayLike) -> Any:
         """The log density of the prior at z (..., dim) in unconstrained coordinates, (...).
 
-        log prior(x(z)) + log |dx/dz|. It is the density that `sample_prior` draws from, which takes
-        one period of a periodic or a reflected coordinate, where this one has several.
+        log prior(x(z)) + log |dx/dz|, the density of the draws of `sample_prior`; but for periodic
+        and reflected coordinates these are from one period, and this density has several.
         """
         Z = self.coordinates.points("z", z, self.dim)
         flat = np.ascontiguousarray(Z.reshape(-1, self.dim))
         return self.prior_target.log_prior_z(flat).reshape(Z.shape[:-1])[()]
 
     def log_likelihood(self, x: Any) -> Any:
-        """What `loglike` returns at x (n,), a float; at each row of x (k, n), an array (k,)."""
+        """Call `loglike` at x (n,): a float; or at each row of x (k, n): an array (k,)."""
         return self.inner(gradient=False).logp(self.as_array("x", x))
 
     def sample_prior(self, n: int, rng: Any = None) -> Array:
-        """Independent draws from the prior as unconstrained points, (n, dim).
-
-        Drawn by scipy, not by a chain.
+        """Independent draws from the prior as unconstrained points, (n, dim), without a chain.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class Problem(Described):
         return self.coordinates.unconstrain(self.off_edges(np.concatenate(parts, axis=1)))
 
     def off_edges(self, x: Array) -> Array:
-        """Draws (n, n_x) of which rounding has put some on an edge, where z would be infinite."""
+        """Draws (n, n_x), moved off the edges of the support, where z would be infinite."""
         start = 0
         for kind, inner, _, _, n, low, high, _ in self.coordinates.rows:
             if {kind, inner} & {"log", "upper", "interval", "simplex"}:
@@ -270,7 +270,7 @@ class Problem(Described):
         Parameters
         ----------
         gradient : bool
-            The gradient of a Python function will be asked for: it must return it.
+            The gradient of a Python function is needed: it must return the pair.
         """
         if gradient not in self.targets:
             inner = self.inner(gradient=gradient)
@@ -298,7 +298,7 @@ class Problem(Described):
 
     @cached_property
     def prior_target(self) -> ProblemTarget:
-        """The target of which the prior alone is asked for."""
+        """A target used only for its prior."""
         target: Any = self.target()
         return target
 
@@ -307,7 +307,7 @@ class Problem(Described):
     def start(self, x0: Any, chains: int, seed: np.random.SeedSequence) -> Array:
         """Starting points (chains, dim): x0 in the user's coordinates, or draws from the prior.
 
-        Each chain draws from a stream of its own, up to 100 times until the density is finite.
+        Each chain draws from its own stream, up to 100 times until the density is finite.
         """
         if x0 is not None:
             x = self.as_array("x0", x0)

@@ -1,4 +1,4 @@
-"""Which transform takes each parameter to the sampler's unconstrained coordinates."""
+"""Transforms of parameters to the sampler's unconstrained coordinates."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ Row = tuple[str, str, int, int, int, float, float, Any]  # of `fastkam._core.den
 
 
 class Transform(Parameters):
-    """A transform of one parameter, in Python: the base class of a user's own.
+    """Base class of transforms of one parameter that are written in Python.
 
     A subclass is a frozen dataclass, so that files can hold it, and defines the methods below. They
-    are called under the GIL, at each evaluation.
+    are called with the GIL held, at each evaluation.
 
     Methods
     -------
     size(n) : int
-        How many unconstrained coordinates a parameter of n numbers has; n by default.
+        Number of unconstrained coordinates of a parameter of n numbers; n by default.
     constrain(z) : array (n,)
         The parameter of the unconstrained z.
     unconstrain(x) : array
-        The z of a parameter; NaN where x is impossible.
+        The z of a parameter; NaN if x is outside the support.
     log_jacobian(z) : float
         log |dx/dz|.
     pull_back(z, dx) : array
-        The gradient with respect to z of f(x(z)) + log_jacobian(z), where dx is that of f with
-        respect to x. For samplers with gradients.
+        The gradient with respect to z of f(x(z)) + log_jacobian(z), given dx, the gradient of f
+        with respect to x. Needed by samplers with gradients.
     """
 
     NAMES: ClassVar[dict[str, type[Any]]] = {}
 
     def size(self, n: int) -> int:
-        """How many unconstrained coordinates a parameter of n numbers has."""
+        """Number of unconstrained coordinates of a parameter of n numbers."""
         return n
 
     @abstractmethod
@@ -69,7 +69,7 @@ class Transform(Parameters):
 
 
 def check_transforms(transforms: Any, names: list[str]) -> dict[str, Any]:
-    """{name: transform} of the argument `transforms`; absent names have the default."""
+    """{name: transform} from the argument `transforms`; absent names have the default."""
     if transforms is None:
         return {}
     if transforms is False or (isinstance(transforms, str) and transforms == "identity"):
@@ -85,7 +85,7 @@ def check_transforms(transforms: Any, names: list[str]) -> dict[str, Any]:
 
 
 def check_transform(name: str, value: Any) -> None:
-    """Refuse what is no transform."""
+    """Refuse a value that is no transform."""
     if isinstance(value, str) and value in NAMES:
         return
     if isinstance(value, Transform):
@@ -162,7 +162,7 @@ def own_row(name: str, transform: Transform, prior: ParameterPrior) -> Row:
 
 
 def last_axis(name: str, kind: str, prior: ParameterPrior) -> tuple[int, int]:
-    """How many vectors there are along the last axis, and their length."""
+    """Number of vectors along the last axis, and their length."""
     if not prior.shape or prior.shape[-1] < 2:
         raise ValueError(f"transforms[{name!r}] = {kind!r} is for vectors of two elements or more, "
                          f"and {name!r} has shape {prior.shape}")

@@ -45,7 +45,7 @@ class Lines:
         return self.always or self.written is not None
 
     def close(self) -> None:
-        """Where there have been lines, end with one that says how far the run has come."""
+        """Write a last line with the final progress, if there is to be one."""
         last = self.last
         if last and last.total and last is not self.written and self.ends:
             self.written = last

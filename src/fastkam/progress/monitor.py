@@ -1,4 +1,4 @@
-"""What is known of the draws while a run goes on, looked at seldom enough to cost nothing."""
+"""Diagnostics of the draws during a run, computed so rarely that they cost next to nothing."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Monitor:
         self.step_size = float(np.mean(values))
 
     def count_divergences(self, run: Run) -> None:
-        """Those of the draws that are new."""
+        """Count divergences among the new draws."""
         trace, rows = run.trace, run.trace.rows
         if "diverging" not in (trace.stat_names or ()):
             return

@@ -1,4 +1,4 @@
-"""To whom progress is reported, and when."""
+"""The receiver of progress reports, and their times."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Reporter:
         return 0.0 if self.view is None else min(1.0, self.view.seconds)
 
     def interval(self, chains: int) -> Interval:
-        """When to report how far a run is; a function is called after chunks of steps."""
+        """The intervals of reports; a function is called after chunks of steps."""
         return Interval(chains, self.every)
 
     @property
@@ -118,7 +118,7 @@ class Reporter:
 
 
 def view(*, asked: bool) -> Terminal | Notebook | Lines:
-    """What shows progress here; where it is asked for, with a line at the end of any run."""
+    """The display of progress here; with `asked` it ends with a line for every run."""
     if in_notebook():
         return Notebook()
     if on_terminal():
@@ -134,7 +134,7 @@ def on_terminal() -> bool:
 
 
 def interactive() -> bool:
-    """Whether somebody watches: a terminal, or a notebook."""
+    """Whether a user watches: in a terminal, or in a notebook."""
     return (sys.stderr is not None and sys.stderr.isatty()) or in_notebook()
 
 

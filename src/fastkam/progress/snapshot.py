@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come, as a ``progress=`` function receives it.
+    """The progress of a run, as a ``progress=`` function receives it.
 
     R-hat, ESS, step size, divergences and the forecast of a stop rule are those of the last time
     that they were computed: first after 2 seconds, then every second, unless that takes more than 1

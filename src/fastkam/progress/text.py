@@ -1,4 +1,4 @@
-"""A Progress in words."""
+"""A Progress as text."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def fraction(progress: Progress) -> float:
 
 
 def phase(progress: Progress) -> str:
-    """What the run is doing."""
+    """The phase of the run."""
     if not progress.total:
         return "searching"
     return "tuning" if progress.tuning else "drawing"
 
 
 def counts(progress: Progress) -> list[str]:
-    """How much has been done."""
+    """Counts so far: draws or evaluations, their rate, acceptances, divergences."""
     parts = []
     if progress.total:
         parts.append(f"draws {quantity(min(progress.draws, default=0))} of "
@@ -70,7 +70,7 @@ def counts(progress: Progress) -> list[str]:
 
 
 def convergence(progress: Progress) -> list[str]:
-    """How much the draws are worth, as far as that is known."""
+    """Convergence statistics, as far as they are known."""
     parts = []
     if math.isfinite(progress.r_hat):
         parts.append(f"R-hat {progress.r_hat:.3f}{of(progress.r_hat_of)}")
@@ -80,7 +80,7 @@ def convergence(progress: Progress) -> list[str]:
 
 
 def times(progress: Progress) -> list[str]:
-    """How long it has taken, and will."""
+    """Time so far, and the remaining time if it is known."""
     parts = [duration(progress.seconds)]
     if math.isfinite(progress.seconds_left) and progress.steps < progress.total:
         parts.append(f"{duration(progress.seconds_left)} left")

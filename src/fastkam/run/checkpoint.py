@@ -52,10 +52,10 @@ FINITE = Field("an array of finite numbers", finite=True)
 
 
 def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -> None:
-    """Write the file `path`: under another name first, so that an old one is whole until then.
+    """Write the file `path`: under another name first, so that an old file stays valid until then.
 
-    Of a run with a store it has the last state and the lengths of what is in the store; with
-    `whole` all of that too, so that it needs no store.
+    For a run with a store the file has the last state and the lengths of the store's columns; with
+    `whole` also their rows, so that the file does not need the store.
     """
     header = {name: plain(getattr(run, name)) for name in OWN}
     header |= {"format": FORMAT, "stat_names": plain(run.trace.stat_names),
@@ -87,7 +87,7 @@ def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -
 
 
 def described(trace: StoredTrace, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a file's header says of a run's store; no path where the file is in it."""
+    """Header of a file for a run with a store; no path where the file is in the store."""
     store = trace.store
     inside = Path(os.path.realpath(path)) == store.state_path
     return {"path": "" if inside else str(store.path), "id": trace.identity,
@@ -99,9 +99,9 @@ def read(
     sampler: Sampler | str | None = None,
     schedule: Schedule | str | None = None,
 ) -> RunState:
-    """The run in a file that `write` made; ValueError where it is no such file.
+    """Read the run from a file of `write`; ValueError if it is no such file.
 
-    `sampler` and `schedule` stand in for those of the file, whose classes it then need not know.
+    `sampler` and `schedule` replace those of the file, whose classes may then be unknown.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be that of a file, not {shown(path)}")
@@ -140,7 +140,8 @@ def read(
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """A ValueError that names the file, for any error of what is in it."""
+    """A context that turns any error about the content of a file into a ValueError that names it.
+    """
     try:
         yield
     except Exception as error:
@@ -162,7 +163,7 @@ def read_parts(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def is_delayed(sampler: Any) -> bool:
-    """Whether the sampler of a header stands behind a surrogate."""
+    """Whether the sampler of a header uses a surrogate."""
     return bool(mapping("sampler", sampler).get("class") == class_path(DelayedAcceptance))
 
 
@@ -190,14 +191,7 @@ def from_parts(
     """The run of a file's header and arrays; `store` is the one in which the file is."""
     parts = taken_apart(arrays)
     check_names([*ARRAYS, *(["calls"] if "calls" in arrays else [])], parts.pop("", {}))
-    x0, scales = finite("x0", arrays["x0"], 2), finite("scales", arrays["scales"], 1)
-    chains, d = x0.shape
-    check_form("scales", scales, (d,), np.float64)
-    if not chains or not d or not (scales > 0).all():
-        raise BadField("x0" if not x0.size else "scales", "must not be empty, and scales positive")
-    tails = finite("tails", check_form("tails", arrays["tails"], (None, 2), np.float64), 2)
-    if not np.isin(tails[:, 0], np.arange(d)).all():
-        raise BadField("tails", f"must have indices from 0 to {d - 1} in its first column")
+    chains, d = check_arrays(arrays)
     stat_names = header.pop("stat_names")
     fields, n_extras = fields_of_extras(header.pop("extras", None), header.pop("n_extras", 0))
     define_own(header.get("coordinates"))
@@ -209,32 +203,46 @@ def from_parts(
     implied = check_form("implied", arrays["implied"], (None, 4), np.float64)
     if len(implied) not in (0, len(layout.labels)):
         raise BadField("implied", f"must have {len(layout.labels)} rows or none")
-    calls = arrays.get("calls")
-    if calls is not None:
-        check_form("calls", calls, (None, d + 1), np.float64)
     place = place_in(header.pop("store", None), store)
-    trace = trace_of("trace", parts.pop("trace", {}), x0.shape, stat_names, fields, n_extras, place)
+    trace = trace_of("trace", parts.pop("trace", {}), (chains, d), stat_names, fields, n_extras,
+                     place)
     if place is not None:
         place = place[0], WARMUP, place[2]
-    warmup = trace_of("warmup", parts.pop("warmup", {}), x0.shape, stat_names, place=place)
+    warmup = trace_of("warmup", parts.pop("warmup", {}), (chains, d), stat_names, place=place)
     names = [f"chain{k}" for k in range(chains)] if "chain0" in parts else []
     check_names(names, parts)
     return RunState(
         layout=layout,
         coordinates=coordinates,
         seed=seed_of(header.pop("seed")),
-        x0=x0,
-        snapshot_steps=check_form("snapshot_steps", arrays["snapshot_steps"], (None,), np.int64),
-        scales=scales,
-        tails=tails,
+        x0=arrays["x0"],
+        snapshot_steps=arrays["snapshot_steps"],
+        scales=arrays["scales"],
+        tails=arrays["tails"],
         implied=implied,
-        calls=calls,
+        calls=arrays.get("calls"),
         states=[parts[name] for name in names],
         generators=generators_of(header.pop("generators"), header["bit_generator"], chains),
         trace=trace,
         warmup=warmup,
         **header,
     )
+
+
+def check_arrays(arrays: dict[str, NDArray[Any]]) -> tuple[int, int]:
+    """Refuse arrays of a run that do not fit each other; (chains, d) of those that do."""
+    x0, scales = finite("x0", arrays["x0"], 2), finite("scales", arrays["scales"], 1)
+    chains, d = x0.shape
+    check_form("scales", scales, (d,), np.float64)
+    if not chains or not d or not (scales > 0).all():
+        raise BadField("x0" if not x0.size else "scales", "must not be empty, and scales positive")
+    tails = finite("tails", check_form("tails", arrays["tails"], (None, 2), np.float64), 2)
+    if not np.isin(tails[:, 0], np.arange(d)).all():
+        raise BadField("tails", f"must have indices from 0 to {d - 1} in its first column")
+    if "calls" in arrays:
+        check_form("calls", arrays["calls"], (None, d + 1), np.float64)
+    check_form("snapshot_steps", arrays["snapshot_steps"], (None,), np.int64)
+    return chains, d
 
 
 def define_own(coordinates: Any) -> None:
@@ -244,7 +252,7 @@ def define_own(coordinates: Any) -> None:
 
 
 def taken_apart(arrays: dict[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
-    """The arrays by the first part of their names, {part: {rest: array}}; "" where there is one."""
+    """Group arrays by the first part of their names, {part: {rest: array}}; "" if there is one."""
     parts: dict[str, dict[str, NDArray[Any]]] = {}
     for name, array in arrays.items():
         part, dot, rest = name.partition(".")
@@ -268,7 +276,7 @@ def trace_of(
     n_extras: int = 0,
     place: Place | None = None,
 ) -> Trace | StoredTrace:
-    """The trace of its arrays, in a store where `place` is given; `shape` is (chains, d)."""
+    """A trace from its arrays, in a store if `place` is given; `shape` is (chains, d)."""
     try:
         if place is not None:
             stored = StoredTrace.from_arrays(*place, arrays, stat_names, fields, n_extras)
@@ -282,7 +290,7 @@ def trace_of(
 
 
 def place_in(about: Any, store: Store | None) -> Place | None:
-    """The store of a run, the section of its draws and its revision, of what a header says."""
+    """The store of a run, the section of its draws and its revision, from a header."""
     if about is None:
         if store is not None:
             raise BadField("store", "is missing: this is not the state of a run with a store")
@@ -322,7 +330,7 @@ def layout_of(
 
 
 def check_room(path: str | os.PathLike[str], state: RunState, rows: int) -> None:
-    """Refuse a file that asks for more draws, or states of warm-up, than there is memory for."""
+    """Refuse a file whose draws, or states of warm-up, would not fit into memory."""
     if isinstance(state.trace, StoredTrace):
         return
     warm_up = state.tune // state.thin if state.keep_warmup else 0

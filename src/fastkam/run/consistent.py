@@ -1,4 +1,4 @@
-"""Whether the parts of a run that comes from a file fit each other, before anything is restored."""
+"""Checks that the parts of a run from a file fit each other, before anything is restored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_run(run: RunState) -> None:
-    """Refuse a run that cannot be one of its sampler and schedule; BadField names the field."""
+    """Refuse a run whose fields do not fit its sampler and schedule; BadField names the field."""
     check_snapshot_steps(run.snapshot_steps, run.tune)
     check_method(run)
     if run.trace.stat_names not in (None, run.sampler.stat_names):
@@ -29,9 +29,9 @@ def check_run(run: RunState) -> None:
 
 
 def check_snapshot_steps(steps: NDArray[np.int64], tune: int) -> None:
-    """Refuse snapshots that do not divide warm-up: the last is at its end, if there are any.
+    """Refuse snapshots that do not divide warm-up evenly; the last must be at its end.
 
-    Files that fastkam wrote earlier may have it a step later, by rounding.
+    Files of earlier versions may have the last one a step later, by rounding.
     """
     good = len(steps) <= MOST_SNAPSHOTS and (np.diff(steps) > 0).all() and (
         not len(steps) or (steps[0] > 0 and tune <= steps[-1] <= tune + 1))
@@ -54,7 +54,7 @@ def check_method(run: RunState) -> None:
 
 
 def check_states(run: RunState) -> None:
-    """Refuse states that the chains of the run cannot have."""
+    """Refuse states that do not fit the chains of the run."""
     if len(run.generators) != run.chains:
         raise BadField("generators", f"must be {run.chains} states, not {len(run.generators)}")
     chain = empty_chain(run)
@@ -69,7 +69,7 @@ def check_states(run: RunState) -> None:
 
 
 def empty_chain(run: RunState) -> ChainState:
-    """A chain that has the fields of the run's; it takes no more memory than the file has."""
+    """A chain with the fields of the run's chains; its memory is bounded by the file's size."""
     x0 = run.x0[0] / run.scales
     size = max(sum(value.nbytes for value in state.values()) for state in run.states)
     try:
@@ -85,7 +85,7 @@ def empty_chain(run: RunState) -> ChainState:
 
 
 def noise_of(state: dict[str, Any]) -> int:
-    """How many numbers of noise an estimate takes, 0 for a known density."""
+    """Number of standard normals that an estimate takes, 0 for a known density."""
     if "u" not in state:
         return 0
     if state["u"].ndim != 2 or not state["u"].size:

@@ -1,4 +1,4 @@
-"""Runs whose chains are tasks of an executor: processes, clusters, or threads of somebody's own."""
+"""Runs whose chains are tasks of an executor: processes, clusters, or a user's threads."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ log = logging.getLogger("fastkam")
 def run_through(options, past, target, rows):
     """Continue a run to `rows` draws: each chain, or each group, is a task of ``options.executor``.
 
-    A task carries a chain's state and brings back its new draws, after two seconds or as often as
-    checkpoints are due, and goes out again; the target travels with the first tasks, later ones
-    name it. Tasks end at the milestones of stop rules, where all chains wait for each other.
+    A task has a chain's state, and returns its new draws after two seconds, or earlier if a
+    checkpoint is due; then the next task is submitted. The first tasks include the target, later
+    ones only its name. Tasks end at the milestones of stop rules, where chains wait for each other.
     """
     seconds = TASK_SECONDS
     if options.checkpoint is not None:
@@ -38,7 +38,7 @@ def run_through(options, past, target, rows):
 
 
 class Dispatch(Run):
-    """A run that hands its chains out, in place of advancing them itself."""
+    """A run whose chains are advanced by the workers of an executor."""
 
     def __init__(self, workers, past, target, rows, seconds):
         super().__init__(past, target, rows)
@@ -61,7 +61,7 @@ class Dispatch(Run):
         self.tasks = (LocalTasks if local else RemoteTasks)(workers, target, seconds)
 
     def milestones(self, stop):
-        """As ever; but where a chain is lost for good, the others go on to their last draw."""
+        """The milestones of the run; if a chain is lost, the others continue to their last draw."""
         for rows in super().milestones(stop):
             yield self.rows if self.given_up else rows
             if self.given_up and rows < self.rows:
@@ -74,7 +74,7 @@ class Dispatch(Run):
     def advance(self, rows, threads, between):
         """Bring every chain to `rows` draws; True where `between` asked to stop.
 
-        A chain that is lost for good ends the run when all others have their draws.
+        If a chain is lost, the run ends when all others have their draws.
         """
         failure, pending = None, {}
         todo = [i for i in range(len(self.parts)) if not self.reached(i, rows)]
@@ -117,7 +117,7 @@ class Dispatch(Run):
             pass
 
     def take_last(self, pending):
-        """Merge what tasks bring that had begun when the run ended."""
+        """Merge the results of tasks that were running when the run ended."""
         most, waited = self.tasks.patience, 0.0
         while pending and (most is None or waited < most):
             for future in wait(pending, timeout=WATCH_SECONDS).done:
@@ -126,7 +126,7 @@ class Dispatch(Run):
             waited += WATCH_SECONDS
 
     def reached(self, i, rows):
-        """Whether nothing more is to be made of the i-th part, up to these rows."""
+        """Whether the i-th part needs no further task to reach these rows."""
         if i in self.given_up:
             return True
         part = self.parts[i]
@@ -148,10 +148,10 @@ class Dispatch(Run):
         return self.tasks.submit(self.bounced[i], piece, most, self.most_evaluations)
 
     def take(self, future, i):
-        """Merge what a task brings; its failure, or None.
+        """Merge the result of a task; return its failure, or None.
 
-        A task that is lost, with its worker or on its way, is sent again from the state that its
-        chains had, three times; and again when they have come further.
+        A task that is lost is sent again from the last state of its chains, up to three times for
+        each state.
         """
         part, error = self.parts[i], future.exception()
         self.tasks.arrived(future)
@@ -174,7 +174,7 @@ class Dispatch(Run):
         return KeyboardInterrupt() if piece.status == "interrupted" else failure
 
     def lose(self, i, error):
-        """Note that the task of the i-th part is lost, to which it may be given up."""
+        """Count the loss of a task of the i-th part, which is given up after too many losses."""
         self.losses[i] += 1
         self.bounced[i] = 2  # a new worker has not the target
         chains = self.parts[i]
@@ -187,7 +187,7 @@ class Dispatch(Run):
                      type(error).__name__, error)
 
     def merge(self, part, piece):
-        """Add the rows of a piece: all, or none where a store cannot be written."""
+        """Add the rows of a piece: all, or none if the store cannot be written."""
         traces = (self.trace, piece.trace), (self.warmup, piece.warmup)
         marks = [trace.mark() for trace, _ in traces]
         try:
@@ -212,6 +212,6 @@ class Dispatch(Run):
         return self.snapshot(status)
 
     def snapshot(self, status):
-        """The state as it is, of which not all rows need be in a store."""
+        """The present state; some of its rows may not be in the store yet."""
         return self.moved_on(self.trace.held(), self.warmup.held(), list(self.states),
                              list(self.generators), status)

@@ -1,4 +1,4 @@
-"""What a fault of the target was, in words; and the loss of a task that an executor had."""
+"""Faults of a target, described; and the loss of a task that an executor had."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from fastkam._core.engine.group import INFINITE, Fault
 
 
 class TaskLost(Exception):
-    """A task is lost for good, sent again three times: with its worker, or on its way.
+    """A task was lost four times, because its worker died or the connection broke.
 
     Attributes
     ----------
     chains : list of int
     cause : BaseException
-        What the executor says.
+        The error that the executor raised.
     """
 
     def __init__(self, chains: list[int], cause: BaseException) -> None:
@@ -28,7 +28,7 @@ class TaskLost(Exception):
 
 
 def describe(fault: Fault, where: str) -> str:
-    """What happened, and where: "chain 0, step 3", say."""
+    """Describe a fault and its place, such as "chain 0, step 3"."""
     if fault.code == 0:
         what = "no finite log density at the start, nor at 100 points around it"
     elif fault.cause is not None:

@@ -43,16 +43,16 @@ def check_path(name: str, path: Any) -> None:
 
 
 def place_of(path: str | os.PathLike[str]) -> Path:
-    """The file that a path means: where symbolic links lead, there or not."""
+    """The file to which a path leads through symbolic links; it need not exist."""
     return Path(os.path.realpath(path))
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A new file, open for writing, that takes the place of `path` when the context ends well.
+    """A context with a new file, open for writing, that replaces `path` if the context succeeds.
 
-    Until then an old file of that name is whole. The new one has its permissions. What stands at
-    the end of symbolic links is replaced, and the links stay.
+    Until then an old file of that name is unchanged. The new file has its permissions. A symbolic
+    link stays, and the file to which it leads is replaced.
     """
     place = place_of(path)
     old = place.stat() if place.exists() else None
@@ -78,7 +78,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def unfinished(place: Path) -> tuple[Path, BinaryIO]:
-    """A new file beside `place`, locked, so that others see that it is being written."""
+    """A new file next to `place`, locked, so that other processes see that it is being written."""
     while True:
         temporary = place.with_name(f".{beginning(place)}.{secrets.token_hex(8)}{UNFINISHED}")
         file = open(temporary, "xb")  # noqa: SIM115  (the caller closes it)
@@ -95,7 +95,7 @@ def unfinished(place: Path) -> tuple[Path, BinaryIO]:
 
 
 def clear(path: str | os.PathLike[str]) -> None:
-    """Remove what processes that were killed have left of files that were to become `path`."""
+    """Remove unfinished files for `path` that killed processes have left."""
     place = place_of(path)
     name = re.compile(re.escape(f".{beginning(place)}.") + "[0-9a-f]{16}" + re.escape(UNFINISHED))
     with suppress(OSError):
@@ -107,12 +107,12 @@ def clear(path: str | os.PathLike[str]) -> None:
 
 
 def beginning(place: Path) -> str:
-    """As much of a file's name as leaves room for the rest of a longer one."""
+    """A file's name, cut so that a longer one can begin with it."""
     return place.name.encode(errors="surrogateescape")[:MOST_NAME].decode(errors="ignore")
 
 
 def sync_folder(folder: Path) -> None:
-    """Let the name of a new file survive a loss of power, where the file system can."""
+    """Make the name of a new file survive a loss of power, if the file system can."""
     with suppress(OSError):
         number = os.open(folder, os.O_RDONLY)
         try:

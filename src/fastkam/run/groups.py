@@ -1,4 +1,4 @@
-"""Groups of chains: those that step together, and record together."""
+"""Groups of chains that step together and record together."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ChainGroup:
                             snapshot_steps=past.snapshot_steps)
 
     def point(self):
-        """The point of the first chain, and the log density there."""
+        """The state of the first chain, and its log density."""
         chain = self.chains[0]
         return chain.position * self.run.past.scales, float(chain.state()["logp_x"])
 
@@ -56,7 +56,7 @@ class ChainGroup:
 
     @property
     def recording(self):
-        """The trace into which the chains record now."""
+        """The trace in which the chains record now."""
         return self.run.warmup if self.tuning else self.run.trace
 
     @property
@@ -71,7 +71,7 @@ class ChainGroup:
         return not self.tuning and bool((self.run.trace.counts[self.indices] >= rows).all())
 
     def attach(self, rows):
-        """Record into the warm-up's rows, or into the draws' up to `rows`."""
+        """Record in the rows of warm-up, or in those of the draws, up to `rows`."""
         limit = -1 if self.tuning else rows
         if limit == self.limit:
             return
@@ -95,7 +95,7 @@ class ChainGroup:
             self.attach(rows)
             begun = time.perf_counter()
             t = self.chains[0].t
-            # no chain may fill its rows before the others: it would record no more
+            # no chain may fill its rows before the others, because it would stop recording
             n = min(self.run.pace, self.recording.room(self.indices) * self.run.past.thin)
             if self.tuning:
                 n = min(n, self.run.past.tune - t)
@@ -118,13 +118,13 @@ class ChainGroup:
             self.settle()
 
     def settle(self):
-        """Write to the store what is due; those of warm-up do not wait for extras."""
+        """Write the rows that are due to the store; rows of warm-up do not wait for extras."""
         moved = self.run.warmup.settle(self.indices, False)
         if self.run.trace.settle(self.indices, self.expected) or moved:
             self.limit = None  # the window begins with another row
 
     def flush(self):
-        """Write to the store all there is; what cannot be written stays in memory."""
+        """Write all rows to the store; rows that cannot be written stay in memory."""
         with suppress(OSError):
             self.limit = None
             self.run.warmup.flush(self.indices, False)
@@ -138,6 +138,6 @@ class ChainGroup:
 
 
 def paced(made, seconds):
-    """Steps of the next chunk, where the last one made `made` steps in that many seconds."""
+    """Number of steps of the next chunk, if the last made `made` steps in these seconds."""
     growth = CHUNK_SECONDS / max(seconds, 1e-9)
     return max(1, int(made * min(max(growth, LEAST_GROWTH), MOST_GROWTH)))

@@ -27,7 +27,7 @@ EXTRA_TYPES = ("f8", "i8", "b1")
 
 
 def decoded(text: NDArray[Any]) -> dict[str, Any]:
-    """The header of its bytes; BadField where they are no JSON of a dict."""
+    """Parse a header; BadField if it is not a JSON dict."""
     try:
         header = json.loads(text.tobytes())
     except RecursionError as error:
@@ -40,7 +40,7 @@ def decoded(text: NDArray[Any]) -> dict[str, Any]:
 
 
 def check_header(header: dict[str, Any]) -> None:
-    """Refuse a header that lacks an entry, has others, or has one out of its range."""
+    """Refuse a header with a missing, an unknown or an invalid entry."""
     check_names(REQUIRED, [name for name in header if name not in OPTIONAL])
     for name, least in (("tune", 0), ("thin", 1), ("requested", 0), ("searched", 0),
                         ("budget", 0)):
@@ -79,7 +79,7 @@ def strings(name: str, value: Any) -> list[str]:
 
 
 def mapping(name: str, value: Any, expected: Iterable[str] | None = None) -> dict[str, Any]:
-    """`value`, if it is a dict, with the keys `expected` where they are given."""
+    """`value`, if it is a dict, with the keys `expected` if these are given."""
     if not isinstance(value, dict):
         raise BadField(name, f"must be a dict, not {value!r:.100}")
     if expected is not None:
@@ -117,7 +117,7 @@ def seed_of(value: Any) -> np.random.SeedSequence:
         words = sum(n_words(one) for name in ("entropy", "spawn_key") for one in listed(seed[name]))
     except (TypeError, ValueError) as error:
         raise BadField("seed", "must be made of integers from 0 on") from error
-    if pool * max(pool, words) > MOST_MIXED:  # what seeding a generator takes grows as this
+    if pool * max(pool, words) > MOST_MIXED:  # seeding takes time in proportion to it
         raise BadField("seed", f"must not have {words} words for a pool of {pool}")
     return np.random.SeedSequence(**seed)
 
@@ -128,7 +128,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def n_words(value: Any) -> int:
-    """How many words of 32 bits an integer, or the text of one, takes."""
+    """Number of 32-bit words of an integer, or of the text of one."""
     number = int(value, 0) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
         raise ValueError(f"not an integer from 0 on: {value!r:.100}")
@@ -136,7 +136,7 @@ def n_words(value: Any) -> int:
 
 
 def generators_of(value: Any, kind: str, chains: int) -> list[dict[str, Any]]:
-    """The states of the chains' bit generators; none for a run that has not begun."""
+    """The states of the chains' bit generators; [] for a run that has not begun."""
     states = revived(value)
     if not isinstance(states, list) or len(states) not in (0, chains):
         raise BadField("generators", f"must be a list of {chains} states")
@@ -146,7 +146,7 @@ def generators_of(value: Any, kind: str, chains: int) -> list[dict[str, Any]]:
 
 
 def fields_of_extras(value: Any, n_extras: Any) -> tuple[Fields | None, int]:
-    """What is recorded with each draw, {name: (shape, type)}, and how many of it are extras."""
+    """Columns recorded with each draw, {name: (shape, type)}, and the number that are extras."""
     if value is None:
         return None, integer("n_extras", n_extras, 0, 0)
     fields: Fields = {}

@@ -1,4 +1,4 @@
-"""What to do about a density that fails at its first call, as newcomers' functions may."""
+"""Suggestions about a density that fails at its first call, as newcomers' functions may."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def advice(fault: Fault, step: int, target: Target) -> str:
-    """What to do about a Fault, as the end of a sentence; nothing where that is not known."""
+    """Suggest, as the end of a message, what to do about a Fault; "" where that is not known."""
     if fault.code == 0:
         return at_start(target, fault.x)
     return hint(fault.cause, fault.x) if step == 0 else ""
 
 
 def at_start(target: Target, x: NDArray[np.float64]) -> str:
-    """What the density is where a chain should have started, and what to do about it."""
+    """Describe the density at a point where a chain should have started, with a suggestion."""
     try:
         value = None if target.is_estimate else float(target.logp(x))
     except Exception:  # it has been asked once already
@@ -33,7 +33,7 @@ def at_start(target: Target, x: NDArray[np.float64]) -> str:
 
 
 def hint(error: BaseException | None, x: NDArray[np.float64]) -> str:
-    """What a function may have got wrong in its first call."""
+    """Suggest a likely mistake in a function that fails in its first call."""
     if isinstance(error, (IndexError, KeyError, AttributeError)):
         return f": the function was called with an array of shape {x.shape}, one point"
     if isinstance(error, ValueError) and "read-only" in str(error):

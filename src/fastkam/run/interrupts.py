@@ -1,4 +1,4 @@
-"""Ctrl-C during a run: it waits wherever the run must not be cut in two."""
+"""Ctrl-C during a run: it is deferred while the run must not be interrupted."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 
 
 class Shield:
-    """A context of the main thread in which SIGINT waits, except within ``with shield.opened``.
+    """A context of the main thread that defers SIGINT, except within ``with shield.opened``.
 
-    The handler that was there before is called in such a part alone: at its beginning for a signal
-    that waits. It is called once at most, and what it raises finds the shield closed, so that the
-    rest of the part is not interrupted again. Nothing is done in other threads, which receive no
-    signals, and where Python does not handle SIGINT (it is ignored, say).
+    The previous handler is called only within such a part, at its beginning if a signal is pending.
+    It is called at most once, and the exception that it raises closes the shield, so that the rest
+    of the part is not interrupted again. The context does nothing in other threads, which receive
+    no signals, or if Python does not handle SIGINT (if it is ignored, for example).
 
     Attributes
     ----------
     waiting : bool
-        Whether a signal waits.
+        Whether a signal is pending.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Shield:
     ) -> None:
         if self.previous is None:
             return
-        if signal.getsignal(signal.SIGINT) == self.receive:  # and nobody has set another since
+        if signal.getsignal(signal.SIGINT) == self.receive:  # no other was set since
             signal.signal(signal.SIGINT, self.previous)
         previous, self.previous = self.previous, None
         if self.taken() and error is None:
@@ -62,7 +62,7 @@ class Shield:
         self.closed = False  # it has raised nothing
 
     def taken(self) -> bool:
-        """Whether a signal has waited; it does so no longer."""
+        """Whether a signal was pending; clears it."""
         waiting, self.waiting = self.waiting, False
         return waiting
 
@@ -86,7 +86,7 @@ class Opened:
 
 
 class Free:
-    """The part of a thread that receives no signals: nothing to open."""
+    """The opened part in a thread that receives no signals: it does nothing."""
 
     def __enter__(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Arrays of a stored run: what is asked of them is read, and no more."""
+"""Arrays of a stored run that read only the rows that are indexed."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class StoredArray:
                 yield k, start, self.reader(k, slice(start, stop, 1))
 
     def mapped(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> StoredArray:
-        """What `function` makes of these rows (n, ...), lazily too."""
+        """Apply `function` to these rows (n, ...) when they are read."""
         def reader(k: int, rows: Rows) -> NDArray[Any]:
             return function(self.reader(k, rows))
 
@@ -107,12 +107,12 @@ class StoredArray:
 
 
 def mapped(array: Any, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Any:
-    """What `function` makes of an array (chains, draws, ...), lazily where it is in a store."""
+    """Apply `function` to an array (chains, draws, ...); when it is read, if it is in a store."""
     return array.mapped(function) if isinstance(array, StoredArray) else function(array)
 
 
 def distance(draws: Any) -> int:
-    """Which draws of an array are to be looked at together: of one in memory, every one."""
+    """Step between the draws that are examined together: 1 for an array in memory."""
     if not isinstance(draws, StoredArray):
         return 1
     chains, rows, d = draws.shape
@@ -121,7 +121,7 @@ def distance(draws: Any) -> int:
 
 
 def expanded(key: Any, ndim: int) -> tuple[Any, ...] | None:
-    """The key with an index for each dimension; None where NumPy has to deal with all of it."""
+    """The key with an index for each dimension; None if the whole array has to be read."""
     keys = key if isinstance(key, tuple) else (key,)
     if any(one is None or isinstance(one, (bool, np.bool_)) for one in keys):
         return None
@@ -143,7 +143,7 @@ def expanded(key: Any, ndim: int) -> tuple[Any, ...] | None:
 
 
 def as_rows(key: Any, n: int) -> tuple[Rows, bool, bool]:
-    """Rows to be read for an index along n draws; whether backwards, and whether it is one."""
+    """The rows to read for an index along n draws; whether reversed, and whether a single one."""
     if isinstance(key, (int, np.integer)):
         if not -n <= key < n:
             raise IndexError(f"draw {key} is out of bounds: there are {n}")
@@ -173,12 +173,12 @@ def as_slice(some: range) -> slice:
 
 
 def number(rows: Rows) -> int:
-    """How many rows these are."""
+    """Number of rows in an index."""
     return len(range(rows.start, rows.stop, rows.step)) if isinstance(rows, slice) else len(rows)
 
 
 def parts_of(rows: Rows, base: int) -> tuple[Rows, Rows]:
-    """Those of `rows` below `base`, and the others, counted from there."""
+    """Split `rows` at `base`: those below, and the others counted from there."""
     if not isinstance(rows, slice):
         return rows[rows < base], rows[rows >= base] - base
     some = range(rows.start, rows.stop, rows.step)
@@ -209,7 +209,7 @@ def read_column(
 def read_below(
     store: Store, section: str, column: str, k: int, rows: Rows, base: int
 ) -> NDArray[Any]:
-    """Rows of chain k that are in the store; an error that names it where they are gone."""
+    """Rows of chain k from the store; an error that names the store if they are missing."""
     if not number(rows):
         rows = slice(0, 0, 1)
     try:

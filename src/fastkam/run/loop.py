@@ -1,4 +1,4 @@
-"""A run, alive: chains driven in chunks, alone or in threads, until they have their draws."""
+"""The loop of a run: chains advance in chunks, in one or several threads, until they end."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ WATCH_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended.
+    """The outcome of a run.
 
     Attributes
     ----------
     state : RunState
         ``state.status`` is "complete", "stopped", "interrupted" or "failed".
     failure : Exception or None
-        A Fault of the target, or what the sampler, a stop rule or the progress function raised.
+        A Fault of the target, or the error of the sampler, a stop rule or the progress function.
     checkpoint : CheckpointWriter
         Its ``error`` is that of the last checkpoint, or None.
     """
@@ -55,10 +55,10 @@ class Run:
     Parameters
     ----------
     past : RunState
-        Not changed; `Run.state` returns a new one.
+        The state to continue from; it is not changed, and `Run.state` returns a new one.
     target : Target
     rows : int
-        How many draws a chain there will be.
+        Number of draws of each chain at the end.
     """
 
     def __init__(self, past, target, rows):
@@ -90,13 +90,13 @@ class Run:
 
     @staticmethod
     def begun_with(past):
-        """The evaluations with which a run goes on."""
+        """The number of evaluations made before."""
         return past.evaluations
 
     # ---- driving ----
 
     def go(self, options):
-        """Run until every chain has its draws, or a rule says so; an Outcome."""
+        """Run until every chain has its draws, or a stop rule holds; return an Outcome."""
         self.shield, self.called = options.shield, options.begun
         writer = CheckpointWriter(options.checkpoint, options.checkpoint_interval, self.store)
         if self.store is not None:  # before anything may be lost
@@ -112,7 +112,7 @@ class Run:
         return Outcome(state, failure, writer)
 
     def drive(self, threads, report, stop, writer):
-        """Run; the status with which it ended, and the failure or None."""
+        """Run; return the final status, and the failure or None."""
         status, failure = "complete", None
         interval = report.interval(self.past.chains)
         if stop is not None:
@@ -167,7 +167,7 @@ class Run:
             return stop.met(self)
 
     def milestones(self, stop):
-        """The numbers of draws at which stop rules are asked, then the last."""
+        """The numbers of draws at which stop rules are evaluated, and the last."""
         if stop is not None:
             yield from (rows for rows in milestones(self.rows) if rows > self.trace.rows)
         yield self.rows
@@ -180,7 +180,7 @@ class Run:
         return self.advance_threads(waiting, rows, threads, between)
 
     def advance_here(self, waiting, rows, threads, between):
-        """This thread: a chunk of each group in turn, whose evaluations the others help with."""
+        """Advance in this thread, group by group; other threads help with evaluations."""
         released = self.released
         while waiting:
             if released is not None and released.threads > 1 and len(waiting) > 1:
@@ -198,14 +198,14 @@ class Run:
         return False
 
     def advance_released(self, waiting, rows, between):
-        """Threads for a Python function that releases the GIL, as far as that is right."""
+        """Advance in threads for a Python function that is found to release the GIL."""
         stopped = self.advance_threads(waiting, rows, self.released.threads, between)
         with self.shield.opened:
             self.released.check(waiting)
         return stopped
 
     def advance_threads(self, waiting, rows, threads, between):
-        """Worker threads run the chains, this thread watches; each group has its share of them."""
+        """Advance in worker threads, divided among the groups, while this thread watches."""
         self.halt.clear()
         share = max(1, threads // len(waiting))
         left = deque(waiting)  # a task a thread, not a group: this thread looks at all tasks
@@ -232,7 +232,7 @@ class Run:
                 self.halt.set()
         return False
 
-    # ---- what there is so far ----
+    # ---- the present state ----
 
     def total_steps(self):
         past = self.past
@@ -240,7 +240,7 @@ class Run:
         return past.chains * (past.tune + rows * past.thin)
 
     def progress(self, report):
-        """How far the run is, with what the monitor of `report` knows of the draws."""
+        """The progress of the run, with the statistics of the monitor of `report`."""
         steps, accepted, evaluations, tuning = self.counted()
         total = self.total_steps()
         return Progress(
@@ -278,7 +278,7 @@ class Run:
         return np.array(past.constrain(draws))
 
     def findings(self):
-        """What speaks against the draws so far (`fastkam.diagnostics.Finding`)."""
+        """Findings against the draws so far (`fastkam.diagnostics.Finding`)."""
         return findings(self.state("running"))
 
     @property
@@ -288,7 +288,7 @@ class Run:
 
     @property
     def seconds_per_row(self):
-        """The time that a draw of each chain has taken so far; None before the first step."""
+        """Mean time of a row of draws so far; None before the first step."""
         steps = self.steps - self.first[0]
         if steps <= 0:
             return None
@@ -297,13 +297,13 @@ class Run:
 
     @property
     def seconds_per_evaluation(self):
-        """The time that an evaluation has taken so far, steps included; None before the first."""
+        """Mean time of an evaluation so far, with that of the steps; None before the first."""
         made = self.evaluations - self.first[1]
         return (time.perf_counter() - self.begun) / made if made > 0 else None
 
     @property
     def evaluations(self):
-        """How many there have been, those of the search included."""
+        """Number of evaluations so far, those of the search included."""
         return self.counted()[2]
 
     @property
@@ -312,7 +312,7 @@ class Run:
         return time.perf_counter() - self.called
 
     def state(self, status):
-        """The RunState of what there is; the draws are shared, not copied."""
+        """The present RunState; the draws are shared, not copied."""
         states, generators = [], []
         held = [(trace, trace.held()) for trace in (self.trace, self.warmup)]
         for group in self.groups:
@@ -341,7 +341,7 @@ class Run:
 
 
 def milestones(rows):
-    """100, 200, ... and then a fifth more each time, below `rows`."""
+    """100, 200, ..., then growing by a fifth each time, below `rows`."""
     some = 100
     while some < rows:
         yield some
@@ -349,10 +349,10 @@ def milestones(rows):
 
 
 def one_blas_thread():
-    """A context in which BLAS has one thread, where that can be undone for certain.
+    """A context in which BLAS has one thread, if this can be undone reliably.
 
-    The number belongs to the process, and runs that begin and end in several threads would undo
-    each other's limit in the wrong order; only those of the main thread are sure to be nested.
+    The number of threads belongs to the process. Runs in several threads could restore it in the
+    wrong order; only runs of the main thread are certainly nested.
     """
     if threading.current_thread() is threading.main_thread():
         return threadpool_limits(1, user_api="blas")

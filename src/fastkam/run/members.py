@@ -1,4 +1,4 @@
-"""The arrays in a file of a run: written block by block, and read without believing their sizes."""
+"""The arrays in a file of a run: written block by block, and read without trusting their sizes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_members(file: IO[bytes]) -> dict[str, NDArray[Any]]:
     BadField
         For an array that is not as fastkam writes it.
     Exception
-        Of many kinds, where the file is no such archive.
+        Of many kinds, if the file is no such archive.
     """
     file.seek(0, 2)
     room = file.tell()
@@ -71,12 +71,12 @@ def read_members(file: IO[bytes]) -> dict[str, NDArray[Any]]:
 
 
 def plain_name(member: zipfile.ZipInfo) -> str:
-    """The name of an array, of that of its file in the archive."""
+    """The name of an array, from the name of its file in the archive."""
     return member.filename.removesuffix(".npy")
 
 
 def read_array(name: str, content: zipfile.ZipExtFile, size: int) -> NDArray[Any]:
-    """The array in a file of `size` bytes; BadField where its own header says another size."""
+    """The array in a file of `size` bytes; BadField if its header says another size."""
     version = np.lib.format.read_magic(content)
     if version not in HEADERS:
         raise BadField(name, f"has the version {version} of numpy's format, not one of "

@@ -1,4 +1,4 @@
-"""How a run is carried out."""
+"""Options of a run that do not change its draws."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a run is carried out, checked; `fastkam.sample` describes each.
+    """Options of a run, checked; `fastkam.sample` describes each.
 
     Attributes
     ----------
     shield : Shield
     begun : float
-        When the call was made, on the clock of `time.perf_counter`.
+        Time of the call, on the clock of `time.perf_counter`.
     report : Reporter
         Called with each Progress.
     executor : Workers or None
-        Of whatever was given.
+        The argument `executor`, as Workers.
     released : Released
-        What is known of threads for a Python function, in all parts of the run.
+        Whether threads are useful for a Python function, as measured in all parts of the run.
     until_stop : bool
-        Whether a run without a number of draws goes on until `stop` is met.
+        Whether a run without a number of draws continues until `stop` is met.
     desk : Desk or None
-        Where points are evaluated (`fastkam.points.desk`), if not by the chains themselves.
+        Evaluates points (`fastkam.points.desk`), if the chains do not do it themselves.
     """
 
     threads: int | None = None
@@ -73,7 +73,7 @@ class RunOptions:
 
     @property
     def closing(self) -> AbstractContextManager[Any]:
-        """A context at the end of which what was opened for this call is closed."""
+        """A context that closes, at its end, the resources opened for this call."""
         return self.executor or nullcontext()
 
     @property
@@ -87,7 +87,7 @@ class RunOptions:
         return None if self.on_points else self.executor
 
     def number_of_threads(self, target: Any, sampler: Sampler) -> int:
-        """The threads in which to run the chains of a target."""
+        """Number of threads in which to run the chains of a target."""
         if target.serial:
             return 1
         if self.threads is not None:

@@ -1,4 +1,4 @@
-"""Pools that are no Executors: those with `apply_async`, and those that have `map` alone."""
+"""Executors made of other pools: of those with `apply_async`, and of those with `map` alone."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ GATHER_SECONDS = 0.01  # in which tasks that are submitted together come into on
 
 
 class PolledPool(Executor):
-    """An Executor of a pool with `apply_async`: multiprocessing.Pool, or one that is like it.
+    """An Executor made of a pool with `apply_async`, such as multiprocessing.Pool.
 
-    It gives the pool no more tasks than there are workers, so that the others can be taken back.
-    multiprocessing.Pool replaces a worker that dies, and its task never returns: so each task
-    writes down in a file which process has begun it, and is lost when that process has gone.
+    The pool is given at most one task for each worker, so that the other tasks can be cancelled.
+    multiprocessing.Pool replaces a worker that dies, and its task never returns. Therefore each
+    task writes the process in which it runs to a file, and is lost if that process ends.
 
     Parameters
     ----------
-    pool : multiprocessing.Pool or alike
+    pool : multiprocessing.Pool or similar
     local : bool
         Whether its workers are threads of this process.
     """
@@ -78,7 +78,7 @@ def marked(mark: str, function: Any, args: Any, kwargs: Any) -> Any:
 
 
 class Watch:
-    """Whether a task is lost with the process that has begun it."""
+    """Whether a task is lost because the process that ran it has ended."""
 
     def __init__(self, pool: Any, mark: Path) -> None:
         self.pool, self.mark = pool, mark
@@ -91,7 +91,7 @@ class Watch:
         return {process.pid for process in list(self.pool._pool) if process.exitcode is None}
 
     def lost(self) -> bool:
-        """Whether the worker that has begun the task is gone, or none has begun it for long."""
+        """Whether the task's worker has ended, or no worker has begun it for long."""
         living = self.living()
         begun = self.mark.read_text() if self.mark.exists() else ""
         if begun:
@@ -104,14 +104,14 @@ class Watch:
 
 
 class MapPool(Executor):
-    """An Executor of a pool that has `map` alone: tasks that wait go out together.
+    """An Executor made of a pool with `map` alone: waiting tasks are submitted together.
 
     Parameters
     ----------
     map : callable
-        ``map(function, list)`` returns what the function returns for each of them.
+        ``map(function, list)`` returns the function's values at the elements.
     size : int, optional
-        How many workers there are.
+        Number of workers.
     """
 
     def __init__(self, map: Callable[..., Any], size: Any = None) -> None:
@@ -134,7 +134,7 @@ class MapPool(Executor):
         return future
 
     def serve(self) -> None:
-        """Hand out what waits, until the executor is shut down."""
+        """Submit waiting tasks until the executor is shut down."""
         while True:
             with self.condition:
                 while not (self.waiting or self.closed):
@@ -171,7 +171,7 @@ class MapPool(Executor):
 
 
 def attempted(task: Any) -> tuple[Any, BaseException | None]:
-    """What a task returns, and what it raises: one that fails must not take others along."""
+    """Run a task: (value, error), so that one that fails does not affect others."""
     function, args, kwargs = task
     try:
         return function(*args, **kwargs), None

@@ -1,4 +1,4 @@
-"""Worker processes that a call starts for itself: `executor=4`."""
+"""Worker processes that a call starts: `executor=4`."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ BEGIN = "import json, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);
 
 
 class Processes(Executor):
-    """An Executor with processes of its own, which start when they are first needed.
+    """An Executor whose processes start when they are first needed.
 
-    Each has a thread here that hands it one task after the other. A process that dies takes its
-    task along and no other one; the next task starts a new process. In contrast to those of
-    `ProcessPoolExecutor`, they import no main program: a script needs no
+    Each has a thread in this process that gives it one task after the other. If a process dies,
+    only its task is lost, and the next task starts a new process. In contrast to the processes of
+    `ProcessPoolExecutor` they do not import the main program: a script needs no
     ``if __name__ == "__main__"``, and a notebook works.
 
     Parameters
@@ -83,7 +83,7 @@ class Processes(Executor):
                 process.signal(signal.SIGINT)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the processes; with `wait` once their tasks have returned."""
+        """End the processes; with `wait` after their tasks have returned."""
         if wait:
             self.threads.shutdown(wait=True, cancel_futures=cancel_futures)
         self.closed = True
@@ -113,7 +113,7 @@ class Process:
             theirs.close()  # so that the end of the process is seen here
 
     def call(self, data: bytes) -> tuple[Any, BaseException | None]:
-        """What a task returns, and what it raises; EOFError or OSError where the process ends."""
+        """Run a task in the process: (value, error); EOFError or OSError where the process ends."""
         self.connection.send_bytes(data)
         value, error = pickle.loads(self.connection.recv_bytes())
         return value, error
@@ -124,6 +124,6 @@ class Process:
             self.popen.send_signal(number)
 
     def end(self) -> int:
-        """End the process at once; its exit code."""
+        """End the process at once; return its exit code."""
         self.signal(signal.SIGKILL)
         return self.popen.wait()

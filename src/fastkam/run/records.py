@@ -1,4 +1,4 @@
-"""What is recorded of each draw besides the draw: extras of the density, and derived quantities."""
+"""Records of each draw besides the draw itself: extras of the density, derived quantities."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ alone = threading.Lock()  # chains in several threads find the fields at once
 
 
 def renew_lock() -> None:
-    """A process forked while a thread held the lock would wait for it for ever."""
+    """Make a new lock: a process forked while a thread held the old one would never get it."""
     global alone
     alone = threading.Lock()
 
@@ -38,15 +38,15 @@ class Records:
     Attributes
     ----------
     fields : dict or None
-        {name: (shape, type)}; None until there is a first row, or where there are none.
+        {name: (shape, type)}; None before the first row, or if there are no fields.
     block : ndarray, shape (chains, rows, width)
         A row of doubles for each draw; empty until `fields` are known.
     filled : ndarray of int64, shape (chains,)
-        Rows that are filled, a chain.
+        Number of filled rows of each chain.
     base : ndarray of int64, shape (chains,)
-        The row that is the first of the block; later than 0 where earlier rows are in a store.
+        Number of the block's first row; above 0 if earlier rows are in a store.
     n_extras : int
-        How many of the fields, the first, are extras; the others are derived quantities.
+        Number of the first fields that are extras; the others are derived quantities.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Records:
         return unpacked(self.block[:, :rows], self.fields) if self.fields else {}
 
     def find(self, fields: Fields, n_extras: int) -> None:
-        """Take these fields, or refuse them where there are others."""
+        """Set the fields; refuse fields that differ from those of earlier rows."""
         with alone:
             if self.fields is None:
                 self.block = np.full((len(self.filled), self.rows, width(fields)), np.nan)
@@ -97,7 +97,7 @@ class Records:
         return new
 
     def take(self, rows: NDArray[np.int64]) -> Records:
-        """A copy of these rows of every chain; of those of them that are filled."""
+        """A copy of those of these rows of every chain that are filled."""
         new = Records(len(self.filled), len(rows), self.fields, self.n_extras)
         new.block = self.block[:, rows] if self.block.shape[1] else new.block
         new.filled = (rows < self.filled[:, None]).sum(axis=1)
@@ -114,7 +114,7 @@ class Records:
 
 
 def named(fields: Fields) -> str:
-    """Fields in words."""
+    """Describe fields, for messages."""
     return ", ".join(f"{name} {shape}" for name, (shape, _) in fields.items()) or "none"
 
 
@@ -124,11 +124,10 @@ def record(
 ) -> None:
     """Fill the records of the draws that chains have made since the last call.
 
-    `target` is that which the chains have called, and `run` that of the run, whose derived
-    quantities are evaluated here. Rows that are missing, because an evaluation failed or was
-    interrupted, are made again. Where the run is `ending` by an error or an interrupt, the density
-    is not evaluated again to learn whether it returns extras: the rows are made when the run goes
-    on.
+    `target` is the target that the chains call, and `run` that of the run, whose derived quantities
+    are evaluated here. Rows that are missing, because an evaluation failed or was interrupted, are
+    computed again. If the run is `ending` by an error or an interrupt, the density is not evaluated
+    again to find out whether it returns extras: the rows are computed when the run is resumed.
     """
     records = trace.records
     if not (target.returns_extras or run.derived or records.fields):
@@ -164,7 +163,7 @@ def record(
 
 
 def check_complete(trace: Trace) -> None:
-    """Refuse a run in which some chains have extras and others none."""
+    """Refuse a run in which only some chains have extras."""
     short = trace.records.filled < trace.counts
     if trace.records.fields and short.any():
         raise TypeError("the function must return extras at every point with a density, or at "
@@ -208,10 +207,10 @@ def derived(run: Target, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], F
 
 
 def check_derived(run: Target, z: NDArray[np.float64], names: Collection[str]) -> None:
-    """Raise what a function of derived quantities raises at z (1, d), or returns wrongly.
+    """Call a function of derived quantities at z (1, d); raise its error, or one for a bad result.
 
-    An error of numbers is passed over: the draws may be elsewhere. `names` are those of the
-    parameters, which it must not return.
+    A numerical error is ignored, since draws may be elsewhere. The function must not return the
+    `names` of parameters.
     """
     if run.derived is None:
         return
@@ -227,7 +226,7 @@ def check_derived(run: Target, z: NDArray[np.float64], names: Collection[str]) -
 
 
 def checked(extras: Any) -> dict[str, Any]:
-    """What a function of derived quantities has returned, if it is a dict."""
+    """The dict that a function of derived quantities has returned; an error for anything else."""
     if not isinstance(extras, dict):
         raise TypeError("derived must return a dict of numbers and arrays by names, not "
                         f"{extras!r:.200}")

@@ -1,4 +1,4 @@
-"""Threads for Python functions that are slow and let others run: those that release the GIL."""
+"""Threads for slow Python functions that release the GIL."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ log = logging.getLogger("fastkam")
 
 
 class Released:
-    """Finds out, while chains run one after another, whether threads would be quicker.
+    """Measures, while chains run one after another, whether threads would be faster.
 
-    A thread that asks for the GIL every millisecond says whether the function releases it. Then the
-    function is called at the points of all chains at once, and must return what it has returned
-    there before, sooner: a function with a state of its own, a file say, is no function to be
-    called by several threads. At the end it is called alone, and compared again.
+    A thread that requests the GIL every millisecond measures whether the function releases it. Then
+    the function is called at the points of all chains at once: it must return the same values as
+    before, in less time. A function with internal state, such as an open file, fails this test. At
+    the end the function is called in one thread, and the values are compared again.
 
     Attributes
     ----------
     threads : int
-        In which to run the chains: 1 until more have been found to be good.
+        Number of threads in which to run the chains: 1 until more are found to be faster.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Released:
         self.slow = False
 
     def measured(self, groups: list[ChainGroup]) -> Measured | None:
-        """What measures the next round of these groups, if it is to be: the first, 2nd, 4th, ..."""
+        """The measurement of the next round of these groups, made for the first, 2nd, 4th, ..."""
         self.rounds += 1
         if len(groups) < 2 or not self.looks or self.rounds & (self.rounds - 1):
             return None
@@ -70,7 +70,7 @@ class Released:
 
     def together(self, groups: list[ChainGroup], points: list[Any], threads: int,
                  each: float) -> bool:
-        """Whether calls from several threads return the same values, and sooner."""
+        """Whether calls from several threads return the same values in less time."""
         begun = time.perf_counter()
         with ThreadPoolExecutor(threads, thread_name_prefix="fastkam-try") as pool:
             futures = [pool.submit(density_at, group.target, x, None)
@@ -87,7 +87,7 @@ class Released:
         return same and seconds * FASTER < each * len(points)
 
     def check(self, groups: list[ChainGroup]) -> None:
-        """Compare what the density returns alone with what it has returned in threads."""
+        """Compare the density's values in one thread with those that it returned in several."""
         begun = time.perf_counter()
         for group in groups:
             x, kept = group.point()
@@ -102,13 +102,13 @@ class Released:
 
 
 class Measured:
-    """A context, entered for each chunk of a round, that measures whether the GIL is free in it.
+    """A context, entered for each chunk of a round, that measures how long the GIL is free.
 
     Parameters
     ----------
     groups : list of ChainGroup
     ticking : bool
-        Whether a thread asks for the GIL; it exists within the context alone.
+        Whether a thread requests the GIL; it exists only within the context.
     """
 
     def __init__(self, groups: list[ChainGroup], *, ticking: bool) -> None:
@@ -133,19 +133,19 @@ class Measured:
             self.thread.join()
 
     def evaluations(self) -> int:
-        """How many there were."""
+        """Number of threads."""
         return self.count() - self.before
 
     def each(self) -> float:
-        """Seconds that one took."""
+        """Mean seconds of an evaluation."""
         return self.seconds / max(self.evaluations(), 1)
 
     def free(self) -> float:
-        """The part of the time in which another thread could run."""
+        """The fraction of the time in which another thread could run."""
         return self.ticks * TICK_SECONDS / max(self.seconds, 1e-9)
 
     def threads(self) -> int:
-        """How many threads keep the processors busy."""
+        """Number of threads that keep the processors busy."""
         share = self.cpu / max(self.seconds, 1e-9)  # of one of them
         return round(processors() / max(share, 1 / MOST_THREADS))
 

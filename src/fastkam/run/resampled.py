@@ -1,4 +1,4 @@
-"""A run of weighted draws as one whose draws have equal weights."""
+"""Resampling: from a run of weighted draws to one whose draws have equal weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AFTER_KEY = 2**32 - 2  # of what is drawn after the run among the children of a 
 
 
 def after_generator(seed: np.random.SeedSequence) -> np.random.Generator:
-    """The generator of what is drawn after a run, apart from those of its search and chains."""
+    """The generator of random numbers after a run, independent of its search and its chains."""
     return np.random.default_rng(np.random.SeedSequence(
         seed.entropy, spawn_key=(*seed.spawn_key, AFTER_KEY), pool_size=seed.pool_size))
 
@@ -24,7 +24,7 @@ def after_generator(seed: np.random.SeedSequence) -> np.random.Generator:
 def evenly(
     state: RunState, log_weights: NDArray[np.float64], rows: int, rng: np.random.Generator
 ) -> RunState:
-    """The run with `rows` draws a chain, resampled by the logs of weights (chains, draws)."""
+    """Resample `rows` draws a chain by the logs of weights (chains, draws)."""
     assert isinstance(state.sampler, ImportanceWeighted)
     if not np.isfinite(log_weights.max(initial=-np.inf)):
         raise ValueError("the weights are all 0: no draw of the surrogate has a density")

@@ -1,4 +1,4 @@
-"""Whether the target with which a run goes on is the one that it had."""
+"""Checks that a run is resumed with the target that it had."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TARGET_TOLERANCE = 1e-8  # of the log density at the points where a run goes on
 
 
 def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:
-    """The target, and the surrogate, as densities of the run's own points; of a Problem."""
+    """The target and the surrogate, as densities of the run's points; those of a Problem too."""
     target = opened(target)
     if isinstance(target, Described):
         target = cast(Any, target)
@@ -48,7 +48,7 @@ def check_noise_of(state: RunState, target: Target) -> None:
 
 
 def check_density_of(state: RunState, target: Target) -> None:
-    """Refuse a target whose log density is not that of the run, at the points where it goes on."""
+    """Refuse a target whose log density at the states of the chains differs from the run's."""
     for k, chain in enumerate(state.states):
         if not np.isfinite(chain["logp_x"]):  # not begun
             continue
@@ -71,16 +71,16 @@ def density_at(target: Target, x: NDArray[np.float64], u: NDArray[np.float64] | 
 
 
 def differs(found: float, kept: float) -> bool:
-    """Whether two log densities are not the same but for rounding."""
+    """Whether two log densities differ by more than rounding."""
     return not abs(found - kept) <= TARGET_TOLERANCE * max(1.0, abs(kept))
 
 
 def with_values_of(state: RunState, target: Target) -> tuple[RunState, NDArray[np.float64]]:
-    """The run with what `target` returns where the chains are, and by how much that is more.
+    """The run with the values of `target` at the states of its chains, and the differences.
 
-    The old values beside new ones would join two densities; if they are larger, each chain would
-    stay where it is for ever. Steps under way are begun again. The state is the same one where the
-    density is the same, but for rounding. ValueError where there is no density at a chain's point.
+    With the old values the first decisions would compare two densities; if these were larger, the
+    chains might never move. Unfinished steps are begun again. If the differences are only rounding,
+    the run is returned unchanged. ValueError if the new density is 0 at a chain's state.
     """
     begun = [chain for chain in state.states if np.isfinite(chain["logp_x"])]
     moved = [at_new_values(chain, state, target) for chain in begun]
@@ -99,8 +99,7 @@ def with_values_of(state: RunState, target: Target) -> tuple[RunState, NDArray[n
 
 
 def at_new_values(chain: dict[str, Any], state: RunState, target: Target) -> dict[str, Any]:
-    """The state of a chain with the densities that `target` has at its points, its replicas' too.
-    """
+    """The state of a chain with the values of `target` at its points and those of its replicas."""
     new = {name: np.array(value) for name, value in chain.items()}
     d, decided, first = state.d, not chain["pending"], 0
     evaluate(new, "", "logp_x", "grad_x", new["u"][0] if "u" in new else None, state, target)

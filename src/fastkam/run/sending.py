@@ -1,4 +1,4 @@
-"""Targets as bytes, and which tasks carry them to the workers of an executor."""
+"""Pickled targets, and the tasks that bring them to the workers of an executor."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import Any
 
 
 class Sending:
-    """A target that tasks bring to workers: it is pickled once, and travels once to each of them.
+    """A target for workers: it is pickled once, and sent once to each worker.
 
-    The first tasks carry it, as many as there are workers; later ones name it. A worker that does
-    not know it returns at once, and the task is sent again: with the target if no other task is
-    bringing it, or if that has happened to this task before.
+    The first tasks, one for each worker, include it; later tasks only name it. A worker that does
+    not have it returns at once, and the task is sent again: with the target if no other task is
+    bringing it, or if this task has come back before.
 
     Parameters
     ----------
     target : Target
     number : int or None
-        How many workers there are, where that is known.
+        Number of workers, if it is known.
     anywhere : bool
-        Whether workers import the main program as a module, and so find what it defines.
+        Whether workers import the main program as a module, and so have its definitions.
 
     Attributes
     ----------
     payload : bytes
     shared : object
-        What an executor that spreads data by itself takes in its place, or None.
+        The reference to data that the executor itself distributes, or None.
     digest : str
-        By which workers know it.
+        The name of the target among workers.
     carried : int
-        How many tasks have been given it.
+        Number of tasks that included the target.
     arrived : bool
-        Whether any has come back.
+        Whether any of these has returned.
     """
 
     def __init__(self, target: Any, number: int | None, *, anywhere: bool = True) -> None:
@@ -44,7 +44,7 @@ class Sending:
         self.carried, self.arrived = 0, False
 
     def for_task(self, *, again: bool) -> Any:
-        """What the next task carries; `again` if it must be the target."""
+        """Return the payload of the next task: the target, with `again` in any case, or None."""
         first = not self.arrived if self.number is None else self.carried < self.number
         if not (again or first):
             return None
@@ -53,10 +53,10 @@ class Sending:
 
 
 def portable_target(target: Any, *, anywhere: bool = True) -> bytes:
-    """The target as bytes: by pickle, or else by cloudpickle where it is installed.
+    """The target as bytes: by pickle, or else by cloudpickle if it is installed.
 
-    With `anywhere` what the main program defines may be pickled by its name where cloudpickle is
-    not installed, for workers that import the main program.
+    With `anywhere`, and without cloudpickle, definitions of the main program are pickled by name,
+    for workers that import the main program.
     """
     try:
         return portable(target, anywhere=anywhere)
@@ -69,9 +69,10 @@ def portable_target(target: Any, *, anywhere: bool = True) -> bytes:
 
 
 def portable(thing: Any, *, anywhere: bool) -> bytes:
-    """Something as bytes, by cloudpickle where pickle does not do.
+    """An object as bytes, by cloudpickle if pickle does not suffice.
 
-    pickle names what the main program defines, and workers may have another main program.
+    pickle stores only the names of the main program's definitions, and workers may have another
+    main program.
     """
     writers = [pickle.dumps]
     with suppress(ImportError):

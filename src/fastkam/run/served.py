@@ -11,7 +11,7 @@ from fastkam.run.worker import interrupts, portable_error
 
 
 def serve(descriptor: int) -> None:
-    """Run tasks until the connection is closed, or the process at its other end is gone."""
+    """Run tasks until the connection is closed, or the process at its other end has ended."""
     interrupts.take_over()
     connection: Connection = Connection(descriptor)
     parent = os.getppid()
@@ -23,7 +23,7 @@ def serve(descriptor: int) -> None:
 
 
 def served(data: bytes) -> bytes:
-    """What a task returns and what it raises, as bytes."""
+    """Run a task: (value, error), as bytes."""
     try:
         function, args, kwargs = pickle.loads(data)
         return portable((function(*args, **kwargs), None), anywhere=False)

@@ -1,4 +1,4 @@
-"""The named parameters of which a point is made: shapes, and names of dimensions."""
+"""The layout of a point: names and shapes of parameters, and names of dimensions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ OF_ARVIZ = ("chain", "draw")
 
 @dataclass(frozen=True)
 class Layout:
-    """The parameters of a point, in the order in which they stand in it.
+    """The parameters of a point, in their order.
 
     Attributes
     ----------
     shapes : dict of str to tuple of int
         Shape of each parameter.
     dims : dict of str to list of str
-        Names of the dimensions of parameters, and of extras; not of every one.
+        Names of the dimensions of some of the parameters and extras.
     coords : dict of str to ndarray, shape (n,)
-        Values along dimensions; not along every one.
+        Values along some of the dimensions.
     """
 
     shapes: dict[str, tuple[int, ...]]
@@ -80,8 +80,8 @@ def check_layout(
 ) -> Layout:
     """The Layout of d coordinates that the arguments of `sample` describe; by default one vector.
 
-    A parameter without a shape has that of its dimensions in `coords`, and without these is a
-    number. `extras` are the shapes of extras, whose dimensions may be named too.
+    A parameter without a shape gets that of its dimensions in `coords`; without dimensions it is a
+    number. `extras` are the shapes of extras, whose dimensions may also be named.
     """
     shapes, dims, coords = (check_mapping(name, value) for name, value in (
         ("shapes", shapes), ("dims", dims), ("coords", coords)))
@@ -169,7 +169,7 @@ def check_coords(name: str, values: Any) -> NDArray[Any]:
 
 
 def shape_from(name: str, dims: list[str], coords: dict[str, NDArray[Any]]) -> tuple[int, ...]:
-    """The shape that the coordinates of a parameter's dimensions give it."""
+    """The shape of a parameter that follows from the coordinates of its dimensions."""
     if missing := [dim for dim in dims if dim not in coords]:
         raise ValueError(f"dims[{name!r}] has {missing}: give their values in coords, or the shape "
                          f"of {name!r} in shapes")
@@ -179,7 +179,7 @@ def shape_from(name: str, dims: list[str], coords: dict[str, NDArray[Any]]) -> t
 def check_sizes(
     shapes: dict[str, tuple[int, ...]], dims: dict[str, list[str]], coords: dict[str, NDArray[Any]]
 ) -> None:
-    """Refuse dimensions that do not fit the shapes, or have two lengths."""
+    """Refuse dimensions that do not fit the shapes, or have two different lengths."""
     lengths = {dim: (len(values), f"coords has {len(values)} values")
                for dim, values in coords.items()}
     for name, some in dims.items():

@@ -1,4 +1,4 @@
-"""Where chains start, and from which seeds."""
+"""Starting points and seeds of the chains."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ def seed_sequence(seed: Any) -> np.random.SeedSequence:
 
 
 def search_generator(seed: np.random.SeedSequence) -> np.random.Generator:
-    """The generator of the search, apart from those of the chains."""
+    """The generator of the search, independent of those of the chains."""
     return np.random.default_rng(np.random.SeedSequence(
         seed.entropy, spawn_key=(*seed.spawn_key, SEARCH_KEY), pool_size=seed.pool_size))

@@ -23,60 +23,60 @@ if TYPE_CHECKING:
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 STATUSES = ("new", "running", "complete", "stopped", "interrupted", "failed")
 MOST_SNAPSHOTS = 50
-HISTORY_BYTES = 2**23  # most that a chain's snapshots of what is learnt may take, if there are
+HISTORY_BYTES = 2**23  # most that a chain's snapshots of what is learned may take, if there are
 LEAST_SNAPSHOTS, LARGE_BYTES = 2, 2**26  # more than two; and where two take more there are none
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunState:
-    """All that it takes to go on with a run, besides the density.
+    """Everything needed to continue a run, except the density.
 
     Attributes
     ----------
     sampler : Sampler
     schedule : Schedule
     x0 : ndarray, shape (chains, d)
-        Where the chains start.
+        Starting points of the chains.
     tune, thin : int
-        Steps of warm-up, and steps for each draw that is kept.
+        Number of warm-up steps, and of steps for each recorded draw.
     keep_warmup, share : bool
     requested : int
-        Draws a chain that were asked for.
+        Number of requested draws in each chain.
     undecided : int
-        Where `thin` is yet to be chosen: the draws a chain after which it is; else 0.
+        If `thin` has not been chosen yet, the number of draws after which it is; otherwise 0.
     budget : int
-        Evaluations within which the run goes on until its draws suffice; 0 where the number of
-        draws was given.
+        The number of evaluations within which the run continues until its draws suffice; 0 if the
+        number of draws was given.
     by_gradients : bool
-        Whether the run ends with a look at what gradients at its draws imply.
+        Whether the run ends by computing the moments that gradients at its draws imply.
     seed : SeedSequence
-        Chain k has its k-th child.
+        Chain k uses its k-th child.
     bit_generator : str
     layout : Layout
-        The named parameters of which x is made.
+        The named parameters of x.
     coordinates : Coordinates or None
-        The map from the points here to those of the user; None where they are the same.
+        The map from the sampler's points to the user's; None if they are the same.
     trace, warmup : Trace
         Draws, and states of warm-up.
     snapshot_steps : ndarray of int, shape (n,)
-        The steps of warm-up after which the state of a chain keeps what has been learnt.
+        The steps of warm-up after which learned fields are stored.
     scales : ndarray, shape (d,)
-        The units in which the samplers see the coordinates.
+        The units of the coordinates within the sampler.
     search : list of str
-        What the search for starting points, scales and a sampler did, a line each.
+        The protocol of the search for starting points, scales and a sampler.
     searched : int
-        Evaluations that it took, and those of `implied`.
+        Number of evaluations of the search, and of those for `implied`.
     tails : ndarray, shape (n, 2)
         k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
     is_density : bool
-        Whether what the search has seen of the likelihood is that of one, not of its logarithm.
+        Whether the likelihood looked, in the search, like a density and not like its logarithm.
     implied : ndarray, shape (n, 4)
-        Mean, its error, standard deviation and its error of each coordinate of the user, that
-        gradients at draws imply (`fastkam.diagnostics.identities`); n = 0 where that was not
-        looked at.
+        For each coordinate of the user, the mean, its error, the standard deviation and its error
+        that gradients at draws imply (`fastkam.diagnostics.identities`); n = 0 if these were not
+        computed.
     calls : ndarray, shape (n, d + 1), or None
-        Of a run whose surrogate was learnt: each point at which the density was called, with its
-        logarithm, in order; None for others.
+        For a run with a learned surrogate, the points at which the density was evaluated, with the
+        log densities, in order; otherwise None.
     states : list of dict
         The state of each chain, {name: array}, in units of the scales; empty before the first step.
     generators : list of dict
@@ -86,7 +86,7 @@ class RunState:
     status : str
         "new", "running", "complete", "stopped", "interrupted" or "failed".
     stopped_by : str
-        The rule that has ended the run, as it would be written; "" where none has.
+        The repr of the rule that ended the run; "" if no rule did.
     """
 
     sampler: Sampler
@@ -127,7 +127,7 @@ class RunState:
 
     @property
     def chains(self) -> int:
-        """How many chains."""
+        """Number of chains."""
         return len(self.x0)
 
     @property
@@ -137,20 +137,20 @@ class RunState:
 
     @property
     def evaluated(self) -> int:
-        """Evaluations that the chains have made."""
+        """Number of evaluations that the chains have made."""
         return sum(int(one["n_evaluations"]) for one in self.states)
 
     @property
     def evaluations(self) -> int:
-        """The same, and those of the search and of what gradients imply."""
+        """Number of all evaluations, those of the search and of implied moments included."""
         return self.searched + self.evaluated
 
     def constrain(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The user's points of these, (..., d)."""
+        """The user's points (..., d) of the sampler's points z."""
         return z if self.coordinates is None else self.coordinates.constrain(z)
 
     def constrained(self, draws: Any) -> Any:
-        """The user's points of draws (chains, draws, d), lazily where they are in a store."""
+        """The user's points of draws (chains, draws, d), computed when read if in a store."""
         return draws if self.coordinates is None else mapped(draws, self.coordinates.constrain)
 
     def in_one_period(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -160,7 +160,7 @@ class RunState:
         return self.coordinates.wrapped(z)
 
     def lp(self, step: int = 1) -> NDArray[np.float64]:
-        """The log density at every `step`-th draw, (chains, n), whichever period it is in."""
+        """The log density at every `step`-th draw, (chains, n), without the weights of periods."""
         trace = self.trace
         values = trace.logp[:, : trace.rows : step]
         if self.coordinates is None or not self.coordinates.repeats:
@@ -173,17 +173,17 @@ class RunState:
         return np.asarray(points[~np.isnan(points).all(axis=1)])
 
     def generator(self, k: int) -> Any:
-        """The bit generator of chain `k`, where it stands."""
+        """The bit generator of chain `k`, in its present state."""
         bits = getattr(np.random, self.bit_generator)(child(self.seed, k))
         if self.generators:
             bits.state = self.generators[k]
         return bits
 
     def select(self, chains: list[int], *, draws_from: int = 0, warmup_from: int = 0) -> RunState:
-        """These chains, a list of numbers, as a run that goes on as they would have.
+        """The run of some chains, a list of indices, which continues as the whole run would.
 
-        Their draws begin with the row `draws_from`, those of warm-up with `warmup_from`. Of chains
-        that share what they learn it must be all.
+        Their draws begin with the row `draws_from`, those of warm-up with `warmup_from`. If chains
+        share their adaptation, all must be in the list.
         """
         return replace(
             self,
@@ -196,7 +196,7 @@ class RunState:
 
 
 def snapshot_steps(kernel: Kernel, tune: int) -> NDArray[np.int64]:
-    """At most 50 evenly spaced steps of warm-up; fewer where much is learnt, (n,)."""
+    """The steps of warm-up at which learned fields are stored, at most 50, (n,)."""
     size = max(1, 8 * sum(value.size for value in kernel.learnt().values()))
     least = LEAST_SNAPSHOTS if LEAST_SNAPSHOTS * size <= LARGE_BYTES else 0
     n = min(MOST_SNAPSHOTS, tune, max(least, HISTORY_BYTES // size))
@@ -212,7 +212,7 @@ def check_bit_generator(name: Any) -> str:
 
 
 def child(seed: np.random.SeedSequence, k: int) -> np.random.SeedSequence:
-    """The k-th child that ``seed.spawn`` would give next, without changing `seed`."""
+    """The k-th of the next children of ``seed.spawn``, without changing `seed`."""
     return np.random.SeedSequence(
         seed.entropy,
         spawn_key=(*seed.spawn_key, seed.n_children_spawned + k),

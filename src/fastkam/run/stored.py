@@ -1,4 +1,4 @@
-"""Draws in a store: those of the last moments in memory, all earlier ones in files."""
+"""Draws in a store: the latest rows are in memory, all earlier ones in files."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ STORED = Field("rows in the store", ("chains",), "i8", least=0, most=MOST_COUNT)
 
 
 class StoredTrace(StoredRows):
-    """Draws and statistics of every chain, of which a store has all but the last rows.
+    """Draws and statistics of every chain; a store has all except the latest rows.
 
-    Of chain k the rows below ``base[k]`` are in the store, and those up to ``counts[k]`` in
-    `window`, into which the engine records. x, logp, log_ratio, accepted and extra are those of
-    `Trace`, as a `StoredArray`.
+    For chain k the rows below ``base[k]`` are in the store, and those up to ``counts[k]`` in
+    `window`, where the engine records. x, logp, log_ratio, accepted and extra are those of `Trace`,
+    each a `StoredArray`.
 
     Attributes
     ----------
     store : Store
     identity : str
-        That of the run's store: another one may have taken its place.
+        Identity of the run's store, since another store may have replaced it.
     section : str
-        That part of the store.
+        Section of the store.
     base, counts : ndarray of int64, shape (chains,)
     window : Trace
         Its row 0 is the row ``base[k]``.
     records : Records
         Extras and derived quantities of the rows in the window.
     capacity : int
-        The rows that a chain may fill.
+        Number of rows that a chain may fill.
     revision : int
-        Which state of the store has these rows: 1, 2, ...
+        Number of the store's state that has these rows: 1, 2, ...
     """
 
     def __init__(self, store: Store, section: str, chains: int, d: int,
@@ -71,7 +71,7 @@ class StoredTrace(StoredRows):
         self.ready: set[str] = set()  # columns that the store has
         self.next: dict[int, float] = {}  # when the rows of a group are to be written, by a chain
 
-    # ---- writing, while the run goes on ----
+    # ---- writing during the run ----
 
     def grown(self, rows: int) -> StoredTrace:
         """The same trace, to which up to `rows` rows a chain can be added."""
@@ -111,7 +111,7 @@ class StoredTrace(StoredRows):
         self.records.filled, self.records.base = before.filled.copy(), self.base
 
     def prepare(self) -> None:
-        """Let the store have a place for every column."""
+        """Create the columns in the store."""
         columns = self.columns if self.capacity else {}
         if self.records.fields and RECORDS not in self.ready:
             columns[RECORDS] = (width(self.records.fields),), np.dtype(float)
@@ -122,21 +122,21 @@ class StoredTrace(StoredRows):
                     self.ready.add(name)
 
     def chain(self, k: int) -> dict[str, Any]:
-        """The arrays of the window of chain `k`, the row that is their first, and its count."""
+        """The window's arrays of chain `k`, the number of their first row, and the count."""
         return {name: getattr(self.window, name)[k] for name in COLUMNS} | {
             "counts": self.counts[k : k + 1], "first": int(self.base[k])}
 
     def room(self, chains: list[int]) -> int:
-        """How many rows each of these chains can be given now."""
+        """Number of rows that each of these chains can be given now."""
         if self.window.capacity == 0:  # none is recorded
             return MOST_COUNT
         return int((self.window.capacity + self.base - self.counts)[chains].min())
 
     def settle(self, chains: list[int], expected: bool) -> bool:
-        """Write these chains' rows if it is time; whether they have.
+        """Write these chains' rows if they are due; return whether they were written.
 
-        It is where the window is half full, or else every second, and at the most in a twentieth of
-        the time. With `expected`, rows wait for their extras.
+        Rows are due when the window is half full or after a second, unless writing has taken more
+        than a twentieth of the time. With `expected`, rows wait for their extras.
         """
         used, now = (self.counts - self.base)[chains], time.monotonic()
         if not used.any():
@@ -150,9 +150,9 @@ class StoredTrace(StoredRows):
         return True
 
     def flush(self, chains: list[int], expected: bool, whole: bool = False) -> None:
-        """Write these chains' rows; OSError, with nothing lost, where that is not possible.
+        """Write these chains' rows; OSError, without loss of rows, if that is not possible.
 
-        With `whole` no more than fill blocks, where the store writes these as a whole.
+        With `whole` only full blocks are written, if the store writes whole blocks.
         """
         todo = []
         for k in chains:
@@ -198,7 +198,7 @@ class StoredTrace(StoredRows):
     # ---- parts and copies ----
 
     def held(self) -> StoredTrace:
-        """The rows that are filled now, as a trace of its own."""
+        """The rows that are filled now, as a separate trace."""
         new = object.__new__(StoredTrace)
         new.__dict__ |= self.__dict__
         new.base, new.counts = self.base.copy(), self.counts.copy()
@@ -228,7 +228,7 @@ class StoredTrace(StoredRows):
         return self.part(chains, slice(start, start + rows, 1), self.counts[chains] - start)
 
     def part(self, chains: list[int], rows: Rows, counts: NDArray[np.int64]) -> Trace:
-        """These rows of these chains in memory, of which the first `counts` are filled."""
+        """These rows of these chains in memory; the first `counts` are filled."""
         records, n = self.records, number(rows)
         new = Trace(len(chains), n, self.d, self.stat_names)
         new.records = Records(len(chains), n, records.fields, records.n_extras)
@@ -247,8 +247,8 @@ class StoredTrace(StoredRows):
     def put(self, chains: list[int], start: int, part: Trace) -> None:
         """Add the rows of `part`, a trace of these chains that begins with the row `start`.
 
-        Rows that there are already are passed over. OSError where the store cannot be written; go
-        `back` then.
+        Rows that exist already are skipped. OSError if the store cannot be written; call `back`
+        then.
         """
         records = part.records
         if records.fields is not None:
@@ -262,7 +262,7 @@ class StoredTrace(StoredRows):
                 self.settle([k], bool(records.fields))
 
     def mark(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many rows there are, to which one may go `back`."""
+        """Number of rows so far, to which `back` may return."""
         return self.counts.copy(), self.records.filled.copy()
 
     def back(self, mark: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
@@ -271,7 +271,7 @@ class StoredTrace(StoredRows):
         np.minimum(self.base, self.counts, out=self.base)
 
     def append(self, k: int, part: Trace, j: int, i: int) -> int:
-        """Take rows of the chain j of `part` from `i` on into the window; their number."""
+        """Copy rows of the chain j of `part`, from `i` on, into the window; return their number."""
         start = int(self.counts[k] - self.base[k])
         n = min(self.window.capacity - start, int(part.counts[j]) - i)
         for name in self.columns:
@@ -283,9 +283,9 @@ class StoredTrace(StoredRows):
         return n
 
     def take(self, rows: NDArray[np.int64]) -> StoredTrace:
-        """These rows of every chain, all of which are filled, in another section.
+        """Copy these rows of every chain, all of which are filled, to another section.
 
-        The old ones stay until there is a state that has the new ones.
+        The old rows stay until a state with the new ones is written.
         """
         chains = list(range(len(self.counts)))
         section = THINNED if self.section == DRAWS else DRAWS
@@ -323,7 +323,7 @@ class StoredTrace(StoredRows):
         return tail.arrays() | {"stored": new.base}
 
     def whole(self) -> dict[str, Any]:
-        """Every filled row of every chain, lazily, for a file without a store."""
+        """Every filled row of every chain, read block by block, for a file without a store."""
         arrays: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
         arrays["counts"] = self.counts
         if self.records.fields is not None:
@@ -336,7 +336,7 @@ class StoredTrace(StoredRows):
         cls, store: Store, section: str, revision: int, arrays: dict[str, NDArray[Any]],
         stat_names: Sequence[str] | None, fields: Fields | None = None, n_extras: int = 0,
     ) -> StoredTrace:
-        """The trace of what `arrays` has returned; BadField where the store has fewer rows."""
+        """The trace from the output of `arrays`; BadField if the store has fewer rows."""
         arrays = dict(arrays)
         stored = arrays.pop("stored", None)
         tail = Trace.from_arrays(arrays, stat_names, fields, n_extras)
@@ -371,7 +371,7 @@ class StoredTrace(StoredRows):
 
 def new_trace(store: Store | None, section: str, chains: int, d: int,
               stat_names: Sequence[str] | None) -> Trace | StoredTrace:
-    """A trace without rows, in a store where there is one."""
+    """A trace without rows, in a store if there is one."""
     if store is None:
         return Trace(chains, 0, d, stat_names)
     return StoredTrace(store, section, chains, d, stat_names)

@@ -1,4 +1,4 @@
-"""Reading a run that is in a store: its columns, statistics and extras, lazily."""
+"""Reading a run in a store: its columns, statistics and extras, read when they are indexed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ RECORDS = "records"  # the column of extras and derived quantities
 
 
 class StoredRows(Recorded):
-    """What a `StoredTrace` has, to be read.
+    """The part of `StoredTrace` that reads.
 
-    Of chain k the rows below ``base[k]`` are in the store, and those up to ``counts[k]`` in
+    For chain k the rows below ``base[k]`` are in the store, and those up to ``counts[k]`` in
     `window`, whose row 0 is the row ``base[k]``.
     """
 
@@ -35,14 +35,14 @@ class StoredRows(Recorded):
 
     @property
     def columns(self) -> dict[str, tuple[tuple[int, ...], Any]]:
-        """What the store has of each draw, besides its records: {name: (shape, type)}."""
+        """The store's columns of each draw, its records excepted: {name: (shape, type)}."""
         some = COLUMNS if self.stat_names is not None else COLUMNS[:1]
         arrays = {name: getattr(self.window, name) for name in some}
         return {name: (array.shape[2:], np.dtype(bool) if name == "accepted" else array.dtype)
                 for name, array in arrays.items() if prod(array.shape[2:])}
 
     def column(self, name: str, rows: int | None = None) -> StoredArray:
-        """A column of all chains' rows, lazily; by default as many as the longest chain has."""
+        """A column of all chains, with `rows` rows or, by default, those of the longest chain."""
         array = self.records.block if name == RECORDS else getattr(self.window, name)
         kept = name in ("x", RECORDS) or self.stat_names is not None
         rows = int(self.counts.max(initial=0)) if rows is None else rows
@@ -50,7 +50,7 @@ class StoredRows(Recorded):
                            array.shape[2:], array.dtype)
 
     def read(self, name: str, k: int, rows: Rows) -> NDArray[Any]:
-        """Rows of chain k; zeros for those that it has not."""
+        """Rows of chain k; zeros for rows that it does not have."""
         array = self.records.block if name == RECORDS else getattr(self.window, name)
         if not prod(array.shape[2:]):
             return np.empty((number(rows), *array.shape[2:]), array.dtype)
@@ -77,7 +77,7 @@ class StoredRows(Recorded):
 
     @property
     def stats(self) -> dict[str, StoredArray]:
-        """Statistics a state, {name: (chains, draws)}; none where they were not kept."""
+        """Statistics of each state, {name: (chains, draws)}; {} if they were not recorded."""
         if self.stat_names is None:
             return {}
         rows = self.rows
@@ -93,17 +93,17 @@ class StoredRows(Recorded):
 
     @property
     def extras(self) -> dict[str, StoredArray]:
-        """Extras and derived quantities a draw, {name: (chains, draws, ...)}."""
+        """Extras and derived quantities of each draw, {name: (chains, draws, ...)}."""
         fields = self.records.fields or {}
         rows = self.column(RECORDS, self.rows)
         return {name: rows.mapped(partial(named_of, fields, name)) for name in fields}
 
 
 def one_of(i: int, dtype: Any, some: NDArray[Any]) -> NDArray[Any]:
-    """One of the sampler's statistics, (n,), of all of them."""
+    """One of the sampler's statistics, (n,), from an array of all."""
     return some[..., i] if dtype is None else some[..., i].astype(dtype)
 
 
 def named_of(fields: Fields, name: str, some: NDArray[Any]) -> NDArray[Any]:
-    """An extra, (n, ...), of rows of all of them."""
+    """An extra, (n, ...), from rows of all."""
     return np.asarray(unpacked(some, fields)[name])

@@ -1,4 +1,4 @@
-"""How chains are sent to an executor: within this process, or to other ones."""
+"""Chains as tasks of an executor: within this process, or in other ones."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ class LocalTasks:
         return self.workers.submit(run_part, self.target, *task, stop)
 
     def arrived(self, future):
-        """Nothing is sent."""
+        """Nothing to do: the target is not sent."""
 
     def tend(self):
-        """Nothing waits to be begun."""
+        """Nothing to do: no task waits here."""
 
     def halt(self, pending):
         self.halted.set()
         withdraw(pending)
 
     def close(self):
-        """Nothing has been opened."""
+        """Nothing to do: no resource is open."""
 
 
 class RemoteTasks:
     """Tasks of any other executor: some carry the target, the others its digest.
 
-    A process pool in which a worker has died runs nothing more: `OneEach` takes its place.
+    A process pool in which a worker has died cannot run further tasks: `OneEach` replaces it.
     """
 
     patience = GRACE_SECONDS
@@ -57,7 +57,7 @@ class RemoteTasks:
         self.own = None
 
     def submit(self, bounced, *task):
-        """Send a task out that has come back `bounced` times from workers without the target."""
+        """Submit a task, which has come back `bounced` times from workers without the target."""
         payload = self.sending.for_task(again=bounced > 1 or (bounced > 0 and not self.carrying))
         task = (run_sent, next(numbers), self.workers.run, self.sending.digest, payload,
                 self.seconds, *task)
@@ -77,13 +77,13 @@ class RemoteTasks:
         return self.own.submit(*task)
 
     def arrived(self, future):
-        """Note that a task is back."""
+        """Record that a task has returned."""
         self.carrying.discard(future)
         if future.exception() is None and future.result() is not None:
             self.sending.arrived = True
 
     def tend(self):
-        """Begin what has waited for a worker."""
+        """Begin tasks that have waited for a worker."""
         if self.own is not None:
             self.own.tend()
 
@@ -92,13 +92,13 @@ class RemoteTasks:
         self.workers.interrupt()
 
     def close(self):
-        """End the workers that stood in for others."""
+        """End the workers of `OneEach`."""
         if self.own is not None:
             self.own.shutdown(wait=False, cancel_futures=True)
 
 
 def withdraw(pending):
-    """Take back the tasks that have not begun."""
+    """Cancel the tasks that have not begun."""
     for future in list(pending):
         if future.cancel():
             del pending[future]
@@ -118,9 +118,9 @@ def one_like(pool):
 
 
 class OneEach(Executor):
-    """Workers like those of a broken process pool, each a pool of its own.
+    """Workers like those of a broken process pool, each in a separate pool.
 
-    So one that dies takes no task of another along. Tasks begin, and end, when it is tended.
+    A worker that dies therefore does not affect tasks of others. `tend` begins and ends tasks.
     """
 
     def __init__(self, pool):

@@ -1,4 +1,4 @@
-"""Where draws are kept: one block of arrays for all chains, filled row by row by the engine."""
+"""The trace: one block of arrays for all chains, filled row by row by the engine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FLAG = Field("whether the proposal was accepted", ("rows",), "i1", least=0, most
 
 
 class Recorded:
-    """What is read alike of a trace in memory and of one in a store."""
+    """Attributes that a trace in memory and one in a store share."""
 
     x: Any
     log_ratio: Any
@@ -34,12 +34,12 @@ class Recorded:
 
     @property
     def rows(self) -> int:
-        """The rows that every chain has filled."""
+        """Number of rows that every chain has filled."""
         return int(self.counts.min())
 
     @property
     def acceptance(self) -> NDArray[np.float64]:
-        """Mean acceptance probability over the rows, (chains,), block by block; NaN if not kept."""
+        """Mean acceptance probability over the rows, (chains,); NaN if it was not recorded."""
         rows, total = self.rows, np.zeros(len(self.counts))
         if self.stat_names is None or rows == 0:
             return np.full(len(self.counts), np.nan)
@@ -50,7 +50,7 @@ class Recorded:
 
     @property
     def n_diverging(self) -> int:
-        """How many trajectories diverged, where the sampler says."""
+        """Number of divergent trajectories, where the sampler records them."""
         if self.stat_names is None or "diverging" not in self.stat_names:
             return 0
         i, rows = self.stat_names.index("diverging"), self.rows
@@ -68,10 +68,10 @@ class Trace(Recorded):
         Log density, and logarithm of the acceptance ratio of the step that led there.
     accepted : ndarray of int8, shape (chains, rows)
     extra : ndarray, shape (chains, rows, n_stats)
-        What the sampler declares, one column a name of `stat_names`. Where that is None, no
-        statistics are kept: there are no rows but of x.
+        The sampler's statistics, a column for each name of `stat_names`. If that is None, no
+        statistics are recorded, and only x has rows.
     counts : ndarray of int64, shape (chains,)
-        Rows that are filled, a chain.
+        Number of filled rows of each chain.
     records : Records
         Extras and derived quantities of each row.
     """
@@ -91,7 +91,7 @@ class Trace(Recorded):
 
     @property
     def capacity(self) -> int:
-        """The rows that a chain may fill."""
+        """Number of rows that a chain may fill."""
         return int(self.x.shape[1])
 
     @property
@@ -101,7 +101,7 @@ class Trace(Recorded):
 
     @property
     def stats(self) -> dict[str, NDArray[Any]]:
-        """Statistics a state, {name: (chains, draws)}; none where they were not kept."""
+        """Statistics of each state, {name: (chains, draws)}; {} if they were not recorded."""
         if self.stat_names is None:
             return {}
         rows = self.rows
@@ -117,10 +117,10 @@ class Trace(Recorded):
 
     @property
     def extras(self) -> dict[str, NDArray[Any]]:
-        """Extras and derived quantities a draw, {name: (chains, draws, ...)}."""
+        """Extras and derived quantities of each draw, {name: (chains, draws, ...)}."""
         return self.records.read(self.rows)
 
-    # ---- while the run goes on ----
+    # ---- during the run ----
 
     def chain(self, k: int) -> dict[str, NDArray[Any]]:
         """The arrays of chain `k` and its count, as views."""
@@ -128,7 +128,7 @@ class Trace(Recorded):
             "counts": self.counts[k : k + 1]}
 
     def room(self, chains: list[int]) -> int:
-        """How many rows each of these chains can be given now."""
+        """Number of rows that each of these chains can be given now."""
         return MOST_COUNT
 
     def settle(self, chains: list[int], expected: bool) -> bool:
@@ -136,10 +136,10 @@ class Trace(Recorded):
         return False
 
     def flush(self, chains: list[int], expected: bool) -> None:
-        """There is no store to which rows could be moved."""
+        """Nothing to do: there is no store to which rows could be moved."""
 
     def mark(self) -> NDArray[np.int64]:
-        """How many rows there are, to which one may go `back`."""
+        """Number of rows so far, to which `back` may return."""
         return self.counts.copy()
 
     def back(self, mark: NDArray[np.int64]) -> None:
@@ -158,7 +158,7 @@ class Trace(Recorded):
     # ---- parts and copies ----
 
     def first(self, counts: NDArray[np.int64]) -> Trace:
-        """The same arrays, shared, of which `counts` rows a chain are taken as filled."""
+        """The same arrays, shared, with `counts` as the number of filled rows of each chain."""
         new = object.__new__(Trace)
         new.__dict__ |= self.__dict__ | {"counts": counts}
         return new
@@ -226,7 +226,7 @@ class Trace(Recorded):
         fields: Fields | None = None,
         n_extras: int = 0,
     ) -> Trace:
-        """The trace of the arrays that `arrays` has returned; BadField where they are others."""
+        """The trace from the output of `arrays`; BadField if an array does not fit."""
         names = [*COLUMNS, "counts", *(("records", "recorded") if fields is not None else ())]
         check_names(names, arrays)
         chains, rows, d = check_form("x", arrays["x"], (None, None, None), np.float64).shape

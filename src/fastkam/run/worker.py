@@ -1,4 +1,4 @@
-"""What a worker does: it continues the run of some chains for a while, and returns it."""
+"""The work of a worker: to continue some chains for a while, and to return them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ N_KEPT = 4  # targets kept in a worker
 
 
 def run_part(target, piece, rows, most_evaluations, stop):
-    """Continue `piece`, the run of some chains, until `stop`; its state then, and the failure."""
+    """Continue `piece`, the run of some chains, until `stop`; return its state and the failure."""
     run = Run(piece, target, rows)
     run.most_evaluations = most_evaluations
     # what it took to build large kernels is not for `stop`
@@ -38,7 +38,7 @@ def run_part(target, piece, rows, most_evaluations, stop):
 
 
 class Asked(StopRule):
-    """An event is set."""
+    """A stop rule that holds once an event is set."""
 
     def __init__(self, event):
         self.event = event
@@ -56,7 +56,7 @@ one_at_a_time = threading.RLock()
 
 
 def renew_lock():
-    """A process forked while a thread held a lock would wait for it for ever."""
+    """Make new locks: a process forked while a thread held an old one would never get it."""
     global one_at_a_time, one_blas_thread
     one_at_a_time, one_blas_thread = threading.RLock(), BlasLimit()
 
@@ -65,12 +65,12 @@ os.register_at_fork(after_in_child=renew_lock)
 
 
 def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluations):
-    """As `run_part`, for about some seconds; None where the worker has not the target of the run.
+    """Do `run_part` for about some seconds; None if the worker does not have the target.
 
-    `run` is the name of the run, `digest` that of the target. A target of the same bytes that
-    another run has left is made again: files that a recipe reads may have changed since. It must
-    have the density with which the chains were continued before. `number` is that of the task: an
-    executor that takes equal calls for one, such as dask's, sees no two that are.
+    `run` is the name of the run, `digest` that of the target. A target that another run has left is
+    made again from the same bytes, since files that a recipe reads may have changed; its density
+    must agree with the states of the chains. `number` distinguishes tasks for executors that merge
+    equal calls, such as dask's.
     """
     interrupts.begin()
     try:
@@ -96,7 +96,7 @@ def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluation
 
 
 def known_target(run, digest, payload):
-    """The target of a run, made from `payload` where it is given; None where it is not known."""
+    """The target of a run, made from `payload` if it is given; None if it is unknown."""
     with one_at_a_time:
         if payload is not None and known_targets.get(digest, (None,))[0] != run:
             known_targets.pop(digest, None)
@@ -108,11 +108,11 @@ def known_target(run, digest, payload):
 
 
 class BlasLimit:
-    """BLAS has one thread in a worker while it has tasks, in whichever of its threads they run.
+    """A limit of one BLAS thread in a worker while it runs tasks, in any of its threads.
 
-    The number belongs to the process (with OpenMP, to each thread), and the thread that sets it has
-    to set it back. So that tasks that overlap do not undo each other's limit, a thread of its own
-    sets it when the first begins, and ends with the last.
+    The limit belongs to the process (with OpenMP, to each thread), and the thread that sets it has
+    to reset it. So that overlapping tasks do not reset each other's limit, a separate thread sets
+    it when the first task begins, and ends with the last.
     """
 
     def __init__(self) -> None:
@@ -164,11 +164,12 @@ one_blas_thread = BlasLimit()
 
 
 class Interrupts:
-    """SIGINT in a worker, which Ctrl-C sends to the processes of a terminal all at once.
+    """SIGINT in a worker, which Ctrl-C sends to all processes of a terminal.
 
-    It must not cut a task in two, nor end the worker while it returns one: the pool would be
-    broken, and what all others have under way be lost. It ends the task early, which the process
-    that has sent it need not know. Where the last task has long ended, all is as before.
+    It must not interrupt a task, nor end the worker while it returns a result: the pool would be
+    broken, and the tasks of all other workers be lost. Instead it makes the task return early,
+    which the submitting process need not know. If no task has run for long, the previous handler is
+    called.
     """
 
     def __init__(self):
@@ -178,7 +179,7 @@ class Interrupts:
         self.previous: Callable[..., Any] = signal.default_int_handler
 
     def begin(self):
-        """A task begins."""
+        """Record that a task begins."""
         self.asked.clear()
         self.tasks += 1
         handler = signal.getsignal(signal.SIGINT)
@@ -193,7 +194,7 @@ class Interrupts:
         signal.signal(signal.SIGINT, self.receive)
 
     def end(self):
-        """A task has ended, and is to be returned."""
+        """Record that a task has ended, and is about to be returned."""
         self.tasks -= 1
         self.ended = time.monotonic()
 
@@ -208,7 +209,7 @@ interrupts = Interrupts()
 
 
 def portable_error(error):
-    """The exception as it can be sent: its traceback as a note, itself replaced if it must be."""
+    """A picklable form of an exception: its traceback becomes a note; its type may be replaced."""
     if error is None:
         return None
     text = "".join(traceback.format_exception(error))

@@ -1,4 +1,4 @@
-"""What `executor=` takes: an Executor, a pool, a dask client, or a number of processes."""
+"""Values of `executor=`: an Executor, a pool, a dask client, or a number of processes."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ SCATTERED_BYTES = 2**20
 
 
 class Workers(Executor):
-    """The executor of one call of `sample` or `resume`, and what its workers have been sent.
+    """The executor of one call of `sample` or `resume`, and the targets sent to its workers.
 
     Parameters
     ----------
     executor : Executor
     own : bool
-        Whether it was made for this call, with which it ends.
+        Whether it was made for this call, and ends with it.
 
     Attributes
     ----------
     local : bool
         Whether tasks are run by threads of this process, which share the target.
     number : int or None
-        How many workers there are, where that is known.
+        Number of workers, if it is known.
     run : str
-        A name of the call. A target that another call has sent is made again from its recipe.
+        Name of the call. A target that another call has sent is made again from its recipe.
     """
 
     def __init__(self, executor: Executor, *, own: bool = False) -> None:
@@ -45,11 +45,11 @@ class Workers(Executor):
         self.sendings: dict[int, tuple[Any, Sending]] = {}  # by the address of a target, kept here
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Hand a task to the executor."""
+        """Submit a task to the executor."""
         return self.executor.submit(function, *args, **kwargs)
 
     def sending(self, target: Any) -> Sending:
-        """How a target is sent: it travels once in this call, whoever asks."""
+        """The Sending of a target, which is packed once in a call, for all workers."""
         if id(target) not in self.sendings:
             new = Sending(target, self.number, anywhere=not isinstance(self.executor, Processes))
             alike = [one for _, one in self.sendings.values() if one.digest == new.digest]
@@ -59,7 +59,7 @@ class Workers(Executor):
         return self.sendings[id(target)][1]
 
     def interrupt(self) -> None:
-        """Ask the tasks that have begun to return early, where the executor is our own."""
+        """Ask running tasks to return early, if the executor is one of ours."""
         if isinstance(self.executor, Processes):
             self.executor.interrupt()
 
@@ -70,7 +70,7 @@ class Workers(Executor):
 
 
 def as_workers(given: Any) -> Workers | None:
-    """The Workers of what `executor=` was given, or None; TypeError with what to give instead."""
+    """The Workers of an argument `executor`, or None; a TypeError suggests what to pass instead."""
     if given is None or isinstance(given, Workers):
         return given
     if isinstance(given, Integral) and not isinstance(given, bool):
@@ -112,7 +112,7 @@ def joblib_map(parallel: Any) -> Callable[..., Any]:
 
 
 def scattered(executor: Any, payload: bytes) -> Any:
-    """Large bytes as dask spreads them to its workers, which otherwise go through its scheduler."""
+    """Scatter bytes to dask's workers; in a task they would pass through its scheduler."""
     client: Any = getattr(executor, "_client", None)
     if len(payload) < SCATTERED_BYTES or not callable(getattr(client, "scatter", None)):
         return None
@@ -120,7 +120,7 @@ def scattered(executor: Any, payload: bytes) -> Any:
 
 
 def number_of_workers(executor: Any) -> int | None:
-    """How many workers an executor has, where it says so."""
+    """Number of workers of an executor, where it says so."""
     client: Any = getattr(executor, "_client", None)  # of dask
     if callable(getattr(client, "nthreads", None)):
         return max(1, len(client.nthreads()))

@@ -1,4 +1,4 @@
-"""When checkpoints are written, and what becomes of one that cannot be."""
+"""Writing of checkpoints at intervals, and errors in doing so."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from fastkam.stores import Store
 
 
 class CheckpointWriter:
-    """Writes checkpoints: none where there is neither a path nor a store.
+    """Writes checkpoints, if there is a path or a store.
 
-    A file that cannot be written does not end a run that may have taken days: it is warned of,
-    tried again, and is an error only at the end, with the draws in it.
+    A file that cannot be written does not end a run that may have taken days: there is a warning,
+    the next interval tries again, and only at the end it is an error, which has the draws.
 
     Attributes
     ----------
     error : Exception or None
-        Of the last attempt.
+        Error of the last attempt.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, interval: float = 0.0,
@@ -43,13 +43,13 @@ class CheckpointWriter:
             clear(store.state_path)
 
     def begin(self, state: RunState) -> None:
-        """Write the first state of a run with a store; an error where that is not possible."""
+        """Write the first state of a run with a store; raise an error if that is not possible."""
         self.write(state)
         if self.error is not None:
             raise self.error
 
     def due(self, state: Callable[[], RunState]) -> None:
-        """Write a checkpoint of the run that `state` returns, if it is time."""
+        """Write a checkpoint of the run that `state` returns, if it is due."""
         if self.path is None and self.store is None:
             return
         if time.monotonic() - self.last < self.interval:
@@ -74,7 +74,7 @@ class CheckpointWriter:
             self.error = error
 
     def write_store(self, store: Store, run: RunState) -> RunState:
-        """Write the state of a run into its store, once the rows that it has are on the disk."""
+        """Write the state of a run into its store, after its rows are on the disk."""
         assert isinstance(run.trace, StoredTrace)
         self.revision = (run.trace.revision if self.revision is None else self.revision) + 1
         run.trace.revision = self.revision
@@ -89,13 +89,13 @@ class CheckpointWriter:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the file, as the end of a sentence; nothing where nothing is."""
+        """Describe what is wrong with the file, as the end of a message; "" where nothing is."""
         return f", but {self.failed}: {self.error}" if self.error else ""
 
 
 @contextmanager
 def writing(run: RunState) -> Iterator[None]:
-    """A context in which the store of a run, if it has one, is written by this run alone."""
+    """A context in which only this run may write to its store, if it has one."""
     if not isinstance(run.trace, StoredTrace):
         yield
         return
@@ -106,7 +106,7 @@ def writing(run: RunState) -> Iterator[None]:
 
 
 def check_last(trace: StoredTrace) -> None:
-    """Refuse to go on from a state after which the store has been written by another run."""
+    """Refuse to continue from a state if another run has written to the store since."""
     path = str(trace.store.path)
     if trace.identity != trace.store.identity():
         raise ValueError(f"store={path!r} belongs to another run")
@@ -121,7 +121,7 @@ def check_last(trace: StoredTrace) -> None:
 
 
 def moved_into(store: Store, run: RunState) -> RunState:
-    """A run in memory, with its rows in a store that it makes."""
+    """Move the rows of a run in memory to a new store."""
     assert isinstance(run.trace, Trace)
     assert isinstance(run.warmup, Trace)
     store.create()

@@ -1,4 +1,4 @@
-"""Samplers that choose their step size at every step, and reversibly."""
+"""Samplers that choose a step size at every step, reversibly: autoMALA and autoStep RWM."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AutoStep(Sampler):
-    """What they have in common."""
+    """Common parameters of the autoStep samplers."""
 
     metric: str | None = None
     preconditioner: ArrayLike | None = None
@@ -32,7 +32,7 @@ class AutoStep(Sampler):
             check_number("step_size", self.step_size, above=0)
 
     def first_step_size(self, d: int) -> float:
-        """Where the search begins before anything is learnt."""
+        """The scale at which the search begins before anything is learned."""
         raise NotImplementedError
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
@@ -48,7 +48,7 @@ class AutoStep(Sampler):
         return Power(k=0.6)
 
     def diminishing_gain(self, d: int) -> Power:
-        """As that of `AdaptiveMetropolis`, since a covariance is learnt."""
+        """The gain of `AdaptiveMetropolis`, since a covariance is learned."""
         return Power(k=1.0)
 
     def check_gain(self, gain: Power) -> None:
@@ -57,19 +57,19 @@ class AutoStep(Sampler):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AutoMALA(AutoStep, name="automala"):
-    """autoMALA: a Langevin step whose size is chosen where it is made, by doubling or halving.
+    """autoMALA: a Langevin step whose size is chosen at each state, by doubling or halving.
 
     Parameters
     ----------
     metric : str, optional
-        What is learnt of the covariance, from the chain: its "diagonal", all of it ("dense"), or
-        nothing ("fixed", at `preconditioner`). Dense up to 50 dimensions by default, then diagonal.
+        Form of the covariance estimate that is learned from the chain: "diagonal", "dense", or
+        "fixed", which keeps `preconditioner`. By default dense up to 50 dimensions, then diagonal.
     preconditioner : float, array (d,) or array (d, d), optional
         The covariance at the start; the squared scales by default.
     mean : array (d,), optional
         The mean at the start; the starting point by default.
     step_size : float, optional
-        With which each search begins, at the start; d^(-1/6) by default. It is learnt.
+        Initial step size at which each search starts; d^(-1/6) by default. It is learned.
 
     References
     ----------
@@ -87,14 +87,14 @@ class AutoMALA(AutoStep, name="automala"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AutoStepRandomWalk(AutoStep, name="autorwm"):
-    """A random walk whose step size is chosen where it is made, by doubling or halving.
+    """A random walk whose step size is chosen at each state, by doubling or halving.
 
     Parameters
     ----------
     metric, preconditioner, mean
         As for `AutoMALA`.
     step_size : float, optional
-        With which each search begins, at the start; 2.38 d^(-1/2) by default. It is learnt.
+        Initial step size at which each search starts; 2.38 d^(-1/2) by default. It is learned.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The Barker proposal: a gradient that chooses signs."""
+"""The Barker proposal: a random walk whose signs follow the gradient."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class BarkerProposal(Sampler, name="barker"):
     Parameters
     ----------
     metric : str, optional
-        What is learnt of the covariance, from the chain: its "diagonal", all of it ("dense"), or
-        nothing ("fixed", at `preconditioner`). Dense up to 50 dimensions by default, then diagonal.
+        Form of the covariance estimate that is learned from the chain: "diagonal", "dense", or
+        "fixed", which keeps `preconditioner`. By default dense up to 50 dimensions, then diagonal.
     preconditioner : float, array (d,) or array (d, d), optional
         The covariance at the start; the squared scales by default.
     mean : array (d,), optional
         The mean at the start; the starting point by default.
     step_size : float, optional
-        s at the start; 2.4 d^(-1/6) by default. It is learnt.
+        s at the start; 2.4 d^(-1/6) by default. It is learned.
     target_acceptance : float
-        The acceptance probability aimed at.
+        Acceptance probability that the adaptation aims at.
     jitter : float
-        Each step is multiplied by a number drawn within this fraction of 1.
+        Each step is multiplied by a uniform number between 1 - jitter and 1 + jitter.
 
     References
     ----------
@@ -75,7 +75,7 @@ class BarkerProposal(Sampler, name="barker"):
         return Power(k=0.6)
 
     def diminishing_gain(self, d: int) -> Power:
-        """As that of `AdaptiveMetropolis`, since a covariance is learnt."""
+        """The gain of `AdaptiveMetropolis`, since a covariance is learned."""
         return Power(k=1.0)
 
     def check_gain(self, gain: Power) -> None:

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DelayedAcceptance(Composite):
-    """Delayed acceptance: what `fastkam.sample` makes of a sampler where there is a surrogate.
+    """Delayed acceptance; made by `fastkam.sample` from a sampler, if there is a surrogate.
 
     Parameters
     ----------
     sampler : Sampler
-        It needs no gradient, and makes one evaluation a step.
+        A sampler without gradients that makes one evaluation a step.
     steps : int
-        Steps of the sampler on the surrogate for each proposal to the density. With more than one,
-        the sampler learns on the surrogate alone.
+        Number of steps of the sampler on the surrogate for each evaluation of the density. With
+        more than one, the sampler adapts to the surrogate alone.
 
     References
     ----------
@@ -72,7 +72,7 @@ class DelayedAcceptance(Composite):
 
 
 def check_stages(sampler: Sampler, target: Target) -> None:
-    """Refuse two stages without a surrogate, and a surrogate without them."""
+    """Refuse delayed acceptance without a surrogate, and a surrogate without it."""
     delayed = isinstance(sampler, DelayedAcceptance)
     if delayed != (target.surrogate is not None):
         raise ValueError(f"surrogate must {'' if delayed else 'not '}be given for a run of "

@@ -1,4 +1,4 @@
-"""The sampler whose random walk follows the target's local shape."""
+"""Sampling by divergence minimization: a random walk that follows the target's local shape."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 class DivergenceMinimization(Sampler, name="dm"):
     """A random walk whose factor follows the target's shape around the chain.
 
-    Under the finite schedule the second half of warm-up leaves a bank of (state, factor), and each
-    later step takes the factor of the nearest state, exactly. Under `Perpetual` the factor moves at
-    every step, as published; the target is then not invariant.
+    Under the finite schedule the second half of warm-up fills a bank of pairs (state, factor), and
+    each later step uses the factor of the nearest state; the target is invariant. Under `Perpetual`
+    the factor changes at every step, as published, and the target is not invariant.
 
     Parameters
     ----------
     proposal_cov : float, array (d,) or array (d, d), optional
         Covariance of the first proposal; 4 times the squared scales by default.
     n_gradients : int
-        J, the points a step at which the gradient is taken in warm-up, the proposal among them.
+        J, the number of points, with the proposal, at which a step of warm-up uses the gradient.
     entropy_weight : float
-        b: the larger, the longer the steps.
+        b; the larger it is, the longer are the steps.
     largest_step : float, optional
-        An element of the factor moves by at most this much at once; 10 scales by default.
+        Largest change of an element of the factor in one update; 10 scales by default.
     norm_clip : float, optional
-        The whole factor moves by at most this much, in Frobenius' norm.
+        Largest Frobenius norm of one update of the factor.
     rejection_factor : float
         Factor on the step of C after a rejection, at most 1.
     bank_size : int
-        Most entries of the bank, of d (d + 1) numbers each.
+        Largest number of entries in the bank, of d (d + 1) numbers each.
 
     References
     ----------

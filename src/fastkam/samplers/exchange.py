@@ -1,4 +1,4 @@
-"""Replica exchange around any sampler: parallel tempering, and Scout."""
+"""Replica exchange with any sampler: parallel tempering, and Scout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCHEMES = ("even-odd", "random")
 
 
 class Coupled(Composite):
-    """What couplings of several samplers have in common."""
+    """Base class of samplers that couple several samplers."""
 
     KERNEL: ClassVar[str] = "exchange.Exchange"
     ALONE: ClassVar[str] = "its replicas learn for the temperatures of their own chain"
@@ -45,28 +45,28 @@ class ParallelTempering(Coupled, name="pt"):
     Parameters
     ----------
     sampler : str or Sampler
-        What moves each replica; each learns for itself.
+        The sampler of each replica; each adapts separately.
     n_replicas : int
-        How many temperatures.
+        Number of replicas, each at its own temperature.
     min_beta : float
-        The smallest inverse temperature of a ladder that is geometric at first; by default 0, a
-        draw from the reference, or 0.01 where that is "flat".
+        The smallest inverse temperature of the initial, geometric ladder; by default 0, at which
+        the replica draws from the reference, or 0.01 if the reference is "flat".
     betas : array (rungs,), optional
-        The inverse temperatures, from 1 down.
+        The inverse temperatures, in decreasing order from 1.
     tune_betas : bool
-        Move the rungs during warm-up so that all neighbors swap equally often.
+        Tune the inverse temperatures during warm-up so that all neighbors swap equally often.
     scheme : str
         "even-odd": all even and all odd pairs of neighbors alternately; "random": one pair of any
         two rungs.
     swap_interval : int
         Steps between swaps.
     reference : str or (mean, cov)
-        What the hottest rungs tend to: "fitted" to the states of all rungs during warm-up, and
-        N(x0, 100 (1 + |x0|)^2) before; "flat"; or a Gaussian, by its mean (d,) and its covariance,
-        a number, (d,) or (d, d).
+        The distribution at inverse temperature 0: a Gaussian "fitted" to the states of all replicas
+        during warm-up, and N(x0, 100 (1 + |x0|)^2) before; "flat"; or a Gaussian, given by its mean
+        (d,) and its covariance, a number, (d,) or (d, d).
     reference_scale : float, optional
-        What the covariance of the fitted reference is multiplied by; 1 + 2/sqrt(d) by default. A
-        curved density has ends that no Gaussian of its own covariance covers: there 10 to 100.
+        Factor on the covariance of the fitted reference; 1 + 2/sqrt(d) by default. For a curved
+        density, whose ends are not covered by a Gaussian of its own covariance, take 10 to 100.
 
     References
     ----------
@@ -88,7 +88,7 @@ class ParallelTempering(Coupled, name="pt"):
 
     @property
     def relative(self) -> bool:
-        """Whether no reference is given, and its sampler is relative."""
+        """Whether neither reference nor sampler has a length in units of the coordinates."""
         return super().relative and isinstance(self.reference, str)
 
     def __post_init__(self) -> None:
@@ -166,10 +166,10 @@ class Scout(Coupled, name="scout"):
     Parameters
     ----------
     main : str or Sampler
-        What moves the chain.
+        The sampler of the chain.
     scout : str or Sampler, optional
-        What moves the scout; a random walk with steps of variance 9, in units of the
-        scales, by default.
+        The sampler of the scout; by default a random walk with steps of variance 9, in units of
+        the scales.
     beta : float
         The scout's inverse temperature.
     swap_interval : int
@@ -190,7 +190,7 @@ class Scout(Coupled, name="scout"):
 
     @property
     def relative(self) -> bool:
-        """Whether the samplers that are given are relative."""
+        """Whether its samplers run in units of the scales."""
         names = vars(type(self)).get("LENGTHS")
         some = [part for part, given in zip(self.parts(), (True, self.scout is not None),
                                             strict=True) if given]

@@ -28,23 +28,23 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
     diagonal : bool
         Learn a diagonal L, at O(d) a step.
     target_acceptance : float
-        The acceptance rate aimed at.
+        Acceptance rate that the adaptation aims at.
     optimizer : str
-        "rmsprop", "adam" or "plain". The gain of the schedule is its step rho; for "plain", which
-        is Robbins and Monro's, it should decay.
+        "rmsprop", "adam" or "plain". The gain of the schedule is its step rho; it should decay for
+        "plain", the Robbins-Monro update.
     decay : float
-        Of the running mean of the squared gradient; 0.9, for "adam" 0.999 by default.
+        Decay of the running mean of the squared gradient; by default 0.9, for "adam" 0.999.
     decay_mean : float
-        Of Adam's running mean of the gradient.
+        Decay of Adam's running mean of the gradient.
     min_diagonal : float, optional
-        Least diagonal element of L; 0.001 of the scales by default.
+        Smallest diagonal element of L; 0.001 of the scales by default.
     entropy_weight, min_entropy_weight : float
-        The weight of the proposal's entropy at the start, and the least that it becomes.
+        Initial weight of the proposal's entropy, and its lower bound.
     max_entropy_weight : float, optional
-        The most. There is none by default: on wide targets beta can grow for long, and the
-        acceptance then stay low.
+        Upper bound of the weight; none by default. On wide targets the weight can grow for long,
+        and the acceptance rate stay low.
     entropy_weight_gain : float
-        How fast the weight follows the acceptances.
+        Rate at which the weight follows the acceptances.
 
     References
     ----------
@@ -83,7 +83,7 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
         check_number("entropy_weight_gain", self.entropy_weight_gain, least=0, below=1)
 
     def options(self, d: int) -> dict[str, Any]:
-        """What every kernel of the family takes."""
+        """Keyword arguments of every kernel of the family."""
         cov = 0.01 / d if self.proposal_cov is None else self.proposal_cov
         if self.diagonal:
             factor = np.asarray(check_covariance("proposal_cov", cov, d))
@@ -123,13 +123,13 @@ class GradientAdaptiveMALA(GradientAdaptiveRandomWalk, name="gadmala"):
     proposal_cov, diagonal, optimizer, decay, decay_mean, min_diagonal
         As for `GradientAdaptiveRandomWalk`.
     target_acceptance : float
-        The acceptance rate aimed at.
+        Acceptance rate that the adaptation aims at.
     entropy_weight, min_entropy_weight, max_entropy_weight, entropy_weight_gain
-        As there.
+        As for `GradientAdaptiveRandomWalk`.
     exact : bool
         Differentiate through the gradient at the proposal too, by one product of the Hessian with a
         vector a step: the target's `hvp`, or two more gradients. Otherwise that gradient counts as
-        a constant, which is faster and does as well.
+        a constant, which is faster and works as well.
 
     References
     ----------

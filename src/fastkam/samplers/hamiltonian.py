@@ -1,4 +1,4 @@
-"""Hamiltonian samplers: trajectories along the gradient."""
+"""Hamiltonian samplers: NUTS and HMC."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = 1000  # most draws that a dense or low-rank metric is estimated from
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Hamiltonian(Sampler):
-    """What HMC and NUTS have in common."""
+    """Common parameters of HMC and NUTS."""
 
     metric: str = "low-rank"
     inverse_mass_matrix: ArrayLike | None = None
@@ -45,13 +45,13 @@ class Hamiltonian(Sampler):
         check_number("max_energy_error", self.max_energy_error, above=0)
 
     def estimate(self) -> Any:
-        """How a metric that is not diagonal is estimated, from (draws, gradients)."""
+        """The function of (draws, gradients) that estimates a metric that is not diagonal."""
         if self.metric == "low-rank":
             return partial(metrics.low_rank, most=self.rank)
         return metrics.dense if self.learn_from == "gradients" else metrics.dense_from_draws
 
     def options(self, d: int) -> dict[str, Any]:
-        """What every kernel of the family takes."""
+        """Keyword arguments of every kernel of the family."""
         metric = given(self.inverse_mass_matrix, 1.0)
         factor = np.asarray(check_covariance("inverse_mass_matrix", metric, d))
         kind = self.metric
@@ -94,30 +94,30 @@ class Hamiltonian(Sampler):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NUTS(Hamiltonian, name="nuts"):
-    """The No-U-Turn sampler: trajectories that end where they turn back.
+    """The No-U-Turn sampler: trajectories that end when they turn back.
 
     Parameters
     ----------
     metric : str
-        What is learnt of the covariance: a diagonal and those directions that differ most from it
-        ("low-rank"), only the "diagonal", all of it ("dense"), or nothing ("fixed", at
-        `inverse_mass_matrix`).
+        Form of the covariance estimate that is learned: "low-rank" (a diagonal, and the directions
+        that differ most from it), "diagonal", "dense", or "fixed", which keeps
+        `inverse_mass_matrix`.
     inverse_mass_matrix : float, array (d,) or array (d, d), optional
-        The metric (inverse mass matrix) at the start; the squared scales by default. Where one is
-        learnt, it is soon replaced.
+        Initial metric (inverse mass matrix); the squared scales by default. A learned metric soon
+        replaces it.
     learn_from : str
-        "gradients": from draws and gradients, which takes far fewer of them; or "draws" alone.
+        "gradients": learn from draws and gradients, which takes far fewer steps; or from "draws"
+        alone.
     rank : int
-        Directions of a low-rank metric at most.
+        Largest number of directions of a low-rank metric.
     step_size : float, optional
-        Of the leapfrog steps, at the start; where it is learnt, it is searched for from there.
-        d^(-1/4) by default.
+        Initial step size of the leapfrog steps, from which adaptation starts; d^(-1/4) by default.
     target_acceptance : float
         Mean acceptance probability over the trajectory that the step size aims at.
     max_energy_error : float
         A step that raises the Hamiltonian by more ends the trajectory as divergent.
     max_tree_depth : int
-        A trajectory has at most 2^max_depth steps.
+        A trajectory has at most 2^max_tree_depth steps.
 
     References
     ----------
@@ -152,12 +152,12 @@ class HMC(Hamiltonian, name="hmc"):
     target_acceptance : float
         The acceptance probability that the step size aims at.
     max_energy_error : float
-        A trajectory along which the Hamiltonian ranges over more is rejected as divergent.
+        A trajectory along which the range of the Hamiltonian is larger is rejected as divergent.
     n_steps : int
-        Leapfrog steps of a trajectory.
+        Number of leapfrog steps in a trajectory.
     jitter : float
-        The step size of a trajectory is drawn within this fraction of its learnt value, so that no
-        trajectory length is a period of the target.
+        The learned step size is multiplied by a uniform number between 1 - jitter and 1 + jitter
+        for each trajectory, so that its length cannot stay at a period of the target.
 
     References
     ----------

@@ -19,15 +19,15 @@ LOG_WEIGHT = "log_weight"  # the statistic of each draw
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImportanceWeighted(Composite):
-    """Importance weighting: what ``surrogate="learn"`` makes of the sampler of the surrogate s.
+    """Importance weighting of draws from a surrogate s; made by ``surrogate="learn"``.
 
-    Chains of `sampler` on s have weights pi(x) / s(x) for each of their draws, of which the density
-    pi is called once for all draws in a row that are the same.
+    The chains of `sampler` have s as their distribution, and each draw x has the weight
+    pi(x) / s(x). The density pi is evaluated once for repeated draws in a row.
 
     Parameters
     ----------
     sampler : Sampler
-        It leaves s invariant.
+        A sampler that leaves s invariant.
 
     References
     ----------

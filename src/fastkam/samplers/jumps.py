@@ -32,40 +32,40 @@ MOVES = ("jump", "independent", "hop")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModeJumping(Composite, name="jumps"):
-    """Any sampler and, now and then, a move that may end in another mode.
+    """A mixture of the steps of any sampler and of moves that may end in another mode.
 
-    The moves: a "jump" is a random walk with long steps; "independent" draws from a mixture of
-    Gaussians q, whatever the state; a "hop" takes the state's place in one component of q to the
-    same place in another. q is given, or fitted to the states of warm-up, or both.
+    There are three kinds of moves. A "jump" is a random walk with long steps; "independent" draws
+    from a mixture of Gaussians q, independently of the state; a "hop" maps the state's position in
+    one component of q to the same position in another. q is given, or fitted to the states of
+    warm-up, or both.
 
     Parameters
     ----------
     sampler : str or Sampler
-        What makes all other steps. Parallel tempering finds modes and tails that others do not;
-        `choose_sampler` takes one with few rungs and a wide reference.
+        The sampler of all other steps. Parallel tempering, with few replicas and a wide reference,
+        finds modes and tails that other samplers miss.
     moves : str or sequence of str
-        Which of "jump", "independent" and "hop".
+        One or more of "jump", "independent" and "hop".
     jump_probability : float, optional
         The probability that a step is one of these moves, each kind with the same probability. By
-        default 0.2 at first, and then learnt in warm-up, for each kind, from how many of its moves
-        are accepted.
+        default 0.2 at first; warm-up then learns it for each kind from its acceptance rate.
     jump_cov : float, array (d,) or array (d, d), optional
-        Covariance of a jump: its scale should be that of the distances between modes. 100 times the
+        Covariance of a jump, whose scale should be the distance between modes; 100 times the
         squared scales by default.
     means : array (K, d), optional
-        Where modes are, or may be: the means of q's components.
+        Known or suspected positions of modes: the means of q's components.
     covs : float, array (K,), (K, d) or (K, d, d), optional
-        Covariances of the components; by default 1 until q is fitted, and in a fit what the states
-        say, of other components where a component has none.
+        Covariances of the components; by default 1 until q is fitted. The fit estimates them from
+        the states, and uses the pooled covariance for components without states.
     weights : array (K,), optional
         Weights of the components, until q is fitted; equal by default.
     fit : bool
         Fit q to the states of warm-up. Modes in `means` that were not visited are kept.
     max_components : int
-        The most components to be fitted where `means` does not say how many; AIC3 chooses. They
-        follow the density's shape: several may share a mode.
+        Largest number of components of the fit, unless `means` determines it; AIC3 chooses the
+        number. The components follow the shape of the density: several may share a mode.
     n_states : int
-        How many states of warm-up to fit to, at equal distances in time.
+        Number of states of warm-up, evenly spaced, to which q is fitted.
 
     References
     ----------
@@ -116,7 +116,7 @@ class ModeJumping(Composite, name="jumps"):
 
     @property
     def several_evaluations(self) -> bool:
-        """As the sampler within: a move makes one."""
+        """Whether the sampler within makes several evaluations a step: a move makes one."""
         return self.parts()[0].several_evaluations
 
     def parts(self) -> list[Sampler]:

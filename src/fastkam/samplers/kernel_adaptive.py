@@ -1,4 +1,4 @@
-"""Samplers whose proposal is shaped by a kernel on the chain's history: KAM and its relatives."""
+"""Samplers whose proposal is shaped by a kernel on the chain's history: KAM and its variants."""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
     kernel : Kernel or str
         "gaussian", "matern", "linear", or an object of `fastkam.kernels`.
     subsample : int
-        Points n of the history that shape the proposal. A step costs O(n d + n^3) where n is below
-        1.4 d - 4, and O(n d^2 + d^3) from there on.
+        Number n of points of the history that shape the proposal. A step costs O(n d + n^3) if n is
+        below 1.4 d - 4, and O(n d^2 + d^3) otherwise.
     metric : str
-        In what gamma and the length of the kernel are measured: the covariance of the chain, which
-        is learnt ("dense"), or the coordinates as they are ("identity", as published).
+        The metric of gamma and of the length of the kernel: the learned covariance of the chain
+        ("dense"), or the Euclidean one ("identity", as published).
     step_size : float, optional
-        nu at the start, 2.38 / sqrt(d) by default; it is learnt.
+        Initial nu, 2.38 / sqrt(d) by default; it is learned.
     gamma : float or Power, optional
         gamma, the standard deviation of the isotropic part; a Power decays with the adaptations
-        and stays where adaptation ends. 0.2 in the metric, or of the scales, by default.
+        and is constant when adaptation has ended. By default 0.2 in the metric, or 0.2 scales.
     renewal : float or Power
         p_t, the probability that an adaptation draws a new subsample.
     target_acceptance : float
-        The acceptance probability aimed at.
+        Acceptance probability that the adaptation aims at.
     history_size : int
-        States of the chain that are kept to draw from, at least 2 n: evenly thinned when full.
+        Largest number of states of the chain that are stored, at least 2 n; they are thinned evenly
+        when this is reached.
 
     References
     ----------
@@ -79,7 +80,7 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
     def relative(self) -> bool:
         """Whether no length is in units of the coordinates.
 
-        gamma and the length of the kernel are not in a metric that is learnt.
+        In a learned metric, gamma and the length of the kernel are not.
         """
         if self.metric != "identity":
             return "LENGTHS" in vars(type(self))
@@ -94,11 +95,11 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
         return constant(0.2)
 
     def few_points(self, d: int) -> bool:
-        """Whether a step has n x n matrices, not d x d: where it is faster so, as measured."""
+        """Whether a step uses n x n matrices, not d x d: if this is faster by our measurements."""
         return self.subsample < 1.4 * d - 4
 
     def options(self, d: int) -> dict[str, Any]:
-        """What the compiled kernel takes by name."""
+        """Keyword arguments of the compiled kernel."""
         kernel = as_kernel(self.kernel)
         return {
             "length": None if kernel.adapts_length else kernel.first_length,
@@ -127,7 +128,8 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, name="kpca"):
     Parameters
     ----------
     n_components : int
-        Leading directions of the subsample in feature space, one to a component of the mixture.
+        Number of leading directions of the subsample in feature space, one for each component of
+        the mixture.
     kernel, metric, subsample, step_size, gamma, renewal, target_acceptance, history_size
         As for `KernelAdaptiveMetropolis`. Each renewal costs an eigendecomposition, O(n^3).
 
@@ -155,7 +157,7 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, name="kpca"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
-    """Cyclical kernel adaptive Metropolis: cycles of exploration, then ever shorter steps.
+    """Cyclical kernel adaptive Metropolis: cycles of exploration, then steps of decreasing size.
 
     Under the schedule "finite" the cycles of warm-up fill a bank, and each later cycle uses an
     entry that is drawn independently of the state: every step then leaves the target invariant.
@@ -165,7 +167,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
     Parameters
     ----------
     cycle : int
-        Steps of a cycle.
+        Number of steps in a cycle.
     exploration_fraction : float
         Fraction of a cycle that is Exploration.
     step_gain : float or Power
@@ -174,7 +176,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
         gamma within a cycle; the n-th step has the n-th term. By default 20 n^(-1/4) in
         the metric, or 10 n^(-1/4) scales where that is "identity".
     bank_size : int
-        Cycles kept in the bank; the oldest goes when it is full.
+        Number of cycles in the bank; a new one replaces the oldest when it is full.
     history_size : int
         Not an argument: all states of a cycle are kept.
     kernel, metric, subsample, step_size, renewal, target_acceptance
@@ -217,7 +219,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
         return 2 * 2.38 / np.sqrt(d) if self.step_size is None else self.step_size
 
     def default_gamma(self) -> Power:
-        # a covariance is learnt in one mode at first, and is to reach others
+        # a covariance is learned in one mode at first, and is to reach others
         return Power(c=20.0 if self.metric == "dense" else 10.0, k=0.25, offset=0.0)
 
     def options(self, d: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Langevin samplers: a drift along the gradient, corrected by Metropolis and Hastings."""
+"""Langevin samplers: a drift along the gradient, with a Metropolis-Hastings correction."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class MALA(Sampler, name="mala"):
         The preconditioner C, best the target's covariance; the squared scales by default. The
         proposal is N(x + (s^2 / 2) C grad log pi(x), s^2 C).
     step_size : float, optional
-        s at the start; d^(-1/6) by default. It is learnt.
+        s at the start; d^(-1/6) by default. It is learned.
     target_acceptance : float
-        The acceptance probability aimed at.
+        Acceptance probability that the adaptation aims at.
     jitter : float
-        Each step is multiplied by a number drawn within this fraction of 1.
+        Each step is multiplied by a uniform number between 1 - jitter and 1 + jitter.
 
     References
     ----------
@@ -67,21 +67,21 @@ class MALA(Sampler, name="mala"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FisherAdaptiveMALA(Sampler, name="fishermala"):
-    """MALA whose preconditioner is the inverse Fisher information, learnt from gradients.
+    """MALA whose preconditioner is the inverse Fisher information, learned from gradients.
 
     Parameters
     ----------
     step_size : float, optional
-        s at the start; d^(-1/6) by default. It is learnt.
+        s at the start; d^(-1/6) by default. It is learned.
     target_acceptance : float
-        The acceptance probability aimed at.
+        Acceptance probability that the adaptation aims at.
     damping : float, optional
-        lambda: what stands on the diagonal of the summed information before the first signal; 10 in
-        units of the scales by default.
+        lambda, the initial diagonal of the summed information; 10 in units of the scales by
+        default.
     plain_steps : int
-        Steps of adaptation before the preconditioner is learnt, for the step size alone.
+        Number of first steps of warm-up that learn the step size alone.
     jitter : float
-        Each step is multiplied by a number drawn within this fraction of 1.
+        Each step is multiplied by a uniform number between 1 - jitter and 1 + jitter.
 
     References
     ----------

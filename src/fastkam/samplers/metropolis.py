@@ -1,4 +1,4 @@
-"""Random walks and what they learn: the adaptive Metropolis family."""
+"""Random walks: the adaptive Metropolis family."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def optimal_scale(d: int) -> float:
-    """2.38^2 / d, the factor on the target's covariance that mixes best on Gaussians."""
+    """2.38^2 / d, the optimal factor on the target's covariance for Gaussian targets."""
     return 2.38**2 / d
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RandomWalk(Sampler, name="rwm"):
-    """Random-walk Metropolis, N(x, cov): nothing is learnt, or the scale alone.
+    """Random-walk Metropolis, N(x, cov), without adaptation, or with an adaptive scale.
 
     Parameters
     ----------
@@ -37,10 +37,10 @@ class RandomWalk(Sampler, name="rwm"):
         Covariance of the proposal: a variance, variances, or a matrix; 2.38^2 / d times the squared
         scales by default.
     target_acceptance : float, optional
-        The acceptance probability aimed at by learning a scale of the proposal; by default none is
-        learnt.
+        Acceptance probability that an adaptive scale of the proposal aims at; by default the scale
+        is fixed.
     jitter : float
-        Each step is multiplied by a number drawn within this fraction of 1.
+        Each step is multiplied by a uniform number between 1 - jitter and 1 + jitter.
 
     References
     ----------
@@ -75,23 +75,23 @@ class RandomWalk(Sampler, name="rwm"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RobustAdaptiveMetropolis(Sampler, name="ram"):
-    """Robust adaptive Metropolis: the shape of the proposal and its acceptance in one update.
+    """Robust adaptive Metropolis: one update adapts shape and acceptance rate of the proposal.
 
-    In the first half of a finite warm-up it is also halved, whenever ten proposals in a row have
-    been all but impossible (acceptance probability below 0.01); and its shape is estimated again
-    from windows of states.
+    In the first half of a finite warm-up the proposal's scale is also halved whenever ten proposals
+    in a row have an acceptance probability below 0.01; and its shape is replaced by the covariance
+    of windows of states.
 
     Parameters
     ----------
     proposal_cov : float, array (d,) or array (d, d), optional
         Covariance of the first proposal; 2.38^2 / d times the squared scales by default.
     target_acceptance : float
-        The acceptance probability aimed at.
+        Acceptance probability that the adaptation aims at.
     windows : bool
-        Whether the covariances of windows of a finite warm-up, each half as long again as the last,
-        replace the shape that the update has learnt. Other schedules have no windows.
+        Whether the covariances of windows of a finite warm-up, each 1.5 times as long as the last,
+        replace the shape that the update has learned. Other schedules have no windows.
     jitter : float
-        Each step is multiplied by a number drawn within this fraction of 1.
+        Each step is multiplied by a uniform number between 1 - jitter and 1 + jitter.
 
     References
     ----------
@@ -130,7 +130,7 @@ class RobustAdaptiveMetropolis(Sampler, name="ram"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdaptiveMetropolis(Sampler, name="am"):
-    """Adaptive Metropolis, N(x, scale Sigma) with Sigma learnt from the chain.
+    """Adaptive Metropolis, N(x, scale Sigma) with Sigma learned from the chain.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class AdaptiveMetropolis(Sampler, name="am"):
     scale : float, optional
         lambda; 2.38^2 / d by default.
     jitter : float
-        Each step is multiplied by a number drawn within this fraction of 1.
+        Each step is multiplied by a uniform number between 1 - jitter and 1 + jitter.
 
     References
     ----------
@@ -178,10 +178,10 @@ class AdaptiveMetropolis(Sampler, name="am"):
         return Power(k=0.7)
 
     def diminishing_gain(self, d: int) -> Power:
-        """1 / (1 + n): mean and covariance are those of all states so far, each counting alike.
+        """1 / (1 + n): mean and covariance are those of all states so far, with equal weights.
 
-        A covariance that remembers n^0.7 states follows the chain along a bent target, and steps
-        become short where it is.
+        A covariance of only the last n^0.7 states would follow the chain along a curved target, and
+        make the steps short.
         """
         return Power(k=1.0)
 
@@ -191,7 +191,7 @@ class AdaptiveMetropolis(Sampler, name="am"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RaoBlackwellizedAdaptiveMetropolis(AdaptiveMetropolis, name="rbam"):
-    """Adaptive Metropolis that learns from the expectation over each decision.
+    """Adaptive Metropolis whose updates are averaged over each acceptance decision.
 
     Parameters
     ----------
@@ -210,14 +210,14 @@ class RaoBlackwellizedAdaptiveMetropolis(AdaptiveMetropolis, name="rbam"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GlobalAdaptiveMetropolis(AdaptiveMetropolis, name="gam"):
-    """Adaptive Metropolis whose scale is learnt too, for a given acceptance probability.
+    """Adaptive Metropolis that also learns a global scale, for a given acceptance probability.
 
     Parameters
     ----------
     target_cov, mean, scale, jitter
-        As for `AdaptiveMetropolis`; `scale` is where learning starts.
+        As for `AdaptiveMetropolis`; `scale` is the initial value of the learned scale.
     target_acceptance : float
-        The acceptance probability aimed at.
+        Acceptance probability that the adaptation aims at.
 
     References
     ----------
@@ -246,7 +246,7 @@ class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis, name="dram"):
     target_cov, mean, scale, jitter
         As for `AdaptiveMetropolis`.
     second_cov_ratio : float
-        Covariance of the second try, as a fraction of that of the first.
+        Covariance of the second proposal, relative to that of the first.
 
     References
     ----------
@@ -269,20 +269,20 @@ class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis, name="dram"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdaptiveRandomWalk(Sampler, name="arwm"):
-    """Adaptive random walk of two components: the learnt covariance, and a small safe one.
+    """Adaptive random walk with two components: the learned covariance, and a small safe one.
 
     Parameters
     ----------
     safe_weight : float
         Probability of the safe component, in (0, 1).
     safe_scale : float, optional
-        It is N(x, (safe_scale^2 / d) I), and the only one for the first 2 d steps; 0.1 of the
-        scales by default.
+        The safe component is N(x, (safe_scale^2 / d) I), and is the only one for the first 2 d
+        steps; 0.1 of the scales by default.
 
     References
     ----------
     Roberts, G. O. and Rosenthal, J. S. (2009). Examples of adaptive MCMC. Journal of Computational
-    and Graphical Statistics 18, 349-367. Eq. (2.1); the default gain 1 / (1 + n) makes the learnt
+    and Graphical Statistics 18, 349-367. Eq. (2.1); the default gain 1 / (1 + n) makes the learned
     covariance that of the chain.
     """
 
@@ -307,10 +307,10 @@ class AdaptiveRandomWalk(Sampler, name="arwm"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
-    """Adaptive Metropolis that moves the Cholesky factor itself.
+    """Adaptive Metropolis that updates the Cholesky factor itself.
 
-    The defaults are those of the paper, which has no scale: on posteriors of some dimension its
-    acceptance is low.
+    The defaults are those of the paper, which has no scale: in ten or more dimensions the
+    acceptance rate is often low.
 
     Parameters
     ----------
@@ -321,13 +321,13 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
     scale : float, optional
         Global scale at the start; 1 by default.
     scale_gain : float
-        Rate at which the scale follows the acceptances; 0 leaves it alone.
+        Rate at which the scale follows the acceptances; with 0 it is fixed.
     mean_gain : float, optional
-        Constant rate of the mean; the schedule's gain by default.
+        Constant gain of the mean; the schedule's gain by default.
     target_acceptance : float
         The acceptance rate that the scale aims at.
     min_diagonal : float, optional
-        Least diagonal element of the factor; 0.001 of the scales by default.
+        Smallest diagonal element of the factor; 0.001 of the scales by default.
 
     References
     ----------

@@ -27,29 +27,29 @@ def fit(
     covs: Array | None = None,
     effective: float = np.inf,
 ) -> Mixture | None:
-    """A mixture fitted to states, with a wide component; None where they do not spread enough.
+    """Fit a mixture with a wide component to states; None if these have too little spread.
 
     Parameters
     ----------
     states : array (n, d)
     seed : int
-        Of the choice of first means.
+        Seed of the choice of first means.
     near : int
-        How many components an earlier fit had, for a quicker search.
+        Number of components of an earlier fit, for a quicker search.
     most : int
-        Components at most, besides the wide one; without `means` AIC3 chooses how many.
+        Largest number of components, without the wide one; without `means` AIC3 chooses the number.
     means : array (K, d), optional
-        Guesses of the modes: there are as many components, and each guess counts as one state.
+        Guesses of the modes, which determine the number of components; each counts as one state.
     covs : array (K, d, d), optional
         Guesses of their covariances, which count as d + 1 states each. Without them, each component
-        tends to the covariance within components instead.
+        is shrunk towards the mean covariance within components.
     effective : float
-        How many independent states they are worth, where that is known.
+        Effective number of independent states, if it is known.
 
     Returns
     -------
     weights : ndarray, shape (K + 1,)
-        That of the wide component first.
+        The weights, that of the wide component first.
     means : ndarray, shape (K + 1, d)
     factors : ndarray, shape (K + 1, d, d)
         Lower-triangular factors of the covariances.
@@ -83,12 +83,12 @@ def fit(
 def chosen(
     z: Array, most: int, near: int, rng: np.random.Generator, effective: float
 ) -> Mixture:
-    """The mixture of z (n, d), of mean 0 and variances 1, with the least AIC3.
+    """The mixture of z (n, d), of mean 0 and variances 1, with the smallest AIC3.
 
-    A state that repeats the one before tells nothing new: the log likelihood counts as that of the
-    `new` ones; where only `effective` ones are independent, as that of the geometric mean of both
-    numbers. Sizes grow from half of `near`, by a factor of about 1.4, until two in turn have been
-    worse.
+    A state that repeats the one before is no new information: the log likelihood is scaled to the
+    number of `new` states or, if only `effective` ones are independent, to the geometric mean of
+    both numbers. The number of components grows from half of `near`, by a factor of about 1.4,
+    until two in a row are worse.
     """
     n, d = z.shape
     new = 1 + (z[1:] != z[:-1]).any(axis=1).sum()
@@ -111,12 +111,12 @@ def chosen(
 
 
 def parameters(d: int) -> float:
-    """Of a component in d dimensions: weight, mean and covariance."""
+    """Number of parameters of a component in d dimensions: weight, mean and covariance."""
     return 1 + d + d * (d + 1) / 2
 
 
 def first(z: Array, k: int, rng: np.random.Generator) -> Mixture:
-    """k of the points, each drawn by its squared distance from those before, as round components.
+    """k of the points, drawn by their squared distance from earlier ones, as round components.
 
     Their variance is the mean squared distance, per coordinate, to the nearest of them.
     """
@@ -166,7 +166,7 @@ def em(
 def maximized(
     n: int, n_k: Array, sums: Array, squares: Array, guesses: Array | None, covs: Array | None
 ) -> Mixture:
-    """The mixture for given responsibilities; weights as if each component had a state more."""
+    """The mixture for given responsibilities; one state is added to each component's weight."""
     d = sums.shape[1]
     weights = (n_k + 1) / (n_k + 1).sum()
     means = sums / n_k[:, None] if guesses is None else (sums + guesses) / (n_k + 1)[:, None]

@@ -1,4 +1,4 @@
-"""PythonSampler: a sampler of one's own, written in Python and NumPy."""
+"""PythonSampler: the base class of samplers written in Python and NumPy."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ OWN = {"d", "t", "adapting", "end_of_adaptation", "keep", "E", "logp_x", "logp_y
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PythonSampler(Sampler):
-    """Base class of samplers written in Python: define `propose`, or `step`, and what it learns.
+    """Base class of samplers written in Python: define `propose` or `step`, and `adapt`.
 
-    A subclass is a frozen dataclass of its annotated attributes, the parameters, without a
-    decorator. Its methods are called on a copy that belongs to one chain, which has the parameters
-    and the fields as attributes. FIELDS is all that is kept from one step to the next: checkpoints,
-    shared learning, the course of adaptation and recorded statistics are made from it.
+    A subclass becomes a frozen dataclass of its annotated attributes, the parameters, without a
+    decorator. Its methods are called on a copy that belongs to one chain, and has the parameters
+    and the fields as attributes. FIELDS declares all state that is kept from one step to the next:
+    checkpoints, shared adaptation, ``result.adaptation`` and statistics are made from it.
 
         class AdaptiveScaling(fk.PythonSampler):
             target_acceptance: float = 0.234
@@ -53,30 +53,30 @@ class PythonSampler(Sampler):
     Attributes
     ----------
     FIELDS : dict of str to Field
-        Of the class. `Field` takes the meaning, and whether the field is `shared` by chains that
-        learn as one, its course through warm-up kept (`learnt`), or a number recorded with each
-        draw under the name `stat`. Numbers are floats, or with ``dtype="i8"`` integers; arrays keep
-        the shape that `start` has given them. With a range, ``least=0, most="n"``, n another
-        field, say, a file with another value is refused.
+        Class attribute, the table of the state. `Field` takes the meaning, and whether the field is
+        `shared` by chains that adapt together, is recorded through warm-up (`learnt`), or is a
+        number recorded with each draw under the name `stat`. Numbers are floats, or integers with
+        ``dtype="i8"``; arrays keep the shape that `start` gives them. With a range, such as
+        ``least=0, most="n"`` with n another field, a file with a value outside it is refused.
     GRADIENT : bool
-        Of the class: whether the gradient of the log density is needed.
+        Class attribute: whether the gradient of the log density is needed.
     WIDTH : int
-        Of the class: how many points of a list that `step` yields are evaluated at once.
+        Class attribute: number of points, of a list that `step` yields, that are evaluated at once.
     d : int
         Dimension of the point.
     t : int
-        Steps made.
+        Number of steps made.
     adapting : bool
         Whether this step ends with `adapt`.
     end_of_adaptation : float
-        The `t` from which on nothing is learnt; inf for never.
+        The `t` at which adaptation ends; inf for never.
     logp_x, logp_y : float
         Log density at x and at y.
     grad_x, grad_y : ndarray, shape (d,)
-        Its gradient there, where the class has GRADIENT.
+        Gradient at x and at y, if the class has GRADIENT.
     E : float
-        ``-log U`` of the decision: y is accepted if E exceeds -log of the ratio. For `step`, which
-        may set it to another standard exponential variate, for another decision.
+        ``-log U`` of the decision: y is accepted if E exceeds -log of the ratio. A `step` of
+        several decisions may set it to a new standard exponential variate.
     keep : bool
         Whether the state after this step is a draw; True unless the step sets it.
     """
@@ -90,7 +90,7 @@ class PythonSampler(Sampler):
             super().__init_subclass__(**options)
             dataclass(frozen=True, kw_only=True, eq=False)(cls)
 
-    # ---- what a subclass defines ----
+    # ---- methods that a subclass defines ----
 
     def start(self, x0: NDArray[np.float64]) -> None:
         """Set every field, for a chain that starts at `x0` (d,)."""
@@ -100,21 +100,21 @@ class PythonSampler(Sampler):
         raise NotImplementedError
 
     def log_q(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-        """Return log q(x|y) - log q(y|x), q the proposal's density; 0 where it is symmetric.
+        """Return log q(x|y) - log q(y|x), q the proposal's density; 0 if it is symmetric.
 
-        It is called where y has a density.
+        It is called only if the density at y is not 0.
         """
         return 0.0
 
     def step(
         self, x: NDArray[np.float64], rng: np.random.Generator
     ) -> Generator[ArrayLike, Any, Proposal | Decision]:
-        """Make a step of several evaluations; it takes the place of `propose` and `log_q`.
+        """Make a step of several evaluations; it replaces `propose` and `log_q`.
 
-        A generator: it yields a point (d,), or a list of points, and receives a `Point` for each,
-        with ``.x``, ``.logp`` and ``.grad``. It returns a `Proposal`, about which the engine
-        decides, or a `Decision`. It may be run again up to where it was, with the same random
-        numbers and points: it must not change anything but attributes.
+        This is a generator: it yields a point (d,), or a list of points, and receives a `Point` for
+        each, with ``.x``, ``.logp`` and ``.grad``. It returns a `Proposal`, which the engine
+        accepts or rejects, or a `Decision`. The engine may run it again with the same random
+        numbers and points: it must not change anything except attributes.
         """
         raise NotImplementedError
 
@@ -127,18 +127,18 @@ class PythonSampler(Sampler):
         gain: float,
         rng: np.random.Generator,
     ) -> None:
-        """Learn from a step from x to the proposal y, in those steps that the schedule says."""
+        """Adapt after a proposal y from x; called at the steps that the schedule selects."""
 
     def freeze(self) -> None:
-        """Adaptation has ended: from here on every step must leave the target invariant."""
+        """Prepare for the end of adaptation, after which every step leaves the target invariant."""
 
     def take(self, other: Any) -> None:
-        """Take over what `other`, a chain that learns as one with this, has learnt last.
+        """Take over what `other`, a chain that shares its adaptation with this one, has learned.
 
-        The shared fields are taken over without it.
+        The shared fields are copied by the engine; this is for other attributes made from them.
         """
 
-    # ---- what the engine asks for ----
+    # ---- methods that the engine calls ----
 
     @property
     def needs_gradient(self) -> bool:
@@ -183,7 +183,7 @@ class PythonSampler(Sampler):
 
 
 def check_fields(sampler: PythonSampler) -> None:
-    """Refuse a table that cannot be kept."""
+    """Refuse FIELDS that cannot be stored."""
     who = f"{type(sampler).__name__}.FIELDS"
     parameters = {field.name for field in fields(sampler)}
     for name, field in sampler.FIELDS.items():
@@ -203,9 +203,9 @@ def check_fields(sampler: PythonSampler) -> None:
 
 
 def chain_class(cls: type[PythonSampler]) -> type[PythonSampler]:
-    """The class of a sampler's copies that belong to one chain: there, attributes can be set.
+    """The class of a sampler's copies that belong to one chain, whose attributes can be set.
 
-    It is kept with its class, and is none of parameters itself.
+    It is stored with the sampler's class, and is not registered as a class of parameters.
     """
     if CHAIN_CLASS not in vars(cls):
         parameters = {field.name for field in fields(cls)}

@@ -1,4 +1,4 @@
-"""What every sampler's parameter object has: a compiled form, a default gain, checks."""
+"""Base classes of samplers: a compiled form, a default gain, checks."""
 
 from __future__ import annotations
 
@@ -31,16 +31,15 @@ class Sampler(Parameters):
 
     @classmethod
     def kernel_class(cls) -> Any:
-        """The compiled class: its FIELDS and STATS say what state there is."""
+        """The compiled class, whose FIELDS and STATS declare the state."""
         module, name = cls.KERNEL.split(".")
         return getattr(import_module(f"fastkam._core.samplers.{module}"), name)
 
     @property
     def relative(self) -> bool:
-        """Whether it runs in units of the scales that a search finds: no length is given.
+        """Whether it runs in units of the scales that a search finds, because no length is given.
 
-        A class that does not name its LENGTHS itself, be it derived from one that does, is taken at
-        its word.
+        False for a class that does not define LENGTHS itself, even if its base class does.
         """
         lengths = vars(type(self)).get("LENGTHS")
         return lengths is not None and all(getattr(self, name) is None for name in lengths)
@@ -62,7 +61,7 @@ class Sampler(Parameters):
 
     @property
     def stat_names(self) -> tuple[str, ...]:
-        """The statistics that it records besides those of every sampler."""
+        """Names of its statistics, without those of every sampler."""
         return tuple(self.kernel_class().statistics())
 
     def build(self, x0: NDArray[np.float64]) -> Kernel:
@@ -70,21 +69,21 @@ class Sampler(Parameters):
         raise NotImplementedError
 
     def default_gain(self, d: int) -> Power:
-        """The gain of its adaptation where the schedule names none."""
+        """The gain of its adaptation if the schedule has none."""
         return constant(1.0)
 
     def diminishing_gain(self, d: int) -> Power:
-        """The same where adaptation goes on while draws are made, ever more slowly."""
+        """The gain under a diminishing schedule that has none."""
         return self.default_gain(d)
 
     def check_gain(self, gain: Power) -> None:
-        """Refuse a gain that the update cannot bear."""
+        """Refuse a gain for which the update is undefined."""
 
     def check_run(self, schedule: Schedule, tune: int) -> None:
         """Refuse a run that cannot work."""
 
     def check_share(self) -> None:
-        """Refuse chains that learn as one."""
+        """Refuse shared adaptation, if the sampler cannot share."""
         if not any(field.shared for field in self.kernel_class().FIELDS.values()):
             raise ValueError(f"share must be False for {type(self).__name__}, not True: "
                              f"{self.ALONE}")
@@ -99,10 +98,10 @@ def as_sampler(sampler: Sampler | str) -> Sampler:
 
 
 class Composite(Sampler):
-    """What samplers made of other samplers have in common."""
+    """Base class of samplers that are made of other samplers."""
 
     def parts(self) -> list[Sampler]:
-        """The samplers that it is made of; its gain is that of the first."""
+        """The samplers of which it is made; its gain is that of the first."""
         raise NotImplementedError
 
     @property
@@ -141,9 +140,9 @@ class Composite(Sampler):
 
 
 def check_part(name: str, value: Any, allowed: type[Sampler] | tuple[()] = ()) -> Sampler:
-    """A sampler to be part of another, from itself or its short name.
+    """A sampler that is part of another, from an object or its short name.
 
-    It must not be made of others itself, unless it is of the class `allowed`.
+    It must not be made of other samplers, unless it is of the class `allowed`.
     """
     try:
         part = as_sampler(value)
@@ -155,24 +154,24 @@ def check_part(name: str, value: Any, allowed: type[Sampler] | tuple[()] = ()) -
 
 
 def given(value: Any, default: Any) -> Any:
-    """`value`, or the default where it is None."""
+    """`value`, or the default if it is None."""
     return default if value is None else value
 
 
 def check_optional(name: str, value: Any) -> None:
-    """Refuse a length that is given and not a positive number."""
+    """Refuse a length that is neither None nor a positive number."""
     if value is not None:
         check_number(name, value, above=0)
 
 
 def check_below_one(gain: Power) -> None:
-    """For updates (1 - g) Sigma + g D D', which must stay positive definite."""
+    """Check the gain of updates (1 - g) Sigma + g D D', which must stay positive definite."""
     if not gain(1) < 1:
         raise ValueError(f"the first gain must be below 1, not {gain(1)!r}: use an offset or a cap")
 
 
 def as_power(name: str, value: Any) -> Power:
-    """A Power from itself or from a positive number, which is constant."""
+    """A Power, or the constant one of a positive number."""
     if isinstance(value, Power):
         return value
     try:
@@ -182,12 +181,12 @@ def as_power(name: str, value: Any) -> Power:
             f"{name} must be a positive number or a Power, not {shown(value)}") from None
 
 
-MOST_DENSE = 50  # dimensions to which a whole covariance is learnt where nothing is said
+MOST_DENSE = 50  # dimensions to which a whole covariance is learned where nothing is said
 LEARNT_METRICS = ("diagonal", "dense", "fixed")
 
 
 def check_metric(metric: Any) -> None:
-    """Refuse what is none of LEARNT_METRICS, nor None."""
+    """Refuse a metric that is neither one of LEARNT_METRICS nor None."""
     if metric is not None:
         check_choice("metric", metric, LEARNT_METRICS)
 
@@ -197,8 +196,8 @@ def metric_factor(
 ) -> NDArray[np.float64]:
     """The factor of `preconditioner` at the start: (d, d) for a dense metric, (d,) for a diagonal.
 
-    Where `metric` is None it is dense up to MOST_DENSE dimensions, and where the preconditioner is
-    a matrix.
+    If `metric` is None it is dense up to MOST_DENSE dimensions, or if the preconditioner is a
+    matrix.
     """
     cov = given(preconditioner, 1.0)
     factor = np.asarray(check_covariance("preconditioner", cov, d))

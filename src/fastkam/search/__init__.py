@@ -1,1 +1,1 @@
-"""The search before a run: scales, the way to where the mass is, its shape, and the choice."""
+"""The search before a run: scales, location and shape of the mass, and the choice of a sampler."""

@@ -1,4 +1,4 @@
-"""Which sampler for which density: what `sampler="auto"` means."""
+"""The choice of a sampler for a density: what `sampler="auto"` means."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ log = logging.getLogger("fastkam")
 MOST_GATHERED = 15  # dimensions to which walkers are gathered where there is a gradient
 FIRST_EVALUATIONS, EVALUATIONS_PER_DIMENSION = 60_000, 4_000  # that a search may take
 MOST_EVALUATIONS = 400_000
-LEARNT_TUNE = 300  # steps of warm-up of what begins with a shape that the search has learnt
+LEARNT_TUNE = 300  # steps of warm-up of what begins with a shape that the search has learned
 NUTS_TUNE = 400
 PLAIN_TUNE = 1000
 LEAST_ACCEPTED = 0.1  # share of independent proposals, below which the gradient does more
@@ -55,16 +55,16 @@ LONG_JUMPS = 25.0  # covariance of jumps, in units of that of the whole density
 
 @dataclass(frozen=True)
 class Choice:
-    """A sampler, and why it was chosen.
+    """A sampler, and the reason for choosing it.
 
     Attributes
     ----------
     sampler : Sampler
     reason : str
     search : Search
-        What the search has found, on which the choice rests.
+        The outcome of the search on which the choice is based.
     tune : int
-        Steps of warm-up that the sampler needs.
+        Number of warm-up steps that the sampler needs.
     """
 
     sampler: Sampler
@@ -95,29 +95,29 @@ def choose(
     executor: Workers | None = None,
     watch: Watch | None = None,
 ) -> Choice:
-    """Search the density, and choose by what is found.
+    """Search the density, and choose a sampler by the outcome.
 
     Parameters
     ----------
     target : Target
     points : array (m, d)
-        Where the search begins.
+        Points at which the search begins.
     chains : int
-        How many chains there will be.
+        Number of chains of the run.
     rng : Generator
-        Of the search.
+        Generator of the search.
     search : bool
         Whether to search at all.
     surrogate : bool
-        Whether the density stands behind a surrogate.
+        Whether the run uses a surrogate.
     threads : int
-        Threads that may evaluate a slow compiled density.
+        Number of threads that may evaluate a slow compiled density.
     known : Known, optional
-        What is known of the density besides.
+        Hints about the density.
     executor : Workers, optional
-        Whose workers evaluate a slow density.
+        Executor whose workers evaluate a slow density.
     watch : Watch, optional
-        Reports how far the search is, and ends it in time.
+        Reports the progress of the search, and ends it when it has used its share.
     """
     d = points.shape[1]
     if surrogate or target.is_estimate:
@@ -160,7 +160,7 @@ def choose_sampler(
     chains: int = 4,
     seed: Any = None,
 ) -> Choice:
-    """The sampler that ``sampler="auto"`` takes for a density, after the same search.
+    """Choose the sampler that ``sampler="auto"`` takes for a density, by the same search.
 
     Parameters
     ----------
@@ -168,13 +168,13 @@ def choose_sampler(
         As in `sample`. A Python function is called once, at `x0`, to see whether it returns a
         gradient.
     x0 : array (d,) or (chains, d), optional
-        May be absent for a `Problem` with priors.
+        Starting points; optional for a `Problem` with priors.
     vectorized : bool
         The Python function takes points (k, d).
     surrogate : bool
-        The density is to stand behind a surrogate, which has no use for a gradient.
+        Whether the run will have a surrogate, with which gradients are not used.
     chains : int
-        How many chains there will be.
+        Number of chains of the run.
     seed : int, SeedSequence, Generator or BitGenerator, optional
         As in `sample`: with the same seed the choice is the same.
 
@@ -203,7 +203,7 @@ def choose_sampler(
 
 
 def known_of(problem: Any) -> Known | None:
-    """What a problem says of its density."""
+    """The hints of a problem about its density."""
     if problem is None:
         return None
     return Known(problem.sample_prior if problem.has_prior else None,
@@ -221,7 +221,7 @@ def find(
     executor: Workers | None = None,
     watch: Watch | None = None,
 ) -> Search:
-    """The search for a sampler that is given: scales, and starts from one point for all chains."""
+    """Make a brief search, without a choice: scales, and dispersed starting points."""
     if not search:
         return unsearched(points)
     one = bool((points == points[0]).all())
@@ -231,7 +231,7 @@ def find(
 
 
 def spread_over(executor: Workers | None, target: Target) -> Spread | None:
-    """What evaluates points in the processes of an executor, if it has any."""
+    """The workers of an executor that evaluate points, if it has any."""
     if executor is None:
         return None
     from fastkam.search.spread import Spread
@@ -240,7 +240,7 @@ def spread_over(executor: Workers | None, target: Target) -> Spread | None:
 
 
 def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
-    """Jumps by the mixture that the search has fitted, around a walk with its shape."""
+    """ModeJumping with the mixture that the search has fitted, around a walk with its shape."""
     q, d = search.mixture, len(search.scales)
     assert q is not None
     inner: Sampler
@@ -281,7 +281,7 @@ def before_the_run(target: Target, problem: Any = None) -> Iterator[None]:
 
 
 def has_gradient(target: Target, points: NDArray[np.float64]) -> bool:
-    """Whether the target can be asked for a gradient; a Python function is tried."""
+    """Whether the target has a gradient; a Python function is called once to see."""
     function = getattr(target, "function", None)
     if function is None:
         return "logp_grad" in target.abilities

@@ -19,31 +19,32 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 MOST_POINTS = 256  # in one call of a vectorized function
-NUMERICAL = (ArithmeticError, ValueError, RuntimeError, AssertionError)  # that x may cause
-SLOW_SECONDS = 2e-3  # a point, from which on it is worth sending to a worker
+NUMERICAL = (ArithmeticError, ValueError, RuntimeError, AssertionError)  # may be due to x alone
+SLOW_SECONDS = 2e-3  # seconds a point from which on points are sent to workers
 
 
 class Evaluator:
-    """Evaluates a target, and counts.
+    """Evaluates a target, and counts the evaluations.
 
-    Where the density is estimated, all estimates are made with the same noise, so that they differ
-    by the points alone.
+    If the density is estimated, all estimates use the same noise, so that they differ only by the
+    points.
 
-    A search asks for the density at places where no chain may ever be. So as soon as a density has
-    been found, a point at which the function raises an error of numbers, or returns +inf, is one
-    without a density; a NameError, say, ends the search. NumPy's warnings of overflow and the like
-    are not shown.
+    A search evaluates the density at points that no chain may ever reach. Therefore, once a point
+    with a finite density has been found, a point at which the function raises a numerical error or
+    returns +inf counts as one of density 0; other errors, such as a NameError, end the search.
+    NumPy's floating-point warnings are not shown.
 
     Attributes
     ----------
     n : int
-        How many points have been evaluated.
+        Number of points that have been evaluated.
     seconds : float
-        What that has taken.
+        Time that the evaluations have taken.
     failures : list of Fault
-        The points that were such.
+        The points at which the function failed.
     spread : callable or None
-        Evaluates points elsewhere (`fastkam.search.spread.Spread`), if a point takes long.
+        Evaluates points in other processes (`fastkam.search.spread.Spread`), if the density is
+        slow.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Evaluator:
 
     @contextmanager
     def helped(self, threads: int) -> Iterator[None]:
-        """A context in which other threads help with a compiled density that is slow."""
+        """A context in which other threads help to evaluate a slow compiled density."""
         self.evaluation.call_helpers(threads)
         try:
             yield
@@ -68,9 +69,9 @@ class Evaluator:
             self.evaluation.dismiss_helpers()
 
     def __call__(self, X: Array) -> Array:
-        """The log densities (n,) at the rows of X (n, d): -inf where there is none.
+        """The log densities (n,) at the rows of X (n, d); -inf where the density is 0.
 
-        A Fault ends the search, and Spent where it has had its share.
+        Raises a Fault, or Spent once the search has used its share.
         """
         values = np.full(len(X), -np.inf)
         rows = np.flatnonzero(np.isfinite(X).all(axis=1))
@@ -100,11 +101,11 @@ class Evaluator:
 
     @property
     def slow(self) -> bool:
-        """Whether points are evaluated elsewhere."""
+        """Whether points are evaluated by `spread`."""
         return self.spread is not None and self.found and self.seconds > SLOW_SECONDS * self.n
 
     def elsewhere(self, X: Array, values: Array, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Evaluate rows of X into values elsewhere; the rows that are left to be done here."""
+        """Evaluate rows of X into `values` by `spread`; return the rows that are left."""
         returned = self.spread(X[rows], self.noise) if self.spread is not None else None
         if returned is None:  # all later ones too
             self.spread = None
@@ -116,7 +117,7 @@ class Evaluator:
         return rows[:0]
 
     def some(self, X: Array, values: Array, rows: NDArray[np.intp]) -> int:
-        """Evaluate points (m, d) into values[rows]; how many of them are done, one at least."""
+        """Evaluate points (m, d) into values[rows]; return how many are done, at least one."""
         with np.errstate(all="ignore"):
             found, codes = self.evaluation.values_of(np.ascontiguousarray(X), self.noise)
         codes = np.where((codes == 0) & (found == np.inf), INFINITE, codes)
@@ -136,7 +137,7 @@ class Evaluator:
         return done + failed
 
     def fail(self, code: int, x: Array) -> None:
-        """A fatal code at x (d,): keep it, or raise it."""
+        """Handle a fatal code at x (d,): record the failure, or raise it."""
         fault = Fault(0, x, code, self.target.fault(code, x))
         passed = fault.cause is None or isinstance(fault.cause, NUMERICAL)
         if not passed or not self.found:

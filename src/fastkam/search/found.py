@@ -1,4 +1,4 @@
-"""What is known before a search, and what it has found."""
+"""The input of a search, a problem's hints, and its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Prior = Callable[[int, np.random.Generator], Array]
 
 @dataclass(frozen=True)
 class Known:
-    """What a Problem says of its density.
+    """Hints of a Problem about its density.
 
     Attributes
     ----------
@@ -24,9 +24,9 @@ class Known:
         ``prior(n, rng)`` returns independent draws (n, d) from a distribution that covers the
         density: half of the walkers start there.
     wrap : callable or None
-        ``wrap(z)`` returns the points of one period that stand for z (n, d).
+        ``wrap(z)`` returns z (n, d) moved into one period of periodic coordinates.
     log_prior : callable or None
-        ``log_prior(z)`` returns that part of the log density (n,) which is not the user's function.
+        ``log_prior(z)`` returns the part of the log density (n,) that is not the user's function.
     """
 
     prior: Prior | None = None
@@ -36,32 +36,32 @@ class Known:
 
 @dataclass(frozen=True)
 class Search:
-    """What a search has found, and what it took.
+    """The outcome of a search, and its cost.
 
     Attributes
     ----------
     points : ndarray, shape (chains, d)
-        Where the chains start.
+        Starting points of the chains.
     scales : ndarray, shape (d,)
         The steps that change the log density by about 1.
     flat : ndarray of int, shape (n,)
-        The coordinates along which it does not change at all.
+        The coordinates on which the log density does not depend.
     evaluations : int
     settled : bool
-        Whether the walkers agreed in the end; True where there were none.
+        Whether the walkers agreed at the end; True if there were none.
     steps : list of str
-        What was done, a line each.
+        The steps of the search, a line each.
     mixture : Mixture or None
-        Fitted to the walkers' states, with a part that covers the tails.
+        The mixture fitted to the walkers' states, with components that cover the tails.
     components : int
-        How many of its components the density itself needs: one where it is nearly normal.
+        Number of its components that describe the mass: 1 for a nearly normal density.
     independent_acceptance : float
-        Acceptance probability of independent proposals of the mixture; NaN where there were none.
+        Acceptance probability of independent proposals from the mixture; NaN if there were none.
     tails : ndarray, shape (n, 2)
         k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
     is_density : bool
-        Whether the likelihood was never negative, and nearly always nearly 0: it is one, and not
-        its logarithm.
+        Whether the likelihood was never negative, and nearly always close to 0, as if the function
+        returned the density and not its logarithm.
     """
 
     points: Array
@@ -78,5 +78,5 @@ class Search:
 
 
 def unsearched(points: Array) -> Search:
-    """What there is without a search."""
+    """The outcome where no search is made."""
     return Search(points, np.ones(points.shape[1]), np.zeros(0, np.intp), 0)

@@ -1,4 +1,4 @@
-"""A look at the density after a run: do its gradients at draws imply the same moments?"""
+"""A check after a run: whether gradients at draws imply the moments that the draws have."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ def moments_by_gradients(
 ) -> Array:
     """Moments of the user's coordinates that gradients at some of a run's draws imply.
 
-    The gradients are those of the density, or without these central differences of its logarithm:
-    differences to one side have errors that are small beside them, and large beside what is left
-    where the terms of s cancel.
+    The gradients are those of the density, if it has them, or central differences of its
+    logarithm. One-sided differences have small relative errors, but these are large in comparison
+    with sums whose terms cancel.
 
     Parameters
     ----------
     state : RunState
     evaluate : Evaluator
-        Of the density in the coordinates of the chains.
+        Evaluates the density in the coordinates of the chains.
     rng : Generator
 
     Returns
     -------
     ndarray, shape (m, 4)
-        As `fastkam.diagnostics.identities.implied_moments`; of m = 0 where the draws are too few,
-        or where the density has walls, jumps or level places, so that they imply nothing.
+        As from `fastkam.diagnostics.identities.implied_moments`; m = 0 if there are too few draws,
+        or if the density has hard bounds, jumps or plateaus, for which the identities do not hold.
     """
     nothing, draws = np.zeros((0, 4)), draws_of(state)
     chains, rows, d = draws.shape
@@ -99,29 +99,29 @@ def moments_by_gradients(
 
 
 def disagrees(state: RunState) -> bool:
-    """Whether the draws of a run have other moments than gradients at them imply."""
+    """Whether the moments of a run's draws differ from those that gradients at them imply."""
     implied = state.implied
     return bool(len(implied) and len(disagreeing(implied, state.constrain(draws_of(state)))))
 
 
 def draws_of(state: RunState) -> Array:
-    """Some 20 000 draws at equal distances, or all if there are fewer, (chains, n, d)."""
+    """Some 20 000 evenly spaced draws, or all if there are fewer, (chains, n, d)."""
     step = max(1, state.chains * state.trace.rows // MOST_LOOKED_AT)
     return np.asarray(state.trace.draws[:, ::step])
 
 
 def is_continuous(evaluate: Evaluator, z: Array, along: Array) -> bool:
-    """Whether no wall and no jump is met between draws z (n, d) and z + along.
+    """Whether the density is continuous between draws z (n, d) and z + along.
 
-    Of the parts of each such segment, and then of its halves, the one over which the log density
-    changes most is looked at. Further down than DEPTH below the draw all is one: little flows
-    there.
+    Each segment is divided into parts, and the part over which the log density changes most is
+    bisected further. Log densities more than DEPTH below that of the draw count as equal, because
+    jumps down there hardly matter.
     """
     n = len(z)
     bottom = evaluate(z) - DEPTH
 
     def values(t: Array) -> Array:
-        """At the parts t (n,) of each segment."""
+        """Evaluate each segment at its fraction t (n,)."""
         return np.maximum(evaluate(z + t[:, None] * along), bottom)
 
     ends = np.linspace(0, 1, PARTS + 1)
@@ -141,10 +141,10 @@ def is_continuous(evaluate: Evaluator, z: Array, along: Array) -> bool:
 
 
 def with_implied(outcome: Outcome, target: Target, options: RunOptions) -> Outcome:
-    """The outcome of a run with the moments that gradients imply, where that can be looked at.
+    """Add the moments that gradients imply to the outcome of a run, if they can be computed.
 
-    It is not where a rule limits evaluations or time, which the run has had already, and where the
-    density is estimated or stands behind a surrogate. Ctrl-C ends the look alone.
+    They are not computed if a rule limits evaluations or time, which the run has used up already,
+    or if the density is estimated or has a surrogate. Ctrl-C ends this check, and not the run.
     """
     state = outcome.state
     limited = options.stop is not None and options.stop.limits() != Limits()

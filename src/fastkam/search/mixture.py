@@ -37,16 +37,16 @@ class Mixture:
     def fitted(
         states: Array, rng: np.random.Generator, most: int, effective: float
     ) -> Mixture | None:
-        """The mixture of up to `most` components for states (n, d); None where they do not spread.
+        """Fit up to `most` components to states (n, d); None if these have no spread.
 
-        States that a walker has kept for several steps must follow each other; all of them are
-        worth `effective` independent ones.
+        Repeated states of a walker must be consecutive; `effective` is the effective number of
+        independent states.
         """
         found = modes.fit(states, int(rng.integers(2**53)), most=most, effective=effective)
         return None if found is None else Mixture(*found)
 
     def joined(self, other: Mixture, weight: float) -> Mixture:
-        """This mixture and the components of another, which get a weight in all."""
+        """This mixture with the components of another, which get a given weight together."""
         own = (1 - weight) * self.weights[1:] / self.weights[1:].sum()
         more = weight * other.weights[1:] / other.weights[1:].sum()
         return Mixture(*modes.with_wide(
@@ -55,12 +55,12 @@ class Mixture:
 
     @property
     def n(self) -> int:
-        """Components besides the wide one."""
+        """Number of components, without the wide one."""
         return len(self.weights) - 1
 
     @property
     def within(self) -> Array:
-        """The mean covariance within components, (d, d), the wide one left out."""
+        """The mean covariance within components, (d, d), without the wide one."""
         covs = product(self.factors[1:], self.factors[1:].transpose(0, 2, 1))
         return np.asarray(np.average(covs, axis=0, weights=self.weights[1:]))
 

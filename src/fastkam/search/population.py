@@ -1,8 +1,8 @@
-"""A population of walkers: it finds where the mass is, and the shape that it has there.
+"""A population of walkers, which finds the location and the shape of the mass.
 
-Each of K walkers is a Metropolis chain. On the way home each goes alone, by a random walk whose
-length it learns, so that those that start near another mode arrive in that mode. From then on they
-learn from each other, in windows. A step of a walker is
+Each of K walkers is a Metropolis chain. At first each climbs alone, by a random walk whose step
+size it learns, so that walkers that start near different modes arrive in different modes. After
+this approach they learn from each other, in windows. A step of a walker is
 
     a difference    y = x + g (a - b) + e,   a, b walkers of the other half; g = 2.38 / sqrt(2 d),
                     or 1 in one of ten
@@ -17,7 +17,7 @@ agree with each other: when R-hat over them is small, and their log densities no
 ter Braak, C. J. F. (2006). A Markov chain Monte Carlo version of the genetic algorithm Differential
 Evolution. Statistics and Computing 16, 239-249: differences. Giordani, P. and Kohn, R. (2010).
 Adaptive independent Metropolis-Hastings by fast estimation of mixtures of normals. Journal of
-Computational and Graphical Statistics 19, 243-259: independent proposals, learnt.
+Computational and Graphical Statistics 19, 243-259: adaptive independent proposals.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from fastkam.search.mixture import Mixture
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-HOME_STEPS = 25  # steps of a stage on the way home
+CLIMB_STEPS = 25  # steps of a stage of the approach
 WALK_TARGET = 0.3  # acceptance probability of a walk
-STILL_CLIMBING = 0.15  # share of walkers that climb, below which all are at home
+STILL_CLIMBING = 0.15  # share of climbing walkers below which the approach ends
 FIRST_WINDOW, GROWTH = 40, 1.5  # steps of a window, and from one to the next
 SCOUTS = 0.07  # share of scouts
 FARTHEST = 1000.0  # scouts' longest step, in units of the scales
-LONGEST = 1e8  # longest walk on the way home, in the same units
+LONGEST = 1e8  # largest step size in the approach, in the same units
 WALKS = 0.45  # share of walks
 AGREED = 1.2  # R-hat over walkers at which they agree
 FITTED_STATES = 4000  # states that a mixture is fitted to at most
@@ -77,7 +77,7 @@ class Window:
     @property
     def near(self) -> NDArray[np.bool_]:
         """The walkers whose log density is not far below that of the others, (K,)."""
-        return at_home(self.level, self.x.shape[2])
+        return plausible(self.level, self.x.shape[2])
 
     def states(self) -> Array:
         """States of the near walkers in the second half, (n, d), walker by walker."""
@@ -91,7 +91,7 @@ class Window:
         return float(r_hat(columns).max()) if near.sum() > 1 else np.inf
 
     def effective(self) -> float:
-        """How many independent states those of the second half are worth: one a walker at least."""
+        """Effective number of independent states in the second half, at least one a walker."""
         half, near = self.second_half, self.near
         x = self.x[half, near]
         variance = x.reshape(-1, x.shape[2]).var(axis=0)
@@ -99,7 +99,7 @@ class Window:
         return max(float((variance / np.maximum(of_means, 1e-300)).min()), float(near.sum()))
 
     def drift(self) -> float:
-        """How much the median log density has risen between the halves, in units of its spread."""
+        """Increase of the median log density between the halves, in units of its spread."""
         d, near = self.x.shape[2], self.near
         first = median(self.logp[: len(self.logp) // 2, near])
         second = median(self.logp[self.second_half, near])
@@ -110,13 +110,13 @@ class Window:
         return bool(self.near.all() and abs(self.drift()) < 0.25 and self.r_hat() < AGREED)
 
 
-def at_home(level: Array, d: int) -> NDArray[np.bool_]:
-    """Which log densities are not far below the others' median for d dimensions."""
-    return np.asarray(level > median(level) - drop_at_home(d))
+def plausible(level: Array, d: int) -> NDArray[np.bool_]:
+    """Mask of the log densities that are not far below the median of the others."""
+    return np.asarray(level > median(level) - largest_drop(d))
 
 
-def drop_at_home(d: int) -> float:
-    """How far below the median a log density is that is still no accident in d dimensions."""
+def largest_drop(d: int) -> float:
+    """Distance below the median at which a log density is no longer plausible in d dimensions."""
     return float(d / 2 + 3 * np.sqrt(d) + 10)
 
 
@@ -136,17 +136,17 @@ class Population:
     Parameters
     ----------
     evaluate : callable
-        Log densities (n,) at points (n, d); -inf where there is none.
+        Log densities (n,) at points (n, d); -inf where the density is 0.
     x : array (K, d)
-        Where the walkers start. K is even, and at least 4.
+        Starting points of the walkers. K is even, and at least 4.
     logp : array (K,)
         The log densities there, finite.
     scales : array (d,)
     lengths : array (K,)
-        The first steps of the walkers, in units of the scales.
+        Initial step sizes of the walkers, in units of the scales.
     rng : Generator
     wrap : callable, optional
-        The points (n, d) that stand for others at which the density is the same by definition.
+        Maps points (n, d) into one period of periodic coordinates.
     """
 
     def __init__(
@@ -167,32 +167,30 @@ class Population:
         self.independent = 0.0  # share of independent proposals
         self.scouted: list[tuple[Array, Array]] = []  # points of scouts, and the log densities
 
-    # ---- the way home ----
+    # ---- the approach ----
 
-    def go_home(self, stages: int) -> None:
-        """Let each walker go alone until few climb, or for that number of stages.
-
-        Those that are far below the others then, after so long a way, start again from others.
+    def approach(self, stages: int) -> None:
+        """Let the walkers climb, and restart those that are left far below the others.
         """
         self.climb(stages)
-        self.restart(~at_home(self.logp, self.d))
+        self.restart(~plausible(self.logp, self.d))
 
     def climb(self, stages: int) -> None:
-        """Let each walker go alone while it climbs, for that number of stages at most.
+        """Move each walker alone while it climbs, for at most that number of stages.
 
-        The others rest as soon as few climb.
+        The approach ends when few walkers still climb.
         """
         rows = np.arange(self.K)
         for _ in range(stages):
             before = self.logp[rows].copy()
-            for _ in range(HOME_STEPS):
+            for _ in range(CLIMB_STEPS):
                 self.step_alone(rows)
             rows = rows[self.logp[rows] - before > 1 + 2 * np.sqrt(self.d / 2)]
             if len(rows) < STILL_CLIMBING * self.K:
                 break
 
     def step_alone(self, rows: Indices) -> None:
-        """A step of a walk with a length of its own for each of these walkers, or of a scout."""
+        """Make a step of each of these walkers: a walk with its own step size, or a scout's."""
         n = len(rows)
         lengths = exp(self.log_length[rows]) / np.sqrt(self.d)
         y = self.x[rows] + lengths[:, None] * self.scales * self.rng.standard_normal((n, self.d))
@@ -200,12 +198,12 @@ class Population:
         y[scouts] = self.scout(self.x[rows[scouts]])
         alpha = self.decide(rows, y, np.zeros(n), scouts)
         alpha[scouts] = WALK_TARGET
-        # where the density does not fall off they would grow for ever
+        # bounded, since they grow without limit where the density does not fall off
         self.log_length[rows] = np.minimum(
             self.log_length[rows] + alpha - WALK_TARGET, log(LONGEST))
 
     def restart(self, lost: NDArray[np.bool_]) -> None:
-        """Put the walkers that are lost where others are, which are drawn at random."""
+        """Move the lost walkers to the positions of others, drawn at random."""
         if lost.any() and not lost.all():
             source = self.rng.choice(np.flatnonzero(~lost), int(lost.sum()))
             self.x[lost], self.logp[lost] = self.x[source], self.logp[source]
@@ -234,11 +232,11 @@ class Population:
         self.x[::2], self.logp[::2] = x, logp
 
     def propose(self, half: slice) -> tuple[Array, Array, Indices, Indices, Indices]:
-        """Points for a half, log ratios of their proposal densities; which of them are what.
+        """Propose points for a half: points, log ratios of proposal densities, masks of the kinds.
 
-        The three kinds are independent ones, walks and scouts. A walk has the shape of the
-        component that is nearest, which leads along a bent ridge and out to its ends. (It is not
-        quite reversible where this changes on the way: walkers explore, they are no draws.)
+        The kinds are independent proposals, walks and scouts. A walk has the shape of the nearest
+        component, which leads along a bent ridge and out to its ends. (It is not exactly
+        reversible if the step changes the nearest component: walkers explore, and are not draws.)
         """
         x, rng, d = self.x[half], self.rng, self.d
         others = self.x[self.K // 2 :] if half.start == 0 else self.x[: self.K // 2]
@@ -288,9 +286,9 @@ class Population:
         scouts: Indices,
         beta: float = 1.0,
     ) -> Array:
-        """Evaluate the points y (n, d), accept or reject each; the acceptance probabilities.
+        """Evaluate the points y (n, d), accept or reject each; return acceptance probabilities.
 
-        Those of scouts are kept.
+        Points of scouts are recorded.
         """
         if self.wrap is not None:
             y = self.wrap(y)
@@ -316,7 +314,7 @@ class Population:
         self.independent = 0.05 if a < 0.02 else 0.15 if not a > 0.1 else 0.4 if a < 0.5 else 0.55
 
     def fitted_by_one(self, window: Window) -> bool:
-        """Whether a window's states need one component alone."""
+        """Whether one component suffices for a window's states."""
         found = self.fit(window)
         return found is not None and found.n == 1
 

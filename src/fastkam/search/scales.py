@@ -1,4 +1,4 @@
-"""For each coordinate, the step along it that changes the log density by about 1."""
+"""Scales: for each coordinate, the step that changes the log density by about 1."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ JUMP = 40  # ever shorter steps with one and the same change, from which on it i
 def find_scales(
     evaluate: Callable[[Array], Array], x0: Array, logp: float
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """The length of each coordinate in units of which the density is to be seen at `x0`.
+    """Find the length scale of each coordinate at `x0`.
 
     Steps to both sides of every coordinate grow or shrink until the log density changes by 1; the
-    shorter of the two is taken. A side on which the density ends before, or jumps at `x0`, counts
-    only where the other side does too: next to a wall it says nothing of the width.
+    shorter of the two is taken. A side on which the density becomes 0 before, or jumps at `x0`, is
+    used only if the other side is of the same kind: the distance to a wall is not a width.
 
     Parameters
     ----------
@@ -66,15 +66,15 @@ def find_scales(
 
 
 class Bracket:
-    """The search to one side of every coordinate, each on its own.
+    """The search to one side of every coordinate, independently of the others.
 
     Attributes
     ----------
     step : ndarray, shape (d,)
-        The next steps to be tried; in the end those that were looked for.
+        The next steps to be tried; at the end the scales.
     done, wall, flat : ndarray of bool, shape (d,)
-        Whether the search has ended; at a step from which on there is no density; without any
-        change.
+        Whether the search has ended; has ended at a wall, beyond which the density is 0; has ended
+        without any change of the density.
     """
 
     def __init__(self, step: Array) -> None:
@@ -87,7 +87,7 @@ class Bracket:
         self.change, self.same = np.zeros(d), np.zeros(d, int)  # the last, and how often in turn
 
     def learn(self, k: int, change: float, moved: bool) -> None:
-        """The log density changes by `change` along a step of coordinate k; choose the next."""
+        """Take the change of the log density along a step of coordinate k; choose the next step."""
         t = self.step[k]
         if not moved:  # rounding hides a step so short: nothing below it can be told apart
             self.low[k], self.low_change[k], self.hidden[k] = t, 0.0, True
@@ -109,7 +109,7 @@ class Bracket:
             self.step[k] = self.between(k)
 
     def grow(self, k: int, change: float) -> None:
-        """Try a longer step: ever longer ones while nothing changes at all."""
+        """Choose a longer step, growing faster while the density does not change at all."""
         if change > 0:
             self.step[k] /= max(np.sqrt(change), 1 / FASTEST)
         else:
@@ -119,7 +119,7 @@ class Bracket:
             self.done[k] = self.flat[k] = True
 
     def shrink(self, k: int, change: float) -> None:
-        """Try a shorter step: ever shorter ones while there is no density."""
+        """Choose a shorter step, shrinking faster while the density is 0."""
         self.same[k] = self.same[k] + 1 if change == self.change[k] else 0
         self.change[k] = change
         if self.same[k] == JUMP and np.isfinite(change):

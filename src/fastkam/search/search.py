@@ -20,7 +20,7 @@ from fastkam.search.population import (
     GROWTH,
     Population,
     Window,
-    at_home,
+    plausible,
 )
 from fastkam.search.scales import find_scales
 from fastkam.search.tails import rising, tail_indices
@@ -49,7 +49,7 @@ FAR_AWAY, RISING = 1e4, -1.0  # scales from the origin; the tail index where the
 LEAST_FAR, NEARLY_0 = 100, 1e-3  # points, and a likelihood, where it may be no logarithm
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
-BRIEF_STAGES, FULL_STAGES = 10, 20  # of the way home at most
+BRIEF_STAGES, FULL_STAGES = 10, 20  # of the approach, at most
 
 
 class Searcher:
@@ -59,14 +59,14 @@ class Searcher:
     ----------
     target : Target
     points : array (m, d)
-        Where it begins: the first of them with a density is the origin of scales.
+        Points at which it begins: scales are found at the first whose density is not 0.
     rng : Generator
     known : Known, optional
-        What is known of the density besides.
+        Hints about the density.
     spread : callable, optional
-        What evaluates points elsewhere, if a point takes long.
+        Evaluates points in other processes, if the density is slow.
     watch : Watch, optional
-        Reports how far the search is, and ends it in time.
+        Reports the progress of the search, and ends it when it has used its share.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Searcher:
         self.lines.append(f"{line}, after {self.evaluate.n} evaluations")
 
     def begin(self) -> None:
-        """Find a point with a density, and the scales there."""
+        """Find a point whose density is not 0, and the scales there."""
         self.origin, self.level = self.first_with_density()
         self.scales, self.flat = find_scales(self.evaluate, self.origin, self.level)
         self.start, self.extent = self.origin, self.scales
@@ -105,9 +105,9 @@ class Searcher:
             self.say(f"the log density does not change along {np.flatnonzero(self.flat).tolist()}")
 
     def first_with_density(self) -> tuple[Array, float]:
-        """(a starting point, its log density); a point near the first where none has a density.
+        """(a point, its log density): a starting point, or one near it if all have density 0.
 
-        The k-th try is further away, from 0.01 to 10 times 1 + |x|; Fault where 100 have none.
+        Up to 100 points are tried at growing distances, from 0.01 to 10 times 1 + |x|; then Fault.
         """
         values = self.evaluate(self.points)
         if np.isfinite(values).any():
@@ -127,7 +127,7 @@ class Searcher:
     def gather(self, K: int, levels: tuple[float, ...]) -> Population:
         """K walkers around the points, at each of the levels in turn (in units of the scales).
 
-        Where there is a prior, every second starts at a draw from it.
+        If there is a prior, every second walker starts at a draw from it.
         """
         lengths = np.array(levels)[np.arange(K) % len(levels)]
         centres = self.points[np.arange(K) % len(self.points)]
@@ -153,9 +153,9 @@ class Searcher:
         return self.population
 
     def from_prior(self, prior: Prior, n: int) -> tuple[Array, Array]:
-        """n of many draws from the prior, the half of them the best, and their log densities.
+        """n of many draws from the prior, half of them those of highest density; log densities.
 
-        A narrow mode takes many draws until one is near, and that one stands out.
+        Only few of many draws are near a narrow mode, and these have the highest densities.
         """
         x, logp = self.many_from_prior(prior)
         some = np.flatnonzero(np.isfinite(logp))
@@ -171,14 +171,14 @@ class Searcher:
         return self.seen[-1]
 
     def mirror(self, population: Population) -> None:
-        """Try mirror images of the best state: of all signs, of one, of two places exchanged.
+        """Try images of the best state: all signs or one sign changed, two elements exchanged.
 
-        Densities with symmetries, as those of mixtures and factors, have modes there. A walker
-        far below the median takes the place. Of all signs the centre of the walkers is mirrored
-        too, which is nearer to a mode than any state in many dimensions.
+        Densities with symmetries, such as mixtures and factor models, have modes there. A walker
+        far below the median is moved to such a mode. With all signs changed the center of the
+        walkers is tried too, which in many dimensions is nearer to a mode than any state.
         """
         best = population.x[population.logp.argmax()]
-        centre = population.x[at_home(population.logp, self.d)].mean(axis=0)
+        centre = population.x[plausible(population.logp, self.d)].mean(axis=0)
         signs = np.vstack([-centre, -best, best * (1 - 2 * np.eye(self.d))])
         pairs = np.column_stack(np.tril_indices(self.d, -1))
         if len(pairs) > MOST_MIRRORED:
@@ -196,12 +196,11 @@ class Searcher:
         population.logp[order[: len(good)]] = values[good]
 
     def settle(self, population: Population, most_evaluations: int) -> Window:
-        """Windows of walkers that learn from each other, until they agree.
+        """Run windows, in which walkers learn from each other, until the walkers agree.
 
-        Unless they soon agree on one normal component, half of them spread first on a flatter
-        power of the density: walkers that begin further out than the mass lies do not agree before
-        they have seen what is between. The others stay, since a narrow mode is lost on the flatter
-        power.
+        Unless they soon agree on one normal component, half of them first move on a flatter power
+        of the density, so that walkers in separate regions meet. The other half stay, since a
+        narrow mode is lost on the flatter power.
         """
         population.learn(population.window(FIRST_WINDOW))
         for _ in range(NORMAL_WINDOWS):
@@ -227,7 +226,7 @@ class Searcher:
         return window
 
     def agree(self, population: Population, most_evaluations: int) -> Window:
-        """Windows until the walkers agree, or all evaluations are spent."""
+        """Run windows until the walkers agree, or all evaluations are spent."""
         steps = float(FIRST_WINDOW)
         while True:
             window = population.window(int(steps))
@@ -241,12 +240,12 @@ class Searcher:
             steps *= GROWTH
 
     def far(self, population: Population) -> tuple[Array, Array]:
-        """Points from near and far that have been evaluated, (n, d), and their log densities."""
+        """Evaluated points near the mass and far from it, (n, d), and their log densities."""
         x, logp = zip(*self.seen, *population.scouted, strict=True)
         return np.concatenate(x), np.concatenate(logp)
 
     def likelihood_is_density(self, population: Population) -> bool:
-        """Whether the likelihood is never negative, and nearly always nearly 0, near and far."""
+        """Whether the likelihood is never negative and nearly always close to 0, near and far."""
         x, logp = self.far(population)
         x, logp = np.vstack([x, self.origin]), np.append(logp, self.level)
         x, logp = x[np.isfinite(logp)], logp[np.isfinite(logp)]
@@ -257,7 +256,7 @@ class Searcher:
                     and median(likelihood) < NEARLY_0 and (likelihood > 100 * rounding).any())
 
     def look_beyond(self, population: Population, window: Window) -> bool:
-        """Put walkers into modes that none has come to, where there are any."""
+        """Move walkers into modes that no walker has visited, if such modes are found."""
         q = population.fit(window)
         if q is None:
             return False
@@ -293,14 +292,14 @@ class Searcher:
         return [f"passed over {many} without a density: {describe(failures[0], 'the first')}"]
 
     def chosen(self, population: Population, chains: int) -> Array:
-        """Where the chains start: at states of different walkers, while there are enough."""
+        """Starting points of the chains: states of different walkers, if there are enough."""
         K = population.K
         return population.x[self.rng.choice(K, chains, replace=chains > K)]
 
     # ---- whole searches ----
 
     def brief(self, chains: int, *, disperse: bool) -> Search:
-        """Scales; and, to disperse the chains, walkers that go home from around the points."""
+        """Find scales and, to disperse the chains, walkers that climb from around the points."""
         try:
             with np.errstate(all="ignore"):  # walkers on an improper density go anywhere
                 return self.brief_to_its_end(chains, disperse)
@@ -308,7 +307,7 @@ class Searcher:
             return self.ended_early(chains)
 
     def full(self, chains: int, most_evaluations: int) -> Search:
-        """Scales, many walkers on the way home, and windows of them until they agree."""
+        """Find scales, let many walkers climb, and run windows until they agree."""
         most = int(min(most_evaluations, self.evaluate.watch.most_evaluations))
         try:
             with np.errstate(all="ignore"):
@@ -317,7 +316,7 @@ class Searcher:
             return self.ended_early(chains)
 
     def ended_early(self, chains: int) -> Search:
-        """What is known where the search has had its share of what the run may take."""
+        """The outcome where the search has used up its share of the run's budget."""
         self.spent = True
         self.say("ended early, since stop leaves no more for it")
         points = self.points if self.population is None else self.chosen(self.population, chains)
@@ -329,7 +328,7 @@ class Searcher:
         points = self.points
         if disperse:
             population = self.gather(max(4, chains + chains % 2), (1.0,))
-            population.go_home(BRIEF_STAGES)
+            population.approach(BRIEF_STAGES)
             middle = int(np.argsort(population.logp, kind="stable")[population.K // 2])
             climbed = population.logp[middle] - self.level
             if climbed > self.d / 2 + 10:
@@ -344,13 +343,13 @@ class Searcher:
         self.begin()
         K = max(LEAST_WALKERS, 2 * (self.d + 1))
         population = self.gather(K, levels(self.d))
-        population.go_home(min(2 + self.d, FULL_STAGES))
+        population.approach(min(2 + self.d, FULL_STAGES))
         if len(found := self.rising(population)):
             return self.without_end(population, found)
         self.start, self.extent = population.x.mean(axis=0), np.maximum(
             population.x.std(axis=0), self.scales)
         self.mirror(population)
-        self.say("walkers at home")
+        self.say("walkers have reached the mass")
         window = self.settle(population, most_evaluations)
         if len(found := self.rising(population)):
             return self.without_end(population, found)
@@ -366,19 +365,19 @@ class Searcher:
                       self.likelihood_is_density(population))
 
     def far_away(self, population: Population) -> bool:
-        """Whether half of the walkers are where only an improper density leads."""
+        """Whether half of the walkers are so far away that the density must be improper."""
         away = np.abs(population.x - self.start) / self.extent
         return bool(median(away.max(axis=1)) > FAR_AWAY)
 
     def rising(self, population: Population) -> NDArray[np.intp]:
-        """The coordinates along which the log density goes on rising, where walkers have gone."""
+        """The coordinates along which the log density still rises where the walkers are."""
         if not self.far_away(population):
             return np.zeros(0, np.intp)
         best = population.x[population.logp.argmax()]
         return rising(self.evaluate, best, np.maximum(np.abs(best - self.origin), self.scales))
 
     def without_end(self, population: Population, found: NDArray[np.intp]) -> Search:
-        """What is known of a density that goes on rising."""
+        """The outcome for a density that goes on rising."""
         self.say(f"the log density goes on rising along {found.tolist()}")
         return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       False, self.lines + self.failures(),
@@ -392,13 +391,13 @@ class Searcher:
         acceptance: float,
         most_evaluations: int,
     ) -> Mixture | None:
-        """A mixture fitted to walkers, and a part that covers the tails.
+        """The mixture fitted to the walkers, with further components that cover the tails.
 
-        That part is fitted to states of the same walkers on a flatter power of the density. Where
-        q has no mass, chains with q as their proposal stay for long, and seldom come. The tails of
-        a density that is bent are far from its mass: the walkers learn the way there from each
-        other, until they agree on the flatter power too. (Where the density falls off as a power,
-        a flatter one may have no integral; the wide component has such tails.)
+        These are fitted to states of the same walkers on a flatter power of the density. Chains
+        that propose from q rarely reach points where q has little mass, and then stay there for
+        long. The tails of a curved density are far from its mass, so the walkers run windows until
+        they agree on the flatter power too. (If the density falls off as a power of the distance,
+        a flatter power may have no integral; the wide component has such tails.)
         """
         if cold is None:
             return None

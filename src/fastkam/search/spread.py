@@ -57,7 +57,7 @@ class Spread:
                 [fault for one in returned for fault in one[2]])
 
     def ask(self, parts: list[Array], noise: Array | None, *, again: bool) -> list[Any]:
-        """What the workers return for each part: None where one does not know the target."""
+        """Results of the workers, one a part; None from a worker that does not have the target."""
         tasks = [self.workers.submit(evaluate_sent, *self.names,
                                      self.sending.for_task(again=again), part, noise)
                  for part in parts]

@@ -1,15 +1,15 @@
-"""Tails that fall off as a power of the distance: how fast, seen at points far out.
+"""Tail indices: how fast a density falls off as a power of the distance, from points far out.
 
     log pi(m + R s_k e_k) = const - p log R   at large R:   p is the same between all of 10^3, 10^4
                                                             and 10^5 standard deviations
 
-The marginal tail index of coordinate k follows: over the other coordinates the density is
-integrated, and each of those whose width grows with R adds 1,
+The marginal tail index of coordinate k follows by integration over the other coordinates, each of
+which, if the width of the density along it grows with R, lowers the index by 1,
 
     P(|x_k| > R) ~ R^-a,   a = p - 1 - #{j: pi(m + R (s_k e_k + s_j e_j)) is of the same order}
 
-A distribution has moments below a alone; and the standard error of its standard deviation is
-finite only for a > 4.
+Only moments of an order below a exist; and the standard error of a standard deviation is finite
+only for a > 4.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MOST_DIMENSIONS = 30            # with more, one point a coordinate would be man
 
 
 def rising(evaluate: Callable[[Array], Array], centre: Array, lengths: Array) -> Indices:
-    """The coordinates along which the log density is higher far out than at the centre, (n,).
+    """The coordinates along which the log density is higher far out than at the center, (n,).
 
-    Far out is at the same multiples of `lengths`, the way that a walker has come uphill.
+    The points far out are at the same multiples of `lengths`, the distance that a walker climbed.
     """
     d = len(centre)
     higher = np.zeros(d, bool)
@@ -45,21 +45,21 @@ def rising(evaluate: Callable[[Array], Array], centre: Array, lengths: Array) ->
 def tail_indices(
     evaluate: Callable[[Array], Array], centre: Array, sd: Array
 ) -> tuple[Array, float]:
-    """How fast the tails of a density fall off.
+    """Measure how fast the tails of a density fall off.
 
     Parameters
     ----------
     evaluate : callable
         Log densities (n,) at points (n, d).
     centre, sd : array (d,)
-        Of the mass.
+        Center and standard deviation of the mass.
 
     Returns
     -------
     indices : ndarray, shape (n, 2)
         k and a, of the heavier tail, for each coordinate k with a tail that falls off as a power.
     power : float
-        The least p of all; inf where there is none.
+        The smallest p; inf if no tail falls off as a power.
     """
     d = len(centre)
     indices, least = np.full(d, np.inf), np.inf

@@ -1,10 +1,10 @@
-"""Points that the mass found so far does not explain: another mode may begin there.
+"""Search for modes that the mixture q misses, from points that were evaluated already.
 
-Where a density has one mode and falls off from it on all sides, a step towards the mode raises it.
-So of the points far from all components of q that were evaluated anyway, those are suspicious from
-where a step towards the nearest component lowers the log density. Walkers go home from there, each
-alone. One that ends where the density is far above q, and not below that of the others, has found
-a mode that q has not.
+If a density has one mode and falls off from it on all sides, a step towards the mode raises the
+density. So a point far from all components of q is suspicious if a step towards the nearest
+component lowers the log density. Walkers climb from suspicious points, each alone. A walker that
+ends where the density is far above q, and not below that of the other walkers, has found a mode
+that q misses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fastkam.numerics.median import median
 from fastkam.search.mixture import Mixture
-from fastkam.search.population import Population, Window, drop_at_home
+from fastkam.search.population import Population, Window, largest_drop
 
 Array = NDArray[np.float64]
 
@@ -34,19 +34,19 @@ def modes_beyond(
     points: tuple[Array, Array],
     stages: int,
 ) -> tuple[Array, Array]:
-    """Points (m, d) in modes that q has not, and their log densities (m,).
+    """Points (m, d) in modes that q misses, and their log densities (m,).
 
     Parameters
     ----------
     population : Population
-        At home, as `window` shows it.
+        The walkers, which made `window`.
     window : Window
     q : Mixture
         Fitted to the states of the window.
     points : tuple of arrays (n, d), (n,)
         Points with their log densities.
     stages : int
-        Of the way home at most.
+        Largest number of stages of the approach.
     """
     x, logp, steps = suspicious(population.evaluate, window, q, *points)
     if not len(x):
@@ -59,14 +59,14 @@ def modes_beyond(
     level = median(window.logp[window.second_half])
     known = level - median(q.log_density(states))
     new = logp - q.log_density(x) > known + UNEXPLAINED
-    new &= logp > level - drop_at_home(x.shape[1])
+    new &= logp > level - largest_drop(x.shape[1])
     return x[new], logp[new]
 
 
 def suspicious(
     evaluate: Callable[[Array], Array], window: Window, q: Mixture, x: Array, logp: Array
 ) -> tuple[Array, Array, Array]:
-    """The suspicious ones of points, at most MOST_WALKERS; their log densities; the steps."""
+    """The suspicious points, at most MOST_WALKERS; their log densities; the first steps."""
     d = x.shape[1]
     squares, nearest = q.nearest(x)
     level = median(window.logp[window.second_half])

@@ -1,4 +1,4 @@
-"""What a search is watched by: the progress of the call, and the rule that ends it."""
+"""Supervision of a search: the progress of the call, and the rule that ends it."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ REPORT_SECONDS = 0.05
 
 
 class Spent(Exception):
-    """A search has taken its share."""
+    """Raised when a search has used its share of the run's time or evaluations."""
 
 
 class Watch:
-    """Called between the evaluations of a search; it reports how far that is, or raises Spent.
+    """Called between the evaluations of a search; it reports the progress, or raises Spent.
 
-    It is a context too, at the end of which what is shown of the search is erased; where the search
-    has failed, the processes that it has used end.
+    It is also a context: its end erases the progress of the search from the screen and, if the
+    search has failed, ends the processes that it used.
 
     Parameters
     ----------
     options : RunOptions, optional
-        Of the run that comes after. Without them nothing is reported, and there is no limit.
+        Options of the run that follows. Without them nothing is reported, and there is no limit.
     chains : int
-        How many chains there will be.
+        Number of chains of the run.
     share : float
-        The share of the run's time and evaluations that it lets pass.
+        The share of the run's time and evaluations that the search may take.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Watch:
         self.most_evaluations = most if most == math.inf else math.floor(most)
 
     def __call__(self, n: int) -> None:
-        """After n evaluations."""
+        """Report the progress after n evaluations; raise Spent if the share is used up."""
         now = time.perf_counter()
         if n >= self.most_evaluations or now >= self.until:
             raise Spent
@@ -69,14 +69,14 @@ class Watch:
                 raise Spent
 
     def at_once(self, n: int, seconds: float, most: int) -> int:
-        """How many points to evaluate next, after n of them took these seconds."""
+        """Number of points to evaluate next, given that the last n took these seconds."""
         left = self.most_evaluations - n
         if self.until < math.inf and n:
             left = min(left, REPORT_SECONDS * n / max(seconds, 1e-9))
         return int(max(1, min(most, left)))
 
     def most_tune(self, n: int) -> float:
-        """The steps of warm-up of a chain that take half of what is left after n evaluations."""
+        """Warm-up steps of a chain that take half of the budget left after n evaluations."""
         left = self.limits.evaluations - n
         elapsed = time.perf_counter() - self.begun
         left = min(left, n * (self.limits.seconds / max(elapsed, 1e-9) - 1))

@@ -1,4 +1,4 @@
-"""Where a run writes its draws while it goes on: a folder of .npy files, or a zarr group."""
+"""Stores: a run writes its draws to a folder of .npy files, or to a zarr group."""
 
 from fastkam.stores.npy import Npy
 from fastkam.stores.store import Store

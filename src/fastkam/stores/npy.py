@@ -108,7 +108,7 @@ class Npy(Store):
         for path in folder.glob("*.*.npy"):
             path.unlink()
             self.dirty.discard(path)
-        with suppress(OSError):  # somebody has put other files there
+        with suppress(OSError):  # there are other files
             folder.rmdir()
         self.forms = {key: form for key, form in self.forms.items() if key[0] != section}
 

@@ -1,4 +1,4 @@
-"""What every store is: a folder with columns of rows for each chain, a state, and one writer."""
+"""Base class of stores: a folder with columns of rows for each chain, a state, one writer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Store(ABC):
 
     @abstractmethod
     def about(self) -> dict[str, Any]:
-        """What `make` has been given."""
+        """The description that `make` has stored."""
 
     @property
     @abstractmethod
@@ -103,7 +103,7 @@ class Store(ABC):
 
     @abstractmethod
     def room(self, section: str, column: str, k: int) -> int:
-        """How many rows of chain k can be read."""
+        """Number of rows of chain k that can be read."""
 
     @abstractmethod
     def remove(self, section: str) -> None:
@@ -115,7 +115,7 @@ class Store(ABC):
     # ---- what they have in common ----
 
     def put(self, path: Path, data: Any, place: int) -> None:
-        """Write bytes into a file; FileNotFoundError where somebody has deleted it."""
+        """Write bytes into a file; FileNotFoundError if it was deleted."""
         view = memoryview(data).cast("B")
         number = os.open(path, os.O_WRONLY)
         try:
@@ -167,7 +167,7 @@ class Store(ABC):
         return identity
 
     def identity(self) -> str:
-        """That which `create` has returned; ValueError where there is no store."""
+        """The identity that `create` returned; ValueError if there is no store."""
         try:
             about = self.about()
         except FileNotFoundError:

@@ -107,7 +107,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    """What needs scipy.linalg, whose import takes as long as that of all the rest."""
+    """Import the targets that need scipy.linalg, which takes as long as all the others."""
     if name in LATE:
         from fastkam.targets import gaussian_process
 

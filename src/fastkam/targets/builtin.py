@@ -1,4 +1,4 @@
-"""What the built-in targets have in common: their parameters, their truth and exact draws."""
+"""Base of the built-in targets: their parameters, true moments and exact draws."""
 
 from __future__ import annotations
 

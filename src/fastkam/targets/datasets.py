@@ -15,7 +15,7 @@ FOLDER = "FASTKAM_DATA"  # the environment variable that names the folder
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a data set must look like, and where OpenML has the same one, if it has."""
+    """Expected shape of a data set, and where OpenML has the same one, if it has."""
 
     rows: int
     features: int

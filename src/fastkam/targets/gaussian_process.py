@@ -17,7 +17,7 @@ SLOPES = {"log_squared_length": -0.5, "log_weight": 1.0}  # of -log l in theta
 
 
 class GaussianProcess(BuiltIn, GaussianProcessDensity):
-    """What the estimate and the approximation share: the model and its arguments."""
+    """Base of the estimate and the approximation: the model and its arguments."""
 
     X: NDArray[np.float64]
     labels: NDArray[np.float64]

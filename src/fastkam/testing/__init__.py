@@ -1,8 +1,8 @@
-"""Is a sampler right, is a model right? Tests of samplers, of likelihoods, and of both together.
+"""Tests of samplers, of likelihoods, and of both together.
 
-`invariance` tests a sampler on a target with exact draws; `calibration` a likelihood, its prior and
-the sampler by data simulated from them; `bad_targets` a sampler on targets that misbehave.
-`fastkam.check_gradient` and `fastkam.check_noise` test what a target returns.
+`invariance` tests a sampler on a target with exact draws; `calibration` tests a likelihood, its
+prior and the sampler by data simulated from them; `bad_targets` tests a sampler on targets with
+invalid values. `fastkam.check_gradient` and `fastkam.check_noise` test gradients and estimates.
 """
 
 from fastkam.testing.bad_targets import BadTargets, Trial, bad_targets

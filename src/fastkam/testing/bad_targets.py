@@ -1,4 +1,4 @@
-"""Densities that misbehave, and what a sampler makes of them."""
+"""Tests of a sampler on densities with invalid values, jumps, heavy tails or errors."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ class Trial:
     Attributes
     ----------
     name : str
-        What is bad about the target.
+        The problem of the target.
     expected : str
-        What should happen.
+        The right behavior.
     happened : str
+        The behavior of the sampler.
     verdict : str
         "right", "wrong", or "slow": the chains have moved too little to tell whether their draws
         are right.
@@ -58,7 +59,7 @@ class Trial:
 
 @dataclass(frozen=True, repr=False)
 class BadTargets:
-    """What `bad_targets` found; prints as a table.
+    """The report of `bad_targets`; prints as a table.
 
     Attributes
     ----------
@@ -69,7 +70,7 @@ class BadTargets:
 
     @property
     def ok(self) -> bool:
-        """Whether no trial went wrong; slow ones are no proof of that."""
+        """Whether no trial went wrong; slow trials prove nothing."""
         return all(trial.verdict != "wrong" for trial in self.trials)
 
     @property
@@ -90,7 +91,7 @@ class BadTargets:
 
 @dataclass(frozen=True)
 class BadTarget:
-    """A density, the points it lets pass, and a mean that is known of it.
+    """A density, the set where it is positive, and a known mean.
 
     Attributes
     ----------
@@ -98,7 +99,7 @@ class BadTarget:
     density : callable
         ``density(x) -> (logp, gradient)`` at x (d,).
     inside : callable
-        Whether draws X (..., d) can be, (...).
+        Whether draws X (..., d) are possible, (...).
     statistic : callable
         A function of X (..., d), (...).
     mean : float
@@ -106,7 +107,7 @@ class BadTarget:
     x0 : float
         Every coordinate of the start.
     gradient : bool
-        Whether it is for samplers that use the gradient alone.
+        Whether it is only for samplers that use the gradient.
     """
 
     name: str
@@ -197,25 +198,25 @@ TARGETS = (
 
 
 class Raised(Exception):
-    """What a bad target raises."""
+    """The error that a bad target raises."""
 
 
 @checked_names
 def bad_targets(sampler: str | Sampler, *, d: int = 2, draws: int = 2000, tune: int = 1000,
                 chains: int = 4, seed: int = 1, **options: Any) -> BadTargets:
-    """Run a sampler on targets that misbehave, and say what it does wrong.
+    """Run a sampler on targets with invalid values or errors, and report what it does wrong.
 
-    The targets return NaN or -inf in a half-space, -inf outside a small box, a gradient that is not
-    finite or wrong, have a jump, heavy tails, or a scale of 1e-3; their draws must stay where the
-    density is, and a mean that is known be right to 5 standard errors (the probability that a right
-    sampler is beyond is 1e-6 a target). Others return +inf or raise: the run must end with a
-    `fastkam.SamplingError`, and go on from the draws made as if nothing had happened, bit for bit,
-    which finds state that is not among the sampler's FIELDS.
+    Some targets return NaN or -inf in a half-space, -inf outside a small box, or a gradient that is
+    not finite or wrong, or have a jump, heavy tails, or a scale of 1e-3. Their draws must stay
+    where the density is positive, and a known mean must be right to 5 standard errors (a right
+    sampler fails with probability 1e-6 for each target). Others return +inf or raise: the run must
+    end with a `fastkam.SamplingError`, and must resume bit for bit as if nothing had happened,
+    which detects state that is not among the sampler's FIELDS.
 
     Parameters
     ----------
     sampler : str or Sampler
-        A `fastkam.PythonSampler`, say.
+        The sampler, such as a `fastkam.PythonSampler`.
     d : int
         Number of coordinates.
     draws, tune, chains, seed
@@ -233,7 +234,7 @@ def bad_targets(sampler: str | Sampler, *, d: int = 2, draws: int = 2000, tune: 
     TypeError, ValueError
         For a bad argument, before any work.
     SamplingError
-        If the sampler fails on a normal density, which nothing is wrong with.
+        If the sampler fails on a normal density without such problems.
 
     Examples
     --------
@@ -256,7 +257,7 @@ def bad_targets(sampler: str | Sampler, *, d: int = 2, draws: int = 2000, tune: 
 
 
 def tried(run: Callable[..., Any], one: BadTarget, d: int) -> Trial:
-    """A target whose draws are to be right."""
+    """Test a target whose draws must be right."""
     trial = partial(Trial, one.name, one.expected)
     try:
         result = run(Target.from_python(one.density, d, gradient=True), np.full(d, one.x0))
@@ -279,7 +280,7 @@ def tried(run: Callable[..., Any], one: BadTarget, d: int) -> Trial:
 
 
 def stopped(run: Callable[..., Any], d: int) -> Iterator[Trial]:
-    """Targets that stop the run, which then goes on."""
+    """Test targets that stop the run, which is then resumed."""
     expected = "SamplingError, after which resume() makes the draws of a run without the fault"
 
     for name, bad in (("+inf", np.inf), ("raises", Raised("on purpose"))):
@@ -299,7 +300,7 @@ def stopped(run: Callable[..., Any], d: int) -> Iterator[Trial]:
 
 
 def resumed(run: Callable[..., Any], error: SamplingError, d: int) -> tuple[str, str]:
-    """What happened when a run that has failed went on, and the verdict."""
+    """The outcome of resuming a run that has failed, and the verdict."""
     if error.result is None:
         return f"it was not the target that failed: {error}", "wrong"
     try:

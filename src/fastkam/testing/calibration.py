@@ -1,4 +1,4 @@
-"""Simulation-based calibration: is the posterior right, over data that the model itself makes?
+"""Simulation-based calibration: a test of posteriors on data simulated from the model.
 
 If parameters are drawn from the prior and data from the model with them, then the parameters and
 the draws of the posterior given the data have the same distribution. So the rank of the former
@@ -53,48 +53,46 @@ def calibration(
     """Test a likelihood, its prior and a sampler together, on data simulated from the model.
 
     Each of n fits draws parameters from the prior, simulates data with them, samples the posterior
-    given the data, and notes the rank of each quantity at the parameters among its values at the
-    draws. Where simulation, likelihood, prior and sampler agree, ranks are uniform.
+    given the data, and computes the rank of each quantity at the parameters among its values at the
+    draws. If simulation, likelihood, prior and sampler agree, the ranks are uniform.
 
-    The draws of a fit are continued until their effective sample size (the least of means,
-    variances and the log density) is twice `draws`, and thinned to these at equal distances; a fit
-    that does not get there within 64 times the draws it began with is counted in the report. Where
-    draws have the same value as the parameters, the rank is drawn uniformly among the possible
-    ones.
+    Each fit runs until its effective sample size (the smallest of those of means, variances and the
+    log density) is twice `draws`, and is thinned evenly to `draws`; the report counts the fits that
+    do not reach this within 64 times their initial number of draws. If draws have the same value as
+    the parameters, the rank is drawn uniformly among the possible ones.
 
     Parameters
     ----------
     prior : dict
-        Distributions by the names of parameters, as in `fastkam.Problem`: each must be one that can
-        be drawn from.
+        Distributions by the names of parameters, as in `fastkam.Problem`; draws from each must be
+        possible.
     simulate : callable
         ``simulate(x, rng)``, or with the parameters by name ``simulate(mu, sigma, rng)``: data, an
         object of any kind. All random numbers must come from `rng`, a numpy Generator.
     loglike : callable
         ``loglike(x, data)``, or with the parameters by name ``loglike(mu, sigma, data)``: the log
-        likelihood, with whatever else `fastkam.Problem` takes from it (a gradient, extras).
+        likelihood, with a gradient or extras if needed, as in `fastkam.Problem`.
     n : int
         Number of data sets, at least 20.
     draws : int
         Number of nearly independent draws among which ranks are taken, L; at least 10.
     quantities : callable, optional
-        ``quantities(x, data)``, or with the parameters by name: a dict of numbers and arrays, of
-        each of which ranks are taken too. The coordinates and the log likelihood are always taken;
-        the log likelihood sees a posterior that uses the data in a wrong way where the coordinates
-        do not (Modrák et al.).
+        ``quantities(x, data)``, or with the parameters by name: a dict of numbers and arrays that
+        are ranked, too. The coordinates and the log likelihood are always ranked; the latter can
+        detect a posterior that uses the data wrongly when the coordinates do not (Modrák et al.).
     false_alarm_rate : float
         The largest probability with which a right model and sampler are reported as not calibrated,
-        over all quantities together. It is exact up to the correlation of the draws that is left.
+        over all quantities together. It is exact up to the remaining correlation of the draws.
     seed : int, SeedSequence, Generator or BitGenerator, optional
         The same seed gives the same ranks, whatever the executor; fit i is the same for every n.
     executor : int, Executor, pool or dask client, optional
         Runs the fits, as in `fastkam.sample`. For processes all functions must be picklable, or
         cloudpickle installed.
     progress : bool, optional
-        Whether to show a bar; by default where standard error is a terminal or in a notebook.
+        Whether to show a bar; by default if standard error is a terminal, or in a notebook.
     **options
-        Further arguments of `fastkam.sample` for every fit: ``sampler="nuts", chains=2``, say, or
-        `transforms`, `kwargs` and `vectorized`, which are about `loglike`.
+        Further arguments of `fastkam.sample` for every fit, such as ``sampler="nuts", chains=2``,
+        or `transforms`, `kwargs` and `vectorized`, which apply to `loglike`.
 
     Returns
     -------
@@ -104,16 +102,16 @@ def calibration(
     Raises
     ------
     TypeError, ValueError
-        For a bad argument, before any work. Whatever is raised where each of the first three data
-        sets raises something, in a run of one draw.
+        For a bad argument, before any work. Also the user's own exception, if each of the first
+        three data sets raises one in a run of one draw.
     SamplingError
         If every fit has failed.
 
     Warns
     -----
     SamplingWarning
-        Where it was interrupted, or a worker of the executor was lost: the report is of the fits
-        made until then.
+        If it was interrupted, or a worker of the executor was lost: the report has the fits made
+        before.
 
     References
     ----------
@@ -154,7 +152,7 @@ def calibration(
 
 
 def check_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of `sample`, those that each fit has its own of apart."""
+    """Check arguments of `sample`; refuse those that differ between fits."""
     known = {*inspect.signature(sample).parameters} - {*OWN}
     for name in options:
         if name in OWN:
@@ -169,7 +167,7 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_functions(fits: Fits) -> None:
-    """Raise what the user's functions raise on each of the first data sets."""
+    """Raise the user's exception if each of the first data sets raises one."""
     first = None
     for i in range(TRIED):
         try:
@@ -203,7 +201,7 @@ def carried_out(fits: Fits, n: int, executor: Workers | None, show: bool) -> lis
 
 
 def fitted(fits: Fits, n: int, executor: Workers | None) -> Generator[Fit, None, None]:
-    """The fits, one after the other, or each a task of an executor."""
+    """The fits, one after the other, or as tasks of an executor."""
     if executor is None:
         yield from map(fits.fit, range(n))
         return

@@ -23,7 +23,7 @@ RIGHT, WRONG, BAND = "C0", "C3", "0.87"
 
 def plot_ranks(found: Calibration, kind: str, names: Sequence[str] | None, columns: int | None,
                width: float | None) -> Any:
-    """The figure of `Calibration.plot`, which has the parameters."""
+    """The figure of `Calibration.plot`, which describes the parameters."""
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
     shown = list(found.p_values)[:MOST_PANELS] if names is None else list(names)

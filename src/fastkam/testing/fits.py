@@ -34,20 +34,20 @@ LEAST_CHAINS = 4  # that `sample` runs by default
 
 @dataclass
 class Fit:
-    """What is kept of one fit.
+    """The record of one fit.
 
     Attributes
     ----------
     parameters : ndarray, shape (n,)
         The draw from the prior.
     ranks, ties : dict of str to int
-        Of each quantity, its rank among the draws, and how many draws had the same value.
+        For each quantity its rank among the draws, and the number of draws with the same value.
     findings : set of str
-        The kinds of what was found in the run, its length apart.
+        The kinds of findings about the run, except that it was short.
     effective : float
-        The least effective sample size of the run.
+        The smallest effective sample size of the run.
     failure : str
-        The exception that has ended the fit; empty where none has.
+        The exception that ended the fit; "" if none did.
     interrupted : bool
     """
 
@@ -61,19 +61,19 @@ class Fit:
 
 
 def nothing(x: Array) -> float:
-    """A log likelihood without data: what remains is the prior."""
+    """A constant log likelihood, which leaves the prior."""
     return 0.0
 
 
 class Fits:
-    """All that a fit needs, besides its number.
+    """The input of all fits.
 
     Parameters
     ----------
     prior, simulate, loglike, quantities, draws, options
         As in `calibration`.
     seed : SeedSequence
-        Each fit has a stream of its own, whatever their number.
+        Each fit has its own stream, independent of the number of fits.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Fits:
         sample(problem, draws=1, seed=0, **self.of_sample, **QUIET)
 
     def fit(self, i: int) -> Fit:
-        """Fit number i; an exception is kept in what is returned."""
+        """Make fit number i; an exception is recorded in the returned Fit."""
         seeds = self.stream(i).spawn(3)
         made = Fit(np.full(len(self.labels), np.nan))
         try:
@@ -160,7 +160,7 @@ class Fits:
         return made
 
     def rank(self, made: Fit, problem: Problem, data: Any, seeds: Any) -> None:
-        """Sample, and write the ranks into `made`."""
+        """Sample, and store the ranks in `made`."""
         result = self.run(problem, seeds[0])
         if result.status == "interrupted":
             made.interrupted = True
@@ -178,9 +178,9 @@ class Fits:
             made.ties[name] = ties
 
     def run(self, problem: Problem, seed: np.random.SeedSequence) -> Any:
-        """A Result whose effective sample size is SPARE times the draws that are kept, or nearly.
+        """A Result with an effective sample size of about SPARE times the number of draws to keep.
 
-        Talts et al. (2018), Algorithm 2, with the spare.
+        Talts et al. (2018), Algorithm 2, with the factor SPARE.
         """
         needed = SPARE * self.draws
         chains = int(self.of_sample.get("chains", LEAST_CHAINS))
@@ -213,7 +213,7 @@ def flat(values: Any) -> dict[str, float]:
 
 
 def check_truth(problem: Problem, x: Array) -> None:
-    """Refuse a likelihood without a value at the parameters that the data were simulated with."""
+    """Refuse a likelihood that is not finite at the parameters of the simulation."""
     value = problem.log_likelihood(x)
     if not np.isfinite(value):
         raise ValueError(f"the log likelihood is {value} at the parameters {x} with which the data "

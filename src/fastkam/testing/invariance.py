@@ -1,4 +1,4 @@
-"""Is a sampler right? Tests that need exact draws of a target and nothing else.
+"""Tests of samplers that need only exact draws of a target.
 
 A kernel leaves pi invariant if a point drawn from pi still has the distribution pi after some
 steps. So: draw exact points, move each by a fixed number of steps with a kernel that is set to the
@@ -33,7 +33,7 @@ LEAST_REPLICATES = 2
 
 @dataclass(frozen=True)
 class Invariance:
-    """What `invariance` found.
+    """The report of `invariance`.
 
     Attributes
     ----------
@@ -68,13 +68,13 @@ def replicate(sampler, target, points, steps, *, seed, state=None, schedule=None
     sampler : str or Sampler
     target : Target
     points : array (n, d)
-        Where the density is estimated, (n, d + n_aux): each point, then its noise.
+        If the density is estimated, (n, d + n_aux): each point, then its noise.
     steps : int
     seed : int
     state : dict, optional
         The kernel's fields; by default those of a new kernel.
     schedule : Schedule, optional
-        Adapts as this says; by default the kernel is frozen.
+        Schedule of the adaptation; by default the kernel is frozen.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def check_rows(name, points, d=None):
 
 
 def checked_state(kernel, state):
-    """The fields of a kernel, if it can take them; what does not fit could end the process."""
+    """The fields of a kernel, if they fit it; others could crash the process."""
     own = kernel.state()
     if not isinstance(state, dict) or set(state) != set(own):
         raise ValueError(f"state must be a dict of the fields {sorted(own)}, not {shown(state)}")
@@ -156,10 +156,10 @@ def compare(before, after, *, seed, reversible=False, n_directions=24):
     ----------
     before, after : array (n, d)
     seed : int
-        Of the random directions.
+        Seed of the random directions.
     reversible : bool
         Whether (before, after) and (after, before) must have the same joint distribution, which
-        sees more.
+        is a stronger test.
 
     Returns
     -------
@@ -200,18 +200,18 @@ def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1
     Parameters
     ----------
     sampler : str or Sampler
-        Learns for `tune` steps; that state is then used for every replicate.
+        The sampler adapts for `tune` steps; the resulting state is used for every replicate.
     target : Target
-        With exact draws by ``target.sample(n, seed)``; where it is estimated, of points and noise
-        together, (n, d + n_aux). With an array `exact`, a density in any form that
+        A target with exact draws ``target.sample(n, seed)``; if it is estimated, draws of points
+        and noise together, (n, d + n_aux). With an array `exact`, a density in any form that
         `fastkam.as_target` takes.
     steps, replicates, tune, seed : int
     reversible : bool
         Whether the kernel is reversible over `steps` steps; single Metropolis steps are.
     exact : Target or array (n + 1, d), optional
-        Whose exact draws begin, by default those of `target`: with any other distribution the test
-        must fail. Of an array, the sampler learns from the first point on, and the n others are
-        the replicates.
+        Target of the exact draws; by default `target`. With any other distribution the test must
+        fail. With an array, adaptation starts at the first point, and the n others are the
+        replicates.
 
     Returns
     -------
@@ -246,7 +246,7 @@ def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1
 
 
 def invariance_as_published(sampler, target, *, steps, replicates=20_000, seed=1):
-    """The same for a sampler that adapts perpetually, started again at every exact point."""
+    """The same test for a sampler that adapts perpetually, restarted at every exact point."""
     sampler = as_sampler(sampler)
     before = target.sample(replicates, seed + 1)
     after = replicate(sampler, target, before, steps, seed=seed + 2, schedule=Perpetual())

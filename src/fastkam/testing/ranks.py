@@ -1,6 +1,6 @@
-"""Are ranks uniform? The largest deviation of their distribution function, with its exact p-value.
+"""Uniformity of ranks: the largest deviation of their distribution function, and its p-value.
 
-For n ranks between 0 and L, R_i is the number of ranks below i. Where they are uniform,
+For n ranks between 0 and L, R_i is the number of ranks below i. If they are uniform,
 
     R_i ~ Bin(n, z_i),   z_i = i / (L + 1),   i = 1 ... L,
 
@@ -36,7 +36,7 @@ def counts_below(ranks: Counts, L: int) -> Counts:
 
 
 def bounds(n: int, L: int, gamma: float) -> tuple[Counts, Counts]:
-    """The least and the largest count R_i, (L,), with a two-sided p-value above gamma."""
+    """The smallest and the largest count R_i, (L,), with a two-sided p-value above gamma."""
     from scipy.stats import binom
 
     z = np.arange(1, L + 1) / (L + 1)
@@ -86,12 +86,12 @@ def uniformity(ranks: ArrayLike, L: int) -> float:
     ranks : array (n,) of int
         Independent, between 0 and L.
     L : int
-        Number of draws that ranks are among.
+        Number of draws among which the ranks were computed.
 
     Returns
     -------
     float
-        Exact where it is above 1e-12, and an upper bound of it below.
+        Exact if it is above 1e-12, otherwise an upper bound.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def band(n: int, L: int, rate: float) -> tuple[Counts, Counts]:
 
 
 def deviation(ranks: Counts, L: int) -> str:
-    """What ranks that are not uniform say of the draws, in words.
+    """Interpret ranks that are not uniform, as a text.
 
     The larger of two deviations decides: that of the mean of u = (rank + 1/2) / (L + 1), and that
     of the mean of (u - 1/2)^2, which is larger where ranks are at both ends.

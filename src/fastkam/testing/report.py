@@ -1,4 +1,4 @@
-"""Calibration: ranks, whether they are uniform, and what is known of the fits."""
+"""Calibration: the report of a simulation-based calibration."""
 
 from __future__ import annotations
 
@@ -23,29 +23,28 @@ NAMED = 3  # failures that the text names
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
-    """What `calibration` found; prints as a table.
+    """The report of `calibration`; prints as a table.
 
     Attributes
     ----------
     ranks : dict of str to ndarray of int, shape (fits,)
-        Of each quantity, in the fits that have not failed: how many of the draws are below the
-        parameters that the data were simulated with.
+        For each quantity, in the fits that have not failed, the number of draws below its value at
+        the parameters of the simulation.
     draws : int
-        Number of draws in each fit that ranks are among: ranks are from 0 to this.
+        Number of draws of each fit: ranks are between 0 and this number.
     parameters : ndarray, shape (n, d)
         Draws from the prior, of every fit; NaN where `simulate` itself has failed.
     failures : dict of int to str
         The numbers of fits that have failed, and the exceptions.
     found : dict of str to int
-        In how many fits something was found, by its kind (see `fastkam.diagnostics.Finding`); that
-        draws were few is not counted.
+        Number of fits with a finding, by its kind (see `fastkam.diagnostics.Finding`); findings
+        that a run was short are not counted.
     correlated : int
-        Fits in which the draws are not nearly independent, as the chains have moved too slowly.
+        Number of fits whose draws are not nearly independent, because the chains moved too slowly.
     constant : list of str
-        Quantities that had one value in every draw of every fit, which say nothing and are not
-        among the ranks.
+        Quantities with one value in every draw of every fit, which are not ranked.
     false_alarm_rate : float
-        Of `ok`, over all quantities together.
+        False-alarm rate of `ok`, over all quantities together.
     """
 
     ranks: dict[str, NDArray[np.int64]]
@@ -144,7 +143,7 @@ class Calibration:
     __repr__ = __str__
 
     def verdict(self) -> str:
-        """What was found, in a sentence."""
+        """The findings, in a sentence."""
         n, m = len(self.parameters) - len(self.failures), len(self.ranks)
         fits = f"{n} fits, with ranks among {self.draws} draws"
         if not self.deviating:
@@ -157,7 +156,7 @@ class Calibration:
                 f"{self.false_alarm_rate:g} with at most this probability")
 
     def notes(self) -> list[str]:
-        """What else should be known of the fits, a sentence each."""
+        """Further remarks about the fits, a sentence each."""
         n, found = len(self.parameters), []
         if self.failures:
             some = "; ".join(f"fit {i}: {text}" for i, text in list(self.failures.items())[:NAMED])

@@ -48,7 +48,7 @@ def is_masked(value):
 
 
 def width(fields):
-    """How many doubles a row takes."""
+    """Number of doubles in a row."""
     return sum(prod(shape) for shape, _ in fields.values())
 
 

@@ -96,7 +96,7 @@ cdef class Prior:
 
     @property
     def n_x(self):
-        """How many coordinates x has."""
+        """Number of coordinates of x."""
         return self.c.n_x
 
     @property
@@ -114,7 +114,7 @@ cdef class Prior:
                 values += (<Callback>self.c.factors[i].callback).object.logps(some)
 
     def fault(self):
-        """What a distribution in Python has raised, or None."""
+        """The exception that a distribution in Python has raised, or None."""
         for callback in self.callbacks:
             error = callback.fault()
             if error is not None:

@@ -7,7 +7,7 @@ cdef enum:
 cdef class PythonTarget(Target):
     cdef object f
     cdef object hessian_product
-    cdef object point           # the array handed to f, used again while nobody else holds it
+    cdef object point           # the array handed to f, reused while nothing else refers to it
     cdef double *buffer
     cdef readonly bint vectorized
     cdef readonly bint gradient

@@ -33,7 +33,7 @@ class MissingGradient(TypeError):
 cdef class PythonTarget(Target):
     """A trampoline that hands over one read-only array, used again.
 
-    Whoever calls it holds the GIL, as FK_NEEDS_GIL asks for: taking it each time would cost 20 ns.
+    The caller holds the GIL, as FK_NEEDS_GIL requires: taking it each time would cost 20 ns.
     So its functions are not compiled for `nogil`, and become pointers to such by a cast.
     """
 
@@ -92,7 +92,7 @@ cdef class PythonTarget(Target):
         return row
 
     def call(self, x, u):
-        """What the function returns at x (dim,)."""
+        """Call the function at x (dim,)."""
         return first_row(paired(self.f(x.reshape(1, -1)))) if self.vectorized else paired(self.f(x))
 
     cdef object without_extras(self, tuple value, size_t n, const double *x, size_t n_aux,
@@ -109,7 +109,7 @@ cdef class PythonTarget(Target):
 
     cdef object without_extras_rows(self, tuple value, size_t k, size_t n, const double *X,
                                     size_t n_aux, const double *U):
-        """As `without_extras`, of k points at once."""
+        """The same as `without_extras`, for k points at once."""
         extras = extras_in(value)
         if extras is not None:
             self.has_extras = True
@@ -210,7 +210,7 @@ cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, doub
 
 
 def paired(value):
-    """What a function has returned: the tuple that is meant where it is a list.
+    """The value that a function has returned; a list is taken as the tuple that was meant.
 
     A list is one where a gradient or extras stand beside the log density, as in [logp, gradient].
     """
@@ -234,7 +234,7 @@ def extras_in(value):
 
 
 def first_row(value):
-    """What a vectorized function has returned for one point, as that of one that is not."""
+    """One row of what a vectorized function has returned, in the form of a scalar function's."""
     if type(value) is tuple:
         return tuple({name: np.asarray(row)[0] for name, row in part.items()}
                      if isinstance(part, dict) else part[0] for part in value)
@@ -291,7 +291,7 @@ def as_float(value):
 
 
 def mend(value):
-    """What to do about a value that is no log density, as the end of a sentence."""
+    """Suggest, as the end of a message, what to do about a value that is no log density."""
     if value is None:
         return ": the function has to return it"
     if isinstance(value, (complex, np.complexfloating)):

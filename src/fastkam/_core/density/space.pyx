@@ -107,12 +107,12 @@ cdef class Space:
 
     @property
     def n_z(self):
-        """How many coordinates z has."""
+        """Number of coordinates of z."""
         return self.c.n_z
 
     @property
     def n_x(self):
-        """How many coordinates x has."""
+        """Number of coordinates of x."""
         return self.c.n_x
 
     @property
@@ -121,7 +121,7 @@ cdef class Space:
         return bool(self.callbacks)
 
     def fault(self):
-        """What a transform in Python has raised, or None."""
+        """The exception that a transform in Python has raised, or None."""
         for callback in self.callbacks:
             error = callback.fault()
             if error is not None:

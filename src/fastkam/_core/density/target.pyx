@@ -56,7 +56,7 @@ cdef class Target:
 
     @property
     def n_aux(self):
-        """How many standard normals an estimate takes; 0 for a density that is known."""
+        """Number of standard normals that an estimate takes; 0 for a known density."""
         return self.c.n_aux if self.is_estimate else 0
 
     @property
@@ -71,7 +71,7 @@ cdef class Target:
 
     @property
     def abilities(self):
-        """Which functions the target has, a tuple of names."""
+        """Names of the functions that the target has, a tuple."""
         return tuple(name for name, there in (
             ("logp", self.c.logp != NULL), ("logp_grad", self.c.logp_grad != NULL),
             ("batch", self.c.batch != NULL), ("hvp", self.c.hvp != NULL),

@@ -28,7 +28,7 @@ cdef extern from "decomposition.h" nogil:
 
 
 cdef double *aligned(double[::1] room) noexcept nogil:
-    """Where the first cache line begins in an array that is 8 elements longer than needed."""
+    """Offset of the first cache line in an array that has 8 elements to spare."""
     return &room[0] + (64 - <uintptr_t>&room[0] % 64) % 64 // 8
 
 

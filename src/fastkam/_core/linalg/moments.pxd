@@ -56,7 +56,7 @@ cdef inline int learn_moments(Py_ssize_t d, double g, const double *x, double *m
                               double *work) noexcept nogil:
     """D = x - mu;  L L' <- (1 - g) L L' + g D D';  mu <- mu + g D.  0 <= g < 1.
 
-    Or 1, where x is so far off that squares overflow: nothing is learnt from it.
+    Or 1, where x is so far off that squares overflow: nothing is learned from it.
     """
     cdef Py_ssize_t i
     for i in range(d):

@@ -48,7 +48,7 @@ cdef class BananaMixtureDensity(Target):
     cdef double[::1] zero
 
     def set_up(self, weights, bent, along, shift, curvature, variances):
-        """From arrays (K,), and variances (K, d)."""
+        """Take arrays (K,), and variances (K, d)."""
         cdef Banana *one
         cdef Py_ssize_t k
         K, d = variances.shape

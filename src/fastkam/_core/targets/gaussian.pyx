@@ -79,7 +79,7 @@ cdef class GaussianDensity(Target):
     cdef Forms centred
 
     def set_up(self, mean, factor):
-        """From the mean (d,) and standard deviations (d,) or the lower factor (d, d)."""
+        """Take the mean (d,) and standard deviations (d,) or the lower factor (d, d)."""
         self.forms = Forms(mean[None], factor[None])
         self.centred = Forms(np.zeros_like(mean)[None], factor[None])
         self.one.form = self.forms.form
@@ -122,7 +122,7 @@ cdef class StudentTDensity(Target):
     cdef Forms forms
 
     def set_up(self, mean, factor, df):
-        """From location (d,), the factor of the scale matrix as for the Gaussian, and nu."""
+        """Take the location (d,), the factor of the scale matrix as for the Gaussian, and nu."""
         d = len(mean)
         self.forms = Forms(mean[None], factor[None])
         self.one.form = self.forms.form

@@ -109,7 +109,7 @@ cdef class GaussianProcessDensity(Target):
     cdef const double[::1] signs
 
     def set_up(self, X, y, variance, slope, draws=0, ridge=0.0):
-        """From inputs (n, d), labels (n,) of +-1, the prior's variance and the slope of log w.
+        """Take inputs (n, d), labels (n,) of +-1, the prior's variance and the slope of log w.
 
         With `draws` the target is noisy, and otherwise it is Laplace's approximation.
         """

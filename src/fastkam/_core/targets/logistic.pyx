@@ -29,7 +29,7 @@ cdef class LogisticDensity(Target):
     cdef double[:, :, ::1] blocks
 
     def set_up(self, X, t, variance):
-        """From the design matrix (n, d), labels (n,) of +-1 and the prior's variance."""
+        """Take the design matrix (n, d), labels (n,) of +-1 and the prior's variance."""
         n, d = X.shape
         self.blocks = blocked(t[:, None] * X)
         self.logistic.n = n

@@ -34,7 +34,7 @@ cdef class GaussianMixtureDensity(Target):
     cdef double[::1] constants
 
     def set_up(self, weights, means, factors):
-        """From weights (K,), means (K, d) and factors (K, d) or (K, d, d) as Forms takes them."""
+        """Take weights (K,), means (K, d) and factors (K, d) or (K, d, d) as Forms does."""
         self.forms = Forms(means, factors)
         self.constants = (elementary.log(weights) - 0.5 * means.shape[1] * elementary.log(2 * np.pi)
                           - 0.5 * self.forms.log_det)

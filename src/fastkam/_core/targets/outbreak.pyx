@@ -35,7 +35,7 @@ cdef class OutbreakDensity(Target):
     cdef const double[::1] days, counts, prior_mean
 
     def set_up(self, days, counts, population, prior_mean):
-        """From arrays (n,), (n,) and (4,)."""
+        """Take arrays (n,), (n,) and (4,)."""
         if not 1 <= len(days) <= MOST_DAYS:
             raise ValueError(f"days must be 1 to {MOST_DAYS}, not {len(days)}")
         self.days, self.counts, self.prior_mean = days, counts, prior_mean
