@@ -18,6 +18,10 @@ from fastkam._core.engine.state import zeros
 
 import numpy as np
 
+cdef extern from "together.h" nogil:
+    void step_by "fk_step_by" (Py_ssize_t n, Py_ssize_t d, const double *scale, const double *x,
+                               const double *e, double *y)
+
 
 cdef inline void walk(RandomWalk self, Chain *c) noexcept nogil:
     """Fill y."""
@@ -62,9 +66,20 @@ cdef class RandomWalk(Kernel):
         walk(self, c)
         return 0
 
+    cdef void lay_out(self, Lanes *g) noexcept nogil:
+        """Lay out the widths of walks that are isotropic."""
+        cdef Py_ssize_t k
+        self.in_own = True
+        for k in range(g.K):
+            g.own[k] = (<RandomWalk>g.kernels[k]).s * (<RandomWalk>g.kernels[k]).length
+            self.in_own = self.in_own and (<RandomWalk>g.kernels[k]).ndim == 0
+
     cdef int propose_lanes(self, Lanes *g) except -1 nogil:
         cdef Py_ssize_t k
         cdef Chain c
+        if self.in_own and g.drawn != NULL:
+            step_by(g.K, g.d, g.own, g.x, g.drawn, g.y)
+            return 0
         blank(g, &c)
         for k in range(g.K):
             if k + 8 < g.K:
