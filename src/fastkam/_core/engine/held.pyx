@@ -25,7 +25,7 @@ cdef extern from "together.h" nogil:
 cdef enum:
     MOST_HELD = 64          # rows of the trace
     LEAST_HELD = 8          # a line of the cache
-    HELD_NUMBERS = 16384    # of all chains' states, where that allows more rows than the least
+    HELD_NUMBERS = 65536    # of all chains' states, where that allows more rows than the least
 
 
 cdef class HeldRows:

@@ -4,7 +4,7 @@
 #include "together.h"
 
 #define BLOCK 64 /* chains */
-#define AHEAD 12
+#define AHEAD 32
 
 int FK_LEVEL(fk_all_good)(ptrdiff_t n, const int *restrict codes, const double *restrict values)
 {
