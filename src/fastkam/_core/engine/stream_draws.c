@@ -102,17 +102,32 @@ FK_INLINE void finish(fk_draw_fn draw, fk_streams *g, ptrdiff_t first, uint64_t 
     }
 }
 
+/* the rows of x (d, BLOCK) become d columns, from row to row `stride` apart */
+FK_INLINE void put(ptrdiff_t n, const ptrdiff_t d, const ptrdiff_t stride, const double *restrict x,
+                   double *restrict out)
+{
+#pragma omp simd
+    for (ptrdiff_t k = 0; k < n; k++)
+        for (ptrdiff_t i = 0; i < d; i++) out[k * stride + i] = x[i * BLOCK + k];
+}
+
 void FK_LEVEL(fk_stream_normals)(fk_streams *g, const fk_tables *tables, ptrdiff_t m, double *out)
 {
     uint64_t r[BLOCK];
-    double x[BLOCK];
+    double x[2 * BLOCK];
     for (ptrdiff_t first = 0; first < g->n; first += BLOCK) {
         const ptrdiff_t n = g->n - first < BLOCK ? g->n - first : BLOCK;
         for (ptrdiff_t i = 0; i < m; i++) {
+            double *place = x + i % 2 * BLOCK, *begin = out + first * m + i;
             bits(g, first, n, r);
-            const uint64_t slow = quick_normals(&tables->normal, n, r, x);
-            finish(random_standard_normal, g, first, slow, r, x);
-            for (ptrdiff_t k = 0; k < n; k++) out[(first + k) * m + i] = x[k];
+            const uint64_t slow = quick_normals(&tables->normal, n, r, place);
+            finish(random_standard_normal, g, first, slow, r, place);
+            if (m == 2 && i == 1)
+                put(n, 2, 2, x, begin - 1);
+            else if (i % 2 == 1)
+                put(n, 2, m, x, begin - 1);
+            else if (i == m - 1)
+                put(n, 1, m, x, begin);
         }
     }
 }
