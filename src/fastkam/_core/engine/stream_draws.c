@@ -50,12 +50,16 @@ FK_INLINE void bits(fk_streams *g, ptrdiff_t first, ptrdiff_t n, uint64_t *restr
 /* the number m < 2^53 */
 FK_INLINE double exact(uint64_t m)
 {
+#if FK_WIDTH == 8
+    return (double)(int64_t)m;
+#else /* which shorter vectors cannot convert */
     const uint64_t low = (m & UINT64_C(0xffffffff)) | UINT64_C(0x4330000000000000);
     const uint64_t high = m >> 32 | UINT64_C(0x4330000000000000);
     double a, b;
     memcpy(&a, &low, 8);
     memcpy(&b, &high, 8);
     return (b - 0x1p52) * 0x1p32 + (a - 0x1p52);
+#endif
 }
 
 /* x (n,) of the bits r where they are the quick case; the others, each a bit of the result */
@@ -89,16 +93,35 @@ FK_INLINE uint64_t quick_exponentials(const fk_ziggurat *table, ptrdiff_t n,
     return slow;
 }
 
+/* a generator whose first 64 bits are given: fk_replay of draws.h, with fewer calls */
+typedef struct {
+    fk_pcg64 rest;
+    uint64_t first;
+    int calls;
+} begun;
+
+static uint64_t begun_uint64(void *state)
+{
+    begun *g = state;
+    return g->calls++ ? fk_pcg64_next(&g->rest) : g->first;
+}
+
+static double begun_double(void *state)
+{
+    return (double)(fk_pcg64_next(&((begun *)state)->rest) >> 11) * 0x1p-53;
+}
+
 /* make the draws that are slow, of generators from `first` on */
 FK_INLINE void finish(fk_draw_fn draw, fk_streams *g, ptrdiff_t first, uint64_t slow,
                       const uint64_t *r, double *x)
 {
     for (; slow; slow &= slow - 1) {
-        const ptrdiff_t k = __builtin_ctzll(slow);
-        fk_lane lane; /* g->each would not be in the cache */
-        bitgen_t one = fk_one_stream(g, first + k, &lane);
-        int calls;
-        x[k] = fk_draw_from(draw, &one, r[k], &calls);
+        const ptrdiff_t i = __builtin_ctzll(slow), k = first + i;
+        begun one = {{{g->low[k], g->high[k]}, {g->c_low[k], g->c_high[k]}}, r[i], 0};
+        bitgen_t bits = {&one, begun_uint64, NULL, begun_double, begun_uint64};
+        x[i] = draw(&bits);
+        g->low[k] = one.rest.s[0];
+        g->high[k] = one.rest.s[1];
     }
 }
 
