@@ -4,7 +4,7 @@
 #include "together.h"
 
 #define BLOCK 64 /* chains */
-#define AHEAD 32
+#define AHEAD 32 /* chains, whose places are fetched */
 
 int FK_LEVEL(fk_all_good)(ptrdiff_t n, const int *restrict codes, const double *restrict values)
 {
