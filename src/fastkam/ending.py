@@ -6,7 +6,7 @@ import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fastkam._core.engine.group import Fault
+from fastkam._core.engine.fault import Fault
 from fastkam.diagnostics import checks
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.run.faults import TaskLost, describe
