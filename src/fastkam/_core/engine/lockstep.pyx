@@ -84,6 +84,7 @@ cdef class Lockstep:
         self.n_accepted = <int64_t *>room_in(self.arrays, "n_accepted", K, np.int64)
         g.own = <double *>room_in(self.arrays, "own", K)
         self.rows = HeldRows(chains)
+
     def has_stream(self, ChainState s):
         """Return whether the normals of this chain can be drawn ahead, with those of others."""
         return s.kernel.normals_first and <void *>s.c.rng.next_uint64 == tables.pcg64
@@ -231,7 +232,7 @@ cdef class Lockstep:
         return 0
 
     cdef void wait_for(self, int waiting) noexcept nogil:
-        """List the points that are to be evaluated, so many."""
+        """List the points that are to be evaluated, of which there are `waiting`."""
         cdef int k, m = 0
         if waiting == self.g.K == self.listed:
             return
