@@ -118,16 +118,19 @@ def kam(rounds, d=8, points=1000, n=1000):
     found = []
     parts = [test_kernel_gradient.case("Gaussian", d, points).fastkam,
              test_normal_density.case(d).fastkam]
+    target, x0 = built_in(d), np.zeros(d)
+    learnt = fk.sample(target, x0, sampler=sampler, draws=1, tune=20 * points, chains=1, seed=1,
+                       keep_warmup=False, progress=False).states[0]
     for schedule in (FROZEN, Perpetual().compiled(sampler, d, 0)):
-        mine = Steps(built_in(d), sampler, np.zeros(d), schedule=schedule)
-        mine.go(20_000 if schedule is not FROZEN else n)   # until all points are there
+        mine = Steps(target, sampler, x0, schedule=schedule, learnt=learnt)
+        mine.go(20 * points)    # until all points are there
         times = np.array([[*(elapsed(part, n) for part in parts), mine.go(n) / n]
                           for _ in range(rounds)])
         rest = times[:, 2] - times[:, 0] - times[:, 1]
         found.append([f"{1e6 * value:.2f}" for value in np.median(
             np.column_stack([times[:, :2], rest, times[:, 2]]), axis=0)])
-    names = ["the pass over all points at y", "density of y with its factor",
-             "the rest: random numbers, densities at x, neighbours, moves", "a step"]
+    names = ["a pass over all points", "a normal log density with its factor",
+             "the rest: random numbers, the density, moves, new points", "a step"]
     return [[name, *cells] for name, *cells in zip(names, *found, strict=True)]
 
 
