@@ -120,7 +120,7 @@ def kam(rounds, d=8, points=1000, n=1000):
              test_normal_density.case(d).fastkam]
     target, x0 = built_in(d), np.zeros(d)
     learnt = fk.sample(target, x0, sampler=sampler, draws=1, tune=20 * points, chains=1, seed=1,
-                       keep_warmup=False, progress=False).states[0]
+                       keep_warmup=False, progress=False, search=False).states[0]
     for schedule in (FROZEN, Perpetual().compiled(sampler, d, 0)):
         mine = Steps(target, sampler, x0, schedule=schedule, learnt=learnt)
         mine.go(20 * points)    # until all points are there

@@ -48,14 +48,15 @@ def many_gradients(X):
 class Steps:
     """Chains that can be made to go on, and how long a step of one takes.
 
-    Where they do not learn they begin from the state `learnt`, or from that of a run.
+    Where they do not learn they begin from the state `learnt`, or from that of a run, which does not
+    search: it might choose other units for the coordinates.
     """
 
     def __init__(self, target, sampler, x0, *, chains=1, schedule=FROZEN, learnt=None):
         sampler, d = as_sampler(sampler), len(x0)
         if schedule is FROZEN and learnt is None:
             learnt = fk.sample(target, x0, sampler=sampler, draws=1, tune=TUNE, chains=1, seed=1,
-                               keep_warmup=False, progress=False).states[0]
+                               keep_warmup=False, progress=False, search=False).states[0]
         self.chains = [ChainState(sampler.build(x0), np.random.PCG64(k), x0) for k in range(chains)]
         for chain in self.chains:
             if schedule is FROZEN:
