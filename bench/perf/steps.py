@@ -48,8 +48,8 @@ def many_gradients(X):
 class Steps:
     """Chains that can be made to go on, and how long a step of one takes.
 
-    Where they do not learn they begin from the state `learnt`, or from that of a run, which does not
-    search: it might choose other units for the coordinates.
+    Where they do not learn they begin from the state `learnt`, or from that of a run. That does not
+    search, since a search may choose other units for the coordinates.
     """
 
     def __init__(self, target, sampler, x0, *, chains=1, schedule=FROZEN, learnt=None):
