@@ -168,7 +168,7 @@ def start(contest, options):
                 try:
                     spent.setdefault((package, what), []).append(cost(package, script))
                 except PeerError as error:
-                    contest.problems[f"{package}, {what}"] = str(error)
+                    contest.tell(f"{package}, {what}", error)
     rows = []
     for package in contest.samplers:
         if (package, "import") not in spent:

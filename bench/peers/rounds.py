@@ -23,10 +23,25 @@ class Contest:
             try:
                 told = ask(package, "describe")
             except PeerError as error:
-                self.problems[package] = str(error)
+                self.tell(package, error)
                 continue
             self.samplers[package] = told["samplers"]
             self.versions[package] = told["versions"]
+
+    def tell(self, who, error):
+        """Keep what went wrong, and print it."""
+        self.problems[who] = str(error).replace("|", "/")
+        print(who, "does not run", error, sep=" | ", flush=True)
+
+    def missing(self, part, columns):
+        """Rows of so many cells of those that are not in the table of a part, and why."""
+        absent = [[package, "", error] for package, error in self.problems.items()
+                  if package not in self.samplers and "," not in package]
+        absent += [[package, name, self.problems[f"{package}, {name}"]]
+                   for package, name, _ in self.entrants(part)
+                   if f"{package}, {name}" in self.problems]
+        return [[package, name, f"did not run: {error}", *[""] * (columns - 3)]
+                for package, name, error in absent]
 
     def entrants(self, part):
         """[(package, sampler, its description)] of a part."""
@@ -49,7 +64,7 @@ class Contest:
                     answer = see(
                         ask(package, job, sampler=name, seed=seed, **arguments), info)
                 except PeerError as error:
-                    self.problems[key] = str(error)
+                    self.tell(key, error)
                     answers.pop((package, name), None)
                     continue
                 print(part, seed, key, short(answer), sep=" | ", flush=True)

@@ -1,10 +1,13 @@
 """The comparison compares the same things: `pytest bench/peers -q`."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import fastkam as fk
-from bench.peers import job, rounds, sampling
+from bench.peers import environments, job, rounds, sampling
 from bench.peers.densities import DENSITIES, V
 from bench.peers.launch import PeerError
 
@@ -80,3 +83,63 @@ def test_a_package_that_does_not_run_is_told_of(monkeypatch):
     contest = rounds.Contest()
     assert contest.problems == {"zeus": "ImportError: no such thing"}
     assert "zeus" not in contest.samplers
+    assert contest.missing("banana", 5) == [
+        ["zeus", "", "did not run: ImportError: no such thing", "", ""]]
+
+
+def test_a_sampler_that_fails_has_a_row(monkeypatch):
+    told = {"stretch": {"kind": "python", "chains": 4, "parts": ["banana"], "ensemble": True}}
+
+    def ask(package, job, **arguments):
+        if job == "describe":
+            return {"samplers": told, "versions": {}}
+        if package == "emcee":
+            raise PeerError("ValueError: a | b")
+        return {"seconds": 1.0}
+
+    monkeypatch.setattr(rounds, "ask", ask)
+    contest = rounds.Contest(["fastkam", "emcee"])
+    assert list(contest.rounds("banana", "sampling", [1, 2])) == [("fastkam", "stretch")]
+    assert contest.missing("banana", 4) == [
+        ["emcee", "stretch", "did not run: ValueError: a / b", ""]]
+    assert contest.missing("neal", 4) == []
+
+
+def test_chains_that_disagree_have_no_effective_draws():
+    good, bad = ([{"r_hat": r_hat, "per_second": 7.0}] for r_hat in (1.02, 1.4))
+    assert sampling.ratio(good, good) == "1"
+    assert sampling.ratio(bad, good) == sampling.ratio(good, bad) == ""
+
+
+def test_the_unit_is_the_bare_call_of_the_same_process(monkeypatch):
+    """A processor that becomes slower for a while changes the nanoseconds, not the calls."""
+    slow = iter([1.0, 1.0, 3.0, 3.0] * 100)
+    monkeypatch.setattr(job, "steps_for", lambda *arguments: (100, 1.0))
+    monkeypatch.setattr(job, "counted", lambda *arguments: (200, 0.1))
+    monkeypatch.setattr(job, "timed", lambda go: (
+        None, (1e-6 if go.__name__ == "bare" else 4e-6) * 200 * next(slow)))
+    contestant = job.Contestant(lambda *arguments: lambda: None, "python", chains=1)
+    assert job.overhead(contestant, 1.0, 1)["calls"] == pytest.approx(3.0)
+
+
+def test_a_wheel_is_built_once_a_commit(monkeypatch, tmp_path):
+    built = []
+
+    def told(*words):
+        built.append(words)
+        place = Path(words[words.index("-w") + 1])
+        place.mkdir(parents=True)
+        (place / "fastkam-0.1.0-cp311-cp311-linux_x86_64.whl").touch()
+
+    monkeypatch.setenv("FASTKAM_BENCH", str(tmp_path))
+    monkeypatch.setattr(environments, "told", told)
+    for version in ("a", "a", "b", None, None):     # None: sources that are not committed
+        monkeypatch.setattr(environments, "version_of_sources", lambda version=version: version)
+        assert environments.wheel().endswith(".whl")
+    assert len(built) == 4
+
+
+def test_what_pip_says_last_is_told():
+    with pytest.raises(environments.BuildError, match="ERROR: no such package"):
+        environments.told(sys.executable, "-c", "import sys; print('Collecting x'); "
+                          "print('ERROR: no such package', file=sys.stderr); sys.exit(1)")

@@ -4,12 +4,13 @@
 
 Seconds of processor time of this process and its threads, medians of rounds. The parts:
 
-- chains: `ram`, 100 + 100 steps of a compiled density, d = 2, one thread; per chain.
+- chains: `ram`, 100 + 100 steps of a compiled density, d = 2, one thread; per chain. Then steps
+  alone, learnt, 100 of each chain in turn, draws stored.
 - fresh: a new process until it has 1000 draws by default, and their summary.
 - summary: `Result.summary` of 4 x 250 000 draws.
 - stop: the part of a run that its stop rule takes, a Python density of about a microsecond.
-- batches: `rwm`, d = 2, one call of the density for all chains, beside six lines of NumPy; above
-  what the density takes, by the difference of a long run and a short one.
+- batches: `rwm`, d = 2, one call of the density for all chains, beside six lines of NumPy: steps
+  above what the density takes, in turns, into memory that has its pages; and whole calls.
 """
 
 import subprocess
@@ -20,6 +21,7 @@ import numpy as np
 
 import fastkam as fk
 from bench.perf.parts import main
+from bench.perf.steps import Steps
 
 QUIET = {"seed": 1, "progress": False, "search": False, "diagnose": False}
 FRESH = """
@@ -42,8 +44,15 @@ def seconds(work):
 # ---- many chains ----
 
 
+def in_chunks(runs, chunk=100, total=2_000_000):
+    """Nanoseconds a step of chains that are run in turn, a chunk of steps each."""
+    rounds = total // (chunk * len(runs))
+    return 1e9 * sum(one.go(chunk) for _ in range(rounds) for one in runs) / (
+        rounds * len(runs) * chunk)
+
+
 def chains(rounds):
-    """Rows of milliseconds a chain."""
+    """Rows of milliseconds a chain, and of nanoseconds a step of one."""
     target = fk.targets.Gaussian(np.zeros(2))
 
     def run(n):
@@ -54,6 +63,13 @@ def chains(rounds):
     for n in (10, 100, 1000, 10_000):
         found = [seconds(lambda n=n: run(n)) / n for _ in range(rounds)]
         yield [f"{n} chains", f"{1e3 * np.median(found):.2f} ms a chain"]
+    learnt = Steps(target, "ram", np.zeros(2)).learnt
+    runs = [[Steps(target, "ram", np.zeros(2), learnt=learnt) for _ in range(n)]
+            for n in (10, 10_000)]
+    found = np.array([[in_chunks(some) for some in runs] for _ in range(2 * rounds)])
+    few, many = np.median(found, axis=0)
+    yield ["a step of one of 10 chains, of 10 000",
+           f"{few:.1f} ns, {many:.1f}: {np.median(found[:, 1] / found[:, 0]):.2f} times as long"]
 
 
 # ---- the first run, and summaries ----
@@ -119,10 +135,12 @@ def batch_density(x):
     return -0.5 * np.einsum("ij,ij->i", x, x)
 
 
-def by_numpy(k, n):
-    """The six lines."""
+def by_numpy(k, n, out=None):
+    """The six lines; CPU seconds without those of the pages of `out`, where that is given."""
+    out = np.empty((n, k, 2)) if out is None else out
+    begun = time.thread_time()
     rng = np.random.default_rng(1)
-    x, out = np.zeros((k, 2)), np.empty((n, k, 2))
+    x = np.zeros((k, 2))
     logp = batch_density(x)
     for i in range(n):
         y = x + 1.7 * rng.standard_normal((k, 2))
@@ -130,38 +148,46 @@ def by_numpy(k, n):
         accepted = np.log(rng.random(k)) < logq - logp
         out[i] = x = np.where(accepted[:, None], y, x)
         logp = np.where(accepted, logq, logp)
-
-
-def by_fastkam(k, n, **more):
-    fk.sample(batch_density, np.zeros(2), sampler=fk.RandomWalk(proposal_cov=2.89), tune=0, draws=n,
-              chains=k, vectorized=True, **QUIET, **more)
+    return time.thread_time() - begun
 
 
 def by_density(k, n):
     x = np.zeros((k, 2))
+    begun = time.thread_time()
     for _ in range(n):
         batch_density(x)
+    return time.thread_time() - begun
 
 
-def per_step(work, k):
-    """Nanoseconds a step of a chain, without what a run takes at its beginning."""
-    n = 4 * STEPS // k
-    return 1e9 * (seconds(lambda: work(k, n)) - seconds(lambda: work(k, n // 4))) / (n - n // 4) / k
+def by_fastkam(k, n):
+    fk.sample(batch_density, np.zeros(2), sampler=fk.RandomWalk(proposal_cov=2.89), tune=0, draws=n,
+              chains=k, vectorized=True, **QUIET)
 
 
 def batches(rounds):
-    works = {"fastkam": by_fastkam,
-             "states alone (keep_stats=False)": lambda k, n: by_fastkam(k, n, keep_stats=False),
-             "NumPy": by_numpy, "density": by_density}
+    target = fk.Target.from_python(batch_density, 2, vectorized=True)
     for k in (64, 512, 4000):
+        n = 4 * STEPS // k
+        out = np.zeros((n, k, 2))
+        both, bare = (Steps(target, fk.RandomWalk(proposal_cov=2.89), np.zeros(2), chains=k)
+                      for _ in range(2))
+        bare.names = None
+        works = {"fastkam": lambda n, one=both: one.go(n),
+                 "states alone (keep_stats=False)": lambda n, one=bare: one.go(n),
+                 "NumPy": lambda n, k=k, out=out: by_numpy(k, n, out),
+                 "density": lambda n, k=k: by_density(k, n)}
         found = {name: [] for name in works}
-        for _ in range(rounds):
+        for _ in range(2 * rounds):
             for name, work in works.items():
-                found[name].append(per_step(work, k))
-        middle = {name: np.median(values) for name, values in found.items()}
-        above = {name: f"{value - middle['density']:.0f}" for name, value in middle.items()}
-        texts = [f"{name} {above[name]}" for name in works if name != "density"]
+                found[name].append(1e9 * work(n) / n / k)
+        above = {name: np.median(np.subtract(values, found["density"]))
+                 for name, values in found.items() if name != "density"}
+        texts = [f"{name} {value:.1f}" for name, value in above.items()]
         yield [f"{k} chains, ns a step of a chain above the density", ", ".join(texts)]
+        whole = [np.median([seconds(lambda k=k, f=f: f(k, 1000)) for _ in range(rounds)])
+                 for f in (by_fastkam, by_numpy)]
+        yield [f"{k} chains, a call of 1000 draws, from nothing",
+               "fastkam {:.0f} ms, NumPy {:.0f} ms".format(*(1e3 * value for value in whole))]
 
 
 PARTS = {"chains": chains, "fresh": fresh, "summary": summaries, "stop": stops, "batches": batches}

@@ -46,19 +46,24 @@ def many_gradients(X):
 
 
 class Steps:
-    """Chains that can be made to go on, and how long a step of one takes."""
+    """Chains that can be made to go on, and how long a step of one takes.
 
-    def __init__(self, target, sampler, x0, *, chains=1, schedule=FROZEN):
+    Where they do not learn they begin from the state `learnt`, or from that of a run. That does not
+    search, since a search may choose other units for the coordinates.
+    """
+
+    def __init__(self, target, sampler, x0, *, chains=1, schedule=FROZEN, learnt=None):
         sampler, d = as_sampler(sampler), len(x0)
-        state = fk.sample(target, x0, sampler=sampler, draws=1, tune=TUNE, chains=1, seed=1,
-                          keep_warmup=False, progress=False).states[0]
+        if schedule is FROZEN and learnt is None:
+            learnt = fk.sample(target, x0, sampler=sampler, draws=1, tune=TUNE, chains=1, seed=1,
+                               keep_warmup=False, progress=False, search=False).states[0]
         self.chains = [ChainState(sampler.build(x0), np.random.PCG64(k), x0) for k in range(chains)]
         for chain in self.chains:
             if schedule is FROZEN:
-                chain.restore(state)
+                chain.restore(learnt)
         self.group = Group(target.bind(), self.chains, schedule)
         self.group.start()
-        self.names, self.d = sampler.stat_names, d
+        self.names, self.d, self.learnt = sampler.stat_names, d, learnt
 
     def nanoseconds(self):
         """(nanoseconds a step of one chain, evaluations a step): the median of the rounds."""
@@ -74,7 +79,8 @@ class Steps:
 
     def go(self, n):
         trace = Trace(len(self.chains), n, self.d, self.names)
-        trace.x[:] = 0      # its pages
+        for array in (trace.x, trace.logp, trace.log_ratio, trace.accepted, trace.extra):
+            array[:] = 0    # its pages
         for k, chain in enumerate(self.chains):
             chain.attach(trace.chain(k), n, 1)
         begun = time.thread_time()

@@ -45,7 +45,7 @@ def stepper(target, sampler, x0, n, *, tune=0, schedule=FROZEN):
     target = as_target(target, len(x0))
     if tune:
         state = fk.sample(target, x0, sampler=sampler, draws=1, tune=tune, chains=1, seed=1,
-                          keep_warmup=False).states[0]
+                          keep_warmup=False, search=False).states[0]
     chain = ChainState(sampler.build(np.asarray(x0, float)), np.random.PCG64(1), x0)
     if tune:
         chain.restore(state)

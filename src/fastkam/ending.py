@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fastkam._core.engine.group import Fault
+from fastkam._core.engine.fault import Fault
 from fastkam.diagnostics import checks
 from fastkam.errors import SamplingError, SamplingWarning, warn
 from fastkam.run.faults import TaskLost, describe

@@ -8,7 +8,8 @@ from levels import digest_at, every_level
 
 import fastkam as fk
 from fastkam._core.engine.chain import ChainState
-from fastkam._core.engine.group import Fault, Group
+from fastkam._core.engine.fault import Fault
+from fastkam._core.engine.group import Group
 from fastkam.run.trace import Trace
 from fastkam.samplers import SAMPLERS, as_sampler
 
@@ -129,6 +130,26 @@ def test_walks_of_every_shape():
     compare("rwm", 3, proposal_cov=np.array([0.5, 1.0, 2.0]))
     compare("rwm", 2, proposal_cov=np.array([[1.0, 0.4], [0.4, 2.0]]))
     compare("rwm", 2, target_acceptance=0.4)
+
+
+def test_walks_of_different_shapes_step_together():
+    walks = [fk.RandomWalk(proposal_cov=cov) for cov in (1.0, np.array([0.5, 2.0]), 3.0)]
+
+    def made():
+        return [ChainState(walk.build(np.zeros(2)), np.random.PCG64(k), np.zeros(2))
+                for k, walk in enumerate(walks)]
+
+    together, alone, target = made(), made(), target_of("rwm", 2)
+    found = run(walks[0], together, target)
+    for k, chain in enumerate(alone):
+        assert_same(found.select([k]), run(walks[k], [chain], target))
+    assert_same_states(together, alone)
+
+
+@pytest.mark.parametrize("thin", [1, 7])
+def test_more_chains_than_rows_are_held_of(thin):
+    """Rows are dealt out many times, and some are left at the end."""
+    compare("rwm", 5, count=300, thin=thin, pieces=(50, 70))
 
 
 def test_states_are_scaled_where_they_are_recorded():

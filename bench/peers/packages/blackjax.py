@@ -1,4 +1,4 @@
-"""BlackJAX (Cabezas et al. 2024): samplers compiled by XLA; chains one after the other."""
+"""BlackJAX (Cabezas et al. 2024): compiled by XLA; chains in turn, or at once by `vmap`."""
 
 import blackjax
 import jax
@@ -23,7 +23,7 @@ def scanned(step, state, key, n):
     return state, *found
 
 
-def hamiltonian(algorithm, diagonal=True, **options):
+def hamiltonian(algorithm, diagonal=True, at_once=False, **options):
     """NUTS or HMC: Stan's warm-up of step size and metric, target acceptance 0.8."""
 
     def prepare(density, x0, tune, draws, thin, seed):
@@ -38,7 +38,7 @@ def hamiltonian(algorithm, diagonal=True, **options):
             warm = jnp.sum(info.info.num_integration_steps)
             return positions, warm + jnp.sum(steps)
 
-        return xla.compiled(chain, x0, seed)
+        return xla.compiled(chain, x0, seed, at_once)
 
     return prepare
 
@@ -56,6 +56,49 @@ def random_walk(density, x0, tune, draws, thin, seed):
     return xla.compiled(chain, x0, seed)
 
 
+def adapted_walk(density, d, tune):
+    """chain(key, x) of `tune` steps of warm-up, which return the point and the factor learnt.
+
+    BlackJAX adapts no random walk: its steps have here the covariance of the chain so far and a
+    scale that leads to an acceptance of 0.234, both with the gain (1 + n)^(-0.6).
+    """
+
+    def step_with(cov, log_s):
+        factor = jnp.exp(log_s) * jnp.linalg.cholesky(cov)
+        return factor, blackjax.normal_random_walk(density, factor).step
+
+    def one(carry, at):
+        state, mean, cov, log_s = carry
+        key, n = at
+        state, info = step_with(cov, log_s)[1](key, state)
+        gain = (1.0 + n) ** -0.6
+        away = state.position - mean
+        learnt = (mean + gain * away, cov + gain * (jnp.outer(away, away) - cov),
+                  log_s + gain * (jnp.minimum(info.acceptance_rate, 1.0) - 0.234))
+        return (state, *learnt), None
+
+    def warm_up(key, x):
+        first = (blackjax.normal_random_walk(density, jnp.eye(d)).init(x), x, jnp.eye(d),
+                 jnp.log(2.38 / np.sqrt(d)))
+        numbers = jnp.arange(1.0, tune + 1)
+        (state, _, cov, log_s), _ = jax.lax.scan(one, first, (jax.random.split(key, tune), numbers))
+        return state, step_with(cov, log_s)[1]
+
+    return warm_up
+
+
+def adapted(density, x0, tune, draws, thin, seed):
+    """A random walk that is adapted in warm-up; all chains at once."""
+    warm_up = adapted_walk(density, x0.shape[1], tune)
+
+    def chain(key, x):
+        first, second = jax.random.split(key)
+        state, step = warm_up(first, x)
+        return scanned(step, state, second, draws)[1], tune + draws
+
+    return xla.compiled(chain, x0, seed, at_once=True)
+
+
 def called_back(density, x0, tune, draws, thin, seed):
     """The random walk, on a Python function."""
     number = jax.ShapeDtypeStruct((), np.float64)
@@ -71,8 +114,14 @@ def called_back(density, x0, tune, draws, thin, seed):
 
 SAMPLERS = {
     "random walk, callback": Contestant(called_back, "python", parts=("overhead",)),
-    "random walk, not adapted, compiled": Contestant(random_walk, "jax", parts=("banana",)),
+    "random walk, adapted, compiled, vmap": Contestant(
+        adapted, "jax", chains=64, parts=("banana",)),
     "NUTS, compiled": Contestant(hamiltonian(blackjax.nuts), "jax", parts=("banana", "neal")),
+    "NUTS, compiled, vmap": Contestant(
+        hamiltonian(blackjax.nuts, at_once=True), "jax", parts=("banana", "neal")),
     "HMC, 5 steps, compiled": Contestant(
         hamiltonian(blackjax.hmc, num_integration_steps=STEPS), "jax", parts=("neal",)),
+    "HMC, 5 steps, compiled, vmap": Contestant(
+        hamiltonian(blackjax.hmc, at_once=True, num_integration_steps=STEPS), "jax",
+        parts=("neal",)),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.engine.group import Fault
+from fastkam._core.engine.fault import Fault
 from fastkam.density.forms import target_of
 from fastkam.errors import SamplingError
 from fastkam.run.faults import describe

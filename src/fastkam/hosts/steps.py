@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
-from fastkam._core.engine.group import Fault, Group
+from fastkam._core.engine.fault import Fault
+from fastkam._core.engine.group import Group
 from fastkam.density.forms import target_of
 from fastkam.run.state import child
 from fastkam.samplers import Sampler, as_sampler

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fastkam._core.engine.chain import ChainState
-from fastkam._core.engine.group import Fault, Group
+from fastkam._core.engine.fault import Fault
+from fastkam._core.engine.group import Group
 from fastkam.arguments import check_flag, check_generator, check_integer, shown
 from fastkam.density.forms import as_target
 from fastkam.density.target import Target

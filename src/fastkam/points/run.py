@@ -6,7 +6,7 @@ import time
 from collections import deque
 from typing import Any
 
-from fastkam._core.engine.group import Fault
+from fastkam._core.engine.fault import Fault
 from fastkam.points.desk import Desk
 from fastkam.points.target import Unevaluated
 from fastkam.run.groups import ChainGroup

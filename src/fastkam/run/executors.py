@@ -7,7 +7,7 @@ from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import suppress
 
-from fastkam._core.engine.group import Fault
+from fastkam._core.engine.fault import Fault
 from fastkam.run.faults import TaskLost
 from fastkam.run.loop import WATCH_SECONDS, Run
 from fastkam.run.tasks import LocalTasks, RemoteTasks

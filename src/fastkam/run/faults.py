@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastkam._core.engine.group import INFINITE, Fault
+from fastkam._core.engine.fault import INFINITE, Fault
 
 
 class TaskLost(Exception):

@@ -8,7 +8,8 @@ from contextlib import suppress
 
 from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
-from fastkam._core.engine.group import Fault, Group
+from fastkam._core.engine.fault import Fault
+from fastkam._core.engine.group import Group
 from fastkam.run.records import record
 
 CHUNK_SECONDS = 0.05

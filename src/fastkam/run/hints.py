@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
-    from fastkam._core.engine.group import Fault
+    from fastkam._core.engine.fault import Fault
 
 
 def advice(fault: Fault, step: int, target: Target) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fastkam._core.engine.group import Fault
+from fastkam._core.engine.fault import Fault
 from fastkam.diagnostics.checks import findings
 from fastkam.progress import Progress
 from fastkam.run.groups import ChainGroup

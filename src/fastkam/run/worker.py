@@ -16,7 +16,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from fastkam._core.density.target import Target
-from fastkam._core.engine.group import Fault
+from fastkam._core.engine.fault import Fault
 from fastkam.progress.reporter import Reporter
 from fastkam.run.loop import Run
 from fastkam.run.same_target import check_density_of

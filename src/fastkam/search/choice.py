@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam._core.engine.group import Fault
+from fastkam._core.engine.fault import Fault
 from fastkam._core.linalg.decomposition import product
 from fastkam.arguments import check_flag, check_integer
 from fastkam.density.forms import as_target

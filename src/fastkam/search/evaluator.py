@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.evaluation import Evaluation
-from fastkam._core.engine.group import INFINITE, Fault
+from fastkam._core.engine.fault import INFINITE, Fault
 from fastkam.search.watch import Watch
 
 if TYPE_CHECKING:

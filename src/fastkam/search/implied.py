@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
-from fastkam._core.engine.group import Fault
+from fastkam._core.engine.fault import Fault
 from fastkam._core.linalg.decomposition import cholesky
 from fastkam.diagnostics.faults import LEAST_DRAWS
 from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments

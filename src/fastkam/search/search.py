@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.engine.group import Fault
+from fastkam._core.engine.fault import Fault
 from fastkam._core.numerics.elementary import exp, log
 from fastkam.numerics.median import median
 from fastkam.run.faults import describe

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastkam._core.engine.chain import ChainState
-from fastkam._core.engine.group import Fault, Group
+from fastkam._core.engine.fault import Fault
+from fastkam._core.engine.group import Group
 from fastkam._core.engine.ranges import BadField, Step
 from fastkam.arguments import (
     MOST_COUNT,

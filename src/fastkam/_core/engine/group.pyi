@@ -1,48 +1,9 @@
-from typing import Any, final
+from typing import final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fastkam._core.density.target import Target
-from fastkam._core.engine.chain import ChainState
-from fastkam._core.engine.kernel import Kernel
-
-N_SEARCH: int
-INFINITE: int
-NO_STEPS: NDArray[np.int64]
-
-def check_fit(kernel: Kernel, target: Target) -> None: ...
-
-class Fault(Exception):
-    chain: int
-    x: NDArray[np.float64]
-    code: int
-    cause: BaseException | None
-    def __init__(
-        self, chain: int, x: NDArray[np.float64], code: int, cause: BaseException | None = None
-    ) -> None: ...
+from fastkam._core.engine.members import Members
 
 @final
-class Group:
-    @property
-    def target(self) -> Target: ...
-    @property
-    def chains(self) -> list[ChainState]: ...
-    @property
-    def shares(self) -> bool: ...
-    def __init__(
-        self,
-        target: Target,
-        chains: list[ChainState],
-        schedule: tuple[Any, ...],
-        *,
-        share: bool = False,
-        snapshot_steps: NDArray[np.int64] = ...,
-    ) -> None: ...
-    def start(self) -> None: ...
-    def search(
-        self, origins: NDArray[np.float64], generators: dict[int, dict[str, Any]]
-    ) -> None: ...
+class Group(Members):
+    def may_step_side_by_side(self) -> bool: ...
     def run(self, n: int, most_evaluations: int = ..., threads: int = 1) -> int: ...
     def snapshot(self, i: int) -> None: ...
-    def error(self) -> Fault: ...

@@ -58,6 +58,7 @@ cdef struct Lanes:              # K chains that step together, what is theirs si
     double *alpha
     double *log_ratio
     double *drawn               # (K, d) while they propose, or NULL
+    double *own                 # (K,) what `lay_out` has put there
     signed char *accepted
     signed char *answer         # of each kernel's last consider
     int64_t t                   # steps that each has made
@@ -94,6 +95,7 @@ cdef class Kernel(State):
     cdef int consider(self, Chain *c) except -1 nogil
     cdef int adapt(self, Chain *c, double gain) except -1 nogil
     cdef int freeze(self, Chain *c) except -1 nogil
+    cdef void lay_out(self, Lanes *g) noexcept nogil
     cdef int propose_lanes(self, Lanes *g) except -1 nogil
     cdef int consider_lanes(self, Lanes *g) except -1 nogil
     cdef int adapt_lanes(self, Lanes *g, double gain) except -1 nogil

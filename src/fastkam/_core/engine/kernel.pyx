@@ -136,6 +136,12 @@ cdef class Kernel(State):
 
     # ---- chains side by side ----
 
+    cdef void lay_out(self, Lanes *g) noexcept nogil:
+        """Put a number of each kernel in g.own, for a propose_lanes that would read no other.
+
+        It is called before the first step and whenever the kernels may have changed.
+        """
+
     cdef int propose_lanes(self, Lanes *g) except -1 nogil:
         """`propose` of each chain."""
         cdef Py_ssize_t k

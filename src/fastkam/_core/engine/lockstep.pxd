@@ -2,9 +2,10 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from fastkam._core.engine.chain cimport ChainState, Trace
+from fastkam._core.engine.chain cimport ChainState
 from fastkam._core.engine.chain_step cimport Schedule
 from fastkam._core.engine.evaluation cimport Evaluation
+from fastkam._core.engine.held cimport HeldRows
 from fastkam._core.engine.kernel cimport Lanes
 from fastkam._core.engine.rng cimport bitgen_t
 
@@ -37,21 +38,12 @@ cdef class Lockstep:
     cdef int64_t next_adaptation
     cdef bint frozen
     cdef bint noting
-    cdef Trace trace                        # of the first; its count has the rows held back too
     # counted since `load`
     cdef int64_t *n_accepted                # (K,)
     cdef int64_t rounds                     # evaluations of all chains that were not tallied
-    # rows that are not yet in the traces
-    cdef int64_t held
-    cdef int64_t room
-    cdef Py_ssize_t stride                  # from row to row, K or a little more
-    cdef Py_ssize_t stride_x                # K d or a little more
-    cdef double *rows_x                     # (room, stride_x), of which K d are in use
-    cdef double *rows_logp                  # (room, stride)
-    cdef double *rows_log_ratio
-    cdef signed char *rows_accepted
+    cdef int listed                         # points listed as waiting
+    cdef HeldRows rows                      # that are not yet in the traces
     cdef int make_streams(self) except -1
-    cdef void *room_for(self, name, Py_ssize_t n, dtype=*) except NULL
     cdef bint load(self) noexcept nogil
     cdef bint is_like_the_first(self, int k) noexcept nogil
     cdef void store(self) noexcept nogil
@@ -60,6 +52,7 @@ cdef class Lockstep:
                      bint *full) except -1 nogil
     cdef int propose(self) except -1 nogil
     cdef int settle(self) except -1 nogil
+    cdef void wait_for(self, int waiting) noexcept nogil
     cdef bint are_good(self, int m) noexcept nogil
     cdef bint judge_each(self, int m) noexcept nogil
     cdef int finish(self, Schedule *schedule) except -1 nogil
@@ -67,5 +60,3 @@ cdef class Lockstep:
     cdef int freeze(self) except -1 nogil
     cdef bint is_full(self, int64_t most_evaluations) noexcept nogil
     cdef void record(self) noexcept nogil
-    cdef void flush(self) noexcept nogil
-    cdef void write(self, Py_ssize_t k, Trace *trace) noexcept nogil

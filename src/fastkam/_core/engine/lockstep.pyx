@@ -4,9 +4,6 @@ What a step needs of thousands of chains, in an object each, would be in a dozen
 cache holds. During a run it is in arrays instead, one number of all chains after another (`Lanes`
 of kernel.pxd), where `load` puts it and `store` takes it from: between two runs each chain has its
 own state, and the draws are those of chains that have been run one by one.
-
-Draws are held back for some steps: the trace has its rows by chains, and to write a few bytes into
-thousands of places takes longer than a step.
 """
 from libc.math cimport log
 from libc.stdint cimport int64_t, uint64_t
@@ -17,15 +14,13 @@ from fastkam._core.engine.chain_step cimport (
     Schedule, adaptation_after, adapts_at, gain_of, has_extras, is_fatal, judge, tally_point,
 )
 from fastkam._core.engine.evaluation cimport Evaluation
-from fastkam._core.engine.fetch cimport fetch_lines, fetch_rows
+from fastkam._core.engine.held cimport room_in
 from fastkam._core.engine.kernel cimport (
     AGAIN, DECIDE, DECIDED, Chain, Kernel, Lanes, blank, enter,
 )
 from fastkam._core.engine.step cimport probability
 from fastkam._core.linalg.dense cimport are_finite
 from fastkam._core.engine.rng cimport Tables, bitgen_t, exponential, tables
-
-from fastkam._core.engine.state import zeros
 
 import numpy as np
 
@@ -37,8 +32,6 @@ cdef extern from "together.h" nogil:
     void add_to_counts "fk_count" (Py_ssize_t n, const signed char *accepted, int64_t *counts)
     void move "fk_move" (
         Py_ssize_t n, Py_ssize_t d, const signed char *accepted, const double *source, double *to)
-    void gather_rows "fk_gather_rows" (
-        Py_ssize_t n, Py_ssize_t d, Py_ssize_t stride, const double *source, double *to)
 
 cdef extern from "stream_draws.h" nogil:
     void stream_normals "fk_stream_normals" (
@@ -50,11 +43,6 @@ cdef extern from "streams.h" nogil:
     void load_stream "fk_load_stream" (Streams *g, Py_ssize_t k, const bitgen_t *rng)
     void store_stream "fk_store_stream" (const Streams *g, Py_ssize_t k, bitgen_t *rng)
     void make_stream "fk_make_stream" (Streams *g, Py_ssize_t k)
-
-cdef enum:
-    MOST_HELD = 64          # rows of the trace
-    LEAST_HELD = 8          # a line of the cache
-    HELD_NUMBERS = 16384    # of all chains' states, where that allows more rows than the least
 
 
 cdef class Lockstep:
@@ -74,9 +62,9 @@ cdef class Lockstep:
         cdef Py_ssize_t k, K = len(chains)
         self.evaluation, self.arrays = evaluation, {}
         g.K, g.d = K, s.c.d
-        self.chains = <void **>self.room_for("chains", K, np.intp)
-        g.kernels = <void **>self.room_for("kernels", K, np.intp)
-        g.rng = <bitgen_t **>self.room_for("rng", K, np.intp)
+        self.chains = <void **>room_in(self.arrays, "chains", K, np.intp)
+        g.kernels = <void **>room_in(self.arrays, "kernels", K, np.intp)
+        g.rng = <bitgen_t **>room_in(self.arrays, "rng", K, np.intp)
         for k in range(K):
             s = chains[k]
             self.chains[k], g.kernels[k], g.rng[k] = <void *>s, <void *>s.kernel, s.c.rng
@@ -85,22 +73,17 @@ cdef class Lockstep:
         g.y, g.grad_y = s.c.y, s.c.grad_y
         if all(self.has_stream(s) for s in chains):
             self.make_streams()
-        g.logp_x = <double *>self.room_for("logp_x", K)
-        g.logp_y = <double *>self.room_for("logp_y", K)
-        g.log_q = <double *>self.room_for("log_q", K)
-        g.E = <double *>self.room_for("E", K)
-        g.alpha = <double *>self.room_for("alpha", K)
-        g.log_ratio = <double *>self.room_for("log_ratio", K)
-        g.accepted = <signed char *>self.room_for("accepted", K, np.int8)
-        g.answer = <signed char *>self.room_for("answer", K, np.int8)
-        self.n_accepted = <int64_t *>self.room_for("n_accepted", K, np.int64)
-        self.room = min(MOST_HELD, max(LEAST_HELD, HELD_NUMBERS // (K * g.d)))
-        self.stride, self.stride_x = odd_lines(K), odd_lines(K * g.d)
-        self.rows_x = <double *>self.room_for("rows_x", self.room * self.stride_x)
-        self.rows_logp = <double *>self.room_for("rows_logp", self.room * self.stride)
-        self.rows_log_ratio = <double *>self.room_for("rows_log_ratio", self.room * self.stride)
-        self.rows_accepted = <signed char *>self.room_for(
-            "rows_accepted", self.room * self.stride, np.int8)
+        g.logp_x = <double *>room_in(self.arrays, "logp_x", K)
+        g.logp_y = <double *>room_in(self.arrays, "logp_y", K)
+        g.log_q = <double *>room_in(self.arrays, "log_q", K)
+        g.E = <double *>room_in(self.arrays, "E", K)
+        g.alpha = <double *>room_in(self.arrays, "alpha", K)
+        g.log_ratio = <double *>room_in(self.arrays, "log_ratio", K)
+        g.accepted = <signed char *>room_in(self.arrays, "accepted", K, np.int8)
+        g.answer = <signed char *>room_in(self.arrays, "answer", K, np.int8)
+        self.n_accepted = <int64_t *>room_in(self.arrays, "n_accepted", K, np.int64)
+        g.own = <double *>room_in(self.arrays, "own", K)
+        self.rows = HeldRows(chains)
 
     def has_stream(self, ChainState s):
         """Return whether the normals of this chain can be drawn ahead, with those of others."""
@@ -113,22 +96,17 @@ cdef class Lockstep:
         cdef Py_ssize_t k, K = self.g.K
         self.in_streams = True
         streams.n = K
-        streams.low = <uint64_t *>self.room_for("low", K, np.uint64)
-        streams.high = <uint64_t *>self.room_for("high", K, np.uint64)
-        streams.c_low = <uint64_t *>self.room_for("c_low", K, np.uint64)
-        streams.c_high = <uint64_t *>self.room_for("c_high", K, np.uint64)
-        streams.each = <bitgen_t *>self.room_for("each", K * sizeof(bitgen_t), np.int8)
-        streams.lanes = <Lane *>self.room_for("lanes", K * sizeof(Lane), np.int8)
-        self.drawn = <double *>self.room_for("drawn", K * self.g.d)
+        streams.low = <uint64_t *>room_in(self.arrays, "low", K, np.uint64)
+        streams.high = <uint64_t *>room_in(self.arrays, "high", K, np.uint64)
+        streams.c_low = <uint64_t *>room_in(self.arrays, "c_low", K, np.uint64)
+        streams.c_high = <uint64_t *>room_in(self.arrays, "c_high", K, np.uint64)
+        streams.each = <bitgen_t *>room_in(self.arrays, "each", K * sizeof(bitgen_t), np.int8)
+        streams.lanes = <Lane *>room_in(self.arrays, "lanes", K * sizeof(Lane), np.int8)
+        self.drawn = <double *>room_in(self.arrays, "drawn", K * self.g.d)
         for k in range(K):
             make_stream(streams, k)
             self.g.rng[k] = &streams.each[k]
         return 0
-
-    cdef void *room_for(self, name, Py_ssize_t n, dtype=float) except NULL:
-        """Return the place of n zeros."""
-        array = self.arrays[name] = zeros(n, dtype)
-        return <void *><Py_ssize_t>array.ctypes.data
 
     # ---- the states of the chains, before and after steps ----
 
@@ -140,7 +118,6 @@ cdef class Lockstep:
         self.next_adaptation = (<ChainState>self.chains[0]).next_adaptation
         self.frozen, self.noting = (
             (<ChainState>self.chains[0]).frozen, (<ChainState>self.chains[0]).noting)
-        self.trace = (<ChainState>self.chains[0]).trace
         for k in range(g.K):
             if not self.is_like_the_first(k):
                 return False
@@ -151,13 +128,14 @@ cdef class Lockstep:
         if self.in_streams:
             for k in range(g.K):
                 load_stream(&self.streams, k, (<ChainState>self.chains[k]).c.rng)
-        self.rounds = self.held = 0
+        self.rounds = self.listed = 0
         self.pending, self.loaded = False, True
+        self.rows.begin()
+        (<Kernel>g.kernels[0]).lay_out(g)
         return True
 
     cdef bint is_like_the_first(self, int k) noexcept nogil:
         """Whether the k-th chain is between two steps, and where the first one is."""
-        cdef const Trace *trace = &(<ChainState>self.chains[k]).trace
         return (
             not (<ChainState>self.chains[k]).pending
             and (<ChainState>self.chains[k]).c.keep
@@ -166,9 +144,7 @@ cdef class Lockstep:
             and (<ChainState>self.chains[k]).next_adaptation == self.next_adaptation
             and (<ChainState>self.chains[k]).frozen == self.frozen
             and (<ChainState>self.chains[k]).noting == self.noting
-            and trace.count == self.trace.count and trace.capacity == self.trace.capacity
-            and trace.thin == self.trace.thin and trace.n_extra == self.trace.n_extra
-            and (trace.logp == NULL) == (self.trace.logp == NULL))
+            and self.rows.is_like_the_first(&(<ChainState>self.chains[k]).trace))
 
     cdef void store(self) noexcept nogil:
         """Give each chain its state back, if they have been taken over."""
@@ -176,7 +152,7 @@ cdef class Lockstep:
         cdef int k
         if not self.loaded:
             return
-        self.flush()
+        self.rows.end()
         if self.in_streams:
             for k in range(g.K):
                 store_stream(&self.streams, k, (<ChainState>self.chains[k]).c.rng)
@@ -241,22 +217,29 @@ cdef class Lockstep:
     cdef int settle(self) except -1 nogil:
         """Evaluate until every chain can decide; 1 where a density fails, which is not judged."""
         cdef Lanes *g = &self.g
-        cdef int k, m, waiting = g.K
+        cdef int waiting = g.K
         memset(g.answer, AGAIN, g.K)
         g.decided = False
         while waiting:
-            m = 0
-            for k in range(g.K):
-                self.evaluation.waiting[m] = k
-                m += g.answer[k] == AGAIN
-            self.evaluation.at(m)
-            if self.are_good(m):
+            self.wait_for(waiting)
+            self.evaluation.at(waiting)
+            if self.are_good(waiting):
                 memcpy(g.logp_y, &self.evaluation.values[0], g.K * sizeof(double))
                 self.rounds += 1
-            elif self.judge_each(m):
+            elif self.judge_each(waiting):
                 return 1
             waiting = (<Kernel>g.kernels[0]).consider_lanes(g)
         return 0
+
+    cdef void wait_for(self, int waiting) noexcept nogil:
+        """List the points that are to be evaluated, of which there are `waiting`."""
+        cdef int k, m = 0
+        if waiting == self.g.K == self.listed:
+            return
+        for k in range(self.g.K):
+            self.evaluation.waiting[m] = k
+            m += self.g.answer[k] == AGAIN
+        self.listed = waiting
 
     cdef bint are_good(self, int m) noexcept nogil:
         """Whether all chains have been evaluated, and all have a density."""
@@ -315,7 +298,9 @@ cdef class Lockstep:
         for k in range(g.K):
             if g.answer[k] != DECIDED:
                 g.alpha[k] = probability(g.log_ratio[k])
-        return (<Kernel>g.kernels[0]).adapt_lanes(g, gain_of(schedule, self.n_adapted))
+        (<Kernel>g.kernels[0]).adapt_lanes(g, gain_of(schedule, self.n_adapted))
+        (<Kernel>g.kernels[0]).lay_out(g)
+        return 0
 
     cdef int freeze(self) except -1 nogil:
         """Freeze all kernels: adaptation has just ended."""
@@ -328,33 +313,27 @@ cdef class Lockstep:
             enter(g, k, &c)
             (<Kernel>g.kernels[k]).t = g.t
             (<Kernel>g.kernels[k]).freeze(&c)
+        (<Kernel>g.kernels[0]).lay_out(g)
         return 0
 
     cdef bint is_full(self, int64_t most_evaluations) noexcept nogil:
         """Whether no chain may make more steps."""
         cdef int k
-        if self.trace.count >= self.trace.capacity > 0:
+        if self.rows.is_full():
             return True
         for k in range(self.g.K):
             if (<ChainState>self.chains[k]).n_evaluations + self.rounds < most_evaluations:
                 return False
         return True
 
-    # ---- draws ----
-
     cdef void record(self) noexcept nogil:
-        """Hold a row of the trace, where there is one; write what is not held back."""
+        """Record the states of all chains, where they become rows of the trace."""
         cdef Lanes *g = &self.g
-        cdef Trace *trace = &self.trace
+        cdef const Trace *trace = &self.rows.trace
         cdef Chain c
         cdef int k
-        if trace.count >= trace.capacity or (trace.thin > 1 and g.t % trace.thin):
+        if not self.rows.wants(g.t):
             return
-        memcpy(self.rows_x + self.held * self.stride_x, g.x, g.K * g.d * sizeof(double))
-        if trace.logp != NULL:
-            memcpy(self.rows_logp + self.held * self.stride, g.logp_x, g.K * sizeof(double))
-            memcpy(self.rows_log_ratio + self.held * self.stride, g.log_ratio, g.K * sizeof(double))
-            memcpy(self.rows_accepted + self.held * self.stride, g.accepted, g.K)
         if trace.n_extra:
             blank(g, &c)
             for k in range(g.K):
@@ -365,44 +344,7 @@ cdef class Lockstep:
             for k in range(g.K):
                 if has_extras(<ChainState>self.chains[k]):
                     (<ChainState>self.chains[k]).note(trace.count)
-        trace.count += 1
-        self.held += 1
-        if self.held == self.room:
-            self.flush()
-
-    cdef void flush(self) noexcept nogil:
-        """Write the rows that are held back to the traces of the chains."""
-        cdef Py_ssize_t k
-        for k in range(self.g.K):
-            if k + 16 < self.g.K:
-                fetch_lines(&(<ChainState>self.chains[k + 16]).trace, 2)
-            if k + 8 < self.g.K:
-                fetch_rows(&(<ChainState>self.chains[k + 8]).trace, self.g.d, self.held)
-            self.write(k, &(<ChainState>self.chains[k]).trace)
-        self.held = 0
-
-    cdef void write(self, Py_ssize_t k, Trace *trace) noexcept nogil:
-        """Write the rows of the k-th chain."""
-        cdef Py_ssize_t d = self.g.d, i
-        cdef int64_t n = self.held, count = trace.count, row
-        cdef double *x = trace.x + count * d
-        gather_rows(n, d, self.stride_x, self.rows_x + k * d, x)
-        if trace.scales != NULL:
-            for row in range(n):
-                for i in range(d):
-                    x[row * d + i] *= trace.scales[i]
-        if trace.logp != NULL:
-            gather_rows(n, 1, self.stride, self.rows_logp + k, trace.logp + count)
-            gather_rows(n, 1, self.stride, self.rows_log_ratio + k, trace.log_ratio + count)
-            for row in range(n):
-                trace.accepted[count + row] = self.rows_accepted[row * self.stride + k]
-        trace.count = count + n
-
-
-cdef inline Py_ssize_t odd_lines(Py_ssize_t n) noexcept nogil:
-    """Return n or more: an odd number of lines of the cache, so that columns do not fall together.
-    """
-    return ((n + 7) // 8 | 1) * 8
+        self.rows.hold(g)
 
 
 cdef inline void take_over(ChainState s, Lanes *g, Py_ssize_t k) noexcept nogil:

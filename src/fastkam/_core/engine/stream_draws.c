@@ -8,12 +8,13 @@
 
 #include "vector.h"
 
-#define BLOCK 64 /* chains */
+#define BLOCK 64 /* chains: a bit of a word for each */
 
 #ifdef FK_HAS_PCG64
 
 static const uint64_t A_LOW = UINT64_C(0x4385df649fccf645), A_HIGH = UINT64_C(0x2360ed051fc65da4);
 
+#if FK_WIDTH == 8
 /* the upper half of s A_LOW */
 FK_INLINE uint64_t upper(uint64_t s)
 {
@@ -22,13 +23,18 @@ FK_INLINE uint64_t upper(uint64_t s)
     const uint64_t t = s1 * a0 + (s0 * a0 >> 32), u = s0 * a1 + (t & mask);
     return s1 * a1 + (t >> 32) + (u >> 32);
 }
+#else /* shorter vectors have no product of 64 bits: the processor's own is faster */
+FK_INLINE uint64_t upper(uint64_t s) { return (uint64_t)((unsigned __int128)s * A_LOW >> 64); }
+#endif
 
 /* r (n,): 64 bits of each of the n generators from `first` on */
 FK_INLINE void bits(fk_streams *g, ptrdiff_t first, ptrdiff_t n, uint64_t *restrict r)
 {
     uint64_t *restrict low = g->low + first, *restrict high = g->high + first;
     const uint64_t *restrict c_low = g->c_low + first, *restrict c_high = g->c_high + first;
+#if FK_WIDTH == 8
 #pragma omp simd
+#endif
     for (ptrdiff_t k = 0; k < n; k++) {
         const uint64_t product = low[k] * A_LOW;
         const uint64_t rest = upper(low[k]) + low[k] * A_HIGH + high[k] * A_LOW;
@@ -44,20 +50,24 @@ FK_INLINE void bits(fk_streams *g, ptrdiff_t first, ptrdiff_t n, uint64_t *restr
 /* the number m < 2^53 */
 FK_INLINE double exact(uint64_t m)
 {
+#if FK_WIDTH == 8
+    return (double)(int64_t)m;
+#else /* which shorter vectors cannot convert */
     const uint64_t low = (m & UINT64_C(0xffffffff)) | UINT64_C(0x4330000000000000);
     const uint64_t high = m >> 32 | UINT64_C(0x4330000000000000);
     double a, b;
     memcpy(&a, &low, 8);
     memcpy(&b, &high, 8);
     return (b - 0x1p52) * 0x1p32 + (a - 0x1p52);
+#endif
 }
 
-/* x (n,) of the bits r where they are the quick case, slow[k] elsewhere; whether any is slow */
-FK_INLINE int64_t quick_normals(const fk_ziggurat *table, ptrdiff_t n, const uint64_t *restrict r,
-                                double *restrict x, int64_t *restrict slow)
+/* x (n,) of the bits r where they are the quick case; the others, each a bit of the result */
+FK_INLINE uint64_t quick_normals(const fk_ziggurat *table, ptrdiff_t n, const uint64_t *restrict r,
+                                 double *restrict x)
 {
-    int64_t any = 0;
-#pragma omp simd reduction(| : any)
+    uint64_t slow = 0;
+#pragma omp simd reduction(| : slow)
     for (ptrdiff_t k = 0; k < n; k++) {
         const uint64_t i = r[k] & 0xff, m = r[k] >> 9 & UINT64_C(0xfffffffffffff);
         const double size = exact(m) * table->w[i];
@@ -65,52 +75,82 @@ FK_INLINE int64_t quick_normals(const fk_ziggurat *table, ptrdiff_t n, const uin
         memcpy(&word, &size, 8);
         word ^= (r[k] & 0x100) << 55;
         memcpy(x + k, &word, 8);
-        slow[k] = (int64_t)m >= (int64_t)table->k[i];
-        any |= slow[k];
+        slow |= (uint64_t)((int64_t)m >= (int64_t)table->k[i]) << k;
     }
-    return any;
+    return slow;
 }
 
-FK_INLINE int64_t quick_exponentials(const fk_ziggurat *table, ptrdiff_t n,
-                                     const uint64_t *restrict r, double *restrict x,
-                                     int64_t *restrict slow)
+FK_INLINE uint64_t quick_exponentials(const fk_ziggurat *table, ptrdiff_t n,
+                                      const uint64_t *restrict r, double *restrict x)
 {
-    int64_t any = 0;
-#pragma omp simd reduction(| : any)
+    uint64_t slow = 0;
+#pragma omp simd reduction(| : slow)
     for (ptrdiff_t k = 0; k < n; k++) {
         const uint64_t i = r[k] >> 3 & 0xff, m = r[k] >> 11;
         x[k] = exact(m) * table->w[i];
-        slow[k] = (int64_t)m >= (int64_t)table->k[i];
-        any |= slow[k];
+        slow |= (uint64_t)((int64_t)m >= (int64_t)table->k[i]) << k;
     }
-    return any;
+    return slow;
 }
 
-/* make the draws that are not quick, of n generators from `first` on */
-static void finish(fk_draw_fn draw, fk_streams *g, ptrdiff_t first, ptrdiff_t n,
-                   const uint64_t *r, double *x, const int64_t *slow)
+/* a generator whose first 64 bits are given: fk_replay of draws.h, with fewer calls */
+typedef struct {
+    fk_pcg64 rest;
+    uint64_t first;
+    int calls;
+} begun;
+
+static uint64_t begun_uint64(void *state)
 {
+    begun *g = state;
+    return g->calls++ ? fk_pcg64_next(&g->rest) : g->first;
+}
+
+static double begun_double(void *state)
+{
+    return (double)(fk_pcg64_next(&((begun *)state)->rest) >> 11) * 0x1p-53;
+}
+
+/* make the draws that are slow, of generators from `first` on */
+FK_INLINE void finish(fk_draw_fn draw, fk_streams *g, ptrdiff_t first, uint64_t slow,
+                      const uint64_t *r, double *x)
+{
+    for (; slow; slow &= slow - 1) {
+        const ptrdiff_t i = __builtin_ctzll(slow), k = first + i;
+        begun one = {{{g->low[k], g->high[k]}, {g->c_low[k], g->c_high[k]}}, r[i], 0};
+        bitgen_t bits = {&one, begun_uint64, NULL, begun_double, begun_uint64};
+        x[i] = draw(&bits);
+        g->low[k] = one.rest.s[0];
+        g->high[k] = one.rest.s[1];
+    }
+}
+
+/* the rows of x (d, BLOCK) become d columns, from row to row `stride` apart */
+FK_INLINE void put(ptrdiff_t n, const ptrdiff_t d, const ptrdiff_t stride, const double *restrict x,
+                   double *restrict out)
+{
+#pragma omp simd
     for (ptrdiff_t k = 0; k < n; k++)
-        if (slow[k]) {
-            fk_lane lane; /* g->each would not be in the cache */
-            bitgen_t one = fk_one_stream(g, first + k, &lane);
-            int calls;
-            x[k] = fk_draw_from(draw, &one, r[k], &calls);
-        }
+        for (ptrdiff_t i = 0; i < d; i++) out[k * stride + i] = x[i * BLOCK + k];
 }
 
 void FK_LEVEL(fk_stream_normals)(fk_streams *g, const fk_tables *tables, ptrdiff_t m, double *out)
 {
     uint64_t r[BLOCK];
-    double x[BLOCK];
-    int64_t slow[BLOCK];
+    double x[2 * BLOCK];
     for (ptrdiff_t first = 0; first < g->n; first += BLOCK) {
         const ptrdiff_t n = g->n - first < BLOCK ? g->n - first : BLOCK;
         for (ptrdiff_t i = 0; i < m; i++) {
+            double *place = x + i % 2 * BLOCK, *begin = out + first * m + i;
             bits(g, first, n, r);
-            if (quick_normals(&tables->normal, n, r, x, slow))
-                finish(random_standard_normal, g, first, n, r, x, slow);
-            for (ptrdiff_t k = 0; k < n; k++) out[(first + k) * m + i] = x[k];
+            const uint64_t slow = quick_normals(&tables->normal, n, r, place);
+            finish(random_standard_normal, g, first, slow, r, place);
+            if (m == 2 && i == 1)
+                put(n, 2, 2, x, begin - 1);
+            else if (i % 2 == 1)
+                put(n, 2, m, x, begin - 1);
+            else if (i == m - 1)
+                put(n, 1, m, x, begin);
         }
     }
 }
@@ -118,12 +158,11 @@ void FK_LEVEL(fk_stream_normals)(fk_streams *g, const fk_tables *tables, ptrdiff
 void FK_LEVEL(fk_stream_exponentials)(fk_streams *g, const fk_tables *tables, double *out)
 {
     uint64_t r[BLOCK];
-    int64_t slow[BLOCK];
     for (ptrdiff_t first = 0; first < g->n; first += BLOCK) {
         const ptrdiff_t n = g->n - first < BLOCK ? g->n - first : BLOCK;
         bits(g, first, n, r);
-        if (quick_exponentials(&tables->exponential, n, r, out + first, slow))
-            finish(random_standard_exponential, g, first, n, r, out + first, slow);
+        const uint64_t slow = quick_exponentials(&tables->exponential, n, r, out + first);
+        finish(random_standard_exponential, g, first, slow, r, out + first);
     }
 }
 

@@ -3,6 +3,9 @@
 
 #include "together.h"
 
+#define BLOCK 64 /* chains */
+#define AHEAD 32 /* chains, whose places are fetched */
+
 int FK_LEVEL(fk_all_good)(ptrdiff_t n, const int *restrict codes, const double *restrict values)
 {
     int found = 0;
@@ -33,14 +36,29 @@ void FK_LEVEL(fk_count)(ptrdiff_t n, const signed char *restrict accepted, int64
     for (ptrdiff_t k = 0; k < n; k++) counts[k] += accepted[k];
 }
 
+/* to = from where the mask has all bits set, and stays where it has none */
+FK_INLINE void blend(ptrdiff_t n, const int64_t *restrict mask, const double *restrict from,
+                     double *restrict to)
+{
+#pragma omp simd
+    for (ptrdiff_t j = 0; j < n; j++) {
+        const double a = from[j], b = to[j];
+        to[j] = mask[j] ? a : b;
+    }
+}
+
 /* of few dimensions: a branch would be mispredicted every third time */
 FK_INLINE void select_rows(ptrdiff_t n, const ptrdiff_t d, const signed char *restrict accepted,
                            const double *restrict from, double *restrict to)
 {
+    int64_t mask[4 * BLOCK];
+    for (ptrdiff_t first = 0; first < n; first += BLOCK) {
+        const ptrdiff_t m = n - first < BLOCK ? n - first : BLOCK;
 #pragma omp simd
-    for (ptrdiff_t k = 0; k < n; k++)
-        for (ptrdiff_t i = 0; i < d; i++)
-            to[k * d + i] = accepted[k] ? from[k * d + i] : to[k * d + i];
+        for (ptrdiff_t k = 0; k < m; k++)
+            for (ptrdiff_t i = 0; i < d; i++) mask[k * d + i] = -(int64_t)accepted[first + k];
+        blend(m * d, mask, from + first * d, to + first * d);
+    }
 }
 
 void FK_LEVEL(fk_move)(ptrdiff_t n, ptrdiff_t d, const signed char *restrict accepted,
@@ -56,14 +74,62 @@ void FK_LEVEL(fk_move)(ptrdiff_t n, ptrdiff_t d, const signed char *restrict acc
         if (accepted[k]) memcpy(to + k * d, from + k * d, (size_t)d * sizeof(double));
 }
 
-void FK_LEVEL(fk_gather_rows)(ptrdiff_t n, ptrdiff_t d, ptrdiff_t stride,
-                              const double *restrict from, double *restrict to)
+/* the places of one chain are far from those of the next, and known: they are fetched ahead */
+FK_INLINE void fetch(const char *place, ptrdiff_t bytes)
 {
-    if (d == 1)
-        for (ptrdiff_t k = 0; k < n; k++) to[k] = from[k * stride];
-    else if (d == 2)
-        for (ptrdiff_t k = 0; k < n; k++) memcpy(to + 2 * k, from + k * stride, 16);
-    else
+    for (ptrdiff_t i = 0; i < bytes + 63; i += 64) __builtin_prefetch(place + i, 1);
+}
+
+FK_INLINE void deal(ptrdiff_t n, ptrdiff_t rows, const ptrdiff_t d, ptrdiff_t stride,
+                    const double *restrict from, double **restrict to)
+{
+    for (ptrdiff_t k = 0; k < n; k++) {
+        double *p = to[k];
+        const double *q = from + k * d;
+        if (k + AHEAD < n) fetch((const char *)to[k + AHEAD], rows * d * 8);
+        for (ptrdiff_t row = 0; row < rows; row++)
+            memcpy(p + row * d, q + row * stride, (size_t)d * sizeof(double));
+        to[k] = p + rows * d;
+    }
+}
+
+void FK_LEVEL(fk_deal_rows)(ptrdiff_t n, ptrdiff_t rows, ptrdiff_t d, ptrdiff_t stride,
+                            const double *restrict from, double **restrict to)
+{
+    switch (d) {
+    case 1: deal(n, rows, 1, stride, from, to); return;
+    case 2: deal(n, rows, 2, stride, from, to); return;
+    default: deal(n, rows, d, stride, from, to);
+    }
+}
+
+void FK_LEVEL(fk_deal_bytes)(ptrdiff_t n, ptrdiff_t rows, ptrdiff_t stride,
+                             const signed char *restrict from, signed char **restrict to)
+{
+    for (ptrdiff_t k = 0; k < n; k++) {
+        signed char *p = to[k];
+        if (k + AHEAD < n) fetch((const char *)to[k + AHEAD], rows);
+        for (ptrdiff_t row = 0; row < rows; row++) p[row] = from[row * stride + k];
+        to[k] = p + rows;
+    }
+}
+
+FK_INLINE void scaled_steps(ptrdiff_t n, const ptrdiff_t d, const double *restrict scale,
+                            const double *restrict x, const double *restrict e, double *restrict y)
+{
+#pragma omp simd
+    for (ptrdiff_t k = 0; k < n; k++)
+        for (ptrdiff_t i = 0; i < d; i++) y[k * d + i] = x[k * d + i] + scale[k] * e[k * d + i];
+}
+
+void FK_LEVEL(fk_step_by)(ptrdiff_t n, ptrdiff_t d, const double *restrict scale,
+                          const double *restrict x, const double *restrict e, double *restrict y)
+{
+    switch (d) {
+    case 1: scaled_steps(n, 1, scale, x, e, y); return;
+    case 2: scaled_steps(n, 2, scale, x, e, y); return;
+    default:
         for (ptrdiff_t k = 0; k < n; k++)
-            memcpy(to + k * d, from + k * stride, (size_t)d * sizeof(double));
+            scaled_steps(1, d, scale + k, x + k * d, e + k * d, y + k * d);
+    }
 }

@@ -51,12 +51,13 @@ void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, ptrdiff_t blocks, double *w
     if (k->kind == FK_MATERN_HALF) {
         for (ptrdiff_t i = 0; i < n; i += FK_LANES) {
             double p[FK_LANES];
-            for (int l = 0; l < FK_LANES; l++) p[l] = k->table[k->degree];
-            for (int m = k->degree - 1; m >= 0; m--)
-                for (int l = 0; l < FK_LANES; l++) { /* from 708 on e^-u is 0: p is to be finite */
-                    const double u = w[i + l];
-                    p[l] = fk_fma(p[l], u > 708 ? 0 : u, k->table[m]);
-                }
+            for (int l = 0; l < FK_LANES; l += FK_WIDTH) {
+                fk_vec u = fk_load(w + i + l), sum = fk_splat(k->table[k->degree]);
+                u = (fk_vec)((fk_ivec)u & ~(fk_ivec)(u > 708)); /* e^-u is 0 from there on */
+                for (int m = k->degree - 1; m >= 0; m--)
+                    sum = fk_fma_vec(sum, u, fk_splat(k->table[m]));
+                fk_store(p + l, sum);
+            }
             for (int l = 0; l < FK_LANES; l++) w[i + l] = fk_exp(-w[i + l]) * p[l] * c;
         }
         return;

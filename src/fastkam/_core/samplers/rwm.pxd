@@ -6,6 +6,7 @@ cdef class RandomWalk(Kernel):
     cdef double length                      # of an isotropic walk
     cdef double jitter
     cdef int ndim
+    cdef bint in_own                        # the widths of all chains are laid out
     cdef double target_acceptance
     cdef double[::1] L
     cdef double[::1] e

@@ -10,13 +10,21 @@ from libc.math cimport exp
 
 from fastkam._core.engine.fetch cimport fetch_lines
 from fastkam._core.engine.kernel cimport Chain, Kernel, Lanes, blank, enter, proposed
-from fastkam._core.engine.rng cimport jittered, normal
+from fastkam._core.engine.rng cimport Tables, bitgen_t, jittered, tables
 from fastkam._core.engine.step cimport normal_step
 
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.state import zeros
 
 import numpy as np
+
+cdef extern from "walk.h" nogil:
+    void step_from "fk_walk" (const Tables *tables, bitgen_t *rng, Py_ssize_t n, double s,
+                              const double *L, const double *x, double *y)
+
+cdef extern from "together.h" nogil:
+    void step_by "fk_step_by" (Py_ssize_t n, Py_ssize_t d, const double *scale, const double *x,
+                               const double *e, double *y)
 
 
 cdef inline void walk(RandomWalk self, Chain *c) noexcept nogil:
@@ -28,9 +36,11 @@ cdef inline void walk(RandomWalk self, Chain *c) noexcept nogil:
         return
     if self.ndim == 0:          # among thousands of chains, L is not in the cache
         s *= self.length
-    for i in range(c.d):        # one pass: a vector load of normals just stored would wait
-        c.y[i] = c.x[i] + (s * self.L[i] if self.ndim else s) * (
-            normal(c.rng) if c.drawn == NULL else c.drawn[i])
+    if c.drawn == NULL:
+        step_from(&tables, c.rng, c.d, s, &self.L[0] if self.ndim else NULL, c.x, c.y)
+        return
+    for i in range(c.d):
+        c.y[i] = c.x[i] + (s * self.L[i] if self.ndim else s) * c.drawn[i]
 
 
 cdef class RandomWalk(Kernel):
@@ -62,9 +72,20 @@ cdef class RandomWalk(Kernel):
         walk(self, c)
         return 0
 
+    cdef void lay_out(self, Lanes *g) noexcept nogil:
+        """Lay out the widths of walks that are isotropic."""
+        cdef Py_ssize_t k
+        self.in_own = True
+        for k in range(g.K):
+            g.own[k] = (<RandomWalk>g.kernels[k]).s * (<RandomWalk>g.kernels[k]).length
+            self.in_own = self.in_own and (<RandomWalk>g.kernels[k]).ndim == 0
+
     cdef int propose_lanes(self, Lanes *g) except -1 nogil:
         cdef Py_ssize_t k
         cdef Chain c
+        if self.in_own and g.drawn != NULL:
+            step_by(g.K, g.d, g.own, g.x, g.drawn, g.y)
+            return 0
         blank(g, &c)
         for k in range(g.K):
             if k + 8 < g.K:
