@@ -31,9 +31,10 @@ START = np.array([0.4, 0.0])
 VALUES = (None, True, -1, 0, 1, 2, 3, 10**6, 2**31, 2**62, 10**400, 0.5, float("nan"), float("inf"),
           "", "x", "f8", [], [1], [[]], [[2], "f8"], [[10**9], "f8"], [[0, 2**40], "i8"],
           {}, {"a": [[], "f8"]}, {"a": 1}, {"extras": {}}, ["a", "b"])
-TOLD = (None, True, "x", 1j, -1.0, np.nan, -np.inf, 10**400, np.float32(-1), np.zeros(2), (), (-1.0,),
-        (-1.0, -2.0), (-1.0, np.zeros(2)), (-1.0, np.zeros(3)), (-1.0, {"a": 1}), {"a": 1}, [-1.0],
-        (-1.0, {"a": object()}), (-1.0, {1: 2}), np.ma.masked, SystemExit(1), b"1", np.array(-1.0))
+TOLD = (None, True, "x", 1j, -1.0, np.nan, -np.inf, 10**400, np.float32(-1), np.zeros(2), (),
+        (-1.0,), (-1.0, -2.0), (-1.0, np.zeros(2)), (-1.0, np.zeros(3)), (-1.0, {"a": 1}), [-1.0],
+        {"a": 1}, (-1.0, {"a": object()}), (-1.0, {1: 2}), np.ma.masked, SystemExit(1), b"1",
+        np.array(-1.0))
 POINTS = (None, -1, 0, 7, 2**70, True, 0.5, "0", [], [0], [0, 0], [0.0], [None], [[0]], {0: 1},
           np.array(0), np.array([0]), np.array([0.0]), range(1), object())
 

@@ -45,8 +45,12 @@ class Workers(Executor):
         self.sendings: dict[int, tuple[Any, Sending]] = {}  # by the address of a target, kept here
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Hand a task to the executor."""
-        return self.executor.submit(function, *args, **kwargs)
+        """Hand a task to the executor; TypeError where it returns no Future."""
+        future = self.executor.submit(function, *args, **kwargs)
+        if not callable(getattr(future, "add_done_callback", None)):
+            raise TypeError("executor must return a Future from submit, and "
+                            f"{shown(self.executor)} has returned {shown(future)}")
+        return future
 
     def sending(self, target: Any) -> Sending:
         """How a target is sent: it travels once in this call, whoever asks."""
