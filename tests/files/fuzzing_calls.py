@@ -1,4 +1,4 @@
-"""Files of calls, and answers to an AskTell, with something wrong in them.
+"""Files of calls, and values told to an AskTell, with something wrong in them.
 
     python tests/files/fuzzing_calls.py [--seconds 60] [--seed 1]
 
