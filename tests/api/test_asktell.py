@@ -1,8 +1,11 @@
 """A run that asks for the density: the draws of sample, in whatever order values are told."""
 
+import copy
 import gc
+import os
 import pickle
 import random
+import signal
 import time
 
 import numpy as np
@@ -280,3 +283,86 @@ def test_a_thousand_workers_in_random_order():
         some = [indices[i] for i in first]
         loop.tell(some, [quick(held.pop(i)) for i in some])
     assert_same(loop.result, fk.sample(quick, **options))
+
+
+@pytest.mark.parametrize(("points", "values", "message"), [
+    (None, -1.0, "points must be a sequence, not None"),
+    (np.array(0), [-1.0], "points must be a sequence"),
+    ([0], -1.0, r"values must be a sequence, not -1\.0"),
+    ([0], [(-1.0, np.ones(3))], r"values must have gradients of shape \(2,\), not \(3,\)"),
+    ([0], [(-1.0, -2.0)], r"values must have gradients of shape \(2,\), not \(\)"),
+    ([0], [(-1.0, "x")], "the log density must be alone, or have beside it its gradient"),
+    (0, [(-1.0, {"a": 1})] * 2, "the log density must be alone, or have beside it its gradient"),
+    ([0], [KeyboardInterrupt()], "must be one real number, not KeyboardInterrupt"),
+    ([0], [SystemExit(3)], "must be one real number, not SystemExit"),
+])
+def test_what_cannot_be_told_changes_nothing(points, values, message):
+    loop = begin()
+    loop.ask()
+    with pytest.raises((TypeError, ValueError), match=message):
+        loop.tell(points, values)
+    assert loop.asked_for().indices.tolist() == [0]
+    drive_on(loop)
+
+
+def test_points_of_another_loop_are_refused():
+    loop, other = begin(), begin(x0=np.array([1.0, 2.5]))
+    own = loop.ask()
+    with pytest.raises(ValueError, match=r"points has the index 0 of another AskTell"):
+        loop.tell(other.ask(), [-1.0])
+    loop.tell(own, [quick(x) for _, x in own])
+
+
+def test_a_copy_is_told_at_once():
+    """The points that were asked for before are open, though its run begins only now."""
+    expected = sample(quick, **OPTIONS)
+    loop = begin()
+    for _ in range(20):
+        points = loop.ask()
+        if len(points):
+            loop = pickle.loads(pickle.dumps(loop))
+            loop.tell(points, [quick(x) for x in points.x])
+    assert_same(drive_on(loop).result, expected)
+
+
+def drive_on(loop):
+    """The loop at its end."""
+    points = loop.asked_for()
+    while not loop.done:
+        loop.tell(points, [quick(x) for _, x in points])
+        points = loop.ask()
+    return loop
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy])
+def test_copies_in_this_process_go_on_alone(how):
+    expected = sample(quick, **OPTIONS)
+    loop = begin()
+    for _ in range(40):
+        points = loop.ask()
+        loop.tell(points, [quick(x) for _, x in points])
+    other = how(loop)
+    assert_same(drive_on(other).result, expected)
+    assert not loop.done
+    assert_same(drive_on(loop).result, expected)
+
+
+def test_a_forked_process_is_told_to_take_a_copy():
+    """It has no thread that goes on with the run, for which it would wait for ever."""
+    loop = begin()
+    points = loop.ask()
+    for look in (lambda: loop.tell(points, [quick(x) for x in points.x]), loop.ask,
+                 lambda: loop.done, lambda: loop.result, lambda: pickle.dumps(loop)):
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                signal.alarm(20)
+                look()
+            except RuntimeError as error:
+                status = 0 if "give others a pickled copy" in str(error) else 2
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+    loop.tell(points, [quick(x) for x in points.x])
+    drive_on(loop)

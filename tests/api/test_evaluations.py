@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from scipy import stats
 from simulators import OPTIONS, loglike, noted, quick, raises_beyond, with_gradient
 
 import fastkam as fk
+from fastkam.points.digest import digest_of
 from fastkam.points.records import Form, sealed
 
 
@@ -28,6 +30,9 @@ class Counted:
     def __call__(self, x):
         self.n += 1
         return self.f(x)
+
+    def __getstate__(self):         # what makes it another function, or not
+        return {"f": self.f}
 
 
 def read(path):
@@ -229,23 +234,84 @@ def test_calls_of_another_density_are_refused(path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("change", ["array", "constant", "helper"])
+class Rows:
+    """Data in an object."""
+
+    def __init__(self, y):
+        self.y = y
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.y, dtype)
+
+
+class Unpickled(Rows):
+    """Data of which cannot be told whether they have changed."""
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("no")
+
+
+CHANGES = {
+    "array": (np.arange(3.0) + 1, 1.0, lambda m: m), "constant": (np.arange(3.0), 2.0, lambda m: m),
+    "integer": (np.arange(3.0), 2, lambda m: m), "helper": (np.arange(3.0), 1.0, lambda m: m + 1),
+    "list": ([0.0, 1.0, 3.0], 1.0, lambda m: m), "long list": ([0.5] * 200, 1.0, lambda m: m),
+    "masked": (np.ma.masked_equal(np.arange(3.0), 2.0), 1.0, lambda m: m),
+    "object": (Rows([0.0, 1.0, 3.0]), 1.0, lambda m: m),
+    "unpickled": (Unpickled([0.0, 1.0, 3.0]), 1.0, lambda m: m)}
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_other_data_are_other_densities(path, change):
     """The digest of the function sees its data, so that one call is compared."""
     def density(y, scale, helper):
-        return lambda x: -0.5 * ((y - helper(x[0])) ** 2).sum() * scale
+        return lambda x: -0.5 * ((np.ma.asarray(y) - helper(x[0])) ** 2).sum() * scale
 
-    y = np.arange(3.0)
-    first = density(y, 1.0, lambda m: m)
-    second = {"array": density(y + 1, 1.0, lambda m: m), "constant": density(y, 2.0, lambda m: m),
-              "helper": density(y, 1.0, lambda m: m + 1)}[change]
+    new = CHANGES[change]
+    kind = {"list": list, "long list": list, "object": Rows, "unpickled": Unpickled}.get(
+        change, np.array)
+    first = density(kind([0.0] * 200 if change == "long list" else [0.0, 1.0, 2.0]),
+                    type(new[1])(1), lambda m: m)
+    second = density(*new)
     options = OPTIONS | {"x0": np.zeros(1)}
     sample(first, evaluations=path, **options)
     with pytest.raises(ValueError, match="another density"):
         sample(second, evaluations=path, **options)
-    f = Counted(first)
     sample(first, evaluations=path, **options)
-    assert f.n == 0
+
+
+@pytest.mark.parametrize("where", ["module", "method", "base", "dict", "cached"])
+def test_other_code_is_another_density(path, where):
+    """Also that which a function takes from the user's own modules and classes."""
+    text = {
+        "module": "m = types.ModuleType('m')\nexec('def g(x): return SCALE * (x @ x)', vars(m))\n"
+                  "def f(x): return m.g(x)",
+        "method": "class F:\n def g(self, x): return SCALE * (x @ x)\n"
+                  " def __call__(self, x): return self.g(x)\nf = F()",
+        "base": "class G:\n def g(self, x): return SCALE * (x @ x)\n"
+                "class F(G):\n def __call__(self, x): return self.g(x)\nf = F().__call__",
+        "dict": "table = {'g': lambda x: SCALE * (x @ x)}\ndef f(x): return table['g'](x)",
+        "cached": "import functools\ng = functools.cache(lambda v: SCALE * v)\n"
+                  "def f(x): return g(float(x @ x))"}[where]
+
+    def density(scale):
+        named = {"__name__": "user", "types": types}
+        exec(text.replace("SCALE", str(scale)), named)
+        return named["f"]
+
+    sample(density(-0.5), evaluations=path, **OPTIONS)
+    first = digest_of(fk.as_target(density(-0.5), 2))
+    assert first == digest_of(fk.as_target(density(-0.5), 2)) != ""
+    with pytest.raises(ValueError, match="another density"):
+        sample(density(-0.6), evaluations=path, **OPTIONS)
+
+
+def test_what_is_reached_without_end_has_no_digest():
+    deep = []
+    for _ in range(3000):
+        deep = [deep]
+    many = [[i] for i in range(30000)]
+    for data in (deep, many):
+        assert digest_of(fk.as_target(lambda x, data=data: -0.5 * x @ x, 2)) == ""
 
 
 def test_a_file_in_use_is_refused(path):
@@ -387,4 +453,5 @@ def test_an_interrupt_ends_a_long_call(path):
     assert time.monotonic() - begun < 50
     assert result.status == "interrupted"
     assert_same(result.resume(evaluations=path, diagnose=False), sample(quick, **OPTIONS))
-    assert len(fk.Evaluations(path)) == len(seen) - 1
+    # the call that was interrupted, and one to compare f, whose list is another now
+    assert len(fk.Evaluations(path)) == len(seen) - 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import os
 import threading
 from typing import Any
 
@@ -41,7 +42,7 @@ class Asked(TakesPoints):
     workers: int | None = None
 
     def __init__(self) -> None:
-        self.condition = threading.Condition()
+        self.own, self.process = threading.Condition(), os.getpid()
         self.numbers: dict[bytes, int] = {}
         self.open: dict[int, tuple[bytes, Array]] = {}
         self.given: dict[int, None] = {}
@@ -50,6 +51,15 @@ class Asked(TakesPoints):
         self.replies: Returned = []
         self.history: dict[bytes, Reply] = {}
         self.still, self.ended, self.closed = False, False, False
+        self.restarts = False  # whether the run has to come again to where it was pickled
+
+    @property
+    def condition(self) -> threading.Condition:
+        """What is held to look at the run; RuntimeError in a forked process, which has none."""
+        if os.getpid() != self.process:
+            raise RuntimeError("an AskTell runs in the process that has made it: give others a "
+                               "pickled copy")
+        return self.own
 
     # ---- for the run ----
 
@@ -74,6 +84,7 @@ class Asked(TakesPoints):
         with self.condition:
             if timeout != 0.0:
                 self.still = not self.replies
+                self.restarts = self.restarts and not self.still
                 self.condition.notify_all()
                 self.condition.wait_for(lambda: self.replies or self.closed, timeout)
                 self.still = False
@@ -125,10 +136,11 @@ class Asked(TakesPoints):
             self.condition.notify_all()
 
     def stop(self) -> None:
-        """Let the thread of the run end."""
-        with self.condition:
-            self.closed = True
-            self.condition.notify_all()
+        """Let the thread of the run end, if it is one of this process."""
+        if os.getpid() == self.process:
+            with self.condition:
+                self.closed = True
+                self.condition.notify_all()
 
     # ---- to another process ----
 
@@ -141,3 +153,4 @@ class Asked(TakesPoints):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__()  # type: ignore[misc]
         self.__dict__.update(state)
+        self.restarts = True

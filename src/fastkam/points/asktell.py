@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 import weakref
@@ -292,25 +293,33 @@ class AskTell:
         Raises
         ------
         TypeError, ValueError
-            For an index that is not open, or is repeated, and for values of another number or type.
-            None of the values is stored then.
+            For an index that is not open, or is repeated, points of another AskTell, and values of
+            another number or type. None of the values is stored then.
         """
-        if isinstance(points, Points):
-            points = points.indices.tolist()
+        x = points.x if isinstance(points, Points) else None
+        points = points.indices.tolist() if isinstance(points, Points) else points
         alone = isinstance(points, (int, np.integer))
-        numbers: list[Any] = [points] if alone else list(points)  # type: ignore[arg-type]
-        values = [values] if alone else list(values)
+        numbers = [points] if alone else elements("points", points)
+        values = [values] if alone else elements("values", values)
         if len(values) != len(numbers):
             raise ValueError(f"values must have one for each of {len(numbers)} points, not "
                              f"{len(values)}")
         fields = self.fields
         replies: list[tuple[int, Reply]] = []
         with self.asked.condition:  # the run need not have stopped for that
+            if self.asked.restarts:
+                self.wait()
             if self.session.error is not None:
                 raise self.session.error
-            for number, value in zip(numbers, values, strict=True):
-                self.check_open(number, [one for one, _ in replies])
-                reply = reply_of(value)
+            before: set[int] = set()
+            for i, (number, value) in enumerate(zip(numbers, values, strict=True)):
+                self.check_open(number, before)
+                before.add(int(number))
+                own = self.asked.open[int(number)][1]
+                if x is not None and x[i].tobytes() != own.tobytes():
+                    raise ValueError(f"points has the index {number} of another AskTell: there it "
+                                     f"is {shown(x[i])}, and here {shown(own)}")
+                reply = reply_of(value, len(own))
                 if reply.extras is not None:
                     fields = fields or fields_of(reply.extras)
                     if fields_of(reply.extras) != fields:
@@ -320,7 +329,7 @@ class AskTell:
             self.fields = fields
             self.asked.tell(replies)
 
-    def check_open(self, number: Any, before: list[int]) -> None:
+    def check_open(self, number: Any, before: set[int]) -> None:
         """Refuse the number of a point that is not open."""
         check_integer("points", number, least=0)
         if number in before:
@@ -372,6 +381,10 @@ class AskTell:
 
     # ---- to another process ----
 
+    def __copy__(self) -> AskTell:
+        """A copy that goes on alone: two could not share the thread of a run."""
+        return copy.deepcopy(self)
+
     def __getstate__(self) -> dict[str, Any]:
         given = self.call.keywords  # type: ignore[attr-defined]
         if given.get("store") is not None:
@@ -395,11 +408,22 @@ def check_problem(problem: Any) -> Problem:
     return problem
 
 
-def reply_of(value: Any) -> Reply:
-    """The reply for a point, from the arguments of `tell`."""
-    if isinstance(value, BaseException):
+def elements(name: str, values: Any) -> list[Any]:
+    """The elements of an argument; a TypeError that names it where it has none."""
+    try:
+        return list(values)
+    except TypeError:
+        raise TypeError(f"{name} must be a sequence, not {shown(values)}") from None
+
+
+def reply_of(value: Any, d: int) -> Reply:
+    """The reply for a point (d,), from the arguments of `tell`."""
+    if isinstance(value, Exception):
         return Reply(error=value, worker="told")
     if type(value) is list and len(value) > 1:
         value = tuple(value)
     number, gradient, extras = parts_of(value)
+    if gradient is not None and gradient.shape != (d,):
+        raise ValueError(f"values must have gradients of shape ({d},), not {gradient.shape}: "
+                         f"{shown(value)}")
     return Reply(number, gradient, extras, worker="told")

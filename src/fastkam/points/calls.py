@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
+import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.density.extras import fields_of, packed, unpacked
-from fastkam.points.evaluations import read_sections
+from fastkam._core.density.extras import fields_of, packed, unpacked, width
+from fastkam.points.evaluations import all_of, read_sections
 from fastkam.points.records import ERROR_BYTES, WORKER_BYTES, Fields, Form, blank, sealed
 from fastkam.points.reply import PointLost, Reply
 from fastkam.run.files import check_path, place_of
 
-in_use: set[str] = set()  # files to which this process appends: its locks do not see each other
+open_files: weakref.WeakSet[FileOfCalls] = weakref.WeakSet()
+
+
+def let_go_after_fork() -> None:
+    """Close the files that a child has inherited.
+
+    It must neither hold their locks beyond its parent's end, nor append to them beside it.
+    """
+    for calls in list(open_files):
+        calls.let_go()
+
+
+os.register_at_fork(after_in_child=let_go_after_fork)
 
 
 class Calls:
@@ -68,44 +83,43 @@ class FileOfCalls(Calls):
         If the file is damaged, has points of another dimension or other names, or is in use.
     """
 
+    file = -1
+
     def __init__(
         self, path: str | os.PathLike[str], form: Form, keep_failures: bool
     ) -> None:
         super().__init__(keep_failures)
         check_path("evaluations", path)
         self.path, self.form = path, form
-        self.name = os.fspath(place_of(path))
-        self.file = -1
         self.written = form  # the last header of the file
-        if self.name in in_use:
-            raise ValueError(f"evaluations={os.fspath(path)!r} is in use by another run")
-        there = os.path.exists(self.name) and os.path.getsize(self.name) > 0
-        self.file = os.open(self.name, os.O_RDWR | os.O_CREAT, 0o666)
-        in_use.add(self.name)
+        self.file = os.open(place_of(path), os.O_RDWR | os.O_CREAT, 0o666)
+        open_files.add(self)
         try:
             self.lock()
-            self.take(there)
+            self.take()
         except BaseException:
             self.close()
             raise
 
     def lock(self) -> None:
-        """Refuse a file to which another process appends."""
+        """Refuse a file to which another run appends.
+
+        The lock belongs to the open file: one of the process would be lost where anybody in it
+        reads the file and closes it.
+        """
         try:
-            # not of the open file, which processes that are forked would hold on to
-            fcntl.lockf(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             raise ValueError(
                 f"evaluations={os.fspath(self.path)!r} is in use by another run") from None
         except OSError:  # a file system without locks
             pass
 
-    def take(self, there: bool) -> None:
+    def take(self) -> None:
         """Read what the file has, and cut off what is torn; begin a new one."""
-        if there:
-            with open(os.dup(self.file), "rb", closefd=True) as file:
-                file.seek(0)
-                sections, self.end = read_sections(self.path, file.read())
+        data = all_of(self.file)
+        if data:
+            sections, self.end = read_sections(self.path, data)
             last = sections[-1][0]
             self.check(last)
             for form, rows in sections:
@@ -139,27 +153,49 @@ class FileOfCalls(Calls):
 
     def append(self, data: bytes) -> None:
         """Write at the end; where that fails, leave the file as it was."""
-        written = 0
+        self.check_alone()
+        end, written = self.end, 0
         try:
             while written < len(data):
-                written += os.pwrite(self.file, data[written:], self.end + written)
-        except OSError:
-            os.ftruncate(self.file, self.end)
+                written += os.pwrite(self.file, data[written:], end + written)
+            self.end = end + written
+        except BaseException:  # an interrupt too
+            self.end = end
+            os.ftruncate(self.file, end)
             raise
-        self.end += len(data)
+
+    def check_alone(self) -> None:
+        """Raise OSError where the file is not as this run has left it.
+
+        It was deleted or replaced, or another process has written to it where there are no locks.
+        """
+        if self.file < 0:
+            raise OSError(errno.EBADF, "a process that was forked does not write the file of calls "
+                                       "of its parent", os.fspath(self.path))
+        now = os.fstat(self.file)
+        if now.st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "it has been deleted or replaced",
+                                    os.fspath(self.path))
+        if now.st_size != self.end:
+            raise OSError(errno.EBUSY, f"another process has changed it: it has {now.st_size} "
+                                       f"bytes in place of {self.end}", os.fspath(self.path))
+
+    def let_go(self) -> None:
+        """Close the file, in whatever state it is."""
+        file, self.file = self.file, -1
+        open_files.discard(self)
+        if file >= 0:
+            os.close(file)
 
     def close(self) -> None:
         """Close the file."""
         if self.file < 0:
             return
-        file, self.file = self.file, -1
-        in_use.discard(self.name)
         try:
-            os.fsync(file)
-        except OSError:  # of a pipe and the like
-            pass
+            with suppress(OSError):  # a file system that cannot
+                os.fsync(self.file)
         finally:
-            os.close(file)
+            self.let_go()
 
 
 def rows_of(form: Form, replies: list[tuple[bytes, Reply]]) -> NDArray[Any]:
@@ -174,7 +210,7 @@ def rows_of(form: Form, replies: list[tuple[bytes, Reply]]) -> NDArray[Any]:
             row["error"] = text_of(reply.error).encode("utf-8", "replace")[:ERROR_BYTES]
         if form.gradient:
             row["gradient"] = np.nan if reply.gradient is None else reply.gradient
-        if form.extras:
+        if width(form.extras):
             row["extras"] = packed(reply.extras or blank(form.extras), form.extras)
     return rows
 
@@ -186,7 +222,8 @@ def text_of(error: BaseException) -> str:
 
 def replies_of(form: Form, rows: NDArray[Any]) -> Iterator[tuple[bytes, Reply]]:
     """The replies in records, by the bytes of their points."""
-    extras = unpacked(rows["extras"], form.extras) if form.extras else {}
+    packed_rows = rows["extras"] if width(form.extras) else np.empty((len(rows), 0))
+    extras = unpacked(packed_rows, form.extras)
     for i, row in enumerate(rows):
         error = row["error"].decode("utf-8", "replace")
         gradient = row["gradient"].copy() if form.gradient else None

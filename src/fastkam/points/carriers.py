@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.arguments import shown
 from fastkam.points.evaluate import evaluate_sent, replies_at
 from fastkam.points.executor import Points, Returned, tasks_at_once
 from fastkam.points.reply import PointLost, Reply
@@ -83,6 +84,7 @@ class OverExecutor:
         self.own: OneEach | None = None
         self.lock, self.bound = threading.Lock(), threading.local()
         self.flying: dict[Future[Any], Points] = {}
+        self.carrying: set[Future[Any]] = set()  # those of them that bring the target
         self.n_flying = 0
         self.done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         self.seconds = math.inf  # of an evaluation, as far as is known
@@ -122,8 +124,14 @@ class OverExecutor:
         if self.sending is None:
             return self.executor.submit(self.evaluate_here, X)
         payload = self.sending.for_task(again=self.bounced)
-        task: Any = (evaluate_sent, next(numbers), self.executor.run, self.sending.digest, payload,
-                     X)
+        future = self.submit_sent(evaluate_sent, next(numbers), self.executor.run,
+                                  self.sending.digest, payload, X)
+        if payload is not None:
+            self.carrying.add(future)
+        return future
+
+    def submit_sent(self, *task: Any) -> Future[Any]:
+        """Submit a task to the executor, or to what has taken its place."""
         if self.own is None:
             try:
                 return self.executor.submit(*task)
@@ -169,15 +177,24 @@ class OverExecutor:
 
     def replies(self, future: Future[Any], points: Points) -> Returned:
         """The replies of a task for its points."""
+        carried = future in self.carrying
+        self.carrying.discard(future)
+        error: BaseException | None
         try:
-            replies = future.result()
-        except (Exception, CancelledError) as error:
-            lost = PointLost(f"{type(error).__name__}: {error}")
-            lost.__cause__ = error
-            return [(key, Reply(error=lost)) for key, _ in points]
-        if replies is None:  # a worker without the target: all tasks carry it until one is done
-            self.bounced = True
+            error = future.exception()
+        except CancelledError as cancelled:
+            error = cancelled
+        if error is not None:  # SystemExit too, of a worker's thread
+            return all_lost(points, f"{type(error).__name__}: {error}", error)
+        replies = future.result()
+        if replies is None and self.sending is not None and not carried:
+            self.bounced = True  # a worker without the target: all tasks carry it until one is done
             return [(key, None) for key, _ in points]
+        if not (isinstance(replies, list) and len(replies) == len(points)
+                and all(isinstance(reply, Reply) for reply in replies)):
+            return all_lost(
+                points, f"executor must return what its tasks return, and "
+                f"{shown(self.executor.executor)} has returned {shown(replies)}")
         self.bounced = False
         if self.sending is not None:
             self.sending.arrived = True
@@ -194,8 +211,16 @@ class OverExecutor:
         for future in list(self.flying):
             future.cancel()
         self.flying.clear()
+        self.carrying.clear()
         self.n_flying = 0
 
     def close(self) -> None:
         if self.own is not None:
             self.own.shutdown(wait=False, cancel_futures=True)
+
+
+def all_lost(points: Points, why: str, cause: BaseException | None = None) -> Returned:
+    """What comes back of points of a task that has failed as a whole."""
+    lost = PointLost(why)
+    lost.__cause__ = cause
+    return [(key, Reply(error=lost)) for key, _ in points]

@@ -15,6 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 from fastkam._core.density.python_target import PythonTarget, as_float, extras_in, paired
 from fastkam._core.engine.evaluation import Evaluation
+from fastkam.arguments import shown
 from fastkam.points.reply import Reply
 from fastkam.run import worker
 
@@ -55,9 +56,18 @@ def parts_of(returned: Any) -> tuple[float, Any, Any]:
     if type(returned) is tuple:
         extras = extras_in(returned)
         if len(returned) - (extras is not None) == 2:
-            gradient = np.array(returned[1], dtype=float)
+            gradient = gradient_of(returned[1])
         returned = returned[0]
     return as_float(returned), gradient, extras
+
+
+def gradient_of(value: Any) -> Array:
+    """What stands beside a log density as an array; a TypeError where that is not possible."""
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError("the log density must be alone, or have beside it its gradient, an array, "
+                        f"or extras in a dict, not {shown(value)}") from None
 
 
 def replies_at_once(target: PythonTarget, X: Array) -> list[Reply]:

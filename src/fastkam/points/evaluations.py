@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.density.extras import packed, unpacked
+from fastkam._core.density.extras import packed, unpacked, width
 from fastkam.arguments import check_integer, shown
-from fastkam.points.records import MAGIC, Form, blank, read_header, read_records
+from fastkam.points.records import (
+    MAGIC,
+    Fields,
+    Form,
+    blank,
+    check_end,
+    read_header,
+    read_records,
+)
 
 Array = NDArray[np.float64]
 Section = tuple[Form, NDArray[Any]]
+PIECE = 2**30  # bytes: the system reads no more than 2^31 at once
 
 
 class Evaluations:
@@ -107,10 +117,12 @@ class Evaluations:
     def extras(self) -> dict[str, NDArray[Any]]:
         """Extras that the function returned, {name: (n, *shape)}; NaN or 0 where it gave none."""
         fields = self.sections[-1][0].extras
-        none = packed(blank(fields), fields)
-        parts = [rows["extras"] if form.extras else np.tile(none, (len(rows), 1))
-                 for form, rows in self.sections]
-        return unpacked(np.concatenate(parts), fields) if fields else {}
+        if not width(fields):
+            return unpacked(np.empty((self.n, 0)), fields)
+        parts = [rows["extras"] if form.extras
+                 else np.tile(packed(blank(fields), fields), (len(rows), 1))
+                 for form, rows in self.sections if len(rows) or form.extras]
+        return unpacked(np.concatenate(parts), fields)
 
     @property
     def gradients(self) -> Array | None:
@@ -135,11 +147,13 @@ class Evaluations:
         values, x = self.values, self.x
         order = np.argsort(-np.where(np.isfinite(values), values, -np.inf), kind="stable")
         order = order[: int(np.isfinite(values).sum())]
-        _, first = np.unique(x[order], axis=0, return_index=True)
+        first: dict[bytes, int] = {}
+        for i in order.tolist():
+            first.setdefault((x[i] + 0.0).tobytes(), i)  # the same for -0.0
         if len(first) < n:
             raise ValueError(f"n must be at most {len(first)}, the distinct points with a density "
                              f"in {os.fspath(self.path)!r}, not {n}")
-        return x[order[np.sort(first)[:n]]]
+        return x[list(first.values())[:n]]
 
     def column(self, name: str) -> Any:
         return np.concatenate([rows[name] for _, rows in self.sections])
@@ -159,9 +173,9 @@ def read_sections(
     ValueError where it is no such file; its last record may be torn.
     """
     if data is None:
-        with open(path, "rb") as file:
-            data = file.read()
+        data = contents(path)
     sections: list[Section] = []
+    extras: Fields = {}
     at = 0
     try:
         while at < len(data) or not sections:
@@ -169,10 +183,14 @@ def read_sections(
             if found is None:
                 if not sections:
                     raise ValueError("it ends within its header" if data else "it is empty")
+                check_end(data, at)
                 break
             form, begin = found
             if sections and form.d != sections[0][0].d:
                 raise ValueError("its parts have points of different dimensions")
+            if extras and form.extras != extras:
+                raise ValueError("its parts have different extras")
+            extras = form.extras
             rows, at = read_records(data, begin, form)
             sections.append((form, rows))
             if not data.startswith(MAGIC, at):  # what follows, if anything does, is torn
@@ -181,3 +199,23 @@ def read_sections(
         raise ValueError(f"{os.fspath(path)!r} is not a whole file of evaluations: {error}"
                          ) from None
     return sections, at
+
+
+def contents(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file; ValueError for a device or a pipe, which may have no end."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would be waited for
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise ValueError(f"{os.fspath(path)!r} is not a plain file")
+        return all_of(file)
+    finally:
+        os.close(file)
+
+
+def all_of(file: int) -> bytes:
+    """The bytes of an open file, whose place is left alone."""
+    parts, at = [], 0
+    while part := os.pread(file, PIECE, at):
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -26,6 +27,10 @@ MAGIC = b"fkcalls1"
 MARK = b"call"
 WORKER_BYTES, ERROR_BYTES = 32, 96
 MOST_HEADER = 2**24  # bytes: more is no header of ours
+MOST_RECORD = 2**30
+MOST_AXES = 32  # of an extra
+MOST_LOOKS = 64  # at headers in a damaged end
+FIRST_ROWS = 1024  # looked at for their marks; more and more where all have them
 
 Fields = dict[str, tuple[tuple[int, ...], str]]
 
@@ -98,7 +103,8 @@ def read_header(data: bytes, start: int) -> tuple[Form, int] | None:
         raise ValueError("its header is damaged")
     try:
         return form_of(json.loads(text)), start + 16 + length
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
+            RecursionError) as error:
         raise ValueError(f"its header is not understood: {error}") from None
 
 
@@ -107,9 +113,13 @@ def form_of(told: dict[str, Any]) -> Form:
     extras = {str(name): (tuple(int(n) for n in shape), str(kind))
               for name, (shape, kind) in told["extras"].items()}
     names, d = [str(name) for name in told["names"]], int(told["d"])
-    sizes = [n for shape, _ in extras.values() for n in shape]
+    shapes = [shape for shape, _ in extras.values()]
     kinds = {kind for _, kind in extras.values()}
-    if d < 1 or len(names) not in (0, d) or min(sizes, default=0) < 0 or kinds - {"f8", "i8", "b1"}:
+    doubles = d + sum(prod(shape) for shape in shapes)
+    if (d < 1 or len(names) not in (0, d) or kinds - {"f8", "i8", "b1"}
+            or not 8 * doubles <= MOST_RECORD
+            or any(len(shape) > MOST_AXES or not all(0 <= n <= MOST_RECORD for n in shape)
+                   for shape in shapes)):
         raise ValueError("its numbers make no sense")
     return Form(d, names, bool(told["gradient"]), extras, str(told["target"]))
 
@@ -127,15 +137,55 @@ def read_records(data: bytes, start: int, form: Form) -> tuple[NDArray[Any], int
     def good_at(i: int) -> bool:
         return rows["mark"][i] == MARK and is_good(view, start + i * size, size, rows["crc"][i])
 
-    other = np.flatnonzero(rows["mark"] != MARK)
-    marked = int(other[0]) if len(other) else n
+    marked = marked_rows(rows)
     end = start + marked * size
     followed = data[end : end + len(MAGIC)] == MAGIC  # by another section
     good = next((i for i in range(marked) if not good_at(i)), marked)
     later = range(good + 1, 0 if followed else n)
     if (followed and good < marked) or any(good_at(i) for i in later):
         raise ValueError(f"the record at byte {start + good * size} is damaged, and others follow")
+    if not followed:
+        check_end(data, start + good * size)
     return rows[:good].copy(), start + good * size
+
+
+def marked_rows(rows: NDArray[Any]) -> int:
+    """How many of the first rows have the mark of a record, without a look at all others."""
+    start, n = 0, FIRST_ROWS
+    while start < len(rows):
+        other = np.flatnonzero(rows["mark"][start : start + n] != MARK)
+        if len(other):
+            return start + int(other[0])
+        start, n = start + n, 2 * n
+    return len(rows)
+
+
+def check_end(data: bytes, start: int) -> None:
+    """Refuse what follows the last good record unless it may be torn, as by a killed process.
+
+    A section in it, or a whole header whose mark or length is damaged, was written before that.
+    """
+    end = data[start : start + 16]
+    whole = is_header(MAGIC + data[start + 8 : start + 16 + MOST_HEADER], 0)
+    if end.startswith(MAGIC) and not whole:  # a damaged length
+        text = data[start + 16 : start + 16 + MOST_HEADER].decode("utf-8", "replace")
+        with suppress(ValueError, RecursionError):
+            whole = isinstance(json.JSONDecoder().raw_decode(text)[0], dict)
+    at = start
+    for _ in range(MOST_LOOKS):
+        at = data.find(MAGIC, at + 1)
+        if whole or at < 0:
+            break
+        whole = is_header(data, at)
+    if whole:
+        raise ValueError(f"it is damaged at byte {start}, and a section follows")
+
+
+def is_header(data: bytes, start: int) -> bool:
+    """Whether there is a whole header at a place of a file."""
+    with suppress(ValueError):
+        return read_header(data, start) is not None
+    return False
 
 
 def is_good(view: memoryview, start: int, size: int, crc: Any) -> bool:

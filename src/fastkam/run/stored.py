@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -353,20 +352,26 @@ class StoredTrace(StoredRows):
         return self
 
     def check_room(self) -> None:
-        """Refuse a store in which rows are missing; BadField names the column."""
-        names = [*self.columns, *([RECORDS] if self.records.fields else [])]
+        """Refuse a store in which rows are missing or damaged; BadField names the column."""
+        kinds = dict(self.columns)
+        if width(self.records.fields or {}):
+            kinds[RECORDS] = (width(self.records.fields or {}),), np.dtype(float)
         for k in np.flatnonzero(self.base).tolist():
-            for name in names:
-                if name == RECORDS and not width(self.records.fields or {}):
-                    continue
-                room = -1
-                with suppress(OSError, ValueError, KeyError):
+            for name, (shape, dtype) in kinds.items():
+                what = "is not there"
+                try:
+                    self.store.check_form(self.section, name, k, shape, dtype)
                     room = self.store.room(self.section, name, k)
-                if room < self.base[k]:
-                    what = "is not there" if room < 0 else f"has {room} rows"
-                    raise BadField("stored", f"says {self.base[k]} rows for chain {k}, but "
-                                             f"{self.section}/{name} of the store {what}")
-                self.ready.add(name)
+                    if room >= self.base[k]:
+                        self.ready.add(name)
+                        continue
+                    what = f"has {room} rows"
+                except ValueError as error:
+                    what = str(error)
+                except (OSError, KeyError):
+                    pass
+                raise BadField("stored", f"says {self.base[k]} rows for chain {k}, but "
+                                         f"{self.section}/{name} of the store {what}")
 
 
 def new_trace(store: Store | None, section: str, chains: int, d: int,

@@ -45,8 +45,12 @@ class Workers(Executor):
         self.sendings: dict[int, tuple[Any, Sending]] = {}  # by the address of a target, kept here
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Submit a task to the executor."""
-        return self.executor.submit(function, *args, **kwargs)
+        """Submit a task to the executor; TypeError if it returns no Future."""
+        future = self.executor.submit(function, *args, **kwargs)
+        if not callable(getattr(future, "add_done_callback", None)):
+            raise TypeError("executor must return a Future from submit, and "
+                            f"{shown(self.executor)} has returned {shown(future)}")
+        return future
 
     def sending(self, target: Any) -> Sending:
         """The Sending of a target, which is packed once in a call, for all workers."""

@@ -58,6 +58,18 @@ class Npy(Store):
             with suppress(FileExistsError), open(self.file(section, column, k), "xb") as file:
                 file.write(header(0, tail, np.dtype(dtype)))
 
+    def check_form(self, section: str, column: str, k: int, tail: tuple[int, ...],
+                   dtype: Any) -> None:
+        with open(self.file(section, column, k), "rb") as file:
+            data = file.read(len(header(0, tail, np.dtype(dtype))))
+        try:
+            (count, *_), _ = read_header(io.BytesIO(data))
+            good = data == header(count, tail, np.dtype(dtype))
+        except Exception:  # of many kinds: what numpy reads it with is not made for other files
+            good = False
+        if not good:
+            raise ValueError("has a damaged header")
+
     def form(self, section: str, column: str) -> tuple[tuple[int, ...], np.dtype[Any], int]:
         """The shape and type of a column's rows, and how many bytes its header has."""
         if (section, column) not in self.forms:

@@ -102,6 +102,11 @@ class Store(ABC):
         """A copy of some rows of chain k."""
 
     @abstractmethod
+    def check_form(self, section: str, column: str, k: int, tail: tuple[int, ...],
+                   dtype: Any) -> None:
+        """Raise ValueError, which says what chain k has, unless it has rows of this kind."""
+
+    @abstractmethod
     def room(self, section: str, column: str, k: int) -> int:
         """Number of rows of chain k that can be read."""
 
@@ -173,6 +178,9 @@ class Store(ABC):
         except FileNotFoundError:
             what = "is not there any more" if not self.path.exists() else "holds no run of fastkam"
             raise ValueError(f"store {str(self.path)!r} {what}") from None
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(f"store {str(self.path)!r} has a damaged {self.MARK}: {error}"
+                             ) from None
         if about.get("fastkam") != 1 or not isinstance(about.get("id"), str):
             raise ValueError(f"store {str(self.path)!r} is not one that this version of fastkam "
                              "writes")

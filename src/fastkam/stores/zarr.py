@@ -189,6 +189,12 @@ class Zarr(Store):
             if not path.exists():
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
+    def check_form(self, section: str, column: str, k: int, tail: tuple[int, ...],
+                   dtype: Any) -> None:
+        array = self.zarr.open_array(self.path / section / column, mode="r")
+        if array.shape[2:] != tail or array.dtype != np.dtype(dtype) or k >= array.shape[0]:
+            raise ValueError(f"is an array of {array.dtype} of shape {array.shape}")
+
     def room(self, section: str, column: str, k: int) -> int:
         return int(self.zarr.open_array(self.path / section / column, mode="r").shape[1])
 

@@ -1,0 +1,69 @@
+"""Executors that return garbage, and workers that exit: no draw is lost, and the executor named."""
+
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from runs import sample
+from same import assert_same
+from simulators import OPTIONS, quick
+
+import fastkam as fk
+
+AFTER = 40  # tasks
+GARBAGE = {"none": None, "text": "x", "number": 3, "empty": [], "dict": {}, "others": [1]}
+
+
+class Bad(Executor):
+    """Runs tasks at once, and after some of them returns something else."""
+
+    def __init__(self, garbage):
+        self.garbage, self.n = garbage, 0
+
+    def submit(self, function, /, *args, **kwargs):
+        self.n += 1
+        assert self.n < 1000
+        future = Future()
+        if self.n <= AFTER:
+            future.set_result(function(*args, **kwargs))
+        elif isinstance(self.garbage, BaseException):
+            future.set_exception(self.garbage)
+        elif self.garbage == "no future":
+            return self.garbage
+        else:
+            future.set_result(self.garbage)
+        return future
+
+
+@pytest.mark.parametrize("garbage", [*GARBAGE, "no future"])
+def test_garbage_ends_the_run(garbage):
+    executor = Bad(GARBAGE.get(garbage, garbage))
+    with pytest.raises(fk.SamplingError, match="executor must return") as info:
+        sample(quick, executor=executor, spread="points", **OPTIONS)
+    assert_same(info.value.result.resume(diagnose=False), sample(quick, **OPTIONS))
+
+
+@pytest.mark.parametrize("spread", ["points", "chains"])
+def test_no_future(spread):
+    executor = Bad("no future")
+    executor.n = AFTER
+    with pytest.raises(fk.SamplingError, match="executor must return a Future from submit"):
+        sample(quick, executor=executor, spread=spread, **OPTIONS)
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), KeyboardInterrupt(), OSError("no worker")])
+def test_a_worker_that_exits_loses_no_draw(error):
+    with pytest.raises(fk.SamplingError, match=f"PointLost: {type(error).__name__}") as info:
+        sample(quick, executor=Bad(error), spread="points", **OPTIONS)
+    assert_same(info.value.result.resume(diagnose=False), sample(quick, **OPTIONS))
+
+
+def test_a_function_that_exits_in_a_thread():
+    def f(x):
+        if x[0] > 1.9:
+            raise SystemExit(3)
+        return -0.5 * float(x @ x)
+
+    with ThreadPoolExecutor(2) as pool:
+        result = sample(f, executor=pool, spread="points", on_error="reject", **OPTIONS)
+    assert (np.asarray(result.draws)[..., 0] <= 1.9).all()
