@@ -73,6 +73,10 @@ class StopRule:
 DRAWS_PER_EFFECTIVE = 10
 FEWEST_DRAWS = 4000  # of all chains, where there are more
 FEWEST_ROWS = 100  # of each chain
+# An effective sample size of fewer draws than this, of all chains, is itself too uncertain: rules
+# would end runs in which it happens to be large.
+LEAST_FOR_SIZE = 800
+LEAST_FOR_ERROR = 400  # effective draws, from which on a Monte Carlo error is known
 TAILS = ("bulk", "tail", "both")
 # findings that more draws may do away with; for others a run does not wait
 CURABLE = {"stuck", "log_density", "functionals", "drift", "stay", "excursion", "modes", "mcse_sd",
@@ -154,7 +158,8 @@ class ESS(Measured):
     """Every coordinate has at least this effective sample size, over all chains.
 
     Of long runs, draws at equal distances are looked at: at least ten for each effective one that
-    is asked for, and 4000.
+    is asked for, and 4000. It holds after 800 draws of all chains at the earliest, since the size
+    is hardly known from fewer.
 
     Parameters
     ----------
@@ -177,7 +182,8 @@ class ESS(Measured):
         columns = columns_of(draws, r_hat=False)
         bulk, tail = columns["ess_bulk"], columns["ess_tail"]
         ess = {"bulk": bulk, "tail": tail, "both": np.minimum(bulk, tail)}[self.of]
-        return in_proportion(rows, self.size / ess)  # NaN, where nothing moved: not met
+        needed = in_proportion(rows, self.size / ess)  # NaN, where nothing moved: not met
+        return np.maximum(needed, -(-LEAST_FOR_SIZE // len(draws)))
 
 
 @dataclass(frozen=True)
@@ -203,6 +209,11 @@ class MCSE(Measured):
     Of long runs, some 4000 to 8000 draws at equal distances are looked at, whose errors are no
     smaller than those of all.
 
+    Draws that happen to miss a tail have too small a standard deviation, autocorrelation and
+    error all at once, and a run that ends where its error looks small ends with such draws too
+    often. So the errors must have been small enough a sixth of the draws ago as well, and the
+    coordinates must have effective sample sizes of at least 400, in the bulk and in the tails.
+
     Parameters
     ----------
     errors : dict of str to float
@@ -227,8 +238,17 @@ class MCSE(Measured):
                                  f"there are {list(layout.shapes)}{near(name, known)}")
 
     def met(self, run: Run) -> bool:
-        layout = run.past.layout
-        x = run.past.constrain(self.looked_at(run.trace.draws))
+        which, most = self.named(run.past.layout)
+        rows = run.trace.draws.shape[1]
+        x = run.past.constrain(self.looked_at(run.trace.draws))[:, :, which]
+        needed = self.needed_for(x, rows, most)
+        if (needed <= rows).all():
+            needed = self.needed_for(x[:, : x.shape[1] * 5 // 6], rows, most)
+        run.expected[id(self)] = float(needed.max()) if which else math.inf
+        return bool(which and (needed <= rows).all())
+
+    def named(self, layout: Layout) -> tuple[list[int], Any]:
+        """The coordinates whose errors are limited, and the limits, (k,)."""
         which, most = [], []
         for k, label in enumerate(layout.labels):
             name = label.partition("[")[0]
@@ -236,12 +256,15 @@ class MCSE(Measured):
             if given:
                 which.append(k)
                 most.append(min(given))
-        rows, d = run.trace.draws.shape[1], len(which)
+        return which, np.array(most)
+
+    def needed_for(self, x: Any, rows: int, most: Any) -> Any:
+        """The rows that each coordinate of draws x (chains, n, k) needs, measured at `rows`."""
         with np.errstate(all="ignore"):
-            errors = columns_of(np.ascontiguousarray(x[:, :, which]), r_hat=False)["mcse_mean"]
-            needed = in_proportion(rows, (errors / np.array(most)) ** 2)
-        run.expected[id(self)] = float(needed.max()) if d else math.inf
-        return bool(d and (needed <= rows).all())
+            columns = columns_of(np.ascontiguousarray(x), r_hat=False)
+            size = np.minimum(columns["ess_bulk"], columns["ess_tail"])
+            return in_proportion(rows, np.maximum((columns["mcse_mean"] / most) ** 2,
+                                                  LEAST_FOR_ERROR / size))
 
 
 @dataclass(frozen=True)
