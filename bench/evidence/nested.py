@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
+N_EFF = 2500  # of nautilus, whose error is 1 / sqrt(n_eff): 0.02, which is what is compared
 
 
 class Counted:
@@ -45,7 +46,7 @@ def nautilus(case, f, seed):
     import nautilus as package
 
     sampler = package.Sampler(case.from_cube, f, n_dim=case.d, vectorized=True, seed=seed)
-    sampler.run(verbose=False)
+    sampler.run(verbose=False, n_eff=N_EFF)
     return sampler.log_z, 1 / np.sqrt(sampler.n_eff)
 
 
