@@ -140,7 +140,7 @@ def test_the_power_of_heavy_tails(df, d):
 
 
 def test_densities_without_heavy_tails_have_no_small_power():
-    """Normal, Student of 8 degrees, Laplace, log-normal, two modes, a bend: 30 sets of draws each."""
+    """30 sets each: normal, Student of 8 degrees, Laplace, log-normal, two modes, a bend."""
     rng = np.random.default_rng(9)
 
     def power(x, lp):

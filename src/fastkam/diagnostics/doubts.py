@@ -167,9 +167,9 @@ def heavy(
     power = falling(look, draws)
     if power is not None:
         yield Finding(
-            "tails", "The values of the log density at the draws lie on the curve of a Student density "
-            f"of {power:.2g} degrees of freedom: moments above that order do not exist. The "
-            "standard deviation and its error may be far off: report quantiles.")
+            "tails", "The values of the log density at the draws lie on the curve of a Student "
+            f"density of {power:.2g} degrees of freedom: moments above that order do not exist. "
+            "The standard deviation and its error may be far off: report quantiles.")
         return
     known = columns["mcse_sd"] / columns["sd"]
     where = np.flatnonzero((known > MOST_OF_SD) & (columns["ess_bulk"] >= LEAST_ESS))
