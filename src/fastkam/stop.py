@@ -72,6 +72,10 @@ class StopRule:
 DRAWS_PER_EFFECTIVE = 10
 FEWEST_DRAWS = 4000  # of all chains, where there are more
 FEWEST_ROWS = 100  # of each chain
+# An effective sample size of fewer draws than this, of all chains, is itself too uncertain: rules
+# would end runs in which it happens to be large.
+LEAST_FOR_SIZE = 800
+LEAST_FOR_ERROR = 400  # effective draws, from which on a Monte Carlo error is known
 TAILS = ("bulk", "tail", "both")
 # kinds of findings that more draws may resolve; a run does not continue because of others
 CURABLE = {"stuck", "log_density", "functionals", "drift", "stay", "excursion", "modes", "mcse_sd",
@@ -152,7 +156,8 @@ def columns_of(draws: Any, *, r_hat: bool = True, sizes: bool = True) -> dict[st
 class ESS(Measured):
     """Every coordinate has at least this effective sample size, over all chains.
 
-    In long runs evenly spaced draws are used: at least 10 times `size`, and at least 4000.
+    In long runs evenly spaced draws are used: at least 10 times `size`, and at least 4000. The rule
+    holds after 800 draws of all chains at the earliest, since fewer give too uncertain a size.
 
     Parameters
     ----------
@@ -175,7 +180,8 @@ class ESS(Measured):
         columns = columns_of(draws, r_hat=False)
         bulk, tail = columns["ess_bulk"], columns["ess_tail"]
         ess = {"bulk": bulk, "tail": tail, "both": np.minimum(bulk, tail)}[self.of]
-        return in_proportion(rows, self.size / ess)  # NaN, where nothing moved: not met
+        needed = in_proportion(rows, self.size / ess)  # NaN, where nothing moved: not met
+        return np.maximum(needed, -(-LEAST_FOR_SIZE // len(draws)))
 
 
 @dataclass(frozen=True)
@@ -201,6 +207,11 @@ class MCSE(Measured):
     In long runs 4000 to 8000 evenly spaced draws are used, whose errors are no smaller than those
     of all draws.
 
+    Draws that happen to miss a tail have too small a standard deviation, autocorrelation and
+    error all at once, and a run that ends where its error looks small ends with such draws too
+    often. So the errors must have been small enough a sixth of the draws ago as well, and the
+    coordinates must have effective sample sizes of at least 400, in the bulk and in the tails.
+
     Parameters
     ----------
     errors : dict of str to float
@@ -225,8 +236,17 @@ class MCSE(Measured):
                                  f"there are {list(layout.shapes)}{near(name, known)}")
 
     def met(self, run: Run) -> bool:
-        layout = run.past.layout
-        x = run.past.constrain(self.looked_at(run.trace.draws))
+        which, most = self.named(run.past.layout)
+        rows = run.trace.draws.shape[1]
+        x = run.past.constrain(self.looked_at(run.trace.draws))[:, :, which]
+        needed = self.needed_for(x, rows, most)
+        if (needed <= rows).all():
+            needed = self.needed_for(x[:, : x.shape[1] * 5 // 6], rows, most)
+        run.expected[id(self)] = float(needed.max()) if which else math.inf
+        return bool(which and (needed <= rows).all())
+
+    def named(self, layout: Layout) -> tuple[list[int], Any]:
+        """The coordinates whose errors are limited, and the limits, (k,)."""
         which, most = [], []
         for k, label in enumerate(layout.labels):
             name = label.partition("[")[0]
@@ -234,12 +254,15 @@ class MCSE(Measured):
             if given:
                 which.append(k)
                 most.append(min(given))
-        rows, d = run.trace.draws.shape[1], len(which)
+        return which, np.array(most)
+
+    def needed_for(self, x: Any, rows: int, most: Any) -> Any:
+        """The rows that each coordinate of draws x (chains, n, k) needs, measured at `rows`."""
         with np.errstate(all="ignore"):
-            errors = columns_of(np.ascontiguousarray(x[:, :, which]), r_hat=False)["mcse_mean"]
-            needed = in_proportion(rows, (errors / np.array(most)) ** 2)
-        run.expected[id(self)] = float(needed.max()) if d else math.inf
-        return bool(d and (needed <= rows).all())
+            columns = columns_of(np.ascontiguousarray(x), r_hat=False)
+            size = np.minimum(columns["ess_bulk"], columns["ess_tail"])
+            return in_proportion(rows, np.maximum((columns["mcse_mean"] / most) ** 2,
+                                                  LEAST_FOR_ERROR / size))
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def scores(case, seeds=None):
     for seed in range(seeds or usual):
         rng = np.random.default_rng(seed)
         x = shape(correlated(rng, chains, n, d, phi))
-        value, error = from_draws(x, density(x), density, evaluations, 2000, rng).estimate
+        value, error = from_draws(x, density(x), density, evaluations, (400, 2000), rng).estimate
         z.append(value / error)
     return np.array(z)
 
@@ -166,7 +166,7 @@ def test_a_missed_mode_of_q_makes_the_error_large_or_is_noted():
     def density(y):
         return np.logaddexp(normal(y) + np.log(0.9), normal(y - 20) + np.log(0.1))
 
-    made = from_draws(x, density(x), density, 2000, 2000, rng)
+    made = from_draws(x, density(x), density, 2000, (400, 2000), rng)
     value, error = made.estimate
     assert bridged.doubts(made)
     assert not error < 0.3 or abs(value) < 3 * error

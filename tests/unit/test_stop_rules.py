@@ -169,6 +169,34 @@ def test_done_asks_for_sizes_and_agreement_first():
     assert not Rhat().met(alone)
 
 
+def test_an_error_is_known_from_enough_draws_only():
+    """100 draws have a small error, of which little is known."""
+    draws = np.random.default_rng(4).standard_normal((4, 100, 1))
+    assert not MCSE({"x": 1.0}).met(named_run(draws[:, :25], "x"))
+    assert not MCSE({"x": 1.0}).met(named_run(draws[:, :90], "x"))
+    run, rule = named_run(draws[:, :50], "x"), MCSE({"x": 1.0})
+    assert not rule.met(run)
+    assert rule.forecast(run) > 0.04  # 90 rows or more, a millisecond each
+    more = np.random.default_rng(5).standard_normal((4, 250, 1))
+    assert rule.met(named_run(more, "x"))
+
+
+def test_an_error_must_have_been_small_before():
+    """The rule ends a run a tenth after its error is small at first, or later."""
+    x = autoregressive(np.array([0.9]), (4, 3000, 1))
+    sizes = [n for n in range(500, 3000, 50)
+             if stop.columns_of(x[:, :n], r_hat=False)["mcse_mean"][0] <= 0.1]
+    ended = [n for n in range(500, 3000, 50) if MCSE({"x": 0.1}).met(named_run(x[:, :n], "x"))]
+    assert ended[0] >= 1.1 * sizes[0]
+
+
+def test_a_size_of_few_draws_is_not_believed():
+    draws = np.random.default_rng(4).standard_normal((4, 400, 1))
+    assert not ESS(100).met(run_of(draws[:, :199]))
+    assert ESS(100).met(run_of(draws[:, :200]))
+    assert ESS(100).met(run_of(draws.reshape(16, 100, 1)))
+
+
 # ---- forecasts ----
 
 

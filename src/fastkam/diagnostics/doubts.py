@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.numerics.elementary import exp
 from fastkam.diagnostics import signs
+from fastkam.diagnostics.faults import LEAST_INDEX
 from fastkam.diagnostics.look import NAMED, Finding, Look, chain_names, listed
 from fastkam.samplers.sampler import Composite
 
@@ -163,6 +164,13 @@ def heavy(
             "exist, or a few draws are far from all others. The standard deviation and its error "
             "may be far off: report quantiles.", tuple(labels[i] for i in where))
         return
+    power = falling(look, draws)
+    if power is not None:
+        yield Finding(
+            "tails", "The values of the log density at the draws lie on the curve of a Student "
+            f"density of {power:.2g} degrees of freedom: moments above that order do not exist. "
+            "The standard deviation and its error may be far off: report quantiles.")
+        return
     known = columns["mcse_sd"] / columns["sd"]
     where = np.flatnonzero((known > MOST_OF_SD) & (columns["ess_bulk"] >= LEAST_ESS))
     if len(where):
@@ -172,6 +180,23 @@ def heavy(
             "mcse_sd", f"The standard deviation is hardly known: of {listed(texts, len(where))}. A "
             "few draws far out make much of it, and may be too few or too many: report quantiles, "
             "or run longer (draws=).", tuple(labels[i] for i in where))
+
+
+def falling(look: Look, draws: signs.Standardized) -> float | None:
+    """The order of the highest moments, below 4, that the values of the density leave; or None.
+
+    Looked at where a coordinate has a large kurtosis, and of densities of the chains' own
+    coordinates: a transform changes the tails.
+    """
+    state = look.state
+    if look.lp is None or look.is_estimate or not draws.kurtosis.max() > signs.HEAVY_KURTOSIS:
+        return None
+    z = state.trace.x[:, :1]
+    x = state.constrain(z)
+    if x.shape != z.shape or (x != z).any():
+        return None
+    power = signs.power_of_tails(look.x, look.lp)
+    return power if power is not None and 0 < power < LEAST_INDEX else None
 
 
 def modes(draws: signs.Standardized, columns: Mapping[str, Array]) -> Iterator[Finding]:

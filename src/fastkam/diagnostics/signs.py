@@ -30,6 +30,13 @@ LEAST_TAIL = 25         # draws in it
 HEAVY_KURTOSIS = 5.0    # below which no tail is fitted: 3 for a normal, 6 for a Laplace density
 GAP_SHARE = 0.02        # of the draws on either side of a gap, at least
 MOST_GROUPS = 16        # of chains, in nested R-hat
+CURVE_DRAWS = 2000      # at which the density is compared with a curve
+CURVES = 0.3, 300.0, 31 # the constants of the curves: from, to, how many
+FAR_OUT = 200           # of those draws, the farthest out
+MOST_OFF_CURVE = 0.15   # of the log density, from its curve; and in parts of b, since
+MOST_OF_RADIUS = 0.06   # squared radii are known that well
+LEAST_REACH = 3.0       # of log(1 + r^2 / c)
+ROUNDS, DEGREES = 5, 3  # of the robust scatter, and its degrees of freedom
 
 
 class Standardized:
@@ -222,6 +229,76 @@ def side_shape(values: Array, m: int) -> float:
         return -np.inf
     k = pareto_shape(excess)
     return float((len(excess) * k + 5) / (len(excess) + 10))
+
+
+def power_of_tails(x: Array, lp: Array) -> float | None:
+    """a, where the density falls off as R^-(a + d) in the radius R, as its values at draws show.
+
+    The values log p of an elliptical Student density lie on one curve,
+
+        log p = const - b log(1 + r^2 / c),   a = 2 b - d,
+
+    with r^2 the squared radius by a robust estimate of location and scatter, that of a Student
+    density of 3 degrees (Lange, K. L., Little, R. J. A. and Taylor, J. M. G. (1989). Robust
+    statistical modeling using the t distribution. JASA 84, 881-896). P(|x| > R) then falls off as
+    R^-a along each coordinate, however few draws are far out. None where the values lie on no such
+    curve, the draws do not reach far enough along it, or a coordinate hardly moves.
+
+    Parameters
+    ----------
+    x : ndarray, shape (chains, n, d)
+    lp : ndarray, shape (chains, n)
+        Log densities, up to a constant.
+    """
+    d = x.shape[2]
+    flat, values = x.reshape(-1, d), lp.reshape(-1)
+    step = max(1, len(flat) // CURVE_DRAWS)
+    flat, values = flat[::step], values[::step]
+    squares = robust_squares(flat)
+    if squares is None or len(flat) < 2 * FAR_OUT or not np.isfinite(values).all():
+        return None
+    order = np.argsort(squares, kind="stable")
+    best = min((on_curve(squares[order], values[order], c)
+                for c in np.geomspace(*CURVES)), key=lambda one: one[0])
+    residual, b, reach = best
+    if residual > max(MOST_OFF_CURVE, MOST_OF_RADIUS * b) or reach < LEAST_REACH:
+        return None
+    return 2 * b - d
+
+
+def on_curve(squares: Array, values: Array, c: float) -> tuple[float, float, float]:
+    """(residual, b, reach) of values at ordered squared radii, (n,), on the curve of one c.
+
+    The residual is the root mean square of all, or of those farthest out where it is larger; the
+    reach the largest log(1 + r^2 / c).
+    """
+    t = np.log1p(squares / c)
+    u, v = t - t.mean(), values - values.mean()
+    b = -float((u * v).sum() / (u * u).sum())
+    off = v + b * u
+    rms = np.sqrt(np.square(off).mean()), np.sqrt(np.square(off[-FAR_OUT:]).mean())
+    return float(max(rms)), b, float(t[-1])
+
+
+def robust_squares(x: Array) -> Array | None:
+    """Squared radii of rows x (n, d), in the scatter of the nearest Student density."""
+    d = x.shape[1]
+    u = x - np.median(x, axis=0)
+    spread = np.median(np.abs(u), axis=0)
+    if not (np.isfinite(spread).all() and (spread > 0).all()):
+        return None
+    u = np.ascontiguousarray((u / spread).T)
+    weights = np.ones(u.shape[1])
+    for _ in range(ROUNDS):
+        u = u - ((weights * u).sum(axis=1) / weights.sum())[:, None]
+        try:
+            L = cholesky(np.ascontiguousarray(product(weights * u, u.T)) / u.shape[1])
+        except ValueError:
+            return None
+        whitened = product(inverse(L), u)
+        squares = np.einsum("ij,ij->j", whitened, whitened)
+        weights = (d + DEGREES) / (DEGREES + squares)
+    return np.asarray(squares)
 
 
 def gap_of(values: Array) -> tuple[float, float]:

@@ -26,6 +26,9 @@ Array = NDArray[np.float64]
 LEAST_EVALUATIONS = 400
 MOST_EVALUATIONS = 20_000
 MOST_SHARE = 0.1                # of the evaluations of the run
+# Independent draws of q take away more of the error than as many steps of chains: a short run gets
+# this share of its evaluations, up to a number from which on the draws of the chains say more.
+SHARE, ENOUGH = 0.25, 1500
 LEAST_DRAWS_OF_Q = 25           # of each bridge
 MOST_R_HAT = 1.1                # of log p - log q, where that varies
 LEAST_SPREAD = 0.5
@@ -90,26 +93,32 @@ def by_fitted(
     state = result.state
     window = Window(state.coordinates, state.trace.x[:, : state.trace.rows])
     at = Density(density, window, rng)
-    most = max(LEAST_EVALUATIONS, min(MOST_EVALUATIONS, MOST_SHARE * result.evaluations))
-    made = from_draws(*draws_in(window, state), at, evaluations, int(most), rng)
+    bounds = default_bounds(int(result.evaluations))
+    made = from_draws(*draws_in(window, state), at, evaluations, bounds, rng)
     return None if made is None else replace(made, evaluations=at.n, failed=at.failed)
 
 
+def default_bounds(of_run: int) -> tuple[int, int]:
+    """The least and the most further evaluations after a run of `of_run` evaluations."""
+    least = int(np.clip(SHARE * of_run, LEAST_EVALUATIONS, ENOUGH))
+    return least, max(least, int(min(MOST_EVALUATIONS, MOST_SHARE * of_run)))
+
+
 def from_draws(
-    z: Array, log_p: Array, density: Callable[[Array], Array], evaluations: int | None, most: int,
-    rng: np.random.Generator,
+    z: Array, log_p: Array, density: Callable[[Array], Array], evaluations: int | None,
+    bounds: tuple[int, int], rng: np.random.Generator,
 ) -> Bridged | None:
     """The bridge of draws z (chains, n, d) with log densities log_p (chains, n).
 
     `density` is called with `evaluations` draws of q; by default with as many as the draws are
-    worth independent ones, 400 at least and `most` at most.
+    worth independent ones, within `bounds`.
     """
     fits = fitted(z, log_p, rng)
     if fits is None:
         return None
     if evaluations is None:
         size = sum(effective(log_ratios) for log_ratios in fits.held_out)
-        evaluations = int(np.clip(size, LEAST_EVALUATIONS, most))
+        evaluations = int(np.clip(size, *bounds))
     pairs = fits.pairs(evaluations, density, rng)
     bridges = [bridge(one) for one in pairs]
     return Bridged(pairs, bridges, crossed_share(bridges, fits.across))
