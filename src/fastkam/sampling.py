@@ -18,7 +18,7 @@ from fastkam.ending import conclude
 from fastkam.interop.differentiable import drawn
 from fastkam.interop.doors import opened
 from fastkam.points.desk import Desk
-from fastkam.problem.given import as_problem
+from fastkam.problem.given import as_problem, start_by_name
 from fastkam.progress import Progress
 from fastkam.result import Result
 from fastkam.run.drive import carry_out, carry_out_longer, carry_out_thinned
@@ -107,7 +107,8 @@ def sample(
     x0 : array (d,) or (chains, d), or dict, optional
         Where the search begins: at one point, or at one for each chain. Where the density is not
         finite there, points around it are tried. Or parameters by name. Without it the search
-        begins at draws from `prior`, or at points of the model.
+        begins at draws from `prior`, or at points of the model. A pandas Series with names as its
+        index is such a dict.
     sampler : str or Sampler
         A short name (see `fastkam.samplers.SAMPLERS`), or a sampler with its parameters; or "auto":
         what suits the density as the search has found it (see `choose_sampler`; what was chosen is
@@ -272,6 +273,7 @@ def sample(
     check_flag("vectorized", vectorized)
     check_flag("check_gradient", check_gradient)
     bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
+    x0 = start_by_name(x0)
     problem = as_problem(
         target, x0, vectorized=vectorized,
         own={"prior": prior, "bounds": bounds, "transforms": transforms, "args": args,

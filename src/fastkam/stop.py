@@ -220,22 +220,21 @@ class MCSE(Measured):
             check_number(f"errors[{name!r}]", error, above=0)
 
     def check(self, layout: Layout) -> None:
-        known = [*layout.shapes, *layout.labels]
         for name in self.errors:
-            if name not in known:
+            if name not in layout.shapes and not layout.places(name):
+                known = [*layout.shapes, *layout.labels]
                 raise ValueError(f"errors of stop must name parameters: there is no {shown(name)}, "
                                  f"there are {list(layout.shapes)}{near(name, known)}")
 
     def met(self, run: Run) -> bool:
         layout = run.past.layout
         x = run.past.constrain(self.looked_at(run.trace.draws))
-        which, most = [], []
-        for k, label in enumerate(layout.labels):
-            name = label.partition("[")[0]
-            given = [self.errors[one] for one in {label, name} if one in self.errors]
-            if given:
-                which.append(k)
-                most.append(min(given))
+        asked: dict[int, float] = {}
+        for name, error in self.errors.items():
+            for k in layout.places(name):
+                asked[k] = min(error, asked.get(k, math.inf))
+        which = sorted(asked)
+        most = [asked[k] for k in which]
         rows, d = run.trace.draws.shape[1], len(which)
         with np.errstate(all="ignore"):
             errors = columns_of(np.ascontiguousarray(x[:, :, which]), r_hat=False)["mcse_mean"]

@@ -112,7 +112,7 @@ class Desk:
             return target
         if self.pool is None:
             self.layout = layout
-            self.open(target, layout.labels)
+            self.open(target, layout.numbered)
         assert self.lookup is not None
         made = through(target, self.lookup)
         if self.wanted is None:
