@@ -225,17 +225,34 @@ def started(place):
 def going_on(place):
     """A run in another process, which has written some draws."""
     process = started(place)
-    while True:
-        assert process.poll() is None, process.stderr.read()
-        try:
-            if fk.load(place).trace.rows > 500:
-                break
-        except (FileNotFoundError, IsADirectoryError):
-            pass  # not begun
-        time.sleep(0.02)
-    yield process
-    process.kill()
-    process.communicate()
+    try:
+        while True:
+            assert process.poll() is None, process.stderr.read()
+            try:
+                if fk.load(place).trace.rows > 500:
+                    break
+            except (FileNotFoundError, IsADirectoryError):
+                pass  # not begun
+            time.sleep(0.02)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_store_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    """Who reads while it is made finds no half of a file; where one is damaged, it is named."""
+    def killed(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        fk.stores.Npy(tmp_path / "run").create()
+    with pytest.raises(IsADirectoryError):
+        fk.load(tmp_path / "run")
+    (tmp_path / "run" / "store.json").write_text("")
+    with pytest.raises(ValueError, match=r"run' has a damaged file, store.json"):
+        fk.load(tmp_path / "run")
 
 
 def test_killed_and_resumed(place, going_on):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import secrets
 import weakref
@@ -173,6 +174,8 @@ class Store(ABC):
         except FileNotFoundError:
             what = "is not there any more" if not self.path.exists() else "holds no run of fastkam"
             raise ValueError(f"store {str(self.path)!r} {what}") from None
+        except json.JSONDecodeError:
+            raise ValueError(f"store {str(self.path)!r} has a damaged file, {self.MARK}") from None
         if about.get("fastkam") != 1 or not isinstance(about.get("id"), str):
             raise ValueError(f"store {str(self.path)!r} is not one that this version of fastkam "
                              "writes")
