@@ -195,8 +195,10 @@ def sample(
     spread : str, optional
         What the tasks of `executor` are: "chains", each chain (all of them together, for a
         vectorized target or where they share); or "points", the single evaluations for which chains
-        wait, several a task where they are short. By default "points" where there are more workers
-        than chains and an evaluation at the start takes 20 ms or more. The draws are the same.
+        wait, several a task where they are short; or "prefetch", those too to which chains will
+        come next, as far as workers are idle: more calls in less time. By default "points" where
+        there are more workers than chains and an evaluation at the start takes 20 ms or more. The
+        draws are the same.
     evaluations : path, optional
         A file to which every call of the function is appended (the likelihood, where there is a
         prior), to be read with `fastkam.Evaluations`. Calls that it has already are not made again.

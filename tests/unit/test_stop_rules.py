@@ -109,7 +109,8 @@ def test_a_trend_at_the_end_is_seen():
 def layout_of(*labels):
     names = [label.partition("[")[0] for label in labels]
     sizes = {name: names.count(name) for name in names}
-    return Layout({name: (n,) if f"{name}[0]" in labels else () for name, n in sizes.items()}, {}, {})
+    shapes = {name: (n,) if f"{name}[0]" in labels else () for name, n in sizes.items()}
+    return Layout(shapes, {}, {})
 
 
 def test_the_tails_can_be_asked_for():

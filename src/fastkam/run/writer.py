@@ -91,7 +91,7 @@ class CheckpointWriter:
     @property
     def problem(self) -> str:
         """What is wrong with the file, as the end of a sentence; nothing where nothing is."""
-        return f", but {self.failed}: {self.error}" if self.error else ""
+        return f", but {self.failed} cannot be written: {self.error}" if self.error else ""
 
 
 @contextmanager
