@@ -168,7 +168,7 @@ class Ahead:
             return known
         made = Tree(chain.n_evaluations)
         made.push(self.after(
-            run, group, Node(1.0, chain.state(), chain.bit_generator.state, point)))
+            run, group, Node(1.0, chain.state(), dict(chain.bit_generator.state), point)))
         return made
 
     def after(self, run: Run, group: ChainGroup, node: Node) -> list[Node]:
@@ -207,7 +207,7 @@ class Ahead:
         except (Unevaluated, Fault) as error:
             cause = error.cause if isinstance(error, Fault) else error
             if isinstance(cause, Unevaluated) and len(cause.points) == 1:
-                return Node(chance, chain.state(), chain.bit_generator.state, cause.points[0])
+                return Node(chance, chain.state(), dict(chain.bit_generator.state), cause.points[0])
         return None
 
 

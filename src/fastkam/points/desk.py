@@ -126,6 +126,7 @@ class Desk:
         assert self.lookup is not None
         made = through(target, self.lookup)
         if self.prefetch:
+            assert self.pool is not None
             guess = Guess(self.pool, returns_gradient(of_function(target)))
             self.ahead = Ahead(self.pool, through(target, guess), guess)
         if self.wanted is None:
