@@ -22,7 +22,8 @@ from test_executors import Loopback
 
 import fastkam as fk
 from fastkam.diagnostics import ess_bulk
-from fastkam.progress import LiveFigure, Progress, monitor, text
+from fastkam.plots import LiveFigure
+from fastkam.progress import Progress, monitor, text
 from fastkam.progress.monitor import Monitor
 from fastkam.run import executors
 

@@ -1,4 +1,4 @@
-"""A figure of the draws that is drawn anew while a run goes on."""
+"""A figure of the last draws that is drawn again and again while a run goes on."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ MOST_PAST = 500  # values of R-hat and ESS that are kept
 
 
 class LiveFigure(Notebook):
-    """Traces and histograms of the last draws, and the course of R-hat and ESS, drawn anew.
+    """Traces and histograms of the last draws, and the course of R-hat and ESS, during a run.
 
     In a notebook it is one output, which is replaced; elsewhere the file `path` is, which most
-    viewers of pictures show anew by themselves. Until there are draws a notebook has the text of
+    viewers of pictures then load again by themselves. Until there are draws a notebook has the text of
     the live view. Give it as ``progress=``; it needs matplotlib (``pip install fastkam[plot]``).
 
     Parameters
