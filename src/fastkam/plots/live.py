@@ -27,9 +27,9 @@ MOST_PAST = 500  # values of R-hat and ESS that are kept
 class LiveFigure(Notebook):
     """Traces and histograms of the last draws, and the course of R-hat and ESS, during a run.
 
-    In a notebook it is one output, which is replaced; elsewhere the file `path` is, which most
-    viewers of pictures then load again by themselves. Until there are draws a notebook has the text of
-    the live view. Give it as ``progress=``; it needs matplotlib (``pip install fastkam[plot]``).
+    Give it as ``progress=``. In a notebook it is one output, which is replaced; elsewhere the file
+    `path` is, which most viewers of pictures then load again by themselves. Until there are draws
+    a notebook has the text of the live view. It needs matplotlib (``pip install fastkam[plot]``).
 
     Parameters
     ----------
