@@ -119,7 +119,7 @@ def test_result_has_the_models_own_parameters(result):
                                   result["theta"] - result["mu"][..., None])
     np.testing.assert_array_equal(result.extras["positive"], result["theta"] > 0)
     assert result.extras["positive"].dtype == bool
-    assert "theta[7]" in str(result.summary())
+    assert "theta[H]" in str(result.summary())
 
 
 def test_log_likelihood_is_by_observation(result):
