@@ -13,7 +13,7 @@ from fastkam.arguments import MOST_CHAINS, MOST_COUNT, check_flag, check_integer
 from fastkam.beginning import Call
 from fastkam.ending import conclude
 from fastkam.points.desk import Desk
-from fastkam.problem.given import as_problem
+from fastkam.problem.given import as_problem, start_by_name
 from fastkam.progress import Progress
 from fastkam.result import Result
 from fastkam.run.drive import DRAWS, carry_out_to_its_end, check_budget
@@ -90,7 +90,8 @@ def sample(
     x0 : array (d,) or (chains, d), or dict, optional
         Where the search begins: at one point, or at one for each chain. Where the density is not
         finite there, points around it are tried. Or parameters by name. Without it the search
-        begins at draws from `prior`, or at points of the model.
+        begins at draws from `prior`, or at points of the model. A pandas Series with names as its
+        index is such a dict.
     sampler : str or Sampler
         A short name (see `fastkam.samplers.SAMPLERS`), or a sampler with its parameters; or "auto":
         what suits the density as the search has found it (see `choose_sampler`; what was chosen is
@@ -183,8 +184,10 @@ def sample(
     spread : str, optional
         What the tasks of `executor` are: "chains", each chain (all of them together, for a
         vectorized target or where they share); or "points", the single evaluations for which chains
-        wait, several a task where they are short. By default "points" where there are more workers
-        than chains and an evaluation at the start takes 20 ms or more. The draws are the same.
+        wait, several a task where they are short; or "prefetch", those too to which chains will
+        come next, as far as workers are idle: more calls in less time. By default "points" where
+        there are more workers than chains and an evaluation at the start takes 20 ms or more. The
+        draws are the same.
     evaluations : path, optional
         A file to which every call of the function is appended (the likelihood, where there is a
         prior), to be read with `fastkam.Evaluations`. Calls that it has already are not made again.
@@ -261,6 +264,7 @@ def sample(
     check_flag("check_gradient", check_gradient)
     bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
     common = {"names": names, "shapes": shapes, "dims": dims, "coords": coords}
+    x0 = start_by_name(x0)
     problem = as_problem(
         target, x0, vectorized=vectorized,
         own={"prior": prior, "bounds": bounds, "transforms": transforms, "args": args,

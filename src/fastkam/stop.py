@@ -229,9 +229,9 @@ class MCSE(Measured):
             check_number(f"errors[{name!r}]", error, above=0)
 
     def check(self, layout: Layout) -> None:
-        known = [*layout.shapes, *layout.labels]
         for name in self.errors:
-            if name not in known:
+            if name not in layout.shapes and not layout.places(name):
+                known = [*layout.shapes, *layout.labels]
                 raise ValueError(f"errors of stop must name parameters: there is no {shown(name)}, "
                                  f"there are {list(layout.shapes)}{near(name, known)}")
 
@@ -247,14 +247,12 @@ class MCSE(Measured):
 
     def named(self, layout: Layout) -> tuple[list[int], Any]:
         """The coordinates whose errors are limited, and the limits, (k,)."""
-        which, most = [], []
-        for k, label in enumerate(layout.labels):
-            name = label.partition("[")[0]
-            given = [self.errors[one] for one in {label, name} if one in self.errors]
-            if given:
-                which.append(k)
-                most.append(min(given))
-        return which, np.array(most)
+        asked: dict[int, float] = {}
+        for name, error in self.errors.items():
+            for k in layout.places(name):
+                asked[k] = min(error, asked.get(k, math.inf))
+        which = sorted(asked)
+        return which, np.array([asked[k] for k in which])
 
     def needed_for(self, x: Any, rows: int, most: Any) -> Any:
         """The rows that each coordinate of draws x (chains, n, k) needs, measured at `rows`."""

@@ -70,6 +70,37 @@ def test_names_follow_from_dims():
     assert described(3, dims={"x": ["k"]}, shapes={"x": 3}).shapes == {"x": (3,)}
 
 
+def test_coordinates_are_called_by_their_values_in_coords():
+    """In tables, figures and stop rules, where indices go on being understood."""
+    result = described(
+        11, names=["mu", "theta", "beta", "twice"], shapes={"twice": 2, "beta": (2, 2)},
+        dims={"theta": ["school"], "beta": ["day", "k"], "twice": ["side"]},
+        coords={"school": ["A", "B", "C", "D"], "day": WHEN, "side": ["same", "same"]},
+        stop=fk.stop.MCSE({"theta[B]": 1e9, "theta[2]": 1e9}))
+    labels = ["mu", "theta[A]", "theta[B]", "theta[C]", "theta[D]", "beta[2024-01-01, 0]",
+              "beta[2024-01-01, 1]", "beta[2024-01-02, 0]", "beta[2024-01-02, 1]",
+              "twice[0]", "twice[1]"]    # what is not unique says nothing
+    assert result.summary().labels == labels
+    assert list(result.to_pandas().columns)[:11] == labels
+    layout = result.state.layout
+    assert layout.places("theta[B]") == layout.places("theta[1]") == [2]
+    assert layout.places("beta") == [5, 6, 7, 8]
+    assert layout.places("theta[E]") == []
+    numbers = described(3, dims={"f": ["t"]}, coords={"t": np.linspace(0, 1, 3) / 3})
+    assert numbers.summary().labels == ["f[0]", "f[0.166667]", "f[0.333333]"]
+
+
+def test_coords_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    for values in (pandas.Index(["A", "B"]), pandas.Index(["A", "B"], dtype=object),
+                   pandas.Categorical(["A", "B"]), pandas.Series(["A", "B"])):
+        result = described(2, dims={"theta": ["k"]}, coords={"k": values})
+        assert result.coords["k"].tolist() == ["A", "B"]
+        assert result.coords["k"].dtype.kind == "U"
+    with pytest.raises(TypeError, match="must be a list of numbers, strings or dates"):
+        described(2, dims={"theta": ["k"]}, coords={"k": pandas.Series(["A", None])})
+
+
 @pytest.mark.parametrize(("d", "options", "says"), [
     (8, {"dims": {"a": ["k"]}, "shapes": {"a": 8}, "coords": {"k": [1, 2]}},
      "shapes['a'] = (8,) has length 8 along 'k', but coords has 2 values"),

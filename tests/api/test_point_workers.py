@@ -356,3 +356,109 @@ def test_dask():
         executor = client.get_executor()
         assert tasks_at_once(executor) == 2
         assert_same(sample(quick, executor=executor, **POINTS, **OPTIONS), expected)
+
+
+# ---- prefetching ----
+
+
+class Rounds(Executor):
+    """Workers that are equally quick: all tasks that are under way end together."""
+
+    def __init__(self, workers):
+        self._max_workers, self.lock = workers, threading.Lock()
+        self.tasks, self.touched, self.rounds, self.calls = [], 0, 0, 0
+        self.closed = False
+        self.thread = threading.Thread(target=self.tend, daemon=True)
+        self.thread.start()
+
+    def submit(self, function, *args):
+        future = Future()
+        with self.lock:
+            self.tasks.append((future, function, args))
+            self.touched += 1
+        return future
+
+    def tend(self):
+        while not self.closed:
+            touched = self.touched
+            time.sleep(0.004)
+            if touched == self.touched and self.tasks:
+                with self.lock:
+                    tasks, self.tasks = self.tasks, []
+                self.rounds += 1
+                self.calls += len(tasks)
+                for future, function, args in tasks:
+                    if future.set_running_or_notify_cancel():
+                        future.set_result(function(*args))
+
+    def __exit__(self, *error):
+        self.closed = True
+        self.thread.join()
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"sampler": "ram"}, {"sampler": "kam"}, {"sampler": "mala"}, {"sampler": "pt"},
+    {"sampler": "dram"}, {"share": True}, {"sampler": "auto", "search": True, "chains": 2},
+    {"schedule": "perpetual"}])
+def test_prefetching_changes_no_bit(options):
+    options = OPTIONS | options
+    f = with_gradient if options.get("sampler") == "mala" else quick
+    expected = sample(f, **options)
+    with Late(12, seed=3) as late:
+        assert_same(sample(f, executor=late, spread="prefetch", **options), expected)
+
+
+def test_prefetching_with_a_prior(processes):
+    prior = {"mu": stats.norm(0, 10), "sigma": stats.halfnorm(scale=3)}
+    options = {"draws": 40, "tune": 40, "seed": 2, "diagnose": False, "sampler": "ram", "chains": 1}
+    assert_same(fk.sample(loglike, prior=prior, executor=processes, spread="prefetch", **options),
+                fk.sample(loglike, prior=prior, **options))
+
+
+@pytest.mark.parametrize("sampler", ["rwm", "am", "jumps"])
+def test_prefetching_needs_fewer_rounds(sampler):
+    """One chain and 15 workers: several of its steps are in the points of a round.
+
+    A chain that rejects three of four proposals makes about 1 + 3/4 + (3/4)^2 + ... steps a round.
+    """
+    options = OPTIONS | {"sampler": sampler, "chains": 1, "draws": 200, "tune": 50}
+    made = {}
+    for spread in ("points", "prefetch"):
+        with Rounds(15) as workers:
+            result = sample(quick, executor=workers, spread=spread, **options)
+        made[spread] = workers.rounds
+    assert made["points"] >= 200
+    assert made["prefetch"] - 50 < 0.6 * (made["points"] - 50)    # of warm-up none is guessed
+    assert workers.calls > result.evaluations
+
+
+def test_a_point_that_is_not_needed_may_fail():
+    """What is raised at a point to which no chain comes ends no run."""
+    seen = set()
+
+    def fails_elsewhere(x):
+        if tuple(x) not in seen:
+            raise ValueError("nobody comes here")
+        return -0.5 * float(x @ x)
+
+    def notes(x):
+        seen.add(tuple(x))
+        return -0.5 * float(x @ x)
+
+    options = OPTIONS | {"chains": 1, "sampler": "rwm"}
+    expected = sample(notes, **options)
+    with Late(8) as late:
+        result = sample(fails_elsewhere, executor=late, spread="prefetch", **options)
+    assert_same(result, expected)
+    assert result.workers.n_failures > 0
+
+
+def test_prefetching_needs_to_know_the_workers():
+    class Silent(Executor):
+        def submit(self, function, *args):
+            raise AssertionError
+
+    with pytest.raises(ValueError, match="says how many workers it has"):
+        sample(quick, executor=Silent(), spread="prefetch", **OPTIONS)
+    with pytest.raises(ValueError, match="spread='prefetch' needs executor"):
+        sample(quick, spread="prefetch", **OPTIONS)

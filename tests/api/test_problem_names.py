@@ -29,6 +29,28 @@ def test_names_that_fit(f, options):
     assert problem.log_likelihood([0.0, 0.0]) == 0.0
 
 
+# ---- starts by name ----
+
+
+def test_a_start_that_is_a_series_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    options = {"sampler": "ram", "draws": 20, "tune": 20, "seed": 1, "diagnose": False}
+    start = {"a": 1.0, "b": 2.0}
+    for f in (lambda a, b: -0.5 * (a**2 + b**2), lambda x: -0.5 * x @ x):
+        result = fk.sample(f, pandas.Series(start), **options)
+        assert result.names == ["a", "b"]
+        np.testing.assert_array_equal(result.draws, fk.sample(f, start, **options).draws)
+    plain = fk.sample(lambda x: -0.5 * x @ x, pandas.Series([1.0, 2.0]), **options)
+    assert plain.names == ["x"]
+    with pytest.raises(ValueError, match="x0 must have each name once"):
+        fk.sample(lambda x: 0.0, pandas.Series([1.0, 2.0], index=["a", "a"]), **options)
+
+
+def test_a_function_of_names_with_an_array_is_told_how_to_be_called():
+    with pytest.raises(TypeError, match=r"by name where x0 is a dict, x0=\{'a': ..., 'b': ...\}"):
+        fk.sample(lambda a, b, c=1.0: 0.0, [0.0, 0.0])
+
+
 # ---- names of derived quantities ----
 
 

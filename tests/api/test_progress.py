@@ -22,6 +22,7 @@ from test_executors import Loopback
 
 import fastkam as fk
 from fastkam.diagnostics import ess_bulk
+from fastkam.plots import LiveFigure
 from fastkam.progress import Progress, monitor, text
 from fastkam.progress.monitor import Monitor
 from fastkam.run import executors
@@ -429,3 +430,61 @@ def test_an_executed_notebook():
     shown = [output for output in book.cells[0].outputs if output.output_type == "display_data"]
     assert len(shown) == 1
     assert "draws 3 000 of 3 000" in shown[0]["data"]["text/plain"]
+
+
+# ---- a live figure ----
+
+
+def test_a_live_figure_follows_the_run(tmp_path, monkeypatch):
+    """It is drawn during the run, of the last draws and with the number of each, and at its end."""
+    pytest.importorskip("matplotlib")
+    path, pictures = tmp_path / "run.png", []
+    live = LiveFigure(path, draws=50, seconds=1e-6, var_names=["theta", "no such"])
+    monkeypatch.setattr(live, "cost", 0)
+    drawn = live.figure
+
+    def kept(seen, x):
+        figure = drawn(seen, x)
+        first = figure.axes[0].lines[0]
+        np.testing.assert_array_equal(first.get_ydata(), seen.last_draws(50)[0, :, 1])
+        assert first.get_xdata()[-1] == min(seen.draws) - 1
+        titles = [axes.get_title(loc="left") for axes in figure.axes[:4:2]]
+        assert titles == ["theta[0]", "theta[1]"]
+        assert "['no such'], which are no parameters" in figure.get_suptitle()
+        pictures.append(min(seen.draws))
+        return figure
+
+    monkeypatch.setattr(live, "figure", kept)
+    options = {"sampler": "ram", "draws": 3000, "tune": 50, "search": False, "seed": 1, "chains": 2,
+               "names": ["mu", "theta"], "shapes": {"theta": 2}, "diagnose": False}
+    result = fk.sample(SLOW_NORMAL, np.zeros(3), progress=live, **options)
+    assert len(pictures) >= 2
+    assert pictures[0] < pictures[-1] == 3000
+    assert path.read_bytes()[:4] == b"\x89PNG"
+    assert [one.name for one in tmp_path.iterdir()] == ["run.png"]
+    plain = fk.sample(SLOW_NORMAL, np.zeros(3), progress=False, **options)
+    np.testing.assert_array_equal(result.draws, plain.draws)
+
+
+def SLOW_NORMAL(x):
+    time.sleep(2e-5)
+    return -0.5 * float(x @ x)
+
+
+@pytest.mark.parametrize(("given", "says"), [
+    ({}, "path must be given outside of a notebook"),
+    ({"path": "a.txt"}, "path must end with .png"), ({"path": "nowhere/a.png"}, "path must be"),
+    ({"path": "a.png", "draws": 1}, "draws"), ({"path": "a.png", "seconds": 0}, "seconds"),
+    ({"path": "a.png", "var_names": [1]}, "var_names"),
+])
+def test_live_figures_that_are_refused(given, says):
+    pytest.importorskip("matplotlib")
+    with pytest.raises((TypeError, ValueError), match=says):
+        LiveFigure(**given)
+
+
+def test_chains_of_which_some_have_not_begun():
+    """Two threads bring two of four chains to their end first: they are drawing all the same."""
+    line = text.one(progress_of(tuning=True, draws=[120_000, 0, 0, 90_000], requested=200_000))
+    assert line.startswith("drawing 50 %, draws 0 to 120 000 of 200 000")
+    assert text.one(progress_of(tuning=True, draws=[0, 0])).startswith("tuning")

@@ -58,6 +58,21 @@ def going_on(place):
         process.communicate()
 
 
+def test_a_store_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    """A reader finds no half of a file while a store is made; a damaged one is named."""
+    def killed(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        fk.stores.Npy(tmp_path / "run").create()
+    with pytest.raises(IsADirectoryError):
+        fk.load(tmp_path / "run")
+    (tmp_path / "run" / "store.json").write_text("")
+    with pytest.raises(ValueError, match=r"run' has a damaged store.json"):
+        fk.load(tmp_path / "run")
+
+
 def test_killed_and_resumed(place, going_on):
     going_on.send_signal(signal.SIGKILL)
     going_on.wait()

@@ -7,6 +7,7 @@ import pytest
 
 from fastkam import stop
 from fastkam.diagnostics import Finding, ess_bulk
+from fastkam.run.shapes import Layout
 from fastkam.stop import ESS, FEWEST_DRAWS, MCSE, Done, Evaluations, Rhat, Time
 
 
@@ -106,8 +107,10 @@ def test_a_trend_at_the_end_is_seen():
 
 
 def layout_of(*labels):
-    return SimpleNamespace(labels=list(labels),
-                           shapes={one.partition("[")[0]: () for one in labels})
+    names = [label.partition("[")[0] for label in labels]
+    sizes = {name: names.count(name) for name in names}
+    shapes = {name: (n,) if f"{name}[0]" in labels else () for name, n in sizes.items()}
+    return Layout(shapes, {}, {})
 
 
 def test_the_tails_can_be_asked_for():

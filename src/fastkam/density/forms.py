@@ -93,7 +93,16 @@ def check_function(function: Any, takes: str) -> None:
         raise TypeError(
             f"target must be a function of one argument, {takes}, not {name}{signature} "
             f"({error}): data go in as lambda x: {name if name.isidentifier() else 'f'}(x, data), "
-            "or by functools.partial") from None
+            f"or by functools.partial; {by_name(signature)}") from None
+
+
+def by_name(signature: inspect.Signature) -> str:
+    """How a function of several arguments is given its parameters by name."""
+    named = [one.name for one in signature.parameters.values()
+             if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+             and one.default is one.empty]
+    x0 = ", ".join(f"{name!r}: ..." for name in named[:8]) or "'mu': ..."
+    return f"parameters go in by name where x0 is a dict, x0={{{x0}}}, or with prior="
 
 
 def instead(target: Any) -> str:

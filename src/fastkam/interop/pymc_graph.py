@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from math import inf, prod
 from typing import Any, cast
@@ -104,7 +104,8 @@ class Graph:
         value = jitted([z], [logp])
         pair = None if gradient is None else jitted([z], [logp, gradient])
         try:
-            made = graph_target(value, pair, self.dim)
+            with without_hints():
+                made = graph_target(value, pair, self.dim)
             found = made.logp(self.initial)
         except Exception as error:  # of numba, of any kind
             raise NotCompiled(first_line(error)) from error
@@ -270,7 +271,8 @@ class Graph:
         if numba:
             from fastkam.density.numba import graph_rows
 
-            with suppress(Exception):  # what numba cannot compile, PyTensor's own function does
+            # what numba cannot compile, PyTensor's own function does
+            with suppress(Exception), without_hints():
                 rows: Rows = graph_rows(jitted([z], [vector]), width)
                 rows(self.initial.reshape(1, -1))
                 return rows
@@ -314,6 +316,17 @@ def jitted(inputs: list[Any], outputs: list[Any]) -> Any:
     if made is None or not hasattr(made, "py_func"):
         raise NotCompiled("this version of PyTensor does not hand out its compiled function")
     return made
+
+
+@contextmanager
+def without_hints() -> Iterator[None]:
+    """A context without numba's hints at slow code: it is PyTensor's, and not the user's to mend.
+    """
+    from numba.core.errors import NumbaPerformanceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaPerformanceWarning)
+        yield
 
 
 def first_line(error: BaseException) -> str:

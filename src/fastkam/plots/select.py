@@ -30,17 +30,10 @@ def check_some(result, least=1):
 
 def indices_of(result, name, argument="var_names"):
     """The indices of the coordinates of a parameter, or of one coordinate by its label."""
-    labels = result.state.layout.labels
-    if isinstance(name, str):
-        if name in labels and name not in result.shapes:
-            return [labels.index(name)]
-        start = 0
-        for known, shape in result.shapes.items():
-            size = int(np.prod(shape))
-            if known == name:
-                return list(range(start, start + size))
-            start += size
-    known = [*result.shapes, *labels]
+    layout = result.state.layout
+    if isinstance(name, str) and (name in layout.shapes or layout.places(name)):
+        return layout.places(name)
+    known = [*result.shapes, *layout.labels]
     raise ValueError(f"{argument} has {shown(name)}, and the parameters are "
                      f"{', '.join(list(result.shapes)[:20])}{near(str(name), known)}")
 

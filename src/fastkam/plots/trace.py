@@ -88,15 +88,17 @@ def plot_trace(result, var_names=None, *, most=8, bins=40, ax=None, figsize=None
     return figure
 
 
-def trace_row(axes, x, label, bins):
+def trace_row(axes, x, label, bins, first=0):
     """Draw the traces (chains, draws) and the histograms into a pair of axes; the spacing of draws.
+
+    The draws are counted from `first` on.
     """
     shown, every = thinned(x, MOST_POINTS)
     counted, _ = thinned(x, max(1, MOST_COUNTED // len(x)))
     edges = np.histogram_bin_edges(known(counted), bins)
     # chains of equal place hide each other less where the lines are thin
     width = 0.5 if shown.shape[1] > 300 else 0.8
-    steps = np.arange(x.shape[1])[::every]
+    steps = first + np.arange(x.shape[1])[::every]
     for k, (line, values) in enumerate(zip(shown, counted, strict=True)):
         axes[0].plot(steps, line, lw=width, alpha=0.8, color=color_of(k))
         if len(finite(values)):

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import near, shown
+from fastkam.points.ahead import Ahead, Guess
 from fastkam.points.executor import TakesPoints, tasks_at_once
 from fastkam.points.pool import PointPool
-from fastkam.points.target import Lookup, through
+from fastkam.points.target import Lookup, of_function, returns_gradient, through
 from fastkam.points.workers import Workers
 from fastkam.run.files import check_path
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fastkam.run.shapes import Layout
     from fastkam.run.state import RunState
 
-SPREADS = ("chains", "points")
+SPREADS = ("chains", "points", "prefetch")
 ON_ERROR = ("stop", "reject")
 SLOW_SECONDS = 0.02  # an evaluation, from which on points are worth a task
 
@@ -31,7 +32,7 @@ class Desk:
     Parameters
     ----------
     executor : fastkam.run.workers.Workers or None
-    spread : "chains", "points" or None
+    spread : "chains", "points", "prefetch" or None
         As in `fastkam.sample`.
     evaluations : path or None
         The file of calls.
@@ -42,6 +43,8 @@ class Desk:
     ----------
     pool : PointPool or None
         None where chains evaluate their points themselves, and before that is known.
+    ahead : Ahead or None
+        Which further points idle workers evaluate, with spread="prefetch".
     run : Run or None
         The run that goes on.
     past : RunState or None
@@ -61,8 +64,9 @@ class Desk:
             raise ValueError(f"on_error must be one of {list(ON_ERROR)}, not {shown(on_error)}"
                              f"{near(on_error, ON_ERROR)}")
         check_path("evaluations", evaluations)
-        if spread == "points" and executor is None:
-            raise ValueError("spread='points' needs executor, whose workers evaluate the points")
+        on_points = spread in ("points", "prefetch")
+        if on_points and executor is None:
+            raise ValueError(f"spread={spread!r} needs executor, whose workers evaluate the points")
         if evaluations is not None and spread == "chains":
             raise ValueError("evaluations must not be given with spread='chains', where the calls "
                              "are made out of sight of this process")
@@ -72,9 +76,14 @@ class Desk:
         self.executor = executor
         given = None if executor is None else executor.executor
         self.carrier = given if isinstance(given, TakesPoints) else None
+        if spread == "prefetch" and not (self.carrier is None and tasks_at_once(given)):
+            raise ValueError("spread='prefetch' needs an executor that says how many workers it "
+                             f"has, as {shown(given)} does not: take spread='points'")
+        self.prefetch = spread == "prefetch"
+        self.ahead: Ahead | None = None
         self.evaluations, self.on_error = evaluations, on_error
         keeps = evaluations is not None or self.carrier is not None or on_error != "stop"
-        self.wanted: bool | None = True if keeps or spread == "points" else None
+        self.wanted: bool | None = True if keeps or on_points else None
         if self.wanted is None and (executor is None or spread == "chains"):
             self.wanted = False
         self.pool: PointPool | None = None
@@ -106,15 +115,20 @@ class Desk:
             return target
         if target.is_estimate:
             if self.wanted:
-                raise ValueError("evaluations, on_error and spread='points' are for densities that "
-                                 f"are known, and target {shown(target)} is an estimate")
+                raise ValueError("evaluations, on_error, spread='points' and 'prefetch' are for "
+                                 f"densities that are known, and target {shown(target)} is an "
+                                 "estimate")
             self.wanted = False
             return target
         if self.pool is None:
             self.layout = layout
-            self.open(target, layout.labels)
+            self.open(target, layout.numbered)
         assert self.lookup is not None
         made = through(target, self.lookup)
+        if self.prefetch:
+            assert self.pool is not None
+            guess = Guess(self.pool, returns_gradient(of_function(target)))
+            self.ahead = Ahead(self.pool, through(target, guess), guess)
         if self.wanted is None:
             self.wanted = self.is_slow(target, z)
             if not self.wanted:

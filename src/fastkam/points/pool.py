@@ -150,6 +150,10 @@ class PointPool:
         """Number of distinct points that have no reply yet."""
         return len(self.tasks)
 
+    def is_waiting(self, x: Array) -> bool:
+        """Whether a point (d,) has been submitted, and has no reply yet."""
+        return x.tobytes() in self.tasks
+
     def hand_out(self) -> None:
         """Give the carrier as many points as it takes; one that has failed goes alone.
 

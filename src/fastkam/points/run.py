@@ -55,6 +55,7 @@ class PointRun(Run):
         ready = deque(group for group in self.groups if not group.reached(rows))
         waiting: dict[int, ChainGroup] = {}  # by the numbers of points
         missing: dict[ChainGroup, int] = {}
+        stopped: dict[ChainGroup, Any] = {}  # the points, by groups
         try:
             while ready or waiting:
                 while ready:
@@ -62,12 +63,15 @@ class PointRun(Run):
                     points = self.step(group, rows)
                     if points is not None:
                         numbers = self.pool.submit(points, self.priority(group))
-                        missing[group] = len(numbers)
+                        missing[group], stopped[group] = len(numbers), points
                         waiting.update(dict.fromkeys(numbers, group))
                     elif not group.reached(rows):
                         ready.append(group)
                     if self.over(between):
                         return True
+                if self.desk.ahead is not None:
+                    self.desk.ahead.fill(self, {group: stopped[group] for group in missing
+                                                if missing[group]})
                 for number in self.numbers_in() if waiting else []:
                     owner = waiting.pop(number, None)
                     if owner is None:

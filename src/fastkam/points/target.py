@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -94,13 +94,18 @@ def of_function(target: Target) -> Target:
     return cast(Any, target).inner if isinstance(target, ProblemTarget) else target
 
 
-def through(target: Target, lookup: Lookup) -> Target:
+def through(target: Target, lookup: Callable[[Array], Any]) -> Target:
     """The target with its density from a pool, of which the rest is evaluated here.
 
     Of a Problem the likelihood alone: where the prior is 0 it is not called.
     """
     if isinstance(target, ProblemTarget):
         return cast(Any, target).around(through(of_function(target), lookup))
-    gradient = target.has_gradient and getattr(target, "gradient", None) is not False
-    made: Any = PythonTarget(lookup, target.dim, vectorized=True, gradient=gradient)
+    made: Any = PythonTarget(lookup, target.dim, vectorized=True,
+                             gradient=returns_gradient(target))
     return made
+
+
+def returns_gradient(target: Target) -> bool:
+    """Whether replies at points of a target, the user's function, have gradients."""
+    return target.has_gradient and getattr(target, "gradient", None) is not False

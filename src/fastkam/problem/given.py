@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     from fastkam.problem.problem import Problem
 
 
+def start_by_name(x0: Any) -> Any:
+    """A start that is a pandas Series with names as its index as a dict; any other as it is."""
+    if type(x0).__module__.partition(".")[0] != "pandas" or not hasattr(x0, "to_dict"):
+        return x0
+    names = list(getattr(x0, "index", []))
+    if getattr(x0, "ndim", 0) != 1 or not all(isinstance(name, str) for name in names):
+        return x0
+    if len(set(names)) < len(names):
+        raise ValueError(f"x0 must have each name once in its index, not {shown(names)}")
+    return x0.to_dict()
+
+
 def as_problem(
     target: Any, x0: Any, *, own: dict[str, Any], common: dict[str, Any], vectorized: bool
 ) -> Problem | None:

@@ -24,7 +24,8 @@ def in_notebook() -> bool:
 class Notebook:
     """Progress in a notebook: one output, which needs no widgets and stays in the file."""
 
-    seconds = 0.5  # between two drawings
+    seconds: float = 0.5  # between two drawings
+    cost = 200  # times as long as a drawing takes is waited until the next
 
     def __init__(self) -> None:
         self.handle: Any = None
@@ -34,9 +35,12 @@ class Notebook:
 
     def draw(self, shown: str) -> None:
         """Show a text in the place of the last one."""
+        self.replace({"text/plain": shown, "text/html": f"<pre>{html.escape(shown)}</pre>"})
+
+    def replace(self, output: dict[str, Any]) -> None:
+        """Show an output, {kind: content}, in the place of the last one."""
         from IPython.display import display
 
-        output = {"text/plain": shown, "text/html": f"<pre>{html.escape(shown)}</pre>"}
         if self.handle is None:
             self.handle = display(output, raw=True, display_id=True)
         else:

@@ -32,11 +32,14 @@ class Interval:
     ----------
     chains : int
     least : float
-        Seconds between two reports at the least; where it is not 0, two hundred times as long as
-        a report takes.
+        Seconds between two reports at the least; where it is not 0, `cost` times as long as a
+        report takes.
+    cost : int
+        200, or less for what is asked for though it takes long.
     """
 
-    def __init__(self, chains: int, least: float = 0.0) -> None:
+    def __init__(self, chains: int, least: float = 0.0, cost: int = COST) -> None:
+        self.cost = cost
         self.most = max(1, chains // CHAINS)  # chunks
         self.least, self.took = least, 0.0
         self.chunks, self.last = 0, time.perf_counter()
@@ -45,7 +48,7 @@ class Interval:
         """Whether to report after the chunk that has just ended; called once for every chunk."""
         self.chunks += 1
         elapsed = time.perf_counter() - self.last
-        if self.least and elapsed < max(self.least, COST * self.took):
+        if self.least and elapsed < max(self.least, self.cost * self.took):
             return False
         if self.chunks < self.most and elapsed < SECONDS:
             return False
@@ -88,7 +91,7 @@ class Reporter:
 
     def interval(self, chains: int) -> Interval:
         """The intervals of reports; a function is called after chunks of steps."""
-        return Interval(chains, self.every)
+        return Interval(chains, self.every, getattr(self.view, "cost", COST))
 
     @property
     def at_end(self) -> bool:

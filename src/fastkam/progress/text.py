@@ -46,15 +46,23 @@ def phase(progress: Progress) -> str:
     """The phase of the run."""
     if not progress.total:
         return "searching"
-    return "tuning" if progress.tuning else "drawing"
+    return "tuning" if progress.tuning and not any(progress.draws) else "drawing"
+
+
+def range_of(draws: list[int]) -> str:
+    """The draws of each chain: of the shortest, and of the longest where it has many more.
+
+    In threads or processes some chains may not have begun while others are at their end.
+    """
+    least, most = min(draws, default=0), max(draws, default=0)
+    return quantity(least) if most <= 2 * least + 1000 else f"{quantity(least)} to {quantity(most)}"
 
 
 def counts(progress: Progress) -> list[str]:
     """Counts so far: draws or evaluations, their rate, acceptances, divergences."""
     parts = []
     if progress.total:
-        parts.append(f"draws {quantity(min(progress.draws, default=0))} of "
-                     f"{quantity(progress.requested)}")
+        parts.append(f"draws {range_of(progress.draws)} of {quantity(progress.requested)}")
     else:
         parts.append(f"{quantity(progress.searched)} evaluations")
     if math.isfinite(progress.rate):

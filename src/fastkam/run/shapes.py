@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product, zip_longest
 from math import prod
 from numbers import Integral
 from typing import Any
@@ -67,12 +68,56 @@ class Layout:
 
     @property
     def labels(self) -> list[str]:
-        """A label for each coordinate: "mu", "theta[0]", "beta[1, 2]"."""
-        return [
-            name + (f"[{', '.join(map(str, index))}]" if index else "")
-            for name, shape in self.shapes.items()
-            for index in np.ndindex(*shape)
-        ]
+        """A label for each coordinate: "mu", "theta[A]" by the values in coords, or "beta[1, 2]".
+        """
+        found = []
+        for name in self.shapes:
+            own = labelled(name, self.ticks(name))
+            found += own if len(set(own)) == len(own) else self.numbered_of(name)
+        return found
+
+    @property
+    def numbered(self) -> list[str]:
+        """A label for each coordinate with the indices of each: "mu", "theta[0]", "beta[1, 2]"."""
+        return [label for name in self.shapes for label in self.numbered_of(name)]
+
+    def numbered_of(self, name: str) -> list[str]:
+        """The labels of a parameter's coordinates by their indices."""
+        return labelled(name, [[str(i) for i in range(n)] for n in self.shapes[name]])
+
+    def ticks(self, name: str) -> list[list[str]]:
+        """What stands along each dimension of a parameter: the values in coords, or indices."""
+        shape = self.shapes[name]
+        dims = self.dims.get(name, [])
+        return [[tick(value) for value in self.coords[dim]] if dim in self.coords
+                else [str(i) for i in range(n)]
+                for n, dim in zip_longest(shape, dims[: len(shape)])]
+
+    def places(self, name: str) -> list[int]:
+        """The indices of the coordinates of that name: a parameter's, or one by either label.
+
+        Empty where there are none; a parameter's own name comes first.
+        """
+        start = 0
+        for known, shape in self.shapes.items():
+            size = prod(shape)
+            if known == name:
+                return list(range(start, start + size))
+            start += size
+        for labels in (self.labels, self.numbered):
+            if name in labels:
+                return [labels.index(name)]
+        return []
+
+
+def labelled(name: str, ticks: list[list[str]]) -> list[str]:
+    """The labels of a parameter: its name with what stands along each of its dimensions."""
+    return [f"{name}[{', '.join(index)}]" if index else name for index in product(*ticks)]
+
+
+def tick(value: Any) -> str:
+    """A value in coords as a part of a label."""
+    return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
 def check_layout(
@@ -160,6 +205,8 @@ def check_coords(name: str, values: Any) -> NDArray[Any]:
     """The values along a dimension, as an array (n,) that a file can hold."""
     try:
         array = np.array(values)
+        if array.dtype == object and all(isinstance(value, str) for value in array.flat):
+            array = array.astype(str)  # those of a pandas Index
     except ValueError:  # rows of different lengths
         array = np.array(None)
     if array.ndim != 1 or array.dtype == object:

@@ -90,7 +90,7 @@ class CheckpointWriter:
     @property
     def problem(self) -> str:
         """Describe what is wrong with the file, as the end of a message; "" where nothing is."""
-        return f", but {self.failed}: {self.error}" if self.error else ""
+        return f", but {self.failed} cannot be written: {self.error}" if self.error else ""
 
 
 @contextmanager

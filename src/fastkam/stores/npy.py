@@ -38,7 +38,10 @@ class Npy(Store):
         self.forms: dict[tuple[str, str], tuple[tuple[int, ...], np.dtype[Any], int]] = {}
 
     def make(self, about: dict[str, Any]) -> None:
-        (self.path / ABOUT).write_text(json.dumps(about))
+        # whole or not at all: another process may be reading
+        temporary = self.path / f"{ABOUT}.new"
+        temporary.write_text(json.dumps(about))
+        os.replace(temporary, self.path / ABOUT)
 
     def about(self) -> dict[str, Any]:
         return dict(json.loads((self.path / ABOUT).read_text()))

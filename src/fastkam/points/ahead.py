@@ -1,0 +1,224 @@
+"""Prefetching: the points at which a chain will be next are evaluated while it waits.
+
+A chain waits for log pi(y). What it proposes next follows from its state and its generator by the
+decision alone, for or against y; so a copy of it goes on by either decision to the next point that
+is not known, and so forth. Of the tree of points that this makes
+
+    P(node) = P(parent) * a        where the parent's point is accepted,
+              P(parent) * (1 - a)  where it is rejected,
+
+with the acceptance rate a of the chain, and idle workers evaluate the most probable ones. The
+chain itself finds their values when it comes to them: it is the same, bit for bit.
+
+Brockwell, A. E. (2006). Parallel Markov chain Monte Carlo simulation by pre-fetching. Journal of
+Computational and Graphical Statistics 15, 246-261.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.density.scaled import ScaledTarget
+from fastkam._core.engine.chain import ChainState
+from fastkam._core.engine.group import Fault, Group
+from fastkam.points.pool import PointPool
+from fastkam.points.reply import Reply
+from fastkam.points.target import Unevaluated, joined
+
+if TYPE_CHECKING:
+    from fastkam.run.groups import ChainGroup
+    from fastkam.run.loop import Run
+
+Array = NDArray[np.float64]
+
+LEAST_RATE = 0.05  # an acceptance rate is taken to be at least this, and at most 1 minus it
+FIRST_STEPS, FIRST_RATE = 20, 0.3  # the acceptance rate of a chain that has made few steps
+MOST_STEPS = 100  # of a copy between two points that are not known
+MOST_NODES = 16  # points ahead of one chain: the next decision makes others likelier
+LAST = 1e300  # the priority of a point that may not be needed
+SURE = 1e6  # by which a point that is taken to be accepted is above the one before
+
+
+class Node(NamedTuple):
+    """A point that a chain will come to by certain decisions.
+
+    Attributes
+    ----------
+    chance : float
+        The probability of these decisions.
+    state, generator : dict
+        Of the chain, which waits for the density at the point.
+    point : array (d,)
+        In the coordinates of the user's function.
+    """
+
+    chance: float
+    state: dict[str, Any]
+    generator: dict[str, Any]
+    point: Array
+
+
+class Guess:
+    """A function of one point, (1, d): its value in a pool, or one that is assumed."""
+
+    def __init__(self, pool: PointPool, gradient: bool) -> None:
+        self.pool, self.gradient = pool, gradient
+        self.assumed: dict[bytes, float] = {}
+
+    def __call__(self, x: Array) -> Any:
+        """What the function returns at x, without extras; Unevaluated where that is not known."""
+        key = x[0].tobytes()
+        value = self.assumed.get(key)
+        if value is not None:
+            none = np.zeros(x.shape[1]) if self.gradient else None
+            return joined([Reply(value, none)])
+        reply = self.pool.known(key)
+        if reply is None or len(x) > 1:
+            raise Unevaluated(x.copy())
+        return joined([reply._replace(extras=None)])
+
+
+class Tree:
+    """The points ahead of one chain that waits, those not looked at yet in order.
+
+    Attributes
+    ----------
+    at : int
+        The evaluations that the chain had made.
+    left : int
+        How many points may be looked at.
+    """
+
+    def __init__(self, at: int) -> None:
+        self.at, self.left = at, MOST_NODES
+        self.heap: list[tuple[float, int, Node]] = []
+        self.order = itertools.count()  # nodes of the same probability are not compared
+
+    def push(self, nodes: list[Node]) -> None:
+        """Add points."""
+        for node in nodes:
+            heapq.heappush(self.heap, (-node.chance, next(self.order), node))
+
+    def pop(self) -> Node:
+        """The most probable point."""
+        return heapq.heappop(self.heap)[2]
+
+    @property
+    def best(self) -> float:
+        """The probability of that point; 0 where there is none, or enough has been looked at."""
+        return -self.heap[0][0] if self.heap and self.left else 0.0
+
+
+class Ahead:
+    """The points that chains will come to, for workers that are idle.
+
+    Chains that adapt are left out: what they learn depends on the density at each proposal. So are
+    those that wait for several points at a time, and those behind a surrogate.
+
+    Parameters
+    ----------
+    pool : PointPool
+        Where points are evaluated.
+    target : Target
+        One that asks `guess`.
+    guess : Guess
+    """
+
+    def __init__(self, pool: PointPool, target: Any, guess: Guess) -> None:
+        self.pool, self.target, self.guess = pool, target, guess
+        self.trees: dict[ChainGroup, Tree] = {}
+
+    def fill(self, run: Run, stopped: dict[ChainGroup, Array]) -> None:
+        """Submit points of the chains that wait, the most probable first, to the idle workers.
+
+        Parameters
+        ----------
+        run : Run
+        stopped : dict of ChainGroup to array (n, d)
+            The points at which groups of chains have been stopped, in the user's coordinates.
+        """
+        idle = (self.pool.carrier.workers or 0) - self.pool.waiting
+        if idle <= 0 or run.target.surrogate is not None:
+            return
+        self.trees = {group: self.tree(run, group, points[0]) for group, points in stopped.items()
+                      if len(points) == 1 and can_be_guessed(group)}
+        while idle > 0:
+            group = max(self.trees, key=lambda one: self.trees[one].best, default=None)
+            if group is None or not self.trees[group].best:
+                return
+            tree = self.trees[group]
+            node = tree.pop()
+            tree.left -= 1
+            if not self.pool.is_waiting(node.point):
+                self.pool.submit(node.point[None], LAST)
+                idle -= 1
+            if tree.left:
+                tree.push(self.after(run, group, node))
+
+    def tree(self, run: Run, group: ChainGroup, point: Array) -> Tree:
+        """The tree of a chain that waits at a point; the one from before where it still does."""
+        chain = group.chains[0]
+        known = self.trees.get(group)
+        if known is not None and known.at == chain.n_evaluations:
+            return known
+        made = Tree(chain.n_evaluations)
+        made.push(self.after(
+            run, group, Node(1.0, chain.state(), dict(chain.bit_generator.state), point)))
+        return made
+
+    def after(self, run: Run, group: ChainGroup, node: Node) -> list[Node]:
+        """The nodes after a decision against the point of `node`, and after one for it."""
+        rate = rate_of(group)
+        outcomes = [(-np.inf, 1 - rate)]
+        if not run.past.sampler.needs_gradient:  # the gradient there is not known
+            outcomes.append((float(node.state["logp_x"]) + SURE, rate))
+        found = []
+        for value, chance in outcomes:
+            self.guess.assumed = {node.point.tobytes(): value}
+            reached = self.reached(run, group.indices[0], node, node.chance * chance)
+            if reached is not None:
+                found.append(reached)
+        return found
+
+    def reached(self, run: Run, k: int, node: Node, chance: float) -> Node | None:
+        """Where a copy of chain k stops next, with what is assumed of the point of `node`.
+
+        None where it does not, or by a fault: that is the chain's own business if it comes there.
+        """
+        past = run.past
+        start = past.x0[k] / past.scales
+        bits = getattr(np.random, past.bit_generator)()
+        bits.state = node.generator
+        chain = ChainState(past.sampler.build(start), bits, start)
+        chain.keep_history(len(past.snapshot_steps))
+        chain.restore(node.state)
+        target = self.target.bind()
+        if past.scaled:
+            target = ScaledTarget(target, past.scales)
+        engine = Group(target, [chain], run.plan, snapshot_steps=past.snapshot_steps)
+        try:
+            engine.start()
+            engine.run(MOST_STEPS)
+        except (Unevaluated, Fault) as error:
+            cause = error.cause if isinstance(error, Fault) else error
+            if isinstance(cause, Unevaluated) and len(cause.points) == 1:
+                return Node(chance, chain.state(), dict(chain.bit_generator.state), cause.points[0])
+        return None
+
+
+def can_be_guessed(group: ChainGroup) -> bool:
+    """Whether what a group of chains proposes next follows from its decisions alone."""
+    chain = group.chains[0]
+    return len(group.chains) == 1 and bool(chain.frozen) and bool(chain.pending)
+
+
+def rate_of(group: ChainGroup) -> float:
+    """The acceptance rate of a chain, by which its next decisions are guessed."""
+    chain = group.chains[0]
+    rate = (chain.n_accepted + FIRST_STEPS * FIRST_RATE) / (chain.t + FIRST_STEPS)
+    return float(np.clip(rate, LEAST_RATE, 1 - LEAST_RATE))
