@@ -259,7 +259,7 @@ def sample(
     learning = is_learnt(surrogate)
     if learning:
         check_learning(budget, sampler=sampler, share=share, keep_stats=keep_stats, thin=thin,
-                       store=store, checkpoint=checkpoint, derived=derived)
+                       store=store, checkpoint=checkpoint)
         stop = within_budget(stop, budget)
     elif budget is not None:
         raise ValueError(f"budget must not be given without surrogate=\"learn\", not {budget!r}: "
@@ -315,14 +315,16 @@ def search_and_run(
         from fastkam.surrogate.run import attempt, frozen_walk
 
         surrogate, plain = None, as_target(target, d, vectorized=vectorized)
-        check_learnable(plain, known_of(problem), problem)
+        check_learnable(plain, known_of(problem))
         with before_the_run(plain, problem):
+            desk.take_batches(plain)
             plain = desk.through(plain, points[0], layout, chains)
             done = attempt(plain, points, chains, draws, rng, known_of(problem), budget or BUDGET,
                            options, seed, bit_generator, layout,
+                           None if problem is None else problem.coordinates,
                            weigh=weigh, go_on=budget is None)
         if done.state is not None:
-            state = done.finished(None if problem is None else problem.coordinates, options)
+            state = done.finished(options)
             result = Result(state, plain)
             result.workers = desk.report()
             return conclude(result, Outcome(state, None, CheckpointWriter()),

@@ -33,6 +33,8 @@ LEAST_ESS = 400
 TOP_SHARE = 0.1  # of the sum, that the largest 1 % of the weights have where k-hat counts
 LARGEST_SHARE = 0.05  # of the sum of the weights, from which on one draw dominates
 
+TOO_LOW = "the surrogate is far too low"  # what begins the line of a search that says so
+
 
 def normalized(log_weights: Array) -> Array:
     """Weights (chains, draws) with the mean 1; NaN where all are 0."""
@@ -110,6 +112,12 @@ def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
         found.append(Finding(
             "weights", f"One draw has {100 * w.max() / w.size:.0f} % of the sum of the weights: "
             "means and errors are rough. Allow more calls (budget=)."))
+    doubts = [line for line in state.search if line.startswith(TOO_LOW)]
+    if doubts:
+        found.append(Finding(
+            "weights", f"{doubts[-1][0].upper()}{doubts[-1][1:]}: the draws leave out a part of "
+            "the distribution, and means and errors cannot be trusted. Allow more calls (budget=), "
+            "or run without surrogate."))
     table = weighted_summary(
         np.asarray(state.constrained(state.trace.draws)), log_weights, state.layout.labels)
     least = np.fmin(table["ess_bulk"], table["ess_tail"])
