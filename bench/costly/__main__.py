@@ -1,11 +1,11 @@
 """Calls until the error is that of 400 independent draws: a learned surrogate, auto, emcee.
 
 `python -m bench.costly [--quick] [--seeds N] [--only learned]`, with emcee in its own environment
-(`python -m bench.peers.environments emcee`). A posterior's runs of several seeds give one number: the calls
-after which the root mean square error, over runs and coordinates, of means and of standard
-deviations stays below that of 400 independent draws. A second table is of densities on which
-nothing was tuned. A run is silent if an estimate is off by more than four of its errors and no
-warning is given.
+(`python -m bench.peers.environments emcee`). A posterior's runs of several seeds give one number:
+the calls after which the root mean square error, over runs and coordinates, of means and of
+standard deviations stays below that of 400 independent draws. A second table is of densities on
+which nothing was tuned. A run is silent if an estimate is off by more than four of its errors and
+no warning is given.
 """
 
 import os
