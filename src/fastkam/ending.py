@@ -58,6 +58,10 @@ def conclude(result: Result, outcome: Outcome, rows: int, options: RunOptions) -
     if options.shield.taken() or interrupted:
         text = (f"interrupted after {counts} of {rows} draws a chain; result.resume() goes on "
                 f"from there{problem}")
+        if result.weights is not None:
+            text = (f"interrupted after {counts} draws a chain and {result.evaluations} "
+                    "evaluations, which are in result.state.calls; with evaluations=\"calls.fk\" "
+                    "the same call of sample goes on from those in the file")
         if result.status != "interrupted":
             text = (f"interrupted at the end of a run that is {result.status}: no draw is missing; "
                     "result.warnings may not have been shown")

@@ -294,7 +294,7 @@ def test_an_interrupt_keeps_the_calls_and_the_draws(after):
             raise KeyboardInterrupt
         return f(x)
 
-    with pytest.warns(SamplingWarning, match="interrupted"):
+    with pytest.warns(SamplingWarning, match="the same call of sample goes on from those in the"):
         result = fk.sample(interrupted, np.ones(3), surrogate="learn", budget=700, seed=1, **QUIET)
     assert result.status == "interrupted"
     assert after - 64 <= len(result.state.calls) <= after
@@ -305,6 +305,8 @@ def test_an_interrupt_keeps_the_calls_and_the_draws(after):
         assert np.isfinite(result.summary()["mean"]).all()
     else:
         assert "before any draw" in result.search[-1]
+        assert np.isnan(result.summary()["mean"]).all()
+        assert "There are no draws" in str(result.warnings[0])
 
 
 def killed(x):
