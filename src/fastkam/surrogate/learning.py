@@ -49,7 +49,7 @@ LEAST_ROUNDS = 4
 UNCERTAIN, BELOW = 1.0, 1.0  # sd of log g that matters, within this of the median of log g
 SURE = 0.1  # share of hopeful states that are uncertain, below which learning may end
 STILL = 0.25  # change of means, in standard deviations, and of log standard deviations in a round
-SURPRISE = 1.0  # by which log pi may exceed log s at few of the states of the chains
+SURPRISE, FEW = 1.0, 0.05  # by which log pi may exceed log s, at this share of the states of chains
 ENOUGH, BEST = 0.75, 0.85  # E at which learning ends, and the most that it comes to
 LEAST = 0.15  # E below which the surrogate does not pay
 TOGETHER = 4  # rounds that are compared with as many before them
@@ -131,8 +131,9 @@ class Rounds:
             return False
         settled = max(self.moved[-2:]) < STILL and max(self.unsure[-2:]) < SURE
         surprised = np.concatenate(self.surprised[-TOGETHER:])
-        settled = settled and (surprised > SURPRISE).mean() < SURE
-        return (settled and self.efficiency(-2) > ENOUGH) or self.late()
+        settled = settled and (surprised > SURPRISE).mean() < FEW
+        # before that E is of a part of the distribution
+        return bool(settled and (self.efficiency(-2) > ENOUGH or self.late()))
 
     def late(self) -> bool:
         """Whether further rounds cost more calls than a better E would save.
