@@ -1,9 +1,11 @@
 """Calls until the error is that of 400 independent draws: a learned surrogate, auto, emcee.
 
-`python -m bench.costly [--quick] [--emcee]` with emcee in its own environment (`python -m
-bench.peers.environments emcee`). A posterior's runs of several seeds give one number: the calls
-after which the root mean square error, over runs and coordinates, of means and of standard
-deviations stays below that of 400 independent draws.
+`python -m bench.costly [--quick] [--seeds N] [--only learned]`, with emcee in its own environment
+(`python -m bench.peers.environments emcee`). A posterior's runs of several seeds give one number:
+the calls after which the root mean square error, over runs and coordinates, of means and of
+standard deviations stays below that of 400 independent draws. A second table is of densities on
+which nothing was tuned. A run is silent if an estimate is off by more than four of its errors and
+no warning is given.
 """
 
 import os
@@ -18,6 +20,7 @@ import numpy as np
 
 from bench.costly.densities import CASES
 from bench.costly.runs import Curve, auto, calls_until, learnt
+from bench.costly.unseen import UNSEEN
 from bench.papers.record import heading, options, table, write
 from bench.peers.environments import ROOT, python_of
 
@@ -26,10 +29,10 @@ SEEDS, AUTO_SEEDS, EMCEE_SEEDS, QUICK_SEEDS = 10, 3, 1, 2
 WORKERS = 2
 
 
-def curves_of(make, seeds):
+def curves_of(make, seeds, cases=CASES):
     """{name: its curves}, made by processes."""
     with ProcessPoolExecutor(WORKERS) as pool:
-        tasks = {name: [pool.submit(make, name, seed) for seed in range(seeds)] for name in CASES}
+        tasks = {name: [pool.submit(make, name, seed) for seed in range(seeds)] for name in cases}
         return {name: [task.result() for task in some] for name, some in tasks.items()}
 
 
@@ -55,36 +58,78 @@ def shown(calls, curves):
     return f"{calls:,.0f}"
 
 
-def main():
-    chosen = options(FILE, __doc__, quick=f"{QUICK_SEEDS} seeds")
-    seeds = [QUICK_SEEDS] * 3 if chosen.quick else [SEEDS, AUTO_SEEDS, EMCEE_SEEDS]
-    found = [curves_of(learnt, seeds[0]), curves_of(auto, seeds[1]), of_emcee(seeds[2])]
-    rows, needed, intervals, within = [], [], [], 0
+def calls_table(found):
+    """The table of the posteriors, and a line about it."""
+    rows, needed, within = [], [], 0
     for name, case in CASES.items():
-        fourth = np.maximum(np.median([one.fourth for one in found[1][name]], axis=0), 1.5)
+        known = found[1].get(name) or found[0][name]
+        fourth = np.maximum(np.median([one.fourth for one in known], axis=0), 1.5)
         calls = [calls_until(some.get(name, []), case, fourth) if some.get(name) else np.inf
                  for some in found]
-        first = [int(one.calls[0]) for one in found[0][name]]
-        share = np.mean([one.covered for one in found[0][name]])
-        rows.append([name, str(case.d), f"{np.median(first):,.0f}",
+        rows.append([name, str(case.d), *learned_columns(found[0][name]),
                      *(shown(n, some.get(name, []))
-                       for n, some in zip(calls, found, strict=True)),
-                     f"{100 * share:.0f} %"])
+                       for n, some in zip(calls, found, strict=True))])
         needed.append(calls[0])
-        intervals.append(share)
-        within += calls[0] <= calls[1] / 10
-    columns = ["posterior", "d", "calls before the draws, median", "learned surrogate", "auto",
-               "emcee", "90 % intervals with the mean"]
+        within += bool(found[1]) and calls[0] <= calls[1] / 10
+    columns = [*COLUMNS, "learned surrogate", "auto", "emcee"]
+    line = f"Median {np.median(needed):,.0f} calls, most {max(needed):,.0f}"
+    if found[1]:
+        line += f"; at most a tenth of the calls of auto on {within} of {len(CASES)}"
+    return table(columns, rows), line + ". " + summary_of(found[0])
+
+
+def unseen_table(found):
+    """The table of the densities on which nothing was tuned, and a line about it."""
+    rows = []
+    for name, case in UNSEEN.items():
+        curves = found[name]
+        fourth = np.maximum(np.median([one.fourth for one in curves], axis=0), 1.5)
+        rows.append([name, str(case.d), *learned_columns(curves),
+                     shown(calls_until(curves, case, fourth), curves)])
+    return table([*COLUMNS, "learned surrogate"], rows), summary_of(found)
+
+
+COLUMNS = ["posterior", "d", "runs with weights", "calls before the draws, median",
+           "90 % intervals with the mean", "runs off by 4 errors", "of these silent"]
+
+
+def learned_columns(curves):
+    """What is said of the runs of a posterior."""
+    off = [one for one in curves if not one.worst <= 4]
+    return [f"{sum(one.weighted for one in curves)} of {len(curves)}",
+            f"{np.median([one.calls[0] for one in curves]):,.0f}",
+            f"{100 * np.mean([one.covered for one in curves]):.0f} %",
+            str(len(off)), str(sum(not one.told for one in off))]
+
+
+def summary_of(found):
+    """Coverage and silence of all runs, in words."""
+    curves = [one for some in found.values() for one in some]
+    off = [one for one in curves if not one.worst <= 4]
+    return (f"Nominal 90 % intervals have the mean in "
+            f"{100 * np.mean([one.covered for one in curves]):.0f} % of cases; {len(off)} of "
+            f"{len(curves)} runs have an estimate that is off by more than four of its errors, "
+            f"and {sum(not one.told for one in off)} of these give no warning.")
+
+
+def main():
+    chosen = options(FILE, __doc__, quick=f"{QUICK_SEEDS} seeds", only=("learned",), seeds=SEEDS)
+    most = QUICK_SEEDS if chosen.quick else chosen.seeds
+    seeds = [most, min(most, AUTO_SEEDS), min(most, EMCEE_SEEDS)]
+    if chosen.only:
+        seeds[1:] = [0, 0]
+    unseen = unseen_table(curves_of(learnt, seeds[0], UNSEEN))
+    print(*unseen, sep="\n", flush=True)
+    found = [curves_of(learnt, seeds[0]), curves_of(auto, seeds[1]) if seeds[1] else {},
+             of_emcee(seeds[2]) if seeds[2] else {}]
     some = f"{seeds[0]}, {seeds[1]} and {seeds[2]}"
+    calls = calls_table(found)
     write(chosen.folder / "costly.md", "\n".join([
         heading("Calls of a costly density", "python -m bench.costly", chosen),
         f"Of {some} seeds. Calls after which the root mean square error, over seeds and "
         "coordinates, of means and of standard deviations stays below that of 400 independent "
-        "draws.\n",
-        table(columns, rows),
-        f"Median {np.median(needed):,.0f} calls, most {max(needed):,.0f}; at most a tenth of the "
-        f"calls of auto on {within} of {len(CASES)}; coverage of all nominal 90 % intervals "
-        f"{100 * np.mean(intervals):.0f} %.\n"]))
+        "draws.\n", calls[0], calls[1] + "\n",
+        "## Densities on which nothing was tuned\n", unseen[0], unseen[1] + "\n"]))
 
 
 if __name__ == "__main__":

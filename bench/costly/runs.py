@@ -8,6 +8,7 @@ import numpy as np
 
 import fastkam as fk
 from bench.costly.densities import CASES
+from bench.costly.unseen import UNSEEN
 
 BUDGET = 2000
 DRAWS = 2000  # a chain of plain auto
@@ -25,6 +26,9 @@ class Curve:
     covered: float = np.nan  # share of coordinates whose nominal 90 % interval has the mean
     fourth: Any = None  # fourth central moments over the square of the variance, (d,)
     note: str = ""
+    weighted: bool = False
+    worst: float = np.nan  # the largest error of a mean or a standard deviation, in its own errors
+    told: tuple[str, ...] = ()  # the kinds of warnings
 
 
 class Counted:
@@ -40,23 +44,26 @@ class Counted:
 
 def learnt(name, seed):
     """A run with surrogate="learn"."""
-    case = CASES[name]
+    case = (CASES | UNSEEN)[name]
     f = Counted(case.f)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = fk.sample(f, case.x0, surrogate="learn", seed=seed)
     assert result.evaluations == f.n or result.weights is None, (result.evaluations, f.n)
+    told = tuple(one.kind for one in result.warnings)
     note = "; ".join(result.search[-2:])
     if result.weights is None:
         curve = of_chains(result, case)
-        curve.note = note
+        curve.note, curve.told, curve.worst = note, told, worst(result, case)
         return curve
     x, w = result.draws, result.weights
     new = np.ones(x.shape[:2], bool)
     new[:, 1:] = (x[:, 1:] != x[:, :-1]).any(axis=2)
-    calls = f.n - new.sum() + np.cumsum(new.sum(axis=0))
+    checked = f.n - new.sum()  # design, rounds and the check of the draws
+    calls = checked + np.cumsum(new.sum(axis=0))
     curve = cumulative(calls, x, w)
-    curve.covered, curve.note = covered(result, case), note
+    curve.covered, curve.note, curve.weighted = covered(result, case), note, True
+    curve.told, curve.worst = told, worst(result, case)
     return curve
 
 
@@ -95,6 +102,14 @@ def covered(result, case):
     """The share of coordinates whose nominal 90 % interval has the mean."""
     table = result.summary()
     return float((np.abs(table["mean"] - case.mean) < Z * table["mcse_mean"]).mean())
+
+
+def worst(result, case):
+    """The largest error of a mean or a standard deviation, in units of what the run says."""
+    table = result.summary()
+    z = [np.abs(table["mean"] - case.mean) / table["mcse_mean"],
+         np.abs(table["sd"] - case.sd) / table["mcse_sd"]]
+    return float(np.nanmax(z))
 
 
 def calls_until(curves, case, fourth):

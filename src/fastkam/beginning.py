@@ -168,15 +168,17 @@ class Call:
         # with scipy's optimizers, which other runs need not load
         from fastkam.surrogate.run import attempt, frozen_walk
 
-        problem, known = self.problem, known_of(self.problem)
-        check_learnable(as_target(self.target, self.points.shape[1], vectorized=self.vectorized),
-                        known, problem)
+        known = known_of(self.problem)
+        plain = as_target(self.target, self.points.shape[1], vectorized=self.vectorized)
+        check_learnable(plain, known)
+        with before_the_run(plain, self.problem):
+            self.options.desk.take_batches(plain)
         self.own = self.plain()
-        with before_the_run(self.own, problem):
+        with before_the_run(self.own, self.problem):
             done = attempt(self.own, self.points, self.chains, self.rows, self.rng, known,
                            self.budget or BUDGET_OF_LEARNING, self.options, self.seed,
-                           self.bit_generator, self.layout, weigh=self.surrogate_steps is None,
-                           go_on=self.budget is None)
+                           self.bit_generator, self.layout, self.coordinates,
+                           weigh=self.surrogate_steps is None, go_on=self.budget is None)
         self.learnt = done
         if done.state is not None:
             return True
@@ -193,7 +195,7 @@ class Call:
     def weighted(self) -> Outcome:
         """The run that has made weighted draws."""
         assert self.learnt is not None
-        state = self.learnt.finished(self.coordinates, self.options)
+        state = self.learnt.finished(self.options)
         return Outcome(state, None, CheckpointWriter())
 
     # ---- a sampler, and the density that it needs ----

@@ -62,6 +62,10 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
     if options.shield.taken() or interrupted:
         text = (f"interrupted after {counts} of {result.requested} draws a chain; result.resume() "
                 f"goes on from there{problem}")
+        if result.weights is not None:
+            text = (f"interrupted after {counts} draws a chain and {result.evaluations} "
+                    "evaluations, which are in result.state.calls; with evaluations=\"calls.fk\" "
+                    "the same call of sample goes on from those in the file")
         if result.status != "interrupted":
             text = (f"interrupted at the end of a run that is {result.status}: no draw is missing; "
                     "result.warnings may not have been shown")

@@ -253,7 +253,7 @@ def sample(
     learning = is_learnt(surrogate)
     if learning:
         check_learning(budget, sampler=sampler, share=share, keep_stats=keep_stats, thin=thin,
-                       store=store, checkpoint=checkpoint, derived=derived)
+                       store=store, checkpoint=checkpoint)
     else:
         check_budget(budget, draws, thin)
     options = RunOptions(

@@ -1,5 +1,8 @@
 """surrogate="learn": calls, budgets, weights and what becomes of them, supports, fallbacks."""
 
+import multiprocessing
+import os
+import signal
 import time
 from concurrent.futures import ProcessPoolExecutor
 
@@ -184,17 +187,26 @@ def test_a_surrogate_that_does_not_pay_is_given_up():
 def slow(x):
     """A density of 3 ms."""
     time.sleep(3e-3)
-    return -0.5 * float(x @ x)
+    return -0.5 * float(x @ x), {"first": x[0]}
 
 
-def test_an_executor_gives_the_same_draws():
-    options = {"surrogate": "learn", "budget": 250, "seed": 1} | QUIET
-    alone = fk.sample(slow, np.ones(2), **options)
-    with ProcessPoolExecutor(2) as pool:
-        spread = fk.sample(slow, np.ones(2), executor=pool, **options)
+SLOW = {"surrogate": "learn", "budget": 250, "seed": 1} | QUIET
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_an_executor_gives_the_same_draws(workers, alone):
+    with ProcessPoolExecutor(workers) as pool:
+        spread = fk.sample(slow, np.ones(2), executor=pool, **SLOW)
     np.testing.assert_array_equal(spread.draws, alone.draws)
     np.testing.assert_array_equal(spread.weights, alone.weights)
+    np.testing.assert_array_equal(spread.extras["first"], alone.draws[..., 0])
     assert spread.evaluations == alone.evaluations
+    assert spread.workers.points >= 200
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return fk.sample(slow, np.ones(2), **SLOW)
 
 
 def test_many_points_in_a_call_give_the_same_draws():
@@ -214,11 +226,118 @@ def test_a_stop_rule_is_a_budget_too():
     assert f.n == result.evaluations <= 500
 
 
-def test_extras_are_said_to_be_left_out():
-    result = fk.sample(lambda x: (-0.5 * float(x @ x), {"square": x[0] ** 2}), np.ones(2),
-                       surrogate="learn", budget=250, seed=1, **QUIET)
-    assert "extras of the density are not recorded" in result.search[-1]
-    assert not result.extras
+def test_extras_are_recorded_without_further_calls():
+    calls = [0]
+
+    def with_extras(x):
+        calls[0] += 1
+        return -0.5 * float(x @ x), {"square": x[0] ** 2, "all": x.copy()}
+
+    result = fk.sample(with_extras, np.ones(2), surrogate="learn", budget=250, seed=1, **QUIET)
+    np.testing.assert_array_equal(result.extras["square"], result.draws[..., 0] ** 2)
+    np.testing.assert_array_equal(result.extras["all"], result.draws)
+    assert calls[0] == result.evaluations <= 250
+    even = result.resample()
+    np.testing.assert_array_equal(even.extras["all"], even.draws)
+
+
+def test_derived_quantities_are_recorded():
+    from scipy import stats
+
+    result = fk.sample(lambda a, b: (-0.5 * (a - 1) ** 2, {"twice": 2 * a}),
+                       prior={"a": stats.norm(0, 2), "b": stats.uniform(0, 1)},
+                       derived=lambda a, b: {"sum": a + b},
+                       surrogate="learn", budget=500, seed=1, **QUIET)
+    np.testing.assert_allclose(result.extras["sum"], result["a"] + result["b"], rtol=1e-12)
+    np.testing.assert_allclose(result.extras["twice"], 2 * result["a"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("rule", [fk.stop.ESS(100, of="both"), fk.stop.Done(ess=100, r_hat=1.1)])
+def test_stop_rules_ask_the_weighted_draws(rule):
+    f = Bent()
+    result = fk.sample(f, np.ones(3), surrogate="learn", stop=rule, seed=1, **QUIET)
+    assert result.status == "stopped"
+    assert result.state.stopped_by == repr(rule)
+    table = result.summary()
+    least = min(table["ess_bulk"].min(), table["ess_tail"].min())
+    assert 100 <= least < 200
+    assert f.n == result.evaluations < 1200
+
+
+def test_rules_of_weighted_draws(run):
+    from fastkam.surrogate.stopping import WeightedRun, reason
+
+    result = run[1]
+    seen = WeightedRun(result.state, result.log_weights, 700, 3.0)
+    table = result.summary()
+    error = float(table["mcse_mean"][1])
+    ess = float(np.minimum(table["ess_bulk"], table["ess_tail"]).min())
+    stop = fk.stop
+    for rule, met in [
+            (stop.MCSE({"x[1]": 1.01 * error}), True), (stop.MCSE({"x[1]": 0.99 * error}), False),
+            (stop.MCSE({"x": 2.0}), True), (stop.ESS(0.99 * ess, of="both"), True),
+            (stop.ESS(1.01 * ess, of="both"), False), (stop.Rhat(10.0), True),
+            (stop.Rhat(1.0 + 1e-12), False), (stop.Evaluations(700), True),
+            (stop.Evaluations(701), False), (stop.Time(2), True), (stop.Time(4), False),
+            (stop.Time(4) | stop.ESS(1), True), (stop.Time(4) & stop.ESS(1), False)]:
+        assert (reason(rule, seen) is not None) is met, rule
+    assert repr(reason(stop.Time(4) | stop.ESS(1), seen)) == repr(stop.ESS(1))
+    assert reason(None, seen) is None
+
+
+@pytest.mark.parametrize("after", [60, 500])
+def test_an_interrupt_keeps_the_calls_and_the_draws(after):
+    f = Bent()
+
+    def interrupted(x):
+        if f.n == after:
+            raise KeyboardInterrupt
+        return f(x)
+
+    with pytest.warns(SamplingWarning, match="the same call of sample goes on from those in the"):
+        result = fk.sample(interrupted, np.ones(3), surrogate="learn", budget=700, seed=1, **QUIET)
+    assert result.status == "interrupted"
+    assert after - 64 <= len(result.state.calls) <= after
+    assert result.evaluations == len(result.state.calls)
+    assert result.draws.shape[1] == (0 if after == 60 else result.weights.shape[1])
+    if after == 500:
+        assert result.draws.shape[1] > 0
+        assert np.isfinite(result.summary()["mean"]).all()
+    else:
+        assert "before any draw" in result.search[-1]
+        assert np.isnan(result.summary()["mean"]).all()
+        assert "There are no draws" in str(result.warnings[0])
+
+
+def killed(x):
+    """The bent density; the process dies at the 300th call of `killed.n`."""
+    killed.n += 1
+    if killed.n == 300:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return float(-0.5 * (x[0] ** 2 + (x[1] - 0.5 * x[0] ** 2) ** 2 + (x[2] - x[1]) ** 2))
+
+
+def run_killed(path):
+    killed.n = 0
+    fk.sample(killed, np.ones(3), surrogate="learn", budget=500, seed=1, evaluations=path, **QUIET)
+
+
+def test_a_killed_run_goes_on_from_its_file_of_calls(tmp_path):
+    path = str(tmp_path / "calls.fk")
+    process = multiprocessing.get_context("fork").Process(target=run_killed, args=(path,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    known = len(fk.Evaluations(path))
+    assert 0 < known < 300
+    killed.n = 10_000
+    options = {"surrogate": "learn", "budget": 500, "seed": 1} | QUIET
+    result = fk.sample(killed, np.ones(3), evaluations=path, **options)
+    made = killed.n - 10_000
+    assert made <= len(result.state.calls) - known + 1  # one, to see that the density is the same
+    alone = fk.sample(Bent(), np.ones(3), **options)
+    np.testing.assert_array_equal(result.draws, alone.draws)
+    np.testing.assert_array_equal(result.weights, alone.weights)
 
 
 def test_progress_is_shown():
@@ -234,7 +353,7 @@ def test_progress_is_shown():
     ({"sampler": "ram"}, "sampler must be 'auto'"),
     ({"share": True}, "share must be False"),
     ({"keep_stats": False}, "keep_stats must be True"),
-    ({"checkpoint": "x.fk"}, "checkpoint must be None"),
+    ({"checkpoint": "x.fk"}, 'checkpoint must be None.*evaluations="calls.fk" keeps every call'),
     ({"store": "x"}, "store must be None"),
     ({"budget": 3}, "budget must be at least 50, not 3"),
     ({"surrogate": None, "budget": 300}, "budget must not be given without"),

@@ -16,6 +16,7 @@ from fastkam.search.mixture import Mixture
 from fastkam.search.population import Window
 from fastkam.surrogate.calls import Calls
 from fastkam.surrogate.density import SHARE, Students
+from fastkam.surrogate.drawing import above_expected
 from fastkam.surrogate.importance import Weighting, drawn, surrogate_run, with_weights
 from fastkam.surrogate.learning import Learnt
 
@@ -101,6 +102,33 @@ def test_a_surrogate_that_changes_after_the_draws_is_detected():
         return refitted.logp(x.reshape(-1, D)).reshape(log_s.shape)
 
     assert z_squared("shifted", tamper=changed).max() > 2 * MOST
+
+
+# ---- the check of the draws by chains on the density ----
+
+CHECKS = 2000
+
+
+def checks(rng, spread, left_out):
+    """The share of checks that tell; `left_out` of the density is where s is e^3 times too low."""
+    told = 0
+    for _ in range(CHECKS):
+        log_w = spread * rng.standard_normal((4, 300))
+        found = log_w.ravel()[systematic(log_w.ravel(), 100, rng)].copy()
+        found[: rng.binomial(100, left_out)] = 3 + 5 * spread
+        told += above_expected(log_w, found) > 0
+    return told / CHECKS
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.3, 1.0])
+def test_a_check_of_good_draws_is_silent(spread):
+    # of 2000 checks, each with a probability of 0.001 at most, more than 9 have one below 1e-4
+    assert checks(np.random.default_rng(1), spread, 0.0) < 10 / CHECKS
+
+
+def test_a_check_tells_what_the_draws_leave_out():
+    assert checks(np.random.default_rng(2), 0.3, 0.1) > 0.6
+    assert checks(np.random.default_rng(3), 0.3, 0.2) > 0.99
 
 
 # ---- parts ----

@@ -56,6 +56,11 @@ def test_density_is_that_of_the_formula(d, n, K, out):
     np.testing.assert_allclose(density.parts(X), want, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(density.logp(X), np.logaddexp(*want.T), rtol=1e-11, atol=1e-11)
     assert np.isneginf(want[:, 0]).any()
+    density = LearnedDensity()
+    density.set_up(**f, flat=-1.5, flatter=0.5)
+    np.testing.assert_allclose(
+        density.logp(X), np.logaddexp(np.logaddexp(*want.T), 0.5 * want[:, 0] - 1.5), rtol=1e-11,
+        atol=1e-11)
     again = pickle.loads(pickle.dumps(density))
     np.testing.assert_array_equal(again.logp(X), density.logp(X))
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.diagnostics.convergence import COLUMNS
 from fastkam.diagnostics.draws import statistics
 from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.table import Summary
@@ -33,9 +34,13 @@ LEAST_ESS = 400
 TOP_SHARE = 0.1  # of the sum, that the largest 1 % of the weights have where k-hat counts
 LARGEST_SHARE = 0.05  # of the sum of the weights, from which on one draw dominates
 
+TOO_LOW = "the surrogate is far too low"  # what begins the line of a search that says so
+
 
 def normalized(log_weights: Array) -> Array:
     """Weights (chains, draws) with the mean 1; NaN where all are 0."""
+    if not log_weights.size:
+        return np.asarray(log_weights)
     with np.errstate(invalid="ignore"):
         w = np.exp(log_weights - log_weights.max(initial=-np.inf))
         return np.asarray(w / w.mean())
@@ -47,6 +52,8 @@ def weighted_summary(draws: Array, log_weights: Array, labels: list[str]) -> Sum
     The columns are those of `fastkam.diagnostics.summary`, R-hat that of the chains without
     weights.
     """
+    if not log_weights.size:
+        return Summary(labels, {name: np.full(len(labels), np.nan) for name in COLUMNS})
     w = normalized(log_weights)[:, :, None]
     mean = (w * draws).mean(axis=(0, 1))
     away = draws - mean
@@ -94,6 +101,8 @@ def systematic(log_weights: Array, n: int, rng: np.random.Generator) -> NDArray[
 
 def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
     """What the user should know of weighted draws, the gravest first."""
+    if not log_weights.size:
+        return [Finding("weights", "There are no draws: the run has ended before any was made.")]
     w = normalized(log_weights)
     if not np.isfinite(w).all():
         return [Finding("weights", "No draw of the surrogate has a density: the weights are all 0. "
@@ -110,6 +119,12 @@ def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
         found.append(Finding(
             "weights", f"One draw has {100 * w.max() / w.size:.0f} % of the sum of the weights: "
             "means and errors are rough. Allow more calls (budget=)."))
+    doubts = [line for line in state.search if line.startswith(TOO_LOW)]
+    if doubts:
+        found.append(Finding(
+            "weights", f"{doubts[-1][0].upper()}{doubts[-1][1:]}: the draws leave out a part of "
+            "the distribution, and means and errors cannot be trusted. Allow more calls (budget=), "
+            "or run without surrogate."))
     table = weighted_summary(
         np.asarray(state.constrained(state.trace.draws)), log_weights, state.layout.labels)
     least = np.fmin(table["ess_bulk"], table["ess_tail"])

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
-from fastkam._core.engine.group import Fault, Group
+from fastkam._core.engine.fault import Fault
+from fastkam._core.engine.group import Group
 from fastkam.points.pool import PointPool
 from fastkam.points.reply import Reply
 from fastkam.points.target import Unevaluated, joined

@@ -136,6 +136,14 @@ class Desk:
                 return target
         return made
 
+    def take_batches(self, target: Target) -> None:
+        """Have points evaluated by the workers, several a task, for work that comes in batches.
+
+        Unless "chains" were asked for, or the function takes many points itself.
+        """
+        if self.wanted is None and not target.batched:
+            self.wanted = True
+
     def open(self, target: Target, names: list[str]) -> None:
         """Make the pool."""
         # with what runs processes, which other runs need not load

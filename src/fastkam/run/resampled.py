@@ -37,5 +37,10 @@ def evenly(
         array[:] = getattr(old, name)[k, t].reshape(array.shape)
     trace.extra[:] = old.extra[k, t, :-1].reshape(trace.extra.shape)
     trace.counts[:] = rows
+    records = old.records
+    if records.fields is not None:
+        trace.records.find(records.fields, records.n_extras)
+        trace.records.block[:] = records.block[k, t].reshape(trace.records.block.shape)
+        trace.records.filled[:] = rows
     return replace(state, sampler=sampler, requested=rows, trace=trace,
                    warmup=Trace(state.chains, 0, state.d, sampler.stat_names))

@@ -21,8 +21,8 @@ DEFAULTS = {  # what else an argument may be, and why not
     "keep_stats": (True, "weights are statistics"),
     "thin": (None, "chains on the surrogate are thinned as they need it"),
     "store": (None, "the draws are few"),
-    "checkpoint": (None, "learning cannot be resumed"),
-    "derived": (None, "compute it from the draws of result.resample()"),
+    "checkpoint": (None, 'evaluations="calls.fk" keeps every call, and the same call of sample '
+                         "goes on from there"),
 }
 
 
@@ -45,7 +45,7 @@ def within_budget(stop: StopRule | None, budget: int | None) -> StopRule | None:
     return rule if stop is None else stop | rule
 
 
-def check_learnable(target: Target, known: Known | None, problem: Any) -> None:
+def check_learnable(target: Target, known: Known | None) -> None:
     """Refuse densities of which no surrogate can be learnt."""
     if target.is_estimate:
         raise ValueError('surrogate="learn" takes a known density, and target is an estimate: the '
@@ -54,9 +54,6 @@ def check_learnable(target: Target, known: Known | None, problem: Any) -> None:
     if target.dim > MOST_DIMENSIONS:
         raise ValueError(f'surrogate="learn" takes at most {MOST_DIMENSIONS} coordinates, not '
                          f"{target.dim}")
-    if getattr(problem, "derived", None) is not None:
-        raise ValueError('target must have no derived quantities with surrogate="learn": compute '
-                         "them from the draws of result.resample()")
     if known is not None and known.wrap is not None:
         raise ValueError('surrogate="learn" takes no periodic coordinates: run it without '
                          "surrogate, or give bounds in place of the period")

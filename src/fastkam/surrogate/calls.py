@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+KEEP_SECONDS, MOST_AT_ONCE = 1.0, 10_000
+
 
 class Calls:
     """Evaluates points of a target, and keeps all of them.
@@ -36,6 +38,7 @@ class Calls:
         self.budget = budget
         self.points: list[Array] = []
         self.values: list[Array] = []
+        self.whole = False  # whether all points of a call are handed on at once
 
     def __call__(self, X: Array) -> Array:
         """Log densities (n,) at points X (n, d), -inf where there is none.
@@ -43,12 +46,34 @@ class Calls:
         All points of a call are independent of each other: they may be evaluated at once.
         """
         some = X[: max(0, int(min(len(X), self.budget - self.n)))]
-        values = self.evaluator(some)
-        self.points.append(some.copy())
-        self.values.append(values)
+        done = 0
+        while done < len(some):  # what has been called is kept if the next call is interrupted
+            part = some[done : done + self.at_once]
+            self.values.append(self.evaluator(part))
+            self.points.append(part.copy())
+            done += len(part)
         if len(some) < len(X):
             raise Spent
-        return values
+        return self.last(done) if done else np.zeros(0)
+
+    def last(self, n: int) -> Array:
+        """The last n values."""
+        parts, left = [], n
+        for values in reversed(self.values):
+            parts.append(values)
+            left -= len(values)
+            if left <= 0:
+                break
+        return np.concatenate(parts[::-1])[-n:]
+
+    @property
+    def at_once(self) -> int:
+        """How many points to call for before their values are kept: about a second's, one at least.
+        """
+        if self.whole or self.evaluator.slow or not self.n:
+            return MOST_AT_ONCE
+        return int(np.clip(KEEP_SECONDS * self.n / max(self.evaluator.seconds, 1e-9), 1,
+                           MOST_AT_ONCE))
 
     @property
     def n(self) -> int:

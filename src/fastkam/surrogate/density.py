@@ -1,4 +1,8 @@
-"""The density s that stands in for a costly one: a fitted process with heavy-tailed components."""
+"""The density s that stands in for a costly one: a fitted process g, and what is wider than it.
+
+Two terms have a share of the integral each: g to the power 1/2, which follows every bend of g and
+goes on where it ends, and heavy-tailed components, which are positive everywhere.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,9 @@ from fastkam.surrogate.regression import Process
 
 Array = NDArray[np.float64]
 
-SHARE = 0.1  # of the heavy-tailed components in s
+SHARE = 0.07  # of the heavy-tailed components in s
+FLAT_SHARE = 0.13  # of g to the power FLATTER
+FLATTER = 0.5
 WIDER = 2.0  # their scale, relative to that of the components of the mixture
 DEGREES = 3  # of freedom
 MOST_COMPONENTS = 6
@@ -63,21 +69,34 @@ def process_density(process: Process, support: Support) -> LearnedDensity:
     return made(process_terms(process, support))
 
 
-def with_students(
-    process: Process, support: Support, students: Students, rng: np.random.Generator
+def with_tails(
+    process: Process, support: Support, students: Students, log_flat: Array,
+    rng: np.random.Generator,
 ) -> LearnedDensity:
-    """The density s of the process and heavy-tailed components, which get a share of the integral.
+    """The density s of the process g and the two wider terms, which get their shares.
+
+    Parameters
+    ----------
+    process, support, students
+        As they have been found.
+    log_flat : array (n,)
+        log g at draws of g^FLATTER, from which the ratio of the integrals follows.
+    rng : Generator
     """
     terms = process_terms(process, support)
     X = students.draw(N_DRAWS, rng)
     log_ratio = made(terms).parts(X)[:, 0] - students.log_density(X)
     log_integral = float(logsumexp(log_ratio) - np.log(len(X)))
-    log_share = np.log(SHARE / (1 - SHARE)) + log_integral
+    rest = 1 - SHARE - FLAT_SHARE
+    # int g / int g^q = E[g^(1 - q)] over draws of g^q
+    log_flat = log_flat[np.isfinite(log_flat)]
+    flat = float(logsumexp((1 - FLATTER) * log_flat) - np.log(max(1, len(log_flat))))
     back = process.factor * process.lengths  # T^-1
     inverse = [solve_triangular(L, back, lower=True) for L in students.factors]
     return made(terms | {
-        "w": students.log_constants + log_share,
-        "m": (students.means - process.centre) @ terms["T"].T, "W": np.array(inverse)})
+        "w": students.log_constants + np.log(SHARE / rest) + log_integral,
+        "m": (students.means - process.centre) @ terms["T"].T, "W": np.array(inverse),
+        "flat": flat + np.log(FLAT_SHARE / rest), "flatter": FLATTER})
 
 
 def process_terms(process: Process, support: Support) -> dict[str, Any]:

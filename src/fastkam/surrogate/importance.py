@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.density.extras import width
 from fastkam.run.drive import carry_out, least_effective
 from fastkam.run.options import RunOptions
+from fastkam.run.records import derived
 from fastkam.run.state import RunState, snapshot_steps
 from fastkam.run.trace import Trace
 from fastkam.samplers.importance import ImportanceWeighted
+from fastkam.samplers.metropolis import RandomWalk
 from fastkam.schedules import as_schedule
 from fastkam.search.choice import LEARNT_TUNE, around_mixture
 from fastkam.search.found import Search
@@ -90,6 +93,7 @@ class Weighting:
         self.new = np.ones((chains, rows), bool)
         self.new[:, 1:] = (x[:, 1:] != x[:, :-1]).any(axis=2)
         self.logp: Array = np.empty((chains, 0))
+        self.extras: dict[tuple[int, int], Array] = {}  # by chain and row
 
     @property
     def made(self) -> NDArray[np.intp]:
@@ -118,7 +122,65 @@ class Weighting:
         for t in range(values.shape[1]):
             before = values[:, t - 1] if t else self.logp[:, -1:].ravel()
             values[:, t] = np.where(new[:, t], values[:, t], before if before.size else np.nan)
+        self.note(part.start, new & np.isfinite(values))
         self.logp = np.concatenate([self.logp, values], axis=1)
+
+    def note(self, start: int, new: NDArray[np.bool_]) -> None:
+        """Note the extras of draws, which the target has kept since it was called there."""
+        target = self.calls.evaluator.target
+        if not target.returns_extras:
+            return
+        self.calls.evaluator.spread = None  # workers of a search do not return them
+        for k, t in np.argwhere(new).tolist():
+            row = target.extras_at(self.x[k, start + t].copy())
+            if row is None:
+                raise TypeError("the function must return extras at every point with a density, or "
+                                f"at none, and returned none at draw {start + t} of chain {k}")
+            self.extras[k, start + t] = row
+
+    def record(self, trace: Trace) -> None:
+        """Record extras and derived quantities of the draws; those of a draw without a density,
+        whose weight is 0, are NaN, False or an integer without a meaning.
+        """
+        target = self.calls.evaluator.target
+        chains, n = self.logp.shape
+        fields = (target.extras_fields() or {}) if self.extras else {}
+        rows = np.full((chains, n, width(fields)), np.nan)
+        for (k, t), row in self.extras.items():
+            rows[k, t] = row
+        n_extras = len(fields)
+        if target.derived is not None:
+            some = self.new[:, :n] & np.isfinite(self.logp)
+            if not some.any():
+                return
+            more, own = derived(target, target.points_of(np.ascontiguousarray(self.x[:, :n][some])))
+            if both := set(fields) & set(own):
+                raise TypeError(f"derived and the extras of the density both have {sorted(both)}")
+            wide = np.full((chains, n, more.shape[1]), np.nan)
+            wide[some] = more
+            fields, rows = fields | own, np.concatenate([rows, wide], axis=2)
+        if not fields:
+            return
+        for t in range(1, n):
+            rows[:, t] = np.where(self.new[:, t, None], rows[:, t], rows[:, t - 1])
+        trace.records.find(fields, n_extras)
+        for k in range(chains):
+            trace.records.put(k, rows[k])
+
+
+def no_draws(
+    points: Array, chains: int, seed: np.random.SeedSequence, bit_generator: str, layout: Layout
+) -> RunState:
+    """The state of a run that has no draws yet."""
+    d = points.shape[1]
+    sampler = ImportanceWeighted(sampler=RandomWalk())
+    x0 = points[np.arange(chains) % len(points)]
+    return RunState(
+        sampler=sampler, schedule=as_schedule("finite"), x0=x0, tune=0, thin=1,
+        keep_warmup=False, share=False, requested=0, seed=seed, bit_generator=bit_generator,
+        layout=layout, trace=Trace(chains, 0, d, sampler.stat_names),
+        warmup=Trace(chains, 0, d, sampler.stat_names),
+        snapshot_steps=np.zeros(0, np.int64), scales=np.ones(d))
 
 
 def with_weights(

@@ -2,9 +2,11 @@
 
 A round calls the density at draws of the surrogate s, and at as many points where its logarithm is
 least certain, taken from draws of (g e^sd)^(1/2), where the fit g has this standard deviation: so
-it comes to the ends of tails. Before they join the fit, the draws of s test it: with
-the weights w = pi / s, E = (sum w)^2 / (n sum w^2) is the share of weighted draws that count, and
-the n_calls + 400 / E that the whole run takes, if learning ends here, decide whether it does.
+it comes to the ends of tails. A few chains on the density itself, of which each makes a step a
+round, do not depend on what g is sure of. Before they join the fit, the draws of s test it: with
+the weights w = pi / s, E = (sum w)^2 / (n sum w^2) is the share of weighted draws that count.
+Learning ends when s no longer moves, is nowhere far below the density, and E is good or grows too
+slowly to pay.
 """
 
 from __future__ import annotations
@@ -20,16 +22,24 @@ from fastkam.search.evaluator import Evaluator
 from fastkam.search.mixture import Mixture
 from fastkam.search.population import Population, Window
 from fastkam.surrogate.calls import Calls
-from fastkam.surrogate.density import SHARE, Students, Support, process_density, with_students
+from fastkam.surrogate.density import (
+    FLAT_SHARE,
+    FLATTER,
+    SHARE,
+    Students,
+    Support,
+    process_density,
+    with_tails,
+)
 from fastkam.surrogate.regression import Process, fit, near_enough, whitened
 
 Array = NDArray[np.float64]
 
-BATCH, BATCH_EACH = 16, 3  # calls of a round, and a dimension
-HEAVY = 0.25  # share of them from the heavy-tailed components
+BATCH, BATCH_EACH = 18, 3  # calls of a round, and a dimension
+HEAVY, FLAT = 0.1, 0.15  # shares of them from the two wider terms of s
+STEPS_OF_CHAINS = 0.25  # share of them that chains on the density itself take
 WALKERS = 64
 LOWEST = -1e10  # where a walker starts whose log density is -inf
-FLATTER = 0.5  # the power of the hopeful g from whose draws uncertain points are chosen
 HOPE = 1.0  # standard deviations
 WINDOWS = (30, 30, 50)  # steps of walkers: to learn, on the flatter power, on s
 CANDIDATES = 300
@@ -39,9 +49,10 @@ LEAST_ROUNDS = 4
 UNCERTAIN, BELOW = 1.0, 1.0  # sd of log g that matters, within this of the median of log g
 SURE = 0.1  # share of hopeful states that are uncertain, below which learning may end
 STILL = 0.25  # change of means, in standard deviations, and of log standard deviations in a round
-ENOUGH = 0.85  # E at which learning ends
+SURPRISE, FEW = 1.0, 0.05  # by which log pi may exceed log s, at this share of the states of chains
+ENOUGH, BEST = 0.75, 0.85  # E at which learning ends, and the most that it comes to
 LEAST = 0.15  # E below which the surrogate does not pay
-PATIENCE = 3  # batches by which the least forecast may be exceeded
+TOGETHER = 4  # rounds that are compared with as many before them
 FIRST_STEPS, STEPS = 40, 12  # of the optimization of hyperparameters
 
 
@@ -78,8 +89,8 @@ class Rounds:
         About the mean and the factor of the covariance of the distribution.
     learnt : Learnt or None
         The last surrogate that has been tested.
-    forecasts : list of float
-        The calls that the run would have taken if learning had ended after each round.
+    rounds : int
+        How many there have been.
     """
 
     calls: Calls
@@ -87,7 +98,7 @@ class Rounds:
     centre: Array
     factor: Array
     learnt: Learnt | None = None
-    forecasts: list[float] = field(default_factory=list)
+    rounds: int = 0
     log_weights: list[Array] = field(default_factory=list)
     shares: list[Array] = field(default_factory=list)
     theta: Array | None = None
@@ -95,6 +106,8 @@ class Rounds:
     walkers: Array | None = None
     moved: list[float] = field(default_factory=list)
     unsure: list[float] = field(default_factory=list)
+    surprised: list[Array] = field(default_factory=list)
+    chains: Chains | None = None
 
     @property
     def batch(self) -> int:
@@ -111,38 +124,69 @@ class Rounds:
         """Forget how good the surrogates until now have been."""
         self.log_weights.clear()
         self.shares.clear()
-        self.forecasts.clear()
 
     def over(self) -> bool:
         """Whether learning ends here."""
-        assert self.learnt is not None
         if len(self.log_weights) < LEAST_ROUNDS:
             return False
-        E = self.learnt.efficiency
-        late = self.forecasts[-1] > min(self.forecasts) + PATIENCE * self.batch
         settled = max(self.moved[-2:]) < STILL and max(self.unsure[-2:]) < SURE
-        return (settled and E > ENOUGH) or (late and E > LEAST)
+        surprised = np.concatenate(self.surprised[-TOGETHER:])
+        settled = settled and (surprised > SURPRISE).mean() < FEW
+        # before that E is of a part of the distribution
+        return bool(settled and (self.efficiency(-2) > ENOUGH or self.late()))
+
+    def late(self) -> bool:
+        """Whether further rounds cost more calls than a better E would save.
+
+        E goes on to grow as it has, at most, from as many rounds before the last ones to those.
+        """
+        if len(self.log_weights) < 2 * TOGETHER:
+            return False
+        E, before = self.efficiency(-TOGETHER), self.efficiency(-2 * TOGETHER, -TOGETHER)
+        hoped = min(BEST, E * max(1.0, E / max(before, 1e-3)))
+        saved = GOAL / max(E, 1e-3) - GOAL / max(hoped, 1e-3)
+        return E > LEAST and saved < TOGETHER * self.batch
+
+    def efficiency(self, start: int, stop: int | None = None) -> float:
+        """E over these rounds."""
+        return efficiency(np.concatenate(self.log_weights[start:stop]),
+                          np.concatenate(self.shares[start:stop]))
 
     def next(self) -> None:
         """A round."""
         process, population, wide, window = self.explored()
         mixture = population.fit(window) or self.mixture
-        heavy = int(HEAVY * self.batch)
-        n = (self.batch - heavy) // 2
+        chains = 0 if self.chains is None else len(self.chains.x)
+        heavy, flat = int(HEAVY * self.batch), int(FLAT * self.batch)
+        rest = self.batch - heavy - flat - chains
+        n = rest // 2
         drawn = population.x[self.rng.permutation(WALKERS)[:n]]
-        uncertain = most_uncertain(process, wide, self.batch - heavy - n, self.rng)
+        uncertain = most_uncertain(process, wide, rest - n, self.rng)
+        self.rounds += 1
         if mixture is None:
             self.calls(np.vstack([drawn, uncertain]))
             return
         students = Students(mixture)
-        density = with_students(process, Support.of(*self.calls.all()), students, self.rng)
-        held_out = np.vstack([drawn, students.draw(heavy, self.rng)])
-        y = self.calls(np.vstack([held_out, uncertain]))
-        self.log_weights.append(y[: n + heavy] - density.logp(held_out))
-        self.shares.append(np.repeat([(1 - SHARE) / n, SHARE / heavy], [n, heavy]))
-        E = efficiency(np.concatenate(self.log_weights[-2:]), np.concatenate(self.shares[-2:]))
-        self.forecasts.append(self.calls.n + GOAL / max(E, 1e-3))
-        self.mixture, self.learnt = mixture, Learnt(density, mixture, window, E)
+        flatter = self.flatter(population)
+        density = self.with_tails(process, students, flatter)
+        held_out = np.vstack([drawn, flatter.x[-1][self.rng.permutation(WALKERS)[:flat]],
+                              students.draw(heavy, self.rng)])
+        steps = uncertain[:0] if self.chains is None else self.chains.propose(mixture, self.rng)
+        points = np.vstack([held_out, uncertain, steps])
+        y, log_s = self.calls(points), density.logp(points)
+        m = len(held_out)
+        self.log_weights.append(y[:m] - log_s[:m])
+        self.shares.append(np.repeat(
+            [(1 - SHARE - FLAT_SHARE) / n, FLAT_SHARE / flat, SHARE / heavy], [n, flat, heavy]))
+        if self.chains is None:
+            self.chains = Chains.begun(
+                drawn, y[:n], log_s[:n], int(STEPS_OF_CHAINS * self.batch), self.rng)
+        elif chains:
+            self.chains.decide(steps, y[-chains:], self.rng)
+        if self.chains is not None:
+            self.surprised.append(self.chains.logp - density.logp(self.chains.x))
+        self.mixture = mixture
+        self.learnt = Learnt(density, mixture, window, self.efficiency(-2))
         self.whiten(window)
 
     def final(self) -> Learnt:
@@ -150,9 +194,20 @@ class Rounds:
         assert self.learnt is not None
         process, population, _, window = self.explored()
         mixture = population.fit(window) or self.learnt.mixture
-        density = with_students(
-            process, Support.of(*self.calls.all()), Students(mixture), self.rng)
+        density = self.with_tails(process, Students(mixture), self.flatter(population))
         return Learnt(density, mixture, window, self.learnt.efficiency)
+
+    def with_tails(self, process: Process, students: Students, flatter: Window) -> LearnedDensity:
+        """The density s of a process, with wider terms."""
+        log_g = flatter.logp[flatter.second_half].ravel()
+        return with_tails(process, Support.of(*self.calls.all()), students, log_g, self.rng)
+
+    def flatter(self, population: Population) -> Window:
+        """States of the walkers on g^FLATTER, which they leave again."""
+        x, logp = population.x.copy(), population.logp.copy()
+        window = population.window(WINDOWS[1], FLATTER)
+        population.x, population.logp = x, logp
+        return window
 
     def explored(self) -> tuple[Process, Population, Window, Window]:
         """A new fit g, walkers on it, states where the density may be high, and states on g."""
@@ -225,6 +280,48 @@ def unsure(process: Process, wide: Window, window: Window) -> float:
         return 0.0
     some = wide.x[half].reshape(-1, wide.x.shape[2])[good][:: max(1, good.sum() // CANDIDATES)]
     return float((process.sd(some) > UNCERTAIN).mean())
+
+
+@dataclass
+class Chains:
+    """Chains on the density itself, with the shape of the nearest component of a mixture.
+
+    Attributes
+    ----------
+    x : ndarray, shape (m, d)
+    logp : ndarray, shape (m,)
+    log_length : float
+        Of their proposals, for which they aim at an acceptance rate of 0.3.
+    """
+
+    x: Array
+    logp: Array
+    log_length: float = 0.0
+
+    @staticmethod
+    def begun(
+        X: Array, y: Array, log_s: Array, m: int, rng: np.random.Generator
+    ) -> Chains | None:
+        """m chains at draws X (n, d) of s, resampled by their weights; None where all are 0."""
+        w = np.exp(y - log_s - np.max(y - log_s, initial=-np.inf))
+        if not np.isfinite(w).all() or not w.sum() > 0:
+            return None
+        rows = rng.choice(len(X), m, p=w / w.sum())
+        return Chains(X[rows].copy(), y[rows].copy(), float(np.log(2.38 / np.sqrt(X.shape[1]))))
+
+    def propose(self, mixture: Mixture, rng: np.random.Generator) -> Array:
+        """A proposal of each chain, (m, d)."""
+        _, k = mixture.nearest(self.x)
+        normals = rng.standard_normal(self.x.shape)
+        steps = np.einsum("nij,nj->ni", mixture.factors[k], normals)
+        return np.asarray(self.x + np.exp(self.log_length) * steps)
+
+    def decide(self, y: Array, logp: Array, rng: np.random.Generator) -> None:
+        """Accept or reject proposals y (m, d) with their log densities (m,)."""
+        alpha = np.exp(np.minimum(0.0, logp - self.logp))
+        accepted = rng.random(len(y)) < alpha
+        self.x[accepted], self.logp[accepted] = y[accepted], logp[accepted]
+        self.log_length += float(alpha.mean()) - 0.3
 
 
 class Trusted:

@@ -25,11 +25,11 @@ from scipy.optimize import minimize
 
 Array = NDArray[np.float64]
 
-MOST_BELOW = (96.0, 24.0)  # points further below the maximum than the first + d times the second
+MOST_BELOW = (16.0, 4.0)  # points further below the maximum than the first + d times the second
 # are left out where the process is low there anyway
 FIRST_NOISE = 0.3  # of the mean's regression
 RELATIVE_NOISE = 0.1  # of the mean's regression, times the distance below the maximum
-GROWTH = 0.05  # g
+GROWTH = 0.15  # g
 LIFTED = 0.3  # share of the most below, by which a point left out may be too high
 TIMES = 4  # that points left out are looked at
 CURVATURE_SD, SLOPE_SD = 0.5, 3.0  # of the priors of B and b

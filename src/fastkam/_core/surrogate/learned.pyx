@@ -2,11 +2,12 @@
 
     u = T (x - c),                                     T (d, d)
     log g(x) = b0 + b'u + u'B u + sum_i a_i k(|u - U_i|) - log(1 + (r_in / r_out)^p)
-    log s(x) = log(g(x) + sum_k e^w_k (1 + |W_k (u - m_k)|^2 / 3)^(-(3 + d)/2))
+    log s(x) = log(g(x) + e^v g(x)^q + sum_k e^w_k (1 + |W_k (u - m_k)|^2 / 3)^(-(3 + d)/2))
 
 where low < x < high, and g = 0 elsewhere. k is the Matern covariance of order 5/2, r_in and r_out
-are the distances of u from the nearest point with a density and from the nearest without. The
-Student components bound pi / s where g is too small.
+are the distances of u from the nearest point with a density and from the nearest without. Two terms
+bound pi / s where g is too small: g to a power q below 1, which is wider than g along every bend
+that g has, and Student components, which are positive everywhere.
 """
 from libc.math cimport INFINITY, exp, fabs, isnan, log, log1p
 
@@ -35,6 +36,8 @@ cdef struct Model:
     Py_ssize_t K            # Student components
     double b0
     double power            # p
+    double flat             # v; -inf where there is no such term
+    double flatter          # q
     const double *low       # (d,)
     const double *high      # (d,)
     const double *c         # (d,)
@@ -73,8 +76,11 @@ cdef class LearnedDensity(Target):
     cdef const double[:, ::1] T, B, m
     cdef const double[:, :, ::1] W
 
-    def set_up(self, *, low, high, c, T, b0, b, B, U, a, out, power, w, m, W):
+    def set_up(self, *, low, high, c, T, b0, b, B, U, a, out, power, w, m, W,
+               double flat=-INFINITY, double flatter=1):
         """Take the terms of the formula: n is 1 at least; n_out and K may be 0.
+
+        `flat` is v and `flatter` q.
 
         low, high, c, b (d,), T, B (d, d), U (n, d), a (n,), out (n_out, d), w (K,), m (K, d),
         W (K, d, d).
@@ -83,8 +89,10 @@ cdef class LearnedDensity(Target):
         if d > MOST_D:
             raise ValueError(f"a learned surrogate has at most {MOST_D} coordinates, not {d}")
         self.given = {"low": low, "high": high, "c": c, "T": T, "b0": b0, "b": b, "B": B, "U": U,
-                      "a": a, "out": out, "power": power, "w": w, "m": m, "W": W}
+                      "a": a, "out": out, "power": power, "w": w, "m": m, "W": W,
+                      "flat": flat, "flatter": flatter}
         self.model.d, self.model.K, self.model.b0, self.model.power = d, len(w), b0, power
+        self.model.flat, self.model.flatter = flat, flatter
         self.model.blocks, self.model.out_blocks = blocks_of(n), blocks_of(len(out))
         self.low, self.high, self.centre, self.T, self.b, self.B = (
             np.ascontiguousarray(v, float) for v in (low, high, c, T, b, B))
@@ -184,6 +192,10 @@ cdef inline double log_sum(double p, double q) noexcept nogil:
 cdef int learned_logp(size_t d, const double *x, double *logp, void *data) noexcept nogil:
     cdef const Model *f = <const Model *>data
     cdef double u[MOST_D]
+    cdef double log_g
     transform(f, x, u)
-    logp[0] = log_sum(log_process(f, x, u), log_students(f, u))
+    log_g = log_process(f, x, u)
+    logp[0] = log_sum(log_g, log_students(f, u))
+    if f.flat > -INFINITY and log_g > -INFINITY:
+        logp[0] = log_sum(logp[0], f.flat + f.flatter * log_g)
     return 0

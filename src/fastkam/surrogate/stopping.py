@@ -1,0 +1,94 @@
+"""Stop rules for weighted draws: what a rule asks of draws is asked of them with their weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.diagnostics.weights import weight_findings, weighted_summary
+from fastkam.stop import ESS, MCSE, Both, Done, Either, Evaluations, Rhat, StopRule, Time
+
+if TYPE_CHECKING:
+    from fastkam.run.state import RunState
+
+Array = NDArray[np.float64]
+
+FIRST, FURTHER = 50, 1.1  # rows after which a rule is first asked, and by what factor later
+
+
+@dataclass
+class WeightedRun:
+    """Weighted draws as a stop rule sees them.
+
+    Attributes
+    ----------
+    past : RunState
+        Its trace has the draws, and the statistic "log_weight".
+    log_weights : ndarray, shape (chains, n)
+    evaluations : int
+    seconds : float
+    """
+
+    past: RunState
+    log_weights: Array
+    evaluations: int
+    seconds: float
+
+    @property
+    def trace(self) -> Any:
+        return self.past.trace
+
+    def summary(self) -> Any:
+        """The table of the user's parameters."""
+        draws = np.asarray(self.past.constrained(self.trace.draws))
+        return weighted_summary(draws, self.log_weights, self.past.layout.labels)
+
+    def findings(self) -> list[Any]:
+        """What speaks against the weights."""
+        return [one for one in weight_findings(self.past, self.log_weights)
+                if one.kind == "weights"]
+
+
+def reason(rule: StopRule | None, run: WeightedRun) -> StopRule | None:
+    """The rule, of those of which `rule` is made, that ends the run here; None where none does."""
+    if rule is None:
+        return None
+    return found(rule, run, run.summary())
+
+
+def found(rule: StopRule, run: WeightedRun, table: Any) -> StopRule | None:
+    """The same, given the summary of the draws."""
+    if isinstance(rule, Either):
+        return found(rule.one, run, table) or found(rule.other, run, table)
+    if isinstance(rule, Both):
+        both = found(rule.one, run, table) and found(rule.other, run, table)
+        return rule if both else None
+    return rule if holds(rule, run, table) else None
+
+
+def holds(rule: StopRule, run: WeightedRun, table: Any) -> bool:
+    """Whether a single rule holds."""
+    if isinstance(rule, ESS):
+        sizes = {"bulk": table["ess_bulk"], "tail": table["ess_tail"]}
+        return all(bool((size >= rule.size).all()) for name, size in sizes.items()
+                   if rule.of in (name, "both"))
+    if isinstance(rule, Rhat):
+        return bool((table["r_hat"] <= rule.most).all())
+    if isinstance(rule, Done):
+        least = np.minimum(table["ess_bulk"], table["ess_tail"])
+        agree = len(run.log_weights) == 1 or (table["r_hat"] <= rule.r_hat).all()
+        return bool((least >= rule.ess).all() and agree) and not run.findings()
+    if isinstance(rule, MCSE):
+        labels = run.past.layout.labels
+        errors = [(error, rule.errors[name]) for label, error in
+                  zip(labels, table["mcse_mean"], strict=True)
+                  for name in {label, label.partition("[")[0]} if name in rule.errors]
+        return bool(errors) and all(bool(error <= most) for error, most in errors)
+    if isinstance(rule, Evaluations):
+        return run.evaluations >= rule.count
+    if isinstance(rule, Time):
+        return run.seconds >= float(rule.limit)
+    return bool(rule.met(cast(Any, run)))  # a rule of the user
