@@ -1,4 +1,4 @@
-"""How a call of `sample` goes on, once its arguments are checked: a search, a choice, a run."""
+"""Make a run from the checked arguments of `sample`, by a search and the choice of a sampler."""
 
 from __future__ import annotations
 

@@ -53,7 +53,6 @@ SAMPLE = [
     ("draws", 10.0, "10.0"),
     ("draws", True, "True"),
     ("draws", "10", "'10'"),
-    ("draws", None, "None"),
     ("tune", -1, "-1"),
     ("tune", 1.5, "1.5"),
     ("chains", 0, "0"),
@@ -120,7 +119,8 @@ SAMPLE = [
     ("surrogate", 5, "5"),
     ("surrogate", "text", "'text'"),
     ("surrogate_steps", 2, "2"),
-    ("budget", 300, "300"),
+    ("budget", 0, "0"),
+    ("budget", 1e4, "10000.0"),
     ("bit_generator", "default_rng", "'default_rng'"),
     ("bit_generator", None, "None"),
     ("bit_generator", ["PCG64"], "['PCG64']"),
@@ -151,7 +151,7 @@ def test_sample_refuses(name, value, says):
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [case for case in SAMPLE if case[0] in RESUME and case[:2] not in (
-        ("target", None), ("draws", None), ("draws", 0), ("sampler", None), ("schedule", None))])
+        ("target", None), ("draws", 0), ("sampler", None), ("schedule", None))])
 def test_resume_refuses(name, value, says):
     calls = []
 

@@ -356,7 +356,7 @@ def test_progress_is_shown():
     ({"checkpoint": "x.fk"}, 'checkpoint must be None.*evaluations="calls.fk" keeps every call'),
     ({"store": "x"}, "store must be None"),
     ({"budget": 3}, "budget must be at least 50, not 3"),
-    ({"surrogate": None, "budget": 300}, "budget must not be given without"),
+    ({"surrogate": None, "draws": 9, "budget": 300}, "budget must not be given with draws"),
     ({"surrogate": None, "surrogate_steps": 3}, "surrogate_steps must not be given without"),
     ({"surrogate_steps": 0}, "surrogate_steps must be at least 1, not 0"),
 ])

@@ -43,7 +43,7 @@ def test_evaluations_in_all(count, options):
 
 
 def test_a_limit_above_the_evaluations_changes_nothing():
-    whole, limited = (fk.sample(Counted(), [1.0, 2.0], seed=1, stop=stop)
+    whole, limited = (fk.sample(Counted(), [1.0, 2.0], draws=1000, seed=1, stop=stop)
                       for stop in (None, fk.stop.Evaluations(10**6)))
     np.testing.assert_array_equal(whole.draws, limited.draws)
 

@@ -55,8 +55,12 @@ LIST = [
     # ---- random walks, and what they learn ----
     twin("drifting_walk", "rwm", "invariance",
          "The walk favors one direction, and does not correct for it.",
-         ("normal(c.rng) if c.drawn == NULL else c.drawn[i])",
-          "0.1 + (normal(c.rng) if c.drawn == NULL else c.drawn[i]))")),
+         ("    cdef int propose(self, Chain *c) except -1 nogil:\n        walk(self, c)\n",
+          "    cdef int propose(self, Chain *c) except -1 nogil:\n"
+          "        cdef Py_ssize_t i\n"
+          "        walk(self, c)\n"
+          "        for i in range(c.d):\n"
+          "            c.y[i] += 0.1 * self.s * self.length\n")),
     twin("walk_scaled_by_state", "rwm", "invariance",
          "The scale of the step depends on the state, and the ratio does not know it.",
          ("cdef double s = self.s * jittered(c.rng, self.jitter)",
@@ -280,7 +284,7 @@ LIST = [
     # ---- estimated densities and surrogates ----
     twin("estimate_repeated", "rwm", "estimates",
          "The density at x is estimated again at every step.",
-         ("cimport jittered, normal\n", "cimport jittered, normal, normals\n"),
+         ("bitgen_t, jittered, tables\n", "bitgen_t, jittered, normals, tables\n"),
          ("    cdef double s = self.s * jittered(c.rng, self.jitter)\n",
           "    cdef double s = self.s * jittered(c.rng, self.jitter)\n"
           "    normals(c.rng, c.n_aux, c.v)\n"
@@ -288,7 +292,7 @@ LIST = [
     twin("root_forgotten", "rwm", "estimates",
          "The noise becomes v = rho u + (1 - rho) xi, which shrinks.",
          (IMPORT_CHAIN, "from fastkam._core.engine.kernel cimport SAME, Chain, Kernel"),
-         ("cimport jittered, normal\n", "cimport jittered, normal, normals\n"),
+         ("bitgen_t, jittered, tables\n", "bitgen_t, jittered, normals, tables\n"),
          ("    cdef double s = self.s * jittered(c.rng, self.jitter)\n",
           "    cdef double s = self.s * jittered(c.rng, self.jitter)\n"
           "    normals(c.rng, c.n_aux, c.v)\n"

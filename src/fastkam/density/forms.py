@@ -97,7 +97,7 @@ def check_function(function: Any, takes: str) -> None:
 
 
 def by_name(signature: inspect.Signature) -> str:
-    """How a function of several arguments is given its parameters by name."""
+    """Advise how to pass the parameters of a function of several arguments by name."""
     named = [one.name for one in signature.parameters.values()
              if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
              and one.default is one.empty]

@@ -96,7 +96,7 @@ class LiveFigure(Notebook):
             self.next = time.perf_counter() + self.seconds
 
     def close(self) -> None:
-        """Draw what there is at the end."""
+        """Draw the last state of the run."""
         if self.last is not None and self.last is not self.drawn:
             self.show(self.last)
 

@@ -72,7 +72,7 @@ class Guess:
         self.assumed: dict[bytes, float] = {}
 
     def __call__(self, x: Array) -> Any:
-        """What the function returns at x, without extras; Unevaluated where that is not known."""
+        """Return the function's value at x, without extras; raise Unevaluated if it is unknown."""
         key = x[0].tobytes()
         value = self.assumed.get(key)
         if value is not None:
@@ -187,9 +187,9 @@ class Ahead:
         return found
 
     def reached(self, run: Run, k: int, node: Node, chance: float) -> Node | None:
-        """Where a copy of chain k stops next, with what is assumed of the point of `node`.
+        """Return the next point at which a copy of chain k stops, under the assumptions of `node`.
 
-        None where it does not, or by a fault: that is the chain's own business if it comes there.
+        None if it does not stop, or fails: the chain itself meets the fault if it comes there.
         """
         past = run.past
         start = past.x0[k] / past.scales

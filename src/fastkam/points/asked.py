@@ -55,7 +55,7 @@ class Asked(TakesPoints):
 
     @property
     def condition(self) -> threading.Condition:
-        """What is held to look at the run; RuntimeError in a forked process, which has none."""
+        """The lock of the run; RuntimeError in a forked process, which has none."""
         if os.getpid() != self.process:
             raise RuntimeError("an AskTell runs in the process that has made it: give others a "
                                "pickled copy")

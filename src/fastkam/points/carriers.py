@@ -220,7 +220,7 @@ class OverExecutor:
 
 
 def all_lost(points: Points, why: str, cause: BaseException | None = None) -> Returned:
-    """What comes back of points of a task that has failed as a whole."""
+    """Return a lost reply for each point of a task that has failed as a whole."""
     lost = PointLost(why)
     lost.__cause__ = cause
     return [(key, Reply(error=lost)) for key, _ in points]

@@ -197,7 +197,7 @@ def is_installed(module: Any) -> bool:
 
 
 def version_of(module: str) -> str:
-    """What is known of the version of a module's package."""
+    """Return the version of a module's package; "" if it has none."""
     root = module.partition(".")[0]
     if root in sys.stdlib_module_names:
         return sys.version

@@ -62,7 +62,7 @@ def parts_of(returned: Any) -> tuple[float, Any, Any]:
 
 
 def gradient_of(value: Any) -> Array:
-    """What stands beside a log density as an array; a TypeError where that is not possible."""
+    """Return the second of two returned values as an array; a TypeError if it is none."""
     try:
         return np.array(value, dtype=float)
     except (TypeError, ValueError):

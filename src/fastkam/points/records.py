@@ -150,7 +150,7 @@ def read_records(data: bytes, start: int, form: Form) -> tuple[NDArray[Any], int
 
 
 def marked_rows(rows: NDArray[Any]) -> int:
-    """How many of the first rows have the mark of a record, without a look at all others."""
+    """Count the rows before the first without the mark of a record."""
     start, n = 0, FIRST_ROWS
     while start < len(rows):
         other = np.flatnonzero(rows["mark"][start : start + n] != MARK)

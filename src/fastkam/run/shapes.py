@@ -86,7 +86,7 @@ class Layout:
         return labelled(name, [[str(i) for i in range(n)] for n in self.shapes[name]])
 
     def ticks(self, name: str) -> list[list[str]]:
-        """What stands along each dimension of a parameter: the values in coords, or indices."""
+        """Labels along each dimension of a parameter: the values in coords, or indices."""
         shape = self.shapes[name]
         dims = self.dims.get(name, [])
         return [[tick(value) for value in self.coords[dim]] if dim in self.coords
