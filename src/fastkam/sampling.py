@@ -211,9 +211,10 @@ def sample(
         Steps of the sampler on the surrogate for each proposal to `target`: 1 by default. With
         "learn" it makes draws without weights.
     budget : int, optional
-        The number of evaluations at which a run without `draws` ends: by default it begins no
-        doubling that would go beyond 1 000 000. With "learn" by default 2000, and without an end
-        where the surrogate does not pay and the run goes on without it.
+        The number of evaluations at which a run without `draws` ends. By default it begins no
+        doubling that would go beyond 1 000 000, unless `stop` limits its time or evaluations. With
+        "learn" by default 2000, and no limit if the surrogate is not useful and the run continues
+        without it.
     bit_generator : str
         A bit generator of numpy.random: PCG64, PCG64DXSM, Philox, SFC64 or MT19937.
     diagnose : bool

@@ -117,10 +117,19 @@ def test_draws_are_made_until_a_rule_is_met():
     assert result.draws.shape[1] > 1000
 
 
-def test_a_rule_that_is_not_met_is_warned_of():
+@pytest.mark.parametrize("limit", [fk.stop.Time(1.5), fk.stop.Evaluations(60_000)])
+def test_a_rule_with_a_limit_needs_no_budget(limit, monkeypatch):
+    monkeypatch.setattr("fastkam.beginning.BUDGET", 20_000)
+    result = quietly(normal, np.zeros(2), stop=limit)
+    assert result.status == "stopped"
+    assert result.evaluations > 30_000
+
+
+def test_a_rule_that_is_not_met_is_warned_of(monkeypatch):
+    monkeypatch.setattr("fastkam.beginning.BUDGET", 50_000)
     with pytest.warns(fk.SamplingWarning, match="stop was not met within .* 50000"):
-        result = fk.sample(normal, np.zeros(2), stop=fk.stop.ESS(10**6), budget=50_000, seed=1,
-                           sampler="am", progress=False)
+        result = fk.sample(normal, np.zeros(2), stop=fk.stop.ESS(10**6), seed=1, sampler="am",
+                           progress=False)
     assert result.evaluations <= 50_000
 
 

@@ -13,7 +13,7 @@ from fastkam.run.loop import Outcome, Run
 from fastkam.run.options import RunOptions
 from fastkam.run.stored import StoredTrace
 from fastkam.search.implied import disagrees, with_implied
-from fastkam.stop import CURABLE
+from fastkam.stop import CURABLE, Limits
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -96,6 +96,8 @@ def may_go_on(state: RunState, options: RunOptions) -> bool:
     """Whether as many steps again are within the evaluations that the run may take."""
     if state.status != "complete" or options.shield.waiting:
         return False
+    if options.until_stop and options.stop is not None and options.stop.limits() != Limits():
+        return bool(state.budget)  # the rule itself limits the time, or the evaluations
     steps = state.trace.rows * state.thin
     more = (LONGER - 1) * steps / (steps + state.tune) * state.evaluated
     return state.evaluations + more <= state.budget
