@@ -1,4 +1,4 @@
-"""How a call ends: with its result and a warning, or with an error that has the draws in it."""
+"""End a call: with its result and a warning, or with an error that contains the draws."""
 
 from __future__ import annotations
 

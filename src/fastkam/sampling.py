@@ -80,136 +80,137 @@ def sample(
     Parameters
     ----------
     target : callable, pointer, Target, TargetRecipe, Problem or model
-        The log density, up to a constant, in any form that `as_target` takes; with `prior`, the log
-        likelihood. -inf or NaN means that the point is impossible: it is rejected and counted.
-        `Target.from_estimator` makes one of a density that can only be estimated. A Python function
-        may return extras in a dict, which are recorded with each draw: see `Problem`, which is
-        what `prior`, `bounds`, `transforms`, `args`, `kwargs` and `derived` make, and which can be
-        given instead. Or a model with names and starts of its own: a PyMC model, what `from_pymc`
-        or `from_bridgestan` returns, or a distribution of scipy.stats.
-    x0 : array (d,) or (chains, d), or dict, optional
-        Where the search begins: at one point, or at one for each chain. Where the density is not
-        finite there, points around it are tried. Or parameters by name. Without it the search
-        begins at draws from `prior`, or at points of the model. A pandas Series with names as its
-        index is such a dict.
+        The log density, up to a constant, in any form that `as_target` accepts; with `prior`, the
+        log likelihood. -inf or NaN marks an impossible point, which is rejected and counted. A
+        Python function may also return a dict of extras, which are recorded with each draw.
+        `Target.from_estimator` is for densities that can only be estimated. The arguments `prior`,
+        `bounds`, `transforms`, `args`, `kwargs` and `derived` make a `Problem`, which can be given
+        instead, as can a model with parameter names and starting points: a PyMC model, the result
+        of `from_pymc` or `from_bridgestan`, or a distribution of scipy.stats.
+    x0 : array (d,) or (chains, d), dict or Series, optional
+        Where the search begins: one point, or one for each chain; or the parameters by name. If the
+        density is not finite there, nearby points are tried. Without `x0` the search begins at
+        draws from `prior`, or at points of the model.
     sampler : str or Sampler
-        A short name (see `fastkam.samplers.SAMPLERS`), or a sampler with its parameters; or "auto":
-        what suits the density as the search has found it (see `choose_sampler`; what was chosen is
-        logged).
+        A short name (see `fastkam.samplers.SAMPLERS`), a sampler with its parameters, or "auto":
+        the search chooses a sampler that suits the density (see `choose_sampler`) and logs it.
     draws : int, optional
-        Draws kept a chain. By default 1000, which are taken so far apart that they suffice: the
-        chains make as many steps again, and every second draw is kept, until a look at the draws
-        finds nothing that further steps may mend (see `fastkam.stop.Done`), or the next doubling
-        would go beyond `budget`. Where they do not suffice then, the result says so. With `stop`
-        all draws are kept, as many as it takes until it is met.
+        Number of recorded draws of each chain. By default 1000, with enough steps between them:
+        the number of steps is doubled, and every second draw is kept, until the diagnostics find
+        nothing that further steps may correct (see `fastkam.stop.Done`), or the next doubling would
+        exceed `budget`. The result warns if its draws do not suffice. With `stop` and without
+        `draws`, all draws are kept until the rule is met.
     tune : int, optional
-        Steps of warm-up before them. By default 1000; with "auto" as many as the choice needs.
+        Number of warm-up steps. By default 1000; with "auto" as many as the chosen sampler needs.
     chains : int
-        How many chains.
+        Number of chains.
     seed : int, SeedSequence, Generator or BitGenerator, optional
-        The source of all randomness. The same seed gives the same draws, bit for bit, whatever the
-        number of threads and whichever way the same density is given.
+        The source of all randomness. The same seed gives the same draws, bit for bit, for any
+        number of threads and in whichever form the density is given.
     prior : dict, optional
-        Distributions of scipy.stats by the names of parameters: see `Problem`.
+        Distributions of scipy.stats by parameter name: see `Problem`.
     bounds : optional
-        Bounds of what has no prior: see `Problem`.
+        Bounds of parameters without a prior: see `Problem`.
     transforms : dict or False, optional
-        How each parameter is made unconstrained for the sampler: see `Problem`. Draws are of the
-        parameters themselves.
+        How each parameter is made unconstrained for the sampler: see `Problem`. The draws are of
+        the parameters themselves.
     args, kwargs : tuple and dict, optional
         Further arguments of the function.
     derived : callable, optional
-        Python function of the parameters that returns a dict, evaluated at each draw: see
+        A Python function of the parameters that returns a dict, evaluated at each draw: see
         `Problem`.
     schedule : str or Schedule
         When the sampler adapts: "finite" (until the end of warm-up), "diminishing", "rare",
         "perpetual", or an object of `fastkam.schedules`.
     share : bool
-        The chains learn as one: what each has seen shapes the proposals of all (inter-chain
-        adaptation). They step together, in one thread, which others help to evaluate a slow
-        compiled density. Not for "ckam", "dm", "pt" and "scout".
+        Whether the chains share their adaptation: the states of all chains determine the proposals
+        of each (inter-chain adaptation). They then step together in one thread; other threads help
+        to evaluate a slow compiled density. Not for "ckam", "dm", "pt" and "scout".
     vectorized : bool
-        The Python function takes points (k, d) and returns (k,): one call for all chains.
+        Whether the Python function takes points (k, d) and returns (k,): one call for all chains.
     thin : int, optional
-        Keep every thin-th step: with it `draws` are 1000 by default, and no more. Without it each
-        is kept where `draws` is given; with "auto", or where it is not, what makes four draws of a
-        chain worth about one that is independent, 50 at most at first, as the first steps after
-        warm-up show.
+        Record every thin-th step. If it is given, `draws` is 1000 by default and the run is not
+        extended. Otherwise every step is recorded if both `sampler` and `draws` are given; else
+        `thin` is chosen after some hundred steps, at most 50, so that about one in four draws is
+        effective.
     search : bool
-        Look first for where the chains are to start and in which units: the length of each
-        coordinate in which the log density changes by 1 is the unit of those lengths among the
-        sampler's parameters that are not given; chains that are given one point in common are
-        dispersed, and walk home from a point far away. The result says what was done
-        (``result.search``). Without it chains start at `x0`, and the units are those of x.
+        Whether to search first for starting points and scales. The scale of a coordinate is the
+        step along it that changes the log density by 1; lengths among the sampler's parameters that
+        are not given are in these units. Chains with one starting point in common are dispersed,
+        and move to the mass first if it is far away. ``result.search`` describes what was done.
+        Without a search chains start at `x0`, and lengths are in units of x.
     threads : int, optional
-        Threads to run chains in; by default one a processor for compiled targets, one for Python
-        functions (more on a free-threaded Python). Those beyond the number of chains help to
-        evaluate the replicas of "pt" and the like, where a compiled density is slow.
+        Number of threads that run chains. By default the number of processors for compiled
+        targets, and one for Python functions (more on a free-threaded Python). Threads beyond the
+        number of chains help to evaluate the replicas of "pt" and similar samplers, if a compiled
+        density is slow.
     names : list of str, optional
-        Names of the parameters, in the order in which they stand in x.
+        Names of the parameters, in their order in x.
     shapes : dict of str to int or tuple of int, optional
-        Shape of each named parameter; where absent, that of its dimensions in `coords`, or ().
+        Shape of each named parameter; by default that of its dimensions in `coords`, or ().
     dims : dict of str to list of str, optional
-        Names of the dimensions of parameters, as ArviZ has them: {"theta": ["school"]}.
+        Names of the dimensions of parameters, as in ArviZ: {"theta": ["school"]}.
     coords : dict of str to array (n,), optional
-        Values along dimensions, as ArviZ has them: {"school": ["A", "B", "C"]}.
+        Values along dimensions, as in ArviZ: {"school": ["A", "B", "C"]}.
     progress : bool, callable or logger, optional
-        Show how far the run is: in some lines of a terminal, in an output of a notebook, else in a
-        line every 30 seconds on standard error (True: and one at the end). A logger receives such
-        lines; a function each `fastkam.progress.Progress`, whose ``last_draws()`` it may look at
-        and whose ``stop()`` ends the run. False: nothing.
+        Show the progress of the run: in some lines of a terminal, in an output of a notebook, or
+        elsewhere in a line every 30 seconds on standard error (with True also one at the end). A
+        logger receives such lines. A function receives each `fastkam.progress.Progress`, whose
+        ``last_draws()`` returns the last draws and whose ``stop()`` ends the run. False: nothing.
     keep_warmup : bool
-        Whether the warm-up's states are kept (in ``result.warmup``).
+        Whether the states of warm-up are kept (in ``result.warmup``).
     keep_stats : bool
-        Whether statistics are kept with each draw (in ``result.stats``): 17 bytes a draw, and 8 for
-        each of the sampler's own.
+        Whether statistics are kept with each draw (in ``result.stats``): 17 bytes for each draw,
+        and 8 for each statistic of the sampler.
     stop : StopRule, optional
-        When to stop: see `fastkam.stop`. Where `draws` are given, with these at the latest.
+        When to stop: see `fastkam.stop`. If `draws` is given, the run ends after these at the
+        latest.
     checkpoint : path, optional
-        A file that holds the run so far, written every `checkpoint_interval` seconds and at the
-        end; `resume` goes on from it.
+        A file with the state of the run, written every `checkpoint_interval` seconds and at the
+        end; `resume` continues from it.
     checkpoint_interval : float
         Seconds.
     store : path or Store, optional
-        A folder that is made for the draws, which are written there while the run goes on and are
-        not kept in memory: of .npy files, or a zarr group where the path ends with .zarr (which
-        needs zarr); see `fastkam.stores`. It has the state of the run too, written every
-        `checkpoint_interval` seconds: `load` and `resume` take the folder.
+        A new folder to which draws are written during the run, instead of being kept in memory: of
+        .npy files, or a zarr group if the path ends with .zarr (which needs zarr); see
+        `fastkam.stores`. It also contains the state of the run, written every
+        `checkpoint_interval` seconds: `load` and `resume` accept the folder.
     executor : int, Executor, pool or dask client, optional
-        Whose workers run chains, or evaluate points; see `spread`. A number of processes, which are
-        started for this call and end with it; a ``concurrent.futures.Executor``, such as those of
-        loky and mpi4py.futures; a pool with `apply_async` or `map`, as multiprocessing and
-        schwimmbad have; a dask client; or a ``joblib.Parallel``. The target must be picklable, by
-        cloudpickle where that is installed, or a `TargetRecipe`.
+        Its workers run chains or evaluate points; see `spread`. A number of processes, which are
+        started for this call; a ``concurrent.futures.Executor``, such as those of loky and
+        mpi4py.futures; a pool with `apply_async` or `map`, as in multiprocessing and schwimmbad; a
+        dask client; or a ``joblib.Parallel``. The target must be picklable, by cloudpickle if that
+        is installed, or a `TargetRecipe`.
     spread : str, optional
-        What the tasks of `executor` are: "chains", each chain (all of them together, for a
-        vectorized target or where they share); or "points", the single evaluations for which chains
-        wait, several a task where they are short; or "prefetch", those too to which chains will
-        come next, as far as workers are idle: more calls in less time. By default "points" where
-        there are more workers than chains and an evaluation at the start takes 20 ms or more. The
-        draws are the same.
+        The tasks of `executor`. "chains": each chain, or all chains together if the target is
+        vectorized or they share their adaptation. "points": the single evaluations for which chains
+        wait, several in a task if they are short. "prefetch": also evaluations that chains will
+        probably need next, by idle workers, which costs more calls and takes less time. By default
+        "points" if there are more workers than chains and an evaluation takes 20 ms or more at the
+        start. The draws are the same.
     evaluations : path, optional
-        A file to which every call of the function is appended (the likelihood, where there is a
-        prior), to be read with `fastkam.Evaluations`. Calls that it has already are not made again.
-        The function must be the same: where its digest differs from that in the file, one call is
-        made twice and compared.
+        A file to which every call of the function is appended (of the likelihood, if there is a
+        prior), to be read with `fastkam.Evaluations`. Calls that are in the file are not repeated.
+        The function must be the same: if its digest differs from that in the file, one call is
+        repeated and compared.
     on_error : str
-        What becomes of a point at which the function has raised an exception, or the worker has
-        died, twice: "stop" ends the run with that error, "reject" takes -inf for the log density,
-        and goes on (see ``result.workers.failures``). With "reject" points are evaluated one by
-        one, as with `evaluations`.
+        What to do with a point at which the function has raised an exception, or the worker has
+        died, twice: "stop" ends the run with that error; "reject" uses -inf as the log density and
+        continues (see ``result.workers.failures``). With "reject", as with `evaluations`, points
+        are evaluated one by one.
     check_gradient : bool
-        For samplers that use the gradient: compare it first with finite differences near the first
-        starting point, and warn where it is wrong (see `fastkam.check_gradient`).
+        Whether the gradient, if the sampler uses it, is first compared with finite differences near
+        the first starting point; a wrong one is warned of (see `fastkam.check_gradient`).
     surrogate : callable, pointer, Target or TargetRecipe, optional
-        A cheap log density near the other, up to a constant, in any form that `as_target` takes.
-        Proposals must pass it before `target` is asked, which corrects for it (delayed acceptance):
-        the draws are of `target`. For samplers without gradient and of one evaluation a step. Or
-        "learn": a surrogate is learnt from the calls of the density, for costly ones of up to some
-        ten dimensions; the draws are its own and have weights (``result.weights``).
+        A cheap approximation of the log density, up to a constant, in any form that `as_target`
+        accepts. Proposals that it accepts are then accepted or rejected by `target`, which corrects
+        for the approximation (delayed acceptance): the draws are of `target`. For samplers without
+        a gradient and with one evaluation in each step. Or "learn": a surrogate is learned from
+        calls of a costly density of up to some ten dimensions; the draws are of the surrogate and
+        have weights (``result.weights``).
     surrogate_steps : int, optional
-        Steps of the sampler on the surrogate for each proposal to `target`: 1 by default. With
-        "learn" it makes draws without weights.
+        Number of steps of the sampler on the surrogate for each proposal to `target`; 1 by default.
+        With "learn" the draws then have no weights.
     budget : int, optional
         The number of evaluations at which a run without `draws` ends. By default it begins no
         doubling that would go beyond 1 000 000, unless `stop` limits its time or evaluations. With
@@ -218,8 +219,8 @@ def sample(
     bit_generator : str
         A bit generator of numpy.random: PCG64, PCG64DXSM, Philox, SFC64 or MT19937.
     diagnose : bool
-        Whether the run ends with a look at its draws, and a warning where something is wrong with
-        them: one `SamplingWarning` with all that was found. ``result.warnings`` lists it.
+        Whether to run the diagnostics at the end, and to issue one `SamplingWarning` with all
+        findings. ``result.warnings`` lists them in any case.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""From the state of a run to its outcome: here or elsewhere, how much thinned, and how far."""
+"""Carry out a run from its state: here or elsewhere, thinned, until its draws suffice."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 DRAWS = 1000  # a chain, where their number is not given
 BUDGET = 1_000_000  # evaluations, where nothing is said
 LONGER = 2  # times as many steps, where the draws do not suffice
-CURED_BY_STEPS = CURABLE | checks.TOO_SHORT  # findings that further steps may do away with
+CURED_BY_STEPS = CURABLE | checks.TOO_SHORT  # findings that further steps may correct
 HOPELESS = checks.ABOUT_DENSITY | {"not_finite"}
-FIRST_ROWS = 250  # a chain, after which it is first asked how much they are worth
-ENOUGH = 100  # effective draws, over all chains, to say so
+FIRST_ROWS = 250  # of each chain, from which `thin` is first chosen
+ENOUGH = 100  # effective draws of all chains, from which on `thin` can be chosen
 WORTH = 0.25  # effective draws in each draw that is kept
 MOST_THINNED = 50
-MOST_DRAWS = 10**6  # that are looked at to find it
+MOST_DRAWS = 10**6  # used to choose it
 
 
 def carry_out_to_its_end(
@@ -36,11 +36,11 @@ def carry_out_to_its_end(
 ) -> Outcome:
     """Continue a run to `rows` draws a chain, and on until they suffice.
 
-    They suffice where the look at the draws that ends every run finds nothing that further steps
-    may do away with, and the moments that gradients imply agree, where these are looked at. Else
-    the chains make as many steps again, and every second draw is kept, as long as the run stays
-    within its number of evaluations. Where a rule is to end the run, all draws are kept, until it
-    is met. A run whose number of draws was given (``state.budget`` is 0) makes these and no more.
+    They suffice if the diagnostics find nothing that further steps may correct, and the moments
+    that gradients imply, if they are computed, agree with those of the draws. Otherwise the chains
+    make as many steps again, and every second draw is kept, as long as the run stays within its
+    budget. If a rule is to end the run, all draws are kept until it is met. A run whose number of
+    draws was given (``state.budget`` is 0) makes these and no more.
     """
     going = carry_out_thinned if state.undecided else carry_out
     outcome = going(state, target, rows, options)
@@ -74,9 +74,9 @@ def check_budget(budget: Any, draws: Any, thin: Any) -> None:
 def go_on(
     state: RunState, target: Target, more: int | None, options: RunOptions
 ) -> Outcome:
-    """Continue a run by `more` draws a chain, or to its end.
+    """Continue a run by `more` draws of each chain, or to its end.
 
-    A run that has come to its end and whose draws do not suffice may take its budget once more.
+    A complete run whose draws do not suffice gets its budget once more.
     """
     if more is not None:
         rows = int(state.trace.counts.max()) + more
@@ -87,13 +87,13 @@ def go_on(
 
 
 def draws_suffice(state: RunState) -> bool:
-    """Whether nothing is found in the draws that further steps may do away with."""
+    """Whether the diagnostics find nothing that further steps may correct."""
     kinds = {one.kind for one in checks.findings(state)}
     return bool(kinds & HOPELESS) or not kinds & CURED_BY_STEPS
 
 
 def may_go_on(state: RunState, options: RunOptions) -> bool:
-    """Whether as many steps again are within the evaluations that the run may take."""
+    """Whether the run may double its steps: within its budget, or until a rule ends it."""
     if state.status != "complete" or options.shield.waiting:
         return False
     if options.until_stop and options.stop is not None and options.stop.limits() != Limits():
@@ -117,11 +117,11 @@ def carry_out(state: RunState, target: Target, rows: int, options: RunOptions) -
 
 
 def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOptions) -> Outcome:
-    """The same, thinned by as much as the first draws show to be good.
+    """Continue a run to `rows` draws a chain, thinned as its first draws suggest.
 
-    The first 250 draws a chain, or twice as many and so on, are worth some effective draws, by the
-    mean, variance or log density that is known worst. Every k-th is kept, of those made already
-    too, so that one in four of the draws kept is effective.
+    The effective sample size of the first 250 draws of each chain, or of twice as many and so on,
+    is that of the mean, variance or log density that is known worst. Every k-th draw is kept, also
+    of the first ones, so that one in four of the draws kept is effective.
     """
     some = state.undecided
     while True:
@@ -146,7 +146,8 @@ def most_thinned(state: RunState, rows: int) -> int:
     """The largest `thin` with which `rows` draws a chain stay within the budget, 50 at most."""
     if not state.budget:
         return MOST_THINNED
-    each = state.evaluated / (state.tune + state.trace.rows)  # evaluations of a step of all chains
+    # evaluations in a step of all chains
+    each = max(1, state.evaluated) / (state.tune + state.trace.rows)
     left = max(0, state.budget - state.searched) / each - state.tune
     return int(np.clip(left / rows, 1, MOST_THINNED))
 
