@@ -138,7 +138,8 @@ def r_hats(labels: list[str], r_hat: NDArray[np.float64]) -> Finding | None:
     if not len(bad):
         return None
     bad = bad[np.argsort(-r_hat[bad])]
-    values = [f"{r_hat[i]:.4g} for {labels[i]}" for i in bad[:NAMED]]
+    digits = 4 if r_hat[bad[:NAMED]].min() >= MOST_R_HAT + 0.0005 else 5  # not "above 1.01: 1.01"
+    values = [f"{r_hat[i]:.{digits}g} for {labels[i]}" for i in bad[:NAMED]]
     return Finding(
         "r_hat", f"R-hat is above {MOST_R_HAT}: {listed(values, len(bad))}. The chains do not "
         f"agree yet: run longer (tune=, draws=); {IF_IT_STAYS}.", tuple(labels[i] for i in bad),
