@@ -28,7 +28,7 @@ except ValueError as error:
 
 
 def intrude(path):
-    """What another process is told that appends to the file too."""
+    """Return the error of another process that appends to the same file."""
     return subprocess.run([sys.executable, "-c", INTRUDER, path], text=True, check=True,
                           capture_output=True, timeout=120).stdout
 

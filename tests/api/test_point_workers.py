@@ -47,15 +47,33 @@ def processes():
         yield pool
 
 
-class Late(Executor):
+class Held(Executor):
+    """Workers whose tasks end by `end` once nothing has been submitted for `pause` seconds."""
+
+    def __init__(self, workers, pause):
+        self._max_workers, self.pause = workers, pause
+        self.tasks, self.lock, self.touched, self.closed = [], threading.Lock(), 0, False
+        self.thread = threading.Thread(target=self.tend, daemon=True)
+        self.thread.start()
+
+    def tend(self):
+        while not self.closed:
+            touched = self.touched
+            time.sleep(self.pause)
+            if touched == self.touched:
+                self.end()
+
+    def __exit__(self, *error):
+        self.closed = True
+        self.thread.join()
+
+
+class Late(Held):
     """Workers whose tasks end in random order; as many are under way as there are workers."""
 
     def __init__(self, workers, seed=0):
-        self._max_workers, self.random = workers, random.Random(seed)
-        self.tasks, self.lock, self.touched = [], threading.Lock(), 0
-        self.closed, self.order = False, []
-        self.thread = threading.Thread(target=self.tend, daemon=True)
-        self.thread.start()
+        self.random, self.order = random.Random(seed), []
+        super().__init__(workers, 0.0005)
 
     def submit(self, function, *args):
         future = Future()
@@ -64,10 +82,11 @@ class Late(Executor):
             self.touched += 1
             full = len(self.tasks) > self._max_workers
         if full:
-            self.end_one()
+            self.end()
         return future
 
-    def end_one(self):
+    def end(self):
+        """End one task."""
         with self.lock:
             if not self.tasks:
                 return
@@ -76,18 +95,6 @@ class Late(Executor):
             self.order.append(i)
         if future.set_running_or_notify_cancel():
             future.set_result(function(*args))
-
-    def tend(self):
-        """End one task after the other where nothing else is submitted."""
-        while not self.closed:
-            touched = self.touched
-            time.sleep(0.0005)
-            if touched == self.touched:
-                self.end_one()
-
-    def __exit__(self, *error):
-        self.closed = True
-        self.thread.join()
 
 
 @pytest.mark.parametrize("workers", [1, 2, 7])
@@ -361,15 +368,12 @@ def test_dask():
 # ---- prefetching ----
 
 
-class Rounds(Executor):
+class Rounds(Held):
     """Workers that are equally quick: all tasks that are under way end together."""
 
     def __init__(self, workers):
-        self._max_workers, self.lock = workers, threading.Lock()
-        self.tasks, self.touched, self.rounds, self.calls = [], 0, 0, 0
-        self.closed = False
-        self.thread = threading.Thread(target=self.tend, daemon=True)
-        self.thread.start()
+        self.rounds, self.calls = 0, 0
+        super().__init__(workers, 0.004)
 
     def submit(self, function, *args):
         future = Future()
@@ -378,22 +382,15 @@ class Rounds(Executor):
             self.touched += 1
         return future
 
-    def tend(self):
-        while not self.closed:
-            touched = self.touched
-            time.sleep(0.004)
-            if touched == self.touched and self.tasks:
-                with self.lock:
-                    tasks, self.tasks = self.tasks, []
-                self.rounds += 1
-                self.calls += len(tasks)
-                for future, function, args in tasks:
-                    if future.set_running_or_notify_cancel():
-                        future.set_result(function(*args))
-
-    def __exit__(self, *error):
-        self.closed = True
-        self.thread.join()
+    def end(self):
+        """End all tasks."""
+        with self.lock:
+            tasks, self.tasks = self.tasks, []
+        self.rounds += bool(tasks)
+        self.calls += len(tasks)
+        for future, function, args in tasks:
+            if future.set_running_or_notify_cancel():
+                future.set_result(function(*args))
 
 
 @pytest.mark.parametrize("options", [

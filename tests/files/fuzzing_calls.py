@@ -4,9 +4,9 @@
 
 A file of calls with damaged bytes must be refused by its name, or be shorter at its end, and a run
 with it must have the draws that it has without; one with a made-up header must be refused or work;
-what an AskTell is told must be refused by the argument's name, so that it goes on as before, or be
-as good as a value of the function. All in one process, whose memory is limited; the folder of one
-that has ended without a word has the number of the mistake in a file.
+a value given to AskTell.tell must be refused by the argument's name, without a change of the run,
+or be accepted as a value of the function. All in one process, whose memory is limited; if that
+ends without a word, a file in its folder has the number of the mistake.
 """
 
 import argparse

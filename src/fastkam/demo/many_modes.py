@@ -40,7 +40,7 @@ def run(folder, *, seed, quick):
     """Sample, print what is seen, write figure and draws to `folder`."""
     report.heading("Sixteen modes, from one starting point, by the default call")
     print("fk.sample(logp, [0, 0]): a Python function, no gradient, nothing said of the modes.")
-    draws = 500 if quick else 1000
+    draws = 500 if quick else None  # as many steps as the draws need
     result = report.sampled(logp, START, draws=draws, names=["x", "y"], seed=seed)
     other = peer.emcee_run(logp, START, result.evaluations, seed)
     table(result, other)

@@ -32,7 +32,7 @@ def run(folder, *, seed, quick):
     """Sample, print what is seen, write figure and draws to `folder`."""
     report.heading("A long bent ridge, by the default call")
     print("fk.sample(logp, [0, 0, 0]): the ridge is a parabola some 60 long and 1 wide.")
-    draws = 500 if quick else 1000
+    draws = 500 if quick else None  # as many steps as the draws need
     result = report.sampled(logp, START, draws=draws, names=NAMES, seed=seed)
     other = peer.emcee_run(logp, START, result.evaluations, seed)
     table(result, other)
