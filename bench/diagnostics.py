@@ -1,4 +1,4 @@
-"""The summary of draws beside arviz-stats: seconds of processor time, and whether both agree.
+"""The summary of draws and that of arviz-stats: processor time, and whether both agree.
 
     python -m bench.diagnostics [--quick]
 
@@ -57,7 +57,7 @@ def by_arviz(draws):
 
 
 def seconds(work, draws, repeats):
-    """(processor time, what it returns)"""
+    """Return the processor time of a call, and its result."""
     best = np.inf
     for _ in range(repeats):
         begun = time.process_time()

@@ -1,4 +1,4 @@
-"""Evaluations for an independent draw, inside other packages: their default beside fastkam.
+"""Evaluations for an independent draw, inside other packages: their default and fastkam.
 
     python -m bench.hosts [--quick]
 
@@ -217,7 +217,7 @@ HOSTS = {"emcee": (emcee, "stretch move", "am, shared"), "lmfit": (lmfit, "emcee
 
 
 def quiet(run, seed, ours):
-    """What `run` returns, without what the packages say."""
+    """Return the result of `run`, without the packages' output."""
     logging.disable(logging.WARNING)
     with warnings.catch_warnings(), open(os.devnull, "w") as nowhere, (
             contextlib.redirect_stdout(io.StringIO())), contextlib.redirect_stderr(nowhere):

@@ -1,4 +1,4 @@
-"""What a call of a density costs above the model's own, for each form.
+"""Overhead of a call of a density above the model's own cost, for each form.
 
     python -m bench.models [--quick]
 
@@ -125,7 +125,7 @@ class Loops:
         struct, keep = struct_of(target)
         name = "gradient" if gradient else "value"
         run = self.through(name, struct.logp_grad if gradient else struct.logp, struct.data, x)
-        return lambda calls, keep=keep: run(calls)  # `keep` owns what is called
+        return lambda calls, keep=keep: run(calls)  # `keep` owns the called objects
 
 
 def c_and_stan(loops):

@@ -5,7 +5,7 @@
 Each chain starts in one mode. Its occupancy of each mode, over its draws so far, is right from the
 evaluation on after which it stays within 10 % of the truth to the end; warm-up counts, and so does
 the search for modes where there is one. On the lattice of 5^32 modes the share is that of each
-centre in each coordinate; of the bunch of bananas that of each axis and sign of the largest
+center in each coordinate; of the bunch of bananas that of each axis and sign of the largest
 coordinate. Tempering in its classic scheme, random pairs of a geometric ladder, stands beside the
 even-odd scheme on the same ladder, on a ladder tuned in warm-up, and with the fitted reference.
 "jumps around pt" is mode jumping around five replicas. The log Z of tempering is that of all chains

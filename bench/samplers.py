@@ -1,4 +1,4 @@
-"""Which sampler: evaluations and CPU seconds until every coordinate has ESS 400.
+"""Comparison of samplers: evaluations and CPU seconds until every coordinate has ESS 400.
 
     python -m bench.samplers [--only gradient_free|gradient] [--quick]
 

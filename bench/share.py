@@ -1,9 +1,9 @@
-"""What chains that learn as one gain: the shape learnt, and effective draws after a short warm-up.
+"""Gain from a shared adaptation: the shape learned, and effective draws after a short warm-up.
 
     python -m bench.share [--quick]
 
 Eight chains on a Gaussian, d = 20, correlations 0.9^|i-j|, scales from 0.3 to 3, from exact draws.
-The error is |C - I| / sqrt(d), C the learnt covariance in coordinates in which the target's is I,
+The error is |C - I| / sqrt(d), C the learned covariance in coordinates in which the target's is I,
 with mean trace 1: 0 is right. ESS is the least over the coordinates, in 1000 evaluations while
 draws are made. Medians over seeds.
 

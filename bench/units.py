@@ -1,4 +1,4 @@
-"""What correlation costs: ESS and R-hat at correlation 0.9999, and evaluations to ESS 400.
+"""Cost of correlation: ESS and R-hat at correlation 0.9999, and evaluations to ESS 400.
 
     python -m bench.units [--quick]
 
@@ -19,7 +19,7 @@ from bench.papers.record import heading, options, table, write
 
 CORRELATION = 0.9999
 BUDGET = {2: 40_000, 5: 100_000}    # evaluations of all chains
-LEFT_OUT = {"rwm", "mala", "hmc", "scout", "cholam"}     # no shape is learnt, or no defaults for it
+LEFT_OUT = {"rwm", "mala", "hmc", "scout", "cholam"}     # no learned shape, or no defaults
 TRIAL = 2000        # steps after which it is known what one takes
 CHAINS, ENOUGH, MIXED, MOST = 4, 400, 1.02, 600_000
 WALKS = {"am": fk.AdaptiveMetropolis(), "ram": fk.RobustAdaptiveMetropolis(),

@@ -22,6 +22,7 @@ extensions = [
     "docstrings",
     "links_outside",
     "missing_packages",
+    "titles_of_links",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}     # autosummary takes the first
 templates_path = ["templates"]

@@ -4,21 +4,21 @@ import fastkam as fk
 
 
 class InPoints(fk.KernelAdaptiveMetropolis):
-    """With n x n matrices."""
+    """KAM with n x n matrices."""
 
     def few_points(self, d):
         return True
 
 
 class InDimensions(fk.KernelAdaptiveMetropolis):
-    """With d x d matrices."""
+    """KAM with d x d matrices."""
 
     def few_points(self, d):
         return False
 
 
 class CyclesInPoints(fk.CyclicalKernelAdaptiveMetropolis):
-    """With n x n matrices."""
+    """Cyclical KAM with n x n matrices."""
 
     def few_points(self, d):
         return True

@@ -21,7 +21,7 @@ def at_level(level, program):
 
 
 def digest_at(level, module):
-    """What `digest` of a module of unit tests answers there."""
+    """Return the `digest` of a module of unit tests at another level."""
     run = at_level(level, f"from {module} import digest; print(digest())")
     if "is not an instruction set of this processor" in run.stderr:
         pytest.skip(f"an older processor, without {level}: there is nothing to compare")

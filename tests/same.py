@@ -1,4 +1,4 @@
-"""When two results are the same run."""
+"""Equality of two results of the same run."""
 
 import numpy as np
 

@@ -1,1 +1,1 @@
-"""What a learned surrogate saves in calls of the density: `python -m bench.costly`."""
+"""Calls of the density that a learned surrogate saves: `python -m bench.costly`."""

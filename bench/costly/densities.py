@@ -1,4 +1,4 @@
-"""Posteriors of 2 to 10 dimensions that stand for costly ones, with their moments.
+"""Posteriors of 2 to 10 dimensions in place of costly ones, with their moments.
 
 Models of differential equations, regressions, time series and a Gaussian process are those of
 `bench.posteriors`; the others have moments in closed form. Only NumPy and SciPy are used, so that

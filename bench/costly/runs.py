@@ -8,6 +8,7 @@ import numpy as np
 
 import fastkam as fk
 from bench.costly.densities import CASES
+from bench.costly.further import FURTHER
 from bench.costly.unseen import UNSEEN
 
 BUDGET = 2000
@@ -42,9 +43,9 @@ class Counted:
         return self.f(x)
 
 
-def learnt(name, seed):
+def learned(name, seed):
     """A run with surrogate="learn"."""
-    case = (CASES | UNSEEN)[name]
+    case = (CASES | UNSEEN | FURTHER)[name]
     f = Counted(case.f)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -105,7 +106,7 @@ def covered(result, case):
 
 
 def worst(result, case):
-    """The largest error of a mean or a standard deviation, in units of what the run says."""
+    """Return the largest error of a mean or standard deviation, in units of the stated error."""
     table = result.summary()
     z = [np.abs(table["mean"] - case.mean) / table["mcse_mean"],
          np.abs(table["sd"] - case.sd) / table["mcse_sd"]]
@@ -116,7 +117,7 @@ def calls_until(curves, case, fourth):
     """The calls after which the error stays below that of 400 independent draws; inf if never.
 
     The error is the larger of those of means and of standard deviations: root mean squares over
-    runs and coordinates, in units of what 400 independent draws have.
+    runs and coordinates, in units of that of 400 independent draws.
     """
     at = np.unique(np.concatenate([curve.calls for curve in curves]))
     errors = np.empty((2, len(curves), len(at)))

@@ -1,4 +1,4 @@
-"""Points on workers: how much of their time is used, and what a point costs the master.
+"""Points on workers: the part of their time that is used, and the master's time for a point.
 
     python -m bench.costly.workers [--quick]
 
@@ -19,7 +19,7 @@ import numpy as np
 import fastkam as fk
 from bench.papers.record import heading, options, table, write
 
-FILE = Path(__file__).parents[1] / "samplers.py"  # results stand in bench/results
+FILE = Path(__file__).parents[1] / "samplers.py"  # results are in bench/results
 
 
 def density(x):
@@ -122,7 +122,7 @@ def cost_of_run(executor, chains, steps):
 
 
 def cost_table(quick):
-    """What a point costs the master."""
+    """Return the table of the master's cost of a point."""
     points = 2_000 if quick else 4_000
     executors = {"pool of 2 processes": ProcessPoolExecutor(2)}
     try:

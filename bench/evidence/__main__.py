@@ -7,7 +7,7 @@ Each density of `densities.py` by `fk.sample(loglike, prior=prior, seed=seed)` a
 of the search and of the bridge included. Where the variable names an environment, the same
 likelihoods and priors go to dynesty, nautilus, UltraNest and pocoMC, whose settings are in
 `nested.py`, 90 s of CPU time at most for a run. With FASTKAM_NESTED_RUNS their answers are kept in
-that file, and a second call goes on.
+that file, and a second call continues.
 """
 
 import json
@@ -24,7 +24,7 @@ from bench.evidence.densities import CASES
 from bench.evidence.nested import NOT_RUN, PACKAGES, ROOT, answer
 from bench.papers.record import heading, options, table, write
 
-FILE = ROOT / "bench" / "samplers.py"  # results stand in bench/results
+FILE = ROOT / "bench" / "samplers.py"  # results are in bench/results
 SEEDS, SEEDS_BESIDE, SECONDS = 100, 8, 90
 ENOUGH = 0.02       # the root mean square error that is compared
 BUDGETS = 4000, 8000, 16_000, 32_000, None  # evaluations of a run; None: as many as it likes
@@ -34,7 +34,7 @@ LEVELS = {"95 %": 1.96, "68 %": 1.0}
 
 
 def ours(name, seed, budget=None):
-    """What a run of fastkam has found, of at most `budget` evaluations where that is given."""
+    """Return the result of a run of fastkam, with at most `budget` evaluations if given."""
     case, begun = CASES[name](), time.process_time()
     stop = None if budget is None else fk.stop.Evaluations(budget)
     result = fk.sample(case.loglike, prior=case.prior, vectorized=True, seed=seed, threads=1,
@@ -47,7 +47,7 @@ def ours(name, seed, budget=None):
 
 
 def runs_of(name, seeds, seconds):
-    """What runs of fastkam on a density have found, one a seed."""
+    """Return the results of runs of fastkam on a density, one for each seed."""
     warnings.simplefilter("ignore")
     found, begun = [], time.process_time()
     for seed in seeds:

@@ -84,7 +84,7 @@ def eight_modes(d: int) -> Case:
 
 
 def banana(d: int, b: float) -> Case:
-    """Of Haario et al. (1999): x_1 has variance 100, and x_2 is bent by b (x_1^2 - 100)."""
+    """Return the banana of Haario et al. (1999): var x_1 = 100, x_2 bent by b (x_1^2 - 100)."""
     def loglike(x):
         y = x[:, 1] + b * (x[:, 0] ** 2 - 100)
         return (-0.5 * (x[:, 0] ** 2 / 100 + y**2 + np.square(x[:, 2:]).sum(axis=1))

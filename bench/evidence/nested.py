@@ -20,7 +20,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 NOT_RUN = "not run"  # where the variable is not set
-N_EFF = 2500  # of nautilus, whose error is 1 / sqrt(n_eff): 0.02, which is what is compared
+N_EFF = 2500  # of nautilus, whose error is 1 / sqrt(n_eff): 0.02, as for the others
 
 
 class Counted:
@@ -75,7 +75,7 @@ PACKAGES = {"dynesty": dynesty, "nautilus": nautilus, "ultranest": ultranest, "p
 
 
 def answer(package, name, seed, seconds):
-    """What a run in the other environment has found; {"failed": why} where it has not."""
+    """Return the result of a run in the other environment, or {"failed": why}."""
     python = os.environ.get("FASTKAM_NESTED")
     if not python:
         return {"failed": NOT_RUN}

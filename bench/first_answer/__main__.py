@@ -5,7 +5,7 @@
 Each of forty densities by `fk.sample(f, x0, seed=seed)`, or with a prior in place of x0, and
 nothing else, ten seeds. A run is right where every mean and standard deviation is within 4 Monte
 Carlo standard errors and a tenth of the standard deviation of the truth. It says that it is not
-where it warns. Left is what is wrong without a word.
+where it warns. The rest are wrong without a warning.
 """
 
 import time
@@ -18,7 +18,7 @@ import fastkam as fk
 from bench.first_answer.densities import CASES
 from bench.papers.record import heading, options, table, write
 
-FILE = Path(__file__).parents[1] / "samplers.py"  # results stand in bench/results
+FILE = Path(__file__).parents[1] / "samplers.py"  # results are in bench/results
 
 
 def judge(case, seed):

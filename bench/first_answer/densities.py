@@ -13,7 +13,7 @@ from scipy import special, stats
 
 @dataclass(frozen=True)
 class Case:
-    """A density, what the user says of it, and the truth.
+    """A density, the user's arguments, and the truth.
 
     Attributes
     ----------
@@ -169,10 +169,10 @@ def black_box(m, c):
     return -0.5 * np.sum((y_line - m * x_line - c) ** 2)
 
 
-def by_quadrature(f, centre, width, n):
-    """(mean, sd) of f on a grid of n points a coordinate around a centre."""
+def by_quadrature(f, center, width, n):
+    """(mean, sd) of f on a grid of n points a coordinate around a center."""
     grids = np.meshgrid(*[c + w * np.linspace(-1, 1, n)
-                          for c, w in zip(centre, width, strict=True)], indexing="ij")
+                          for c, w in zip(center, width, strict=True)], indexing="ij")
     X = np.stack([grid.ravel() for grid in grids], axis=1)
     logs = np.array([f(x) for x in X])
     w = np.exp(logs - logs.max())

@@ -1,9 +1,9 @@
 """One package on the forty densities, in its own environment: a line of JSON for each run.
 
-Each is called as its first example calls it, with what the user of `fk.sample` gives: the function
-and a starting point, or priors and bounds. A run is right where every mean and standard deviation
-is within a tenth of the standard deviation of the truth. It says that it is not where the package
-warns, or its own measure of convergence is beyond its own limit.
+Each is called as in its first example, with the arguments that a user of `fk.sample` has: the
+function and a starting point, or priors and bounds. A run is right if every mean and standard
+deviation is within a tenth of the standard deviation of the truth. It is taken for doubtful if the
+package warns, or its own measure of convergence is beyond its own limit.
 """
 
 import argparse
@@ -55,7 +55,7 @@ class Posterior:
         return value if value == value else -math.inf
 
     def starts(self, n, rng, spread):
-        """Where n chains start: draws from the priors, or x0 with a little noise."""
+        """Return starting points of n chains: draws from the priors, or x0 with a little noise."""
         if self.priors:
             return np.array([np.concatenate([np.atleast_1d(frozen.rvs(size=many, random_state=rng))
                                              for _, frozen, many in self.priors])
@@ -165,7 +165,7 @@ PEERS = {"fastkam": by_fastkam, "emcee": by_emcee, "pints": by_pints, "pymc": by
 
 
 def judged(peer, case, seed):
-    """What there is to say of one run."""
+    """Return the record of one run."""
     posterior, begun = Posterior(case), time.process_time()
     on_simplex = any(hasattr(frozen, "alpha") for _, frozen, _ in posterior.priors)
     if on_simplex and peer in ("emcee", "pints"):
@@ -176,7 +176,7 @@ def judged(peer, case, seed):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             draws, told = PEERS[peer](posterior, seed)
-    except Exception as error:  # which tells the user, too
+    except Exception as error:  # and warns the user
         return {"right": False, "told": True, "reason": f"{type(error).__name__}: {error}"[:200],
                 "evaluations": posterior.n, "seconds": time.process_time() - begun}
     off = np.abs(draws.mean(axis=0) - case.mean) / case.sd

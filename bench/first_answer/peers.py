@@ -1,4 +1,4 @@
-"""The first answer of other packages, beside ours: `python -m bench.first_answer.peers`.
+"""The first answers of other packages and of fastkam: `python -m bench.first_answer.peers`.
 
 `python -m bench.peers.environments emcee pints pymc` builds their environments first. Each package
 is called as its own first example does (`peer_job.py`) on the same forty densities; a run is right
@@ -15,7 +15,7 @@ from bench.first_answer.peer_job import PEERS
 from bench.papers.record import heading, options, table, write
 from bench.peers.environments import ROOT, python_of
 
-FILE = Path(__file__).parents[1] / "samplers.py"  # results stand in bench/results
+FILE = Path(__file__).parents[1] / "samplers.py"  # results are in bench/results
 
 
 def runs_of(peer, seeds):
@@ -29,7 +29,7 @@ def runs_of(peer, seeds):
 
 
 def counted(runs):
-    """right / not, and said / wrong without a word, of runs; why not, where there are none."""
+    """Return the counts of runs: right / not, with / without a warning; or why there are none."""
     made = [run for run in runs if "right" in run]
     if not made:
         return runs[0]["reason"]

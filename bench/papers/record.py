@@ -1,4 +1,4 @@
-"""What the experiments share: options, and results files that say what made them."""
+"""Options and results files of the experiments, with a record of how they were made."""
 
 import argparse
 import datetime
@@ -14,7 +14,7 @@ import fastkam
 def options(file, doc, *, quick, only=(), seeds=None):
     """The experiment's options; `folder` is where its results go.
 
-    `quick` says what --quick does; `only` are the parts that --only can name; `seeds` is how many
+    `quick` describes --quick; `only` are the parts that --only can name; `seeds` is the number of
     seeds there are, where --seeds can say it, and --seconds end them sooner.
     """
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])

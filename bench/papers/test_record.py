@@ -1,4 +1,4 @@
-"""What the experiments share."""
+"""Options and records of the experiments."""
 
 import sys
 

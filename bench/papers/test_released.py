@@ -1,4 +1,4 @@
-"""What runs as released differs from the paper in what its docstring says, and in nothing else."""
+"""Samplers as released differ from the papers as their docstrings say, and in nothing else."""
 
 import numpy as np
 import pytest

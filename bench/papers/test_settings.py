@@ -1,4 +1,4 @@
-"""The experiments run the samplers of the papers, not what fastkam would choose itself."""
+"""The experiments run the samplers of the papers, not the choice of fastkam."""
 
 import ast
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""fastkam beside other samplers, on the same density in the same run."""
+"""Comparison of fastkam with other samplers, on the same density in the same run."""

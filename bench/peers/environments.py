@@ -48,7 +48,7 @@ def python_of(name):
 
 
 def told(*words):
-    """Run a command, with a line where pip begins with another package, and what it prints last."""
+    """Run a command and print its last output, with a line for each package of pip."""
     lines = []
     with subprocess.Popen(words, cwd=ROOT, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT) as process:
@@ -88,7 +88,7 @@ def wheel():
 
 
 def build(name):
-    """Make the environment anew; None, or the last line of what went wrong."""
+    """Make the environment again; return None, or the last line of the error."""
     place, begun = folder() / name, time.monotonic()
     print(f"{name}: building", flush=True)
     if place.exists():

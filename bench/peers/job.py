@@ -1,6 +1,6 @@
-"""What runs in a package's own process: `python -m bench.peers.job PACKAGE JOB ARGUMENTS`.
+"""Jobs in a package's own process: `python -m bench.peers.job PACKAGE JOB ARGUMENTS`.
 
-The last line of its output is the answer, as JSON. Times are of the CPU, all threads, and there is
+The last line of its output is the result, as JSON. Times are of the CPU, all threads, and there is
 one processor; imports and compilation are left out of them.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from bench.peers.densities import DENSITIES
 
 PILOT = 0.15        # share of the time that finds out how many steps to make
-ROUNDS = 7          # of the bare call beside the sampler
+ROUNDS = 7          # of the bare call, next to the sampler
 MOST = 400_000    # draws that are handed over, of all chains together
 
 
@@ -52,12 +52,12 @@ class Counting:
 
 
 def start(d, chains, seed):
-    """From N(0, I)."""
+    """Return a starting point from N(0, I)."""
     return np.random.default_rng(seed).standard_normal((chains, d))
 
 
 def timed(go):
-    """(what go() returns, CPU seconds)"""
+    """Return the result of go() and CPU seconds."""
     begun = time.process_time()
     found = go()
     return found, time.process_time() - begun
@@ -80,9 +80,9 @@ def counted(contestant, name, n, seed):
 
 
 def steps_for(contestant, name, budget, seed):
-    """How many steps of warm-up, and of draws, take `budget` seconds; evaluations a step.
+    """Return the numbers of steps of warm-up and of draws for `budget` seconds; evaluations a step.
 
-    Of two pilot runs, the second four times as long: what both spend is spent once.
+    The second of two pilot runs is four times as long: the common cost cancels.
     """
     n, before = contestant.first, 0.0
     while True:
@@ -96,7 +96,7 @@ def steps_for(contestant, name, budget, seed):
 
 
 def overhead(contestant, budget, seed):
-    """What an evaluation costs above the bare call, which is made in turn with it, in this process.
+    """Return the cost of an evaluation above a bare call, alternating with it in this process.
 
     above, bare: nanoseconds; calls: how many bare calls take as long as what is above one.
     """

@@ -19,7 +19,7 @@ class PeerError(Exception):
 
 
 def command(*words, timeout=600, **variables):
-    """What a process prints."""
+    """Return the output of a process."""
     try:
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=timeout,
                               env=os.environ | ONE_THREAD | variables)

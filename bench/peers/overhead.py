@@ -1,4 +1,4 @@
-"""What a package adds to a call of a Python density."""
+"""Overhead of packages in a call of a Python density."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a run takes besides its density: cores, memory, long chains, and the start."""
+"""Resources of a run besides its density: cores, memory, long chains, and the start."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Who takes part in what, and their answers, round by round."""
+"""The participants of each contest, and their results, round by round."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from bench.peers.launch import PeerError, ask
 
 
 class Contest:
-    """The packages that can be asked, and what is wrong with the others.
+    """The packages that can take part, and the errors of the others.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Contest:
             self.versions[package] = told["versions"]
 
     def tell(self, who, error):
-        """Keep what went wrong, and print it."""
+        """Store an error, and print it."""
         self.problems[who] = str(error).replace("|", "/")
         print(who, "does not run", error, sep=" | ", flush=True)
 

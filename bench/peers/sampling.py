@@ -9,7 +9,7 @@ import fastkam as fk
 from bench.papers.record import table
 from bench.peers.densities import SCALES, V
 
-FORMS = {"python": "Python", "many": "Python, vectorised", "gradient": "Python, gradient",
+FORMS = {"python": "Python", "many": "Python, vectorized", "gradient": "Python, gradient",
          "jax": "XLA", "compiled": "compiled"}
 SECONDS = {"banana": (4, 2), "neal": (2, 1)}      # CPU seconds a run, (full, quick)
 ROUNDS = 3
@@ -28,7 +28,7 @@ def ensemble_ess(x):
 
 
 def summary(answer, info, path):
-    """Of one run: ESS, R-hat, moments; the draws themselves are forgotten."""
+    """Return ESS, R-hat and moments of one run; the draws themselves are dropped."""
     x = np.load(path)
     ess = (ensemble_ess(x) if info["ensemble"] else fk.diagnostics.ess_bulk(x)).min()
     r_hat = np.nan if info["ensemble"] else fk.diagnostics.r_hat(x).max()

@@ -1,4 +1,4 @@
-"""What the benches share."""
+"""Fixtures of the benches."""
 
 import pytest
 

@@ -1,11 +1,11 @@
-"""What runs cost beside their steps: many chains, the first run, the summary, stop rules, batches.
+"""Costs of runs beside their steps: many chains, the first run, summary, stop rules, batches.
 
     python -m bench.perf.costs [--quick] [--only PART]
 
 Seconds of processor time of this process and its threads, medians of rounds. The parts:
 
 - chains: `ram`, 100 + 100 steps of a compiled density, d = 2, one thread; per chain. Then steps
-  alone, learnt, 100 of each chain in turn, draws stored.
+  alone, learned, 100 or 1000 of each chain in turn, draws stored.
 - fresh: a new process until it has 1000 draws by default, and their summary.
 - summary: `Result.summary` of 4 x 250 000 draws.
 - stop: the part of a run that its stop rule takes, a Python density of about a microsecond.
@@ -44,9 +44,9 @@ def seconds(work):
 # ---- many chains ----
 
 
-def in_chunks(runs, chunk=100, total=2_000_000):
+def in_chunks(runs, chunk, total=2_000_000):
     """Nanoseconds a step of chains that are run in turn, a chunk of steps each."""
-    rounds = total // (chunk * len(runs))
+    rounds = max(1, total // (chunk * len(runs)))
     return 1e9 * sum(one.go(chunk) for _ in range(rounds) for one in runs) / (
         rounds * len(runs) * chunk)
 
@@ -63,13 +63,15 @@ def chains(rounds):
     for n in (10, 100, 1000, 10_000):
         found = [seconds(lambda n=n: run(n)) / n for _ in range(rounds)]
         yield [f"{n} chains", f"{1e3 * np.median(found):.2f} ms a chain"]
-    learnt = Steps(target, "ram", np.zeros(2)).learnt
-    runs = [[Steps(target, "ram", np.zeros(2), learnt=learnt) for _ in range(n)]
+    learned = Steps(target, "ram", np.zeros(2)).learned
+    runs = [[Steps(target, "ram", np.zeros(2), learned=learned) for _ in range(n)]
             for n in (10, 10_000)]
-    found = np.array([[in_chunks(some) for some in runs] for _ in range(2 * rounds)])
-    few, many = np.median(found, axis=0)
-    yield ["a step of one of 10 chains, of 10 000",
-           f"{few:.1f} ns, {many:.1f}: {np.median(found[:, 1] / found[:, 0]):.2f} times as long"]
+    for chunk in (100, 1000):
+        found = np.array([[in_chunks(some, chunk) for some in runs] for _ in range(2 * rounds)])
+        few, many = np.median(found, axis=0)
+        yield [f"a step of one of 10 chains, of 10 000, {chunk} steps of each in turn",
+               f"{few:.1f} ns, {many:.1f}: {np.median(found[:, 1] / found[:, 0]):.2f} times as "
+               "long"]
 
 
 # ---- the first run, and summaries ----

@@ -1,7 +1,7 @@
-"""What a step is made of, item by item: `python -m bench.perf.items` writes bench/results/items.md.
+"""Parts of a step, item by item: `python -m bench.perf.items` writes bench/results/items.md.
 
 Bare loops that do more and more of a step (`floor/items.c`), and fastkam's own step, take turns;
-what it takes above the last of them is the engine's.
+the time above the last of them is the engine's.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ ITEMS = ["random numbers: d normals, an exponential", "the proposal", "the densi
          "the gain", "mean and factor", "the draw stored", "its statistics stored",
          "the density by a pointer"]
 STORED, LEARNING = 6, (4, 5)    # the bare loop ends there; items of a chain that learns
-KINDS = {"`rwm`": ("rwm", 0), "`am`, learnt": ("am", 1), "`am`, learning": ("am", 2)}
+KINDS = {"`rwm`": ("rwm", 0), "`am`, learned": ("am", 1), "`am`, learning": ("am", 2)}
 DIMENSIONS = (2, 8)
 N, ROUNDS = 20_000, 41
 REST = "the rest of fastkam's step"
@@ -47,7 +47,7 @@ class Chain(ctypes.Structure):
 
 
 class BareChain:
-    """A chain of the bare loops, which goes on at each call."""
+    """A chain of the bare loops, which continues at each call."""
 
     def __init__(self, upto, kind, d, seed=1):
         self.upto, self.kind, self.d = upto, kind, d
@@ -119,10 +119,10 @@ def kam(rounds, d=8, points=1000, n=1000):
     parts = [test_kernel_gradient.case("Gaussian", d, points).fastkam,
              test_normal_density.case(d).fastkam]
     target, x0 = built_in(d), np.zeros(d)
-    learnt = fk.sample(target, x0, sampler=sampler, draws=1, tune=20 * points, chains=1, seed=1,
+    learned = fk.sample(target, x0, sampler=sampler, draws=1, tune=20 * points, chains=1, seed=1,
                        keep_warmup=False, progress=False, search=False).states[0]
     for schedule in (FROZEN, Perpetual().compiled(sampler, d, 0)):
-        mine = Steps(target, sampler, x0, schedule=schedule, learnt=learnt)
+        mine = Steps(target, sampler, x0, schedule=schedule, learned=learned)
         mine.go(20 * points)    # until all points are there
         times = np.array([[*(elapsed(part, n) for part in parts), mine.go(n) / n]
                           for _ in range(rounds)])
@@ -146,7 +146,7 @@ def main():
         names, *columns.values(), strict=True)])
     text += ("\n## A step of `kam`\n\nMicroseconds, Gaussian kernel, 1000 points, d = 8; the parts "
              "are fastkam's own, called from C.\n\n")
-    text += table(["", "learnt", "learning"], kam(rounds))
+    text += table(["", "learned", "learning"], kam(rounds))
     write(Path(__file__).parents[1] / chosen.folder.name / "items.md", text)
 
 

@@ -1,4 +1,4 @@
-"""What the live view costs: the part of a run's processor time that reporting takes.
+"""Cost of the live view: the part of a run's processor time that reporting takes.
 
     python -m bench.perf.live [--quick]
 
@@ -36,7 +36,7 @@ VIEWS = {"terminal": lambda: Terminal(Nowhere()), "lines": lambda: None,
 
 @contextmanager
 def timed():
-    """A list to which the seconds within what reports are added."""
+    """Return a list of the seconds spent on reports."""
     found, originals = [0.0], [(cls, name, getattr(cls, name)) for cls, name in REPORTING]
     for cls, name, original in originals:
         def wrapper(*args, original=original, **named):

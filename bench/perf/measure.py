@@ -18,7 +18,7 @@ class Case:
     floor: object
     lapack: object = None       # BLAS or LAPACK from C
     scipy: object = None        # numpy or scipy from Python
-    answer: object = None       # what the last call of fastkam or of the floor has computed
+    answer: object = None       # the results of the last call of fastkam or of the floor
 
     def measured(self, rounds=ROUNDS):
         """{name: nanoseconds a call} and {name: its time over fastkam's}.
@@ -66,7 +66,7 @@ def elapsed(function, times):
 
 
 def calls(function):
-    """How many calls take about SECONDS."""
+    """Return the number of calls that take about SECONDS."""
     function(1)     # compiles, and fills the caches
     times = 1
     while (seconds := elapsed(function, times)) * times < SECONDS / 4:

@@ -9,7 +9,7 @@ from bench.papers.record import heading, options, table, write
 IN_WORDS = {3: "three", 5: "five"}
 
 
-def main(file, about, title, parts, rounds):
+def main(file, about, title, parts, rounds, apart=()):
     """Measure the parts, print their rows, and write the page if all were measured.
 
     Parameters
@@ -22,13 +22,15 @@ def main(file, about, title, parts, rounds):
         ``part(rounds)`` yields rows: a label, and a processor time as a text.
     rounds : int
         Number of rounds; 1 with ``--quick``.
+    apart : tuple of str
+        Parts that are measured only by ``--only``.
     """
     warnings.simplefilter("ignore", fk.SamplingWarning)  # short runs are timed too
     chosen = options(file, about, quick=f"one round in place of {IN_WORDS[rounds]}",
                      only=tuple(parts))
     rows = []
     for name, part in parts.items():
-        if chosen.only in (None, name):
+        if chosen.only == name or (chosen.only is None and name not in apart):
             for row in part(1 if chosen.quick else rounds):
                 rows.append(row)
                 print(*row, flush=True)

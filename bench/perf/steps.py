@@ -24,7 +24,7 @@ SECONDS, ROUNDS = 0.02, 7       # of a round, about
 FROZEN = (1.0, 0.0, 0.0, 1.0, 0, 0, 0.0)
 NOTE = f"""
 CPU nanoseconds of a step of one chain, draws stored, one thread, default parameters; medians of
-{ROUNDS} rounds. *learning*: while it adapts; *learnt*: frozen, after {TUNE} steps of warm-up. In
+{ROUNDS} rounds. *learning*: while it adapts; *learned*: frozen, after {TUNE} steps of warm-up. In
 brackets, how many evaluations a step makes, where it is more than one.
 """
 
@@ -46,24 +46,24 @@ def many_gradients(X):
 
 
 class Steps:
-    """Chains that can be made to go on, and how long a step of one takes.
+    """Chains that make steps on demand, and the time of a step.
 
-    Where they do not learn they begin from the state `learnt`, or from that of a run. That does not
-    search, since a search may choose other units for the coordinates.
+    If they do not adapt they begin from the state `learned`, or from that of a run. The run has no
+    search, which might choose other units for the coordinates.
     """
 
-    def __init__(self, target, sampler, x0, *, chains=1, schedule=FROZEN, learnt=None):
+    def __init__(self, target, sampler, x0, *, chains=1, schedule=FROZEN, learned=None):
         sampler, d = as_sampler(sampler), len(x0)
-        if schedule is FROZEN and learnt is None:
-            learnt = fk.sample(target, x0, sampler=sampler, draws=1, tune=TUNE, chains=1, seed=1,
+        if schedule is FROZEN and learned is None:
+            learned = fk.sample(target, x0, sampler=sampler, draws=1, tune=TUNE, chains=1, seed=1,
                                keep_warmup=False, progress=False, search=False).states[0]
         self.chains = [ChainState(sampler.build(x0), np.random.PCG64(k), x0) for k in range(chains)]
         for chain in self.chains:
             if schedule is FROZEN:
-                chain.restore(learnt)
+                chain.restore(learned)
         self.group = Group(target.bind(), self.chains, schedule)
         self.group.start()
-        self.names, self.d, self.learnt = sampler.stat_names, d, learnt
+        self.names, self.d, self.learned = sampler.stat_names, d, learned
 
     def nanoseconds(self):
         """(nanoseconds a step of one chain, evaluations a step): the median of the rounds."""
@@ -111,7 +111,7 @@ def cell(steps):
     return f"{ns:,.0f}" + (f" ({evaluations:.1f})" if evaluations > 1.01 else "")
 
 
-def learning_and_learnt(name, d):
+def learning_and_learned(name, d):
     sampler, target, x0 = SAMPLERS[name](), built_in(d), np.zeros(d)
     schedule = Perpetual().compiled(sampler, d, 0)
     return [cell(Steps(target, sampler, x0, schedule=schedule)), cell(Steps(target, sampler, x0))]
@@ -123,9 +123,9 @@ def main():
     text = heading("A step of every sampler", "python -m bench.perf.steps", chosen) + NOTE
     rows = []
     for name in SAMPLERS:
-        rows.append([f"`{name}`", *(x for d in dimensions for x in learning_and_learnt(name, d))])
+        rows.append([f"`{name}`", *(x for d in dimensions for x in learning_and_learned(name, d))])
         print(*rows[-1], sep=" | ", flush=True)
-    columns = [f"d = {d}, {phase}" for d in dimensions for phase in ("learning", "learnt")]
+    columns = [f"d = {d}, {phase}" for d in dimensions for phase in ("learning", "learned")]
     text += "\n## A built-in density\n\n" + table(["", *columns], rows)
     d = 8
     labels = ["C pointer", "Python", f"Python, {TOGETHER} points"]
@@ -136,7 +136,7 @@ def main():
             cell(Steps(found[label][0], cls(), np.zeros(d), chains=found[label][1]))
             if label in found else "" for label in labels)])
         print(*rows[-1], sep=" | ", flush=True)
-    text += f"\n## Other forms, learnt, d = {d}\n\n" + table(["", *labels], rows)
+    text += f"\n## Other forms, learned, d = {d}\n\n" + table(["", *labels], rows)
     write(Path(__file__).parents[1] / chosen.folder.name / "steps.md", text)
 
 

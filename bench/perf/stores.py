@@ -1,4 +1,4 @@
-"""What a store costs: the part of a run that writing takes, by its length, and its memory.
+"""Cost of a store: the part of a run that writing takes, by its length, and its memory.
 
     python -m bench.perf.stores [--quick] [--only PART]
 
@@ -10,6 +10,7 @@ The parts:
 - state: the file of the state, which a checkpoint writes.
 - memory: the most memory that a process takes, and the time a draw, of 10^6 to 10^8 draws of a
   compiled density, two chains; Linux.
+- billion: the same of 10^9 draws, only by `--only billion`: 33 GB of disk, and some minutes.
 """
 
 import functools
@@ -93,7 +94,7 @@ def density(x):
 
 
 def run(target, kind, draws):
-    """Seconds of the run, and of those within what writes."""
+    """Return the seconds of the run, and those spent on writing."""
     with tempfile.TemporaryDirectory() as folder, timed() as within:
         begun = time.process_time()
         fk.sample(target, np.zeros(2), draws=draws, chains=1, store=kind(Path(folder, "run")),
@@ -128,8 +129,16 @@ def state(rounds):
 
 
 def memory(rounds):
-    for draws in (10**6, 10**7, 10**8)[: 2 if rounds == 1 else 3]:
-        for path in ("run", "run.zarr"):
+    return in_a_process((10**6, 10**7, 10**8)[: 2 if rounds == 1 else 3], ("run", "run.zarr"))
+
+
+def billion(rounds):
+    return in_a_process((10**9,), ("run",))
+
+
+def in_a_process(numbers, paths):
+    for draws in numbers:
+        for path in paths:
             folder = tempfile.mkdtemp()
             try:
                 text = subprocess.run(
@@ -142,8 +151,8 @@ def memory(rounds):
                                              f"{later:.0f} MB with the summary"]
 
 
-PARTS = {"part": parts, "quick": quick, "state": state, "memory": memory}
+PARTS = {"part": parts, "quick": quick, "state": state, "memory": memory, "billion": billion}
 
 
 if __name__ == "__main__":
-    main(__file__, __doc__, "Draws in a store", PARTS, 3)
+    main(__file__, __doc__, "Draws in a store", PARTS, 3, apart=("billion",))

@@ -1,4 +1,4 @@
-"""Many densities, covariances and look-ups in one call from Python, beside scipy's ways.
+"""Many densities, covariances and look-ups in one call from Python, compared with scipy.
 
 `pytest bench/perf/test_batches.py -q` prints nanoseconds of one of N, from Python, one thread.
 """
@@ -16,7 +16,7 @@ N = 2000
 
 
 def nanoseconds(*functions, rounds=11):
-    """Of one of N, medians of alternating rounds."""
+    """Return the time of one of N, as medians of alternating rounds."""
     runs = [lambda times, f=f: [f() for _ in range(times)] for f in functions]
     times = [calls(run) for run in runs]
     return 1e9 / N * np.median(

@@ -1,4 +1,4 @@
-"""An estimate of Gaussian-process classification beside the BLAS and LAPACK calls it makes.
+"""An estimate of Gaussian-process classification, and the BLAS and LAPACK calls it makes.
 
 `pytest bench/perf/test_gaussian_process.py -q` prints microseconds and their ratio, one thread, for
 the data set glass where FASTKAM_DATA names its folder, and else for random inputs of its shape. The

@@ -24,7 +24,7 @@ class InPoints(fk.KernelAdaptiveMetropolis):
         return True
 
 
-@pytest.mark.parametrize("phase", ["learning", "learnt"])
+@pytest.mark.parametrize("phase", ["learning", "learned"])
 @pytest.mark.parametrize(("d", "n"), SIZES)
 def test_step(d, n, phase, report, benchmark):
     steps = max(20, 400_000 // (d * d))

@@ -1,4 +1,4 @@
-"""What a step costs above the bare work: `pytest bench/perf -q` prints each ratio.
+"""Cost of a step above the bare work: `pytest bench/perf -q` prints each ratio.
 
 Side by side in one run: the two sides of a ratio alternate, and the ratio of medians of many short
 rounds is printed, so that a busy machine disturbs both alike.
@@ -135,7 +135,7 @@ def test_kam(adapting, report, benchmark):
     go, _ = stepper(target, sampler, np.zeros(d), n, tune=5000, schedule=schedule)
     parts = test_kernel_gradient.case("Gaussian", d, 1000), test_normal_density.case(d)
     ours, *bare = medians(go, *(lambda part=part: part.floor(n) for part in parts))
-    phase = "learning" if adapting else "learnt"
+    phase = "learning" if adapting else "learned"
     report(f"KAM, Gaussian kernel, n = 1000, d = 8, {phase}: {ours / n * 1e6:.2f} us a step, pass "
            f"and factor {sum(bare) / n * 1e6:.2f}: ratio {ours / sum(bare):.2f}")
     benchmark(go)

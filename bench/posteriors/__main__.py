@@ -104,7 +104,10 @@ def main():
     if chosen.what == "runs":
         measure(chosen, folder / "posteriors.jsonl")
     rows = list(read(folder / "posteriors.jsonl").values())
-    text = heading("Posteriors that people meet", "python -m bench.posteriors", chosen) + (
+    command = "python -m bench.posteriors"
+    if chosen.only != list(PARTS):
+        command += f" --only {' '.join(chosen.only)}"
+    text = heading("Posteriors that people meet", command, chosen) + (
         "\nThousands of evaluations of the density until the bulk ESS of every coordinate of four "
         "chains is 400, search and warm-up included; with a gradient, each evaluation returns it. "
         "Medians over seeds; in parentheses where means or standard deviations are wrong in half "

@@ -1,4 +1,4 @@
-"""What a posterior is here, and the registry of them."""
+"""The class of posteriors of the benches, and their registry."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,8 +1,10 @@
 """Means and standard deviations of the posteriors, in references.json.
 
-By conjugacy and quadrature where these give them; otherwise from two long runs of different
-samplers, NUTS and the default without a gradient (HMC, where there are too many dimensions for
-it), which must agree: the moments of the one with the smaller error are kept, with that error.
+By conjugacy and quadrature where these give them; by importance sampling where long tails make
+chains of different samplers agree on what both have not seen; otherwise from two long runs of
+different samplers, NUTS and the default without a gradient (HMC, where there are too many
+dimensions for it), which must agree: the moments of the one with the smaller error are kept, with
+that error.
 """
 
 import json
@@ -15,6 +17,7 @@ from scipy.special import digamma, polygamma
 
 import fastkam as fk
 from bench.posteriors.densities import POSTERIORS, regressions, series
+from fastkam.search.mixture import Mixture
 
 FILE = Path(__file__).with_name("references.json")
 DRAWS = 25_000          # of each of four chains of NUTS
@@ -22,6 +25,9 @@ OTHER_DRAWS = 10_000    # of the other sampler, thinned
 LEAST_EXACT = 0.02      # standard errors of means, in standard deviations
 MOST_APART = 4.5        # Monte Carlo standard errors between the two
 MOMENTS = ("mean", "sd", "mcse_mean", "mcse_sd")
+ROUNDS, POINTS = 3, 200_000    # of importance sampling; points of the last round
+STATES, BATCHES = 4000, 20     # to which its mixtures are fitted; for its errors
+NARROW, WIDER = 0.7, 1.8       # share of points from one mixture; by how much the other is wider
 FREE, ORDERED = "mixture, labels free", "mixture, labels ordered"
 
 
@@ -34,7 +40,7 @@ def summed(log_weights, means, variances):
 
 
 def conjugate(model):
-    """Of a `NormalLinear`: b is Student's, s^2 inverse gamma."""
+    """Return moments of a `NormalLinear`: b is Student's, s^2 inverse gamma."""
     n, p = model.X.shape
     P = model.X.T @ model.X + np.eye(p) / model.width
     m = np.linalg.solve(P, model.X.T @ model.y)
@@ -46,7 +52,7 @@ def conjugate(model):
 
 
 def normal_given(one, which, grids):
-    """Of a density that is normal in all coordinates but those of `which`: a sum over a grid.
+    """Return moments of a density that is normal given the coordinates `which`: a sum over a grid.
 
     Mean, precision and determinant of the normal part are read off the gradient, which is linear.
     """
@@ -97,10 +103,11 @@ EXACT = {
                    np.linspace(-1.8, -0.5, 31)]),
     "product of two, known": of_product,
 }
+WEIGHTED = ("SIR epidemic", ORDERED)
 
 
 def moments(draws):
-    """Those of MOMENTS, (4, d)."""
+    """Return the moments MOMENTS, (4, d)."""
     columns = fk.diagnostics.summary(draws)
     return np.array([columns[name] for name in MOMENTS])
 
@@ -145,6 +152,36 @@ def by_runs(name, one):
     return best, float(apart.max())
 
 
+def by_weights(one):
+    """(moments (4, d), effective number of points) from importance sampling of a mixture.
+
+    It is fitted to a run of the default sampler, and twice more to the weighted points; with one
+    fitted to the same states spread out, so that no weight is large.
+    """
+    found = fk.sample(one.logp, one.x0, draws=STATES, thin=5, seed=5, progress=False).draws
+    states = found.reshape(-1, one.d)[::4]
+    for k in range(ROUNDS):
+        rng, middle = np.random.default_rng(k), states.mean(axis=0)
+        narrow = Mixture.fitted(states, rng, 16, STATES)
+        wide = Mixture.fitted(middle + WIDER * (states - middle), rng, 8, STATES)
+        n = POINTS if k == ROUNDS - 1 else POINTS // 5
+        x = np.vstack([narrow.draw(int(NARROW * n), rng), wide.draw(n - int(NARROW * n), rng)])
+        log_w = np.array([one.logp(point) for point in x]) - np.logaddexp(
+            np.log(NARROW) + narrow.log_density(x), np.log(1 - NARROW) + wide.log_density(x))
+        w = np.exp(log_w - np.nanmax(log_w))
+        w = np.nan_to_num(w) / np.nansum(w)
+        states = x[rng.choice(n, STATES, p=w)]
+    batches = np.array([weighted(x[part], w[part])
+                        for part in np.array_split(rng.permutation(n), BATCHES)])
+    return np.r_[weighted(x, w), batches.std(axis=0) / np.sqrt(BATCHES)], 1 / (w @ w)
+
+
+def weighted(x, w):
+    """Mean and sd (2, d) of points x (n, d) with weights w (n,)."""
+    mean = w @ x / w.sum()
+    return np.array([mean, np.sqrt(w @ (x - mean) ** 2 / w.sum())])
+
+
 def without_labels(ordered):
     """Moments of the mixture with free labels, from those of (m1, log (m2 - m1), ...) draws."""
     m1, u, s1, s2, w = np.moveaxis(ordered, -1, 0)
@@ -165,6 +202,9 @@ def make(names):
             four = np.r_[np.array(EXACT[name](one)), np.zeros((2, one.d))]
             how = "conjugacy" if name in ("AR(2)", "linear regression, correlation 0.99") else (
                 "quadrature")
+        elif name in WEIGHTED:
+            four, size = by_weights(one)
+            how = f"importance sampling, {size:.0f} effective points"
         elif name == FREE:      # by symmetry, from the ordered one
             f, x0 = POSTERIORS[ORDERED].logp_and_grad, POSTERIORS[ORDERED].x0
             four = without_labels(fk.sample(f, x0, sampler="nuts", draws=DRAWS, seed=20,
@@ -177,7 +217,7 @@ def make(names):
             warnings.warn(f"{name}: the two samplers are {apart:.1f} standard errors apart",
                           stacklevel=2)
         found = json.loads(FILE.read_text()) if FILE.exists() else {}
-        found[name] = {"how": how, "draws": 0 if name in EXACT else 4 * DRAWS,
+        found[name] = {"how": how, "draws": 0 if name in EXACT or name in WEIGHTED else 4 * DRAWS,
                        "apart": None if apart is None else round(apart, 2),
                        **dict(zip(MOMENTS, rounded(four), strict=True))}
         print(f"{name}: {how}" + (f", {apart:.1f} standard errors apart" if apart else ""),

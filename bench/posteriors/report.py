@@ -56,6 +56,8 @@ def cell(results, *key):
 def report(rows, gradient):
     """Markdown of one table of all samplers, one of the default beside the best, and a summary."""
     results, peer = Results(rows), PACKAGES[gradient]
+    ran = {sampler for _, of, sampler in results.rows if of == gradient}
+    ours_ran = [one for one in OURS[gradient] if one in ran]
     names = [name for name, one in POSTERIORS.items() if gradient in one.uses]
     beside, ratios, saved, failed = [], [], [], []
     for name in names:
@@ -76,23 +78,31 @@ def report(rows, gradient):
             saved.append(theirs / ours)
         beside.append([
             name, f"{sum(run['right'] for run in runs)} of {len(runs)}", str(silent),
-            thousands(np.median([run["before"] for run in runs])), thousands(ours),
-            f"{which}: {thousands(least)}" if which else "none passes",
-            f"{ours / least:.2f}" if which and np.isfinite(ours) else "-",
-            cell(results, name, gradient, peer),
-            f"{theirs / ours:.2f}" if np.isfinite(theirs) and np.isfinite(ours) else "-"])
+            thousands(np.median([run["before"] for run in runs])), thousands(ours)])
+        if ours_ran:
+            beside[-1] += [f"{which}: {thousands(least)}" if which else "none passes",
+                           f"{ours / least:.2f}" if which and np.isfinite(ours) else "-"]
+        if peer in ran:
+            beside[-1] += [
+                cell(results, name, gradient, peer),
+                f"{theirs / ours:.2f}" if np.isfinite(theirs) and np.isfinite(ours) else "-"]
     text = f"\n## {'With' if gradient else 'Without'} the gradient\n\n"
     if ratios:
         text += (f"Against the best sampler of ours, where both pass: median "
                  f"{np.median(ratios):.2f}, worst {np.max(ratios):.2f} ({len(ratios)} "
                  "posteriors). ")
-    text += f"Another passes and the default does not: {', '.join(failed) or 'nowhere'}. "
+    if ours_ran:
+        text += f"Another passes and the default does not: {', '.join(failed) or 'nowhere'}. "
     if saved:
         text += (f"{peer} takes, where both pass, {np.median(saved):.2f} times as many in the "
                  f"median, {np.min(saved):.2f} at least ({len(saved)} posteriors).")
-    text += "\n\n" + table(
-        ["posterior", "default passes", "wrong without a word", "before the draws", "to ESS 400",
-         "best of ours", "default / best", peer, f"{peer} / default"], beside)
-    columns = ["default", *OURS[gradient], peer]
+    columns = ["posterior", "default passes", "wrong without a word", "before the draws",
+               "to ESS 400"]
+    columns += ["best of ours", "default / best"] if ours_ran else []
+    columns += [peer, f"{peer} / default"] if peer in ran else []
+    text += ("\n\n" if ours_ran or saved else "") + table(columns, beside)
+    columns = ["default", *ours_ran, *([peer] if peer in ran else [])]
+    if len(columns) == 1:
+        return text
     return text + "\n" + table(["", *columns], [
         [name, *(cell(results, name, gradient, one) for one in columns)] for name in names])

@@ -34,8 +34,8 @@ def test_reference_is_of_the_posterior(name):
 def test_conjugacy_and_a_normal_approximation_agree(name):
     """Given log s, the density is normal: a grid over log s has the same moments."""
     one, truth = POSTERIORS[name], references.load()[name]
-    centre, width = truth["mean"][-1], truth["sd"][-1]
-    grid = np.linspace(centre - 8 * width, centre + 10 * width, 400)
+    center, width = truth["mean"][-1], truth["sd"][-1]
+    grid = np.linspace(center - 8 * width, center + 10 * width, 400)
     mean, sd = references.normal_given(one, [one.d - 1], [grid])
     np.testing.assert_allclose(mean, truth["mean"], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(sd, truth["sd"], rtol=1e-5)
@@ -62,7 +62,7 @@ def test_errors_beyond_the_tolerance_are_wrong():
 @pytest.mark.parametrize("gradient", [False, True])
 def test_evaluations_of_all_parts_are_counted(gradient):
     """A random walk of one evaluation a step: 1000 steps of warm-up, 1000 draws, four chains."""
-    options = {"sampler": "nuts" if gradient else "ram", "check_gradient": False}
+    options = {"sampler": "nuts" if gradient else "ram", "check_gradient": False, "draws": 1000}
     row = runs.run("AR(2)", gradient, 1, 0, 10.0, **options)
     assert row["total"] == row["first"] > 8000
     if not gradient:

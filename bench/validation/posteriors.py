@@ -75,13 +75,13 @@ def independent(one, d, mean, sd):
     return Known(f, np.full(d, mean), np.full(d, sd))
 
 
-def by_quadrature(f, centre, width, points=600):
-    """Moments in one or two dimensions by the trapezoidal rule over `centre` +- `width`.
+def by_quadrature(f, center, width, points=600):
+    """Moments in one or two dimensions by the trapezoidal rule over `center` +- `width`.
 
     For a smooth density that vanishes at the edges the rule converges faster than any power of
     the number of points.
     """
-    axes = [np.linspace(c - w, c + w, points) for c, w in zip(centre, width, strict=True)]
+    axes = [np.linspace(c - w, c + w, points) for c, w in zip(center, width, strict=True)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
     logs = np.array([f(x)[0] for x in grid])
     weights = np.exp(logs - logs.max())

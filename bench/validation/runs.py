@@ -49,7 +49,7 @@ class Wider:
 
 
 def run(known, options, seed, draws, schedule="finite", tune=None):
-    """What a run says; an error in the way it is reported.
+    """Return the record of a run; errors are reported in the same way.
 
     Returns
     -------

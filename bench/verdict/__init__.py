@@ -1,1 +1,1 @@
-"""How often a verdict says that a run is wrong: runs of which the truth is known."""
+"""Rates of the verdict "wrong", on runs whose truth is known."""

@@ -1,4 +1,4 @@
-"""How often verdicts say that a run is wrong, of runs of which the truth is known.
+"""Rates of the verdict "wrong", on runs whose truth is known.
 
     python -m bench.verdict [--quick] [--seeds N] [--only PART]
 
@@ -9,7 +9,7 @@ rough where its stated errors are so large that it is within them and further of
 whose verdict is not ok. Thresholds were set on the pairs of one half, which the name decides.
 
 Seeds are made one after the other, until --seconds have passed. With the variable
-FASTKAM_VERDICT_RUNS the runs are kept in that file, and a second call goes on.
+FASTKAM_VERDICT_RUNS the runs are kept in that file, and a second call continues.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bench.verdict.runs import SCOUTED, judge, kind_of
 SEEDS, AT_ONCE = 5, 16
 KEPT = "FASTKAM_VERDICT_RUNS"
 COMMAND = "python -m bench.verdict"
-FILE = Path(__file__).parents[1] / "verdict.py"  # results stand in bench/results
+FILE = Path(__file__).parents[1] / "verdict.py"  # results are in bench/results
 RULES = {"R-hat <= 1.01, ESS >= 400, no divergences": lambda run: not run["usual"],
          "verdict()": lambda run: run["status"] != "ok",
          f"verdict(evaluations={SCOUTED})": lambda run: run["scouted"] != "ok"}

@@ -32,7 +32,7 @@ def translated(lines):
 
 def escaped(line):
     """The line with a backslash before each bar and star that are not within backticks."""
-    parts = re.split(r"(`[^`]*`+)", line)
+    parts = re.split(r"(``.+?``|`[^`]*`)", line)
     return "".join(part if part.startswith("`") else MARK.sub(r"\\\g<0>", part) for part in parts)
 
 

@@ -81,6 +81,8 @@ def choosing(folder):
     """A point for each sampler and density; at the right edge those that did not get there."""
     from matplotlib.figure import Figure
 
+    from fastkam.plots.style import COLORS
+
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
     edge = 60_000
     for axes, (title, samplers, densities, values) in zip(
@@ -89,7 +91,7 @@ def choosing(folder):
         for k, sampler in enumerate(samplers):
             row = [edge if values[i][k] is None else values[i][k] for i in range(len(densities))]
             height = [-i - 0.09 * (k - 3) for i in range(len(densities))]
-            axes.plot(row, height, "D" if k == 0 else "o", label=sampler, color=f"C{k}",
+            axes.plot(row, height, "D" if k == 0 else "o", label=sampler, color=COLORS[k],
                       ms=5.5 if k == 0 else 4, zorder=3 if k == 0 else 2, clip_on=False)
         axes.set(xscale="log", xlim=(5, edge))
         axes.set_title(title, fontsize=9)
@@ -100,8 +102,8 @@ def choosing(folder):
         axes.minorticks_off()
         axes.grid(axis="y", lw=0.3)
         axes.spines[["top", "right", "left"]].set_visible(False)
-        axes.legend(fontsize=6.5, loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=4,
-                    frameon=False)
+        axes.legend(fontsize=6.5, loc="upper right", bbox_to_anchor=(1.05, -0.2), ncols=4,
+                    frameon=False, columnspacing=1.0)
     figure.savefig(folder / "choosing.png", dpi=90, pil_kwargs={"optimize": True})
 
 

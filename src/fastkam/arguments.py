@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
-from math import isfinite, log10
+from math import inf, isfinite, log10, sqrt
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
@@ -24,6 +24,7 @@ MOST_COUNT = 2**48  # of steps, rows, points: more than fit into memory or into 
 MOST_CHAINS = 2**20  # each is an object, and each of a thread has a stack
 MOST_THREADS = 2**16
 MOST_SHOWN = 300  # characters of a value in a message
+MOST_TOLD = 10_000  # of the message of another exception
 NO_NUMBERS = (bool, np.timedelta64)  # though Python and numpy count them among the integers
 
 # names that other packages use -> ours
@@ -114,6 +115,19 @@ def shown(value: Any) -> str:
     except Exception:
         return f"an object of {type(value).__name__} that cannot be printed"
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} ..."
+
+
+def told(error: BaseException | None) -> str:
+    """The type of an exception and its message, cut where it is long; an error has no other text.
+
+    The message is left out if the exception cannot make it.
+    """
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its message cannot be made)"
+    text = text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]} ..."
+    return f"{type(error).__name__}: {text}"
 
 
 def check_integer(name: str, value: Any, *, least: int, most: int = MOST_COUNT) -> int:
@@ -322,6 +336,8 @@ def apart(out: NDArray[Any] | None, array: NDArray[Any]) -> NDArray[Any]:
 
 def check_covariance(name: str, value: Any, d: int) -> NDArray[Any]:
     """The lower factor of the covariance `value`: a number, (d,) variances or (d, d); ndim kept."""
+    if type(value) is float and 0 < value < inf:  # of thousands of chains
+        return np.asarray(sqrt(value))
     array = real_array(name, value)
     if array.ndim == 2:
         array = check_array(name, value, shape=(d, d))

@@ -35,7 +35,7 @@ from fastkam.search.choice import (
 from fastkam.search.found import Search
 from fastkam.search.watch import Watch
 from fastkam.surrogate.asked import BUDGET as BUDGET_OF_LEARNING
-from fastkam.surrogate.asked import check_learnable
+from fastkam.surrogate.asked import check_learnable, uncounted, within_budget
 
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from fastkam.problem.coordinates import Coordinates
     from fastkam.run.options import RunOptions
     from fastkam.schedules import Schedule
+    from fastkam.stop import StopRule
     from fastkam.surrogate.run import Attempt
 
 
@@ -61,7 +62,7 @@ class Call:
     common : dict
         names, shapes, dims and coords, where there is no problem.
     learning : bool
-        Whether a surrogate is to be learnt, with at most `budget` evaluations.
+        Whether a surrogate is to be learned, with at most `budget` evaluations.
     surrogate_steps : int or None
         As given; `steps` is the number.
     own : Target
@@ -74,8 +75,10 @@ class Call:
     choice : Choice or None
         What "auto" has chosen.
     found : Search
-    learnt : Attempt or None
+    learned : Attempt or None
         What learning a surrogate has come to.
+    wrong_gradient : str
+        How the gradient at the start disagrees with the density, or "".
 
     The others are as in `sample`.
     """
@@ -84,6 +87,7 @@ class Call:
     x0: Any
     problem: Any
     options: RunOptions
+    stop: StopRule | None
     sampler: Any
     rows: int
     enough: bool
@@ -112,7 +116,8 @@ class Call:
     watch: Watch = field(init=False)
     choice: Choice | None = field(default=None, init=False)
     found: Search = field(init=False)
-    learnt: Attempt | None = field(default=None, init=False)
+    learned: Attempt | None = field(default=None, init=False)
+    wrong_gradient: str = field(default="", init=False)
 
     def prepare(self) -> RunState:
         """The run before its first step."""
@@ -161,7 +166,7 @@ class Call:
         """The same density, evaluated by the workers of this call where they evaluate points."""
         return self.options.desk.through(target, self.points[0], self.layout, self.chains)
 
-    # ---- a surrogate that is learnt ----
+    # ---- a surrogate that is learned ----
 
     def learn(self) -> bool:
         """Learn a surrogate; whether that has made weighted draws, so that no run comes after."""
@@ -179,24 +184,28 @@ class Call:
                            self.budget or BUDGET_OF_LEARNING, self.options, self.seed,
                            self.bit_generator, self.layout, self.coordinates,
                            weigh=self.surrogate_steps is None, go_on=self.budget is None)
-        self.learnt = done
+        self.learned = done
         if done.state is not None:
             return True
-        if done.learnt is None:
+        self.options = self.options.ended_by(within_budget(
+            self.stop, self.budget, uncounted(self.chains, vectorized=self.vectorized)))
+        self.watch = Watch(self.options, self.chains, spent=done.calls.n)
+        if done.learned is None:
             done.warn()
             return False
         frozen = frozen_walk(done, self.chains)
-        self.surrogate, self.search, self.enough = done.learnt.density, False, False
+        self.surrogate, self.search, self.enough = done.learned.density, False, False
         self.sampler, self.points = frozen.sampler, frozen.points
         self.tune = self.tune or frozen.tune
-        self.rows = max(1, min(self.rows, int(done.calls.left) // self.chains - self.tune))
+        left = int(done.calls.left) // self.chains - 1  # that at the start
+        self.rows = max(1, min(self.rows, left - self.tune))
         return False
 
     def weighted(self) -> Outcome:
         """The run that has made weighted draws."""
-        assert self.learnt is not None
-        state = self.learnt.finished(self.options)
-        return Outcome(state, None, CheckpointWriter())
+        assert self.learned is not None
+        state = self.learned.finished(self.options)
+        return Outcome(state, self.learned.failure, CheckpointWriter())
 
     # ---- a sampler, and the density that it needs ----
 
@@ -223,7 +232,7 @@ class Call:
         with before_the_run(own, problem):
             target = self.through(own)
         if surrogate is not None:
-            if problem is not None and self.learnt is None:
+            if problem is not None and self.learned is None:
                 surrogate = problem.beside(surrogate)
             own, target = with_surrogate(own, surrogate), with_surrogate(target, surrogate)
             check_surrogate(target.surrogate, self.points)
@@ -244,14 +253,14 @@ class Call:
         self.schedule.compiled(method, target.dim, self.tune)
         kernel = method.build(self.points[0])  # refuses parameters that do not fit the dimension
         if self.check_gradient and method.needs_gradient:
-            check_start(target, self.points[0])
+            self.wrong_gradient = check_start(target, self.points[0])
         return kernel
 
     # ---- the run ----
 
     def state(self, method: Sampler, kernel: Kernel) -> RunState:
         """The run before its first step."""
-        options, found, learnt = self.options, self.found, self.learnt
+        options, found, learned = self.options, self.found, self.learned
         chains, d = self.points.shape
         assert self.tune is not None
         thinned = self.thin is None and (self.enough or self.choice is not None)
@@ -260,7 +269,7 @@ class Call:
         traces = [new_trace(options.store, section, chains, d,
                             method.stat_names if self.keep_stats else None)
                   for section in (UNDECIDED if thinned else DRAWS, WARMUP)]
-        lines = [*([] if learnt is None else learnt.lines), *found.steps,
+        lines = [*([] if learned is None else learned.lines), *found.steps,
                  *([] if self.choice is None else [str(self.choice)])]
         return RunState(
             sampler=method,
@@ -283,10 +292,11 @@ class Call:
             warmup=traces[1],
             snapshot_steps=snapshot_steps(kernel, self.tune),
             scales=found.scales if method.relative else np.ones(d),
-            searched=found.evaluations + (0 if learnt is None else learnt.calls.n),
-            calls=None if learnt is None else learnt.record,
+            searched=found.evaluations + (0 if learned is None else learned.calls.n),
+            calls=None if learned is None else learned.record,
             seconds=time.perf_counter() - options.begun,
             tails=found.tails,
             is_density=found.is_density,
             search=lines,
+            wrong_gradient=self.wrong_gradient,
         )

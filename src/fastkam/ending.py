@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fastkam._core.engine.fault import Fault
+from fastkam.arguments import told
 from fastkam.diagnostics import checks
 from fastkam.errors import SamplingError, SamplingWarning, warn
 from fastkam.run.faults import TaskLost, describe
@@ -26,6 +27,12 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
     unwritten, problem = outcome.checkpoint.error, outcome.checkpoint.problem
     counts = result.trace.counts.tolist()
     kept = f"{counts} draws a chain are kept in this error's .result"
+    if isinstance(failure, Fault) and result.weights is not None:
+        raise SamplingError(
+            f"{describe(failure, 'in learning a surrogate')}; {counts} draws a chain and "
+            f"{result.evaluations} evaluations are kept in this error's .result and .result.state."
+            'calls; with evaluations="calls.fk" the same call of sample goes on from those in the '
+            "file", result=result, x=failure.x) from failure.cause
     if isinstance(failure, Fault):
         step = int(result.states[failure.chain]["t"])
         where = f"chain {failure.chain}, step {step}"
@@ -39,7 +46,7 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
         if not isinstance(failure, Exception):  # SystemExit: there is a checkpoint, if any
             raise failure
         lost = isinstance(failure, TaskLost)
-        what = str(failure) if lost else f"{type(failure).__name__}: {failure}"
+        what = str(failure) if lost else told(failure)
         raise SamplingError(
             f"the run was stopped by {what}; {kept}{problem}", result=result,
             chain=failure.chains[0] if isinstance(failure, TaskLost) else None,

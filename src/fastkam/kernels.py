@@ -225,7 +225,7 @@ def proposal_covariance(
 ) -> NDArray[np.float64]:
     """The covariance of KAM's proposal at each point, R = noise^2 I + step_size^2 M H M'.
 
-    M has the columns ``2 grad_y k(y, z_i)`` and H centres them: Sejdinovic et al. (2014),
+    M has the columns ``2 grad_y k(y, z_i)`` and H centers them: Sejdinovic et al. (2014),
     Proposition 2 (there is no 1/n).
 
     Parameters

@@ -45,7 +45,9 @@ class Outputs(Recorded):
             "bridge": bridge sampling with a mixture q that is fitted to draws of other chains;
             "frozen_bridge": the same with the proposal of `jumps` as q; "stepping_stones" or
             "thermodynamic": for `pt` or `scout` with a ladder down to the reference, alone or
-            within `jumps`. By default the first of these whose diagnostics are good.
+            within `jumps`. By default the first of these whose diagnostics are good. "weights", the
+            only one for weighted draws (``surrogate="learn"``): from the weights and a bridge
+            between the surrogate and its mixture, without further evaluations.
         evaluations : int, optional
             Number of evaluations of the density at draws of the fitted q. By default the effective
             sample size of the draws, but at least 400, and at most a tenth of the run's
@@ -80,10 +82,6 @@ class Outputs(Recorded):
         """
         from fastkam.evidence.estimate import log_evidence
 
-        if self.log_weights is not None:
-            raise ValueError("the evidence is not known from weighted draws: run without "
-                             'surrogate="learn", or give the draws of result.resample() to another '
-                             "method")
         return log_evidence(cast("Result", self), method=method, evaluations=evaluations,
                             target=target, vectorized=vectorized, seed=seed)
 

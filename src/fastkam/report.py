@@ -47,7 +47,8 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; m
 h1 { font-size: 1.6rem; margin: 0 0 .2rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; border-bottom: 1px solid #ccc; }
 .about { color: #555; margin: 0 0 1rem; }
-.verdict { padding: .6rem .9rem; border-left: 6px solid #0072B2; background: #eef5fa; }
+.verdict { overflow-wrap: anywhere; padding: .6rem .9rem; border-left: 6px solid #0072B2;
+           background: #eef5fa; }
 .verdict.bad { border-color: #D55E00; background: #fdf1ea; }
 .verdict ul { margin: .3rem 0; padding-left: 1.2rem; }
 .wide { overflow-x: auto; max-height: 34rem; overflow-y: auto; }
@@ -57,6 +58,7 @@ thead th { position: sticky; top: 0; background: #fff; border-bottom: 1px solid 
 tbody tr:nth-child(even) { background: #f5f5f5; }
 td.bad { font-weight: bold; color: #a33f00; }
 .settings th, .settings td, th:first-child { text-align: left; vertical-align: top; }
+.wide tbody th { white-space: normal; overflow-wrap: anywhere; min-width: 7rem; }
 .settings td { white-space: pre-wrap; overflow-wrap: anywhere; }
 figure { margin: 1rem 0; } img { max-width: 100%; height: auto; }
 figcaption { color: #555; font-size: .9rem; max-width: 46rem; }
@@ -299,7 +301,7 @@ def citation(result: Result) -> str:
     """A sentence for a paper, its references, and a BibTeX entry."""
     name = type(result.sampler).__name__
     around = " around " if isinstance(result.sampler, (ModeJumping, Coupled)) else " with "
-    inner = [type(one).__name__ for one in kinds(result.sampler)[1:]]
+    inner = list(dict.fromkeys(type(one).__name__ for one in kinds(result.sampler)[1:]))
     words = name + (around + ", ".join(inner) if inner else "")
     warm = f"after {count(result.tune, 'step')} of warm-up" if result.tune else "without warm-up"
     text = (f"We made {count(result.chains, 'chain')} of {count(result.trace.rows, 'draw')} "

@@ -185,7 +185,9 @@ class Result(Outputs):
         if log_weights is not None:
             table = weighted_summary(
                 np.asarray(self.draws), log_weights, self.state.layout.labels)
-            table.notes = [one.text for one in self.warnings]
+            judged = checks.verdict_of(self.state, self.warnings, table)
+            table.verdict = judged.heading
+            table.notes = [one.text for one in judged.reasons]
             return table
         step = distance(self.draws)
         table = summary(self.draws[:, ::step], self.state.layout.labels)
@@ -258,7 +260,7 @@ class Result(Outputs):
                                own_generator(self.state) if seed is None
                                else check_generator("seed", seed))
             kinds = {one.kind for one in found}
-            found = [one for one in more if one.kind not in kinds] + found
+            found = checks.causes([one for one in more if one.kind not in kinds] + found)
         return checks.verdict_of(self.state, found, None, made)
 
     def __repr__(self) -> str:

@@ -26,9 +26,9 @@ from fastkam.run.writer import writing
 from fastkam.samplers import Sampler
 from fastkam.samplers.delayed import check_steps
 from fastkam.schedules import Schedule, as_schedule
-from fastkam.stop import StopRule
+from fastkam.stop import StopRule, as_stop
 from fastkam.stores.store import Store, as_store
-from fastkam.surrogate.asked import check_learning, is_learnt, within_budget
+from fastkam.surrogate.asked import check_learning, is_learned, uncounted, within_budget
 
 
 @checked_names
@@ -212,10 +212,11 @@ def sample(
         Number of steps of the sampler on the surrogate for each proposal to `target`; 1 by default.
         With "learn" the draws then have no weights.
     budget : int, optional
-        The number of evaluations at which a run without `draws` ends. By default it begins no
-        doubling that would go beyond 1 000 000, unless `stop` limits its time or evaluations. With
-        "learn" by default 2000, and no limit if the surrogate is not useful and the run continues
-        without it.
+        The largest number of calls of the function in a run without `draws`, except that a step
+        with several evaluations, once begun, is completed. By default the run begins no doubling
+        that would go beyond 1 000 000, unless `stop` limits its time or evaluations. With "learn"
+        by default 2000, and no limit if the surrogate is not useful and the run continues without
+        it.
     bit_generator : str
         A bit generator of numpy.random: PCG64, PCG64DXSM, Philox, SFC64 or MT19937.
     diagnose : bool
@@ -252,17 +253,19 @@ def sample(
                                check_flag("keep_stats", keep_stats))
     executor = as_workers(executor)
     desk = Desk(executor, spread, evaluations, on_error)
-    learning = is_learnt(surrogate)
+    learning = is_learned(surrogate)
     if learning:
         check_learning(budget, sampler=sampler, share=share, keep_stats=keep_stats, thin=thin,
                        store=store, checkpoint=checkpoint)
     else:
         check_budget(budget, draws, thin)
-    options = RunOptions(
-        threads=threads, progress=progress, stop=within_budget(stop, budget),
-        checkpoint=checkpoint, checkpoint_interval=checkpoint_interval, store=as_store(store),
-        executor=executor, diagnose=diagnose, until_stop=stop is not None, desk=desk)
     check_flag("vectorized", vectorized)
+    kept = 0 if learning else uncounted(chains, vectorized=vectorized)
+    options = RunOptions(
+        stop=within_budget(as_stop(stop), budget, kept),
+        threads=threads, progress=progress, checkpoint=checkpoint,
+        checkpoint_interval=checkpoint_interval, store=as_store(store), executor=executor,
+        diagnose=diagnose, until_stop=stop is not None, desk=desk)
     check_flag("check_gradient", check_gradient)
     bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
     common = {"names": names, "shapes": shapes, "dims": dims, "coords": coords}
@@ -272,8 +275,8 @@ def sample(
         own={"prior": prior, "bounds": bounds, "transforms": transforms, "args": args,
              "kwargs": kwargs, "derived": derived}, common=common)
     call = Call(
-        target=target, x0=x0, problem=problem, options=options, sampler=sampler, rows=rows,
-        enough=draws is None and thin is None, tune=tune, chains=chains, seed=seed,
+        target=target, x0=x0, problem=problem, options=options, stop=stop, sampler=sampler,
+        rows=rows, enough=draws is None and thin is None, tune=tune, chains=chains, seed=seed,
         schedule=as_schedule(schedule), share=share, vectorized=vectorized, thin=thin,
         search=search, common=common, keep_warmup=keep_warmup, keep_stats=keep_stats,
         check_gradient=check_gradient, surrogate=None if learning else surrogate,
@@ -283,7 +286,7 @@ def sample(
         call.begin()
         if learning and call.learn():
             return concluded(call.weighted(), call)
-        state = call.prepare()
+        state, options = call.prepare(), call.options
         with options.shield, options.report, options.closing, writing(state):
             return concluded(carry_out_to_its_end(state, call.target, call.rows, options), call)
 

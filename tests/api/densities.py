@@ -232,7 +232,7 @@ def replaced(result, **changes):
 
 
 class Stop(Exception):
-    """What a density raises that stops a run."""
+    """Exception of a density that stops a run."""
 
 
 def stopped_at(target, evaluation):

@@ -11,7 +11,7 @@ PRIOR = {"mu": stats.norm(0, 10), "sigma": stats.halfnorm(scale=2),
 
 
 def loglike(mu, sigma, w):
-    """With extras that show the point of which they are."""
+    """Return the log likelihood, with extras that show its point."""
     value = -0.5 * (((Y - mu) / sigma) ** 2).sum() - len(Y) * np.log(sigma)
     return value, {"sum": mu + sigma, "reversed": w[::-1], "big": sigma > 1, "n": 3}
 

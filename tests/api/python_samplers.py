@@ -11,7 +11,7 @@ class Scaling(fk.PythonSampler):
     """y = x + s e,   log s <- log s + g (alpha - alpha*)"""
 
     target_acceptance: float = 0.234
-    FIELDS = {"log_s": Field("log of the scale", shared=True, learnt=True, stat="log_s")}
+    FIELDS = {"log_s": Field("log of the scale", shared=True, learned=True, stat="log_s")}
 
     def start(self, x0):
         self.log_s = 0.0
@@ -30,9 +30,9 @@ class Langevin(fk.PythonSampler):
     """y ~ N(x + C grad / 2, C),  C <- C + g ((X - mu) (X - mu)' - C) / 2; `w` is not stored."""
 
     GRADIENT = True
-    FIELDS = {"mu": Field("mean", shared=True, learnt=True),
-              "C": Field("covariance", shared=True, learnt=True),
-              "n": Field("steps it has learnt from", dtype="i8", shared=True, stat="n")}
+    FIELDS = {"mu": Field("mean", shared=True, learned=True),
+              "C": Field("covariance", shared=True, learned=True),
+              "n": Field("steps it has learned from", dtype="i8", shared=True, stat="n")}
 
     def start(self, x0):
         self.mu, self.C, self.n = x0.copy(), 0.3 * np.eye(self.d), 0
@@ -57,9 +57,9 @@ class Langevin(fk.PythonSampler):
 
 
 class DelayedRejection(fk.PythonSampler):
-    """A second, shorter step where the first is rejected; the scale is learnt."""
+    """A second, shorter step where the first is rejected; the scale is learned."""
 
-    FIELDS = {"log_s": Field("log of the scale", shared=True, learnt=True),
+    FIELDS = {"log_s": Field("log of the scale", shared=True, learned=True),
               "stage": Field("which try was decided on", dtype="i8", stat="stage")}
 
     def start(self, x0):

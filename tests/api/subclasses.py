@@ -6,7 +6,7 @@ import fastkam as fk
 
 
 class InPoints(fk.KernelAdaptiveMetropolis):
-    """With n x n matrices, whatever the number of points."""
+    """KAM with n x n matrices for any number of points."""
 
     def few_points(self, d):
         return True
@@ -23,7 +23,7 @@ class RandomWalk(fk.RandomWalk):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Halving(fk.RobustAdaptiveMetropolis):
-    """With a parameter of its own, which is a parameter object."""
+    """RAM with a further parameter, which is a parameter object."""
 
     gain: fk.schedules.Power
 

@@ -19,9 +19,9 @@ def sampler_of(name):
 @pytest.mark.parametrize("name", fk.samplers.SAMPLERS)
 def test_it_ends_where_the_frozen_kernel_is(name):
     result = sample(TARGET, np.zeros(3), sampler=sampler_of(name), **OPTIONS)
-    learnt = result.adaptation
-    assert learnt.pop("step")[-1] == 1003
-    for field, values in learnt.items():
+    learned = result.adaptation
+    assert learned.pop("step")[-1] == 1003
+    for field, values in learned.items():
         assert values.shape[:2] == (2, 50)
         assert np.isfinite(values).all()
         if name != "ckam":  # whose step size begins anew in each cycle
@@ -69,7 +69,7 @@ def test_the_first_scale_of_ram_may_be_far_too_wide(start, share, sd):
 
 
 def test_the_steps_are_those_of_the_file(tmp_path, monkeypatch):
-    """Also where another version of fastkam takes more of them, or fewer."""
+    """Another version of fastkam may take more or fewer snapshots."""
     result = sample(TARGET, np.zeros(3), **OPTIONS)
     result.save(tmp_path / "run.fk")
     monkeypatch.setattr("fastkam.run.state.MOST_SNAPSHOTS", 7)

@@ -167,7 +167,7 @@ def test_resume_refuses(name, value, says):
 
 
 @pytest.mark.parametrize("result", [None, 5, np.zeros(3)])
-def test_resume_of_what_is_no_result(result):
+def test_resume_refuses_other_objects_than_results(result):
     with pytest.raises(TypeError, match="result must be a Result or the path of one"):
         fk.resume(result)
 

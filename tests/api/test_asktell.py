@@ -87,7 +87,7 @@ def test_each_chain_waits_for_its_own_point():
     assert [int(state["t"]) for state in loop.result.states[1:]] == [0] * 4
 
 
-def test_numbers_count_the_points_that_were_asked_for():
+def test_numbers_count_the_requested_points():
     loop = begin()
     seen = []
     for _ in range(10):
@@ -101,7 +101,7 @@ def test_numbers_count_the_points_that_were_asked_for():
     assert set(seen) <= set(range(len(seen) + OPTIONS["chains"]))
 
 
-def test_chains_that_are_behind_are_asked_for_first():
+def test_chains_that_are_behind_come_first():
     loop = begin(x0=np.ones((5, 2)) * np.arange(1.0, 6.0)[:, None])
     for _ in range(40):
         points = loop.ask(3)
@@ -296,7 +296,7 @@ def test_a_thousand_workers_in_random_order():
     ([0], [KeyboardInterrupt()], "must be one real number, not KeyboardInterrupt"),
     ([0], [SystemExit(3)], "must be one real number, not SystemExit"),
 ])
-def test_what_cannot_be_told_changes_nothing(points, values, message):
+def test_a_refused_tell_changes_nothing(points, values, message):
     loop = begin()
     loop.ask()
     with pytest.raises((TypeError, ValueError), match=message):
@@ -313,7 +313,7 @@ def test_points_of_another_loop_are_refused():
     loop.tell(own, [quick(x) for _, x in own])
 
 
-def test_a_copy_is_told_at_once():
+def test_a_copy_can_be_told_at_once():
     """The points that were asked for before are open, though its run begins only now."""
     expected = sample(quick, **OPTIONS)
     loop = begin()
@@ -347,8 +347,8 @@ def test_copies_in_this_process_go_on_alone(how):
     assert_same(drive_on(loop).result, expected)
 
 
-def test_a_forked_process_is_told_to_take_a_copy():
-    """It has no thread that goes on with the run, for which it would wait for ever."""
+def test_a_forked_process_is_asked_to_take_a_copy():
+    """A forked process has no thread for the run, and would wait for ever."""
     loop = begin()
     points = loop.ask()
     for look in (lambda: loop.tell(points, [quick(x) for x in points.x]), loop.ask,

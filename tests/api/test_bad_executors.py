@@ -35,12 +35,66 @@ class Bad(Executor):
         return future
 
 
+@pytest.mark.parametrize("spread", ["points", "chains"])
 @pytest.mark.parametrize("garbage", [*GARBAGE, "no future"])
-def test_garbage_ends_the_run(garbage):
+def test_garbage_ends_the_run(garbage, spread, monkeypatch):
+    monkeypatch.setattr("fastkam.run.executors.TASK_SECONDS", 0.001)
     executor = Bad(GARBAGE.get(garbage, garbage))
+    executor.n = 0 if spread == "points" else AFTER - 3
     with pytest.raises(fk.SamplingError, match="executor must return") as info:
-        sample(quick, executor=executor, spread="points", **OPTIONS)
+        sample(quick, executor=executor, spread=spread, **OPTIONS)
     assert_same(info.value.result.resume(diagnose=False), sample(quick, **OPTIONS))
+
+
+class Swapping(Executor):
+    """Returns the values of two tasks in each other's place, after some tasks."""
+
+    def __init__(self, after):
+        self.after, self.waiting = after, None
+
+    def submit(self, function, /, *args, **kwargs):
+        future = Future()
+        value = function(*args, **kwargs)
+        self.after -= 1
+        if self.after >= 0:
+            future.set_result(value)
+        elif self.waiting is None:
+            self.waiting = future, value
+        else:
+            (first, one), self.waiting = self.waiting, None
+            first.set_result(value)
+            future.set_result(one)
+        return future
+
+
+@pytest.mark.parametrize("spread", ["points", "chains"])
+def test_values_of_other_tasks_are_refused(spread, monkeypatch):
+    monkeypatch.setattr("fastkam.run.executors.TASK_SECONDS", 0.001)
+    executor = Swapping(12 if spread == "points" else 0)
+    executor._max_workers = 4
+    with pytest.raises(fk.SamplingError, match="the value of another task") as info:
+        sample(quick, executor=executor, spread=spread, **OPTIONS)
+    assert_same(info.value.result.resume(diagnose=False), sample(quick, **OPTIONS))
+
+
+class Cancelling(Bad):
+    """Cancels some tasks by itself, as a cluster does that is restarted."""
+
+    def submit(self, function, /, *args, **kwargs):
+        self.n += 1
+        future = Future()
+        if self.n % self.garbage == 0:
+            future.cancel()
+            future.set_running_or_notify_cancel()
+        else:
+            future.set_result(function(*args, **kwargs))
+        return future
+
+
+@pytest.mark.parametrize(("spread", "each"), [("points", 7), ("chains", 2)])
+def test_tasks_that_are_cancelled_are_sent_again(spread, each):
+    result = sample(quick, executor=Cancelling(each), spread=spread, **OPTIONS)
+    assert_same(result, sample(quick, **OPTIONS))
 
 
 @pytest.mark.parametrize("spread", ["points", "chains"])

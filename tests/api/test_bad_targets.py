@@ -13,9 +13,9 @@ bad_targets = partial(fk.testing.bad_targets, draws=1500, tune=500, chains=2)
 
 
 class Walk(fk.PythonSampler):
-    """A random walk whose scale is learnt."""
+    """A random walk whose scale is learned."""
 
-    FIELDS = {"log_s": Field("log of the scale", learnt=True)}
+    FIELDS = {"log_s": Field("log of the scale", learned=True)}
 
     def start(self, x0):
         self.log_s = 0.0
@@ -50,7 +50,7 @@ class Forgetful(Walk):
 
 
 class Singular(Walk):
-    """It raises where the scale is small."""
+    """A sampler that raises an error where the scale is small."""
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
         super().adapt(x, y, alpha, accepted, gain, rng)
@@ -59,7 +59,7 @@ class Singular(Walk):
 
 
 class Careless(Walk):
-    """It accepts whatever the density is."""
+    """A sampler that accepts every proposal, whatever its density."""
 
     def step(self, x, rng):
         point = yield self.propose(x, rng)

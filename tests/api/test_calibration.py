@@ -177,7 +177,7 @@ def test_forms_of_a_likelihood(loglike, options):
     ],
     ids=["scale too small", "scale too large", "shifted", "prior forgotten"],
 )
-def test_wrong_likelihood_is_seen(mistake, sd, says):
+def test_wrong_likelihood_is_detected(mistake, sd, says):
     """The prior is that of mu ~ N(0, sd^2)."""
     found = calibration({"mu": stats.norm(0, sd)}, simulate, mistake, n=80, draws=20, seed=2)
     assert found.p_value < RATE, found
@@ -185,12 +185,12 @@ def test_wrong_likelihood_is_seen(mistake, sd, says):
     assert says in " ".join(str(found).split())
 
 
-def test_wrong_sampler_is_seen():
+def test_wrong_sampler_is_detected():
     found = calibration(PRIOR, simulate, loglike, n=80, draws=20, seed=2, sampler=WrongRatio())
     assert found.p_value < RATE, found
 
 
-def test_a_quantity_sees_what_coordinates_do_not():
+def test_a_derived_quantity_shows_what_coordinates_hide():
     """A posterior of some data alone is calibrated; the likelihood of all shows that it is not."""
     def quantities(mu, data):
         return {"likelihood of all": loglike(mu, data)}
@@ -308,7 +308,7 @@ def test_executor_of_processes():
     np.testing.assert_array_equal(sent.ranks["mu"], whole.ranks["mu"])
 
 
-def test_what_cannot_be_sent_is_refused():
+def test_objects_that_cannot_be_sent_are_refused():
     class Local:
         def __call__(self, mu, data):
             return loglike(mu, data)

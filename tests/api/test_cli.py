@@ -158,6 +158,17 @@ def test_a_start_from_a_file(folder, name, text, expected):
     np.testing.assert_array_equal(fk.load("x.fk").state.x0, expected)
 
 
+def test_a_start_by_name(folder):
+    """For a function of named parameters."""
+    (folder / "named.py").write_text("def logp(mu, tau):\n    return -mu * mu - tau * tau\n")
+    words = ["--init", "tau=0.5,mu=-1", "--sampler", "rwm", "--no-search", "--draws", "5", "--tune",
+             "2", "--seed", "1", "--no-progress", "--out", "named.fk"]
+    assert main(["sample", "named.py:logp", *words]) == 0
+    result = fk.load("named.fk")
+    assert list(result.shapes) == ["tau", "mu"]
+    np.testing.assert_array_equal(result.state.x0[0], [0.5, -1.0])
+
+
 def test_auto_says_what_it_chose(folder, capsys):
     assert run("sample", "our_model:logp", "--dim", "2", "--draws", "20", "--tune", "20",
                "--sampler", "auto") == 0
@@ -273,12 +284,14 @@ def test_mistakes_of_sample(folder, capsys, mistake):
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    (["--init", "1,a"], "--init must be numbers like 0,0 or @FILE, not '1,a'"),
+    (["--init", "1,a"], "--init must be numbers like 0,0, or a=0,b=0 by name, or @FILE, not '1,a'"),
+    (["--init", "a=1,b"], "or a=0,b=0 by name, or @FILE, not 'a=1,b'"),
+    (["--init", "a=1,a=2"], "by name, or @FILE, not 'a=1,a=2'"),
     (["--init", "@none.txt"], "--init cannot be read from 'none.txt'"),
     (["--init", "@ragged.txt"], "--init must be a file of points of one dimension"),
     (["--init", "0,0", "--dim", "2"], "not allowed with argument"),
     (["--dim", "0"], "--dim must be at least 1, not 0"),
-    ([], "one of the arguments --init --dim is required"),
+    ([], "--init, where the chains start, or --dim, to start at 0, must be given"),
     (["--dim", "two"], "invalid int value: 'two'"),
 ])
 def test_mistakes_about_the_start(folder, capsys, words, expected):
@@ -356,7 +369,7 @@ def test_parameter_objects_can_be_written():
 
 
 def test_from_an_empty_folder_in_a_new_process(folder):
-    """As users meet it: another process, any current folder, the bare command."""
+    """The bare command works in another process and any current folder."""
     done = subprocess.run(
         [sys.executable, "-m", "fastkam", "sample", "our_model:logp", "--dim", "2", "--draws", "50",
          "--tune", "50", "--seed", "1"],

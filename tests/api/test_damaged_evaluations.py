@@ -98,7 +98,7 @@ def test_points_of_many_coordinates_take_no_memory(path):
         calls.best()
 
 
-def test_what_is_no_plain_file_is_refused(tmp_path):
+def test_paths_that_are_not_plain_files_are_refused(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for other in (pipe, "/dev/zero", tmp_path):
@@ -119,7 +119,7 @@ def test_a_link_stays_a_link(path):
 @pytest.mark.parametrize("there", [False, True])
 @pytest.mark.parametrize("read", [False, True])
 def test_another_process_is_refused(path, there, read):
-    """Also where the file is not new, and after somebody here has read it."""
+    """The file may be old, or have been read here."""
     def f(x):
         if len(seen) == 5:
             if read:

@@ -45,7 +45,7 @@ def described(d, **options):
 
 
 def test_dims_and_coords(tmp_path):
-    """As ArviZ has them: names of dimensions, values along them; shapes may follow from both."""
+    """The arguments are those of ArviZ: dims are names of dimensions, coords values along them."""
     result = described(20, names=["mu", "theta", "beta", "z"], shapes={"z": 3, "beta": (2, 4)},
                        dims={"theta": ["school"], "beta": ["day", "k"]},
                        coords={"school": EIGHT, "day": WHEN})
@@ -90,6 +90,18 @@ def test_coordinates_are_called_by_their_values_in_coords():
     assert numbers.summary().labels == ["f[0]", "f[0.166667]", "f[0.333333]"]
 
 
+def test_columns_of_extras_have_the_values_in_coords():
+    pytest.importorskip("pandas")
+    result = sample(lambda x: (-x @ x, {"square": x**2, "twice": 2 * x}), np.zeros(2), draws=3,
+                    tune=2, names=["theta"], seed=1, progress=False, dims={"theta": ["k"]},
+                    coords={"k": ["A", "B"]})
+    result.state.layout.dims["square"] = ["k"]  # as the models of other packages say it
+    assert list(result.to_pandas().columns)[:6] == [
+        "theta[A]", "theta[B]", "square[A]", "square[B]", "twice[0]", "twice[1]"]
+    np.testing.assert_array_equal(result.to_pandas()["square[B]"],
+                                  result.extras["square"][..., 1].ravel())
+
+
 def test_coords_of_pandas():
     pandas = pytest.importorskip("pandas")
     for values in (pandas.Index(["A", "B"]), pandas.Index(["A", "B"], dtype=object),
@@ -117,7 +129,7 @@ def test_coords_of_pandas():
     (8, {"dims": {"theta": 8}}, "dims['theta'] must be a list of names of dimensions, not 8: the "
      "shape of a parameter is given as shapes={'theta': 8}"),
 ])
-def test_what_does_not_fit_is_refused(d, options, says):
+def test_arguments_that_do_not_fit_are_refused(d, options, says):
     with pytest.raises((TypeError, ValueError), match=re.escape(says)):
         described(d, **options)
 

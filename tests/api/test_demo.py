@@ -101,7 +101,7 @@ def test_truth_of_the_ridge():
     np.testing.assert_allclose([ridge.logp(row) for row in draws[:50]], expected[:50], rtol=1e-8)
 
 
-def test_emcee_stands_beside_where_it_is_installed(capsys):
+def test_emcee_is_compared_if_it_is_installed(capsys):
     pytest.importorskip("emcee")
     state = np.random.mtrand._rand.get_state()[1].copy()
     found = peer.emcee_run(lambda x: -0.5 * x @ x, [0.0, 0.0], 32_000, 1)
@@ -134,7 +134,7 @@ def test_the_ode_solver_is_within_its_tolerance():
 
 
 def test_the_compiled_solver_is_within_its_tolerance():
-    """Also where the equations are stiff, which SciPy's own solver of them decides."""
+    """The solution agrees with SciPy's solver, for stiff equations too."""
     from scipy.integrate import solve_ivp
 
     target = outbreak.compiled()
@@ -168,7 +168,7 @@ def test_points_far_off_are_refused_or_finite_in_bounded_time(x):
 
 
 def test_the_log_gamma_of_the_density_is_right():
-    """By densities whose means are known: no infection, so that I(t) = i0 e^(-gamma t)."""
+    """The mean is known without infections, I(t) = i0 e^(-gamma t)."""
     from scipy.stats import nbinom
 
     target = OutbreakDensity()
@@ -278,7 +278,7 @@ def test_errors_in_a_table_name_row_and_column(tmp_path, capsys, text, label, ex
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_table_that_is_not_there(tmp_path, capsys):
+def test_a_missing_table_is_refused(tmp_path, capsys):
     assert main(["demo", "--data", str(tmp_path / "none.csv"), "--label", "y",
                  "--out", str(tmp_path)]) == 2
     assert "--data cannot be read" in capsys.readouterr().err

@@ -42,7 +42,7 @@ def faulty(kind, library, *, answer=0.0, code=0, edge=EDGE):
 
 
 def batch_means_z(draws, truth):
-    """How many standard errors the mean of draws (chains, n) is from the truth."""
+    """Return the error of the mean of draws (chains, n) in standard errors."""
     means = draws.reshape(-1, draws.shape[1] // 20).mean(axis=1)
     return (means.mean() - truth) / (means.std(ddof=1) / np.sqrt(len(means)))
 
@@ -146,7 +146,7 @@ class Failing:
 @pytest.mark.parametrize("vectorized", [False, True])
 @pytest.mark.parametrize("at", [1, 2, 40, 105])
 def test_a_run_that_failed_goes_on_bit_for_bit(name, vectorized, at):
-    """At the start, in warm-up and in the draws: resume is as if nothing had happened."""
+    """A run that failed at the start, in warm-up or later resumes as if it had not."""
     options = {"sampler": short(name), "tune": 50, "draws": 60, "chains": 2, "seed": 3,
                "check_gradient": False}
 
@@ -240,7 +240,8 @@ def test_a_density_that_is_a_number_in_some_form(cast):
     [
         (lambda X: 0.0, r"shape \(4,\), not a float64 array of shape \(\)"),
         (lambda X: X, r"of shape \(4, 2\)"),
-        (lambda X: np.zeros((4, 1)), r"of shape \(4, 1\)"),
+        (lambda X: np.zeros((4, 1)), r"of shape \(4, 1\): return its column, \[:, 0\]"),
+        (lambda X: X[:, 0] < 9, r"a bool array of shape \(4,\): return 0.0 or -inf"),
         (lambda X: np.zeros(4, complex), "complex128"),
         (lambda X: ["0"] * 4, "<U1"),
         (lambda X: None, "not None"),
@@ -254,11 +255,18 @@ def test_vectorized_densities_that_are_no_numbers(answer, says):
         sample(estimated, np.zeros(D), chains=4)
 
 
-@pytest.mark.parametrize("gradient", [np.zeros(3), None, np.zeros(2, complex)])
+@pytest.mark.parametrize("gradient", [np.zeros(3), None, np.zeros(2, complex), np.zeros(2, bool)])
 def test_gradients_that_are_refused(gradient):
     target = fk.Target.from_python(lambda x: (0.0, gradient), D, gradient=True)
     with pytest.raises(TypeError, match=r"the gradient must be a real array of shape \(2,\)"):
         target.logp_grad(np.zeros(D))
+
+
+def test_gradients_with_a_point_in_each_column():
+    target = fk.Target.from_python(
+        lambda X: (np.zeros(len(X)), X.T), D, vectorized=True, gradient=True)
+    with pytest.raises(fk.SamplingError, match=r"array of shape \(2, 4\): return its transpose"):
+        sample(target, np.zeros(D), sampler="mala", chains=4)
 
 
 # ---- the argument ----

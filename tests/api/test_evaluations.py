@@ -64,7 +64,7 @@ def test_every_call_is_kept_and_none_made_twice(path, sampler):
     np.testing.assert_array_equal(again["many"], expected["many"])
 
 
-def test_what_is_kept(path):
+def test_contents_of_a_file_of_calls(path):
     sample(quick, evaluations=path, **OPTIONS)
     calls = fk.Evaluations(path)
     np.testing.assert_array_equal(calls.values, [quick(x)[0] for x in calls.x])
@@ -281,7 +281,7 @@ def test_other_data_are_other_densities(path, change):
 
 @pytest.mark.parametrize("where", ["module", "method", "base", "dict", "cached"])
 def test_other_code_is_another_density(path, where):
-    """Also that which a function takes from the user's own modules and classes."""
+    """Changes in the user's own modules and classes count."""
     text = {
         "module": "m = types.ModuleType('m')\nexec('def g(x): return SCALE * (x @ x)', vars(m))\n"
                   "def f(x): return m.g(x)",
@@ -305,7 +305,7 @@ def test_other_code_is_another_density(path, where):
         sample(density(-0.6), evaluations=path, **OPTIONS)
 
 
-def test_what_is_reached_without_end_has_no_digest():
+def test_endless_references_have_no_digest():
     deep = []
     for _ in range(3000):
         deep = [deep]
@@ -438,7 +438,7 @@ def test_records_have_their_checksums():
 
 
 def test_an_interrupt_ends_a_long_call(path):
-    """It is not kept waiting till the call has ended, and the run goes on from there."""
+    """The run ends without waiting for the call, and resumes from there."""
     def f(x):
         if len(seen) == 40:
             seen.append("interrupted")

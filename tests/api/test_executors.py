@@ -180,7 +180,7 @@ def test_milestones_and_checkpoints(tmp_path):
 
 @pytest.mark.parametrize("pool", [ThreadPoolExecutor, Loopback])
 def test_time_ends_a_run_of_tasks(pool):
-    """What tasks had brought by then is a run that goes on as ever."""
+    """The results of finished tasks are a run that can be resumed."""
     with pool(2) as executor:
         part = sample(densities.python, executor=executor, stop=fk.stop.Time(0.1),
                       **OPTIONS | {"draws": 100_000})
@@ -312,7 +312,7 @@ def ridged(x):
 
 
 class Counting(Loopback):
-    """How many tasks were of the search."""
+    """An executor that counts the tasks of the search."""
 
     broken_after = 10**9
     searches = 0
@@ -327,7 +327,7 @@ class Counting(Loopback):
 
 @pytest.mark.parametrize("options", [{}, {"sampler": "am"}, {"broken_after": 7}])
 def test_workers_evaluate_the_points_of_a_search(monkeypatch, options):
-    """With the same values, failures and counts, as far as there are workers."""
+    """Values, failures and counts are the same with and without workers."""
     monkeypatch.setattr("fastkam.search.evaluator.SLOW_SECONDS", 0.0)
     executor = Counting(3)
     executor.broken_after = options.pop("broken_after", executor.broken_after)

@@ -92,7 +92,7 @@ def test_a_bare_density():
     assert run(lambda x: -0.5 * x @ x, x0=np.zeros(2)).extras == {}
 
 
-def test_a_buffer_that_is_used_again():
+def test_a_reused_buffer():
     buffer = np.zeros(2)
 
     def f(x):
@@ -104,7 +104,7 @@ def test_a_buffer_that_is_used_again():
 
 
 def test_more_points_than_the_extras_keep(monkeypatch):
-    """What is no longer kept is evaluated again."""
+    """Extras that are no longer stored are evaluated again."""
     from fastkam._core.density import extras
 
     monkeypatch.setattr(extras, "KEPT_BYTES", 0)
@@ -186,7 +186,7 @@ def test_extras_that_are_refused(answer, says):
         run(answer, x0=np.zeros(2), sampler="rwm")
 
 
-def test_what_derived_must_return():
+def test_bad_values_returned_by_derived():
     for derived, error, says in (
             (lambda x: 3.0, TypeError, "derived must return a dict.*3.0"),
             (lambda x: {"sum": x[0]}, fk.SamplingError, "both have.*sum")):
@@ -272,7 +272,7 @@ def test_lost_extras_of_an_estimate_are_missing():
 
 
 def test_extras_are_thinned_with_the_draws():
-    """Also where the thinning is chosen after the first draws have been made."""
+    """The thinning may be chosen after the first draws."""
     run = fk.sample(lambda x: (-0.5 * x @ x, {"first": x[0]}), np.zeros(3), sampler="rwm",
                     draws=100, tune=50, search=False, seed=1, diagnose=False)
     fewer = fk.Result(thinned(run.state, 7))

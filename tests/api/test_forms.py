@@ -182,7 +182,7 @@ def test_user_data_of_a_wrong_kind(library):
 
 
 @pytest.mark.parametrize("target", [None, 3, "mymodel:f", np.eye(2)])
-def test_what_is_no_target_is_refused(target):
+def test_objects_that_are_not_targets_are_refused(target):
     with pytest.raises(TypeError, match="target must be a function, a pointer or a Target"):
         fk.as_target(target, D)
 

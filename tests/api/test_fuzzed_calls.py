@@ -28,7 +28,7 @@ OTHERS = {
 
 
 def test_the_entries_themselves_work():
-    """With what is given for them; where there is no compiled function or data set, refused."""
+    """The given arguments work, or are refused without a compiled function or data set."""
     refused = {"Target.from_c", "Target.from_numba", "targets.load_dataset",
                "targets.logistic_regression"}
     slow = {"choose_sampler", "plot_trace", "plot_2d", "targets.horseshoe"}
@@ -61,8 +61,8 @@ def test_some_calls():
     assert counts[WORKS] > 0.05 * SOME
 
 
-def test_what_ends_or_delays_the_process_is_noticed():
-    """And the calls after it are made all the same."""
+def test_calls_that_end_or_delay_the_process_are_noticed():
+    """The calls after such a call are made as usual."""
     worker = Worker()
     try:
         assert worker.ask(0, 0, DIES)[1].startswith("ended with")
@@ -75,7 +75,7 @@ def test_what_ends_or_delays_the_process_is_noticed():
 
 
 def planted(error):
-    """What becomes of a call whose function raises an error."""
+    """Return the outcome of a call whose function raises an error."""
     def call(bins=1):
         raise error
 

@@ -57,7 +57,7 @@ def test_noise_in_the_density_is_not_taken_for_a_wrong_gradient():
         assert fk.check_gradient(noisy, x).ok
 
 
-def test_what_check_gradient_refuses():
+def test_bad_arguments_of_check_gradient():
     with pytest.raises(ValueError, match=r"x = .* has log density -inf"):
         fk.check_gradient(lambda x: (-np.inf, x), [1.0])
     with pytest.raises(ValueError, match="x must be one finite point"):
@@ -74,6 +74,21 @@ def test_a_wrong_gradient_is_reported_before_the_run(factor):
         warnings.simplefilter("error")
         sample(wrong_at(1, factor), np.ones(3), sampler="mala", draws=5, tune=5,
                check_gradient=False)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("draws", [5, 500])
+def test_a_wrong_gradient_is_among_the_warnings_of_the_result(draws, tmp_path):
+    path = tmp_path / "run.fk"
+    result = sample(wrong_at(1, 2.0), np.ones(3), sampler="mala", draws=draws, tune=50, seed=1,
+                    checkpoint=path)
+    for one in (result, fk.load(path), result.resume(5)):
+        assert one.warnings[0].kind == "gradient"
+        assert "disagrees" in str(one.warnings[0])
+        assert one.verdict().status != "ok"
+        assert "coordinate 1" in str(one.verdict())
+    right = sample(good, np.ones(3), sampler="mala", draws=draws, tune=50, seed=1)
+    assert "gradient" not in [one.kind for one in right.warnings]
 
 
 def test_the_check_before_a_run_never_warns_of_a_right_gradient():

@@ -12,13 +12,19 @@ import fastkam as fk
 
 
 def rosenbrock(x):
-    """With powers of 1/20: x0 is normal of mean 1 and variance 10, x1 = x0^2 + e, var e = 1/10."""
-    return -(100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2) / 20
+    """Rosenbrock's density to the power 1/20, turned by 45 degrees.
+
+    u = x0 + x1 is normal with mean 1 and variance 10, v = x0 - x1 = u^2 + e, and the variance of e
+    is 1/10: var v = 240.1 and cov(u, v) = 20.
+    """
+    u, v = x[0] + x[1], x[0] - x[1]
+    return -(100 * (v - u * u) ** 2 + (1 - u) ** 2) / 20
 
 
 OTHERS = 5  # calls that are not counted: one to see what the function returns, one a chain
 
-ROSENBROCK_MEAN, ROSENBROCK_SD = np.array([1.0, 11.0]), np.sqrt([10.0, 240.1])
+ROSENBROCK_MEAN = np.array([6.0, -5.0])
+ROSENBROCK_SD = np.sqrt([250.1 + 40, 250.1 - 40]) / 2
 
 
 def normal(x):

@@ -1,4 +1,4 @@
-"""What importing fastkam loads, and that its names are there although they come on demand."""
+"""Modules that `import fastkam` loads, and names that are imported on demand."""
 
 import importlib.util
 import json
@@ -34,7 +34,7 @@ def test_import_loads_nothing_else():
     assert not modules & {"numpy", *OPTIONAL}
 
 
-def test_a_run_loads_what_it_needs():
+def test_a_run_imports_only_the_modules_it_needs():
     modules = loaded(f"import fastkam as fk\n{SAMPLE}")
     unused = {"fastkam.plots", "fastkam.targets", "fastkam.run.executors"}
     assert not modules & {*OPTIONAL, *unused}
@@ -70,7 +70,7 @@ def test_every_public_name_can_be_imported(name):
 
 
 def test_every_module_can_be_reached_by_name():
-    """Whatever has been asked for before."""
+    """The order of the imports does not matter."""
     said = subprocess.run(
         [sys.executable, "-c", "import fastkam as fk; print(fk.errors.SamplingError, fk.testing)"],
         capture_output=True, text=True, check=True, timeout=300)

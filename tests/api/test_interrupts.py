@@ -50,7 +50,7 @@ def test_a_signal_is_deferred_within_a_shield():
 
 
 def test_a_second_signal_is_deferred_within_a_shield():
-    """What the first has raised may be cleaning up."""
+    """The first signal may still be cleaning up."""
     with Shield() as shield:
         with suppress(KeyboardInterrupt), shield.opened:
             try:
@@ -188,7 +188,7 @@ def test_the_search_before_a_run_ends_with_the_interrupt(tmp_path):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("at", [1, 2, 50])
-def test_the_search_does_not_catch_what_ends_a_program(error, at):
+def test_the_search_does_not_catch_exceptions_that_end_a_program(error, at):
     calls = []
 
     def density(x):
@@ -345,7 +345,7 @@ print("interrupted")
 
 
 def ignoring(script):
-    """What a process prints that was started where SIGINT is ignored, as by nohup."""
+    """Return the output of a process that ignores SIGINT, as with nohup."""
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60,
                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     return run.stdout or run.stderr

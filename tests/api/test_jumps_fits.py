@@ -1,4 +1,4 @@
-"""When mode jumping fits its mixture, and to how many components at most."""
+"""Times of the fits of mode jumping, and the largest number of components."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ OPTIONS = {"x0": np.zeros(2), "draws": 40, "seed": 4, "sampler": "jumps", "progr
 
 @pytest.fixture
 def fits(monkeypatch):
-    """Of each fit: (states, components of the one before, components found)."""
+    """Return (states, components before, components found) of each fit."""
     calls, fit = [], modes.fit
 
     def counted(states, seed, near, **options):
@@ -34,7 +34,7 @@ def test_the_mixture_is_fitted_at_powers_of_two_and_at_the_end(fits, tune, n):
 
 
 def test_chains_that_share_fit_one_mixture(fits):
-    """At 256, 512, 1024 and, in the last step, 1197 states of the four; a quarter is left out."""
+    """Fits are at 256, 512, 1024 and 1197 states of the four chains; a quarter is left out."""
     sample(TARGET, tune=300, chains=4, share=True, **OPTIONS)
     assert [n for n, _, _ in fits] == [192, 384, 768, 898]
 
@@ -48,6 +48,6 @@ def test_the_number_of_components_is_part_of_the_state(fits):
 
 @pytest.mark.parametrize(("d", "most"), [(2, 32), (20, 17), (100, 1)])
 def test_the_number_of_components_is_limited_by_the_dimension(d, most):
-    """Not for more: in 500 dimensions 32 of them would take 66 MB."""
+    """In 500 dimensions 32 components would take 66 MB."""
     kernel = fk.ModeJumping().build(np.zeros(d))
     assert np.asarray(kernel.factors).shape == (1 + most, d, d)

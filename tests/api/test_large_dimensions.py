@@ -1,4 +1,4 @@
-"""What a run keeps where what is learnt is large."""
+"""Memory of a run whose learned quantities are large."""
 
 import gc
 import weakref
@@ -27,7 +27,7 @@ def test_large_factors_have_no_course(monkeypatch, tmp_path):
 
 
 def test_memory_of_the_chains_is_freed_at_the_end(monkeypatch):
-    """Not only when the collector comes: a factor of 3000 dimensions takes 72 MB."""
+    """A factor of 3000 dimensions, 72 MB, is freed before the collector runs."""
     kept = []
     made = loop.ChainGroup.__init__
 

@@ -5,12 +5,16 @@ import os
 import signal
 import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 import fastkam as fk
 from fastkam.errors import SamplingWarning
+from fastkam.progress.text import counts, phase
 from fastkam.samplers.importance import ImportanceWeighted
 
 QUIET = {"progress": False, "diagnose": False}
@@ -66,6 +70,13 @@ def test_moments_are_within_their_errors(run):
     assert (table["ess_bulk"] > 100).all()
 
 
+def test_a_summary_has_the_verdict(run):
+    """Below the table, as that of draws without weights has."""
+    result = run[1]
+    assert result.summary().verdict == result.verdict().heading
+    assert result.summary().notes == [one.text for one in result.verdict().reasons]
+
+
 def test_a_file_has_the_weights_and_the_calls(run, tmp_path):
     run[1].save(tmp_path / "run.fk")
     read = fk.load(tmp_path / "run.fk")
@@ -101,10 +112,16 @@ def test_other_forms_are_resampled(run):
     assert len(result.to_pandas()) == even.draws.shape[0] * even.draws.shape[1]
 
 
-def test_what_weighted_draws_refuse(run):
+def test_operations_that_weighted_draws_refuse(run):
     result = run[1]
-    with pytest.raises(ValueError, match="evidence is not known from weighted draws"):
-        result.log_evidence()
+    with pytest.raises(ValueError, match=r'^method must be "weights" for weighted draws'):
+        result.log_evidence(method="bridge")
+    with pytest.raises(ValueError, match=r"^evaluations must be 0 or None for weighted draws"):
+        result.log_evidence(evaluations=100)
+    with pytest.raises(ValueError, match=r"^result must be the one with weights"):
+        result.resample().log_evidence()
+    with pytest.raises(ValueError, match=r"^result must be the one with weights"):
+        result.resample().log_evidence(evaluations=0, target=Bent())
     with pytest.raises(ValueError, match='surrogate="learn" cannot be resumed'):
         result.resume(10)
     pytest.importorskip("matplotlib")
@@ -112,12 +129,37 @@ def test_what_weighted_draws_refuse(run):
         fk.plots.plot_trace(result)
 
 
+def test_evidence_of_weighted_draws(run, tmp_path):
+    """The integral of the density, without further calls; the same from a file."""
+    f, result = run
+    before = f.n
+    found = result.log_evidence()
+    assert f.n == before
+    assert abs(found.value - 1.5 * np.log(2 * np.pi)) < 4 * found.error < 0.2
+    assert found.method == "importance weights of the surrogate"
+    assert result.log_evidence(method="weights", evaluations=0) == found
+    result.save(tmp_path / "run.fk")
+    assert fk.load(tmp_path / "run.fk").log_evidence() == found
+
+
+def test_errors_of_the_evidence_of_weighted_draws():
+    """20 runs of a normal density, whose mean square of z is below 2.9 but for 1e-4, with a slack
+    of 1.2 for what the estimated errors vary.
+    """
+    z = []
+    for seed in range(20):
+        found = fk.sample(lambda x: -0.5 * float(x @ x), np.ones(2), surrogate="learn", budget=300,
+                          seed=seed, **QUIET).log_evidence()
+        z.append((found.value - np.log(2 * np.pi)) / found.error)
+    assert np.mean(np.square(z)) < 1.2 * chi2.isf(1e-4, 20) / 20, z
+
+
 def test_several_steps_give_draws_without_weights():
     f = Bent()
     result = fk.sample(f, np.ones(3), surrogate="learn", surrogate_steps=30, budget=800, seed=2,
                        **QUIET)
     assert result.weights is None
-    assert f.n <= 800 + result.chains
+    assert f.n <= 800
     assert result.sampler.steps == 30
     assert (result.acceptance > 0.5).all()
     table = result.summary()
@@ -207,6 +249,56 @@ def test_an_executor_gives_the_same_draws(workers, alone):
 @pytest.fixture(scope="module")
 def alone():
     return fk.sample(slow, np.ones(2), **SLOW)
+
+
+def fails(x, how, folder):
+    """A density of 3 ms, of which a call beyond 1.2 fails: its process dies, or it is NaN."""
+    time.sleep(3e-3)
+    if how == "nan" and x[0] > 1.2:
+        return np.nan
+    if how == "raises" and x[0] > 1.2:
+        raise ArithmeticError("no solution")
+    if how == "slow" and x[0] > 1.2:
+        time.sleep(0.05)
+    if how == "dies" and x[0] > 1.2:
+        with suppress(FileExistsError):
+            os.close(os.open(os.path.join(folder, "dead"), os.O_CREAT | os.O_EXCL))
+            os.kill(os.getpid(), signal.SIGKILL)
+    return -0.5 * float(x @ x)
+
+
+@pytest.mark.parametrize("how", ["nan", "raises", "slow", "dies"])
+def test_calls_that_fail_in_workers_change_no_draw(how, tmp_path):
+    alone = "slow" if how == "dies" else how  # a call that has killed its process is made again
+    options = SLOW | ({"on_error": "reject"} if how == "raises" else {})
+    want = fk.sample(partial(fails, how=alone, folder=""), np.zeros(2), **options)
+    with ProcessPoolExecutor(3) as pool:
+        found = fk.sample(partial(fails, how=how, folder=str(tmp_path)), np.zeros(2),
+                          executor=pool, spread="points", **options)
+    np.testing.assert_array_equal(found.draws, want.draws)
+    np.testing.assert_array_equal(found.weights, want.weights)
+    assert (tmp_path / "dead").exists() == (how == "dies")
+    if how in ("nan", "raises"):
+        assert (found.draws[found.weights > 0][:, 0] <= 1.2).all()
+    if how == "raises":
+        assert found.workers.n_failures > 0
+
+
+def test_an_interrupt_ends_a_run_on_workers():
+    seen = []
+
+    def interrupt(progress):
+        seen.append(progress.searched)
+        if progress.searched > 120:
+            raise KeyboardInterrupt
+
+    with ProcessPoolExecutor(2) as pool:
+        with pytest.warns(SamplingWarning, match="the same call of sample goes on from those"):
+            result = fk.sample(slow, np.ones(2), executor=pool,
+                               **SLOW | {"progress": interrupt})
+        assert result.status == "interrupted"
+        assert 0 < len(result.state.calls) < 250
+        assert pool.submit(abs, -1).result() == 1
 
 
 def test_many_points_in_a_call_give_the_same_draws():
@@ -347,8 +439,19 @@ def test_progress_is_shown():
     assert all(one.searched <= 250 for one in seen)
 
 
+def test_progress_tells_draws_from_the_search():
+    """The density takes 3 ms, so that progress is reported often enough."""
+    seen = []
+    result = fk.sample(slow, np.ones(2), **SLOW | {"progress": seen.append})
+    assert {phase(one) for one in seen} == {"searching", "drawing"}
+    drawing = [one for one in seen if one.total]
+    assert drawing[-1].requested >= result.draws.shape[1]
+    assert drawing[-1].draws[0] > 0
+    assert "accepted" not in counts(drawing[-1])
+
+
 @pytest.mark.parametrize(("options", "says"), [
-    ({"surrogate": "learnt"}, "did you mean 'learn'"),
+    ({"surrogate": "learned"}, "did you mean 'learn'"),
     ({"thin": 3}, 'thin must be None with surrogate="learn", not 3'),
     ({"sampler": "ram"}, "sampler must be 'auto'"),
     ({"share": True}, "share must be False"),

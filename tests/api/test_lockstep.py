@@ -46,7 +46,7 @@ def target_of(sampler, d, function=None):
 
 def run(sampler, chains, target, *, thin=1, pieces=(STEPS,), scales=None, **options):
     """The trace of chains that are run as one group."""
-    d = len(chains[0].x)
+    d = len(chains[0].position)
     trace = Trace(len(chains), STEPS // thin, d, sampler.stat_names)
     for array in (trace.x, trace.logp, trace.log_ratio, trace.accepted, trace.extra):
         array[:] = 0
@@ -273,7 +273,7 @@ def test_extras_are_noted():
 
 
 def digest():
-    """Of draws of a group, for a process with another instruction set."""
+    """Return a digest of draws of a group, for a process with another instruction set."""
     result = fk.sample(density, np.zeros(3), sampler="rwm", draws=2000, tune=0, chains=70,
                        vectorized=True, seed=1, progress=False)
     return hashlib.sha256(result.draws.tobytes()).hexdigest()

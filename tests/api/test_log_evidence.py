@@ -174,11 +174,44 @@ def test_a_run_that_is_too_short():
 
 
 def test_draws_to_which_no_q_can_be_fitted():
-    """Fewer of them than coordinates."""
+    """They have all stayed where they began."""
+    result = run(lambda x: -0.5e12 * float(x @ x), sampler=fk.RandomWalk(proposal_cov=1e6),
+                 draws=30, tune=30, search=False)
+    with pytest.raises(ValueError, match=r"^result must have draws that spread along each"):
+        result.log_evidence()
+
+
+def test_too_few_draws_for_an_estimate():
+    """In 100 dimensions: no value is stated with a small error."""
     result = run(lambda x: -0.5 * float(x @ x), np.zeros(100), draws=30, tune=30, chains=2,
                  search=False)
-    with pytest.raises(ValueError, match=r"^result must have more draws than coordinates"):
-        result.log_evidence()
+    found = result.log_evidence()
+    assert found.error == np.inf
+    assert any("there is no estimate" in note for note in found.notes)
+    assert not any("The error is large" in note for note in found.notes)
+    with pytest.raises(ValueError, match=r"^models\['a'\] has no evidence: .*no estimate"):
+        fk.compare_evidence({"a": result})
+
+
+def test_an_estimate_by_another_method_where_q_misses_the_draws(monkeypatch):
+    """The estimate of the replicas and its error are taken, not those of the bridge."""
+    result = run(sampler="pt")
+    monkeypatch.setattr("fastkam.evidence.bridged.MOST_LOST", -1.0)
+    found = result.log_evidence()
+    assert found.method in ("stepping stones", "thermodynamic integration")
+    assert found.estimates["bridge sampling"][1] == np.inf
+    check(found, 2 * HALF_LOG_2_PI)
+    with_bridge = result.log_evidence(method="bridge")
+    assert with_bridge.error == np.inf
+
+
+def test_a_slightly_large_r_hat_is_no_doubt():
+    """The error counts differences between chains; an R-hat above 1.1 is one."""
+    result = run()
+    for r_hat, doubted in (("doubtful", False), ("wrong", True)):
+        result.found = [fk.diagnostics.Finding("r_hat", "R-hat is large.", status=r_hat)]
+        notes = result.log_evidence().notes
+        assert any("R-hat is large" in note for note in notes) == doubted
 
 
 def test_many_short_chains():
@@ -239,7 +272,7 @@ def test_modes_between_which_no_chain_moves():
 
 
 def test_a_function_that_raises_at_draws_of_q():
-    """Where an error of numbers is raised the density is 0, which a note says; others end it."""
+    """After a numerical error the density is 0 and a note says so; other errors end the run."""
     result = run()
 
     def far(x):
@@ -259,7 +292,7 @@ def test_a_function_that_raises_at_draws_of_q():
 
 
 def test_k_hat_is_the_shape_of_pareto_weights():
-    """Of weights u^-k the shape is k; 10 000 of them, 20 times, within 0.1."""
+    """Weights u^-k have the shape k: 20 times 10 000 of them, within 0.1."""
     rng = np.random.default_rng(1)
     for k in (0.3, 0.7, 1.2):
         found = [k_hat(-k * np.log(rng.random(10_000))) for _ in range(20)]
@@ -301,6 +334,15 @@ def test_notes_of_a_comparison():
         "a": known(0.0, notes=("odd",)), "b": known(1.0, kind="integral of the density")})
     assert table.notes[0] == "a: odd"
     assert "b: of a log density without prior=" in table.notes[1]
+
+
+def test_a_comparison_within_the_errors_says_so():
+    """Two models whose evidence differs by less than its error; and by far more."""
+    close = fk.compare_evidence({"a": known(-3.0, 0.3), "b": known(-2.9, 0.3)})
+    assert any("the order of the models may be another" in note for note in close.notes)
+    for b, error in ((-2.9, 0.01), (8.0, 0.3)):
+        apart = fk.compare_evidence({"a": known(-3.0, error), "b": known(b, error)})
+        assert apart.notes == ()
 
 
 def test_comparison_of_results():

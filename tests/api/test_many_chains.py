@@ -1,5 +1,6 @@
 """Many chains cost as much each as a few: what is done for each is counted, not timed."""
 
+import gc
 import time
 from collections import Counter
 
@@ -20,7 +21,7 @@ OPTIONS = {"sampler": "ram", "draws": 100, "tune": 100, "seed": 3, "diagnose": F
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How often the parts of a run that are watched are called, by name."""
+    """Return the numbers of calls of the watched parts of a run, by name."""
     calls = Counter()
 
     def watch(owner, name):
@@ -47,6 +48,28 @@ def test_a_chain_takes_two_chunks_and_no_progress(counted, chains, threads):
     assert len(result.adaptation["step"]) == 50
     assert counted["chunk"] <= 2 * chains + 8
     assert counted["progress"] == 0
+
+
+@pytest.mark.parametrize(("sampler", "vectorized", "most"), [
+    ("rwm", False, 26), ("rwm", True, 12), ("ram", False, 27), ("ram", True, 17)])
+def test_a_chain_is_a_few_objects(monkeypatch, sampler, vectorized, most):
+    """The garbage collector visits few objects of a chain; its visits took a third of a call."""
+    drive, made, chains = Run.drive, [], 200
+
+    def counting(run, *args):
+        gc.collect()
+        made.append(len(gc.get_objects()))
+        return drive(run, *args)
+
+    monkeypatch.setattr(Run, "drive", counting)
+    target = fk.Target.from_python(
+        lambda X: -0.5 * (X**2).sum(axis=1), 2, vectorized=True) if vectorized else TARGET
+    options = OPTIONS | {"sampler": sampler, "threads": 1}
+    sample(target, np.zeros(2), chains=2, **options)  # which imports what there is to import
+    made.clear()
+    for n in (2, 2 + chains):
+        sample(target, np.zeros(2), chains=n, **options)
+    assert made[1] - made[0] <= most * chains
 
 
 def test_progress_of_many_chains_is_reported_after_some_chunks(counted):

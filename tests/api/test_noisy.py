@@ -309,7 +309,7 @@ def test_the_search_for_a_start():
 
 
 def test_check_noise():
-    """Of exp(s z): variance s^2; of a difference with correlation rho, 2 s^2 (1 - rho)."""
+    """exp(s z) has the variance s^2; a difference with correlation rho 2 s^2 (1 - rho)."""
     def f(x, u):
         return x[0] * u.mean() * math.sqrt(K)
 
@@ -328,7 +328,7 @@ def test_check_noise():
     assert f"{check.zeros} of 100 estimates are 0" in str(check)
 
 
-def test_what_check_noise_refuses():
+def test_bad_arguments_of_check_noise():
     with pytest.raises(TypeError, match=r"target must be made by Target\.from_estimator"):
         fk.check_noise(densities.python, np.ones(D))
     with pytest.raises(ValueError, match=r"x must have shape \(2,\)"):

@@ -70,7 +70,7 @@ def test_rows_without_an_estimate(answer, kind):
 
 
 def test_a_row_of_infinity_stops_the_run():
-    """And no draw is lost: mended, the run goes on as if it had always been right."""
+    """No draw is lost: with a corrected function the run resumes as if it had never failed."""
     def f(X, U):
         return np.where(X[:, 0] > 2, np.inf, estimates(X, U))
 

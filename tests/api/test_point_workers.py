@@ -233,7 +233,7 @@ def test_a_point_that_fails_twice_ends_the_run(target):
     assert_same(result.resume(diagnose=False), sample(outside_beyond, **options))
 
 
-def test_what_cannot_be_sent_is_said_before_the_run(processes):
+def test_objects_that_cannot_be_sent_are_named_before_the_run(processes):
     lock = threading.Lock()
     with pytest.raises(TypeError, match="cannot be sent to the workers"):
         sample(lambda x: lock and 0.0, executor=processes, **POINTS, **OPTIONS)
@@ -263,7 +263,7 @@ def test_the_time_of_a_job_ends_the_run_and_its_file_goes_on(tmp_path):
 
 
 def test_a_killed_master_goes_on_from_its_file(tmp_path):
-    """With a pool of processes: no call of the file is made again."""
+    """A pool of processes repeats no call of the file."""
     program = (
         "import sys, time; sys.path[:0] = sys.argv[3:]\n"
         "from concurrent.futures import ProcessPoolExecutor\n"
@@ -430,7 +430,7 @@ def test_prefetching_needs_fewer_rounds(sampler):
 
 
 def test_a_point_that_is_not_needed_may_fail():
-    """What is raised at a point to which no chain comes ends no run."""
+    """An error at a point that no chain needs does not end the run."""
     seen = set()
 
     def fails_elsewhere(x):

@@ -1,4 +1,4 @@
-"""Whatever `executor=` takes gives the draws of a run without it, and loses none with a worker.
+"""Every form of `executor=` gives the draws of a run without it, also if a worker dies.
 
 Pools of packages that are not installed are left out: `pip install loky joblib schwimmbad
 "dask[distributed]" mpi4py mpich` has all of them.
@@ -330,7 +330,7 @@ def test_ctrl_c_keeps_the_draws(tmp_path, kind, group):
 
 
 @pytest.mark.parametrize("given", [0, -1, True, 2.5, "4", ThreadPoolExecutor, object(), [1]])
-def test_what_runs_no_tasks_is_refused(given):
+def test_executors_that_run_no_tasks_are_refused(given):
     with pytest.raises((TypeError, ValueError), match="executor must be"):
         sample(densities.python, executor=given, **OPTIONS)
 

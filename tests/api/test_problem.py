@@ -65,7 +65,7 @@ def run(target, x0=None, **options):
 
 
 def expected_logp(problem, z):
-    """By hand: likelihood, prior and Jacobian."""
+    """Return likelihood, prior and Jacobian computed by hand."""
     k, sigma = 1 / (1 + np.exp(-z[0])), np.exp(z[1])
     x = np.concatenate([[k, sigma], z[2:]])
     np.testing.assert_allclose(problem.constrain(z), x, rtol=1e-14)
@@ -211,7 +211,7 @@ def test_a_flat_parameter_beside_a_prior():
         run(lambda a, b: -b, prior={"a": stats.norm(), "b": None})
 
 
-def test_bounds_equal_the_prior_that_is_flat():
+def test_bounds_equal_a_flat_prior():
     bounded = fk.Problem(value, bounds=[(0, 1)] * 5)
     prior = fk.Problem(value, prior={"x": (stats.uniform(0, 1), 5)})
     z = np.random.default_rng(1).normal(size=5)
@@ -310,7 +310,7 @@ def test_errors_say_where_in_the_users_coordinates():
 
 
 def test_starts_name_parameters_without_bounds():
-    """Those of x0 are the parameters, where bounds are given of some of them."""
+    """x0 names the parameters, if only some have bounds."""
     result = run(lambda a, b: -0.5 * (a @ a) - b, {"b": 0.5, "a": [0.1, 0.2]},
                  bounds={"b": (0, None)})
     assert result["a"].shape[2:] == (2,)
@@ -444,7 +444,7 @@ def test_from_the_command_line(tmp_path, monkeypatch, capsys):
     assert main(["resume", "problem.fk", "--target", "model.py:problem", "--draws", "10"]) == 0
     (tmp_path / "model.py").write_text("def f(x):\n    return -x @ x\n")
     assert main(["sample", "model.py:f"]) == 2
-    assert "one of the arguments --init --dim is required" in capsys.readouterr().err
+    assert "--init, where the chains start, or --dim" in capsys.readouterr().err
 
 
 def test_arguments_that_belong_to_the_problem_are_refused_by_sample():
@@ -462,7 +462,7 @@ def test_a_surrogate_is_of_the_users_coordinates():
 
 
 def test_sample_prior_by_its_moments():
-    """Of a problem of several parameters: means within 5 standard errors."""
+    """Means of several parameters are within 5 standard errors."""
     problem = fk.Problem(value, problems.PRIOR)
     x = problem.constrain(problem.sample_prior(20_000, 1))
     exact = [0, 2 * np.sqrt(2 / np.pi), 2 / 9, 3 / 9, 4 / 9]
@@ -470,3 +470,13 @@ def test_sample_prior_by_its_moments():
     np.testing.assert_allclose(
         problem.log_prior_z(problem.unconstrain(x)),
         problem.log_prior(x) + problem.coordinates.log_jacobian(problem.unconstrain(x)), rtol=1e-9)
+
+
+def test_names_of_columns_are_not_lost():
+    """As an array, the columns of a DataFrame would be in their own order."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"b": [1.0] * 4, "a": [2.0] * 4})
+    with pytest.raises(TypeError, match=r"not a DataFrame, .* x0=frame\[names\]\.to_numpy\(\)"):
+        fk.sample(lambda x: -x @ x, frame, draws=2, search=False)
+    plain = pandas.DataFrame(np.ones((4, 2)))
+    assert fk.sample(lambda x: -x @ x, plain, draws=2, search=False, diagnose=False).d == 2

@@ -46,7 +46,7 @@ def test_a_start_that_is_a_series_of_pandas():
         fk.sample(lambda x: 0.0, pandas.Series([1.0, 2.0], index=["a", "a"]), **options)
 
 
-def test_a_function_of_names_with_an_array_is_told_how_to_be_called():
+def test_the_error_for_named_arguments_with_an_array_x0_shows_the_call():
     with pytest.raises(TypeError, match=r"by name where x0 is a dict, x0=\{'a': ..., 'b': ...\}"):
         fk.sample(lambda a, b, c=1.0: 0.0, [0.0, 0.0])
 

@@ -51,7 +51,7 @@ def likelihood(a, b):
 
 
 def runs():
-    """What is run, by name: (target, dimensions, arguments)."""
+    """Return the runs by name: (target, dimensions, arguments)."""
     for name in SAMPLERS:
         yield name, (curved, 4, {"sampler": name})
     yield "auto", (curved, 4, {})

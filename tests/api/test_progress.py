@@ -1,4 +1,4 @@
-"""What is shown of a run while it goes on, and what a user's function sees of it."""
+"""Display of a run in progress, and the data passed to a user's function."""
 
 import io
 import logging
@@ -22,7 +22,6 @@ from test_executors import Loopback
 
 import fastkam as fk
 from fastkam.diagnostics import ess_bulk
-from fastkam.plots import LiveFigure
 from fastkam.progress import Progress, monitor, text
 from fastkam.progress.monitor import Monitor
 from fastkam.run import executors
@@ -34,7 +33,7 @@ X0 = np.ones(densities.D)
 
 @pytest.fixture
 def looking(monkeypatch):
-    """As if there were time to look at the draws whenever progress is reported."""
+    """Let every report look at the draws, as if there were always time for it."""
     monkeypatch.setattr(monitor, "SHARE", 1e9)
     monkeypatch.setattr(monitor, "EVERY_SECONDS", 0.0)
 
@@ -85,6 +84,14 @@ def test_the_last_draws_are_in_the_parameters_of_the_user(executor):
         if rows:
             np.testing.assert_array_equal(draws, result.draws[:, max(0, rows - 7) : rows])
     assert max(rows for rows, _ in found) == 300
+
+
+@pytest.mark.parametrize("n", [-1, 1.5, "3"])
+def test_a_bad_number_of_last_draws_is_named_and_loses_nothing(n):
+    with pytest.raises(fk.SamplingError, match=r"n must be (an integer|at least 0)") as info:
+        fk.sample(densities.python, X0, progress=lambda p: p.last_draws(n), **OPTIONS)
+    whole = fk.sample(densities.python, X0, progress=False, **OPTIONS)
+    assert_same(info.value.result.resume(target=densities.python, diagnose=False), whole)
 
 
 def test_the_last_draws_of_a_run_with_a_store(tmp_path):
@@ -197,7 +204,7 @@ def test_looks_take_one_part_in_two_hundred_of_the_time(monkeypatch, cost):
 
 
 def test_many_coordinates_are_looked_at_in_turn(monkeypatch):
-    """And the worst of them each time."""
+    """The worst of them are looked at each time."""
     rng = np.random.default_rng(1)
     draws = rng.standard_normal((2, 100, 40))
     draws[1, :, 7] += 2
@@ -230,6 +237,23 @@ def test_one_line_has_all():
         "2 divergences, R-hat 1.042 (theta[3]), ESS 87 (mu), 1:15, 1:01:40 left")
 
 
+def test_a_run_that_a_rule_has_stopped_has_no_time_left():
+    stopped = progress_of(stopped_by="ESS(400)")
+    assert text.one(stopped).startswith("stopped 50 %, draws 120 of 400")
+    assert "left" not in text.one(stopped)
+    assert text.several(stopped, plain=True, width=100)[0].split() == [
+        "stopped", "############------------", "50", "%", "1:15"]
+
+
+def test_the_last_report_says_which_rule_has_stopped_the_run():
+    reports = []
+    result = fk.sample(lambda x: -0.5 * x @ x, np.zeros(2), draws=100_000, tune=200, seed=1,
+                       sampler="ram", stop=fk.stop.ESS(200), progress=reports.append)
+    assert result.status == "stopped"
+    assert {one.stopped_by for one in reports[:-1]} == {""}
+    assert reports[-1].stopped_by == result.stopped_by == "ESS(size=200, of='bulk')"
+
+
 @pytest.mark.parametrize("width", [20, 40, 79, 200])
 @pytest.mark.parametrize("plain", [False, True])
 def test_lines_fit_the_terminal(width, plain):
@@ -247,6 +271,13 @@ def test_lines_fit_the_terminal(width, plain):
     (200_000, "2 d 7 h")])
 def test_durations(seconds, shown):
     assert text.duration(seconds) == shown
+
+
+def test_chains_of_which_some_have_not_begun():
+    """Two threads bring two of four chains to their end first: they are drawing all the same."""
+    line = text.one(progress_of(tuning=True, draws=[120_000, 0, 0, 90_000], requested=200_000))
+    assert line.startswith("drawing 50 %, draws 0 to 120 000 of 200 000")
+    assert text.one(progress_of(tuning=True, draws=[0, 0])).startswith("tuning")
 
 
 # ---- a terminal ----
@@ -328,7 +359,7 @@ fk.sample(density, np.zeros(2), **options)
 
 
 def in_terminal(*command):
-    """What a program writes to a terminal of its own."""
+    """Return the output of a program in a terminal of its own."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs,
                           env=os.environ | {"TERM": "xterm", "COLUMNS": "90"}) as process:
@@ -385,7 +416,7 @@ def test_a_logger_receives_lines(caplog, monkeypatch):
 
 
 @pytest.mark.parametrize("given", ["bar", 1, fk.progress.Lines, object()])
-def test_what_takes_no_progress_is_refused(given):
+def test_objects_that_cannot_take_progress_are_refused(given):
     with pytest.raises(TypeError, match="progress must be"):
         fk.sample(densities.python, X0, progress=given, **OPTIONS)
 
@@ -394,7 +425,7 @@ def test_what_takes_no_progress_is_refused(given):
 
 
 def test_a_notebook_has_one_output(monkeypatch, looking):
-    """As the kernel of a notebook sees it."""
+    """The kernel of a notebook receives one output."""
     outputs = []
 
     class Handle:
@@ -430,61 +461,3 @@ def test_an_executed_notebook():
     shown = [output for output in book.cells[0].outputs if output.output_type == "display_data"]
     assert len(shown) == 1
     assert "draws 3 000 of 3 000" in shown[0]["data"]["text/plain"]
-
-
-# ---- a live figure ----
-
-
-def test_a_live_figure_follows_the_run(tmp_path, monkeypatch):
-    """It is drawn during the run, of the last draws and with the number of each, and at its end."""
-    pytest.importorskip("matplotlib")
-    path, pictures = tmp_path / "run.png", []
-    live = LiveFigure(path, draws=50, seconds=1e-6, var_names=["theta", "no such"])
-    monkeypatch.setattr(live, "cost", 0)
-    drawn = live.figure
-
-    def kept(seen, x):
-        figure = drawn(seen, x)
-        first = figure.axes[0].lines[0]
-        np.testing.assert_array_equal(first.get_ydata(), seen.last_draws(50)[0, :, 1])
-        assert first.get_xdata()[-1] == min(seen.draws) - 1
-        titles = [axes.get_title(loc="left") for axes in figure.axes[:4:2]]
-        assert titles == ["theta[0]", "theta[1]"]
-        assert "['no such'], which are no parameters" in figure.get_suptitle()
-        pictures.append(min(seen.draws))
-        return figure
-
-    monkeypatch.setattr(live, "figure", kept)
-    options = {"sampler": "ram", "draws": 3000, "tune": 50, "search": False, "seed": 1, "chains": 2,
-               "names": ["mu", "theta"], "shapes": {"theta": 2}, "diagnose": False}
-    result = fk.sample(SLOW_NORMAL, np.zeros(3), progress=live, **options)
-    assert len(pictures) >= 2
-    assert pictures[0] < pictures[-1] == 3000
-    assert path.read_bytes()[:4] == b"\x89PNG"
-    assert [one.name for one in tmp_path.iterdir()] == ["run.png"]
-    plain = fk.sample(SLOW_NORMAL, np.zeros(3), progress=False, **options)
-    np.testing.assert_array_equal(result.draws, plain.draws)
-
-
-def SLOW_NORMAL(x):
-    time.sleep(2e-5)
-    return -0.5 * float(x @ x)
-
-
-@pytest.mark.parametrize(("given", "says"), [
-    ({}, "path must be given outside of a notebook"),
-    ({"path": "a.txt"}, "path must end with .png"), ({"path": "nowhere/a.png"}, "path must be"),
-    ({"path": "a.png", "draws": 1}, "draws"), ({"path": "a.png", "seconds": 0}, "seconds"),
-    ({"path": "a.png", "var_names": [1]}, "var_names"),
-])
-def test_live_figures_that_are_refused(given, says):
-    pytest.importorskip("matplotlib")
-    with pytest.raises((TypeError, ValueError), match=says):
-        LiveFigure(**given)
-
-
-def test_chains_of_which_some_have_not_begun():
-    """Two threads bring two of four chains to their end first: they are drawing all the same."""
-    line = text.one(progress_of(tuning=True, draws=[120_000, 0, 0, 90_000], requested=200_000))
-    assert line.startswith("drawing 50 %, draws 0 to 120 000 of 200 000")
-    assert text.one(progress_of(tuning=True, draws=[0, 0])).startswith("tuning")

@@ -46,7 +46,7 @@ def around(name, what):
 @pytest.mark.parametrize("what", ["alone", "pt", "jumps"])
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_resume_within_a_step(library, tmp_path, name, what):
-    """At every evaluation of some steps, in memory and through a file."""
+    """A run resumes at every evaluation of some steps, from memory and from a file."""
     target = with_gradient("python", library)
     sampler = around(name, what)
     whole = sample(target, np.ones(D), sampler=sampler, **OPTIONS)
@@ -264,7 +264,7 @@ def test_interrupts_that_come_again(times):
 
 @pytest.mark.parametrize("decides", [False, True])
 def test_a_point_that_the_sampler_has_made_itself(decides):
-    """It may know the log density there, without having asked for it."""
+    """The sampler may know the log density at its point without an evaluation."""
     class Knows(fk.PythonSampler):
         def step(self, x, rng):
             wide = yield x + 100.0

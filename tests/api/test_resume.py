@@ -98,7 +98,7 @@ def test_resume_where_moves_alternate(library, within):
     (fk.ParallelTempering(n_replicas=3, sampler=InPoints(subsample=9)), False),
 ], ids=["kam", "shared", "ckam", "pt"])
 def test_resume_with_few_points(library, tmp_path, sampler, share):
-    """What is kept of distances between points is no field: it is the same, made anew."""
+    """Distances between points are not fields: they are computed again, with the same values."""
     target = with_gradient("python", library)
     options = {"sampler": sampler, "tune": 40, "draws": 60, "chains": 2, "seed": 9, "share": share}
     whole = sample(target, np.ones(D), **options)
@@ -293,7 +293,7 @@ def test_a_flipped_bit_is_found(good):
         fk.load(good)
 
 
-def test_a_bit_generator_that_is_none(good):
+def test_an_object_that_is_not_a_bit_generator_is_refused(good):
     result = fk.load(good)
     replaced(result, bit_generator="default_rng").save(good)
     with pytest.raises(ValueError, match="bit_generator must be one of"):
@@ -359,7 +359,7 @@ def test_a_full_disk_does_not_hide_the_densitys_error(full_disk, good):
     ("jumps", modes, "fit"), ("nuts", metrics, "low_rank"), ("kpca", kpca, "eigen")])
 def test_an_interrupt_within_an_adaptation(monkeypatch, tmp_path, name, module, function, nth,
                                            share):
-    """It takes effect after the step, or after both where a second one comes in between."""
+    """An interrupt takes effect after the step, or after both steps if a second one follows."""
     options = {"x0": np.zeros(D), "sampler": SAMPLERS[name](), "draws": 40, "tune": 600,
                "chains": 2, "seed": 4, "share": share, "threads": 1}
     target, path, calls = with_gradient("python", None), tmp_path / "run.fk", 0

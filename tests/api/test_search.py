@@ -132,7 +132,7 @@ def test_without_a_search():
     np.testing.assert_array_equal(auto.scales, [1, 1])
 
 
-def test_a_length_that_is_given_is_in_the_users_units():
+def test_given_lengths_are_in_the_users_units():
     given = fk.sample(normal(3.0), np.zeros(2), sampler=fk.RandomWalk(proposal_cov=4.0), draws=10)
     np.testing.assert_array_equal(given.scales, [1, 1])
     np.testing.assert_allclose(
@@ -335,16 +335,16 @@ def test_walkers_that_soon_agree_look_around():
 
 def test_a_narrow_mode_that_the_prior_covers():
     """A ten-thousandth of the prior's volume; walkers from the other mode never come near it."""
-    centre, far = np.array([5.0, -3.0]), np.array([-4.0, 2.0])
+    center, far = np.array([5.0, -3.0]), np.array([-4.0, 2.0])
 
     def f(x):  # the likelihood: weights 0.7 and 0.3, standard deviations 1 and 0.06
         wide = np.log(0.7) - 0.5 * (x - far) @ (x - far)
-        narrow = np.log(0.3) - 0.5 * (x - centre) @ (x - centre) / 0.06**2 - 2 * np.log(0.06)
+        narrow = np.log(0.3) - 0.5 * (x - center) @ (x - center) / 0.06**2 - 2 * np.log(0.06)
         return float(np.logaddexp(wide, narrow)) + 0.5 * x @ x / 36
 
     for seed in range(5):
         result = fk.sample(f, prior={"x": (stats.norm(0, 6), 2)}, seed=seed)
-        share = (np.abs(result["x"] - centre) < 0.5).all(axis=-1).mean()
+        share = (np.abs(result["x"] - center) < 0.5).all(axis=-1).mean()
         assert abs(share - 0.3) < 0.1, seed
 
 
@@ -493,7 +493,7 @@ def test_a_likelihood_in_place_of_its_logarithm_is_found(f, options):
     lambda m, s: float(np.sum(stats.norm.logpdf(DATA, m, s))), lambda m, s: 0.01 * m,
     lambda m, s: 3.0 - m * m, lambda m, s: 0.0])
 def test_a_log_likelihood_is_not_taken_for_a_likelihood(f):
-    """Nor is one that is nearly constant, or positive in places."""
+    """The same holds for one that is nearly constant, or positive in places."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fk.SamplingWarning)
         result = fk.sample(f, seed=1, prior={"m": stats.norm(0, 5), "s": stats.halfnorm(scale=3)})

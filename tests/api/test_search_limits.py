@@ -1,4 +1,4 @@
-"""How much of a run that a stop rule ends the search may take, and how it reports its progress."""
+"""The search's share of a run that a stop rule ends, and its progress."""
 
 import io
 import time

@@ -40,7 +40,7 @@ def shared(sampler):
 
 @pytest.mark.parametrize("schedule", ["finite", "perpetual"])
 @pytest.mark.parametrize("name", SHARING)
-def test_what_is_shared_is_the_same_in_every_chain(name, schedule):
+def test_shared_fields_are_equal_in_all_chains(name, schedule):
     sampler = sampler_of(name)
     one, two = (sample(with_gradient("python", None), sampler=sampler, schedule=schedule,
                        **OPTIONS | {"tune": tune}) for tune in (60, 61))
@@ -56,7 +56,7 @@ def test_what_is_shared_is_the_same_in_every_chain(name, schedule):
 
 
 @pytest.mark.parametrize("name", SHARING)
-def test_what_is_shared_is_fixed_after_warm_up(name):
+def test_shared_fields_are_fixed_after_warm_up(name):
     sampler = sampler_of(name)
     some, more = (sample(with_gradient("python", None), sampler=sampler,
                          **OPTIONS | {"draws": draws}) for draws in (1, 40))
@@ -66,7 +66,7 @@ def test_what_is_shared_is_fixed_after_warm_up(name):
 
 @pytest.mark.parametrize("name", SHARING)
 def test_resuming(tmp_path, name):
-    """From a file; after a failure at any chain's evaluation, in warm-up and in the draws."""
+    """Runs resume from a file, and after a failure at any chain in warm-up or later."""
     target, path = with_gradient("python", None), tmp_path / "run.fk"
     whole = sample(target, sampler=sampler_of(name), **OPTIONS)
     assert whole.share
@@ -112,14 +112,14 @@ def test_sharing_changes_nothing_for_a_single_chain(name):
 
 
 @pytest.mark.parametrize("metric", ["diagonal", "dense"])
-def test_a_metric_is_learnt_to_the_end(metric):
-    """Also where the chains fill the memory of draws sooner than a window has its steps."""
+def test_a_metric_is_learned_to_the_end(metric):
+    """The chains may fill the memory of draws before a window has its steps."""
     result = sample(with_gradient("python", None), STARTS[0], sampler=fk.NUTS(metric=metric),
                     chains=8, tune=700, draws=1, seed=1, share=True, check_gradient=False)
-    learnt, field = result.adaptation, "L" if metric == "dense" else "s"
-    (middle,) = np.flatnonzero(learnt["step"] == 350)
-    assert (learnt[field][:, middle] != learnt[field][:, -1]).any()
-    np.testing.assert_array_equal(learnt[field][0], learnt[field][-1])
+    learned, field = result.adaptation, "L" if metric == "dense" else "s"
+    (middle,) = np.flatnonzero(learned["step"] == 350)
+    assert (learned[field][:, middle] != learned[field][:, -1]).any()
+    np.testing.assert_array_equal(learned[field][0], learned[field][-1])
 
 
 def test_estimates_and_surrogates():

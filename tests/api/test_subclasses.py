@@ -36,7 +36,7 @@ def whole_and_part(path, sampler, **options):
 
 
 def in_a_new_process(script, *args):
-    """What a new Python prints that runs `script`, or the last line of its error."""
+    """Return what a new Python prints for `script`, or the last line of its error."""
     run = subprocess.run([sys.executable, "-W", "error", "-c", f"{LAST}\nimport fastkam as fk\n"
                           + script, *map(str, args)], capture_output=True, text=True, timeout=120)
     return run.stdout if run.returncode == 0 else run.stderr.splitlines()[-1]
@@ -77,7 +77,7 @@ def test_a_subclass_is_not_the_built_in_of_its_name(tmp_path):
 
 @pytest.mark.parametrize("name", subclasses.SAMPLERS)
 def test_a_new_process_needs_the_module(name, tmp_path):
-    """It imports nothing by itself: what the file names must have been defined."""
+    """Reading a file imports nothing: the classes that it names must have been defined."""
     path, out = tmp_path / "run.fk", tmp_path / "out.fk"
     whole, _ = whole_and_part(path, subclasses.SAMPLERS[name])
     resume = "fk.resume(sys.argv[1], 37, target=densities.python).save(sys.argv[2])"
@@ -155,7 +155,7 @@ def test_a_schedule_can_be_given(tmp_path):
     assert_same(given.resume(37, target=densities.python), whole)
 
 
-def test_what_no_file_can_hold_can_be_passed_to_resume(tmp_path):
+def test_objects_that_no_file_can_hold_can_be_passed_to_resume(tmp_path):
     @dataclass(frozen=True, kw_only=True, eq=False)
     class Odd(fk.RandomWalk):
         scale: object = abs

@@ -41,8 +41,8 @@ def test_a_surrogate_resumes(tmp_path, name):
             fk.resume(tmp_path / "run.fk", target=target)
         assert_same(fk.resume(tmp_path / "run.fk", target=target, surrogate=cheap), whole)
         fields = type(small(name)).kernel_class().FIELDS
-        learnt = {name for name, field in fields.items() if field.learnt}
-        assert set(whole.adaptation) == {"step"} | learnt
+        learned = {name for name, field in fields.items() if field.learned}
+        assert set(whole.adaptation) == {"step"} | learned
         runs.append(whole)
     assert_same(runs[1], runs[2])
 
@@ -124,14 +124,14 @@ class Clock(fk.PythonSampler):
 
 
 def test_the_sampler_behind_a_surrogate_knows_the_step():
-    """As where it is alone: samplers have a first phase, or cycles."""
+    """Samplers have a first phase, or cycles, as without a surrogate."""
     for more in ({}, {"surrogate": cheap}):
         result = sample(densities.python, np.ones(D), sampler=Clock(), tune=12, draws=20, chains=1,
                         seed=1, thin=3, **more)
         np.testing.assert_array_equal(result.stats["made"][0], np.arange(14, 74, 3))
 
 
-def test_what_learns_for_one_chain_is_not_shared_behind_a_surrogate():
+def test_samplers_without_shared_fields_do_not_share_behind_a_surrogate():
     with pytest.raises(ValueError, match=r"share must be False for \w+, not True: \w+"):
         sample(densities.python, np.ones(D), sampler=small("ckam"), surrogate=cheap,
                share=True, chains=2)
@@ -156,7 +156,7 @@ def test_a_surrogate_that_fails(value):
 
 
 def test_a_surrogate_may_be_narrower_than_the_density():
-    """Where it is -inf or NaN no proposal passes."""
+    """No proposal passes where the surrogate is -inf or NaN."""
     def half(x):
         return cheap(x) if x[0] > 0 else (np.nan if x[1] > 0 else -np.inf)
 

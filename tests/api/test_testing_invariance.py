@@ -24,7 +24,7 @@ def test_exact_draws_as_an_array(seed):
     assert "% of the points have moved" in str(found)
 
 
-def test_other_draws_are_seen():
+def test_the_comparison_detects_other_draws():
     assert invariance(normal, exact=1.3 * DRAWS).p_value < 1e-4
 
 

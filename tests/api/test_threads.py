@@ -149,7 +149,7 @@ def test_a_rule_on_the_draws_stops_at_the_same_draw(library):
     assert_same(result.resume(5000 - result.trace.rows), whole)
 
 
-def test_rules_on_draws_are_asked_at_milestones_only():
+def test_rules_on_draws_are_checked_at_milestones_only():
     """An ESS costs more than a chunk of steps: the clock beside it must not make it be asked."""
     rules = [Mean(0.0), Mean(0.0)]
     stops = [rules[0], rules[1] | fk.stop.Time("1h")]

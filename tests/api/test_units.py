@@ -55,14 +55,14 @@ def test_units_that_round(name, units):
 
 @pytest.mark.parametrize("name", ["ram", "am", "kam"])
 def test_lengths_that_are_given_are_those_of_the_user(name):
-    """What is not relative stays in the units of the coordinates."""
+    """Lengths that are not relative stay in the units of the coordinates."""
     options = {"ram": {"proposal_cov": 1.0}, "am": {"target_cov": 1.0},
                "kam": {"metric": "identity", "gamma": 0.2}}[name]
     assert SAMPLERS[name]().relative
     assert not SAMPLERS[name](**options).relative
 
 
-def test_what_is_measured_in_a_learnt_metric_is_relative():
+def test_lengths_in_a_learned_metric_are_relative():
     assert fk.KernelAdaptiveMetropolis(gamma=0.1, kernel=fk.kernels.Gaussian(1.0)).relative
     assert not fk.KernelAdaptiveMetropolis(
         metric="identity", kernel=fk.kernels.Gaussian(1.0)).relative
@@ -75,7 +75,7 @@ LEARN_SHAPE = ("am", "ram", "gam", "rbam", "dram", "kam", "barker", "automala", 
 @pytest.mark.parametrize("d", [2, 5])
 @pytest.mark.parametrize("name", LEARN_SHAPE)
 def test_correlation(name, d):
-    """At a correlation of 0.9999 the chains agree, and have the right spread to 5 errors."""
+    """Chains agree at a correlation of 0.9999, and have the right spread within 5 errors."""
     target = fk.targets.Gaussian(np.zeros(d), 0.9999 + 1e-4 * np.eye(d))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fk.SamplingWarning)

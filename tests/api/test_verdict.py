@@ -117,7 +117,7 @@ def test_the_report_has_it(good, tmp_path):
 
 
 def test_steps_that_do_not_fit_everywhere():
-    """A walk that has learnt the middle of a funnel hardly enters its neck."""
+    """A walk that has learned the middle of a funnel hardly enters its neck."""
     result = sample(fk.targets.Funnel(2, 9.0), np.zeros(2), sampler="kam", draws=20_000, tune=4000,
                     seed=32, diagnose=False)
     assert "place" in {one.kind for one in result.warnings}

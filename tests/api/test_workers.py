@@ -153,7 +153,7 @@ def test_a_recipe_is_followed_again_in_every_run(tmp_path):
 
 
 class ChangesOnce(Scaled):
-    """It kills its process after some calls, and has another sd in the next."""
+    """A density that kills its process after some calls, and has another sd in the next."""
 
     def __init__(self, path):
         super().__init__(path)
@@ -179,7 +179,7 @@ def test_a_worker_that_makes_another_density_in_mid_run_is_refused(tmp_path, sho
 
 
 def test_a_recipe_for_a_python_function_is_sent_as_a_recipe():
-    """As functions made by functions cannot be pickled."""
+    """Functions made by functions cannot be pickled."""
     target = fk.as_target(fk.TargetRecipe(dies_once_made, "mark"), D)
     assert pickle.loads(pickle.dumps(target)).logp([0.0, 0.0]) == 0.0
 
@@ -219,7 +219,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 @pytest.mark.parametrize("delay", [0.0, 0.11, 0.23])
 def test_ctrl_c_to_the_whole_group(tmp_path, method, delay):
-    """As a terminal sends it: to the workers too."""
+    """A terminal sends Ctrl-C to the workers, too."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(GROUP))
     with subprocess.Popen([sys.executable, script, HERE, method, tmp_path / "run.fk"],

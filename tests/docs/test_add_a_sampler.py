@@ -1,4 +1,4 @@
-"""The six steps of docs/contributing.md, taken as they stand there: they give a tested sampler."""
+"""The steps of docs/contributing.md give a tested sampler, and a tested parameter."""
 
 import importlib.util
 import os
@@ -25,10 +25,13 @@ TESTS = ("tests/oracle", "tests/stat", "tests/unit/test_fixed_points.py",
          "tests/api/test_cli.py", "tests/api/test_resume.py", "tests/docs/test_pages.py")
 
 
-def steps():
-    """[(path, language, text)] of the page."""
+SAMPLER, PARAMETER = "## Add a sampler", "## Add a parameter"
+
+
+def steps(title):
+    """Return [(path, language, text)] of the section of the page that begins with this title."""
     page = (ROOT / "docs" / "contributing.md").read_text()
-    return STEP.findall(page.partition("## Add a sampler")[2])
+    return STEP.findall(page.partition(title)[2].partition("\n## ")[0])
 
 
 def take(folder, path, language, text):
@@ -55,24 +58,29 @@ def command(*words, cwd, **variables):
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
-    """A copy of the sources with the steps taken, and a package built from it in ``site``.
+    """A tree with the steps to a new sampler."""
+    return built(tmp_path_factory.mktemp("tree"), SAMPLER)
 
-    Only the new sampler is compiled: the other compiled modules are those of this installation.
+
+def built(folder, title):
+    """Copy the sources to a folder, take the steps of a section, and build a package in ``site``.
+
+    Only the one sampler that is new or changed is compiled: the other compiled modules are those of
+    this installation.
     """
     for tool in ("meson", "ninja", "cython"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
-    folder = tmp_path_factory.mktemp("tree")
     leave_out = shutil.ignore_patterns("__pycache__", "build", "*.so", ".*_cache")
     for part in PARTS:
         if (ROOT / part).is_dir():
             shutil.copytree(ROOT / part, folder / part, ignore=leave_out)
         else:
             shutil.copy(ROOT / part, folder / part)
-    compiled = [p.relative_to(folder / "src") for p in (folder / "src").rglob("*.pyx")]
-    for step in steps():
+    for step in steps(title):
         take(folder, *step)
-    (new,) = {p.relative_to(folder / "src") for p in (folder / "src").rglob("*.pyx")} - {*compiled}
+    (new,) = {Path(path).relative_to("src") for path, *_ in steps(title) if path.endswith(".pyx")}
+    compiled = {p.relative_to(folder / "src") for p in (folder / "src").rglob("*.pyx")} - {new}
     command("meson", "setup", "build", cwd=folder)
     library = new.stem + sysconfig.get_config_var("EXT_SUFFIX")
     command("ninja", "-C", "build", f"src/fastkam/{library}", cwd=folder)
@@ -96,7 +104,7 @@ def test_the_sampler_in_python_runs():
 
 
 def test_adding_a_sampler_changes_few_other_files():
-    changed = [path for path, language, _ in steps() if language == "diff"]
+    changed = [path for path, language, _ in steps(SAMPLER) if language == "diff"]
     assert len(changed) <= 4
 
 
@@ -106,3 +114,23 @@ def test_the_steps_give_a_tested_sampler(tree):
     passed = int(re.search(r"(\d+) passed", said)[1])
     assert passed >= 25, said
     assert "skipped" not in said.splitlines()[-1], said
+
+
+def test_a_parameter_touches_three_files():
+    assert len({path for path, *_ in steps(PARAMETER)}) == 3
+
+
+def test_the_changes_give_a_tested_parameter(tmp_path):
+    tree = built(tmp_path, PARAMETER)
+    ways = {"cwd": tree, "PYTHONPATH": str(tree / "site")}
+    said = command(sys.executable, "-c", "import fastkam as fk, numpy as np\n"
+                   "runs = [fk.sample(lambda x: -0.5 * x @ x, np.zeros(2), draws=50, tune=200,"
+                   " chains=1, seed=1, sampler=fk.AdaptiveMetropolis(min_gain=g))"
+                   " for g in (0.0, 0.5)]\n"
+                   "print((runs[0].draws == runs[1].draws).all())", **ways)
+    assert said.split() == ["False"]
+    said = command(sys.executable, "-m", "pytest", "-q", "-k", "test_names or [am]", "tests/oracle",
+                   "tests/unit/test_samplers_arguments.py", "tests/docs/test_names.py",
+                   "tests/unit/test_samplers_documentation.py", **ways)
+    assert "skipped" not in said.splitlines()[-1], said
+    assert int(re.search(r"(\d+) passed", said)[1]) >= 25, said

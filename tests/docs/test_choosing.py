@@ -1,4 +1,4 @@
-"""Which sampler to take is said once: the README has the table of docs/choosing.md."""
+"""The choice of a sampler is stated once: the README has the table of docs/choosing.md."""
 
 import re
 from pathlib import Path

@@ -48,7 +48,7 @@ def unclaimed(page, claims):
 
 
 def differences(text, sources):
-    """What is wrong with a claim: (number of the page, source, number of the source)."""
+    """Return the wrong claims: (number of the page, source, number of the source)."""
     numbers = NUMBER.findall(plain(text))
     assert len(numbers) == len(sources), f"{text}: {len(numbers)} numbers, {len(sources)} sources"
     wrong = []
@@ -87,7 +87,7 @@ def test_counts_are_numbers(name):
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: f"{path.parts[-3]}/{path.stem}")
 def test_results_are_of_a_commit(path):
-    """Not of a tree with changes that nobody else has."""
+    """Results are not from a tree with uncommitted changes."""
     assert re.search(r", fastkam \S+ at [0-9a-f]{7,40}, ", path.read_text())
 
 

@@ -91,11 +91,64 @@ def test_no_circle():
 
 
 def test_the_core_imports_nothing_outside_itself():
-    """Nor does it need anything but the public declarations of a target."""
+    """The core needs only the public declarations of a target."""
     outside = {
         (name, other) for name, others in graph().items() if name.startswith("fastkam._core")
         for other in others if not other.startswith("fastkam._core")}
     assert {other for _, other in outside} <= {"fastkam.target", "fastkam.include.fastkam.target"}
+
+
+# imports within functions, file by file, each for one of these reasons; none breaks a circle
+COMMAND = "a command loads the parts that it needs"
+PACKAGE = "it imports another package, such as numba or pymc"
+RARE = "few runs need it, and its import takes long"
+LATE = {
+    "beginning.py": (1, RARE),
+    "cli/main.py": (7, COMMAND),
+    "cli/options.py": (3, COMMAND),
+    "density/estimator.py": (1, PACKAGE),
+    "density/target.py": (1, PACKAGE),
+    "interop/doors.py": (3, PACKAGE),
+    "interop/pymc_graph.py": (2, PACKAGE),
+    "kernels.py": (5, RARE),
+    "outputs.py": (6, PACKAGE),
+    "plots/style.py": (1, PACKAGE),
+    "points/desk.py": (1, RARE),
+    "problem/given.py": (2, RARE),
+    "run/checkpoint.py": (1, PACKAGE),
+    "run/drive.py": (2, RARE),
+    "search/choice.py": (1, RARE),
+    "targets/__init__.py": (1, RARE),
+}
+
+
+def late_imports(path):
+    """The statements within functions of a Python file that import modules of ours."""
+    found = set()
+    for function in ast.walk(ast.parse(path.read_text())):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for node in ast.walk(function):
+                names = ([alias.name for alias in node.names] if isinstance(node, ast.Import)
+                         else [node.module or "."] if isinstance(node, ast.ImportFrom) else [])
+                if any(name.partition(".")[0] in ("fastkam", "") for name in names):
+                    found.add(node.lineno)
+    return found
+
+
+def test_imports_within_functions_are_counted():
+    """A new one needs a reason; `LATE` lists them all."""
+    folder = ROOT / "fastkam"
+    found = {path.relative_to(folder).as_posix(): len(lines)
+             for path in folder.rglob("*.py") if (lines := late_imports(path))}
+    assert found == {name: n for name, (n, _) in LATE.items()}
+    assert all(reason in (COMMAND, PACKAGE, RARE) for _, reason in LATE.values())
+
+
+def test_imports_within_functions_are_found(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text("import fastkam\n\ndef f():\n    from . import stop\n    import numpy\n"
+                    "    def g():\n        import fastkam.plots\n")
+    assert late_imports(path) == {4, 7}
 
 
 def test_imports_are_found(tmp_path, monkeypatch):

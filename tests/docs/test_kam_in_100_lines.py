@@ -59,7 +59,7 @@ def test_covariance_is_that_of_the_library(script):
 
 
 def p_value(script, *, chains=6, draws=5000):
-    """Of the means of x and of (x - mean)^2, by the spread of independent chains; Bonferroni.
+    """Return the p-value of means of x and of (x - mean)^2, over independent chains; Bonferroni.
 
     The subsample is renewed in these chains, and the length follows it.
     """

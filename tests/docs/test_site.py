@@ -73,7 +73,7 @@ def test_each_public_name_is_in_the_reference_once():
 
 
 @pytest.mark.parametrize("name", in_the_reference())
-def test_reference_names_what_exists_and_is_documented(name):
+def test_the_reference_lists_existing_documented_names(name):
     value = fk
     for part in name.split("."):
         value = getattr(value, part)
@@ -83,10 +83,11 @@ def test_reference_names_what_exists_and_is_documented(name):
 def test_docstrings_are_translated():
     pytest.importorskip("sphinx")
     translated = extension("docstrings").translated
-    lines = ["P(|x| > 1), `a|b`, (k, *shape).", "", "    y = |x|", "    z", "",
+    lines = ["P(|x| > 1), `a|b`, ``|`` and ``a|b``, (k, *shape).", "", "    y = |x|", "    z", "",
              "Parameters", "----------", "x : int", "    The |x|.", ""]
     assert translated(lines) == [
-        r"P(\|x\| > 1), `a|b`, (k, \*shape).", "", "::", "", "    y = |x|", "    z", "",
+        r"P(\|x\| > 1), `a|b`, ``|`` and ``a|b``, (k, \*shape).", "", "::", "",
+        "    y = |x|", "    z", "",
         "Parameters", "----------", "x : int", r"    The \|x\|.", ""]
 
 
@@ -105,6 +106,12 @@ def test_links_to_other_files_of_the_repository(monkeypatch):
         assert shown(text, "https://x/y") == text
     monkeypatch.setenv("SITE_REPOSITORY", "https://x/y")
     assert outside.repository() == "https://x/y"
+
+
+def test_links_by_the_name_of_a_file_have_titles():
+    text = "[plots.md](plots.md), [a.md](../b/a.md#c), [the page](plots.md), [a.md](b.md)"
+    assert extension("titles_of_links").with_titles(text) == (
+        "[](plots.md), [](../b/a.md#c), [the page](plots.md), [a.md](b.md)")
 
 
 def test_the_first_page_has_the_example_of_the_readme():

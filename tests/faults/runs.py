@@ -13,6 +13,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import nullcontext
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 
@@ -47,10 +48,18 @@ CASES = {
     "ram in forked processes": PLAIN | {"sampler": "ram", "pool": "fork"},
     "ram in new processes": PLAIN | {"sampler": "ram", "pool": "spawn"},
     "auto, with a search": {"tune": 300, "draws": 600, "chains": 2},
+    "until the draws suffice": {"chains": 2, "vectorized": True},
+    "ram with a store": PLAIN | {"sampler": "ram", "store": True},
+    "ram in processes of its own": PLAIN | {"sampler": "ram", "executor": 2},
 }
 
 
 def target_of(case):
+    """The density of a case; from this module by its name, which worker processes can import."""
+    if "executor" in CASES[case]:
+        from faults import runs
+
+        return runs.logp
     return logps if CASES[case].get("vectorized") else logp
 
 
@@ -65,9 +74,17 @@ def pool_of(kind):
 def carry_out(case, checkpoint):
     """The run of a case."""
     options = dict(CASES[case])
+    store = store_of(case, checkpoint) if options.pop("store", False) else None
+    own = options.pop("executor", None)
     with pool_of(options.pop("pool", None)) as pool:
-        return fk.sample(target_of(case), np.ones(D), seed=1, executor=pool, checkpoint=checkpoint,
-                         checkpoint_interval=0.05, progress=False, diagnose=False, **options)
+        return fk.sample(target_of(case), np.ones(D), seed=1, executor=pool or own,
+                         checkpoint=checkpoint, checkpoint_interval=0.05, store=store,
+                         progress=False, diagnose=False, **options)
+
+
+def store_of(case, checkpoint):
+    """The store of a case, beside its checkpoint; it is there for some cases alone."""
+    return Path(checkpoint).with_name("store")
 
 
 class FullDisk:
@@ -117,6 +134,9 @@ def main(case, checkpoint, out, full=None):
         result, how = error.result, f"error {error}"
     except KeyboardInterrupt:
         print("KeyboardInterrupt", flush=True)
+        return
+    except OSError as error:  # of a store that cannot be begun
+        print(f"OSError {error}", flush=True)
         return
     if full is not None:
         files.unfinished = files.unfinished.unfinished

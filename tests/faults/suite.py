@@ -86,7 +86,7 @@ class Suite:
         time.sleep(delay)
         self.strike(process, fault)
         out, err = self.end(process, folder)
-        how = out.strip() or signal.Signals(-process.returncode).name
+        how = out.strip() or ending(process.returncode)
         where = f"{fault} after {delay:.3f} of {self.seconds[case]:.3f} s of {case}: {how}\n{err}"
         try:
             self.check(case, fault, folder, how, whole)
@@ -113,13 +113,15 @@ class Suite:
     def check(self, case, fault, folder, how, whole):
         """Refuse an outcome that breaks the promise."""
         target, path, out = runs.target_of(case), folder / "run.fk", folder / "out.fk"
-        found = []
-        if path.exists():
-            found.append(fk.load(path))
+        store = runs.store_of(case, path)
+        state = store / "state.npz"  # none where it was killed before the first step
+        places = [place for place in (path, state, out) if place.exists()]
+        found = [fk.load(store if place is state else place) for place in places]
         if how.startswith(("returned", "error")):
-            found.append(fk.load(out))
+            assert places[-1] is out
             if fault != "disk full":
-                assert_same(*found)  # the last checkpoint is of the result
+                for part in found:  # the last checkpoint is of the result
+                    assert_same(part, found[-1])
         if fault in ("SIGKILL", "SIGTERM"):
             assert how in (fault, "returned complete")
         elif fault.startswith("SIGINT"):
@@ -131,12 +133,23 @@ class Suite:
             assert how == "returned complete"
         else:
             assert how == "returned complete" or "No space left on device" in how
-        for part in found:
-            assert_same(resumed(part, target), whole)
-        if path.exists():  # what is left of a file that was not finished goes with the next
+            assert found or how.startswith("OSError"), how  # of a store, before the first step
+        kept = shutil.copytree(store, folder / "kept") if state.exists() else None
+        for place in places:
+            if kept is not None:  # a run that goes on adds to its store
+                shutil.rmtree(store)
+                shutil.copytree(kept, store)
+            assert_same(resumed(fk.load(store if place is state else place), target), whole)
+        if path.exists() and kept is None:
+            # what is left of a file that was not finished goes with the next
             resumed(fk.load(path), target, checkpoint=path)
             left = [name for name in os.listdir(folder) if name.startswith(".run.fk")]
             assert not left, left
+
+
+def ending(code):
+    """The signal that has ended a process, or its exit code."""
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
 def resumed(part, target, **options):
@@ -164,4 +177,5 @@ def workers_of(pid):
 
 def applies(fault, case):
     """Whether a fault can happen to a case."""
-    return fault != "worker killed" or runs.CASES[case].get("pool") in ("fork", "spawn")
+    return fault != "worker killed" or runs.CASES[case].get("pool") in ("fork", "spawn") or (
+        "executor" in runs.CASES[case])

@@ -233,7 +233,7 @@ def arrays_in(whole):
 
 
 def outcome(case, path):
-    """What becomes of a file: refused, works, or an error."""
+    """Return the outcome of reading a file: refused, works, or an error."""
     import fastkam as fk
 
     try:
@@ -269,7 +269,7 @@ class Worker:
         self.process = None
 
     def ask(self, case, path):
-        """What becomes of a file."""
+        """Return the outcome of reading a file, from a worker."""
         if self.process is None:
             self.process = subprocess.Popen(
                 [sys.executable, __file__, "--worker"], stdin=subprocess.PIPE,
@@ -292,7 +292,7 @@ class Worker:
 
 
 def tried(files, workers=2, seconds=np.inf):
-    """What becomes of files (case, what, bytes): yields (case, what, outcome), in some order."""
+    """Yield (case, what, outcome) for files (case, what, bytes), in some order."""
     todo, done, end = queue.Queue(maxsize=4 * workers), queue.Queue(), time.monotonic() + seconds
 
     def run(folder, k):

@@ -15,7 +15,7 @@ DIES = "dies"  # a case that ends the process, to see that it is noticed
 
 
 class Stop(ValueError):
-    """What a density raises that stops a run within a step; a search passes over it."""
+    """Exception of a density that stops a run within a step; a search ignores it."""
 
 
 class TooManyCalls(BaseException):
@@ -74,7 +74,7 @@ class Bounded(Density):
 class Walk(fk.PythonSampler):
     """A random walk with a field of each type."""
 
-    FIELDS = {"log_s": Field("log of the scale", shared=True, learnt=True, stat="log_s"),
+    FIELDS = {"log_s": Field("log of the scale", shared=True, learned=True, stat="log_s"),
               "n": Field("steps", dtype="i8", least=0), "last": Field("last e", finite=True)}
 
     def start(self, x0):

@@ -1,4 +1,4 @@
-"""What the tests of stores share: runs whose draws go to a store, and how they are compared."""
+"""Runs whose draws go to a store, and their comparison, for the tests of stores."""
 
 from functools import partial
 from importlib.util import find_spec

@@ -81,7 +81,7 @@ def test_any_changed_byte_of_a_header(run, tmp_path):
 
 
 @pytest.mark.parametrize("fault", ["gone", "empty", "cut", "a folder"])
-def test_a_member_that_is_not_whole(run, tmp_path, fault):
+def test_a_damaged_member_is_refused(run, tmp_path, fault):
     path, expected = run
     for name in [*members(path), "state.npz", "store.json"]:
         copy = shutil.copytree(path, tmp_path / name.replace("/", "-"))

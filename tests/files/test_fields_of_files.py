@@ -1,4 +1,4 @@
-"""What a file says is checked before anything is restored: the field, its value and the file."""
+"""A file is checked before anything is restored: errors name the field, its value and the file."""
 
 import json
 
@@ -143,7 +143,7 @@ def test_a_file_with_an_endless_warm_up_is_refused(tmp_path):
 
 
 def test_the_last_snapshot_is_at_the_end_of_warm_up(tmp_path):
-    """Also where tune / 50 is rounded up; a file that has it a step later is read all the same."""
+    """tune / 50 may be rounded up; a file that has it a step later is read as well."""
     kernel = runs_in_files.short("ram").build(np.ones(2))
     for tune in (*range(1, 400), 10**6 + 9):
         steps = snapshot_steps(kernel, tune)
@@ -263,13 +263,13 @@ class Unbounded(Bounded):
     FIELDS = Bounded.FIELDS | {"late": Field("steps", dtype="i8", most="capacity")}
 
 
-def test_a_bound_that_is_no_field():
+def test_a_bound_must_name_a_field():
     with pytest.raises(ValueError, match=r"Unbounded\.FIELDS bounds 'late' by 'capacity'"):
         fk.sample(runs_in_files.Plain(), np.ones(2), sampler=Unbounded(), seed=1, search=False)
 
 
-def test_names_of_fields_that_clash_with_those_of_a_step(tmp_path):
-    """Fields may be called as what is kept of a step under way."""
+def test_fields_may_have_the_names_of_a_steps_own_data(tmp_path):
+    """Fields may have the names of the data that are stored of an unfinished step."""
     class Points(fk.PythonSampler):
         FIELDS = {"points": Field("a number"), "streams": Field("an array")}
 

@@ -19,7 +19,7 @@ def good():
 
 
 def faults(answers):
-    """What neither was refused nor worked, and how many did each."""
+    """Return the files that were neither refused nor worked, and the counts of both."""
     counts, bad = collections.Counter(), []
     for case, what, answer in answers:
         counts[answer] += 1
@@ -61,7 +61,7 @@ def test_every_mistake():
 
 
 def test_the_fuzzer_reports_a_mistake_that_ends_the_process(good):
-    """And so is what raises anything else; the files after it are tried all the same."""
+    """Other errors are reported, too; the files after it are still tried."""
     (case, _), whole = next(iter(good.items()))
     files = [(runs_in_files.DIES, "", whole), ("no case", "", whole), (case, "", whole)]
     answers = [answer for _, _, answer in tried(files, 1)]

@@ -90,7 +90,7 @@ def test_killed_and_resumed(place, going_on):
 
 
 def test_others_read_while_it_goes_on(place, going_on):
-    """What is read is a beginning of the run, each time a longer one; and nobody else writes."""
+    """Readers see longer and longer beginnings of the run; nobody else may write."""
     seen, last = [], None
     until = time.monotonic() + 20
     while len(set(seen)) < 4 and time.monotonic() < until:
@@ -173,7 +173,7 @@ def test_a_full_disk_behind_an_executor(tmp_path, monkeypatch):
     assert_same(fk.load(tmp_path / "run"), whole)
 
 
-def test_a_store_that_is_taken(place):
+def test_an_existing_store_is_refused(place):
     SAMPLE(normal, np.ones(2), draws=10, tune=5, store=place)
     with pytest.raises(FileExistsError, match=r"holds a run already: go on with it, fk.resume"):
         SAMPLE(normal, np.ones(2), draws=10, tune=5, store=place)
@@ -251,7 +251,7 @@ def test_rows_that_are_missing(tmp_path):
 
 
 def test_a_checkpoint_beside_the_store(place, tmp_path):
-    """It has the state, and knows where the draws are."""
+    """The checkpoint has the state, and the place of the draws."""
     options = {"tune": 30, "chains": 2, "seed": 5}
     SAMPLE(normal, np.ones(2), draws=4000, store=place, checkpoint=tmp_path / "run.fk", **options)
     assert (tmp_path / "run.fk").stat().st_size < 50_000

@@ -59,8 +59,8 @@ def test_a_stored_run_is_looked_at(place):
         np.testing.assert_array_equal(other.stats[name], values)
         assert other.stats[name].dtype == values.dtype
     assert other.trace.n_diverging == whole.trace.n_diverging
-    travelled = pickle.loads(pickle.dumps(other))
-    np.testing.assert_array_equal(travelled.draws, whole.draws)
+    traveled = pickle.loads(pickle.dumps(other))
+    np.testing.assert_array_equal(traveled.draws, whole.draws)
     np.testing.assert_array_equal(other.to_datatree()["posterior"]["x"], whole["x"])
 
 

@@ -93,7 +93,7 @@ def test_thinning_as_the_first_draws_show(place):
 
 
 def test_runs_that_are_made_longer(place, monkeypatch):
-    """What is thinned once more goes to another section; the old one stays until it is there."""
+    """Thinned draws go to another section; the old one stays until it is complete."""
     thinned = []
 
     def suffice(state):
@@ -235,3 +235,28 @@ def test_the_last_state_alone():
     assert last.draws.shape == (4, 1, 2)
     assert last.trace.counts.tolist() == [1] * 4
     assert whole.draws.shape == (4, 500, 2)
+
+
+def test_metadata_of_zarr_are_seldom_written(tmp_path, monkeypatch):
+    """A file system may take milliseconds to replace a file that it has just written."""
+    pytest.importorskip("zarr")
+    from fastkam.stores.zarr import Form
+
+    sizes = []
+    resize = Form.resize
+    monkeypatch.setattr(Form, "resize", lambda self, rows: (sizes.append(rows), resize(self, rows)))
+    result = SAMPLE(normal, np.ones(2), draws=30, tune=10, store=tmp_path / "run.zarr")
+    assert sizes == []
+    monkeypatch.setattr("fastkam.run.stored.BLOCK_ROWS", 100)
+    result = SAMPLE(fk.targets.Gaussian(np.zeros(2)), np.ones(2), draws=3000, tune=10,
+                    store=tmp_path / "long.zarr")
+    assert sorted(sizes) == 4 * [400] + 4 * [1600] + 4 * [3000] + 4 * [6400]
+    group = zarr_group(tmp_path / "long.zarr")
+    assert group["draws/x"].shape == (result.chains, 3000, 2)
+    np.testing.assert_array_equal(group["draws/x"][:], result.draws[:])
+
+
+def zarr_group(path):
+    import zarr
+
+    return zarr.open(path, mode="r")

@@ -38,7 +38,7 @@ def made(seed, number, only=None):
 
 
 def outcome(seed, number, only=None):
-    """What became of a call: one of the good ends, or a text that tells what is wrong."""
+    """Return the outcome of a call: one of the good ends, or a text about the fault."""
     name, arguments, changed = made(seed, number, only)
     entry = ENTRIES[name]
     Calls.number = 0
@@ -80,7 +80,7 @@ def judged(entry, changed, error):
 
 
 def wrong(changed, error, why=""):
-    """What is wrong with an error, and where it was raised."""
+    """Return what is wrong with an error, and where it was raised."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)
               if "fuzz" not in Path(frame.filename).parts]
     place = " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"

@@ -1,4 +1,4 @@
-"""What is called: every public function and class, with arguments that work."""
+"""Entries of the fuzzer: every public function and class, with arguments that work."""
 
 from fuzz.entries_of_arrays import arrays, built_in_targets, tests_of_samplers
 from fuzz.entries_of_densities import densities, models, problems

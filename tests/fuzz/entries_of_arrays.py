@@ -153,10 +153,10 @@ def tests_of_samplers():
         fk.testing.replicate, lambda: {"sampler": "rwm", "target": target, "points": draws(5, D),
                                        "steps": 2, "seed": 1}, ("state", "schedule"),
         ("target", "steps"), is_array, words=("x0",), weight=0.5, covers=("testing.replicate",))
-    yield "testing.learnt_state", Entry(
-        fk.testing.learnt_state, lambda: {"sampler": "ram", "target": target, "tune": 10,
+    yield "testing.learned_state", Entry(
+        fk.testing.learned_state, lambda: {"sampler": "ram", "target": target, "tune": 10,
                                           "seed": 1},
-        fixed=("target", "tune"), words=("n",), weight=0.3, covers=("testing.learnt_state",))
+        fixed=("target", "tune"), words=("n",), weight=0.3, covers=("testing.learned_state",))
     yield "testing.compare", Entry(
         fk.testing.compare, lambda: {"before": draws(9, D), "after": draws(9, D) + 0.1,
                                      "seed": 1},

@@ -136,7 +136,7 @@ def calls():
 
 
 def after_runs():
-    """What is done with results and files."""
+    """Yield entries of functions of results and files."""
     resumed = tuple(name for name in options_of(fk.resume) if name != "progress")
 
     def go_on(result, **more):

@@ -1,4 +1,4 @@
-"""What an entry of the fuzzer is, the densities that it is given, and what must come back."""
+"""An entry of the fuzzer, its densities, and the conditions on its results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TooManyCalls(BaseException):
 
 
 def nothing(result):
-    """Whatever comes back will do."""
+    """Accept any result."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Entry:
 
 
 class Calls:
-    """How often densities have been called since the last call of a public function began."""
+    """Counts the calls of densities since the last call of a public function began."""
 
     number = 0
 

@@ -33,7 +33,7 @@ class RaisesInRepr:
 
 
 class Column:
-    """What a data frame's column is to numpy: an index, values, and not a sequence."""
+    """A data frame's column, as numpy sees it: an index and values, but not a sequence."""
 
     def __init__(self, values):
         self.values = np.asarray(values)

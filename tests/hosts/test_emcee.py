@@ -125,7 +125,7 @@ def test_names_and_mixtures_of_moves():
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_what_is_learnt_far_away_is_forgotten(seed):
+def test_adaptation_far_away_is_forgotten(seed):
     """Walkers that start 100 standard deviations away in one direction alone."""
     np.random.seed(seed)
     sampler = hosts.EnsembleSampler(

@@ -70,8 +70,8 @@ def test_the_distribution_is_the_targets(sampler, schedule):
 
 
 @pytest.mark.parametrize("sampler", ["mala", "nuts", "dram"])
-def test_what_is_told_back_is_the_density(sampler):
-    """And the gradient, of samplers of several evaluations a step too."""
+def test_tell_returns_the_density(sampler):
+    """The gradient is returned, too, for samplers with several evaluations a step."""
     log_pdf = toy.GaussianLogPDF([1.0, -2.0], [[1.0, 0.8], [0.8, 2.0]])
     np.random.seed(3)
     chain = host.method(sampler, schedule="perpetual")([3.0, 0.0])

@@ -32,7 +32,7 @@ def course(made, steps):
 
 
 @pytest.mark.parametrize("share", [False, True])
-def test_what_is_known_of_the_chains(share):
+def test_statistics_of_the_chains(share):
     made = chains(share=share, sampler="am", scales=[3.0, 0.1])
     before = made.x
     for _ in range(200):
@@ -56,7 +56,7 @@ def test_the_state_is_all_it_takes(sampler, share):
 
 @pytest.mark.parametrize("sampler", ["ram", "mala"])
 def test_chains_are_put_elsewhere(sampler):
-    """With what they have learnt, and the density that is known there or not."""
+    """Moved chains keep their adaptation; the density at the new points may be given."""
     seen = []
 
     def f(X):
@@ -64,14 +64,14 @@ def test_chains_are_put_elsewhere(sampler):
         return pair(X) if sampler == "mala" else density(X)
     made = chains(f=f, sampler=sampler)
     course(made, 20)
-    learnt = made.state()["chains"][0]["t"]
+    learned = made.state()["chains"][0]["t"]
     seen.clear()
     x = START + 5
     made.place(x, density(x))
     np.testing.assert_array_equal(made.x, x)
     made.step()
     assert len(seen) == (2 if sampler == "mala" else 1)  # the gradient is not known
-    assert made.state()["chains"][0]["t"] == learnt + 1
+    assert made.state()["chains"][0]["t"] == learned + 1
     np.testing.assert_allclose(made.logp, density(made.x), rtol=1e-12)
     seen.clear()
     made.place(x, [np.nan] * 3)

@@ -58,7 +58,7 @@ def curve(r, K, n0=0.5):
 
 
 def exact_curve(r, K, n0=0.5):
-    """What solve_ivp makes of it, for the check of `curve`."""
+    """Return the result of solve_ivp, for the check of `curve`."""
     return solve_ivp(lambda t, n: growth(n, r, K), (0, 5), [n0], t_eval=TIMES, rtol=1e-10,
                      atol=1e-12).y[0]
 

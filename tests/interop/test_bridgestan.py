@@ -70,7 +70,7 @@ def test_draws_are_of_the_parameters(model, result):
 
 
 def test_posterior_agrees(result):
-    """With a run of the density by hand: both within 5 standard errors."""
+    """A run of the density by hand agrees within 5 standard errors."""
     hand = fk.sample(fk.Target.from_python(eight_schools, 10, gradient=True), np.zeros(10),
                      draws=1000, sampler="nuts", seed=2, diagnose=False)
     ours, theirs = result.draws[..., 0], hand.draws[..., 0]
@@ -193,7 +193,7 @@ def test_another_library_is_refused(tmp_path):
         fk.from_bridgestan(tmp_path / "other.so")
 
 
-def test_a_gradient_with_a_mistake_is_seen(library, tmp_path):
+def test_a_wrong_gradient_is_detected(library, tmp_path):
     """The comparison with the density by hand has the power to tell."""
     text = SOURCE.read_text().replace("e * e - 1;", "e * e;")
     (tmp_path / "wrong.c").write_text(text)

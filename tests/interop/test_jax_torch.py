@@ -160,7 +160,7 @@ def test_single_precision_of_torch_is_noticed():
     assert any(".double()" in note for note in caught.value.__notes__)
 
 
-def test_what_vmap_cannot_do_says_what_helps():
+def test_the_error_for_functions_that_vmap_cannot_map_suggests_a_remedy():
     pytest.importorskip("torch")
 
     def branches(x):

@@ -31,7 +31,7 @@ def test_args_and_kwargs(args):
     assert 0.08 < result.draws.std() < 0.12
 
 
-def test_a_list_stands_for_a_pair():
+def test_a_list_is_taken_as_a_pair():
     pair = fk.sample(lambda x: (-0.5 * x @ x, -x), np.zeros(3), sampler="nuts", **SHORT)
     listed = fk.sample(lambda x: [-0.5 * x @ x, -x], np.zeros(3), sampler="nuts", **SHORT)
     np.testing.assert_array_equal(pair.draws, listed.draws)

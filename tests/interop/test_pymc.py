@@ -238,7 +238,7 @@ class Black(pt.Op):
         outputs[0][0] = np.asarray(-0.5 * inputs[0] ** 2)
 
 
-def test_what_numba_cannot_compile_runs_in_python():
+def test_a_function_that_numba_cannot_compile_runs_in_python():
     with pm.Model() as model:
         a = pm.Normal("a", 0, 1)
         pm.Potential("p", Black()(a))
@@ -324,7 +324,7 @@ def test_bad_options():
         fk.sample(model, prior={"beta": None})
 
 
-def test_a_wrong_density_is_seen():
+def test_a_wrong_density_is_detected():
     """The comparison has the power to tell."""
     model = fk.from_pymc(pymc_models.logistic(), backend="python")
     with pytest.raises(AssertionError):
@@ -337,7 +337,7 @@ def test_a_wrong_density_is_seen():
 
 @pytest.mark.filterwarnings("error")
 def test_numba_has_no_hints_for_the_user():
-    """Where PyTensor's code could be faster, nobody who writes a model can mend it."""
+    """Users cannot mend PyTensor's code where it could be faster."""
     with pm.Model() as model:
         w = pm.Normal("w", shape=(4, 3))
         pm.Potential("p", -pm.math.sum(pm.math.dot(w[::2], w[::2].T) ** 2))

@@ -53,3 +53,21 @@ def test_refusals():
         fk.sample(stats.norm([0, 1]), names=["a", "b"])
     with pytest.raises((TypeError, ValueError), match=r"discrete|poisson"):
         fk.sample(stats.poisson(3))
+
+
+@pytest.mark.parametrize(("target", "says"), [
+    (stats.norm, r"with its parameters, not stats\.norm itself: write stats\.norm\(\.\.\.\)"),
+    (stats.multivariate_normal, r"write stats\.multivariate_normal\("),
+    (stats.poisson, r"write stats\.poisson\("),
+    (stats.gaussian_kde(np.random.default_rng(1).normal(size=(2, 20))), "its method logpdf")],
+    ids=["norm", "multivariate_normal", "poisson", "gaussian_kde"])
+@pytest.mark.parametrize("x0", [None, np.zeros(2)], ids=["without start", "with start"])
+def test_what_returns_no_log_density_is_refused(target, says, x0):
+    with pytest.raises(TypeError, match=says):
+        fk.sample(target, x0, **QUIET)
+
+
+def test_the_method_of_a_kernel_density_estimate():
+    data = np.random.default_rng(1).normal(size=(2, 200))
+    result = fk.sample(stats.gaussian_kde(data).logpdf, np.zeros(2), draws=500, **QUIET)
+    np.testing.assert_allclose(result.draws.mean(axis=(0, 1)), data.mean(axis=1), atol=0.4)

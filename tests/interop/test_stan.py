@@ -43,7 +43,7 @@ def test_value_and_gradient(model):
 
 
 def test_posterior_and_quantities(model):
-    """With a run of the density by hand: means within 5 standard errors."""
+    """Means of a run of the density by hand agree within 5 standard errors."""
     ours = fk.sample(model, draws=1000, seed=1, diagnose=False)
     hand = fk.sample(fk.Target.from_python(by_hand, 10, gradient=True), np.zeros(10), draws=1000,
                      sampler="nuts", seed=2, diagnose=False)

@@ -1,4 +1,4 @@
-"""By how much the memory of this process grows with the number of runs."""
+"""Growth of the memory of this process with the number of runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Use(NamedTuple):
-    """What a process holds."""
+    """Resources of a process."""
 
     resident: int  # bytes, whoever has taken them
     traced: int  # bytes that Python and numpy hold
@@ -24,7 +24,7 @@ class Use(NamedTuple):
 
 
 def use() -> Use:
-    """What this process holds now, cycles collected."""
+    """Return the present resources of this process, after a garbage collection."""
     for _ in range(3):
         gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -34,7 +34,7 @@ def use() -> Use:
 
 
 def growth(run, rounds: int, per_round: int, first: int = 0) -> Use:
-    """How much more is held per run: the least growth of any of the second half's rounds.
+    """Return the growth per run: the smallest growth of any round of the second half.
 
     What grows in some rounds and not in others is a cache that fills or a heap in pieces; a leak
     grows in every one. The first half fills caches, and does not count. Where references become
@@ -62,7 +62,7 @@ RELEASED = 700
 
 
 def leaks(found: Use, per_round: int) -> list[str]:
-    """What grows by more than it may, in words; `found` is of rounds of so many runs."""
+    """Return texts about excessive growth; `found` is of rounds with so many runs."""
     may = [most + more / per_round for most, more in zip(MOST, ROUND, strict=True)]
     fewer = (["references are released too often"]
              if found.references < -MOST.references - RELEASED / per_round else [])

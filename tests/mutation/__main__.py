@@ -3,7 +3,8 @@
 Further arguments: the seconds for finding out which mutants each test reaches (default 900), for
 trying mutants (1800), and for each mutant (60); and tests, of which also those are tried of which
 it is not known what they reach. A second call with the same number and seed goes on where the first
-one has ended; with no seconds it prints the table again.
+one has ended; with no seconds it prints the table again. Arguments that begin with "src/" are files
+and folders: the mutants are of these alone.
 """
 
 import os
@@ -22,10 +23,11 @@ LEFT_OUT = ("tests/api/test_demo.py", "tests/api/test_import.py", "tests/unit/te
             "tests/api/test_outside_package.py", "tests/api/test_processors.py")
 
 
-def main(n=400, seed=1, recording=900.0, trying=1800.0, each=60.0, *tests):
+def main(n=400, seed=1, recording=900.0, trying=1800.0, each=60.0, *names):
     """Build, record, try, and print the table."""
     work = ROOT / "build" / "mutation" / f"{n}-{seed}"
-    build = Build(ROOT, work, int(n), int(seed))
+    tests = [name for name in names if not name.startswith("src/")]
+    build = Build(ROOT, work, int(n), int(seed), [name for name in names if name not in tests])
     build.make()
     for phase, seconds in (("record", recording), ("attempt", trying), ("control", trying)):
         if float(seconds) > 0:

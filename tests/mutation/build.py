@@ -29,7 +29,7 @@ class Build:
         Those chosen when the folder was made; the number of a mutant is its place, from 1.
     """
 
-    def __init__(self, root, work, n, seed):
+    def __init__(self, root, work, n, seed, places=()):
         self.root, self.work = root.resolve(), work.resolve()
         self.source, self.build = self.work / "source", self.work / "build"
         self.table = self.work / "mutants.json"
@@ -40,7 +40,7 @@ class Build:
             self.mutants = [Mutant(*mutant) for mutant in known["mutants"]]
             self.refused, self.lines = set(known["refused"]), known["lines"]
         else:
-            self.mutants, self.refused = choose(self.root, n, seed), set()
+            self.mutants, self.refused = choose(self.root, n, seed, places), set()
             self.lines = [self.line(mutant) for mutant in self.mutants]
 
     def make(self):

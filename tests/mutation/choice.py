@@ -1,4 +1,4 @@
-"""Which files have mutants, and which of their mutants are tried."""
+"""Choice of the files with mutants, and of the mutants that are tried."""
 
 import random
 import subprocess
@@ -14,10 +14,13 @@ LANGUAGES = {".py": python_mutants, ".pyx": cython_mutants, ".pxd": cython_mutan
              ".c": c_mutants, ".h": c_mutants}
 
 
-def sources(root):
-    """Return the files under test, relative to the repository's root."""
+def sources(root, places=()):
+    """Return the files under test, relative to the repository's root; or those of `places`."""
     listed = subprocess.run(["git", "ls-files", "src/fastkam"], cwd=root, check=True, text=True,
                             capture_output=True).stdout.split()
+    if places:
+        return [name for name in listed if Path(name).suffix in LANGUAGES
+                and any(Path(name).is_relative_to(place) for place in places)]
     package = Path("src/fastkam")
     return [name for name in listed if Path(name).suffix in LANGUAGES and (
         Path(name).relative_to(package).as_posix() in FILES
@@ -29,10 +32,10 @@ def language(file):
     return LANGUAGES[Path(file).suffix]
 
 
-def choose(root, n, seed):
+def choose(root, n, seed, places=()):
     """Return n mutants in order of files: one of each file, then a second one, and so on."""
     chosen, left = [], {}
-    for file in sources(root):
+    for file in sources(root, places):
         text = (root / file).read_text(encoding="utf-8")
         found = list(dict.fromkeys(language(file).mutants_of(file, text)))
         if found:

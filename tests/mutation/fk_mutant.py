@@ -1,4 +1,4 @@
-"""Which mutant is on, and which have been reached; the same file as in mutant.h.
+"""Active and reached mutants; the same file as in mutant.h.
 
 This module is installed beside the package under test, whose Python files import it.
 """

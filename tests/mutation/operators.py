@@ -1,4 +1,4 @@
-"""What mutants change: the operators of expressions in Python, Cython and C."""
+"""Changes made by mutants: the operators of expressions in Python, Cython and C."""
 
 from typing import NamedTuple
 

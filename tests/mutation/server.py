@@ -1,7 +1,7 @@
 """The part that runs within pytest: which mutants the tests reach, and which mutants they notice.
 
 All tests are collected once; each mutant is tried in a fork of that process, so that nothing is
-imported a second time. What is learnt goes to files of JSON lines in the folder FASTKAM_MUTATION.
+imported a second time. What is learned goes to files of JSON lines in the folder FASTKAM_MUTATION.
 """
 
 import json

@@ -70,7 +70,7 @@ GRADIENTS = {"correlated": grad_correlated, "five": grad_five, "modes": grad_mod
 
 
 class Watch:
-    """What the chains of a reference look at, and what they are to take over of a sampler's run.
+    """Records the evaluations of a reference, and values to take from a sampler's run.
 
     Parameters
     ----------

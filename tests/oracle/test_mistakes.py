@@ -23,7 +23,7 @@ TARGETS = {"stale_distances": "twelve"}     # dimensions: more than the sampler 
 @pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
 @pytest.mark.parametrize(("twin", "name"), caught_by("oracle"))
 def test_a_planted_mistake_is_detected(twins, twin, name):
-    """With what shows the mistake, the sampler without it agrees with the reference."""
+    """The sampler without the mistake agrees with the reference in the same test."""
     for cls in (SAMPLERS[name], twins.sampler(twin, name)):
         found = disagreement(REFERENCES[name], cls(**OPTIONS.get(twin, {})),
                              TARGETS.get(twin, "correlated"), tune=900, draws=400)

@@ -286,9 +286,9 @@ class CovarianceOfTheLastStep(REFERENCES["ckam"]):
             self.before = x
         return super().propose(x, rng)
 
-    def draw(self, x, centre, scale, rng):
+    def draw(self, x, center, scale, rng):
         sampling = self.place() >= self.T_e and not self.frozen
-        return super().draw(x, self.before if sampling else centre, scale, rng)
+        return super().draw(x, self.before if sampling else center, scale, rng)
 
 
 @pytest.mark.parametrize(("name", "mutant"), [

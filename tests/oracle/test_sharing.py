@@ -10,7 +10,7 @@ from reference import REFERENCES
 from reference.base import power
 
 K = 3
-LEARNT = ("rwm", "ram", "am", "rbam", "gam", "arwm", "cholam", "kam", "kpca", "mala", "fishermala",
+LEARNED = ("rwm", "ram", "am", "rbam", "gam", "arwm", "cholam", "kam", "kpca", "mala", "fishermala",
           "barker", "gadrwm")
 OPTIONS = {"rwm": {"target_acceptance": 0.3}, "kam": {"subsample": 40, "history_size": 200},
            "kpca": {"subsample": 20, "n_components": 3, "history_size": 300},
@@ -50,7 +50,7 @@ def disagreement(name, target="five", *, sampler=None, reference=None, schedule=
     return None
 
 
-@pytest.mark.parametrize("name", LEARNT)
+@pytest.mark.parametrize("name", LEARNED)
 def test_chains_learn_in_turn(name):
     assert disagreement(name) is None
 
@@ -101,7 +101,7 @@ def test_another_order_of_updates_is_detected(name):
 
 
 def test_a_stale_kernel_pass_is_detected():
-    """A reference whose covariance at x is made before the others have learnt."""
+    """A reference whose covariance at x is made before the others have learned."""
 
     class Stale(REFERENCES["kam"]):
         def adapt(self, x, y, alpha, accepted, gain, rng):

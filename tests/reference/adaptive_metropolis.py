@@ -9,8 +9,8 @@ from reference.base import Reference, covariance, given, jittered
 class AdaptiveMetropolis(Reference, of="am"):
     """mu <- mu + g (X - mu);  Sigma <- Sigma + g ((X - mu) (X - mu)' - Sigma), X the new state."""
 
-    FIELDS = {"mu": Field("learnt mean", shared=True, learnt=True),
-              "Sigma": Field("learnt covariance", shared=True, learnt=True)}
+    FIELDS = {"mu": Field("learned mean", shared=True, learned=True),
+              "Sigma": Field("learned covariance", shared=True, learned=True)}
 
     def start(self, x0):
         self.mu = np.array(x0 if self.s.mean is None else self.s.mean, dtype=float)
@@ -41,16 +41,16 @@ class RaoBlackwellizedAdaptiveMetropolis(AdaptiveMetropolis, of="rbam"):
 
     def adapt(self, x, y, alpha, accepted, gain, rng):
         D, E = x - self.mu, y - self.mu
-        learnt = alpha * np.outer(E, E) + (1 - alpha) * np.outer(D, D)
+        learned = alpha * np.outer(E, E) + (1 - alpha) * np.outer(D, D)
         self.mu = self.mu + gain * (alpha * E + (1 - alpha) * D)
-        self.Sigma = self.Sigma + gain * (learnt - self.Sigma)
+        self.Sigma = self.Sigma + gain * (learned - self.Sigma)
 
 
 class GlobalAdaptiveMetropolis(AdaptiveMetropolis, of="gam"):
     """log lambda <- log lambda + g (alpha - alpha*)"""
 
     FIELDS = AdaptiveMetropolis.FIELDS | {
-        "log_scale": Field("log lambda", shared=True, learnt=True, stat="log_scale")}
+        "log_scale": Field("log lambda", shared=True, learned=True, stat="log_scale")}
 
     def start(self, x0):
         super().start(x0)

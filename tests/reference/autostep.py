@@ -11,9 +11,9 @@ from reference.base import Reference, covariance, is_dense
 class AutoStep(Reference):
     """mu, Sigma as in adaptive Metropolis; log eps_0 <- log eps_0 + g j log 2"""
 
-    FIELDS = {"log_eps": Field("log eps_0, with which the search begins", shared=True, learnt=True),
-              "mu": Field("learnt mean", shared=True, learnt=True),
-              "Sigma": Field("learnt covariance", shared=True, learnt=True),
+    FIELDS = {"log_eps": Field("log eps_0, where the search begins", shared=True, learned=True),
+              "mu": Field("learned mean", shared=True, learned=True),
+              "Sigma": Field("learned covariance", shared=True, learned=True),
               "eps": Field("the step size chosen", stat="step_size"),
               "agreed": Field("whether the search backwards agreed", dtype="i8",
                               stat="reversible")}
@@ -78,7 +78,7 @@ class AutoStep(Reference):
 
 
 class AutoMALA(AutoStep, of="automala"):
-    """A leapfrog step in the coordinates in which the learnt covariance is I."""
+    """A leapfrog step in the coordinates in which the learned covariance is I."""
 
     GRADIENT = True
 

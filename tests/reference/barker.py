@@ -10,10 +10,10 @@ class BarkerProposal(Reference, of="barker"):
     """q(y|x) = prod_i 2 N(w_i; 0, s^2) / (1 + exp(-g_i(x) w_i)),  w = F^-1 (y - x)"""
 
     GRADIENT = True
-    FIELDS = {"log_s": Field("log of the step size", shared=True, learnt=True),
+    FIELDS = {"log_s": Field("log of the step size", shared=True, learned=True),
               "step_size": Field("that of the last step, jitter included", stat="step_size"),
-              "mu": Field("learnt mean", shared=True, learnt=True),
-              "Sigma": Field("preconditioner", shared=True, learnt=True)}
+              "mu": Field("learned mean", shared=True, learned=True),
+              "Sigma": Field("preconditioner", shared=True, learned=True)}
 
     def start(self, x0):
         s, d = self.s, self.d
@@ -26,7 +26,7 @@ class BarkerProposal(Reference, of="barker"):
         return is_dense(self.s.metric, self.s.preconditioner, self.d)
 
     def sign_probability(self, grad, w):
-        """Of each sign that w has, at the point of that gradient."""
+        """Return the probability of each sign of w, with the gradient at a point."""
         return 1 / (1 + np.exp(-(np.linalg.cholesky(self.Sigma).T @ grad) * w))
 
     def propose(self, x, rng):

@@ -1,4 +1,4 @@
-"""What all references have in common: they are Python samplers with a compiled one's parameters."""
+"""Base classes of the references: Python samplers with a compiled one's parameters."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ class Reference(fk.PythonSampler):
             setattr(self, name, getattr(other, name))
 
     def fields(self):
-        """What the compiled kernel keeps, by the same names."""
+        """Return the expected fields of the compiled kernel, by name."""
         return {}
 
     def taken(self, name, own):
@@ -116,7 +116,7 @@ def covariance(value, d):
 
 
 def is_dense(metric, preconditioner, d):
-    """Whether a metric that is learnt from the chain is a whole covariance."""
+    """Whether a metric that is learned from the chain is a whole covariance."""
     if metric == "fixed":
         return np.ndim(preconditioner) == 2
     return metric == "dense" or (metric is None and d <= 50)

@@ -9,9 +9,9 @@ from reference.base import Reference, covariance, given
 class CholeskyAdaptiveMetropolis(Reference, of="cholam"):
     """L <- L + g L [w w' - I]_lower or L + g [L (w w' - I)]_lower, w = L^-1 (X - mu)."""
 
-    FIELDS = {"mu": Field("learnt mean", shared=True, learnt=True),
-              "L": Field("factor of the proposal", shared=True, learnt=True),
-              "delta": Field("global scale", shared=True, learnt=True, stat="scale")}
+    FIELDS = {"mu": Field("learned mean", shared=True, learned=True),
+              "L": Field("factor of the proposal", shared=True, learned=True),
+              "delta": Field("global scale", shared=True, learned=True, stat="scale")}
 
     def start(self, x0):
         s, d = self.s, self.d

@@ -10,11 +10,11 @@ from reference.langevin import Langevin
 
 
 class Ascent(Reference):
-    """What the two share: L, its optimiser, beta."""
+    """Common part of the two samplers: L, its optimizer, beta."""
 
     GRADIENT = True
-    FIELDS = {"L": Field("factor of the proposal", shared=True, learnt=True),
-              "beta": Field("weight of the entropy", shared=True, learnt=True,
+    FIELDS = {"L": Field("factor of the proposal", shared=True, learned=True),
+              "beta": Field("weight of the entropy", shared=True, learned=True,
                             stat="entropy_weight"),
               "G": Field("mean of squared gradients", shared=True),
               "M": Field("mean of gradients", shared=True),

@@ -14,7 +14,7 @@ class Hamiltonian(Reference):
     GRADIENT = True
     lockstep = True
     FIELDS = {
-        "log_eps": Field("log of the step size", learnt=True),
+        "log_eps": Field("log of the step size", learned=True),
         "eps": Field("the step size of the trajectory", stat="step_size"),
         "diverging": Field("whether H rose too far", dtype="i8", stat="diverging"),
         "energy": Field("H of the accepted proposal", stat="energy"),
@@ -63,7 +63,7 @@ class Hamiltonian(Reference):
         return verdict
 
     def step_size(self):
-        """That of the compiled sampler in lockstep: it follows the acceptance it leads to."""
+        """Return the compiled sampler's step size in lockstep, which depends on acceptance."""
         return self.taken("step_size", self.eps)
 
     def energies(self, error, worst):

@@ -4,7 +4,7 @@ import numpy as np
 
 
 class History:
-    """At most `capacity` states; when full, every second goes, and half as many enter from then."""
+    """A history of at most `capacity` states, thinned by two when full."""
 
     def __init__(self, capacity):
         self.capacity = capacity

@@ -128,7 +128,7 @@ class ModeJumping(Composite, of="jumps"):
         return np.logaddexp.reduce(terms)
 
     def shares(self, x):
-        """Of each mode to be the one that a hop at x leaves."""
+        """Return the probability of each mode to be the one that a hop at x leaves."""
         logs = self.log_terms(x)[1:]
         p = np.exp(logs - logs.max())
         return p / p.sum()
@@ -182,7 +182,7 @@ class ModeJumping(Composite, of="jumps"):
             self.learn(found)
 
     def kept(self, n):
-        """Which of n states are fitted to."""
+        """Return which of n states are used in a fit."""
         rows = np.arange(n)
         while len(rows) > self.s.n_states + self.s.n_states % 2:
             rows = rows[::2]

@@ -16,12 +16,12 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
     """
 
     lockstep = True
-    FIELDS = {"log_nu": Field("log step size", shared=True, learnt=True),
+    FIELDS = {"log_nu": Field("log step size", shared=True, learned=True),
               "nu": Field("that of the last step", stat="step_size"),
-              "length": Field("length of the kernel", shared=True, learnt=True),
+              "length": Field("length of the kernel", shared=True, learned=True),
               "age": Field("adaptations made: the index of gamma and p", dtype="i8", shared=True)}
     # what has no fixed size: the subsample, and the history that it is drawn from
-    SHARED = ("z", "history", "mu", "Sigma", "n_learnt", "A")
+    SHARED = ("z", "history", "mu", "Sigma", "n_learned", "A")
 
     def start(self, x0):
         s = self.s
@@ -31,7 +31,7 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
         self.log_nu = np.log(self.nu)
         self.z, self.age = np.empty((0, self.d)), 0
         self.history = History(s.history_size)
-        self.mu, self.Sigma, self.n_learnt = np.array(x0, dtype=float), np.eye(self.d), 0
+        self.mu, self.Sigma, self.n_learned = np.array(x0, dtype=float), np.eye(self.d), 0
         self.A = np.eye(self.d)
 
     def first_nu(self):
@@ -59,13 +59,13 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
         self.nu = np.exp(self.log_nu)
         return self.draw(x, x, 1.0, rng)
 
-    def draw(self, x, centre, scale, rng):
-        """y ~ N(x, scale^2 R(centre))"""
+    def draw(self, x, center, scale, rng):
+        """y ~ N(x, scale^2 R(center))"""
         self.e = rng.standard_normal(self.d)
         if not self.s.few_points(self.d):
-            return x + scale * self.A @ np.linalg.cholesky(self.R(centre)) @ self.e
+            return x + scale * self.A @ np.linalg.cholesky(self.R(center)) @ self.e
         f = rng.standard_normal(len(self.z))
-        step = self.gamma() * self.e + np.exp(self.log_nu) * self.MH(centre) @ f
+        step = self.gamma() * self.e + np.exp(self.log_nu) * self.MH(center) @ f
         return x + scale * self.A @ step
 
     def log_q(self, x, y):
@@ -79,9 +79,9 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
         self.age += 1
 
     def learn_metric(self, x):
-        """As in adaptive Metropolis; Sigma is the metric from the next renewal of z on."""
-        self.n_learnt += 1
-        g, D = (1 + 5 * self.d + self.n_learnt) ** -0.8, x - self.mu
+        """Update mean and covariance as in adaptive Metropolis; Sigma changes with the next z."""
+        self.n_learned += 1
+        g, D = (1 + 5 * self.d + self.n_learned) ** -0.8, x - self.mu
         self.mu = self.mu + g * D
         self.Sigma = self.Sigma + g * (np.outer(D, D) - self.Sigma)
 
@@ -111,9 +111,9 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
 
     def fields(self):
         h = self.history
-        learnt = {"mu": self.mu, "L": np.linalg.cholesky(self.Sigma).T.ravel(),
-                  "A": self.A.T.ravel(), "n_learnt": self.n_learnt}
-        return (learnt if self.s.metric == "dense" else {}) | {
+        learned = {"mu": self.mu, "L": np.linalg.cholesky(self.Sigma).T.ravel(),
+                  "A": self.A.T.ravel(), "n_learned": self.n_learned}
+        return (learned if self.s.metric == "dense" else {}) | {
                 "z": self.white(self.z), "n": len(self.z), "length": self.length,
                 "log_nu": self.log_nu, "nu": self.nu, "age": self.age, "kept": len(h.rows),
                 "stride": h.stride, "passed": h.passed,

@@ -32,7 +32,7 @@ class Langevin(Reference):
 class MALA(Langevin, of="mala"):
     """F = s L, L L' = cov;  log s <- log s + g (alpha - alpha*)"""
 
-    FIELDS = {"log_s": Field("log of the step size", shared=True, learnt=True),
+    FIELDS = {"log_s": Field("log of the step size", shared=True, learned=True),
               "step_size": Field("that of the last step, jitter included", stat="step_size")}
 
     def start(self, x0):
@@ -60,7 +60,7 @@ class FisherAdaptiveMALA(MALA, of="fishermala"):
 
     FIELDS = MALA.FIELDS | {
         "information": Field("sum of v v'", shared=True),
-        "R": Field("square root of its damped inverse", shared=True, learnt=True),
+        "R": Field("square root of its damped inverse", shared=True, learned=True),
         "n": Field("adaptations made", dtype="i8", shared=True)}
 
     def start(self, x0):

@@ -9,7 +9,7 @@ from reference.base import Reference, covariance, jittered
 class RandomWalk(Reference, of="rwm"):
     """y ~ N(x, scale^2 Sigma); log scale <- log scale + g (alpha - alpha*)"""
 
-    FIELDS = {"scale": Field("scale of the walk", shared=True, learnt=True)}
+    FIELDS = {"scale": Field("scale of the walk", shared=True, learned=True)}
 
     def start(self, x0):
         self.scale = 1.0
@@ -31,10 +31,10 @@ class RandomWalk(Reference, of="rwm"):
 class RobustAdaptiveMetropolis(RandomWalk, of="ram"):
     """S S' <- S (I + g (alpha - alpha*) u u' / |u|^2) S', halved after ten refusals in a row.
 
-    Windows of states also give the shape; in each of them the scale is learnt from its start.
+    Windows of states also give the shape; in each of them the scale is learned from its start.
     """
 
-    FIELDS = {"Sigma": Field("covariance of the proposal", shared=True, learnt=True),
+    FIELDS = {"Sigma": Field("covariance of the proposal", shared=True, learned=True),
               "refused": Field("proposals in a row with alpha < 0.01", dtype="i8", shared=True),
               "begin": Field("the step before which the window began", dtype="i8", shared=True),
               "end": Field("the step after which it ends", dtype="i8", shared=True)}

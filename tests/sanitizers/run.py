@@ -40,7 +40,7 @@ FINDING = re.compile(r"runtime error: |^SUMMARY: ")  # UndefinedBehaviorSanitize
 
 @dataclass(frozen=True)
 class Check:
-    """How fastkam is built and run for one kind of check."""
+    """The build and the run for one kind of check."""
 
     setup: tuple[str, ...]
     libraries: tuple[str, ...] = ()  # to be loaded before Python's own
@@ -145,7 +145,7 @@ def fresh(folder: Path) -> Path:
 
 
 def library(name: str) -> str:
-    """Where the compiler has a library of its own."""
+    """Return the path of a library of the compiler."""
     found = subprocess.run(["gcc", f"-print-file-name={name}"], check=True, text=True,
                            capture_output=True).stdout.strip()
     if not Path(found).is_absolute():
@@ -164,7 +164,7 @@ def environment(kind: str, logs: Path) -> dict[str, str]:
 
 
 def findings(logs: Path) -> Counter[str]:
-    """How often each finding was reported."""
+    """Return the number of reports of each finding."""
     found: Counter[str] = Counter()
     for log in logs.iterdir():
         for line in log.read_text(errors="replace").splitlines():

@@ -43,11 +43,19 @@ def straight(x):
     return z
 
 
+MIXING = np.linalg.cholesky(np.full((20, 20), 1 - 1e-6) + 1e-6 * np.eye(20)).T   # of x
+
+
+def mixed_normal(x):
+    return normal(x @ np.linalg.inv(MIXING)) - np.linalg.slogdet(MIXING)[1]
+
+
 CASES = {   # seeds, d, autocorrelation, chains, draws, evaluations, density
     "normal, d = 2": (80, 2, 0.5, 4, 500, None, lambda z: z, normal),
     "normal, d = 10": (80, 10, 0.5, 4, 500, None, lambda z: z, normal),
     "two chains": (80, 10, 0.5, 2, 1000, None, lambda z: z, normal),
-    "noisy fits": (800, 20, 0.0, 2, 250, 300, lambda z: z, normal),
+    "noisy fits": (800, 20, 0.0, 2, 250, 300, lambda z: z @ MIXING, mixed_normal),
+    "few draws": (80, 60, 0.0, 4, 100, 400, lambda z: z, normal),
     "slow chains": (60, 3, 0.9, 4, 1000, None, lambda z: z, normal),
     "banana": (40, 3, 0.5, 4, 600, None, bent, lambda x: normal(straight(x)) - np.log(3)),
 }
@@ -90,6 +98,32 @@ def test_fits_taken_as_independent_are_noticed(monkeypatch):
     monkeypatch.setattr(bridged, "crossed_share", lambda bridges, across: 0.0)
     z = scores("noisy fits")
     assert not is_right(z, slack=1.05), np.sqrt(np.mean(z**2))
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_shrunk_correlations_do_not_harm_a_narrow_density(d):
+    """Correlations of 1 - 5e-7: the error of log Z is as small as of independent coordinates."""
+    rng = np.random.default_rng(1)
+    x = correlated(rng, 4, 500, d, 0.0)
+    off = []
+    for scale in (1.0, 1e-3):
+        L = np.eye(d)
+        L[1:, 0], L[1:, 1:] = 1.0 - scale, scale * np.eye(d - 1)
+        made = from_draws(x @ L.T, normal(x) - np.log(np.diag(L)).sum(),
+                          lambda y, L=L: normal(np.linalg.solve(L, y.T).T)
+                          - np.log(np.diag(L)).sum(), 1000, (400, 2000), rng)
+        off.append(made.estimate[1])
+    assert off[1] < 1.3 * off[0]
+
+
+def test_few_draws_of_many_dimensions():
+    """Their noise does not get into q where correlations are small."""
+    off = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x = correlated(rng, 4, 100, 60, 0.0)
+        off.append(from_draws(x, normal(x), normal, 400, (400, 2000), rng).estimate[0])
+    assert np.sqrt(np.mean(np.square(off))) < 0.1
 
 
 def test_a_q_fitted_to_the_draws_that_it_is_bridged_with_is_noticed(monkeypatch):

@@ -25,7 +25,7 @@ LEARN_A_COVARIANCE = ("am", "rbam", "gam", "dram")
 
 
 def p_value(name, gain=None):
-    """Of a variance that is right but for the allowance, or larger."""
+    """Return the p-value of a variance that is right within the allowance, or larger."""
     ratios = []
     for seed in range(RUNS):
         result = sample(BANANA, np.zeros(2), sampler=name, schedule=Diminishing(gain=gain),

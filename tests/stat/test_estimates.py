@@ -149,7 +149,7 @@ def test_a_planted_mistake_is_detected(twins, twin, name):
 
 @pytest.mark.parametrize("name", ["dram", "delayed", "pt"])
 def test_without_a_mistake_nothing_is_detected(name):
-    """With as many steps and replicates as small ones take."""
+    """Small numbers of steps and replicates suffice."""
     found = MISTAKES[name](DelayedAcceptance if name == "delayed" else SAMPLERS[name])
     assert found.p_value > FALSE_ALARM, found
 
@@ -172,7 +172,7 @@ def random_effects(x, u):
 
 
 def deviations(sampler, target, draws, seed):
-    """Of the posterior's mean and variance from the truth, in standard errors."""
+    """Return the errors of the posterior's mean and variance, in standard errors."""
     result = runs.sample(target, [0.0], sampler=sampler, draws=draws, tune=500, seed=seed)
     precision = len(Y) / 2 + 1 / 10
     x = result.draws[:, :, :1] - Y.sum() / 2 / precision

@@ -96,7 +96,7 @@ def test_a_hard_bound(shift):
 
 
 def test_two_batches_become_one():
-    """When all 64 are full, with all their sums, which are those of the run while it was short."""
+    """Full batches merge in pairs, and keep the sums of a shorter run."""
     def half(x):
         return -0.5 * float(x @ x) if x[0] > 0.3 else -np.inf
 

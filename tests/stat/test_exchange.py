@@ -18,7 +18,7 @@ from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.group import Group
 from fastkam.samplers import SAMPLERS
 from fastkam.schedules import Finite
-from fastkam.testing import compare, learnt_state
+from fastkam.testing import compare, learned_state
 
 FALSE_ALARM = 1e-4
 MODES = fk.targets.GaussianMixture([[-2.0], [2.0]], covs=[0.3, 1.0], weights=[0.3, 0.7])
@@ -83,7 +83,8 @@ class Rungs:
         self.kernel = sampler.build(np.zeros(1))
         self.within = "inner." if isinstance(sampler, fk.ModeJumping) else ""
         self.exchange = self.kernel.parts()["inner"] if self.within else self.kernel
-        self.first = learnt_state(sampler, target, tune, seed=seed) if tune else self.kernel.state()
+        self.first = (learned_state(sampler, target, tune, seed=seed) if tune
+                      else self.kernel.state())
         self.chain = ChainState(self.kernel, np.random.PCG64(seed), np.zeros(1))
         self.group = Group(target.bind(), [self.chain], plan)
         replicas = self.exchange.replicas.members
@@ -198,7 +199,7 @@ def test_a_planted_mistake_on_a_plateau_is_detected(twins):
 
 
 def error(found, right):
-    """Of log densities, which may both be -inf, by size."""
+    """Return the size of differences of log densities, which may both be -inf."""
     return 0.0 if found == right else abs(found - right) / max(1.0, abs(right))
 
 
@@ -288,7 +289,7 @@ def test_a_point_restored_without_its_densities_is_detected(twins, target):
     fk.targets.two_mode(), fk.targets.TARGETS["basis_vectors"](),
     fk.targets.TARGETS["banana_bunch"]()], ids=["two modes", "basis vectors", "bunch"])
 def test_log_z(target):
-    """Of normalized densities it is 0: within 4 of its own errors, and these below 0.05."""
+    """log Z is 0 for normalized densities, within 4 of its errors, which are below 0.05."""
     result = runs.sample(target, np.zeros(target.dim), sampler=fk.ParallelTempering(n_replicas=10),
                        draws=50_000, tune=20_000, chains=4, seed=3, keep_warmup=False)
     report = fk.tempering(result)
@@ -298,7 +299,7 @@ def test_log_z(target):
 
 
 def test_swap_rates_of_gaussians():
-    """Of N(0, I / beta): the mean of min(1, exp((a - b)(|x_a|^2 - |x_b|^2) / 2)), by simulation."""
+    """Rates of N(0, I / beta) are means of min(1, exp((a - b)(|x_a|^2 - |x_b|^2) / 2))."""
     d, ladder = 3, [1.0, 0.4, 0.15]
     gaussian = fk.as_target(lambda x: -0.5 * x @ x, d)
     result = runs.sample(gaussian, np.zeros(d), sampler=fk.ParallelTempering(

@@ -57,6 +57,6 @@ def test_a_rule_hardly_biases_what_it_ends(rule):
     assert (np.abs(off) < MOST + ERRORS * error).all(), (off, error)
 
 
-def test_a_rule_that_waits_for_a_high_mean_is_seen():
+def test_the_test_detects_a_rule_that_waits_for_a_high_mean():
     off, error = biases(WhenHigh() | fk.stop.ESS(2000))
     assert off[0] > MOST + ERRORS * error[0]

@@ -7,6 +7,7 @@ errors are estimated, so the bound is 2. Mistakes make it many times as large.
 
 import numpy as np
 import pytest
+from scipy import special
 
 import fastkam as fk
 from fastkam._core.surrogate.learned import made
@@ -15,10 +16,11 @@ from fastkam.run.shapes import check_layout
 from fastkam.search.mixture import Mixture
 from fastkam.search.population import Window
 from fastkam.surrogate.calls import Calls
+from fastkam.surrogate.checking import Check, above_expected
 from fastkam.surrogate.density import SHARE, Students
-from fastkam.surrogate.drawing import above_expected
+from fastkam.surrogate.drawing import FIRST_CHECK
 from fastkam.surrogate.importance import Weighting, drawn, surrogate_run, with_weights
-from fastkam.surrogate.learning import Learnt
+from fastkam.surrogate.learning import Learned
 
 D, SEEDS, CHAINS, ROWS, MOST = 2, 60, 4, 150, 2.0
 MEAN, SD = np.array([0.5, -0.25]), np.array([1.0, 1.5])
@@ -55,15 +57,15 @@ def state_of(wrong, seed, tamper=lambda log_s, x: log_s):
     terms, mixture = normal_terms(*WRONG[wrong])
     rng = np.random.default_rng(seed)
     x = mixture.means[1] + 0.5 * rng.standard_normal((10, 64, D)) @ mixture.factors[1].T
-    learnt = Learnt(made(terms), mixture, Window(x, np.zeros((10, 64)), 0.5), 0.5)
+    learned = Learned(made(terms), mixture, Window(x, np.zeros((10, 64)), 0.5), 0.5)
     layout = check_layout(None, None, None, None, D)
-    state = surrogate_run(learnt, CHAINS, np.random.SeedSequence(seed), "PCG64", layout, rng)
-    state = drawn(state, learnt, ROWS)
+    state = surrogate_run(learned, CHAINS, np.random.SeedSequence(seed), "PCG64", layout, rng)
+    state = drawn(state, learned, ROWS)
     calls = Calls(fk.as_target(density, D), rng, np.inf)
     draws = state.trace.x[:, :ROWS]
     weighting = Weighting(draws, calls)
     weighting.until(ROWS)
-    log_s = learnt.density.logp(draws.reshape(-1, D)).reshape(CHAINS, ROWS)
+    log_s = learned.density.logp(draws.reshape(-1, D)).reshape(CHAINS, ROWS)
     assert calls.n == weighting.made.sum() <= CHAINS * ROWS
     return with_weights(state, tamper(log_s, draws), weighting.logp, weighting.made)
 
@@ -113,10 +115,10 @@ def checks(rng, spread, left_out):
     """The share of checks that tell; `left_out` of the density is where s is e^3 times too low."""
     told = 0
     for _ in range(CHECKS):
-        log_w = spread * rng.standard_normal((4, 300))
-        found = log_w.ravel()[systematic(log_w.ravel(), 100, rng)].copy()
+        log_w = spread * rng.standard_normal(1200)
+        found = log_w[systematic(log_w, 100, rng)].copy()
         found[: rng.binomial(100, left_out)] = 3 + 5 * spread
-        told += above_expected(log_w, found) > 0
+        told += above_expected(log_w, log_w, found) > 0
     return told / CHECKS
 
 
@@ -126,9 +128,88 @@ def test_a_check_of_good_draws_is_silent(spread):
     assert checks(np.random.default_rng(1), spread, 0.0) < 10 / CHECKS
 
 
-def test_a_check_tells_what_the_draws_leave_out():
+def test_a_check_finds_a_region_that_the_draws_miss():
     assert checks(np.random.default_rng(2), 0.3, 0.1) > 0.6
     assert checks(np.random.default_rng(3), 0.3, 0.2) > 0.99
+
+
+def suspicions(wrong, f, seeds):
+    """Numbers of checks of 160 draws that have a surrogate learned again, and that warn of 1300.
+
+    The draws are independent ones of a surrogate of WRONG, for the density f.
+    """
+    terms, mixture = normal_terms(*WRONG[wrong])
+    s, students = made(terms), Students(mixture)
+    again = warned = 0
+    for seed in range(seeds):
+        rng = np.random.default_rng([7, seed])
+        X = mixture.means[1] + rng.standard_normal((1300, D)) @ mixture.factors[1].T
+        heavy = rng.random(1300) < SHARE / (1 + SHARE)
+        X[heavy] = students.draw(int(heavy.sum()), rng)
+        logp = np.array([f(x) for x in X])
+        log_w = logp - s.logp(X)
+        calls = Calls(fk.as_target(f, D), rng, np.inf)
+        n = FIRST_CHECK
+        check = Check.made(calls, mixture, X[:n], logp[:n], log_w[:n], 100, rng)
+        assert calls.n == 100
+        again += check.beyond(s, logp[:n], log_w[:n]) > 0
+        warned += check.beyond(s, logp, log_w) > 0
+    return again, warned
+
+
+def two_arms(x):
+    """The density, and an arm beyond 3 standard deviations with a tenth of the mass."""
+    z = (x - MEAN) / SD
+    away = (z - [3.5, 1.0]) / [0.8, 0.5]
+    return float(np.logaddexp(-0.5 * z @ z, np.log(0.1 / 0.9 / 0.4) - 0.5 * away @ away))
+
+
+@pytest.mark.parametrize("wrong", ["right", "shifted", "too wide"])
+def test_chains_on_the_density_do_not_leave_good_draws(wrong):
+    """A warning has a probability of 0.01 at most; to learn again, of 0.1 where s is good.
+
+    Of 200 runs, more than 8 and 34 have a probability below 1e-3 then.
+    """
+    again, warned = suspicions(wrong, density, 200)
+    assert warned <= 8
+    assert again <= 34 or wrong == "shifted"
+
+
+def test_chains_on_the_density_enter_what_the_draws_leave_out():
+    """In more than 0.7 of the runs: of 50, fewer than 25 have a probability below 1e-3 then."""
+    found, _ = suspicions("right", two_arms, 50)
+    assert found >= 25
+
+
+# ---- whole runs ----
+
+RUNS, BUDGET = 30, 420
+
+
+class Skewed:
+    """Logarithms of gamma variables, of the shapes 1 and 4, and a normal one."""
+
+    mean = np.array([special.digamma(1), special.digamma(4), 0])
+
+    def __call__(self, x):
+        return float(x[0] - np.exp(x[0]) + 4 * x[1] - np.exp(x[1]) - 0.5 * x[2] ** 2)
+
+
+@pytest.mark.long
+def test_intervals_of_whole_runs_have_the_mean():
+    """Fewer than 70 or more than 89 of 90 nominal 90 % intervals have a probability below 1e-3.
+
+    The planted mistake: errors of half their size.
+    """
+    whole = half = 0
+    for seed in range(RUNS):
+        table = fk.sample(Skewed(), np.full(3, 0.5), surrogate="learn", budget=BUDGET, seed=seed,
+                          progress=False, diagnose=False).summary()
+        z = np.abs(table["mean"] - Skewed.mean) / table["mcse_mean"]
+        whole += int((z < 1.6449).sum())
+        half += int((z < 1.6449 / 2).sum())
+    assert 70 <= whole < 90
+    assert half < 70
 
 
 # ---- parts ----
@@ -153,7 +234,7 @@ def test_weighted_quantiles_are_those_of_repeated_draws():
         np.testing.assert_array_equal(quantiles(x, w, (level,))[0], want)
 
 
-def test_resampling_takes_each_draw_as_often_as_it_counts():
+def test_resampling_repeats_draws_in_proportion_to_their_weights():
     rng = np.random.default_rng(3)
     w = np.r_[rng.random(50), 0.0, 0.0]
     with np.errstate(divide="ignore"):

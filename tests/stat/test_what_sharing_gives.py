@@ -19,7 +19,7 @@ FACTORS = {"am": "L", "rbam": "L", "gam": "L", "arwm": "L", "ram": "S"}
 
 
 def errors(name, chains, share, seeds):
-    """How far the shape learnt is from the target's, a run: |C - I|, C of mean trace 1."""
+    """Return the error |C - I| of the learned shape in each run, with C of mean trace 1."""
     found = []
     for seed in seeds:
         result = sample(TARGET, TARGET.sample(chains, seed), sampler=name, chains=chains,

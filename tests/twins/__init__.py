@@ -179,7 +179,7 @@ LIST = [
          ("            c.log_q = langevin_log_q(c, self.s, self.ndim, &self.L[0], &self.e[0],\n"
           "                                     &self.h[0], &self.h_y[0])",
           "            c.log_q = 0")),
-    twin("step_learnt_away", "mala", "oracle",
+    twin("step_learned_away", "mala", "oracle",
          "Steps become longer where too little is accepted.",
          ("gain * (c.alpha - self.target_acceptance)",
           "gain * (self.target_acceptance - c.alpha)")),

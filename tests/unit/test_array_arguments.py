@@ -67,7 +67,7 @@ def test_threads(function, given, shape, dtype):
 
 
 @every_function
-def test_out_that_is_refused(function, given, shape, dtype):
+def test_bad_values_of_out_are_refused(function, given, shape, dtype):
     fixed = np.zeros(shape, dtype)
     fixed.flags.writeable = False
     for out, words in (
@@ -98,7 +98,7 @@ def test_out_that_overlaps(function, given, shape, dtype, threads):
 
 
 @every_function
-def test_what_is_no_array_of_numbers(function, given, shape, dtype):
+def test_arguments_that_are_not_arrays_of_numbers_are_refused(function, given, shape, dtype):
     for k in range(len(given)):
         for value in (None, "text", [[1.0], [1.0, 2.0]], given[k] + 0j, given[k].astype("U")):
             with pytest.raises(TypeError, match=r"an array of numbers, not |cov and factor"):
@@ -140,7 +140,7 @@ def test_matrices_that_are_refused():
         fk.linalg.mvn_logpdf(X[:4], Z[:4], nested)
 
 
-def test_what_stands_above_the_diagonal_is_not_read():
+def test_elements_above_the_diagonal_are_not_read():
     upper = np.triu_indices(3, 1)
     factors = FACTORS.astype(float)
     factors[:, *upper] = np.nan

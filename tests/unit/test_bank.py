@@ -96,7 +96,7 @@ def test_scales_that_differ(is_tree):
 
 @pytest.mark.parametrize("is_tree", [True, False])
 def test_far_from_the_origin(is_tree):
-    """Where single precision alone would see one point only."""
+    """Single precision alone would see one point only."""
     rng = np.random.default_rng(4)
     points = 1e9 + rng.standard_normal((500, 5))
     points[0] = -1e9
@@ -147,7 +147,7 @@ def test_lookup():
     ({"metric": "manhattan"}, ValueError, "metric must be \"euclidean\" or a matrix, not 'manha"),
     ({"metric": -np.eye(2)}, ValueError, "metric must be positive definite"),
 ])
-def test_what_is_refused(change, error, message):
+def test_bad_arguments_are_refused(change, error, message):
     given = {"points": [[0.0, 0.0]], "factors": [np.eye(2)], "metric": "euclidean"} | change
     with pytest.raises(error, match=message):
         fk.CholeskyBank(given["points"], given["factors"], metric=given["metric"])

@@ -1,4 +1,4 @@
-"""What the end of a run says: planted faults are found, and good runs are silent.
+"""Findings at the end of a run: planted faults are found, and good runs have none.
 
 Seeds are fixed; each fault is tried with several. Good runs have no findings but those of R-hat and
 of the effective sample size, which say what they measure (see bench/checks.py for the rates).
@@ -55,7 +55,7 @@ def test_adequate_runs_cause_no_warning(target, d, samplers, draws):
     assert not any(found), found
 
 
-def test_an_adequate_run_says_nothing():
+def test_an_adequate_run_has_no_finding():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = sample(gaussian(3), np.zeros(3), sampler="am", draws=10_000, seed=1)
@@ -106,6 +106,8 @@ FAULTS = {
                 {"sampler": "auto", "search": True}),
     "no integral": ("improper", lambda x: -0.3 * np.log1p(x[0] ** 2), np.zeros(1),
                     {"sampler": "auto", "search": True}),
+    "1 / x, bounded below": ("improper", lambda x: -np.log(x[0]), np.ones(1), {
+        "sampler": "auto", "search": True, "bounds": [(0, np.inf)]}),
     "two modes": ("r_hat", two_modes, np.array([[-30.0, 0], [30, 0], [-30, 0], [30, 0]]),
                   {"draws": 5000}),
     "few draws": ("ess", gaussian(10), np.zeros(10), {"draws": 200}),
@@ -135,7 +137,7 @@ def test_a_planted_fault_is_found(name):
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e6, 1e-5])
-def test_an_upper_edge_is_seen_in_any_unit(unit):
+def test_an_upper_edge_is_detected_in_any_unit(unit):
     """The points beyond it are kept in units of the scales."""
     def below(x):
         gap = 5 - x[0] / unit
@@ -173,7 +175,7 @@ def test_a_chain_and_a_coordinate_that_never_move(good):
 
 @pytest.mark.parametrize("bad", ["2 of 3000", "1 of 30"])
 def test_divergences_within_a_composite(bad):
-    """Those of the chain at beta = 1: a share of them is told, a few are no matter."""
+    """A share of divergences of the chain at beta = 1 is a finding; a few are not."""
     result = sample(lambda x: (normal(x), -x), np.zeros(2), seed=1, draws=1000, diagnose=False,
                     sampler=fk.ParallelTempering(sampler="nuts", n_replicas=3))
     assert "divergences" not in of(result)
@@ -220,7 +222,7 @@ def test_one_warning_lists_all():
     assert "<li>" in table._repr_html_()
 
 
-def test_a_run_that_is_only_too_short_has_a_class_of_its_own():
+def test_the_warning_of_a_short_run_has_its_own_class():
     with pytest.warns(ConvergenceWarning, match="effective sample size is below 400"):
         sample(normal, [0.0, 0.0], draws=150, seed=1)
 
@@ -268,7 +270,7 @@ def test_diagnosis_uses_a_limited_number_of_draws():
 
 
 def test_the_notes_have_the_numbers_of_the_table():
-    """Which are those of all draws, not of those that were looked at."""
+    """The numbers are those of all draws, not of the draws that were checked."""
     result = sample(gaussian(2), np.zeros(2), draws=40_000, chains=2, seed=1, diagnose=False,
                     sampler=fk.RandomWalk(proposal_cov=1e-3))
     table = result.summary()
@@ -282,6 +284,38 @@ def test_many_chains():
     result = sample(gaussian(2), np.zeros(2), draws=100, tune=100, chains=1500, seed=1,
                     sampler="am", keep_warmup=False, diagnose=False)
     assert set(of(result)) <= MEASURES
+
+
+@pytest.mark.parametrize(("chains", "draws"), [(32, 600), (40, 1000), (100, 300), (200, 200)])
+def test_many_chains_worth_few_draws_each_cause_no_warning(chains, draws):
+    """R-hat is above 1.01 since a chain has some 15 to 40 effective draws; none of 5 runs warns."""
+    for seed in range(5):
+        result = sample(lambda X: -0.5 * np.square(X).sum(axis=1), np.zeros(2), vectorized=True,
+                        sampler="ram", chains=chains, draws=draws, tune=500, seed=seed)
+        assert result.warnings == [], (seed, result.warnings)
+        assert result.summary().notes == []
+
+
+def test_many_chains_that_remember_where_they_began_are_found():
+    """64 chains that began in one of two modes, between which each changes some ten times."""
+    def two(X):
+        return np.logaddexp(-0.5 * (X[:, 0] + 2.6) ** 2, -0.5 * (X[:, 0] - 2.6) ** 2)
+
+    x0 = np.where(np.arange(64) < 32, -2.6, 2.6)[:, None]
+    for seed in range(3):
+        result = sample(two, x0, vectorized=True, sampler=fk.RandomWalk(proposal_cov=1.0), tune=0,
+                        chains=64, draws=1000, seed=seed, diagnose=False)
+        assert "r_hat" in of(result), seed
+
+
+def test_a_finding_is_not_said_again_by_what_follows_from_it():
+    """Chains on an improper density do not agree, nor do further evaluations say more of it."""
+    improper = sample(lambda x: -0.5 * x[0] ** 2, np.zeros(2), sampler="am", draws=3000, tune=1000,
+                      seed=1, diagnose=False)
+    assert improper.summary()["r_hat"].max() > 1.1
+    assert set(of(improper)) == {"improper"}
+    assert {one.kind for one in improper.verdict(evaluations=400).reasons} == {"improper"}
+    assert improper.verdict().status == "wrong"
 
 
 def test_the_worst_of_many_coordinates_is_measured():
@@ -309,7 +343,7 @@ def course(rng, drift, chains=4, n=50, k=3):
 
 
 @pytest.mark.parametrize("chains", [1, 2, 4])
-def test_drift_of_what_is_learnt(chains):
+def test_drift_of_learned_quantities(chains):
     """400 courses without a drift: none is found; all of 100 with one are."""
     rng = np.random.default_rng(chains)
     assert not any(drifts(course(rng, 0.0, chains), False) for _ in range(400))
@@ -317,7 +351,7 @@ def test_drift_of_what_is_learnt(chains):
     assert np.mean(found) > 0.95
 
 
-def test_forms_of_what_is_learnt():
+def test_forms_of_learned_quantities():
     rng = np.random.default_rng(0)
     scales = np.exp(course(rng, 8.0))
     matrices = np.zeros((4, 50, 3, 3))
@@ -351,7 +385,7 @@ def test_resume_refuses_another_density():
 @pytest.mark.parametrize("shift", [-300.0, 300.0])
 @pytest.mark.parametrize("sampler", ["ram", "pt", "scout", "jumps", "nuts", "kam", "mala", "dm"])
 def test_a_density_up_to_a_constant_goes_on(sampler, shift, tmp_path):
-    """With the old value at its point each chain would stay there; as it is, nothing changes."""
+    """A chain with the old value at its point would stay there; with the new one it does not."""
     def pair(x):
         return normal(x), -x
 

@@ -1,4 +1,4 @@
-"""What a kernel says of itself, and what the engine refuses."""
+"""Needs that a kernel declares, and kernels that the engine refuses."""
 
 import importlib
 import pkgutil
@@ -60,7 +60,7 @@ def test_a_target_without_a_gradient_is_refused(name):
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_what_a_sampler_says_is_what_its_kernel_is(name):
+def test_needs_of_a_sampler_are_those_of_its_kernel(name):
     sampler = SAMPLERS[name]()
     kernel = sampler.build(np.zeros(2))
     assert kernel.gradient == sampler.needs_gradient

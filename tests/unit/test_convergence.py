@@ -161,7 +161,7 @@ def test_negative_zero_is_zero():
 
 
 def test_no_other_package_is_loaded():
-    """What a summary needs is compiled here: a fresh process loads neither SciPy nor ArviZ."""
+    """A summary is compiled here: a fresh process loads neither SciPy nor ArviZ."""
     script = """
 import sys
 import numpy as np

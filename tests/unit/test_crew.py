@@ -57,7 +57,7 @@ int rounds_that_failed(int helpers, int rounds)
 
 
 def failures(folder, change=("", "")):
-    """How many errands went wrong, with one change made to the header."""
+    """Return the number of failed errands, with one change made to the header."""
     text = HEADER.read_text()
     for old, new in (
         ("static inline void fk_relax(void)\n", DELAY),

@@ -35,7 +35,7 @@ def test_effective_sizes_of_an_ar1(phi):
 
 
 def test_mcse_of_the_sd():
-    """Of n independent normals: sd / sqrt(2 n), within 10 %: many standard errors."""
+    """The error for n independent normals is sd / sqrt(2 n), within 10 %: many standard errors."""
     draws = 3 * np.random.default_rng(5).standard_normal((4, 5000, 1))
     assert dg.mcse_sd(draws)[0] == pytest.approx(3 / np.sqrt(2 * 20_000), rel=0.1)
 
@@ -316,7 +316,7 @@ def test_a_draw_of_density_zero_is_infinitely_wrong():
 
 
 def test_bin_integrals_correct_coarse_bins():
-    """Bins as wide as two sd: centres alone misjudge the masses; 16 points a bin do not."""
+    """Bins as wide as two sd: centers alone misjudge the masses; 16 points a bin do not."""
     draws = np.random.default_rng(0).standard_normal((400_000, 1))
     kl = [
         dg.symmetric_kl(draws, lambda x: -0.5 * x[:, 0] ** 2, [[-9, 9]], 9, refine=refine)

@@ -9,7 +9,7 @@ from fastkam.arguments import check_covariance, check_number
 
 
 @pytest.mark.parametrize("value", ["wide", "1", [1.0, "a"], [[1.0], [2.0, 3.0]], 1 + 2j, {"a": 1}])
-def test_what_is_no_number_is_named(value):
+def test_the_error_names_a_value_that_is_not_a_number(value):
     with pytest.raises(TypeError, match="cov must be an array of numbers, not "):
         check_covariance("cov", value, 2)
 
@@ -25,7 +25,7 @@ def test_what_is_no_number_is_named(value):
     ([[1.0, 2.0], [2.0, 1.0]], "cov must be positive definite; its least eigenvalue is -1$"),
     ([[0.0, 0.0], [0.0, 0.0]], "cov must be positive definite; its least eigenvalue is 0$"),
 ])
-def test_what_is_no_covariance_is_shown(value, message):
+def test_the_error_shows_a_matrix_that_is_not_a_covariance(value, message):
     with pytest.raises(ValueError, match=message):
         check_covariance("cov", value, 2)
 

@@ -50,7 +50,7 @@ int main(void)
 
 
 def output(folder, source, *options):
-    """What the program prints."""
+    """Return the output of the program."""
     file, program = folder / "exponential.c", folder / "exponential"
     file.write_text(source)
     subprocess.run(["cc", *FLAGS, *options, file, "-o", program, "-lm"], check=True,

@@ -66,7 +66,7 @@ def test_writing_keeps_a_symbolic_link(tmp_path):
         assert (tmp_path / "there" / name).read_bytes() == NEW
 
 
-def test_what_is_no_plain_file_is_refused(tmp_path):
+def test_paths_that_are_not_plain_files_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     bound = socket.socket(socket.AF_UNIX)
     bound.bind(str(tmp_path / "socket"))
@@ -160,7 +160,7 @@ with files.replacing(sys.argv[1]) as file:
 
 
 def test_temporary_files_of_a_killed_process_are_removed(tmp_path):
-    """And not what a living one is writing, nor any file of another name."""
+    """Files that a running process writes, and files with other names, stay."""
     path = tmp_path / "run.fk"
     others = ["run.fk.unfinished", ".run.fk.0123.unfinished",
               ".other.fk.0123456789abcdef.unfinished"]
@@ -209,7 +209,7 @@ def test_a_disk_that_is_full_after_any_number_of_bytes(tmp_path, monkeypatch, sh
 
 @pytest.mark.parametrize("shape", [(3,), (5,), (2, 3), ()], ids=str)
 def test_an_array_of_another_size_than_its_header_says(shape):
-    """As where a header was damaged: too many bytes are refused like too few."""
+    """A header may be damaged: too many bytes are refused like too few."""
     content = io.BytesIO()
     header = {"descr": "<f8", "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(content, header)
@@ -221,7 +221,7 @@ def test_an_array_of_another_size_than_its_header_says(shape):
 
 @pytest.mark.parametrize("dtype", ["|O", [("a", "<f8")], ("<f8", (2,))], ids=str)
 def test_an_array_that_is_not_of_numbers(dtype):
-    """It is refused by its header: what follows may be a program."""
+    """The array is refused by its header, since the data may be a program."""
     content = io.BytesIO()
     header = {"descr": dtype, "fortran_order": False, "shape": (2,)}
     np.lib.format.write_array_header_1_0(content, header)

@@ -1,6 +1,6 @@
-"""At the right answer, the expected update of every adaptation rule is zero.
+"""Fixed points: at the right value, the expected update of every adaptation rule is zero.
 
-A chain stands at an exact draw of N(m, C), its kernel in the state that should be learnt: the mean
+A chain stands at an exact draw of N(m, C), its kernel in the state that should be learned: the mean
 is m, the factor that of C, the acceptance aimed at is the true one. It makes one step and adapts.
 Over many replicates the mean of the update is zero: z-tests on each of its elements, with
 Bonferroni's correction, of total false-alarm rate 1e-4 a test.
@@ -116,7 +116,7 @@ def both(f, g):
 # R R' = COV / 10^6: as after many signals, so that one more is small
 FISHER = {"R": 1e-3 * FACTOR, "trace": 1e-6 * np.trace(COV), "n": np.array(10**4)}
 FISHER_STEP = 1.1 * np.sqrt(np.trace(COV) / 3)
-LEARNT = {"mean": MEAN, "target_cov": COV}
+LEARNED = {"mean": MEAN, "target_cov": COV}
 WALK = {"subsample": 0, "gamma": np.sqrt(SCALE), "target_acceptance": acceptance(SCALE)}
 # without a subsample: N(x, noise^2 I), on N(m, I)
 
@@ -131,9 +131,9 @@ ONE_STEP = {"metric": "fixed", "inverse_mass_matrix": COV, "step_size": 1.1,
 # short name: (parameters, the state besides what they give, what is measured of the update)
 RIGHT = {
     "rwm": ({"proposal_cov": SCALE * COV, "target_acceptance": acceptance(SCALE)}, {}, scalar("s")),
-    "am": (LEARNT | {"scale": SCALE}, {}, moments),
-    "rbam": (LEARNT | {"scale": SCALE}, {}, moments),
-    "gam": (LEARNT | {"scale": SCALE, "target_acceptance": acceptance(SCALE)}, {},
+    "am": (LEARNED | {"scale": SCALE}, {}, moments),
+    "rbam": (LEARNED | {"scale": SCALE}, {}, moments),
+    "gam": (LEARNED | {"scale": SCALE, "target_acceptance": acceptance(SCALE)}, {},
             both(moments, scalar("log_scale"))),
     "arwm": ({"safe_weight": 0.3, "safe_scale": 1.0}, {"mu": MEAN, "L": FACTOR}, moments),
     "cholam": ({"mean": MEAN, "proposal_cov": COV, "scale": SCALE, "scale_gain": GAIN,
@@ -151,7 +151,7 @@ RIGHT = {
     "barker": (BARKER | {"metric": "dense"}, {}, both(moments_of_F, scalar("log_s"))),
     "automala": (DIAGONAL, {}, variances),
     "autorwm": ({"mean": MEAN, "preconditioner": COV}, {}, moments_of_F),
-    "dram": (LEARNT | {"scale": SCALE}, {}, moments),
+    "dram": (LEARNED | {"scale": SCALE}, {}, moments),
     "dm": (DIVERGENCE, {}, lambda before, after: (after["C"] - before["C"])[np.tril_indices(3)]),
     "gadrwm": ({"proposal_cov": SCALE * COV, "entropy_weight_gain": GAIN,
                 "target_acceptance": acceptance(SCALE)}, {}, scalar("beta")),

@@ -85,7 +85,7 @@ DENSITIES = {"logistic": (logistic, np.pi / np.sqrt(3) * np.ones(2)),
 
 @pytest.mark.parametrize("name", DENSITIES)
 def test_the_errors_are_honest(name):
-    """Of 200 moments at most 6.5 % are further than 4 standard errors from the truth.
+    """No more than 6.5 % of 200 moments are further than 4 standard errors from the truth.
 
     The larger of the two errors has at least the three degrees of freedom of four chains, with
     which Student's t is beyond 4 in 2.8 % of cases: of 200 more than 6.5 % with probability 0.002.
@@ -103,8 +103,8 @@ def test_the_errors_are_honest(name):
 
 
 @pytest.mark.parametrize("name", DENSITIES)
-def test_draws_of_too_small_a_part_are_seen(name):
-    """Draws beyond 1.5 standard deviations are missing, nearly all: so says every sample."""
+def test_too_few_draws_of_a_part_are_detected(name):
+    """Nearly all draws beyond 1.5 standard deviations are missing, which every sample shows."""
     draw, sd = DENSITIES[name]
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -116,7 +116,7 @@ def test_draws_of_too_small_a_part_are_seen(name):
 
 
 @pytest.mark.parametrize("name", DENSITIES)
-def test_a_wrong_identity_is_seen(monkeypatch, name):
+def test_a_wrong_identity_is_detected(monkeypatch, name):
     """Without the divergence of the fields, good draws disagree with what is implied."""
     draw, sd = DENSITIES[name]
 
@@ -132,7 +132,7 @@ def test_a_wrong_identity_is_seen(monkeypatch, name):
     assert wrong.any()
 
 
-def test_a_variance_that_is_not_positive_is_no_number():
+def test_a_variance_that_is_not_positive_gives_nan():
     """Gradients that have nothing to do with the draws."""
     rng = np.random.default_rng(2)
     z = rng.standard_normal((400, 1))

@@ -20,7 +20,7 @@ SAMPLERS = ("barker", "dm", "gadmala", "gadrwm")        # those with loops of th
 
 
 def arrays():
-    """What the loops return, array by array."""
+    """Return the results of the loops, array by array."""
     rng = np.random.default_rng(1)
     for n in range(1, 100, 9):
         d = 1 + 7 * n % 40

@@ -20,12 +20,12 @@ def ended(code, seconds, monkeypatch, patience=30):
     ("while True: pass", 0.2, 1e6),
     ("import time; time.sleep(600)", 0.1, 1),
 ])
-def test_what_takes_too_long_is_ended(monkeypatch, code, seconds, patience):
+def test_a_call_that_takes_too_long_is_ended(monkeypatch, code, seconds, patience):
     assert ended(code, seconds, monkeypatch, patience) == (True, -9)
 
 
-def test_what_waits_for_the_processor_has_its_time(monkeypatch):
-    """As on a busy machine: more time passes than the limit, of which little is its own."""
+def test_a_process_that_waits_for_the_processor_is_not_ended(monkeypatch):
+    """On a busy machine more time passes than the limit, but little processor time."""
     assert ended("import time; time.sleep(2)", 1.0, monkeypatch) == (False, 0)
 
 

@@ -50,7 +50,7 @@ def outliers(z):
 
 
 def log_q(x, y, z, kernel, step_size=0.8, noise=0.3):
-    """From the covariances and the density that are public."""
+    """Return the log density of a proposal, from public covariances and densities."""
     R_x, R_y = (proposal_covariance(at, z, kernel, step_size=step_size, noise=noise)
                 for at in (x, y))
     return float(mvn_logpdf(x, y, R_y) - mvn_logpdf(y, x, R_x))
@@ -105,9 +105,9 @@ def proposals(sampler, state, x, n):
     return np.array(looked[1:])
 
 
-def worst(draws, centre, R):
-    """The largest deviation of the draws' first two moments from N(centre, R), as a z-score."""
-    e = np.linalg.solve(np.linalg.cholesky(R), (draws - centre).T)
+def worst(draws, center, R):
+    """The largest deviation of the draws' first two moments from N(center, R), as a z-score."""
+    e = np.linalg.solve(np.linalg.cholesky(R), (draws - center).T)
     n, d = draws.shape
     z = np.sqrt(n) * (e @ e.T / n - np.eye(d)) / np.sqrt(1 + np.eye(d))
     return max(np.abs(z).max(), np.sqrt(n) * np.abs(e.mean(axis=1)).max())
@@ -115,7 +115,7 @@ def worst(draws, centre, R):
 
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(1.0), Matern(2.0, 1.5)], ids=str)
 def test_draws_have_the_covariance(kernel):
-    """False alarms: 1e-4. The covariance without the centring H, or without noise, is refused."""
+    """False alarms: 1e-4. The covariance without the centering H, or without noise, is refused."""
     d, n = 9, 6
     x, _, z = points(d, n)
     z += 0.3                # so that H matters

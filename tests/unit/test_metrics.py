@@ -33,7 +33,7 @@ def test_gaussian(form, spread):
                                atol=2e-3)
 
 
-def test_a_metric_is_learnt_to_the_end_of_a_long_warmup(monkeypatch):
+def test_a_metric_is_learned_to_the_end_of_a_long_warmup(monkeypatch):
     """After windows of 10, 15, 22, 33, 49, 73 and 109 steps, from the last 20 to 40 draws."""
     estimate, sizes = metrics.low_rank, []
 
@@ -52,7 +52,7 @@ def test_a_metric_is_learnt_to_the_end_of_a_long_warmup(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_draws_and_gradients_of_all_sizes(seed):
-    """As on the way in from a start that is far off, with collinear coordinates."""
+    """Draws from a distant start have such sizes, with collinear coordinates."""
     rng = np.random.default_rng(seed)
     d, n = 30, int(rng.integers(5, 200))
     A = rng.standard_normal((d, d)) * 10.0 ** rng.uniform(-6, 6, d)

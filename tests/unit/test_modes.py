@@ -34,7 +34,7 @@ def test_one_mode_is_one_component(d):
 
 
 def test_repeated_states_make_no_components():
-    """As of a chain that accepts one proposal in ten."""
+    """A chain that accepts one proposal in ten has repeated states."""
     states = np.random.default_rng(1).standard_normal((200, 2)).repeat(10, axis=0)
     assert len(modes.fit(states, 1, most=8)[0]) == 2
 

@@ -35,7 +35,7 @@ def test_a_sampler_owns_its_arrays():
     np.testing.assert_array_equal(part.resume(20).draws, whole.draws)
 
 
-def test_what_it_owns_is_read_only():
+def test_owned_arrays_are_read_only():
     sampler = fk.RandomWalk(proposal_cov=np.eye(2))
     with pytest.raises(ValueError, match="read-only"):
         sampler.proposal_cov[0, 0] = 2.0
@@ -70,7 +70,7 @@ VALUES = [{(1, 2): 3}, {1: 2}, np.longdouble(3), np.array([1j]), np.array([objec
 
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 def test_a_parameter_that_no_file_can_hold_is_refused_before_the_run(tmp_path, value):
-    """It is left out, and has to be given again: with it the run goes on."""
+    """The file leaves it out, and the run resumes if it is given again."""
     path, sampler = tmp_path / "run.fk", Odd(extra=value)
     whole = fk.sample(density, [0.0, 0.0], sampler=sampler, **OPTIONS | {"draws": 40})
     fk.sample(density, [0.0, 0.0], sampler=sampler, checkpoint=path, **OPTIONS)
@@ -114,7 +114,7 @@ def test_a_dataclass_of_the_user_is_left_out_of_a_file():
 
 @pytest.mark.parametrize("cls", [fk.NUTS, fk.kernels.Gaussian, fk.schedules.Finite, Odd])
 def test_help_and_editors_see_the_parameters(cls):
-    """Not (*places, **named), the signature of what makes the objects."""
+    """The signature is not (*places, **named), that of the metaclass."""
     names = [field.name for field in fields(cls)]
     assert names
     assert list(inspect.signature(cls).parameters) == names

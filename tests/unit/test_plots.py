@@ -79,7 +79,7 @@ def test_unknown_names_are_refused_with_the_nearest(result):
         fk.plots.plot_rank(result, 3)
 
 
-def test_of_many_coordinates_the_worst_are_shown_and_the_figure_says_so():
+def test_of_many_coordinates_the_worst_are_shown_with_a_note():
     x = np.random.default_rng(1).standard_normal((2, 400, 50))
     slow = [7, 31]
     x[:, :, slow] = np.cumsum(x[:, :, slow], axis=1) / 20
@@ -104,7 +104,7 @@ def test_long_chains_are_thinned(name, tmp_path):
     saved(figure, tmp_path)
     if name in ("plot_trace", "plot_autocorr", "plot_rank"):
         assert figure.texts[0].get_text() in (
-            "every 75th draw", "of the last 100000 draws", "ranks of every 3th draw")
+            "every 75th draw", "of the last 100000 draws", "ranks of every 3rd draw")
 
 
 @pytest.mark.parametrize("name", GENERAL)
@@ -274,7 +274,7 @@ def test_ladder(tempered, result, tmp_path):
 
 
 def test_proposals_have_the_covariance_that_was_learned(tmp_path):
-    """Also in other units, and mapped to the user's coordinates."""
+    """Units may differ, and points are mapped to the user's coordinates."""
     target = fk.targets.Gaussian([0.0, 0.0], np.diag([1e4, 1e-4]))
     result = sample(target, np.zeros(2), sampler="ram", draws=300, tune=500, chains=2, seed=1,
                     progress=False)

@@ -65,7 +65,7 @@ def grid(distribution):
 
 @pytest.mark.parametrize("name", COMPILED)
 def test_a_compiled_log_density_is_that_of_scipy(name):
-    """Also outside the support and on its edges; where scipy's underflows, it may be finite."""
+    """Points are outside the support and on its edges, too; scipy's may underflow."""
     distribution = COMPILED[name]
     made = problem(distribution)
     assert not fk.Problem(fk.targets.Gaussian([0.0], 1.0), prior={"k": distribution}
@@ -85,7 +85,7 @@ def test_a_compiled_log_density_is_that_of_scipy(name):
 
 @pytest.mark.parametrize("name", COMPILED | SCIPY)
 def test_gradients_in_both_spaces(name):
-    """Of the log prior with the Jacobian, and with hard bounds of the log prior alone."""
+    """The gradients are of the log prior with the Jacobian, and without it at hard bounds."""
     rng = np.random.default_rng(4)
     for transforms in (None, False):
         made = problem((COMPILED | SCIPY)[name], transforms=transforms)
@@ -198,7 +198,7 @@ def test_lkj_has_one_transform():
 
 
 def test_lkj_is_a_density():
-    """By importance sampling of 3 partial correlations; 1 within 5 standard errors."""
+    """Importance sampling of 3 partial correlations gives 1 within 5 standard errors."""
     made = problem(fk.LKJ(3, 2.0))
     rng = np.random.default_rng(3)
     z = rng.logistic(scale=0.35, size=(200_000, 3))
@@ -243,7 +243,7 @@ def test_shapes():
     ((stats.norm([0, 1, 2], 1), 2), r"'k'.*shape \(3,\).*\(2,\)"),
     (stats.wishart(3, np.eye(2)), "'k'.*positive definite"),
     (stats.multivariate_normal([0, 0], [[1, 1], [1, 1]], allow_singular=True), "'k'.*singular")])
-def test_what_is_refused(value, says):
+def test_bad_arguments_are_refused(value, says):
     with pytest.raises((TypeError, ValueError), match=says):
         fk.Problem(flat, prior={"k": value})
 

@@ -28,7 +28,7 @@ def run(**options):
 
 
 class Page(HTMLParser):
-    """What a page has: its text, its images, and whether all tags are closed in order."""
+    """A page's text, its images, and whether all tags are closed in order."""
 
     def __init__(self, path):
         super().__init__()
@@ -156,3 +156,22 @@ def test_bad_paths(tmp_path):
         result.report(tmp_path / "none" / "run.html")
     with pytest.raises(TypeError, match="title must be a text, not int"):
         result.report(tmp_path / "run.html", title=3)
+
+
+def test_a_sampler_of_every_replica_is_cited_once(tmp_path):
+    result = sample(normal, np.zeros(2), draws=20, tune=20, seed=1, sampler="pt", progress=False)
+    assert "ParallelTempering around RobustAdaptiveMetropolis of fastkam" in page_of(
+        result, tmp_path)
+
+
+def test_long_names_leave_room_for_the_numbers(tmp_path):
+    result = sample(normal, np.zeros(2), draws=20, tune=2, seed=1, sampler="rwm", progress=False,
+                    names=["long" * 100, "b"])
+    style = page_of(result, tmp_path).partition("<style>")[2].partition("</style>")[0]
+    assert ".wide tbody th { white-space: normal; overflow-wrap: anywhere" in style
+    assert ".verdict { overflow-wrap: anywhere" in style
+
+
+def page_of(result, folder):
+    result.report(folder / "run.html")
+    return (folder / "run.html").read_text()

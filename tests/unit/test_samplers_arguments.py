@@ -122,7 +122,7 @@ def test_parameters_are_given_by_name_and_stay(name):
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_default_parameters_may_be_given(name):
-    """As a checkpoint gives them back."""
+    """A checkpoint returns all parameters."""
     sampler = SAMPLERS[name]()
     given = {field.name: getattr(sampler, field.name) for field in dataclasses.fields(sampler)
              if field.init}
@@ -135,7 +135,7 @@ def test_default_parameters_may_be_given(name):
     ("kpca", "n_components", 1), ("ckam", "bank_size", 1), ("kam", "subsample", 0),
     ("jumps", "max_components", 1), ("pt", "n_replicas", 2),
 ])
-def test_the_last_value_that_is_good(name, parameter, value):
+def test_the_largest_valid_value_is_accepted(name, parameter, value):
     sampler = SAMPLERS[name](**{parameter: value})
     assert getattr(sampler, parameter) == value
     sampler.build(np.zeros(2))

@@ -71,7 +71,7 @@ def test_fields_and_statistics(name):
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_runs(name):
-    """It samples, records what it declares, and keeps the state that it declares."""
+    """The sampler runs, and records and stores what it declares."""
     sampler = SAMPLERS[name](**TINY.get(name, {}))
     result = sample(lambda x: (-0.5 * x @ x, -x), np.zeros(2), sampler=sampler, draws=60,
                     tune=40, chains=2, seed=1, progress=False)

@@ -1,4 +1,4 @@
-"""When adaptation happens and with which gain: read from the scale that a sampler records."""
+"""Times and gains of adaptation, read from the scale that a sampler records."""
 
 from math import ceil
 

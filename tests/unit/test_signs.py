@@ -46,8 +46,8 @@ def test_draws_of_a_density_have_no_sign():
     assert len(kinds) <= 2, kinds
 
 
-def test_a_drift_of_all_chains_is_seen():
-    """By the mean and by the spread of one coordinate, half a standard deviation in all."""
+def test_a_drift_of_all_chains_is_detected():
+    """Mean and spread of one coordinate drift by half a standard deviation in all."""
     x = np.random.default_rng(2).standard_normal((4, 2000, 3))
     moved = x.copy()
     moved[:, :, 1] += np.linspace(0, 0.5, 2000)
@@ -62,7 +62,7 @@ def test_a_drift_of_all_chains_is_seen():
 
 
 def test_drifts_are_standard_errors():
-    """Of draws without a drift, their root mean square is that of a half normal variable: 1."""
+    """Without a drift, their root mean square is that of a half normal variable: 1."""
     rng, sizes = np.random.default_rng(3), []
     for _ in range(100):
         x = autoregressive(rng, 0.5, (4, 1200, 3))
@@ -71,7 +71,7 @@ def test_drifts_are_standard_errors():
     assert np.mean(np.square(sizes)) == pytest.approx(1, abs=0.25)
 
 
-def test_a_long_stay_is_seen():
+def test_a_long_stay_is_detected():
     x = autoregressive(np.random.default_rng(4), 0.3, (4, 2000, 2))
     x[2, 500:560] = x[2, 500]
     assert "stay" in found(x)
@@ -85,7 +85,7 @@ def test_a_long_stay_is_seen():
     assert "stay" not in found(slow)
 
 
-def test_a_chain_in_a_tail_is_seen():
+def test_a_chain_in_a_tail_is_detected():
     x = np.random.default_rng(6).standard_normal((4, 3200, 2))
     x[1, 1000:1150] += 6
     assert "excursion" in found(x)
@@ -132,7 +132,7 @@ def elliptical(rng, df, d, n=4000):
 @pytest.mark.parametrize("d", [1, 2, 5])
 @pytest.mark.parametrize("df", [2.1, 2.5, 3.0])
 def test_the_power_of_heavy_tails(df, d):
-    """Of 20 sets of draws each; found within a sixth of it, the error of the scatter."""
+    """The power is found within a sixth in 20 sets of draws, the error of the scatter."""
     rng = np.random.default_rng(8)
     for _ in range(20):
         power = signs.power_of_tails(*elliptical(rng, df, d))
@@ -225,7 +225,7 @@ def test_short_chains_are_judged_together():
 
 
 def test_energy_fractions():
-    """Of independent energies 2, of a slow walk nearly 0."""
+    """E-BFMI is 2 for independent energies, and nearly 0 for a slow walk."""
     rng = np.random.default_rng(12)
     independent = rng.standard_normal((2, 20_000))
     assert signs.energy_fractions(independent) == pytest.approx([2, 2], abs=0.1)

@@ -49,7 +49,7 @@ def test_the_result_says_which_rule_has_ended_it(rule, by, tmp_path):
     assert went_on.stopped_by == ""
 
 
-def test_a_name_that_is_not_there_is_refused_before_any_work():
+def test_an_unknown_name_is_refused_before_any_work():
     calls = []
 
     def counted(x):
@@ -62,7 +62,7 @@ def test_a_name_that_is_not_there_is_refused_before_any_work():
 
 
 def test_forecasts_during_a_run():
-    """Of a rule that is asked while the run goes on: finite, and 0 at the end."""
+    """Forecasts are finite during the run, and 0 at the end."""
     said = []
 
     class Asked(fk.stop.ESS):

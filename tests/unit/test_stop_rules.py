@@ -22,7 +22,7 @@ def autoregressive(phi, shape, seed=1):
 
 
 def run_of(draws):
-    """What a rule sees of a run."""
+    """Return the data of a run that a rule uses."""
     return SimpleNamespace(trace=SimpleNamespace(draws=draws, rows=draws.shape[1]), hardest=0,
                            past=SimpleNamespace(in_one_period=lambda x: x), expected={},
                            seconds_per_row=0.001)
@@ -96,7 +96,7 @@ def test_chains_that_differ_or_stand_still_do_not_end_a_run():
         assert not rule.met(run_of(draws[:, :0]))
 
 
-def test_a_trend_at_the_end_is_seen():
+def test_a_trend_at_the_end_is_detected():
     """The rows looked at reach the last one."""
     draws = np.random.default_rng(3).standard_normal((4, 100_000, 1))
     draws[:, -20_000:] += np.linspace(0, 3, 20_000)[:, None]
@@ -113,7 +113,7 @@ def layout_of(*labels):
     return Layout(shapes, {}, {})
 
 
-def test_the_tails_can_be_asked_for():
+def test_effective_sizes_of_the_tails():
     """Draws without correlation, whose spread changes slowly."""
     x = np.random.default_rng(1).standard_normal((4, 3000, 1))
     x = x * np.exp(0.1 * autoregressive(np.array([0.995]), (4, 3000, 1), seed=2))
@@ -152,7 +152,7 @@ def test_errors_of_named_means():
 @pytest.mark.parametrize(("kind", "ends"), [
     (None, True), ("drift", False), ("stay", False), ("modes", False), ("divergences", True),
     ("tails", True), ("boundary", True)])
-def test_done_waits_for_what_more_draws_may_mend(kind, ends):
+def test_done_waits_while_more_draws_may_help(kind, ends):
     run = run_of(np.random.default_rng(5).standard_normal((4, 2000, 2)))
     run.findings = lambda: [] if kind is None else [Finding(kind, "")]
     assert Done().met(run) == ends

@@ -50,7 +50,7 @@ def test_the_text_is_aligned_and_rounded_by_the_sd(draws):
     (1.0, 0.12345, "0.12"), (0.02, 0.12345, "0.1235"), (250.0, 1234.5, "1234"),
     (1e-9, 1.5e-9, "1.5e-09"), (np.nan, 3.0, "3"), (1.0, np.nan, "-"), (1.0, np.inf, "inf"),
 ])
-def test_a_mean_is_as_exact_as_its_sd_deserves(sd, value, text):
+def test_digits_of_a_mean_follow_its_sd(sd, value, text):
     table = Summary(["x"], {"mean": [value], "sd": [sd]})
     assert str(table).splitlines()[1].split()[1] == text
 

@@ -1,6 +1,7 @@
 """The parts of a learned surrogate: its density, its fit, where it takes the support to be."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,11 +10,12 @@ from scipy.linalg import solve_triangular
 from fastkam._core.surrogate.learned import MOST_DIMENSIONS, LearnedDensity
 from fastkam.surrogate import regression
 from fastkam.surrogate.density import Support
+from fastkam.surrogate.drawing import Drawing
 from fastkam.surrogate.learning import efficiency
 
 
 def terms(rng, d=3, n=21, K=2, out=0):
-    """What `LearnedDensity.set_up` takes."""
+    """Return arguments of `LearnedDensity.set_up`."""
     B = rng.standard_normal((d, d))
     W = np.array([np.tril(rng.standard_normal((d, d))) + 2 * np.eye(d) for _ in range(K)])
     return {
@@ -65,7 +67,7 @@ def test_density_is_that_of_the_formula(d, n, K, out):
     np.testing.assert_array_equal(again.logp(X), density.logp(X))
 
 
-def test_density_of_points_far_away_is_no_nan():
+def test_density_at_distant_points_is_not_nan():
     density = LearnedDensity()
     density.set_up(**terms(np.random.default_rng(1)))
     for far in (1e20, 1e160, 1e300):
@@ -93,7 +95,7 @@ def test_gradient_of_the_marginal_likelihood():
         assert gradient[k] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-5)
 
 
-def test_a_quadratic_is_learnt_exactly():
+def test_a_quadratic_is_learned_exactly():
     rng = np.random.default_rng(3)
     L = np.array([[1.0, 0, 0], [0.5, 0.2, 0], [-3, 1, 4]])
     X = 5 + rng.standard_normal((40, 3)) @ L.T
@@ -127,6 +129,26 @@ def test_standard_deviation_is_that_of_the_covariance():
         process.sd(new) ** 2, np.diag(process.covariance(new)), atol=1e-8)
 
 
+def test_standard_deviation_includes_that_of_the_mean():
+    """As of a process whose covariance includes that of a quadratic with normal coefficients."""
+    rng = np.random.default_rng(6)
+    X, new = rng.standard_normal((40, 2)), 4 * rng.standard_normal((9, 2))
+    process = regression.fit(X, -0.5 * (X**4).sum(axis=1), np.zeros(2), np.eye(2))
+    prior = np.diag(1 / regression.precision_of(2))
+
+    def covariance(z, q):
+        lengths, s2 = process.lengths, np.exp(2 * process.theta[-2])
+        K = s2 * regression.matern(regression.squares(z / lengths, q / lengths))
+        return K + regression.features(z) @ prior @ regression.features(q).T
+
+    F = regression.features(process.z)
+    C = process.cholesky @ process.cholesky.T + F @ prior @ F.T  # with the noise of the values
+    across = covariance(new, process.z)
+    whole = covariance(new, new) - across @ np.linalg.solve(C, across.T)
+    np.testing.assert_allclose(process.covariance(new), whole, rtol=1e-4, atol=1e-4)
+    assert (process.sd(6 * np.eye(2)) > 2 * process.sd(np.eye(2))).all()
+
+
 # ---- the support ----
 
 
@@ -155,3 +177,36 @@ def test_efficiency():
     assert efficiency(np.full(3, -np.inf)) == 0
     shares = np.array([0.9, 0.1])
     assert efficiency(np.log([1.0, 2.0]), shares) == pytest.approx(1.1**2 / (0.9 + 0.4))
+
+
+class Disappointed(Drawing):
+    """Draws that take 400 calls each time, before their weights turn out to be bad."""
+
+    def begin(self, learned):
+        self.learned = learned
+        self.weighting = SimpleNamespace()
+
+    def tried(self):
+        self.calls.n += 400
+        return False
+
+    def complete(self):
+        """Nothing."""
+
+
+def test_a_surrogate_is_learned_again_after_many_draws():
+    """As long as calls are left for learning and for draws after it."""
+    made = []
+    watch = SimpleNamespace(drawn=0, requested=0)
+    calls = SimpleNamespace(n=500, budget=2000, left=1500, evaluator=SimpleNamespace(watch=watch))
+
+    def until_good(most):
+        made.append((calls.n, most))
+        calls.n = most
+
+    rounds = SimpleNamespace(batch=30, final=SimpleNamespace, until_good=until_good,
+                             begin_again=lambda states: None)
+    done = SimpleNamespace(calls=calls, lines=[])
+    Disappointed(done, None, 4, 100, None, None, "PCG64", None, None).carry_out(rounds, 2000)
+    assert made == [(900, 1080), (1480, 1550)]
+    assert len(done.lines) == 2

@@ -1,4 +1,4 @@
-"""Where data sets are looked for, and what happens when they are not there or not right."""
+"""Places of data sets, and errors for missing or wrong ones."""
 
 import builtins
 import sys

@@ -102,8 +102,8 @@ def formula(name, t, x):
         return mixture(x, t)
     if isinstance(t, targets.LatticeMixture):
         K, h, v = (t.parameters[key] for key in ("K", "spacing", "variance"))
-        centres = h * (np.arange(K) - (K - 1) / 2)
-        return (logsumexp(stats.norm.logpdf(x[:, None], centres, np.sqrt(v)), axis=1)
+        centers = h * (np.arange(K) - (K - 1) / 2)
+        return (logsumexp(stats.norm.logpdf(x[:, None], centers, np.sqrt(v)), axis=1)
                 - np.log(K)).sum()
     if isinstance(t, targets.Funnel):
         v = t.parameters["variance"]
@@ -196,9 +196,9 @@ def test_the_density_integrates_to_one(name):
     (a, b), (c, d) = PLANE[name]
     if name in ("funnel_two", "hard_banana"):   # long and thin: the inner integral by its own scale
         def inner(u):
-            centre = 1 - u**2 if name == "hard_banana" else 0.0
+            center = 1 - u**2 if name == "hard_banana" else 0.0
             width = 2.0 if name == "hard_banana" else np.exp(u / 2)
-            v = centre + width * np.linspace(-10, 10, 401)
+            v = center + width * np.linspace(-10, 10, 401)
             return np.trapezoid(np.exp(t.logp(np.c_[np.full(401, u), v])), v)
         total = integrate.quad(inner, a, b, limit=200)[0]
     else:

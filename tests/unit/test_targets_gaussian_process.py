@@ -26,7 +26,7 @@ BOUND = 5.0
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """As in a run; two threads of BLAS on a busy machine wait for each other."""
+    """Limit BLAS to one thread, as in a run; two would wait for each other on a busy machine."""
     with threadpool_limits(1, user_api="blas"):
         yield
 

@@ -99,7 +99,7 @@ def test_extreme_logits_keep_their_digits(scale):
 
 
 def test_the_prior_is_normalized():
-    """With one row of zeros the likelihood is 1/2 everywhere."""
+    """One row of zeros gives the likelihood 1/2 everywhere."""
     t = targets.LogisticRegression([[0.0]], [1], prior_variance=3.0)
     total, _ = integrate.quad(lambda w: np.exp(t.logp([w])), -40, 40)
     assert total == pytest.approx(0.5, rel=1e-9)

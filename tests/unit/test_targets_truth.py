@@ -61,11 +61,11 @@ def test_the_draws_have_the_claimed_mean(target):
 def test_the_draws_have_the_claimed_covariance(target):
     if heavy_tailed(target):
         pytest.skip("no usable fourth moments")
-    centred = target.sample(N, seed=2) - target.mean
+    centered = target.sample(N, seed=2) - target.mean
     i, j = np.tril_indices(target.dim)
     if target.dim > 40:     # all variances, and the covariances of neighbors
         i, j = i[i - j < 2][: 2 * target.dim], j[i - j < 2][: 2 * target.dim]
-    assert np.abs(z_scores(centred[:, i] * centred[:, j], target.cov[i, j])).max() < BOUND
+    assert np.abs(z_scores(centered[:, i] * centered[:, j], target.cov[i, j])).max() < BOUND
 
 
 def test_the_second_moment_is_the_covariances(target):

@@ -1,4 +1,4 @@
-"""By how much a run without `thin` is thinned: the effective sample size of its first draws."""
+"""Thinning of a run without `thin`, by the effective sample size of its first draws."""
 
 import numpy as np
 import pytest

@@ -8,7 +8,7 @@ from fastkam.run import trace
 
 @pytest.mark.parametrize("rows", [1, 6, 7, 8, 20])
 def test_acceptance_is_a_mean_over_all_blocks(monkeypatch, rows):
-    """Of the rows that every chain has, whether they end a block or not."""
+    """The mean is over the rows that every chain has, in complete blocks or not."""
     monkeypatch.setattr(trace, "BLOCK", 7)
     kept = trace.Trace(2, 25, 1)
     kept.log_ratio[:] = np.random.default_rng(1).normal(size=(2, 25))

@@ -78,7 +78,7 @@ def test_the_log_jacobian_is_that_of_differences(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_gradient_is_carried_through(name):
-    """Of a sum of log(1 + x^2), and of the log Jacobian."""
+    """The gradient is of a sum of log(1 + x^2), and of the log Jacobian."""
     space = Space([ALL[name]])
     weights = 1 + np.arange(ALL[name][4])
 
@@ -113,7 +113,7 @@ def test_extremes_are_finite(name, size):
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_has_no_density(name, value):
+def test_points_that_are_not_finite_have_density_zero(name, value):
     z = np.zeros((1, ALL[name][3]))
     z[0, -1] = value
     _, log_jacobian = Space([ALL[name]]).constrain(z)

@@ -89,7 +89,7 @@ def test_out_that_overlaps():
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_what_is_not_positive_definite_is_not_written(threads):
+def test_a_matrix_that_is_not_positive_definite_is_not_written(threads):
     rng = np.random.default_rng(3)
     L, v = np.tril(factors(rng, 2, 5, 4, 4)), rng.standard_normal(4)
     s = np.ones((2, 5))

@@ -31,13 +31,13 @@ def never(x):
 
 
 class Communicator:
-    """As that of mpi4py."""
+    """A stand-in for a communicator of mpi4py."""
 
     def Get_rank(self): ...
 
 
 class Series:
-    """As that of pandas: it has an index of its own, and becomes an array."""
+    """A stand-in for a Series of pandas, with its own index, which becomes an array."""
 
     def __init__(self, values):
         self.values = np.asarray(values, dtype=float)
@@ -50,7 +50,7 @@ class Series:
 
 
 class Tensor:
-    """As one of torch with a gradient: numpy cannot have it, float can where it is one number."""
+    """A stand-in for a tensor of torch with a gradient: float converts it if it is a number."""
 
     def __init__(self, values):
         self.values = np.asarray(values, dtype=float)
@@ -251,7 +251,8 @@ def test_a_log_density_in_some_form(value):
 
 GRADIENTS = {
     "None": None, "a number too many": np.zeros(3), "a row": np.zeros((1, 2)), "a number": 0.0,
-    "complex": np.zeros(2, complex), "masked": np.ma.masked_array([0.0, 1.0], [0, 1]),
+    "complex": np.zeros(2, complex), "booleans": np.zeros(2, bool),
+    "masked": np.ma.masked_array([0.0, 1.0], [0, 1]),
 }
 
 
@@ -261,6 +262,28 @@ def test_no_gradient_is_returned(name):
     message = r"must be a real array of shape \(2,\), .*not|an array of 2 numbers, or extras"
     with pytest.raises(fk.SamplingError, match=message):
         run(lambda x: (logp(x), value), sampler="mala")
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+@pytest.mark.parametrize("name", ["complex", "booleans", "masked"])
+def test_no_gradient_is_returned_to_a_file_of_calls(name, vectorized, tmp_path):
+    def density(x):
+        wrong = GRADIENTS[name]
+        return ((logp(x), wrong) if not vectorized else
+                (np.zeros(len(x)), np.ma.stack([wrong] * len(x)) if name == "masked"
+                 else np.stack([wrong] * len(x))))
+
+    with pytest.raises(fk.SamplingError, match=r"the gradient must be a real array of shape .*not"):
+        run(density, sampler="mala", vectorized=vectorized, evaluations=tmp_path / "calls.fk")
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("wrong", [
+    lambda X: X[:, 0] < 9, lambda X: np.ma.masked_less(X[:, 0], 9), lambda X: X[:, :1]])
+def test_no_log_densities_are_returned(wrong, keep, tmp_path):
+    options = {"evaluations": tmp_path / "calls.fk"} if keep else {}
+    with pytest.raises(fk.SamplingError, match="the log density must be a real array of shape"):
+        run(wrong, vectorized=True, **options)
 
 
 def test_no_pair_is_returned():

@@ -84,7 +84,7 @@ def samplers(name):
 
 
 def parts(name, x):
-    """Which of several sets of equal probability each point is in; their number."""
+    """Return the index of the set of each point, among sets of equal probability; their number."""
     if name == "double_banana":     # symmetric about x_2 = -25
         return (x[..., 1] > -25).astype(int), 2
     if name == "horseshoe":

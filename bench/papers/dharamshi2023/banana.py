@@ -74,13 +74,13 @@ def spread(values):
 
 
 def ellipse(center, factor, radius=2.0):
-    """The points `radius` standard deviations from the centre, (2, 100)."""
+    """The points `radius` standard deviations from the center, (2, 100)."""
     angle = np.linspace(0, 2 * np.pi, 100)
     return np.reshape(center, (2, 1)) + radius * factor @ [np.cos(angle), np.sin(angle)]
 
 
 def proposals(label, result):
-    """(centre, factor) of proposals of the first chain: at its end, or from its bank."""
+    """(center, factor) of proposals of the first chain: at its end, or from its bank."""
     state = result.states[0]
     if label.startswith("aRWM"):
         return [(result.draws[0, -1], np.asarray(state["kernel.L"]))]

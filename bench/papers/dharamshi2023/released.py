@@ -32,10 +32,10 @@ class AdaptiveRandomWalk(fk.PythonSampler):
     """Adaptive random walk of one Gaussian, the weighted sum of two covariances."""
 
     FIELDS = {
-        "mu": Field("mean of all states", learnt=True),
+        "mu": Field("mean of all states", learned=True),
         "S": Field("their scatter: the sum of the outer products of deviations"),
         "n": Field("number of states", dtype="i8"),
-        "L": Field("lower-triangular factor of the proposal", learnt=True),
+        "L": Field("lower-triangular factor of the proposal", learned=True),
     }
 
     def start(self, x0):
@@ -131,7 +131,7 @@ class DivergenceMinimization(fk.PythonSampler):
     GRADIENT = True
     WIDTH = 10                  # J
     FIELDS = {
-        "C": Field("lower-triangular factor, of any sign on its diagonal", learnt=True),
+        "C": Field("lower-triangular factor, of any sign on its diagonal", learned=True),
         "banked": Field("entries of the bank", dtype="i8"),
         "bank_x": Field("their points"),
         "bank_C": Field("their factors"),
@@ -185,7 +185,7 @@ class DivergenceMinimization(fk.PythonSampler):
         self.learn_bank(y if accepted else x)
 
     def learn_bank(self, x):
-        """Of the second half of adaptation, states and factors at equal distances in time."""
+        """Store states and factors of the second half of adaptation, equally spaced in time."""
         if self.end_of_adaptation == np.inf or self.banked == self.bank_size:
             return
         start = self.end_of_adaptation // 2

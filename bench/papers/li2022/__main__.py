@@ -5,7 +5,7 @@
 Ten chains of each sampler with the same number of evaluations; symmetric KL of the draws' histogram
 after growing numbers of evaluations, and of CPU seconds that include Exploration. The noise gamma_t
 of the paper has no published values: "paper" takes that of its authors' code, 4 falling to 1, with
-the kernel active, as the paper has it; "as released" is what the code runs, where the kernel never
+the kernel active, as the paper has it; "as released" is the published code, where the kernel never
 acts. The rows after it are not in the paper: cKAM with fastkam's noise, in its published form,
 which is biased, and in its exact form; the same cycles with the covariance of the history instead
 of the kernel's; a random walk with wide steps; parallel tempering.

@@ -1,7 +1,7 @@
 """The authors' programs where they differ from the paper: cKAM, two targets and the divergence.
 
 Their list of subsample indices stays empty, so that Exploration is a random walk of covariance
-gamma^2 I. Their divergence leaves out what is not in both histograms.
+gamma^2 I. Their divergence leaves out bins that are not in both histograms.
 """
 
 import numpy as np

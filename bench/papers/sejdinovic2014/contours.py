@@ -49,7 +49,7 @@ TARGETS = {
 }
 
 
-def learnt(target, length, tune, seed):
+def learned(target, length, tune, seed):
     """nu of a chain of KAM after its warm-up, and its acceptance afterwards."""
     sampler, schedule = samplers(length, np.ones(2), max(2 * N, tune))["KAM"]
     result = fk.sample(target, target.sample(1, seed=seed)[0], sampler=sampler, schedule=schedule,
@@ -108,7 +108,7 @@ def main():
     tune = 2000 if chosen.quick else 20_000
     rows, shown = [], {}
     for name, (target, length, curve, at) in TARGETS.items():
-        nu, acceptance = learnt(target, length, tune, chosen.seed)
+        nu, acceptance = learned(target, length, tune, chosen.seed)
         z = target.sample(N, seed=chosen.seed)
         points, directions = curve(at)
         kernel = fk.kernels.Gaussian(length)
@@ -121,7 +121,7 @@ def main():
                      middle(angles(R, directions)), middle(angles(np.cov(z.T), directions))])
     text = heading("Sejdinovic et al. (2014), figures 1 and 2",
                    "python -m bench.papers.sejdinovic2014.contours", chosen)
-    text += (f"\nnu learnt in {tune:,} steps, and the acceptance of as many steps after them; "
+    text += (f"\nnu learned in {tune:,} steps, and the acceptance of as many steps after them; "
              "axes and angles (in degrees) as medians and ranges over the points of the curve. "
              "A direction that knows nothing has a median of 45.\n\n") + table(COLUMNS, rows)
     plot(chosen.folder / "contours.png", shown)

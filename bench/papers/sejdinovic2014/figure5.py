@@ -6,7 +6,7 @@
 dimensions: mean acceptance, norm of the mean (whose truth is 0) and deviation of the 0.1, ..., 0.9
 quantiles. Settings of the authors' programs where the paper is silent; the bandwidths are those
 they set by hand. Two things differ on purpose: all adaptation ends with burn-in, and KAM takes both
-covariances of a step from the same subsample and step size. The programs change the learnt
+covariances of a step from the same subsample and step size. The programs change the learned
 covariance of AM every 20th step by t^(-1/2); here it changes every step by t^(-1/2) / 20.
 
 The paper compares at equal steps. The last rows, which it has not, are of equal time: SM and AM
@@ -23,7 +23,7 @@ from bench.papers.record import heading, options, table, write
 CHAINS, D, START = 20, 8, 500
 LEVELS = np.arange(1, 10) / 10
 
-# the figure has bars without numbers; this is what section 5.2 says of them
+# the figure has bars without numbers; these are from the text of section 5.2
 CLAIMS = {
     "SM": "a significantly larger norm of the mean than the others",
     "AM": "low acceptance; norm of the mean near the truth; poor quantiles",

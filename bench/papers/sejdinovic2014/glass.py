@@ -6,7 +6,7 @@ The posterior of theta_k = log l_k^2 is known by an unbiased estimate alone, so 
 pseudo-marginal. Single chains are compared with a benchmark by the norm of the difference of means
 and by the squared MMD of the kernel (1 + <a, b>)^3. Both are shorter than in the paper, which had
 30 chains of 100 000 steps, 20 000 of them burn-in, against 30 chains of 500 000; here half of a
-chain is warm-up, a sixth of which passes before anything is learnt (500 steps in full, as there).
+chain is warm-up, a sixth of which passes before anything is learned (500 steps in full, as there).
 The benchmark is made by RAM from prior draws, so that it owes nothing to a sampler of the paper.
 The kernel length 23 is set in the authors' program, where theta is -log l_k; the paper has the
 median heuristic. The last two rows are not in the paper. The full setting takes some 20 minutes,
@@ -59,7 +59,7 @@ def benchmark(target, draws, seed):
 
 
 def evenly(x, n):
-    """At most n rows of x, evenly spaced."""
+    """Return at most n rows of x, equally spaced."""
     return x[:: -(-len(x) // n)]
 
 
@@ -88,7 +88,7 @@ def measure(target, sampler, schedule, steps, mean, points, seed):
 
 
 def verdict(found):
-    """Which of the paper's samplers is nearest the benchmark, by both distances."""
+    """Return which of the paper's samplers is nearest the benchmark, by both distances."""
     text = ""
     for k, name in enumerate(DISTANCES):
         ends = {label: values[:, -1, k] for label, values in found.items()}

@@ -59,7 +59,7 @@ def target_of(name):
 
 
 def seconds_of_density(target, needs_gradient):
-    """Of one evaluation of the compiled density: of a run that does hardly anything else."""
+    """Return the time of one evaluation of the compiled density, from a run with little else."""
     d = target.dim
     walk = fk.HMC(metric="fixed", step_size=1e-6, n_steps=1000, jitter=0.0) if needs_gradient else (
         fk.RandomWalk(proposal_cov=1e-12))

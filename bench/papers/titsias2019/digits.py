@@ -5,7 +5,7 @@
 With `mnist.npz` (arrays x_train and y_train) in the folder FASTKAM_DATA, the paper's data: 11 339
 images of 28 x 28 pixels, 785 weights. Without it the smaller images of 8 x 8 pixels that come with
 scikit-learn (363 of them, 65 weights), whose numbers are not comparable with the paper's. Pixels
-are divided by their largest value, not standardised. On MNIST the gradient-based samplers have
+are divided by their largest value, not standardized. On MNIST the gradient-based samplers have
 50 000 steps of warm-up and the step 1e-5, as in the paper; on the small images what the paper has
 for its other regressions, 20 000 and 1.5e-4. NUTS has 500 of warm-up. ESS by the paper's estimator.
 The authors' program labels 497 sixes as fives; here every label is right.
@@ -84,23 +84,23 @@ def measure(target, spec, shorter, repeats, seed):
 
 
 def scales(result):
-    """The diagonal of the learnt factor L, which may be all that is kept of it; or None."""
+    """The diagonal of the learned factor L, which may be all that is kept of it; or None."""
     if not isinstance(result.sampler, fk.GradientAdaptiveMALA):
         return None
     L = np.asarray(result.states[0]["kernel.L"])
     return L[:, 0] if result.sampler.diagonal else np.diag(L)
 
 
-def plot(path, learnt, side):
+def plot(path, learned, side):
     """The diagonal of L, the intercept's element apart, as images."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(learnt), figsize=(3.2 * len(learnt), 3),
+    figure, axes = plt.subplots(1, len(learned), figsize=(3.2 * len(learned), 3),
                                 layout="constrained", squeeze=False)
-    for axis, (label, diagonal) in zip(axes[0], learnt.items(), strict=True):
+    for axis, (label, diagonal) in zip(axes[0], learned.items(), strict=True):
         image = axis.imshow(diagonal[:-1].reshape(side, side), cmap="gray")
         axis.set(title=label, xticks=[], yticks=[])
         figure.colorbar(image, ax=axis, shrink=0.8)
@@ -117,7 +117,7 @@ def main():
         np.column_stack([X.reshape(n, -1), np.ones(n)]), six.astype(int))
     mnist = source == "MNIST"
     shorter, repeats = (10, 2) if chosen.quick else (1, REPEATS)
-    rows, learnt = [], {}
+    rows, learned = [], {}
     for label, spec in samplers(target.dim, mnist).items():
         (*means, speed), off, diagonal = measure(target, spec, shorter, repeats, chosen.seed)
         seconds, evaluations, acceptance, *ess = means
@@ -129,7 +129,7 @@ def main():
             ", ".join(f"{value:,.1f}" for value in known[1:])]
         rows.append(row)
         if diagonal is not None:
-            learnt[label] = diagonal
+            learned[label] = diagonal
         print(*row, sep=" | ", flush=True)
     text = heading(f"Table 7: {source}, 5 against 6, d = {target.dim}",
                    "python -m bench.papers.titsias2019.digits", chosen)
@@ -139,7 +139,7 @@ def main():
         + ("" if mnist else "Not the paper's data: its numbers are those of MNIST. ")
         + "The picture, digits.png, is the diagonal of L: long steps where pixels say little.\n\n"
     ) + table(COLUMNS, rows)
-    plot(chosen.folder / "digits.png", learnt, side)
+    plot(chosen.folder / "digits.png", learned, side)
     write(chosen.folder / "digits.md", text)
 
 

@@ -5,7 +5,7 @@
 Ten chains from 0. In two dimensions, N(0, [[1, .99], [.99, 1]]), 20 000 steps of warm-up and as
 many draws; gadRWM with the step 5e-4 of the authors' programs, and with the 5e-5 of the paper's
 text. On the Gaussian process in 51 dimensions, gadMALAf with 200 000 steps of warm-up, and the
-programs' 1e-3. The fit is the condition number of Sigma^-1 C, C the learnt covariance: 1 where
+programs' 1e-3. The fit is the condition number of Sigma^-1 C, C the learned covariance: 1 where
 the proposal has the target's shape. The autocorrelations of the first coordinate are in the
 picture only; AM is not in the paper's figure, and "as released" it is in Python, so that its
 seconds do not compare with the others'.
@@ -38,7 +38,7 @@ def samplers():
     }
 
 
-def learnt(result):
+def learned(result):
     """The covariance of the proposal of each chain, (chains, d, d)."""
     L = np.array([np.tril(state["kernel.L"]) for state in result.states])
     delta = np.array([state.get("kernel.delta", 1.0) for state in result.states])
@@ -54,14 +54,14 @@ def autocorrelation(x, lags):
 
 
 def measure(label, target, spec, tune, draws, seed):
-    """The row of one sampler, its learnt covariances, and its autocorrelations."""
+    """The row of one sampler, its learned covariances, and its autocorrelations."""
     sampler, schedule, known = spec
     begun = time.process_time()
     result = fk.sample(target, np.zeros(target.dim), sampler=sampler, schedule=schedule,
                        draws=draws, tune=tune, chains=CHAINS, seed=seed, keep_warmup=False,
                        progress=False, threads=1, search=False)
     seconds = (time.process_time() - begun) / CHAINS
-    cov = learnt(result)
+    cov = learned(result)
     ratios = np.linalg.eigvals(np.linalg.solve(target.cov, cov)).real
     size = np.prod(ratios, axis=1) ** (1 / target.dim)
     betas = [state["kernel.beta"] for state in result.states if "kernel.beta" in state]
@@ -102,10 +102,10 @@ def plot(path, plane, found, process, cov):
     axes[1, 0].set(title="autocorrelation of $x_1$", xlabel="lag")
     axes[1, 0].legend(fontsize=7)
     largest = process.cov.max()
-    learnt_matrix = cov.mean(axis=0)
-    learnt_matrix *= np.trace(process.cov) / np.trace(learnt_matrix)
+    learned_matrix = cov.mean(axis=0)
+    learned_matrix *= np.trace(process.cov) / np.trace(learned_matrix)
     titles = ("51 dimensions: target", "gadMALAf, of the same trace", "difference")
-    matrices = (process.cov, learnt_matrix, learnt_matrix - process.cov)
+    matrices = (process.cov, learned_matrix, learned_matrix - process.cov)
     for axis, title, matrix in zip(axes[1, 1:], titles, matrices, strict=True):
         image = axis.imshow(matrix, vmin=-largest, vmax=largest, cmap="RdBu_r")
         axis.set(title=title, xticks=[], yticks=[])
@@ -127,7 +127,7 @@ def main():
     spec = (fk.GradientAdaptiveMALA(), Finite(gain=constant(1e-3)), "")
     row, cov, _ = measure("gadMALAf, 0.55, 51 dimensions", process, spec, long, steps, chosen.seed)
     rows.append(row)
-    text = heading("Figure 1: learnt proposals", "python -m bench.papers.titsias2019.figure1",
+    text = heading("Figure 1: learned proposals", "python -m bench.papers.titsias2019.figure1",
                    chosen)
     text += (
         f"\n{CHAINS} chains; {steps:,} steps of warm-up, of the last row {long:,}, and {steps:,} "

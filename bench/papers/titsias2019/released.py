@@ -23,9 +23,9 @@ class AdaptiveMetropolis(fk.PythonSampler):
     """Adaptive Metropolis that moves the Cholesky factor itself, as released."""
 
     FIELDS = {
-        "mu": Field("learnt mean", shared=True, learnt=True),
-        "L": Field("lower-triangular factor of the proposal", shared=True, learnt=True),
-        "delta": Field("global scale", shared=True, learnt=True, stat="delta"),
+        "mu": Field("learned mean", shared=True, learned=True),
+        "L": Field("lower-triangular factor of the proposal", shared=True, learned=True),
+        "delta": Field("global scale", shared=True, learned=True, stat="delta"),
     }
 
     def start(self, x0):

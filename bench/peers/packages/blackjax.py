@@ -57,7 +57,7 @@ def random_walk(density, x0, tune, draws, thin, seed):
 
 
 def adapted_walk(density, d, tune):
-    """chain(key, x) of `tune` steps of warm-up, which return the point and the factor learnt.
+    """chain(key, x) of `tune` steps of warm-up, which return the point and the factor learned.
 
     BlackJAX adapts no random walk: its steps have here the covariance of the chain so far and a
     scale that leads to an acceptance of 0.234, both with the gain (1 + n)^(-0.6).
@@ -73,9 +73,9 @@ def adapted_walk(density, d, tune):
         state, info = step_with(cov, log_s)[1](key, state)
         gain = (1.0 + n) ** -0.6
         away = state.position - mean
-        learnt = (mean + gain * away, cov + gain * (jnp.outer(away, away) - cov),
+        learned = (mean + gain * away, cov + gain * (jnp.outer(away, away) - cov),
                   log_s + gain * (jnp.minimum(info.acceptance_rate, 1.0) - 0.234))
-        return (state, *learnt), None
+        return (state, *learned), None
 
     def warm_up(key, x):
         first = (blackjax.normal_random_walk(density, jnp.eye(d)).init(x), x, jnp.eye(d),

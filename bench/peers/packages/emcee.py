@@ -27,7 +27,7 @@ MANY = {"kind": "many", "chains": 64, "at_once": True, "ensemble": True}
 SAMPLERS = {
     "stretch": Contestant(walking(), "python", chains=64, ensemble=True,
                           parts=("overhead",)),
-    "stretch, vectorised": Contestant(walking(vectorize=True), **MANY),
-    "differential evolution, vectorised": Contestant(
+    "stretch, vectorized": Contestant(walking(vectorize=True), **MANY),
+    "differential evolution, vectorized": Contestant(
         walking(EVOLUTION, vectorize=True), **MANY, parts=("banana",)),
 }

@@ -34,7 +34,7 @@ OVERHEAD = {
 }
 PYTHON = {name: contestant(name) for name in ("auto", "kam", "pt", "jumps")} | {
     "ram": contestant("ram", parts=("overhead", "banana")),
-    "ram, vectorised": contestant("ram", "many", chains=64, at_once=True),
+    "ram, vectorized": contestant("ram", "many", chains=64, at_once=True),
     "nuts": contestant("nuts", "gradient"),
 }
 COMPILED = {f"{name}, compiled": contestant(name, "compiled")

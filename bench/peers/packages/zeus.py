@@ -26,5 +26,5 @@ MANY = {"kind": "many", "chains": 64, "at_once": True, "ensemble": True, "first"
 SAMPLERS = {
     "differential": Contestant(slicing(), "python", chains=64, ensemble=True, first=20,
                                parts=("overhead",)),
-    "differential, vectorised": Contestant(slicing(vectorize=True), **MANY),
+    "differential, vectorized": Contestant(slicing(vectorize=True), **MANY),
 }

@@ -1,4 +1,4 @@
-"""Bare C loops: what the engine and the kernels are measured against. Compiled on first use.
+"""Bare C loops, with which the engine and the kernels are compared. Compiled on first use.
 
 `library` and `kernels` hold the floors, compiled for this machine with all it has; `repeat` calls
 fastkam's own kernels from C, of any instruction set and any commit, and `lapack` BLAS and LAPACK as
@@ -101,7 +101,7 @@ def lapack():
 
 
 def arguments(*values):
-    """What C takes: arrays as pointers that keep them, int as ptrdiff_t, float as double."""
+    """Convert arguments for C: arrays to pointers, int to ptrdiff_t, float to double."""
     return [
         v.ctypes.data_as(ctypes.c_void_p) if isinstance(v, np.ndarray)
         else ctypes.c_double(v) if isinstance(v, float)
@@ -111,7 +111,7 @@ def arguments(*values):
 
 
 def capsule_pointer(capsule):
-    """What a capsule holds."""
+    """Return the pointer in a capsule."""
     name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -130,7 +130,7 @@ def chosen(module, name):
 
 
 class AdaptiveWalk:
-    """The bare adaptive Metropolis on a standard normal, which goes on at each call."""
+    """The bare adaptive Metropolis on a standard normal, which continues at each call."""
 
     def __init__(self, seed, d, gain):
         self.generator = np.random.PCG64(seed)

@@ -46,7 +46,7 @@ double lapack_update(ptrdiff_t times, ptrdiff_t d, const double *A, double *L, d
     return L[0];
 }
 
-/* M (d, n) of the Gaussian kernel from z (n, d), centred, and M M' */
+/* M (d, n) of the Gaussian kernel from z (n, d), centered, and M M' */
 void blas_gaussian(ptrdiff_t times, ptrdiff_t n, ptrdiff_t d, double length, const double *z,
                    double *y, double *M, double *Q, double *s, dsyrk_fn dsyrk)
 {

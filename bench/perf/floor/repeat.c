@@ -58,7 +58,7 @@ void *new_index(ptrdiff_t s, ptrdiff_t d, const double *points, ptrdiff_t is_tre
     index->order = malloc(sizeof(int64_t) * (size_t)s);
     index->boxes = malloc(sizeof(double) * (size_t)(2 * d * FK_WAYS * fk_count_nodes(s)));
     index->filter = aligned_alloc(64, sizeof(float) * (n + 64) * (size_t)(d + 1)); /* at most */
-    index->centre = malloc(sizeof(double) * (size_t)d);
+    index->center = malloc(sizeof(double) * (size_t)d);
     if (is_tree)
         FK_LEVEL(fk_nearest_build_tree)(index, s);
     else

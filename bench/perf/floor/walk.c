@@ -1,5 +1,5 @@
 /* The floor of a random walk on the two-mode target: a bare loop with the same draws, the same
- * density and the same decision, storing the draws; nothing is counted, checked or learnt. */
+ * density and the same decision, storing the draws; nothing is counted, checked or learned. */
 #include <Python.h>
 
 #include <math.h>

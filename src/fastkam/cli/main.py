@@ -90,8 +90,9 @@ def add_sample(commands):
     )
     one.add_argument("target", metavar="MODULE:FUNCTION")
     start = one.add_mutually_exclusive_group()
-    start.add_argument("--init", metavar="0,0 | @FILE",
-                       help="where the chains start; a file holds one point, or one a chain")
+    start.add_argument("--init", metavar="0,0 | a=0,b=0 | @FILE",
+                       help="where the chains start, by name for a function of named parameters; "
+                       "a file holds one point, or one a chain")
     start.add_argument("--dim", type=int, help="start at 0 in this dimension")
     one.add_argument("--sampler", default="auto", metavar="NAME",
                      help="see fastkam samplers; auto chooses (default: %(default)s)")
@@ -187,7 +188,7 @@ def start_of(options, target):
     if options.init is not None:
         return read_init(options.init)
     if not isinstance(target, Described):
-        raise UsageError("one of the arguments --init --dim is required")
+        raise UsageError("--init, where the chains start, or --dim, to start at 0, must be given")
     return None
 
 

@@ -85,12 +85,15 @@ def in_one_line(error):
 
 
 def read_init(text):
-    """The starting point or points that --init gives: numbers, or @FILE (.npy, or text)."""
+    """The starting point or points of --init: numbers, a=1,b=2, or @FILE (.npy, or text)."""
     if not text.startswith("@"):
         try:
+            if "=" in text:
+                return named_numbers(text)
             return np.array([float(part) for part in text.split(",")])
         except ValueError:
-            raise UsageError(f"--init must be numbers like 0,0 or @FILE, not {text!r}") from None
+            raise UsageError("--init must be numbers like 0,0, or a=0,b=0 by name, or @FILE, not "
+                             f"{text!r}") from None
     path = Path(text[1:])
     try:
         if path.suffix == ".npy":
@@ -104,6 +107,15 @@ def read_init(text):
     if len(points[0]) == 1:  # a number a line is one point
         return np.array(points)[:, 0]
     return np.array(points[0] if len(points) == 1 else points)
+
+
+def named_numbers(text):
+    """{"a": 1.0, "b": 2.0} of a=1,b=2; ValueError if it is not of this form."""
+    pairs = [part.split("=") for part in text.split(",")]
+    found = {name.strip(): float(value) for name, value in pairs}
+    if len(found) < len(pairs) or not all(name.isidentifier() for name in found):
+        raise ValueError(text)
+    return found
 
 
 # ---- the sampler ----

@@ -2,7 +2,7 @@
 
     y_i = 1 with probability 1 / (1 + exp(-<x_i, w>)),   w ~ N(0, I)
 
-Features are standardised and the intercept stands last.
+Features are standardized and the intercept stands last.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Table:
     Attributes
     ----------
     X : ndarray, shape (n, d)
-        Standardised features (sd with divisor n - 1), and a column of ones last.
+        Standardized features (sd with divisor n - 1), and a column of ones last.
     y : ndarray of int, shape (n,)
         0 or 1.
     names : list of d str
@@ -116,7 +116,7 @@ def binary(texts, label):
     shown = [repr(str(level)) if values is None else f"{level:g}" for level in levels]
     counts = np.bincount(y)
     return y, [
-        f"{label} = {shown[1]} in {counts[1]} rows, the class whose probability is modelled; "
+        f"{label} = {shown[1]} in {counts[1]} rows, the class whose probability is modeled; "
         f"{shown[0]} in {counts[0]}"
     ]
 
@@ -145,7 +145,7 @@ def run(table, title, folder, *, seed, quick):
     """Sample, print the coefficients, write figure and draws to `folder`."""
     n, d = table.X.shape
     report.heading(f"Logistic regression: {title}")
-    print(f"{n} rows, {d} coefficients, prior N(0, I) on standardised features.")
+    print(f"{n} rows, {d} coefficients, prior N(0, I) on standardized features.")
     for note in table.notes:
         print(f"  {note}")
     mode, cov = laplace(table.X, table.y)
@@ -258,5 +258,5 @@ def figure(known):
     axes.plot(known["mean"][order], places, "o", ms=4, color="C0")
     axes.axvline(0, color="black", lw=0.6)
     axes.set_yticks(places, [known.labels[i] for i in order])
-    axes.set(xlabel="coefficient of the standardised feature", title="posterior mean and 90 %")
+    axes.set(xlabel="coefficient of the standardized feature", title="posterior mean and 90 %")
     return drawn

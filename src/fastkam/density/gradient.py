@@ -119,8 +119,8 @@ def differ(gradient: Any, numerical: Any, error: Any, size: Any) -> Any:
     return ~(np.abs(gradient - numerical) <= SAFETY * error + TOLERANCE * size)
 
 
-def check_start(target: Target, x0: NDArray[np.float64]) -> None:
-    """Warn if the gradient near a starting point disagrees with the density.
+def check_start(target: Target, x0: NDArray[np.float64]) -> str:
+    """Warn if the gradient near a starting point disagrees with the density, and return how.
 
     One derivative in a random direction is tested (5 evaluations), and only if it is wrong each
     coordinate. Errors of the density are ignored here: the run reports them.
@@ -133,17 +133,19 @@ def check_start(target: Target, x0: NDArray[np.float64]) -> None:
             if np.isfinite(value) and np.isfinite(gradient).all():
                 break
         else:
-            return
+            return ""
         u = scale * rng.standard_normal(len(x0))
         numerical, error = derivative(target, x, u)
         size = np.linalg.norm(gradient * u)
         if not np.isfinite(numerical) or not differ(gradient @ u, numerical, error, size):
-            return
+            return ""
         check = check_gradient(target, x)
     except MissingGradient:
         raise
     except Exception:
-        return
-    if not check.ok:
-        warn(SamplingWarning(f"{check}, at x = {np.array2string(x, threshold=8)}; "
-                             "check_gradient=False leaves out this check"))
+        return ""
+    if check.ok:
+        return ""
+    text = f"{check}, at x = {np.array2string(x, threshold=8)}"
+    warn(SamplingWarning(f"{text}; check_gradient=False leaves out this check"))
+    return text

@@ -1,4 +1,4 @@
-"""How good draws are: effective sample sizes, R-hat, Monte Carlo errors, distances from a truth.
+"""Quality of draws: effective sample sizes, R-hat, Monte Carlo errors, distances from a truth.
 
 The functions of draws of shape (chains, draws, d) return (d,): NaN for a coordinate that never
 moves, for R-hat of one chain, and for fewer than four draws. Those of (..., draws, d) return one

@@ -1,4 +1,4 @@
-"""Whether what a sampler learns had settled when warm-up ended."""
+"""Convergence of the adaptation: quantities that still drifted at the end of warm-up."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ LOCATIONS = {"mu", "means", "weights", "ladder"}    # neither scales nor step si
 
 
 def unsettled(state: RunState) -> list[str]:
-    """The learnt quantities, by name, that drifted in the last third of warm-up.
+    """Return the names of the learned quantities that drifted in the last third of warm-up.
 
-    Of each scale, the logarithm: that of a number, of each element of a vector, and of each element
-    on the diagonal of a matrix. It has drifted where its mean over the last sixth of the snapshots
-    differs from that over the sixth before by more than LEAST_DRIFT, in the same direction in all
-    chains, and by more than STANDARD_ERRORS of the chains' differences; where there are fewer than
-    three chains that learn for themselves, it must have gone that way in 4 of 5 snapshots.
+    The logarithms of scales are compared: of a number, of each element of a vector, and of each
+    diagonal element of a matrix. A scale has drifted if the mean of its logarithm over the last
+    sixth of the snapshots differs from that over the sixth before by more than LEAST_DRIFT, in the
+    same direction in all chains, and by more than STANDARD_ERRORS standard errors, which are
+    computed from the differences between chains. With fewer than three chains that adapt
+    separately, it must have moved in that direction in 4 of 5 snapshots.
     """
     prefix = "adaptation."
     names = [name for name in state.states[0] if name.startswith(prefix)]
@@ -33,7 +34,7 @@ def unsettled(state: RunState) -> list[str]:
 
 
 def drifts(values: NDArray[Any], share: bool) -> bool:
-    """Whether a learnt quantity (chains, snapshots, *shape) has drifted."""
+    """Return whether a learned quantity (chains, snapshots, *shape) has drifted."""
     if values.shape[1] < LEAST_SNAPSHOTS:
         return False
     scales = logarithms(values[:1] if share else values)
@@ -52,9 +53,10 @@ def drifts(values: NDArray[Any], share: bool) -> bool:
 
 
 def logarithms(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Logarithms of the scales in a learnt quantity: (chains, snapshots, k), k = 0 for none.
+    """Return the logarithms of the scales in a learned quantity: (chains, snapshots, k).
 
-    A number that is not always positive is a logarithm already.
+    k is 0 if the quantity has no scale. A number that is not always positive is taken for a
+    logarithm.
     """
     shape = values.shape[2:]
     if len(shape) == 2 and shape[0] == shape[1]:

@@ -1,4 +1,4 @@
-"""What a user should know of a run: findings in plain words, each with what to do."""
+"""Checks of a run: findings in plain words, each with a remedy."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from numpy.typing import NDArray
 from fastkam import errors
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.diagnostics.adaptation import unsettled
-from fastkam.diagnostics.doubts import FEWEST_CHAINS, FEWEST_ROWS, doubts, of_short_chains
+from fastkam.diagnostics.doubts import (
+    FEWEST_CHAINS,
+    FEWEST_ROWS,
+    agree_as_groups,
+    doubts,
+    of_short_chains,
+)
 from fastkam.diagnostics.faults import LEAST_DRAWS, grave, odd
-from fastkam.diagnostics.look import MOST_NUMBERS, NAMED, Finding, Look, blocks, listed
+from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.diagnostics.methods import of_methods
 from fastkam.diagnostics.table import Summary
 from fastkam.diagnostics.verdict import Verdict, status_of
@@ -32,23 +38,41 @@ IF_IT_STAYS = ("if it stays so, look at where the chains are (several modes? a b
                "reparametrize, or try another sampler")
 ABOUT_DENSITY = {"improper", "constant", "not_a_logarithm"}
 MEASURES = {"r_hat", "ess"}
+AGREEMENT = {"log_density", "functionals", "drift", "mcse_sd"}
+# what is found besides, and follows
+FOLLOWING = {"r_hat": AGREEMENT} | {
+    kind: AGREEMENT | MEASURES | {"adaptation", "moments", "mixture", "unvisited"}
+    for kind in ABOUT_DENSITY}
 # of these alone, that a run is too short
 TOO_SHORT = {"r_hat", "functionals", "ess", "mcse_sd", "adaptation", "short"}
 
 
 def findings(state: RunState) -> list[Finding]:
-    """What the user of this run should know, the gravest first; nothing where all is well."""
+    """Return the findings on a run, the gravest first; an empty list if there are none."""
     if not state.states:
         return []
     short = stopped_early(state)
     if state.trace.rows == 0:
         return short
     with np.errstate(all="ignore"):  # draws from an improper density may be anywhere
-        return looked_at(Look(state)) + short
+        return causes(of_gradient(state) + looked_at(Look(state))) + short
+
+
+def causes(found: list[Finding]) -> list[Finding]:
+    """Return the findings without those that follow from graver ones among them.
+
+    Chains on a density without an integral do not agree, whatever else they do; and if they do not
+    agree, no more need be said of how they differ.
+    """
+    dropped: set[str] = set()
+    for one in found:
+        if one.status == "wrong":
+            dropped |= FOLLOWING.get(one.kind, set())
+    return [one for one in found if one.kind not in dropped]
 
 
 def looked_at(look: Look) -> list[Finding]:
-    """What is seen in the draws."""
+    """Return the findings on the draws."""
     found = list(grave(look))
     if look.rows < LEAST_DRAWS:
         found += [] if found else of_short_chains(look)
@@ -63,8 +87,16 @@ def looked_at(look: Look) -> list[Finding]:
     return found
 
 
+def of_gradient(state: RunState) -> list[Finding]:
+    """Return the finding that the gradient was wrong where the run began."""
+    if not state.wrong_gradient:
+        return []
+    return [Finding("gradient", f"{state.wrong_gradient} (fastkam.check_gradient). Correct it: "
+                                "with a wrong gradient chains may move slowly, or not at all.")]
+
+
 def stopped_early(state: RunState) -> list[Finding]:
-    """That a rule has ended the run before there were draws enough to look at."""
+    """Return a finding if a rule has ended the run before there were enough draws to check."""
     rows = state.trace.rows
     if state.status != "stopped" or rows >= LEAST_DRAWS:
         return []
@@ -80,27 +112,21 @@ def stopped_early(state: RunState) -> list[Finding]:
 # ---- convergence and precision ----
 
 
-def screened(look: Look) -> NDArray[np.int64]:
-    """The coordinates to be measured: of many, those whose block means vary most."""
-    chains, n, d = look.x.shape
-    most = max(1, MOST_NUMBERS // (chains * n))
-    if d <= most:
-        return np.arange(d)
-    means = blocks(look.x).reshape(-1, d)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spread = means.var(axis=0) / look.x.var(axis=(0, 1))
-    return np.sort(np.argsort(-np.nan_to_num(spread))[:most])
-
-
 def precision(look: Look, *, certain: bool) -> list[Finding]:
-    """Whether chains agree, and whether their draws suffice; `certain` that the density is one."""
-    which = screened(look)
-    columns = dict(zip(COLUMNS, measure(look.x[:, :, which]), strict=True))
+    """Return findings on the agreement of chains and the number of draws.
+
+    `certain`: nothing was found that makes the density itself doubtful.
+    """
+    which, columns = look.measured
     found = wandering(look, which, columns["r_hat"]) if certain else []
-    found += of_columns([look.labels[i] for i in which], columns)
+    some = of_columns([look.labels[i] for i in which], columns)
+    if any(one.kind == "r_hat" and one.status == "doubtful" for one in some) and agree_as_groups(
+            look, look.x[:, :, which]):
+        some = [one for one in some if one.kind != "r_hat"]
+    found += some
     if look.lp is not None and not any(one.kind == "r_hat" for one in found):
         value = measure(look.lp[:, :, None], sizes=False)[COLUMNS.index("r_hat"), 0]
-        if value > MOST_R_HAT_OF_LP:
+        if value > MOST_R_HAT_OF_LP and not agree_as_groups(look, look.lp[:, :, None]):
             found.append(Finding(
                 "log_density", f"R-hat of the log density is {value:.3g}, though the coordinates "
                 "agree: chains are in regions of different density. Run longer (tune=, draws=); "
@@ -118,7 +144,7 @@ def precision(look: Look, *, certain: bool) -> list[Finding]:
 
 
 def wandering(look: Look, which: Any, r_hat: NDArray[np.float64]) -> list[Finding]:
-    """Coordinates on which chains that do not agree are far from where they began."""
+    """Return a finding if chains that disagree are far from their starting points."""
     x0 = look.state.constrain(look.state.x0)[:, which]
     away = (np.abs(look.x[:, :, which] - x0[:, None]).max(axis=1) / (1 + np.abs(x0))).max(axis=0)
     far = np.flatnonzero((away > FAR) & (r_hat > 1.1))
@@ -129,11 +155,11 @@ def wandering(look: Look, which: Any, r_hat: NDArray[np.float64]) -> list[Findin
         "improper", f"{listed(labels[:NAMED], len(labels))}: the chains have wandered off by up to "
         f"{away.max():.2g} times (1 + |x0|), and do not agree. The density may have no finite "
         "integral there (a prior is missing, or a sign is wrong); or its scale is far from that of "
-        "x0: start nearer, and tune for longer (tune=).", tuple(labels))]
+        "x0: start nearer, and tune for longer (tune=).", tuple(labels), status="wrong")]
 
 
 def r_hats(labels: list[str], r_hat: NDArray[np.float64]) -> Finding | None:
-    """Coordinates on which the chains do not agree."""
+    """Return a finding for coordinates on which the chains disagree."""
     bad = np.flatnonzero(r_hat > MOST_R_HAT)
     if not len(bad):
         return None
@@ -147,7 +173,7 @@ def r_hats(labels: list[str], r_hat: NDArray[np.float64]) -> Finding | None:
 
 
 def sizes(labels: list[str], ess: NDArray[np.float64]) -> Finding | None:
-    """Coordinates of too small an effective sample size."""
+    """Return a finding for coordinates whose effective sample size is too small."""
     bad = np.flatnonzero(ess < LEAST_ESS)
     if not len(bad):
         return None
@@ -160,7 +186,7 @@ def sizes(labels: list[str], ess: NDArray[np.float64]) -> Finding | None:
 
 
 def of_columns(labels: list[str], columns: Any) -> list[Finding]:
-    """Whether chains agree and their draws suffice, of the columns of a summary."""
+    """Return findings on the agreement of chains and the number of draws, from a summary."""
     least = np.fmin(columns["ess_bulk"], columns["ess_tail"])
     return [one for one in (r_hats(labels, columns["r_hat"]), sizes(labels, least))
             if one is not None]
@@ -170,12 +196,12 @@ def of_columns(labels: list[str], columns: Any) -> list[Finding]:
 
 
 def notes(found: list[Finding], summary: Summary) -> list[str]:
-    """The texts of findings below a summary, with its own numbers of R-hat and sizes.
+    """Return the texts of findings for a summary, with the summary's R-hat and sample sizes.
 
-    The findings have those of the draws that were looked at, which may be fewer.
+    The findings themselves have those of the draws that were checked, which may be fewer.
     """
-    measured = [one.kind for one in found if one.kind in MEASURES]
-    own = of_columns(summary.labels, summary.columns) if measured else []
+    measured = {one.kind for one in found if one.kind in MEASURES}
+    own = [one for one in of_columns(summary.labels, summary.columns) if one.kind in measured]
     before = [one.text for one in found if one.kind not in MEASURES | {"adaptation", "log_density"}]
     after = [one.text for one in found if one.kind in ("adaptation", "log_density")]
     told = [*before, *(one.text for one in own), *after]
@@ -183,7 +209,7 @@ def notes(found: list[Finding], summary: Summary) -> list[str]:
 
 
 def warn(result: Result) -> None:
-    """Warn of all findings of a run in one warning, if there are any."""
+    """Issue one warning with all findings of a run, if there are any."""
     found = result.warnings
     if not found:
         return
@@ -197,7 +223,7 @@ def warn(result: Result) -> None:
 def verdict_of(
     state: RunState, found: list[Finding], table: Summary | None, evaluations: int = 0
 ) -> Verdict:
-    """The verdict that follows from findings; `table` is the summary where there is one."""
+    """Return the verdict that follows from findings; `table` is the summary, if there is one."""
     reasons = tuple(found)
     rows = state.trace.rows
     few = rows < LEAST_DRAWS and not (state.chains >= FEWEST_CHAINS and rows >= FEWEST_ROWS)
@@ -211,11 +237,9 @@ def verdict_of(
 
 
 def known_of(state: RunState, table: Summary | None) -> str:
-    """R-hat and the effective sample size of the worst coordinate, in words."""
+    """Return R-hat and the effective sample size of the worst coordinate as text."""
     if table is None:
-        look = Look(state)
-        which = screened(look)
-        columns = dict(zip(COLUMNS, measure(look.x[:, :, which]), strict=True))
+        _, columns = Look(state).measured
     else:
         columns = table.columns
     r_hat, ess = columns["r_hat"], np.fmin(columns["ess_bulk"], columns["ess_tail"])
@@ -226,7 +250,7 @@ def known_of(state: RunState, table: Summary | None) -> str:
 
 
 def convergence(summary: Summary) -> str:
-    """The notes of a summary, or in their absence what its columns say."""
+    """Return the notes of a summary or, if there are none, R-hat and sample sizes as text."""
     notes = summary.notes or [one.text for one in of_columns(summary.labels, summary.columns)]
     if notes:
         return " ".join(notes)
@@ -240,7 +264,7 @@ def convergence(summary: Summary) -> str:
 
 
 def rejected_points(result: Result) -> str:
-    """How many points had no density, in words; nothing where all had one."""
+    """Return the number of points without a density as text; empty if there are none."""
     words = {"outside": "outside the support (-inf)", "nan": "NaN", "failed": "failed",
              "gradient": "gradient not finite"}
     counts = {words[kind]: n.sum() for kind, n in result.rejected.items() if n.sum()}

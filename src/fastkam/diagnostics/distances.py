@@ -56,7 +56,7 @@ def kernel_sum(x, y, degree, offset):
 
 
 def check_sample(name, x):
-    """`x` as a finite float array (n, d) with n at least 2."""
+    """Return `x` as a finite float array (n, d) with n at least 2."""
     x = real_array(name, x, copy=False)
     if x.ndim != 2 or len(x) < 2:
         raise ValueError(f"{name} must have shape (n, d) with n at least 2, not {x.shape}")
@@ -69,13 +69,13 @@ def check_sample(name, x):
 
 
 def symmetric_kl(draws, logp, bounds, bins=100, *, prior_draws=1.0, refine=1):
-    """KL(p, q) + KL(q, p) of the target p and the draws' histogram q, over bins of a box.
+    """Return KL(p, q) + KL(q, p) of the target p and the draws' histogram q, over bins of a box.
 
-    q is (n_i + c p_i) / (n + c) with c = `prior_draws`: as if c more draws had come from the target
-    itself. So a bin without draws costs p_i log((n + c) / c): a missed mode counts, and counts
-    more the longer the run. A draw outside the box counts in the nearest bin, and
-    one where the density is zero makes the result infinite. Exact draws do not give 0, but about
-    the number of bins that matter over n.
+    q is (n_i + c p_i) / (n + c) with c = `prior_draws`, as if c further draws had come from the
+    target itself. So a bin without draws contributes p_i log((n + c) / c): a missed mode counts,
+    and more so in a longer run. A draw outside the box counts in the nearest bin, and a draw at
+    which the density is zero makes the result infinite. Independent draws of the target do not give
+    0, but about the number of bins that have probability, divided by n.
 
     Parameters
     ----------
@@ -84,13 +84,13 @@ def symmetric_kl(draws, logp, bounds, bins=100, *, prior_draws=1.0, refine=1):
     logp : callable
         ``logp(X) -> (k,)`` for X (k, d): the log density up to a constant. A `Target` is one.
     bounds : array (d, 2)
-        The box; it should hold nearly all of the target's mass.
+        The box; it should contain nearly all of the target's probability.
     bins : int
-        Bins an axis.
+        Number of bins along each axis.
     prior_draws : float
         c above, positive.
     refine : int
-        p_i is the mean density at refine^d points of the bin: 1 is its centre.
+        p_i is the mean density at refine^d points of the bin; 1 takes its center alone.
 
     Returns
     -------
@@ -109,20 +109,20 @@ def symmetric_kl(draws, logp, bounds, bins=100, *, prior_draws=1.0, refine=1):
             f"bins must give at most {LARGEST_GRID} points, not {bins * refine}^{d}: use fewer "
             "bins, or marginal_symmetric_kl"
         )
-    log_p = on_grid(logp, [centres(low, high, bins * refine) for low, high in bounds])
+    log_p = on_grid(logp, [centers(low, high, bins * refine) for low, high in bounds])
     log_p = coarse(log_p, bins, refine)
     return smoothed_kl(log_p, histogram(draws, bounds, bins), prior_draws)
 
 
 def marginal_symmetric_kl(draws, logps, bounds, bins=100, *, prior_draws=1.0, refine=1):
-    """`symmetric_kl` of each coordinate with its marginal; the papers print the mean of these.
+    """Return `symmetric_kl` of each coordinate with its marginal; papers print the mean of these.
 
     Parameters
     ----------
     draws : array (n, d)
     logps : callable, or list of d callables
-        Log density of each marginal, up to a constant, ``logp(t) -> (k,)`` for t (k,); one alone
-        is that of all.
+        Log density of each marginal, up to a constant, ``logp(t) -> (k,)`` for t (k,); a single
+        one is taken for all coordinates.
     bounds : array (2,) or (d, 2)
     bins, prior_draws, refine
         As in `symmetric_kl`.
@@ -148,7 +148,7 @@ def marginal_symmetric_kl(draws, logps, bounds, bins=100, *, prior_draws=1.0, re
 
 
 def check_bounds(bounds, d):
-    """`bounds` as (d, 2), low below high."""
+    """Return `bounds` as an array (d, 2), low below high."""
     bounds = real_array("bounds", bounds, copy=False)
     if bounds.shape != (d, 2) or not np.isfinite(bounds).all():
         raise ValueError(f"bounds must be {d} pairs of numbers, shape ({d}, 2), not "
@@ -158,13 +158,13 @@ def check_bounds(bounds, d):
     return bounds
 
 
-def centres(low, high, bins):
-    """Midpoints of `bins` equal bins."""
+def centers(low, high, bins):
+    """Return the midpoints of `bins` equal bins."""
     return low + (np.arange(bins) + 0.5) * (high - low) / bins
 
 
 def on_grid(logp, axes):
-    """The log density on the grid of the axes, (n_1, ..., n_d), its sum of densities 1."""
+    """Return the normalized log density on the grid of the axes, (n_1, ..., n_d)."""
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     shape = grid.shape[:-1]
     values = real_array("logp(x)", logp(grid.reshape(-1, len(axes))), copy=False)
@@ -177,7 +177,7 @@ def on_grid(logp, axes):
 
 
 def coarse(log_p, bins, refine):
-    """Log probabilities of bins from those of refine^d points in each."""
+    """Return the log probabilities of bins from those of refine^d points in each."""
     d = log_p.ndim
     blocks = log_p.reshape((bins, refine) * d)
     return np.logaddexp.reduce(
@@ -187,7 +187,7 @@ def coarse(log_p, bins, refine):
 
 
 def histogram(draws, bounds, bins):
-    """Counts of draws, (bins, ..., bins); those outside in the nearest bin."""
+    """Return the counts of draws in bins, (bins, ..., bins); the nearest bin for those outside."""
     low, high = bounds.T
     place = np.clip((draws - low) / (high - low) * bins, 0, bins - 1).astype(np.intp)
     d = draws.shape[1]
@@ -196,7 +196,7 @@ def histogram(draws, bounds, bins):
 
 
 def smoothed_kl(log_p, counts, prior_draws):
-    """KL both ways, q smoothed by `prior_draws` draws of p."""
+    """Return the sum of both divergences, with q smoothed by `prior_draws` draws of p."""
     p = np.exp(log_p)
     q = (counts + prior_draws * p) / (counts.sum() + prior_draws)
     if np.isneginf(log_p[counts > 0]).any():

@@ -1,7 +1,7 @@
-"""What speaks against draws on which the chains agree: findings from the statistics of `signs`.
+"""Findings from the statistics of `signs`, about draws on which the chains agree.
 
-These are looked for where R-hat and effective sample sizes find nothing, which say the same sooner
-else. `fastkam.diagnostics.methods` has those that a sampler's own quantities give.
+They are computed if R-hat and effective sample sizes find nothing, which would show the same faults
+earlier. `fastkam.diagnostics.methods` has the findings from the sampler's own quantities.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ Array = NDArray[np.float64]
 MOST_R_HAT_OF_RADIUS = 1.03
 MOST_DRIFT = 4.5            # standard errors, from the first third to the last
 MOST_STAY, STAY_SHARE = 6.0, 0.005  # times what independent stays have; of a chain's draws
-MOST_EXCURSION = 0.4        # of a sixteenth of a chain, beyond the radius that 2 % of draws exceed
+MOST_EXCURSION = 0.4        # of a part of a chain, beyond the radius that 2 % of draws exceed
 LEAST_PARTS = 400           # draws of a chain for that
+LEAST_IN_PART, FEWEST_PARTS = 10.0, 4   # effective draws; parts
 HEAVY, SURE = 0.25, 2.5     # k-hat from which on there is no fourth moment; its standard errors
 MOST_OF_SD = 0.1            # standard error of a standard deviation, as a part of it
 LEAST_GAP, FEWEST_CHANGES = 1.0, 20    # standard deviations of the narrower group; changes
@@ -31,32 +32,34 @@ PLACES, LEAST_AT_PLACE = 10, 0.4    # parts of the draws; of the mean acceptance
 LEAST_ESS = 400
 LEAST_STAY = 5.0            # in a group, times the draws that one effective draw takes
 MOST_NESTED = 1.05
+MOST_OF_GROUPS = 1.01       # of chains long enough to be looked at each
 FEWEST_CHAINS, FEWEST_ROWS = 32, 4
 
 
 def doubts(
     look: Look, which: NDArray[np.int64], columns: Mapping[str, Array]
 ) -> Iterator[Finding]:
-    """What speaks against the coordinates `which`, whose columns of a summary are given."""
+    """Yield the findings on the coordinates `which`, whose columns of a summary are given."""
     draws = signs.Standardized(look.x if len(which) == look.x.shape[2] else look.x[:, :, which])
     labels = [look.labels[i] for i in which]
     squares = draws.squares()
     if squares is not None:
-        yield from functionals(squares)
-        yield from excursion(squares)
+        if not agree_as_groups(look, squares[:, :, None]):
+            yield from functionals(squares)
+        yield from excursion(squares, float(columns["ess_bulk"].max()))
     yield from drift(draws, labels, columns)
     if not look.is_estimate:  # an estimate that is too high keeps a chain, which acceptance shows
         yield from stay(draws)
     yield from heavy(look, draws, labels, columns)
     if columns["ess_bulk"].max() < LEAST_ESS:
-        return  # so few are in groups, and in places, by chance
+        return  # of so few draws, groups and places would be found by chance
     if not look.is_estimate:
         yield from place(look, which)
     yield from modes(draws, columns)
 
 
 def functionals(squares: Array) -> Iterator[Finding]:
-    """Chains that differ in how far out they are, though they agree on each coordinate."""
+    """Yield a finding if chains agree on each coordinate, but not on the squared radius."""
     radius, tail = signs.r_hats_of_functionals(squares)
     value = max(radius, tail)
     if value > MOST_R_HAT_OF_RADIUS:
@@ -69,7 +72,7 @@ def functionals(squares: Array) -> Iterator[Finding]:
 def drift(
     draws: signs.Standardized, labels: list[str], columns: Mapping[str, Array]
 ) -> Iterator[Finding]:
-    """Means and standard deviations that move in the course of the draws."""
+    """Yield a finding for means and standard deviations that drift in the course of the draws."""
     means, sds = signs.drifts(draws, columns)
     size = np.fmax(means, sds)
     where = np.flatnonzero(size > MOST_DRIFT)
@@ -84,7 +87,7 @@ def drift(
 
 
 def stay(draws: signs.Standardized) -> Iterator[Finding]:
-    """A chain that stays at one point far longer than its other stays let expect.
+    """Yield a finding if a chain stays at one point far longer than its other stays suggest.
 
     Of n / m independent stays of mean m the longest is about m log(n / m).
     """
@@ -97,29 +100,35 @@ def stay(draws: signs.Standardized) -> Iterator[Finding]:
         yield Finding(
             "stay", f"{chain_names(where)} stayed at one point for up to "
             f"{100 * longest[worst] / n:.2g} % of the draws, {ratio[worst]:.2g} times as long as "
-            "stays elsewhere let expect: proposals seldom reach that place, and its weight is "
+            "stays elsewhere let expect: proposals rarely reach that place, and its weight is "
             "hardly known. Run longer, or try another sampler.", chains=tuple(where.tolist()))
 
 
-def excursion(squares: Array) -> Iterator[Finding]:
-    """A chain that was far out for a large part of a sixteenth of its draws."""
-    if squares.shape[1] < LEAST_PARTS:
+def excursion(squares: Array, size: float) -> Iterator[Finding]:
+    """Yield a finding if a chain was far out for much of a part of its draws.
+
+    All draws have the effective sample size `size`, and a part at least LEAST_IN_PART effective
+    draws: of fewer draws, and of many chains, some are far out by chance.
+    """
+    chains, n = squares.shape
+    parts = int(min(signs.PARTS, size / (LEAST_IN_PART * chains)))
+    if n < LEAST_PARTS or parts < FEWEST_PARTS:
         return
-    shares = signs.excursions(squares)
+    shares = signs.excursions(squares, parts)
     where = np.flatnonzero(shares > MOST_EXCURSION)
     if len(where):
         yield Finding(
             "excursion", f"{chain_names(where)} stayed far out for a long time: "
-            f"{100 * shares.max():.2g} % of a sixteenth of its draws are beyond what 2 % of all "
-            "draws exceed. Such tails are visited too seldom to be known: run longer, or try "
-            "another sampler.", chains=tuple(where.tolist()))
+            f"{100 * shares.max():.2g} % of 1/{parts} of its draws are beyond what 2 % of all "
+            "draws exceed. Such tails are visited too rarely to be known: run longer (draws=), or "
+            "try another sampler.", chains=tuple(where.tolist()))
 
 
 def place(look: Look, which: NDArray[np.int64]) -> Iterator[Finding]:
-    """Coordinates in one tenth of which proposals are accepted far more seldom than elsewhere.
+    """Yield a finding for coordinates with a tenth in which far fewer proposals are accepted.
 
-    Steps that suit the middle are too wide there: a funnel's neck, the arms of a bend. Looked at of
-    samplers of one kind of step, which adapt to the middle.
+    Steps of the right length for the middle are too wide there, as in a funnel's neck or the arms
+    of a bend. Only samplers with one kind of step are checked, which adapt it to the middle.
     """
     state = look.state
     if look.log_ratio is None or state.thin != 1 or isinstance(state.sampler, Composite):
@@ -147,7 +156,7 @@ def place(look: Look, which: NDArray[np.int64]) -> Iterator[Finding]:
 def heavy(
     look: Look, draws: signs.Standardized, labels: list[str], columns: Mapping[str, Array]
 ) -> Iterator[Finding]:
-    """Tails so heavy that the standard deviation is hardly known, or has no standard error."""
+    """Yield a finding on tails too heavy for the standard deviation, or its error, to be known."""
     if len(look.state.tails):  # what the search has found says more
         return
     shapes, m = signs.tail_shapes(draws)
@@ -183,10 +192,10 @@ def heavy(
 
 
 def falling(look: Look, draws: signs.Standardized) -> float | None:
-    """The order of the highest moments, below 4, that the values of the density leave; or None.
+    """Return the order below 4 above which the density has no moments, by its values; or None.
 
-    Looked at where a coordinate has a large kurtosis, and of densities of the chains' own
-    coordinates: a transform changes the tails.
+    The order is computed if a coordinate has a large kurtosis, and if the user's coordinates are
+    those of the chains: a transform changes the tails.
     """
     state = look.state
     if look.lp is None or look.is_estimate or not draws.kurtosis.max() > signs.HEAVY_KURTOSIS:
@@ -200,9 +209,10 @@ def falling(look: Look, draws: signs.Standardized) -> float | None:
 
 
 def modes(draws: signs.Standardized, columns: Mapping[str, Array]) -> Iterator[Finding]:
-    """Two groups of draws between which the chains changed too rarely to know their shares.
+    """Yield a finding if chains moved too rarely between two groups of draws to know their shares.
 
-    Some draws far out are no group: in one the chains stay for longer than they remember.
+    A few draws far out are not a group: in a group, chains stay for longer than the autocorrelation
+    time.
     """
     series = draws.suspects()
     gaps = [signs.gap_of(one.reshape(-1)) for one in series]
@@ -219,8 +229,21 @@ def modes(draws: signs.Standardized, columns: Mapping[str, Array]) -> Iterator[F
             'longer, or try sampler="jumps" or "pt".')
 
 
+def agree_as_groups(look: Look, x: Array) -> bool:
+    """Whether many chains agree in x (chains, n, d) as groups, by where they began.
+
+    R-hat of a chain worth few draws is above 1.01 however well all mix: R-hat^2 - 1 is about one
+    over the effective draws in half a chain. The error of the mean over all chains counts this
+    already.
+    """
+    if len(x) < FEWEST_CHAINS:
+        return False
+    groups = signs.groups_of_starts(look.state.x0)
+    return bool((signs.nested_r_hat(x, groups) <= MOST_OF_GROUPS).all())
+
+
 def of_short_chains(look: Look) -> Iterator[Finding]:
-    """Whether many chains, too short to be looked at each, agree as groups."""
+    """Yield a finding if groups of many chains disagree, each too short to be checked alone."""
     chains, n, _ = look.x.shape
     if chains < FEWEST_CHAINS or n < FEWEST_ROWS:
         return

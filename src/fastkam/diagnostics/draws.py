@@ -1,4 +1,4 @@
-"""What draws say of themselves, and of a known truth."""
+"""Statistics of draws: convergence, precision, and distance from a known truth."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def mcse_sd(draws):
 
 
 def in_units_of_spread(x):
-    """(x less its first value, in units of the largest such difference; that unit, or NaN)."""
+    """Return (x - x[0]) / unit and the unit, the largest |x - x[0]|; NaN where all x are equal."""
     with np.errstate(over="ignore", invalid="ignore"):
         x = x - x.flat[0]
         spread = np.abs(x).max()
@@ -141,7 +141,7 @@ def in_units_of_spread(x):
 
 
 def check_draws(draws):
-    """`draws` as a float array (chains, draws, d); otherwise an error that says what it was."""
+    """Return `draws` as a float array (chains, draws, d); otherwise raise an error."""
     draws = real_array("draws", draws, copy=False)
     if draws.ndim != 3 or draws.shape[0] < 1:
         raise ValueError(f"draws must have shape (chains, draws, d), not {draws.shape}")
@@ -275,18 +275,19 @@ def quantile_deviation(q, df, levels=LEVELS):
 
 
 class ModeOccupancy(NamedTuple):
-    """How often chains were in each mode.
+    """Fractions of the draws in each mode.
 
     Attributes
     ----------
     fraction : ndarray, shape (..., k)
         Fraction of the draws in each of the k modes.
     weights : ndarray, shape (k,)
-        What it should be.
+        Probabilities of the modes.
     distance : ndarray, shape (...)
-        Total variation distance of the two: 0 where right, towards 1 where all is missed.
+        Total variation distance between the two: 0 if they agree, near 1 if most of the
+        probability is missed.
     switches : ndarray of int, shape (...)
-        How often one draw was in another mode than the one before.
+        Number of draws that are in another mode than the draw before.
     """
 
     fraction: np.ndarray
@@ -296,7 +297,7 @@ class ModeOccupancy(NamedTuple):
 
 
 def mode_occupancy(draws, mode_of, weights):
-    """Fraction of draws in each mode, against its truth.
+    """Return the fraction of draws in each mode, and its distance from the modes' probabilities.
 
     Parameters
     ----------
@@ -338,7 +339,7 @@ def mode_occupancy(draws, mode_of, weights):
 
 
 def check_points(name, x, *, least=1):
-    """`x` as a float array (..., draws, d) of at least that many draws."""
+    """Return `x` as a float array (..., draws, d) with at least that many draws."""
     x = real_array(name, x, copy=False)
     if x.ndim < 2:
         raise ValueError(f"{name} must have shape (..., draws, d), not {x.shape}")

@@ -1,10 +1,11 @@
-"""Faults of a density, and of a sampler on it, that the draws of a run betray."""
+"""Faults of a density, and of the sampler's behavior on it, that show in the draws of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
 from fastkam.diagnostics.identities import disagreeing
@@ -16,6 +17,8 @@ LEAST_DRAWS = 100           # a chain; fewer say little
 LEAST_ACCEPTANCE = 0.005    # of any sampler
 LEAST_OF_WALK = 0.02        # of one that aims at no rate
 MOST_ACCEPTANCE = 0.9       # of a random walk
+LARGEST = 1e290             # a draw beyond this, or below 1 over this, is at the end of the range
+MOST_EXTREME = 0.001        # of the draws
 MOST_DIVERGING = 0.01       # of the steps of a sampler made of others
 MOST_REJECTED = {"nan": 0.01, "failed": 0.01, "gradient": 0.01, "outside": 0.9}
 
@@ -29,7 +32,7 @@ HEAVY = {1.1: "The mean does not exist, or just does.",
 
 
 def grave(look: Look) -> Iterator[Finding]:
-    """What is looked for in a run of any length."""
+    """Yield the findings that make draws useless, in a run of any length."""
     x = look.x
     bad = ~np.isfinite(x).all(axis=(0, 1))
     if bad.any():
@@ -59,7 +62,7 @@ def grave(look: Look) -> Iterator[Finding]:
 
 
 def odd(look: Look) -> Iterator[Finding]:
-    """What is wrong with the density, or with how its sampler gets on with it."""
+    """Yield the findings about the density, and about the sampler's behavior on it."""
     kind = None
     for check in (not_a_logarithm, constant, rising):
         found = check(look)
@@ -68,7 +71,8 @@ def odd(look: Look) -> Iterator[Finding]:
             yield found
             break
     if kind != "improper":
-        yield from growing(look)
+        found = extreme(look)
+        yield from growing(look) if found is None else [found]
     yield from rejections(look)
     yield from boundaries(look)
     yield from tails(look)
@@ -81,7 +85,7 @@ def odd(look: Look) -> Iterator[Finding]:
 
 
 def constant(look: Look) -> Finding | None:
-    """A log density that is the same everywhere, and nowhere -inf."""
+    """Return a finding if the log density is constant and nowhere -inf."""
     lp = look.lp
     moved = (look.x != look.x[:1, :1]).any()
     if lp is None or not moved or np.ptp(lp) > 0 or look.rejected.any():
@@ -93,7 +97,7 @@ def constant(look: Look) -> Finding | None:
 
 
 def rising(look: Look) -> Finding | None:
-    """A log density that goes up from each eighth of the draws to the next, in all chains."""
+    """Return a finding if the log density rises from each eighth of the draws to the next."""
     lp = look.lp
     if lp is None or not np.isfinite(lp).all():
         return None
@@ -110,7 +114,7 @@ def rising(look: Look) -> Finding | None:
 
 
 def growing(look: Look) -> Iterator[Finding]:
-    """Coordinates whose absolute values grow throughout, in all chains."""
+    """Yield a finding for coordinates whose absolute values grow throughout, in all chains."""
     means = blocks(np.abs(look.x))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (means[:, -1] / means[:, 0]).min(axis=0)
@@ -124,8 +128,33 @@ def growing(look: Look) -> Iterator[Finding]:
             "is wrong), or warm-up was too short (tune=).", look.named(where), status="wrong")
 
 
+def extreme(look: Look) -> Finding | None:
+    """Coordinates with draws near the largest or the smallest numbers that there are.
+
+    Where a transform takes a half-line to a line, a density like 1 / x goes on to both ends, until
+    there are no more numbers.
+    """
+    x = look.x
+    if x.min() > -LARGEST and x.max() < LARGEST and not is_tiny(x).any():
+        return None
+    out = ((np.abs(x) > LARGEST) | is_tiny(x)).mean(axis=(0, 1))
+    where = np.flatnonzero(out > MOST_EXTREME)
+    if not len(where):
+        return None
+    size = np.abs(x[:, :, where])
+    return Finding(
+        "improper", f"{look.few(where)}: draws reach {size.max():.2g} and {size.min():.2g}, the "
+        "ends of the range of numbers. The density has no finite integral there: a prior is "
+        "missing, or a sign is wrong.", look.named(where), status="wrong")
+
+
+def is_tiny(x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return the mask of x so near to 0 that few numbers other than 0 are nearer."""
+    return np.asarray((x < 1 / LARGEST) & (x > -1 / LARGEST) & (x != 0))
+
+
 def not_a_logarithm(look: Look) -> Finding | None:
-    """A "log density" that is never negative and nearly always nearly 0: a density."""
+    """Return a finding if the "log density" is never negative and mostly near 0: a density."""
     lp, warmup = look.lp, look.state.warmup
     if not look.state.is_density:  # what a search has seen of the function alone, without a prior
         if lp is None or lp.min() < 0 or median(lp) > 1e-3:
@@ -144,7 +173,7 @@ def not_a_logarithm(look: Look) -> Finding | None:
 
 
 def rejections(look: Look) -> Iterator[Finding]:
-    """Points without a density, where they are more than a share of the evaluations."""
+    """Yield a finding if the density was zero or invalid at too many of the proposals."""
     words = {"nan": "NaN", "failed": "a code of failure", "gradient": "a gradient that is not "
              "finite", "outside": "-inf"}
     advice = {
@@ -165,7 +194,7 @@ def rejections(look: Look) -> Iterator[Finding]:
 
 
 def boundaries(look: Look) -> Iterator[Finding]:
-    """Coordinates whose draws crowd at an edge of the support.
+    """Yield a finding for coordinates whose draws are crowded at an edge of the support.
 
     5 % of all draws are within a hundredth of the distance from the outermost draw to the median,
     where a flat density has 0.5 %, and points beyond that draw were outside the support. Estimates
@@ -192,7 +221,7 @@ def boundaries(look: Look) -> Iterator[Finding]:
 
 
 def tails(look: Look) -> Iterator[Finding]:
-    """Coordinates with tails so heavy that moments converge slowly, or do not exist."""
+    """Yield a finding for coordinates whose moments converge slowly, or do not exist."""
     state = look.state
     if state.coordinates is None:
         known = {int(k): a for k, a in state.tails}
@@ -217,11 +246,13 @@ def tails(look: Look) -> Iterator[Finding]:
 
 
 def moments(look: Look) -> Iterator[Finding]:
-    """Coordinates of which the gradients at draws imply another mean or standard deviation."""
+    """Yield a finding for coordinates whose moments differ from those that gradients imply."""
     implied = look.state.implied
     if not len(implied):
         return
-    where = disagreeing(implied, look.x)
+    which, columns = look.measured
+    worth = columns["ess_bulk"] if len(which) == look.x.shape[2] else None
+    where = disagreeing(implied, look.x, worth)
     if not len(where):
         return
     mean, sd = look.x.mean(axis=(0, 1)), look.x.std(axis=(0, 1))
@@ -235,7 +266,7 @@ def moments(look: Look) -> Iterator[Finding]:
 
 
 def acceptance_bounds(sampler: Sampler, is_estimate: bool) -> tuple[float, float]:
-    """The mean acceptance probability below and above which something is wrong."""
+    """Return the mean acceptance probabilities below and above which something is wrong."""
     if isinstance(sampler, Composite) or is_estimate:
         return LEAST_ACCEPTANCE, 1.0
     aim = getattr(sampler, "target_acceptance", None)
@@ -245,7 +276,7 @@ def acceptance_bounds(sampler: Sampler, is_estimate: bool) -> tuple[float, float
 
 
 def acceptance(look: Look) -> Iterator[Finding]:
-    """Chains that accept too little or too much for their sampler."""
+    """Yield a finding for chains that accept too few or too many proposals for their sampler."""
     if look.log_ratio is None:
         return
     sampler = look.state.sampler
@@ -267,9 +298,10 @@ def acceptance(look: Look) -> Iterator[Finding]:
 
 
 def divergences(look: Look) -> Iterator[Finding]:
-    """Trajectories that diverged; of a composite, those of the chain at beta = 1.
+    """Yield a finding if trajectories diverged; of a composite sampler, those at beta = 1.
 
-    Its other moves and replicas go where these do not: a few are no matter.
+    A few divergences of a composite do not matter, since its other moves and replicas reach the
+    regions that these trajectories do not.
     """
     n, total = look.state.trace.n_diverging, int(look.state.trace.counts.sum())
     composite = isinstance(look.state.sampler, Composite)

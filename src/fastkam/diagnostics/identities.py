@@ -4,16 +4,16 @@ Where pi has no walls and no jumps, every field v that does not grow too fast ha
 
     E[s] = 0,   s(z) = div v(z) + v(z) . grad log pi(z)                     (Stein's identity)
 
-under pi. So E[g] = E[g - s] for every function g of z, and where s follows g closely, g - s hardly
-varies: its mean over some draws is near E[g] even where the mean of g is not, because the chains
-have not been everywhere. Here v runs over the polynomials of some degree, and the combination of
+under pi. So E[g] = E[g - s] for every function g of z. If s follows g closely, g - s hardly varies:
+its mean over the draws is near E[g], even if the mean of g is not because the chains have not been
+everywhere. Here v runs over the polynomials of some degree, and the combination of
 them that follows g is fitted to draws by least squares (Mira, Solgi and Imparato 2013, "Zero
 variance Markov chain Monte Carlo for Bayesian estimators", section 2; fields in place of gradients
 of a polynomial as in Oates, Girolami and Chopin 2017, section 2.2). For a normal density degree 1
 makes g - s constant for means and variances.
 
-Each chain's mean of g - s is taken with the combination that was fitted to the other chains, so
-that the error of the fit is seen in how the chains' values differ.
+Each chain's mean of g - s is computed with the combination that was fitted to the other chains, so
+that the differences between the chains show the error of the fit.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ PER_FIELD = 6  # draws to which the weight of each s is fitted, at least
 
 
 def degree_for(n: int, d: int) -> int:
-    """The highest degree of fields in `d` dimensions that `n` draws suffice for; 0 where none."""
+    """Return the highest degree of fields in `d` dimensions that `n` draws allow; 0 if none."""
     degrees = range(1, MOST_DEGREE + 1)
     return max((q for q in degrees if PER_FIELD * d * comb(d + q, q) <= n), default=0)
 
 
 def fewest_draws(d: int) -> int:
-    """The number of draws from which on `implied_moments` can say something."""
+    """Return the smallest number of draws that `implied_moments` needs."""
     return PER_FIELD * d * comb(d + 1, 1)
 
 
 def monomials(z: Array, degree: int) -> tuple[Array, Array]:
-    """All products of at most `degree` coordinates of z (n, d): (n, m), and gradients (n, m, d)."""
+    """Return all monomials of z (n, d) up to `degree`, (n, m), and their gradients (n, m, d)."""
     n, d = z.shape
     values, slopes = [np.ones(n)], [np.zeros((n, d))]
     for q in range(1, degree + 1):
@@ -64,7 +64,7 @@ def monomials(z: Array, degree: int) -> tuple[Array, Array]:
 
 
 def stein_functions(z: Array, gradients: Array, degree: int) -> Array:
-    """s for every monomial of at most `degree` along every coordinate.
+    """Return s for every monomial of at most `degree` along every coordinate.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def stein_functions(z: Array, gradients: Array, degree: int) -> Array:
 
 
 def weights_of(s: Array, g: Array) -> Array:
-    """The weights (p, m) with which the columns of s (n, p) follow those of g (n, m)."""
+    """Return the weights (p, m) of the least-squares fit of the columns of s (n, p) to g (n, m)."""
     s = s - s.mean(axis=0)
     size = s.std(axis=0)
     size[size == 0] = 1
@@ -93,7 +93,7 @@ def weights_of(s: Array, g: Array) -> Array:
 
 
 def implied_means(s: Array, g: Array) -> tuple[Array, Array]:
-    """E[g] and its standard error, from s and g at the draws of each chain.
+    """Return E[g] and its standard error, from s and g at the draws of each chain.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ def implied_means(s: Array, g: Array) -> tuple[Array, Array]:
     Returns
     -------
     mean, error : ndarray, shape (m,)
-        The error is the larger of two: from all g - s as if they were independent, and from the
-        means of the chains.
+        The error is the larger of two: that from all g - s as if they were independent, and that
+        from the means of the chains.
     """
     chains, n, m = g.shape
     rest = np.empty_like(g)
@@ -122,10 +122,10 @@ def implied_means(s: Array, g: Array) -> tuple[Array, Array]:
 def implied_moments(
     draws: ArrayLike, gradients: ArrayLike, x: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """Means and standard deviations that the gradients of the log density at draws imply.
+    """Return the means and standard deviations that gradients of the log density at draws imply.
 
-    They are those of the density, and not of the draws, as far as Stein's identity reaches: where
-    the density has a wall or a jump it does not hold, and a mode without draws is not seen. Mira,
+    They are estimates for the density, and need no draws from everywhere, by Stein's identity. It
+    does not hold if the density has a wall or a jump, and a mode without draws is not seen. Mira,
     Solgi and Imparato (2013). Zero variance Markov chain Monte Carlo for Bayesian estimators.
     Statistics and Computing 23, 653-662.
 
@@ -133,11 +133,11 @@ def implied_moments(
     ----------
     draws : array (chains, n, d)
         At least two chains, and some 6 d (d + 1) draws in all; more draws allow more flexible
-        fields, up to polynomials of degree 3. As nearly independent as can be.
+        fields, up to polynomials of degree 3. The draws should be nearly independent.
     gradients : array (chains, n, d)
         Of the log density at the draws.
     x : array (chains, n, m), optional
-        What the moments are of, at the same draws; by default the draws themselves.
+        The quantities whose moments are returned, at the same draws; the draws by default.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def implied_moments(
 
 
 def moments_of(s: Array, x: Array) -> Array:
-    """Those of x (chains, n, m) by the s (chains, n, p) of the same draws, as above."""
+    """Return the moments (m, 4) of x (chains, n, m), from s (chains, n, p) at the same draws."""
     m = x.shape[2]
     middle, scale = x.mean(axis=(0, 1)), x.std(axis=(0, 1))
     scale = np.where(scale > 0, scale, 1.0)
@@ -192,16 +192,18 @@ def moments_of(s: Array, x: Array) -> Array:
                             scale * sd_error])
 
 
-def disagreeing(implied: Array, x: Array) -> NDArray[np.intp]:
-    """The coordinates of which draws x (chains, n, m) have other moments than those implied (m, 4).
+def disagreeing(implied: Array, x: Array, worth: Array | None = None) -> NDArray[np.intp]:
+    """Return the coordinates of x (chains, n, m) whose moments differ from the implied (m, 4).
 
-    Their mean differs by more than 0.1 standard deviations, or their standard deviation by more
-    than 10 %, and this is more than four standard errors of what is implied, and more than 2.5 of
-    that many independent draws of a normal distribution as the draws are worth: of few draws it
-    need not mean that anything is amiss. (Their own standard errors grow with what is amiss.)
+    The mean differs by more than 0.1 standard deviations, or the standard deviation by more than
+    10 %. The difference is also more than four standard errors of the implied moment, and more than
+    2.5 standard errors of as many independent normal draws as the effective sample size, `worth`
+    (m,) if it is known: with few draws it may be due to chance. (The draws' own standard errors are
+    not used, since they grow with the difference.)
     """
     mean, error, sd, sd_error = implied.T
-    worth = measure(x, r_hat=False)[COLUMNS.index("ess_bulk")]
+    if worth is None:
+        worth = measure(x, r_hat=False)[COLUMNS.index("ess_bulk")]
     least = sd * np.maximum(MOST_OFF, SURE_OF_DRAWS / np.sqrt(np.maximum(worth, 1)))
     off, wide = np.abs(x.mean(axis=(0, 1)) - mean), np.abs(x.std(axis=(0, 1)) - sd)
     # NaN where sd is, and nothing is above it

@@ -1,16 +1,19 @@
-"""What the checks of a run look at, and what they find.
+"""The part of a run that is checked, and the findings of the checks.
 
-No more than some 20 000 draws are looked at, at equal distances, so that the time is small beside
-that of any run.
+At most some 20 000 draws are checked, equally spaced, so that the time is small beside that of the
+run.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fastkam._core.diagnostics.convergence import COLUMNS, measure
 
 if TYPE_CHECKING:
     from fastkam.run.state import RunState
@@ -31,18 +34,18 @@ class Finding:
     kind : str
         "not_finite", "stuck", "constant", "improper", "not_a_logarithm", "rejected", "boundary",
         "tails", "moments", "acceptance", "divergences", "r_hat", "ess", "mcse_sd", "log_density",
-        "adaptation" or "short"; "functionals", "drift", "stay", "excursion", "place", "modes",
-        "nested_r_hat", "energy", "tree_depth", "swaps", "mixture", "evidence"; or "unvisited",
-        which only `Result.verdict` finds with further evaluations.
+        "adaptation", "gradient" or "short"; "functionals", "drift", "stay", "excursion", "place",
+        "modes", "nested_r_hat", "energy", "tree_depth", "swaps", "mixture", "evidence"; or
+        "unvisited", which only `Result.verdict` finds with further evaluations.
     text : str
         What was found, and what to do.
     coordinates : tuple of str
-        The labels of the coordinates concerned, the worst first; none where it concerns all.
+        The labels of the coordinates concerned, the worst first; empty if it concerns all.
     chains : tuple of int
-        The chains concerned; none where it concerns all.
+        The chains concerned; empty if it concerns all.
     status : str
-        What it makes of the run: "doubtful", or "wrong" where draws of the density hardly ever show
-        such a thing. See `fastkam.diagnostics.Verdict`.
+        The verdict on the run that follows: "doubtful", or "wrong" if draws of the density hardly
+        ever have such a finding. See `fastkam.diagnostics.Verdict`.
     """
 
     kind: str
@@ -56,13 +59,13 @@ class Finding:
 
 
 class Look:
-    """The part of a run that is looked at: draws at equal distances, of at most all chains.
+    """The part of a run that is checked: equally spaced draws.
 
     Attributes
     ----------
     x : ndarray, shape (chains, n, d)
         In the user's coordinates.
-    lp, log_ratio : ndarray, shape (chains, n), or None where they were not kept
+    lp, log_ratio : ndarray, shape (chains, n), or None if they were not recorded
     labels : list of str
     is_estimate : bool
         Whether the target estimates the density.
@@ -82,8 +85,15 @@ class Look:
         self.evaluations = np.array([int(one["n_evaluations"]) for one in state.states])
         self.rejected = np.array([one["n_rejected"] for one in state.states])
 
+    @cached_property
+    def measured(self) -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
+        """(the coordinates that are measured, the columns of a summary of them)."""
+        which = screened(self)
+        x = self.x if len(which) == self.x.shape[2] else self.x[:, :, which]
+        return which, dict(zip(COLUMNS, measure(x), strict=True))
+
     def few(self, indices: Any) -> str:
-        """The labels of coordinates: all of some, the first of many."""
+        """Return the labels of coordinates as text, abridged if there are many."""
         names = [self.labels[i] for i in indices]
         return listed(names[:NAMED], len(names))
 
@@ -92,20 +102,32 @@ class Look:
 
 
 def listed(texts: list[str], total: int) -> str:
-    """a, b and 3 more"""
+    """Return texts as one: "a, b and 3 more"."""
     if total > len(texts):
         return f"{', '.join(texts)} and {total - len(texts)} more"
     return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
 
 
 def chain_names(chains: Any) -> str:
-    """Chain 2; Chains 0 and 3"""
+    """Return the names of chains: "Chain 2", "Chains 0 and 3"."""
     texts = [str(int(k)) for k in chains]
     return ("Chain " if len(texts) == 1 else "Chains ") + listed(texts[:NAMED], len(texts))
 
 
 def blocks(series: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means of BLOCKS equal parts of series (chains, n, ...): (chains, BLOCKS, ...)."""
+    """Return the means of BLOCKS equal parts of series (chains, n, ...): (chains, BLOCKS, ...)."""
     size = series.shape[1] // BLOCKS
     parts = series[:, -size * BLOCKS :].reshape(len(series), BLOCKS, size, *series.shape[2:])
     return np.asarray(parts.mean(axis=2))
+
+
+def screened(look: Look) -> NDArray[np.int64]:
+    """The coordinates to be measured: of many, those whose block means vary most."""
+    chains, n, d = look.x.shape
+    most = max(1, MOST_NUMBERS // (chains * n))
+    if d <= most:
+        return np.arange(d)
+    means = blocks(look.x).reshape(-1, d)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = means.var(axis=0) / look.x.var(axis=(0, 1))
+    return np.sort(np.argsort(-np.nan_to_num(spread))[:most])

@@ -1,4 +1,4 @@
-"""What a sampler's own quantities say of its draws: energies, trees, swaps, a fitted mixture."""
+"""Checks by the sampler's own quantities: energies, trees, swaps, a fitted mixture."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 from fastkam.diagnostics import signs
 from fastkam.diagnostics.look import MOST_DRAWS, Finding, Look, chain_names
 from fastkam.diagnostics.tempering import Rungs, mean_of
-from fastkam.evidence.bridged import MOST_MISSED, NEXT_TO_NONE
 from fastkam.evidence.pareto import k_hat
-from fastkam.evidence.proposals import has_frozen, stored
+from fastkam.evidence.proposals import MOST_MISSED, NEXT_TO_NONE, has_frozen, stored
 from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.jumps import ModeJumping
 
@@ -29,7 +28,7 @@ LEAST_DIFFERENCE = 0.1
 
 
 def of_methods(look: Look) -> Iterator[Finding]:
-    """All of these, where the sampler has what they need."""
+    """Yield the findings of all these checks that apply to the sampler."""
     yield from energies(look)
     yield from trees(look)
     yield from ladders(look)
@@ -37,7 +36,7 @@ def of_methods(look: Look) -> Iterator[Finding]:
 
 
 def recorded(look: Look, name: str) -> np.ndarray | None:
-    """The last draws of a statistic that the sampler records, (chains, n), or None."""
+    """Return the last draws of a statistic of the sampler, (chains, n), or None."""
     trace = look.state.trace
     if trace.stat_names is None or name not in trace.stat_names:
         return None
@@ -47,7 +46,7 @@ def recorded(look: Look, name: str) -> np.ndarray | None:
 
 
 def energies(look: Look) -> Iterator[Finding]:
-    """Chains whose energy changes too little from one trajectory to the next: E-BFMI."""
+    """Yield a finding for chains whose energy changes too little between trajectories: E-BFMI."""
     energy = recorded(look, "energy")
     if energy is None or look.state.thin != 1 or not np.isfinite(energy).all():
         return
@@ -61,7 +60,7 @@ def energies(look: Look) -> Iterator[Finding]:
 
 
 def trees(look: Look) -> Iterator[Finding]:
-    """Trajectories of `nuts` that were cut off at the largest depth."""
+    """Yield a finding if trajectories of `nuts` were cut off at the largest depth."""
     depth = recorded(look, "tree_depth")
     most = getattr(look.state.sampler, "max_tree_depth", None)
     if depth is None or most is None:
@@ -75,7 +74,7 @@ def trees(look: Look) -> Iterator[Finding]:
 
 
 def rungs_of(look: Look) -> list[Rungs]:
-    """The states of a coupled kernel, one a chain; none where there is no such kernel."""
+    """Return the states of the coupled kernel of each chain; an empty list if there is none."""
     sampler, prefix = look.state.sampler, "kernel."
     if isinstance(sampler, ModeJumping):
         (sampler,), prefix = sampler.parts(), "kernel.inner."
@@ -85,7 +84,7 @@ def rungs_of(look: Look) -> list[Rungs]:
 
 
 def ladders(look: Look) -> Iterator[Finding]:
-    """Swaps that are nearly never accepted, no way through the ladder, and log Z by two methods."""
+    """Yield findings on swaps that are hardly ever accepted, and on two values of log Z."""
     rungs = rungs_of(look)
     if not rungs or len(rungs[0].ladder) < 2:
         return
@@ -116,10 +115,10 @@ def ladders(look: Look) -> Iterator[Finding]:
 
 
 def mixtures(look: Look) -> Iterator[Finding]:
-    """Draws where the frozen q of `jumps` has next to no mass, and draws of q with huge weights.
+    """Yield findings on draws that the frozen q of `jumps` misses, and on draws of q.
 
-    With Z the median of p / q over the draws of the chain, p / (q Z) is near 1 where both agree. It
-    is above 1000 at draws that q misses; and of draws of q, its largest values have a tail with a
+    With Z the median of p / q over the draws of the chain, p / (q Z) is near 1 where p and q agree.
+    It is above 1000 at draws that q misses; its largest values at draws of q have a tail with a
     k-hat.
     """
     state = look.state

@@ -1,16 +1,17 @@
 """Points of a density that no chain has visited, looked for with further evaluations.
 
-Three looks, which share a number of evaluations:
+Three methods share a number of evaluations:
 
-- Points y of a wide density g, a Cauchy distribution around the draws, give an estimate of the mass
-  beyond all draws, mean(p(y) / (g(y) Z) 1{y is beyond}). By Markov's inequality it exceeds the true
-  mass 20 times with probability 1 in 20 at most. Z is the median of p / q at the draws, with q a
-  mixture that is fitted to them; beyond is where q is below its least value at a draw.
-- Where a density falls off on all sides, a step towards the draws raises it. From points where such
-  a step lowers it a search goes uphill; if it ends far from q, at a density that is comparable with
-  that of the draws, there is another mode.
-- Gradients at draws imply moments (see `fastkam.diagnostics.identities`), where the evaluations
-  suffice for their number.
+- Points y from a wide density g, a Cauchy distribution around the draws, give an estimate of the
+  probability of the region beyond all draws, mean(p(y) / (g(y) Z) 1{y is beyond}). By Markov's
+  inequality, it exceeds the true probability 20 times with probability 1/20 at most. Z is the
+  median of p / q at the draws, with q a mixture fitted to them; "beyond" is the region where q is
+  below its smallest value at a draw.
+- If a density falls off on all sides, a step towards the draws raises it. Where such a step lowers
+  it, a search uphill begins; if it ends far from q, at a density comparable with that at the draws,
+  there is another mode.
+- Gradients at the draws imply moments (see `fastkam.diagnostics.identities`), if the number of
+  evaluations allows for enough of them.
 """
 
 from __future__ import annotations
@@ -72,26 +73,26 @@ class Budget:
         self.density, self.left = density, most
 
     def take(self, n: int) -> None:
-        """Count n evaluations; Spent where there are too many."""
+        """Count n evaluations; raise Spent if fewer are left."""
         if n > self.left:
             raise Spent
         self.left -= n
 
     def __call__(self, z: Array) -> Array:
-        """The log densities at the rows of z (n, d), (n,)."""
+        """Return the log densities (n,) at the rows of z (n, d)."""
         self.take(len(z))
         return self.density(z)
 
 
 def own_generator(state: RunState) -> np.random.Generator:
-    """That of the run's scouting, which follows from its seed."""
+    """Return the generator of these methods, which depends on the seed of the run alone."""
     return np.random.default_rng(child(state.seed, STREAM))
 
 
 def scout(
     result: Result, evaluations: int, target: Any, vectorized: bool, rng: np.random.Generator
 ) -> tuple[list[Finding], int]:
-    """(what speaks against the draws, evaluations made): see `fastkam.Result.verdict`."""
+    """Return (findings against the draws, evaluations made): see `fastkam.Result.verdict`."""
     density = target_for(result, target, vectorized)
     if density is None:
         raise ValueError("target must be given: a result from a file does not hold the density")
@@ -114,7 +115,7 @@ def scout(
 
 
 def gradient_of(density: Target, points: Array) -> Gradient | None:
-    """The function that returns log density and gradient, where there is one."""
+    """Return the function for log density and gradient, or None."""
     if density.is_estimate or density.surrogate is not None or not has_gradient(density, points):
         return None
     bound = density.bind()
@@ -129,7 +130,7 @@ def gradient_of(density: Target, points: Array) -> Gradient | None:
 
 
 def by_tails(state: RunState, budget: Budget, evaluations: int) -> list[Finding]:
-    """Coordinates with tails that fall off as a power, by the density far out."""
+    """Return a finding for coordinates whose density falls off as a power far out."""
     d = state.d
     if state.coordinates is not None or len(state.tails) or (
             6 * d + 2 * d * (d - 1) > MOST_FOR_TAILS * evaluations):
@@ -141,7 +142,7 @@ def by_tails(state: RunState, budget: Budget, evaluations: int) -> list[Finding]
 
 
 class Scouting:
-    """Looks beyond draws z (chains, n, d) with log densities log_p (chains, n), and their q."""
+    """Searches beyond draws z (chains, n, d), with their log densities log_p (chains, n) and q."""
 
     def __init__(
         self, z: Array, log_p: Array, q: Mixture, budget: Budget, rng: np.random.Generator,
@@ -159,7 +160,7 @@ class Scouting:
         self.L = np.linalg.cholesky(cov + np.diag(1e-12 * self.sd**2))
 
     def findings(self, evaluations: int) -> list[Finding]:
-        """What is found with this number of evaluations."""
+        """Return the findings from this number of evaluations."""
         wide, log_g = self.wide(max(4, int(SHARE_WIDE * evaluations)))
         values = self.budget(wide)
         beyond = self.q.log_density(wide) < self.edge
@@ -177,7 +178,7 @@ class Scouting:
         return []
 
     def wide(self, n: int) -> tuple[Array, Array]:
-        """(n draws of g, log g there): a Cauchy distribution with the shape of the draws."""
+        """Return n draws of g and log g there: a Cauchy distribution with the draws' shape."""
         normals = self.rng.standard_normal((n, self.d))
         u = normals / np.abs(self.rng.standard_normal((n, 1)))
         squares = (u * u).sum(axis=1)
@@ -189,17 +190,18 @@ class Scouting:
         return self.center + WIDE * u @ self.L.T, log_g
 
     def along(self, n: int) -> Array:
-        """Points that differ from a draw in one coordinate, by a Cauchy variable, (n, d)."""
+        """Return points (n, d) that differ from a draw in one coordinate, by a Cauchy variable."""
         z = self.flat[self.rng.integers(len(self.flat), size=n)].copy()
         axis = np.arange(n) % self.d
         z[np.arange(n), axis] += 2 * WIDE * self.sd[axis] * self.rng.standard_cauchy(n)
         return z
 
     def starts(self, points: Array, values: Array, n: int) -> Array:
-        """From where to search uphill: those of points (m, d) far out with log densities `values`.
+        """Return starting points of searches uphill, from points (m, d) far out.
 
-        First those from where a step towards the draws lowers the density, for which n evaluations
-        are made; then those whose density is high for their distance.
+        The first are those from which a step towards the draws lowers the density, for which n
+        evaluations are made; points whose density is high for their distance follow. `values` (m,)
+        are the log densities of the points.
         """
         squares, nearest = self.q.nearest(points)
         far = np.flatnonzero((squares > self.far) & np.isfinite(values))
@@ -210,13 +212,13 @@ class Scouting:
 
     @property
     def far(self) -> float:
-        """The squared distance from a component from which on a point is beyond it."""
+        """Return the squared distance from a component above which a point is beyond it."""
         return float(self.d + 4 * np.sqrt(2 * self.d) + 10)
 
     def uphill(self, start: Array) -> tuple[Array, float]:
-        """(the point where a search uphill from `start` (d,) ends, its log density).
+        """Return the point where a search uphill from `start` (d,) ends, and its log density.
 
-        -inf where it has not come to an end: on the slope of a ridge there is no mode.
+        The log density is -inf if the search has not converged: the slope of a ridge has no mode.
         """
         from scipy.optimize import minimize
 
@@ -237,7 +239,7 @@ class Scouting:
         return start + found.x * self.sd, -float(found.fun) if found.success else -np.inf
 
     def is_new(self, z: Array, value: float) -> bool:
-        """Whether a point (d,) of this log density is in a mode that the chains have left out."""
+        """Return whether a point (d,) of this log density is in a mode that all chains missed."""
         row = np.ascontiguousarray(z[None])
         return bool(
             value > self.level - MOST_DROP
@@ -258,7 +260,7 @@ class Scouting:
 
 
 def point(z: Array) -> str:
-    """A point (d,) as text, in the coordinates of the chains; the first of many numbers."""
+    """Return a point (d,) as text, in the coordinates of the chains, abridged if it is long."""
     some = ", ".join(f"{value:.3g}" for value in z[:4])
     return f"({some}{', ...' if len(z) > 4 else ''})"
 
@@ -267,7 +269,7 @@ def point(z: Array) -> str:
 
 
 class Slopes:
-    """Gradients of a density: its own where it has them, central differences else."""
+    """Gradients of a density: its own, or central differences if it has none."""
 
     def __init__(
         self, density: Target, gradient: Gradient | None, budget: Budget, rng: np.random.Generator
@@ -278,17 +280,17 @@ class Slopes:
             self.evaluate.found = True
 
     def cost(self, d: int) -> int:
-        """Evaluations a point."""
+        """The number of evaluations for one point."""
         return 2 * d if self.gradient is None else 1
 
     def values(self, z: Array) -> Array:
-        """Log densities at the rows of z (n, d), (n,)."""
+        """Return the log densities (n,) at the rows of z (n, d)."""
         assert self.evaluate is not None
         self.budget.take(len(z))
         return self.evaluate(z)
 
     def along(self, z: Array, L: Array) -> Array:
-        """Derivatives at the rows of z (n, d) along the columns of L (d, d), (n, d)."""
+        """Return the derivatives (n, d) at the rows of z (n, d) along the columns of L (d, d)."""
         if self.gradient is None:
             return np.array([self.values(z + step) - self.values(z - step)
                              for step in STEP * L.T]).T / (2 * STEP)
@@ -297,9 +299,9 @@ class Slopes:
 
 
 def by_gradients(state: RunState, slopes: Slopes, evaluations: int) -> list[Finding]:
-    """Coordinates of which gradients at draws imply other moments than the draws have.
+    """Return a finding for coordinates whose draws have other moments than gradients imply.
 
-    Nothing where the gradients that may be taken are too few, and where the density has walls.
+    There is no finding if too few gradients can be evaluated, or if the density has walls.
     """
     d, chains, rows = state.d, state.chains, state.trace.rows
     periodic = state.coordinates is not None and state.coordinates.repeats
@@ -336,7 +338,7 @@ def by_gradients(state: RunState, slopes: Slopes, evaluations: int) -> list[Find
 
 
 def is_smooth(slopes: Slopes, z: Array, L: Array) -> bool:
-    """Whether no wall and no jump is met near some of the draws z (n, d)."""
+    """Return whether the density has no wall and no jump near some of the draws z (n, d)."""
     along = slopes.rng.standard_normal((SEGMENTS, z.shape[1]))
     along *= 0.5 / np.linalg.norm(along, axis=1, keepdims=True)
     here = slopes.rng.permutation(len(z))[:SEGMENTS]

@@ -1,8 +1,8 @@
-"""Signs that chains which agree on every coordinate may be wrong together.
+"""Signs that chains may be wrong although they agree on every coordinate.
 
-R-hat and effective sample sizes of coordinates do not see all. Each sign here is a statistic of the
-draws, with its formula, and the limit above which draws of the density hardly ever show it; how
-often that is measured in `bench.verdict`.
+R-hat and effective sample sizes of the coordinates do not detect every fault. Each sign here is a
+statistic of the draws, with its formula. Draws of the density hardly ever exceed its limit:
+`bench.verdict` measures how often.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 TAIL = 0.9              # the radius of a tail: this quantile of all draws
-PARTS = 16              # of each chain, in which excursions are looked for
+PARTS = 16              # of each chain, at most, in which excursions are looked for
 FAR = 0.98              # the radius of an excursion
 MOST_TAIL = 0.2         # share of the draws to which a tail is fitted
 LEAST_TAIL = 25         # draws in it
@@ -40,7 +40,7 @@ ROUNDS, DEGREES = 5, 3  # of the robust scatter, and its degrees of freedom
 
 
 class Standardized:
-    """Draws in units of their spread, coordinate by coordinate, so that all signs look at one copy.
+    """Draws standardized in each coordinate, as one copy for all signs.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Standardized:
         self.correlations = product(flat, flat.T) / flat.shape[1]
 
     def squares(self) -> Array | None:
-        """|L^-1 u|^2, L L' the correlations, (chains, n); None where these are singular."""
+        """|L^-1 u|^2, (chains, n), with L L' the correlations; None if these are singular."""
         if not (np.isfinite(self.sd).all() and (self.sd > 0).all()):
             return None
         try:
@@ -75,15 +75,15 @@ class Standardized:
 
     @cached_property
     def kurtosis(self) -> Array:
-        """Mean of u^4, (d,): 3 of a normal density."""
+        """Mean of u^4, (d,): 3 for a normal density."""
         squares = self.flat * self.flat
         return np.asarray(np.einsum("ij,ij->i", squares, squares) / self.flat.shape[1])
 
     def suspects(self) -> list[Array]:
-        """Series (chains, n) in which groups of draws would stand apart.
+        """Series (chains, n) in which separate groups of draws would show.
 
-        The coordinates of the least and of the largest kurtosis, as of two equal groups and of a
-        rare one, and the longest axis.
+        They are the coordinate with the smallest kurtosis, which two groups of equal size have,
+        that with the largest, which a rare group has, and the longest axis.
         """
         which = {int(self.kurtosis.argmin()), int(self.kurtosis.argmax())}
         return [*(self.u[i] for i in sorted(which)), self.principal()]
@@ -98,11 +98,10 @@ class Standardized:
 
 
 def r_hats_of_functionals(squares: Array) -> tuple[float, float]:
-    """R-hat of the squared radius and of being in the tail: (chains, n) to two numbers.
+    """Return R-hat of the squared radius (chains, n), and of the indicator of its tail.
 
-    That of an indicator is split R-hat without ranks, sqrt(1 + B / W). Vehtari et al. (2021).
-    Rank-normalization, folding, and localization: an improved R-hat. Bayesian Analysis 16, 667-718:
-    any function of the draws has an R-hat of its own.
+    R-hat of the indicator is split R-hat without ranks, sqrt(1 + B / W). Vehtari et al. (2021).
+    Rank-normalization, folding, and localization: an improved R-hat. Bayesian Analysis 16, 667-718.
     """
     radius = measure(squares[:, :, None], sizes=False)[COLUMNS.index("r_hat"), 0]
     half = squares.shape[1] // 2
@@ -115,13 +114,13 @@ def r_hats_of_functionals(squares: Array) -> tuple[float, float]:
 
 
 def quantile(values: Array, level: float) -> float:
-    """The least of values below which at least that share of them is, less one."""
+    """Return the element int(level n) of the n sorted values."""
     k = min(values.size - 1, int(level * values.size))
     return float(np.partition(values, k, axis=None)[k])
 
 
 def nested_r_hat(x: Array, groups: NDArray[np.intp]) -> Array:
-    """sqrt(1 + B / W) over groups of chains that began near each other, (d,).
+    """Return nested R-hat, sqrt(1 + B / W), over groups of chains that began together, (d,).
 
     B is the variance of the groups' means; W the mean over groups of the variance between the
     chains of a group and of that within them. Margossian, C. C., Hoffman, M. D., Sountsov, P.,
@@ -143,7 +142,7 @@ def nested_r_hat(x: Array, groups: NDArray[np.intp]) -> Array:
 
 
 def groups_of_starts(x0: Array) -> NDArray[np.intp]:
-    """Chains in groups of equal size by where they began, (k, m): along the longest axis of x0."""
+    """Return chains in groups of equal size, (k, m), by their place on the longest axis of x0."""
     chains = len(x0)
     k = min(MOST_GROUPS, chains // 2)
     sd = x0.std(axis=0)
@@ -154,7 +153,7 @@ def groups_of_starts(x0: Array) -> NDArray[np.intp]:
 
 
 def drifts(draws: Standardized, columns: Mapping[str, Array]) -> tuple[Array, Array]:
-    """How far means and standard deviations move from the first third to the last, (d,) each.
+    """Return the drifts of means and standard deviations, first third to last, (d,) each.
 
     In standard errors: with e the error of a mean over all draws, that of the difference of two
     thirds is e sqrt(6). Geweke, J. (1992). Evaluating the accuracy of sampling-based approaches to
@@ -175,7 +174,7 @@ def drifts(draws: Standardized, columns: Mapping[str, Array]) -> tuple[Array, Ar
 
 
 def longest_stays(draws: Standardized) -> tuple[Array, Array]:
-    """The longest stay of each chain at one point, and its mean stay: draws, (chains,) each."""
+    """Return the longest and the mean stay of each chain at one point, in draws, (chains,) each."""
     u = draws.u
     chains, n = u.shape[1:]
     moves = u[0, :, 1:] != u[0, :, :-1]
@@ -189,21 +188,20 @@ def longest_stays(draws: Standardized) -> tuple[Array, Array]:
     return longest, mean
 
 
-def excursions(squares: Array) -> Array:
-    """The largest share of a sixteenth of each chain that is far out, (chains,).
+def excursions(squares: Array, parts: int = PARTS) -> Array:
+    """Return the largest share of draws far out in one of the equal parts of each chain, (chains,).
 
-    Far out are the 2 % of all draws with the largest squared radius. A chain that stays there for a
-    whole part, and no other does, has found a tail that it seldom leaves, or where all others
-    should have been too.
+    Far out are the 2 % of all draws with the largest squared radius. If one chain alone stays there
+    for a whole part, it has found a tail that it rarely leaves, or that the others have missed.
     """
     far = squares > quantile(squares, FAR)
-    size = squares.shape[1] // PARTS
-    parts = far[:, -size * PARTS :].reshape(len(far), PARTS, size)
-    return np.asarray(parts.mean(axis=2).max(axis=1))
+    size = squares.shape[1] // parts
+    each = far[:, -size * parts :].reshape(len(far), parts, size)
+    return np.asarray(each.mean(axis=2).max(axis=1))
 
 
 def tail_shapes(draws: Standardized) -> tuple[Array, int]:
-    """(k-hat of the tails of each coordinate, the larger of the two sides, (d,); draws in a tail).
+    """Return k-hat (d,), the larger of the two tails of each coordinate, and the draws in a tail.
 
     The shape k of the generalized Pareto distribution of the draws beyond a threshold: moments of
     the orders below 1 / k exist. NaN where the kurtosis is small, so that no tail is heavy. Vehtari
@@ -221,7 +219,7 @@ def tail_shapes(draws: Standardized) -> tuple[Array, int]:
 
 
 def side_shape(values: Array, m: int) -> float:
-    """k-hat of the m largest of values (n,); -inf where they are equal."""
+    """Return k-hat of the m largest of values (n,); -inf if they are equal."""
     top = np.sort(np.partition(values, len(values) - m - 1)[-m - 1 :])
     excess = top[1:] - top[0]
     excess = excess[excess > 1e-12 * max(abs(top[-1]), 1e-300)]
@@ -232,7 +230,7 @@ def side_shape(values: Array, m: int) -> float:
 
 
 def power_of_tails(x: Array, lp: Array) -> float | None:
-    """a, where the density falls off as R^-(a + d) in the radius R, as its values at draws show.
+    """Return a if the values at draws show that the density falls off as R^-(a + d); else None.
 
     The values log p of an elliptical Student density lie on one curve,
 
@@ -241,8 +239,8 @@ def power_of_tails(x: Array, lp: Array) -> float | None:
     with r^2 the squared radius by a robust estimate of location and scatter, that of a Student
     density of 3 degrees (Lange, K. L., Little, R. J. A. and Taylor, J. M. G. (1989). Robust
     statistical modeling using the t distribution. JASA 84, 881-896). P(|x| > R) then falls off as
-    R^-a along each coordinate, however few draws are far out. None where the values lie on no such
-    curve, the draws do not reach far enough along it, or a coordinate hardly moves.
+    R^-a along each coordinate, however few draws are far out. The result is None if the values lie
+    on no such curve, the draws do not reach far enough along it, or a coordinate hardly moves.
 
     Parameters
     ----------
@@ -267,10 +265,10 @@ def power_of_tails(x: Array, lp: Array) -> float | None:
 
 
 def on_curve(squares: Array, values: Array, c: float) -> tuple[float, float, float]:
-    """(residual, b, reach) of values at ordered squared radii, (n,), on the curve of one c.
+    """Return (residual, b, reach) of the fit of one c to values at ordered squared radii, (n,).
 
-    The residual is the root mean square of all, or of those farthest out where it is larger; the
-    reach the largest log(1 + r^2 / c).
+    The residual is the root mean square over all draws, or over those farthest out if it is larger;
+    the reach is the largest log(1 + r^2 / c).
     """
     t = np.log1p(squares / c)
     u, v = t - t.mean(), values - values.mean()
@@ -281,7 +279,7 @@ def on_curve(squares: Array, values: Array, c: float) -> tuple[float, float, flo
 
 
 def robust_squares(x: Array) -> Array | None:
-    """Squared radii of rows x (n, d), in the scatter of the nearest Student density."""
+    """Return the squared radii of rows x (n, d), in the scatter of a fitted Student density."""
     d = x.shape[1]
     u = x - np.median(x, axis=0)
     spread = np.median(np.abs(u), axis=0)
@@ -302,9 +300,9 @@ def robust_squares(x: Array) -> Array | None:
 
 
 def gap_of(values: Array) -> tuple[float, float]:
-    """(the widest gap among values (n,) over the spread of the narrower side, the place of it).
+    """Return the widest gap among values (n,), over the spread of the narrower side, and its place.
 
-    Only gaps with a share of 0.02 of the values on either side count; 0 where there is none.
+    Only gaps with at least 2 % of the values on either side count; 0 if there is none.
     """
     ordered = np.sort(values)
     n = len(ordered)
@@ -322,14 +320,14 @@ def gap_of(values: Array) -> tuple[float, float]:
 
 
 def changes_of_side(series: Array, place: float) -> tuple[int, float]:
-    """How often chains (chains, n) cross a place, and the share of the draws on the rarer side."""
+    """Return the number of times that chains (chains, n) cross a place, and the smaller share."""
     above = series > place
     share = float(above.mean())
     return int((above[:, 1:] != above[:, :-1]).sum()), min(share, 1 - share)
 
 
 def energy_fractions(energy: Any) -> Array:
-    """E-BFMI of each chain, (chains,): sum (E_i - E_i-1)^2 / sum (E_i - mean)^2.
+    """Return E-BFMI of each chain, (chains,): sum (E_i - E_i-1)^2 / sum (E_i - mean)^2.
 
     Betancourt, M. (2016). Diagnosing suboptimal cotangent disintegrations in Hamiltonian Monte
     Carlo. arXiv:1604.00695.

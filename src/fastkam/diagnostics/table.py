@@ -1,4 +1,4 @@
-"""Summary: what is known of each coordinate, as columns, a table or a data frame."""
+"""Summary: statistics of each coordinate, as columns, a table or a data frame."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Summary:
         "mean", "sd", "q5", "q95" (quantiles), "mcse_mean", "mcse_sd" (Monte Carlo standard
         errors), "ess_bulk", "ess_tail" (effective sample sizes), "r_hat".
     notes : list of str
-        What else should be known of the run, printed below the table; none where all is well.
+        Findings on the run, printed below the table; empty if there are none.
     verdict : str
-        Whether the draws may be trusted, printed above the notes; empty where nobody has judged.
+        Whether the draws can be trusted, printed above the notes; empty if there was no check.
     """
 
     def __init__(self, labels, columns, notes=(), verdict=""):
@@ -39,7 +39,7 @@ class Summary:
         self.columns = {name: np.asarray(column) for name, column in columns.items()}
 
     def __getitem__(self, name):
-        """The column of that name, (d,)."""
+        """Return the column of that name, (d,)."""
         if name not in self.columns:
             raise KeyError(f"there is no column {name!r}; there are {list(self.columns)}"
                            f"{near(name, self.columns)}")
@@ -49,18 +49,18 @@ class Summary:
         return len(self.labels)
 
     def to_dict(self):
-        """{"label": list of str} and each column as a list."""
+        """Return {"label": list of str} and each column as a list."""
         return {"label": list(self.labels)} | {n: c.tolist() for n, c in self.columns.items()}
 
     def to_pandas(self):
-        """A pandas DataFrame with the labels as its index."""
+        """Return a pandas DataFrame with the labels as its index."""
         pandas = import_extra("pandas", "pip install pandas")
         return pandas.DataFrame(dict(self.columns), index=self.labels)
 
     # ---- as text ----
 
     def cells(self):
-        """The table as texts: a header, then a row a coordinate; a gap in a long one."""
+        """Return the cells as texts: a header and a row for each coordinate, abridged if long."""
         texts: dict[str, list[str]] = {name: [] for name in self.columns}
         for i in range(len(self)):
             places = decimals(self.columns.get("sd", np.full(len(self), np.nan))[i])
@@ -77,7 +77,7 @@ class Summary:
         return "\n".join([aligned(self.cells()), *(["", *below] if below else [])])
 
     def wrapped(self):
-        """The verdict and the notes as lines."""
+        """Return the verdict and the notes as lines."""
         return wrap(self.verdict, WIDTH) + [
             line for note in self.notes
             for line in wrap(note, WIDTH, initial_indent="- ", subsequent_indent="  ")]
@@ -102,7 +102,7 @@ class Summary:
 
 
 def aligned(rows):
-    """Rows of texts as lines: the first column flush left, the others flush right."""
+    """Return rows of texts as lines: the first column flush left, the others flush right."""
     widths = [max(len(text) for text in column) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
@@ -114,7 +114,7 @@ def aligned(rows):
 
 
 def decimals(sd):
-    """Decimals that show DIGITS digits of 2 sd; None where that is no sensible fixed form."""
+    """Return the number of decimals that shows DIGITS digits of 2 sd; None for other formats."""
     if not (np.isfinite(sd) and sd > 0):
         return None
     places = DIGITS - 1 - int(np.floor(np.log10(2 * sd)))
@@ -122,7 +122,7 @@ def decimals(sd):
 
 
 def cell(name, value, places):
-    """One number as text: as exact as it deserves."""
+    """Return a number as text, with the digits that are known."""
     if np.isnan(value):
         return "-"
     if name.startswith("ess"):

@@ -1,4 +1,4 @@
-"""What a run of parallel tempering or Scout tells besides its draws: swaps, and log Z."""
+"""Swap rates, round trips and log Z of a run of parallel tempering or Scout."""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ class Tempering:
     ladder : ndarray, shape (chains, rungs)
         Inverse temperatures.
     swap_rates : ndarray, shape (chains, rungs - 1)
-        Mean acceptance probability of the swaps between neighbors; NaN where none was tried.
+        Mean acceptance probability of the swaps between neighbors; NaN if none was attempted.
     barrier : ndarray, shape (chains,)
-        Sum of their rejection rates: the global communication barrier, once there are many rungs.
+        Sum of the rejection rates: with many rungs, the global communication barrier.
     round_trips : ndarray of int, shape (chains,)
-        How often a state has come from the hottest rung to the coldest.
+        Number of times that a state has come from the hottest rung to the coldest.
     rungs_suggested : int
-        About 2 barriers + 1, which makes round trips most frequent for the work.
+        About 2 * barrier + 1, which gives the most round trips for the same work.
     log_z, log_z_error : float
-        log of the integral of the density, by stepping stones, and its standard error; NaN unless
-        the ladder ends at 0, with the reference. The density need not be normalized: this is its
-        normalizing constant. The error counts what follows from the autocorrelation of the states,
-        and how the chains differ if that is more; not the bias where warm-up was too short.
+        log of the integral of the density, which need not be normalized, by stepping stones, and
+        its standard error; NaN unless the ladder ends at 0, with the reference. The error follows
+        from the autocorrelation of the states, or from the differences between chains if these are
+        larger. The bias of a warm-up that was too short is not included.
     log_z_thermodynamic, log_z_thermodynamic_error : float
-        The same by thermodynamic integration. The error has that of the quadrature besides, taken
-        to be its correction term; it is large where log pi falls far under the reference. Where the
-        density is 0 outside of a set, its probability under the reference counts besides.
+        The same by thermodynamic integration. The error also includes that of the quadrature, for
+        which its correction term is taken; it is large if log pi falls far below the reference. If
+        the density is 0 outside of a set, the probability of the set under the reference is taken
+        into account.
     """
 
     ladder: Array
@@ -73,7 +74,7 @@ class Tempering:
 
 
 def tempering(result: Result) -> Tempering:
-    """The `Tempering` of a result.
+    """Return the `Tempering` of a result.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def tempering(result: Result) -> Tempering:
     Raises
     ------
     TypeError, ValueError
-        If it is no result, or its sampler none of these.
+        If `result` is not a Result, or its sampler is not one of these.
     """
     if not hasattr(result, "sampler") or not hasattr(result, "states"):
         raise TypeError(f"result must be a Result, not {shown(result)}")
@@ -113,10 +114,10 @@ def tempering(result: Result) -> Tempering:
 
 
 def mean_of(estimates: list[tuple[float, float]]) -> tuple[float, float]:
-    """Mean of independent estimates with their errors, and its error.
+    """Return the mean of independent estimates, and its standard error.
 
-    The latter comes from the errors or from the spread of the estimates, whichever says more: a
-    chain does not know of what it has not seen.
+    The standard error is computed from those of the estimates and from the spread of the estimates,
+    and the larger of the two is returned: a chain that has missed a region has too small an error.
     """
     values, errors = np.array(estimates).T
     n = len(values)
@@ -125,7 +126,7 @@ def mean_of(estimates: list[tuple[float, float]]) -> tuple[float, float]:
 
 
 def standard_error(series: Array) -> float:
-    """Of the mean of a series (n,), by its effective sample size."""
+    """Return the standard error of the mean of a series (n,), from its effective sample size."""
     n = geyer(series)
     return float(np.sqrt(series.var(ddof=1) / n)) if n > 0 else 0.0
 
@@ -145,10 +146,10 @@ class Rungs:
         return self.state[f"{self.prefix}{name}"]
 
     def log_z(self, estimate: Any) -> tuple[float, float]:
-        """(estimate, its standard error), by the jackknife over batches; NaN if there is none.
+        """Return (estimate, standard error) by the jackknife over batches; NaN if there is none.
 
-        Batches are no longer than the states' memory where a run is short. So the variance of the
-        mean of the pseudo-values, n f(all) - (n - 1) f(all but b), is that of a correlated series.
+        In a short run the batches are not longer than the autocorrelation time of the states, so
+        the pseudo-values, n f(all) - (n - 1) f(all but b), are taken for a correlated series.
         """
         if self.ladder[-1] > 0 or self.n < 4:
             return np.nan, np.nan

@@ -1,4 +1,4 @@
-"""Verdict: whether the draws of a run may be trusted, with the reasons where not."""
+"""Verdict: whether the draws of a run can be trusted, and the reasons if not."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ LEADS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the draws of a run may be trusted; prints as a paragraph with its reasons.
+    """Whether the draws of a run can be trusted; prints as a paragraph with its reasons.
 
     Attributes
     ----------
     status : str
-        "ok": nothing that was looked at speaks against the draws. "doubtful": they may be off by
-        more than their stated errors, or are too few to say. "wrong": they show what draws of the
-        density hardly ever show. It is that of the gravest reason.
+        "ok": no check has found a reason against the draws. "doubtful": estimates may be off by
+        more than their stated errors, or there are too few draws to know. "wrong": the draws have a
+        property that draws of the density hardly ever have. The status is that of the gravest
+        reason.
     reasons : tuple of Finding
-        What speaks against the draws, each with what to do: the findings of ``result.warnings``,
-        and those of further evaluations where these were asked for.
+        Reasons against the draws, each with a remedy: the findings of ``result.warnings``, and
+        those from further evaluations if there were any.
     known : str
-        What is known of the draws where nothing speaks against them: R-hat and effective sample
-        sizes, in words.
+        R-hat and effective sample sizes as text, if there is no reason against the draws.
     evaluations : int
-        Further evaluations of the density that it has taken.
+        Number of further evaluations of the density.
     """
 
     status: str
@@ -50,7 +50,7 @@ class Verdict:
 
     @property
     def looked(self) -> str:
-        """What further evaluations have shown, or what no check can show."""
+        """The result of further evaluations, or the limits of the checks."""
         if self.status != "ok":
             return ""
         if self.evaluations:
@@ -59,7 +59,7 @@ class Verdict:
         return "No check can find a mode that no chain has visited."
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict as texts, numbers and lists of them, for JSON."""
+        """Return the verdict as texts, numbers and lists, for JSON."""
         return {"status": self.status, "known": self.known, "evaluations": self.evaluations,
                 "reasons": [{"kind": one.kind, "status": one.status, "text": one.text,
                              "coordinates": list(one.coordinates),
@@ -79,5 +79,5 @@ class Verdict:
 
 
 def status_of(reasons: tuple[Finding, ...]) -> str:
-    """That of the gravest reason; "ok" without any."""
+    """Return the status of the gravest reason, or "ok" if there is none."""
     return max((one.status for one in reasons), key=STATUSES.index, default="ok")

@@ -1,4 +1,4 @@
-"""What weighted draws say of themselves.
+"""Summaries and checks of weighted draws.
 
 With weights w_i of draws x_i of another distribution, the mean of h is sum w_i h(x_i) / sum w_i.
 To first order its error is that of the mean of the terms
@@ -35,10 +35,12 @@ TOP_SHARE = 0.1  # of the sum, that the largest 1 % of the weights have where k-
 LARGEST_SHARE = 0.05  # of the sum of the weights, from which on one draw dominates
 
 TOO_LOW = "the surrogate is far too low"  # what begins the line of a search that says so
+# what is before the number in the line of a search that says that its integral is 1
+NORMALIZED = "surrogate normalized, with a standard error of its log integral of"
 
 
 def normalized(log_weights: Array) -> Array:
-    """Weights (chains, draws) with the mean 1; NaN where all are 0."""
+    """Return the weights (chains, draws), normalized to the mean 1; NaN if all are 0."""
     if not log_weights.size:
         return np.asarray(log_weights)
     with np.errstate(invalid="ignore"):
@@ -47,9 +49,9 @@ def normalized(log_weights: Array) -> Array:
 
 
 def weighted_summary(draws: Array, log_weights: Array, labels: list[str]) -> Summary:
-    """The summary of draws (chains, draws, d) with the logs of weights (chains, draws).
+    """Return the summary of draws (chains, draws, d) with log weights (chains, draws).
 
-    The columns are those of `fastkam.diagnostics.summary`, R-hat that of the chains without
+    The columns are those of `fastkam.diagnostics.summary`; R-hat is that of the draws without
     weights.
     """
     if not log_weights.size:
@@ -72,12 +74,12 @@ def weighted_summary(draws: Array, log_weights: Array, labels: list[str]) -> Sum
 
 
 def error_of(terms: Array) -> Array:
-    """The standard error of the means of terms (chains, draws, d), (d,)."""
+    """Return the standard errors (d,) of the means of terms (chains, draws, d)."""
     return np.asarray(statistics(terms)["mcse_mean"])
 
 
 def quantiles(draws: Array, w: Array, levels: tuple[float, ...]) -> Array:
-    """Weighted quantiles, (levels, d): the least draw at which the share reaches the level."""
+    """Return weighted quantiles, (levels, d): the smallest draw whose share reaches the level."""
     d = draws.shape[2]
     flat, w = draws.reshape(-1, d), w.ravel() / w.sum()
     found = np.empty((len(levels), d))
@@ -90,9 +92,9 @@ def quantiles(draws: Array, w: Array, levels: tuple[float, ...]) -> Array:
 
 
 def systematic(log_weights: Array, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """n indices of draws (m,), in order, each in proportion to its weight.
+    """Return n indices of draws (m,) in increasing order, in proportion to their weights.
 
-    Systematic resampling: n equally spaced places on the sum of the weights.
+    Systematic resampling: n equally spaced points on the cumulative sum of the weights.
     """
     share = np.cumsum(normalized(log_weights))
     places = (np.arange(n) + rng.random()) / n * share[-1]
@@ -100,7 +102,7 @@ def systematic(log_weights: Array, n: int, rng: np.random.Generator) -> NDArray[
 
 
 def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
-    """What the user should know of weighted draws, the gravest first."""
+    """Return the findings on weighted draws, the gravest first."""
     if not log_weights.size:
         return [Finding("weights", "There are no draws: the run has ended before any was made.")]
     w = normalized(log_weights)

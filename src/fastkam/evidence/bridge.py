@@ -1,20 +1,20 @@
 """Bridge sampling between the draws of chains and a normalized density q, with its error.
 
-With l = log p - log q, p the density of the chains up to the constant Z that is asked for, the
-optimal bridge solves
+With l = log p - log q, and p the density of the chains times the unknown constant Z, the optimal
+bridge solves
 
     s_2 E_q sigma(l - lambda) = s_1 E_p sigma(lambda - l),   lambda = log Z - log(s_1 / s_2)
 
-with the logistic function sigma and s_1 : s_2 the numbers of draws, that of the chains counted by
-its effective sample size. Both sides are monotone in lambda: there is one root.
+with the logistic function sigma and s_1 : s_2 the numbers of draws, for the chains the effective
+sample size. Both sides are monotone in lambda: there is one root.
 
 Any bridge function is consistent, so that to first order the error of log Z is that of the ratio of
 two means with the function taken as fixed:
 
     sigma(l - lambda) / E_q sigma - sigma(lambda - l) / E_p sigma
 
-Of each draw of a chain this is one number; the error of their mean counts autocorrelation within
-chains, and differences between them, by the effective sample size of the numbers.
+This is one number for each draw of a chain. The error of the mean of these numbers follows from
+their effective sample size, so that autocorrelation and differences between chains are included.
 
 Meng, X.-L. and Wong, W. H. (1996). Simulating ratios of normalizing constants via a simple
 identity: a theoretical exploration. Statistica Sinica 6, 831-860. Frühwirth-Schnatter, S. (2004).
@@ -38,7 +38,7 @@ ITERATIONS = 200  # of bisection, which ends as soon as nothing changes
 
 @dataclass(frozen=True)
 class Pairs:
-    """log p - log q where both are known: at draws of chains, and at draws of q.
+    """log p - log q at draws of chains and at draws of q.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Pairs:
 
     @property
     def of_q(self) -> Array:
-        """At all draws of q, (k,)."""
+        """log p - log q at all draws of q, (k,)."""
         return np.r_[self.attached[~np.isnan(self.attached)], self.own]
 
 
@@ -68,12 +68,12 @@ class Bridge:
     Attributes
     ----------
     log_z : float
-        NaN where the two sets of draws have nothing in common.
+        NaN if the two sets of draws do not overlap.
     series : ndarray, shape (chains, n)
-        log Z and what each draw of a chain, with the proposal attached to it, adds to the estimate:
-        its mean is the estimate less the part of the further draws of q.
+        log Z plus the contribution of each draw of a chain, and of the proposal attached to it. The
+        mean is the estimate without the contribution of the further draws of q.
     variance : float
-        That of the part of the further draws of q.
+        Variance of the contribution of the further draws of q.
     root : float
         lambda.
     mean : float
@@ -87,18 +87,18 @@ class Bridge:
     mean: float = np.nan
 
     def influence(self, log_ratio: Array) -> Array:
-        """What draws of chains add to n log Z, from their log p - log q."""
+        """Return the contributions of draws of chains to n log Z, from their log p - log q."""
         return 1 - logistic(self.root - log_ratio) / self.mean
 
 
 def effective(series: Array) -> float:
-    """The effective sample size of the center of series (chains, n), at least 1."""
+    """Return the bulk effective sample size of series (chains, n), at least 1."""
     size = measure(series[:, :, None], r_hat=False)[COLUMNS.index("ess_bulk"), 0]
     return float(max(1.0, size)) if np.isfinite(size) else float(series.size)
 
 
 def standard_error(series: Array) -> float:
-    """That of the mean of series (chains, n)."""
+    """Return the standard error of the mean of series (chains, n)."""
     error = measure(series[:, :, None], r_hat=False)[COLUMNS.index("mcse_mean"), 0]
     return float(error) if np.isfinite(error) else 0.0
 
@@ -110,7 +110,7 @@ def logistic(x: Array) -> Array:
 
 
 def root(chain: Array, own: Array, s_1: float, s_2: float) -> float:
-    """lambda, by bisection."""
+    """Return lambda, found by bisection."""
     finite = own[np.isfinite(own)]
     low = min(chain.min(), finite.min()) - 50.0
     high = max(chain.max(), finite.max()) + 50.0
@@ -125,7 +125,7 @@ def root(chain: Array, own: Array, s_1: float, s_2: float) -> float:
 
 
 def bridge(pairs: Pairs) -> Bridge:
-    """The optimal bridge between draws of chains and of q."""
+    """Return the optimal bridge between draws of chains and draws of q."""
     l_1, l_2 = pairs.chain, pairs.of_q
     n_2 = len(l_2)
     if n_2 == 0 or not np.isfinite(l_2).any() or not np.isfinite(l_1).all():
@@ -147,7 +147,7 @@ def bridge(pairs: Pairs) -> Bridge:
 
 
 def joined(bridges: list[Bridge], crossed: float = 0.0) -> tuple[float, float]:
-    """(log Z, standard error) of bridges that share no draws, by their numbers of chains.
+    """Return log Z and its standard error from bridges without common draws, weighted by chains.
 
     `crossed` is the share of the variance of the chains' draws that counts twice: see
     `crossed_share`.
@@ -163,13 +163,13 @@ def joined(bridges: list[Bridge], crossed: float = 0.0) -> tuple[float, float]:
 
 
 def crossed_share(bridges: list[Bridge], across: list[Array]) -> float:
-    """The share of the chains' variance that comes from the noise in the fits of q, at most 1.
+    """Return the share of the chains' variance due to the noise in the fits of q, at most 1.
 
     With q_k fitted to all folds but k, and bridged with fold k, that noise adds to log Z the
-    products of what fold k and fold j deviate, from k and once more from j: the same products, so
-    that their variance is twice what is seen. What fits have in common has no such part. With F
-    folds, the noise of q_k is a mean over F - 1 of them, and that of q_j less q_k has 2 / (F - 1)
-    times its variance.
+    products of the deviations of folds k and j, once in the bridge of k and once in that of j.
+    These are the same products, so that their variance is twice the apparent one. The part that is
+    common to all fits does not contribute. With F folds, the noise of q_k is a mean over F - 1 of
+    them, and that of q_j - q_k has 2 / (F - 1) times its variance.
 
     Parameters
     ----------

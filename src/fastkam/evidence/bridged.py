@@ -1,4 +1,4 @@
-"""Bridge sampling of a run: with its own frozen q, or with one that is fitted to its draws."""
+"""Bridge sampling of a run, with its frozen proposal density q or with a q fitted to its draws."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.evidence.bridge import Bridge, Pairs, bridge, crossed_share, effective, joined
 from fastkam.evidence.density import Density, Window
 from fastkam.evidence.pareto import MOST_K_HAT, k_hat
-from fastkam.evidence.proposals import draws_in, fitted, has_frozen, stored
+from fastkam.evidence.proposals import (
+    MOST_MISSED,
+    NEXT_TO_NONE,
+    draws_in,
+    fitted,
+    has_frozen,
+    stored,
+)
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -26,19 +33,20 @@ Array = NDArray[np.float64]
 LEAST_EVALUATIONS = 400
 MOST_EVALUATIONS = 20_000
 MOST_SHARE = 0.1                # of the evaluations of the run
-# Independent draws of q take away more of the error than as many steps of chains: a short run gets
-# this share of its evaluations, up to a number from which on the draws of the chains say more.
+# Independent draws of q reduce the error more than as many steps of chains do: a short run gets
+# this share of its evaluations, up to a number above which the draws of the chains matter more.
 SHARE, ENOUGH = 0.25, 1500
 LEAST_DRAWS_OF_Q = 25           # of each bridge
 MOST_R_HAT = 1.1                # of log p - log q, where that varies
 LEAST_SPREAD = 0.5
-MOST_MISSED = 0.02              # share of a chain's draws where q has next to no mass
-NEXT_TO_NONE = np.log(1000)
+MOST_LOST = 0.5                 # of them, from which on there is no bridge
+MAY_BE_TOO_SMALL = ('The error may be too small: make more draws (result.resume(draws=...)), or '
+                    'compare with a run of sampler="pt", which has estimates without q.')
 
 
 @dataclass(frozen=True)
 class Bridged:
-    """What bridge sampling has found, with several q.
+    """The results of bridge sampling with one or several q.
 
     Attributes
     ----------
@@ -47,7 +55,7 @@ class Bridged:
     crossed : float
         The share of the chains' variance that counts twice.
     evaluations, failed : int
-        Further evaluations, and how many of them raised an error.
+        Number of further evaluations, and of those among them that raised an error.
     """
 
     pairs: list[Pairs]
@@ -58,17 +66,28 @@ class Bridged:
 
     @cached_property
     def estimate(self) -> tuple[float, float]:
-        """(log Z, standard error)"""
-        return joined(self.bridges, self.crossed)
+        """Return log Z and its standard error, which is infinite if q misses most draws."""
+        value, error = joined(self.bridges, self.crossed)
+        return value, np.inf if self.lost else error
 
     @cached_property
     def k_hat(self) -> float:
-        """Of the weights at all draws of q."""
+        """k-hat of the weights at all draws of q."""
         return k_hat(np.concatenate([one.of_q - its.log_z for one, its in self.each]))
 
     @property
     def each(self) -> list[tuple[Pairs, Bridge]]:
         return list(zip(self.pairs, self.bridges, strict=True))
+
+    @property
+    def missed(self) -> float:
+        """The share of the draws of the chains where q has next to no mass."""
+        return float((self.log_ratios > NEXT_TO_NONE).mean())
+
+    @property
+    def lost(self) -> bool:
+        """Whether these are too many for a bridge to the chains."""
+        return self.missed > MOST_LOST
 
     @property
     def log_ratios(self) -> Array:
@@ -77,7 +96,7 @@ class Bridged:
 
 
 def by_frozen(state: RunState) -> Bridged | None:
-    """With the q of each chain and the draws of it that the chain has proposed; None without."""
+    """Return the bridges with the frozen q of each chain; None if the chains have none."""
     if not has_frozen(state):
         return None
     pairs = stored(state)
@@ -89,7 +108,7 @@ def by_frozen(state: RunState) -> Bridged | None:
 def by_fitted(
     result: Result, density: Target, evaluations: int | None, rng: np.random.Generator
 ) -> Bridged | None:
-    """With a q that is fitted to draws, and further evaluations; None where it cannot be fitted."""
+    """Return the bridges with a q fitted to draws, by further evaluations; None without a fit."""
     state = result.state
     window = Window(state.coordinates, state.trace.x[:, : state.trace.rows])
     at = Density(density, window, rng)
@@ -99,7 +118,7 @@ def by_fitted(
 
 
 def default_bounds(of_run: int) -> tuple[int, int]:
-    """The least and the most further evaluations after a run of `of_run` evaluations."""
+    """Return bounds of the number of further evaluations, after a run of `of_run` evaluations."""
     least = int(np.clip(SHARE * of_run, LEAST_EVALUATIONS, ENOUGH))
     return least, max(least, int(min(MOST_EVALUATIONS, MOST_SHARE * of_run)))
 
@@ -108,10 +127,10 @@ def from_draws(
     z: Array, log_p: Array, density: Callable[[Array], Array], evaluations: int | None,
     bounds: tuple[int, int], rng: np.random.Generator,
 ) -> Bridged | None:
-    """The bridge of draws z (chains, n, d) with log densities log_p (chains, n).
+    """Return the bridges of draws z (chains, n, d) with log densities log_p (chains, n).
 
-    `density` is called with `evaluations` draws of q; by default with as many as the draws are
-    worth independent ones, within `bounds`.
+    `density` is called with `evaluations` draws of q; by default their number is the effective
+    sample size of the draws, within `bounds`.
     """
     fits = fitted(z, log_p, rng)
     if fits is None:
@@ -125,18 +144,22 @@ def from_draws(
 
 
 def doubts(made: Bridged) -> list[str]:
-    """What speaks against a bridge."""
+    """Return the reasons to doubt a bridge."""
     if not np.isfinite(made.estimate[0]):
-        return ["q and the chains have nothing in common: there is no bridge between them."]
-    notes = []
-    if made.k_hat > MOST_K_HAT:
-        notes.append(f"k-hat is {made.k_hat:.2f}, above {MOST_K_HAT}: q does not reach all of the "
-                     "density (tails, a bend, a mode). The error may be too small.")
+        return ["q and the chains have nothing in common: there is no bridge between them. "
+                "Make more draws (result.resume(draws=...))."]
     log_ratios = made.log_ratios
-    missed = (log_ratios > NEXT_TO_NONE).mean()
-    if missed > MOST_MISSED:
-        notes.append(f"{100 * missed:.2g} % of the draws are where q has next to no mass: it "
-                     "misses a mode, or a bend. The error may be too small.")
+    notes = []
+    if made.lost:
+        notes.append(f"{100 * made.missed:.0f} % of the draws are where q has next to no mass: "
+                     "there is no estimate. Make more draws (result.resume(draws=...)): in many "
+                     "dimensions q needs many.")
+    elif made.missed > MOST_MISSED:
+        notes.append(f"{100 * made.missed:.0f} % of the draws are where q has next to no mass: it "
+                     f"misses a mode, or a bend. {MAY_BE_TOO_SMALL}")
+    elif made.k_hat > MOST_K_HAT:
+        notes.append(f"k-hat is {made.k_hat:.2f}, above {MOST_K_HAT}: q does not reach all of the "
+                     f"density (tails, a bend, a mode). {MAY_BE_TOO_SMALL}")
     r_hat = measure(log_ratios[:, :, None])[COLUMNS.index("r_hat"), 0]
     if r_hat > MOST_R_HAT and log_ratios.std() > LEAST_SPREAD:
         notes.append(f"The chains disagree about q: R-hat of log p - log q is {r_hat:.3g}. Run "

@@ -15,16 +15,18 @@ from fastkam.evidence.estimate import INTEGRAL, WIDTH, Evidence
 
 Array = NDArray[np.float64]
 
+MOST_UNCERTAIN = 0.05   # of a posterior probability, from its standard error
+
 
 @dataclass(frozen=True)
 class EvidenceComparison:
-    """Models, the best first.
+    """Comparison of models, the best first; prints as a table.
 
     Attributes
     ----------
     names : tuple of str
     log_evidence, error : ndarray, shape (n,)
-        Each model's, and its standard error.
+        Log evidence of each model, and its standard error.
     log_bayes_factor, log_bayes_factor_error : ndarray, shape (n,)
         The log of the Bayes factor against the first model, 0 at most, and its standard error.
     prior, posterior : ndarray, shape (n,)
@@ -32,7 +34,7 @@ class EvidenceComparison:
     posterior_error : ndarray, shape (n,)
         Standard error of the posterior probability, to first order in those of the evidence.
     notes : tuple of str
-        What speaks against it.
+        Reasons to doubt the comparison; empty if there are none.
     """
 
     names: tuple[str, ...]
@@ -49,7 +51,7 @@ class EvidenceComparison:
                "posterior", "posterior_error")
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """{"name": list of str} and each column as a list."""
+        """Return {"name": list of str} and each column as a list."""
         return {"name": list(self.names)} | {
             name: getattr(self, name).tolist() for name in self.COLUMNS}
 
@@ -73,16 +75,16 @@ class EvidenceComparison:
 def compare_evidence(
     models: Mapping[str, Any], *, prior_odds: Mapping[str, float] | None = None
 ) -> EvidenceComparison:
-    """Log evidence, Bayes factors and posterior probabilities of models of the same data.
+    """Return log evidence, Bayes factors and posterior probabilities of models of the same data.
 
     Parameters
     ----------
     models : dict of str to Result or Evidence
-        Of a Result, `Result.log_evidence` is called without arguments. Each must be of a likelihood
-        of the same data with a normalized prior.
+        `Result.log_evidence` is called for each Result, without arguments. Each density must be a
+        likelihood of the same data times a normalized prior.
     prior_odds : dict of str to float, optional
-        The prior weight of each model, by the same names, in any unit: {"a": 2, "b": 1} has "a"
-        twice as probable. Equal by default.
+        Prior weights of the models, by the same names, which need not sum to 1: with
+        {"a": 2, "b": 1}, "a" is twice as probable. Equal by default.
 
     Returns
     -------
@@ -117,7 +119,7 @@ def compare_evidence(
 
 
 def check_odds(odds: Any, names: list[str]) -> Array:
-    """The prior weights in the order of the names, (n,)."""
+    """Return the prior weights in the order of the names, (n,)."""
     if odds is None:
         return np.ones(len(names))
     if not isinstance(odds, Mapping):
@@ -132,7 +134,7 @@ def check_odds(odds: Any, names: list[str]) -> Array:
 
 
 def compared(found: dict[str, Evidence], prior: Array) -> EvidenceComparison:
-    """The comparison of models whose prior probabilities are given in their order."""
+    """Return the comparison of models, with their prior probabilities in the same order."""
     values = np.array([one.value for one in found.values()])
     errors = np.array([one.error for one in found.values()])
     order = np.argsort(-values, kind="stable")
@@ -144,6 +146,11 @@ def compared(found: dict[str, Evidence], prior: Array) -> EvidenceComparison:
     # d p_i / d log Z_j = p_i (delta_ij - p_j)
     slopes = posterior[:, None] * (np.eye(len(names)) - posterior)
     notes = [f"{name}: {note}" for name in names for note in found[name].notes]
+    uncertain = np.sqrt(slopes**2 @ errors**2)
+    if uncertain.max() > MOST_UNCERTAIN:
+        notes.append(f"The posterior probabilities are known to +- {uncertain.max():.2g} only, and "
+                     "the order of the models may be another: run longer, or ask for more "
+                     "evaluations (result.log_evidence(evaluations=...)).")
     bare = [name for name in names if found[name].kind == INTEGRAL]
     if bare:
         notes.append(f"{', '.join(bare)}: of a log density without prior=, whose integral is the "
@@ -154,4 +161,4 @@ def compared(found: dict[str, Evidence], prior: Array) -> EvidenceComparison:
         log_bayes_factor=values - values[0],
         log_bayes_factor_error=np.r_[0.0, np.hypot(errors[1:], errors[0])],
         prior=prior, posterior=posterior,
-        posterior_error=np.sqrt(slopes**2 @ errors**2), notes=tuple(notes))
+        posterior_error=uncertain, notes=tuple(notes))

@@ -1,4 +1,4 @@
-"""The density of a run at new points, and its draws as bridge sampling needs them."""
+"""Evaluations of a run's density at new points, and the run's draws for bridge sampling."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ LEAST_ROWS = 20  # draws of a chain
 
 
 def target_for(result: Result, target: Any, vectorized: bool) -> Target | None:
-    """The target of a result, or the one that was given after a check; None where there is none.
-    """
+    """Return the given target, after a check, or that of the result; None if there is none."""
     if target is None:
         found = result.target
         has_surrogate = found is not None and found.surrogate is not None
@@ -41,10 +40,10 @@ def target_for(result: Result, target: Any, vectorized: bool) -> Target | None:
 
 
 class Window:
-    """One period of the coordinates that repeat, around the draws; all of space for the others.
+    """A window around the draws: one period of each periodic coordinate, all of the others.
 
-    In z, a periodic or reflected coordinate runs over several periods with a weight each. Within
-    one period, with weight 1, the density has the same integral, and fewer modes.
+    In z, a periodic or reflected coordinate runs over several periods, each with a weight. The
+    density in one period, with weight 1, has the same integral and fewer modes.
 
     Parameters
     ----------
@@ -72,7 +71,7 @@ class Window:
             start += n
 
     def points(self, z: Array) -> Array:
-        """The points of the window that stand for z (..., d)."""
+        """Return the points of the window that are equivalent to z (..., d)."""
         if self.coordinates is None:
             return z
         z = z.copy()
@@ -84,26 +83,26 @@ class Window:
         return z
 
     def inside(self, z: Array) -> NDArray[np.bool_]:
-        """Which rows of z (n, d) are in the window, (n,)."""
+        """Return which rows of z (n, d) are in the window, (n,)."""
         return np.asarray(((z >= self.low) & (z <= self.high)).all(axis=1))
 
     def log_weight(self, z: Array) -> Array:
-        """The log of the weight of the period in which z (n, d) is, (n,)."""
+        """Return the log weights (n,) of the periods of the rows of z (n, d)."""
         return np.zeros(len(z)) if self.coordinates is None else self.coordinates.log_weight(z)
 
 
 class Density:
     """The log density in the window, at new points; counts its evaluations.
 
-    A point at which the function raises an error of numbers, or returns NaN, has the density 0, as
-    in a search. Of an estimated density each value is made with noise of its own.
+    If the function raises a numerical error at a point or returns NaN, the density is 0 there, as
+    in a search. Each value of an estimated density is computed with new noise.
 
     Attributes
     ----------
     n : int
         Evaluations.
     failed : int
-        How many of them raised an error.
+        Number of evaluations that raised an error.
     """
 
     def __init__(self, target: Target, window: Window, rng: np.random.Generator) -> None:
@@ -119,10 +118,10 @@ class Density:
 
     @property
     def failed(self) -> int:
-        return 0 if self.evaluator is None else len(self.evaluator.failures)
+        return 0 if self.evaluator is None else self.evaluator.n_failed
 
     def __call__(self, z: Array) -> Array:
-        """The log densities at the rows of z (n, d), (n,)."""
+        """Return the log densities (n,) at the rows of z (n, d)."""
         values = np.full(len(z), -np.inf)
         rows = np.flatnonzero(self.window.inside(z))
         some = np.ascontiguousarray(z[rows])
@@ -137,7 +136,7 @@ class Density:
         return values
 
     def estimated(self, z: Array) -> Array:
-        """Estimates at the rows of z (n, d), with fresh noise, (n,)."""
+        """Return estimates (n,) at the rows of z (n, d), with new noise."""
         values = np.empty(len(z))
         for i, point in enumerate(z):
             value = self.target.estimate(point, self.rng.standard_normal(self.target.n_aux))
@@ -147,9 +146,9 @@ class Density:
 
 
 def draws_of(state: RunState, most: int) -> tuple[Array, Array, NDArray[np.int64]]:
-    """(z (chains, n, d), log p (chains, n), rows (n,)) of at most about `most` draws in all.
+    """Return z (chains, n, d), log p (chains, n) and the rows (n,) of about `most` draws at most.
 
-    At equal distances, whichever period they are in; of each chain LEAST_ROWS at least.
+    The draws are equally spaced, from all periods, and at least LEAST_ROWS from each chain.
     """
     trace = state.trace
     step = max(1, min(-(-state.chains * trace.rows // most), trace.rows // LEAST_ROWS))

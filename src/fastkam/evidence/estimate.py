@@ -1,8 +1,8 @@
-"""The evidence of one run: every estimate that the run has the means for, and which to trust."""
+"""The evidence of one run: all estimates that the run allows, and the choice among them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,9 @@ from fastkam.arguments import check_choice, check_flag, check_generator, check_i
 from fastkam.diagnostics.tempering import tempering
 from fastkam.evidence.bridged import Bridged, by_fitted, by_frozen, doubts
 from fastkam.evidence.density import LEAST_ROWS, target_for
+from fastkam.evidence.pareto import k_hat
+from fastkam.evidence.proposals import is_resampled
+from fastkam.evidence.weighted import by_weights
 from fastkam.samplers.exchange import Coupled
 from fastkam.samplers.jumps import ModeJumping
 
@@ -22,18 +25,20 @@ if TYPE_CHECKING:
 
 BRIDGE, FROZEN = "bridge sampling", "bridge sampling with the run's own q"
 STONES, THERMODYNAMIC = "stepping stones", "thermodynamic integration"
+WEIGHTS = "importance weights of the surrogate"
 METHODS = {"bridge": BRIDGE, "frozen_bridge": FROZEN, "stepping_stones": STONES,
-           "thermodynamic": THERMODYNAMIC}
+           "thermodynamic": THERMODYNAMIC, "weights": WEIGHTS}
 NEEDS = {BRIDGE: "evaluations of the density at draws of q",
          FROZEN: "a run of jumps (or auto, where it has chosen jumps) with a q that is kept fixed",
          STONES: "a run of pt or scout, alone or within jumps, whose ladder ends at 0"}
 NEEDS[THERMODYNAMIC] = NEEDS[STONES]
+NEEDS[WEIGHTS] = 'weighted draws, of a run with surrogate="learn"'
 
 MOST_ASKED = 100_000_000    # evaluations that may be asked for
 MOST_DIFFERENCE = 3.5       # standard errors between two estimates
 MOST_ERROR = 1.0            # above which an estimate says little
 GRAVE = ("not_finite", "stuck", "constant", "improper", "not_a_logarithm", "tails", "moments",
-         "divergences", "r_hat", "log_density")   # findings that concern the evidence
+         "divergences", "log_density", "unvisited", "weights")  # findings that concern the evidence
 WIDTH = 88
 STREAM = 2**32 - 2          # which child of the seed draws of q come from; chain k has the k-th
 LIKELIHOOD, INTEGRAL = "marginal likelihood", "integral of the density"
@@ -49,23 +54,24 @@ class Evidence:
     value : float
         log Z; NaN where it could not be estimated.
     error : float
-        Standard error of `value`.
+        Standard error of `value`; infinite where the draws are too few for an estimate.
     method : str
-        "bridge sampling", "bridge sampling with the run's own q", "stepping stones" or
-        "thermodynamic integration".
+        "bridge sampling", "bridge sampling with the run's own q", "stepping stones",
+        "thermodynamic integration" or "importance weights of the surrogate".
     k_hat : float
-        Shape of the tail of the weights p / q of the draws of q, of bridge sampling; above 0.7, q
-        does not reach all of the density. NaN for the other methods.
+        Shape of the tail of the weights p / q at the draws of q, in bridge sampling, or of the
+        importance weights; above 0.7, q (or the surrogate) does not reach all of the density. NaN
+        for the other methods.
     evaluations : int
-        Evaluations of the density that this estimate has needed besides those of the run.
+        Number of evaluations of the density for this estimate, beyond those of the run.
     kind : str
-        "marginal likelihood" where the run had a likelihood and a prior, which is normalized:
-        "integral of the density" where it had a log density alone; "marginal likelihood, if the run
-        had a prior" where a file does not say which.
+        "marginal likelihood" if the run had a likelihood and a normalized prior; "integral of the
+        density" if it had a log density alone; "marginal likelihood, if the run had a prior" if the
+        result comes from a file that does not tell.
     estimates : dict of str to (float, float)
-        Value and standard error by each method that the run had the means for.
+        Value and standard error by each method that the run allows.
     notes : tuple of str
-        Why the value may be wrong, or its error too small; empty where nothing speaks against it.
+        Why the value may be wrong, or its error too small; empty if there is no reason for doubt.
     """
 
     value: float
@@ -78,7 +84,7 @@ class Evidence:
     notes: tuple[str, ...] = ()
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """The interval that has the true log Z with probability `level`, if the error is right.
+        """Return the interval that contains log Z with probability `level`, if the error is right.
 
         Parameters
         ----------
@@ -111,7 +117,7 @@ def log_evidence(
     result: Result, *, method: str | None = None, evaluations: int | None = None,
     target: Any = None, vectorized: bool = False, seed: Any = None,
 ) -> Evidence:
-    """The `Evidence` of a result: see `fastkam.Result.log_evidence`."""
+    """Return the `Evidence` of a result: see `fastkam.Result.log_evidence`."""
     if method is not None:
         check_choice("method", method, METHODS)
     if evaluations is not None:
@@ -123,8 +129,13 @@ def log_evidence(
     if not state.states or state.trace.rows < LEAST_ROWS:
         raise ValueError(f"result must have at least {LEAST_ROWS} draws a chain, not "
                          f"{state.trace.rows}: go on with result.resume(draws=...)")
-    density = target_for(result, target, vectorized)
     wanted = None if method is None else METHODS[method]
+    if result.log_weights is not None:
+        return of_weighted(result, wanted, evaluations)
+    if is_resampled(state):
+        raise ValueError("result must be the one with weights, of which these draws were "
+                         "resampled: their errors are not known any more")
+    density = target_for(result, target, vectorized)
     bridges: dict[str, Bridged | None] = {FROZEN: by_frozen(state)}
     estimates = tempered(result)
     if density is not None and evaluations != 0 and wanted in (None, BRIDGE):
@@ -137,8 +148,26 @@ def log_evidence(
     return judged(result, chosen, estimates, bridges, kind_of(result, density))
 
 
+def of_weighted(result: Result, wanted: str | None, evaluations: int | None) -> Evidence:
+    """Return the evidence of weighted draws, which needs no further evaluations."""
+    if wanted not in (None, WEIGHTS):
+        raise ValueError('method must be "weights" for weighted draws, whose steps were made on '
+                         "the surrogate")
+    if evaluations:
+        raise ValueError(f"evaluations must be 0 or None for weighted draws, not {evaluations}: "
+                         "more of them come from a larger budget=")
+    assert result.log_weights is not None
+    found = by_weights(result.state, result.log_weights)
+    if found is None:
+        raise ValueError("result must be a run whose surrogate is normalized, and with a weight "
+                         "above 0: the integral of this one's surrogate is not known. Allow more "
+                         "calls (budget=), or run without surrogate")
+    made = judged(result, WEIGHTS, {WEIGHTS: found}, {}, kind_of(result, result.target))
+    return replace(made, k_hat=k_hat(result.log_weights.ravel()))
+
+
 def why_not(name: str, no_target: bool, no_evaluations: bool) -> str:
-    """Why there is no such estimate, and what would mend it."""
+    """Return the reason why an estimate is missing, with a remedy."""
     if name != BRIDGE:
         return f"method must be one that the run has the means for: {name} needs {NEEDS[name]}"
     if no_target:
@@ -148,19 +177,19 @@ def why_not(name: str, no_target: bool, no_evaluations: bool) -> str:
     if no_evaluations:
         return ("evaluations must be at least 1, not 0: this run has kept no draws of a density q "
                 "beside those of its chains")
-    return ("result must have more draws than coordinates, which spread along each: no q can "
-            "be fitted to these")
+    return ("result must have draws that spread along each coordinate: no q can be fitted to "
+            "these")
 
 
 def own_generator(state: RunState) -> np.random.Generator:
-    """A generator that depends on the seed of the run, and on nothing that the run has used."""
+    """Return a generator that depends on the run's seed alone, and that the run has not used."""
     seed = state.seed
     return np.random.default_rng(np.random.SeedSequence(
         seed.entropy, spawn_key=(*seed.spawn_key, STREAM), pool_size=seed.pool_size))
 
 
 def tempered(result: Result) -> dict[str, tuple[float, float]]:
-    """The estimates of tempered replicas, where the run had these down to the reference."""
+    """Return the estimates from tempered replicas, if their ladder ends at the reference."""
     sampler = result.sampler
     inner = sampler.parts()[0] if isinstance(sampler, ModeJumping) else sampler
     if not isinstance(inner, Coupled):
@@ -172,7 +201,7 @@ def tempered(result: Result) -> dict[str, tuple[float, float]]:
 
 
 def kind_of(result: Result, density: Any) -> str:
-    """What the value is."""
+    """Return what the value is: the attribute `kind` of `Evidence`."""
     if isinstance(density, ProblemTarget):
         x = np.ascontiguousarray(result.draws[:, :1].reshape(-1, result.d))
         if (density.log_prior_x(x) != 0).any():
@@ -184,20 +213,22 @@ def kind_of(result: Result, density: Any) -> str:
 
 
 def best(estimates: dict[str, tuple[float, float]], bridges: dict[str, Bridged | None]) -> str:
-    """A bridge that nothing speaks against; else the estimate of the least error."""
+    """Return the method of a bridge without doubts, or else that with the smallest error."""
     for name in (BRIDGE, FROZEN):
         made = bridges.get(name)
         if made is not None and not doubts(made):
             return name
     finite = {name: error for name, (_, error) in estimates.items() if np.isfinite(error)}
-    return min(finite, key=lambda name: finite[name]) if finite else BRIDGE
+    if finite:
+        return min(finite, key=lambda name: finite[name])
+    return BRIDGE if BRIDGE in estimates else next(iter(estimates), BRIDGE)
 
 
 def judged(
     result: Result, chosen: str, estimates: dict[str, tuple[float, float]],
     bridges: dict[str, Bridged | None], kind: str,
 ) -> Evidence:
-    """The chosen estimate with what speaks against it; where methods disagree, a larger error."""
+    """Return the chosen estimate with its notes, and a larger error if the methods disagree."""
     value, error = estimates[chosen]
     made, used = bridges.get(chosen), bridges.get(BRIDGE)
     notes = [] if made is None else doubts(made)
@@ -209,9 +240,10 @@ def judged(
             notes.append(f"Two methods disagree: {chosen} {value:.4f} +- {error:.2g}, {name} "
                          f"{other:.4f} +- {its:.2g}. The error counts their difference.")
     error = float(np.hypot(error, worst))
-    if not error <= MOST_ERROR:
+    if not (error <= MOST_ERROR or (made is not None and made.lost)):  # which has its own note
         notes.append("The error is large: run longer, or with a sampler that suits the density.")
-    grave = [one.text for one in result.warnings if one.kind in GRAVE]
+    grave = [one.text for one in result.warnings
+             if one.kind in GRAVE or (one.kind == "r_hat" and one.status == "wrong")]
     if grave:
         first = grave[0].split(". ")[0].rstrip(".")
         notes.append(f"The run itself is in doubt (see result.warnings): {first}.")

@@ -10,10 +10,10 @@ LEAST_TAIL = 5
 
 
 def k_hat(log_weights: NDArray[np.float64]) -> float:
-    """Shape of the generalized Pareto distribution of the largest weights; NaN for fewer than 25.
+    """Return the shape of the generalized Pareto distribution of the largest weights.
 
-    The weights have moments of the orders below 1 / k. The tail are the min(n / 5, 3 sqrt(n))
-    largest of the n weights.
+    The weights have moments of the orders below 1 / k. The tail consists of the
+    min(n / 5, 3 sqrt(n)) largest of the n weights. The result is NaN for fewer than 25 weights.
 
     Vehtari, A., Simpson, D., Gelman, A., Yao, Y. and Gabry, J. (2024). Pareto smoothed importance
     sampling. Journal of Machine Learning Research 25(72), 1-58.
@@ -38,7 +38,7 @@ def k_hat(log_weights: NDArray[np.float64]) -> float:
 
 
 def pareto_shape(x: NDArray[np.float64]) -> float:
-    """The shape k of a generalized Pareto distribution, from ordered positive values (n,).
+    """Return the shape k of a generalized Pareto distribution, from sorted positive values (n,).
 
     Zhang, J. and Stephens, M. A. (2009). A new and efficient estimation method for the generalized
     Pareto distribution. Technometrics 51, 316-325.

@@ -1,4 +1,4 @@
-"""Where q comes from: frozen in the run, or fitted to draws; and log p - log q at draws of both."""
+"""The density q of bridge sampling, frozen in the run or fitted to draws, and log p - log q."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.linalg.decomposition import cholesky, inverse, product
 from fastkam.evidence.bridge import Pairs, effective
-from fastkam.evidence.density import Window, draws_of
+from fastkam.evidence.density import LEAST_ROWS, Window, draws_of
+from fastkam.samplers import modes
 from fastkam.samplers.jumps import ModeJumping
 from fastkam.schedules import Finite
 from fastkam.search.mixture import Mixture
@@ -25,25 +27,37 @@ MOST_STATES = 12_000    # to which q is fitted
 MOST_COMPONENTS = 32
 FOLDS = 4               # at most, into which chains are divided
 BLOCK = 10_000          # draws of q that are evaluated together
+LEAST_STATES = 10       # to which a component is fitted
+SHARES = 0.0, 0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.6, 1.0   # by which correlations are shrunk
 INDEPENDENT = 2         # the move of `jumps` that is a draw of q
+MOST_MISSED = 0.02      # share of a chain's draws where q has next to no mass
+NEXT_TO_NONE = np.log(1000)
 
 
 # ---- the frozen q of a run ----
 
 
 def has_frozen(state: RunState) -> bool:
-    """Whether each chain has proposed draws of a q that was fixed before the first draw.
+    """Return whether each chain has proposed from a q that was fixed before the first draw.
 
-    Of estimated densities the noise of a proposal may depend on that of the chain: these have not.
+    It is False for estimated densities, where the noise of a proposal may depend on the chain's,
+    and for resampled draws, whose steps are not kept.
     """
     return (isinstance(state.sampler, ModeJumping) and isinstance(state.schedule, Finite)
             and "independent" in state.sampler.kinds()
             and "u" not in state.states[0]
-            and all(int(one["kernel.n"]) > 0 for one in state.states))
+            and all(int(one["kernel.n"]) > 0 for one in state.states)
+            and not is_resampled(state))
+
+
+def is_resampled(state: RunState) -> bool:
+    """Whether the draws were resampled by weights, so that they have no steps before them."""
+    first = np.asarray(state.trace.log_ratio[:, : min(state.trace.rows, LEAST_ROWS)])
+    return bool(first.size and np.isnan(first).all())
 
 
 def frozen(state: RunState, k: int) -> Mixture:
-    """The q of chain k, in z."""
+    """Return the q of chain k, in z."""
     one, scales = state.states[k], state.scales
     n = int(one["kernel.n"])
     factors = one["kernel.factors"][:n].transpose(0, 2, 1)  # stored by columns
@@ -52,15 +66,14 @@ def frozen(state: RunState, k: int) -> Mixture:
 
 
 def stored(state: RunState, most: int = MOST_ROWS) -> list[Pairs]:
-    """log p - log q, of each chain's q, at its draws and at the proposals in front of them.
+    """Return log p - log q at each chain's draws, and at the proposals of the steps before them.
 
-    Of at most about `most` draws in all, at equal distances.
-
-    A proposal y that was accepted is the draw itself. One that was rejected at x has
+    At most about `most` draws in all are taken, equally spaced. A proposal y that was accepted is
+    the draw itself. For one that was rejected at x,
 
         log p(y) - log q(y) = log ratio + log p(x) - log q(x)
 
-    with the logarithm of the acceptance ratio that was recorded.
+    with the recorded logarithm of the acceptance ratio.
     """
     z, log_p, rows = draws_of(state, most)
     trace = state.trace
@@ -81,7 +94,7 @@ def stored(state: RunState, most: int = MOST_ROWS) -> list[Pairs]:
 
 
 def folds(chains: int) -> list[NDArray[np.intp]]:
-    """The chains of each fold, as equal as may be."""
+    """Return the chains of each fold, of nearly equal size."""
     return [part for part in np.array_split(np.arange(chains), FOLDS) if len(part)]
 
 
@@ -104,12 +117,12 @@ class Fits:
 
     @property
     def held_out(self) -> list[Array]:
-        """log p - log q at the draws to which q was not fitted, (chains of the fold, n) each."""
+        """log p - log q at the draws that q was not fitted to, (chains of the fold, n) each."""
         return [all_[fold] for all_, fold in zip(self.across, self.folds, strict=True)]
 
     def pairs(self, n: int, density: Callable[[Array], Array], rng: np.random.Generator
               ) -> list[Pairs]:
-        """With n further draws of q in all, shared out by the numbers of chains."""
+        """Return the pairs, with n further draws of q in all, divided by the numbers of chains."""
         chains = np.array([len(fold) for fold in self.folds])
         ends = np.round(n * np.cumsum(chains) / chains.sum()).astype(int)
         made = []
@@ -123,16 +136,16 @@ class Fits:
 
 
 def draws_in(window: Window, state: RunState) -> tuple[Array, Array]:
-    """(z (chains, n, d), log p (chains, n)) of a run in the window."""
+    """Return the draws z (chains, n, d) of a run in the window, and log p (chains, n) there."""
     z, log_p, _ = draws_of(state, MOST_ROWS)
     log_p = log_p - window.log_weight(z.reshape(-1, z.shape[-1])).reshape(log_p.shape)
     return window.points(z), log_p
 
 
 def fitted(z: Array, log_p: Array, rng: np.random.Generator) -> Fits | None:
-    """For each fold of chains a q that is fitted to the others; None where draws do not spread.
+    """Return a q for each fold of chains, fitted to the others; None if the draws are degenerate.
 
-    A chain alone is cut into as many parts as there may be folds.
+    A single chain is divided into the largest number of folds.
 
     Parameters
     ----------
@@ -157,13 +170,64 @@ def fitted(z: Array, log_p: Array, rng: np.random.Generator) -> Fits | None:
 
 
 def others(z: Array, fold: NDArray[np.intp]) -> Array:
-    """The chains of z that are not in a fold."""
+    """Return the chains of z that are not in a fold."""
     return np.delete(z, fold, axis=0)
 
 
 def fit(z: Array, rng: np.random.Generator) -> Mixture | None:
-    """q, fitted to draws z (chains, n, d)."""
+    """Return q, fitted to draws z (chains, n, d)."""
     step = max(1, -(-z.shape[0] * z.shape[1] // MOST_STATES))
     sizes = [effective(np.ascontiguousarray(z[:, :, i])) for i in range(z.shape[2])]
     states = np.ascontiguousarray(z[:, ::step].reshape(-1, z.shape[2]))
-    return Mixture.fitted(states, rng, MOST_COMPONENTS, min(sizes))
+    q = Mixture.fitted(states, rng, MOST_COMPONENTS, min(sizes))
+    return shrunk(z[:, ::step]) if q is None or q.n == 1 else q
+
+
+def shrunk(z: Array) -> Mixture | None:
+    """One component for states z (chains, n, d); None where they are constant along a coordinate.
+
+    Its correlations are (1 - a) R + a I, with R those of the states: of few states in many
+    dimensions R is so far off that q would have no mass where p has it. The share a of SHARES has
+    the largest likelihood of the states of one part of the chains, when R is that of the others.
+    """
+    chains, n, d = z.shape
+    if chains == 1:
+        n //= FOLDS
+        z = z[0, : FOLDS * n].reshape(FOLDS, n, d)
+    flat = z.reshape(-1, d)
+    center, sd = flat.mean(axis=0), flat.std(axis=0)
+    if len(flat) < LEAST_STATES or not ((sd > 0) & np.isfinite(sd * sd)).all():
+        return None
+    u = (z - center) / sd
+    likelihoods = np.zeros(len(SHARES))
+    for part in folds(len(u)):
+        R, held_out = correlations(others(u, part)), u[part].reshape(-1, d)
+        likelihoods += [log_likelihood(held_out, R, a) for a in SHARES]
+    L = factor(correlations(u), SHARES[int(likelihoods.argmax())])
+    if L is None:
+        return None
+    return Mixture(*modes.with_wide(np.ones(1), center[None], (sd[:, None] * L)[None]))
+
+
+def correlations(u: Array) -> Array:
+    """E[u u'] of standardized states u (chains, n, d), (d, d)."""
+    flat = u.reshape(-1, u.shape[2])
+    return np.asarray(product(np.ascontiguousarray(flat.T), flat) / len(flat))
+
+
+def factor(R: Array, a: float) -> Array | None:
+    """L, L L' = (1 - a) R + a I, (d, d); None where it is singular."""
+    try:
+        return np.asarray(cholesky((1 - a) * R + a * np.eye(len(R))))
+    except ValueError:
+        return None
+
+
+def log_likelihood(u: Array, R: Array, a: float) -> float:
+    """Return log densities of u (n, d) under N(0, (1 - a) R + a I), without constants.
+    """
+    L = factor(R, a)
+    if L is None:
+        return -np.inf
+    white = product(inverse(L), np.ascontiguousarray(u.T))
+    return float(-0.5 * np.square(white).sum() - len(u) * np.log(np.diag(L)).sum())

@@ -22,7 +22,7 @@ LOST = 1e-3  # of the walkers' spread: what may be lost where numbers are rounde
 class AdaptiveMove(emcee.moves.Move):
     """A move of emcee that makes a step of a fastkam sampler with every walker.
 
-    The gain of the adaptation begins again after 100, 200, 400 and 800 steps: what was learnt on
+    The gain of the adaptation begins again after 100, 200, 400 and 800 steps: what was learned on
     the way from the walkers' first points is forgotten.
 
     Parameters
@@ -52,7 +52,7 @@ class AdaptiveMove(emcee.moves.Move):
         self.model: Any = None  # of emcee, for this step
         self.rows: dict[bytes, int] = {}  # of the blobs at points of this step
         self.blobs: list[Any] = []
-        self.learnt: tuple[Any, Any] | None = None  # scales and state of a move that was pickled
+        self.learned: tuple[Any, Any] | None = None  # scales and state of a move that was pickled
 
     def propose(self, model: Any, state: emcee.State) -> tuple[emcee.State, Flags]:
         """Make a step with every walker from `state`, which is changed; emcee calls this."""
@@ -78,14 +78,14 @@ class AdaptiveMove(emcee.moves.Move):
     def begun(self, model: Any, x: Array) -> Chains:
         """Chains at x (walkers, d), in units of the walkers' spread, or as they were pickled."""
         spread = x.std(axis=0)
-        scales, state = self.learnt or (np.where(spread > 0, spread, 1.0), None)
+        scales, state = self.learned or (np.where(spread > 0, spread, 1.0), None)
         seed = np.random.SeedSequence(model.random.randint(2**32, size=4, dtype=np.uint64))
         chains = Chains(self.evaluate, x, sampler=self.sampler, schedule=self.schedule,
                         share=self.share and len(x) > 1, scales=scales, restarts=RESTARTS,
                         seed=seed)
         if state is not None and state["x"].shape == x.shape:
             chains.restore(state)
-        self.learnt = None
+        self.learned = None
         return chains
 
     def evaluate(self, X: Array) -> Array:
@@ -98,7 +98,7 @@ class AdaptiveMove(emcee.moves.Move):
         return np.asarray(values, dtype=float)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The parameters, and what has been learnt."""
-        learnt = self.learnt if self.chains is None else (self.chains.scales, self.chains.state())
+        """The parameters, and what has been learned."""
+        learned = self.learned if self.chains is None else (self.chains.scales, self.chains.state())
         return {"sampler": self.sampler, "schedule": self.schedule, "share": self.share,
-                "learnt": learnt, "chains": None}
+                "learned": learned, "chains": None}

@@ -90,7 +90,7 @@ class AdaptiveMCMC(pints.SingleChainMCMC):
         assert chains is not None
         if not self.needs_sensitivities():
             return float(chains.logp[0])
-        return float(chains.logp[0]), np.array(chains.chains[0].grad_x) / chains.scales
+        return float(chains.logp[0]), chains.chains[0].gradient_at_x / chains.scales
 
 
 def method(

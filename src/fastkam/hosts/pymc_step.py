@@ -88,5 +88,5 @@ class AdaptiveStep(ArrayStepShared):
             self.chains.freeze()
 
     def reset_tuning(self) -> None:
-        """Forget what has been learnt; PyMC calls this before each chain."""
+        """Forget what has been learned; PyMC calls this before each chain."""
         self.chains = None

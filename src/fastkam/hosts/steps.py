@@ -19,7 +19,7 @@ from fastkam.schedules import Plan, Schedule, as_schedule
 
 Array = NDArray[np.float64]
 
-RESTARTS = (100, 200, 400, 800)  # what is learnt before is forgotten, where no warm-up is known
+RESTARTS = (100, 200, 400, 800)  # what is learned before is forgotten, where no warm-up is known
 
 
 class Chains:
@@ -39,7 +39,7 @@ class Chains:
     scales : array (d,)
         Positive: units of the coordinates, where no length is given to the sampler.
     restarts : tuple of int
-        Steps after which the gain begins again, so that what a chain has learnt on its way from a
+        Steps after which the gain begins again, so that what a chain has learned on its way from a
         far start is forgotten; not where adaptation is rare. They are finite in number, so that the
         adaptation diminishes all the same.
     seed : SeedSequence
@@ -133,7 +133,7 @@ class Chains:
     def place(self, x: ArrayLike, logp: ArrayLike) -> None:
         """Move the chains to x (chains, d), where the log density is `logp`, NaN if unknown.
 
-        What they have learnt stays.
+        What they have learned stays.
         """
         points, values = np.array(x, dtype=float), np.array(logp, dtype=float)
         for chain, one, value in zip(self.chains, points, values, strict=True):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,7 +13,9 @@ from numpy.typing import NDArray
 
 from fastkam._core.density.joined import JoinedTarget
 from fastkam._core.density.python_target import PythonTarget
+from fastkam.arguments import shown
 from fastkam.density.target import Target
+from fastkam.problem.call import Call
 
 Array = NDArray[np.float64]
 
@@ -62,6 +66,54 @@ class Differentiable:
                 self.pair, dim, vectorized=self.vectorized, gradient=True),
             recipe=partial(made_target, self, dim))
         return made
+
+
+class OfFunction(Differentiable):
+    """The density that a function of a package returns.
+
+    Attributes
+    ----------
+    f : callable
+        ``f(x) -> number`` of the package's array x (d,).
+    """
+
+    f: Callable[..., Any]
+
+    @abstractmethod
+    def of(self, f: Callable[..., Any]) -> OfFunction:
+        """The density of another function, evaluated in the same way."""
+
+    def calling(self, args: tuple[Any, ...], kwargs: Mapping[str, Any],
+                shapes: Mapping[str, tuple[int, ...]] | None) -> OfFunction:
+        """The density of the function called with further arguments, or by parameters' names."""
+        return self.of(Call(self.f, args, kwargs, shapes))
+
+    def target(self, dim: int) -> Target:
+        try:
+            inspect.signature(self.f).bind(None)
+        except ValueError:  # built-in functions may have no signature
+            pass
+        except TypeError as error:
+            name = getattr(self.f, "__name__", repr(self.f))
+            raise TypeError(
+                f"target must be a function of one argument, a point x (d,), not {name}"
+                f"{inspect.signature(self.f)} ({error}): parameters are passed by name where x0 is "
+                "a dict, or with prior=; data go into args= or kwargs=") from None
+        return super().target(dim)
+
+
+def check_number(f: Callable[..., Any], value: Any) -> None:
+    """Refuse what a function of a package returns for a point, unless it is one number."""
+    if isinstance(value, tuple):
+        raise TypeError(f"{shown(f)} must return the log density alone, and returns a tuple: the "
+                        "gradient is computed by the package, and other quantities belong in "
+                        "derived=")
+    size = getattr(value, "shape", ())
+    if not hasattr(value, "shape") and not isinstance(value, (int, float)):
+        raise TypeError(f"{shown(f)} must return one number, not {shown(value)}")
+    if any(n != 1 for n in size):
+        raise TypeError(f"{shown(f)} must return one number, not an array of shape {tuple(size)}: "
+                        "sum it")
 
 
 def made_target(density: Differentiable, dim: int) -> Target:

@@ -22,7 +22,19 @@ def opened(target: Any) -> Any:
         from fastkam.interop.umbridge import from_umbridge
 
         return from_umbridge(target)
+    check_scipy({name for package, name in kinds if package == "scipy"}, target)
     return target
+
+
+def check_scipy(kinds: set[str], target: Any) -> None:
+    """Refuse objects of scipy.stats that can be called, but do not return a log density."""
+    if "gaussian_kde" in kinds:
+        raise TypeError("target must return the log density, and a gaussian_kde returns the "
+                        "density: give its method logpdf")
+    if {"rv_continuous", "rv_discrete", "multi_rv_generic"} & kinds:
+        name = getattr(target, "name", None) or type(target).__name__.removesuffix("_gen")
+        raise TypeError(f"target must be a distribution with its parameters, not stats.{name} "
+                        f"itself: write stats.{name}(...)")
 
 
 def is_distribution(target: Any) -> bool:

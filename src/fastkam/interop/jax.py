@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastkam.arguments import check_flag, import_extra, shown
 from fastkam.interop.batches import is_single, padded, warn_single
-from fastkam.interop.differentiable import Differentiable
+from fastkam.interop.differentiable import OfFunction, check_number
 
 ADVICE = "pip install fastkam[jax]"
 MEND = 'jax.config.update("jax_enable_x64", True) at the start of the program'
@@ -22,7 +22,8 @@ def from_jax(f: Callable[..., Any], *, vectorized: bool = True) -> JaxDensity:
     Parameters
     ----------
     f : callable
-        ``f(x) -> number`` of an array x (d,), in operations that JAX can trace.
+        ``f(x) -> number`` of an array x (d,), in operations that JAX can trace; or a function of
+        named parameters and of data, as `fastkam.Problem` takes it.
     vectorized : bool
         Whether all chains are evaluated in one call, by `jax.vmap`; otherwise each by itself.
 
@@ -31,7 +32,8 @@ def from_jax(f: Callable[..., Any], *, vectorized: bool = True) -> JaxDensity:
     JaxDensity
         Accepted by `fastkam.sample` and, as a likelihood, by `fastkam.Problem`. Value and gradient
         are compiled by `jax.jit` when they are first called, and then for each power of two of
-        points. In single precision it warns at the first call.
+        points. In single precision it warns at the first call. A process that is sent a density in
+        double precision computes in double precision from then on.
 
     Raises
     ------
@@ -52,14 +54,20 @@ def from_jax(f: Callable[..., Any], *, vectorized: bool = True) -> JaxDensity:
     return JaxDensity(f, check_flag("vectorized", vectorized))
 
 
-class JaxDensity(Differentiable):
+class JaxDensity(OfFunction):
     """A function of JAX as a log density; made by `from_jax`."""
 
     def __init__(self, f: Callable[..., Any], vectorized: bool) -> None:
-        jax = import_extra("jax", ADVICE)
+        self.jax = jax = import_extra("jax", ADVICE)
         self.f, self.vectorized, self.checked = f, vectorized, False
-        both = jax.value_and_grad(f)
-        self.of_value = jax.jit(jax.vmap(f) if vectorized else f)
+
+        def number(x: Any) -> Any:  # of an array with one element, whatever its shape
+            made = f(x)
+            check_number(f, made)
+            return jax.numpy.reshape(made, ())
+
+        both = jax.value_and_grad(number)
+        self.of_value = jax.jit(jax.vmap(number) if vectorized else number)
         self.of_pair = jax.jit(jax.vmap(both) if vectorized else both)
 
     def value(self, x: NDArray[np.float64]) -> Any:
@@ -82,10 +90,21 @@ class JaxDensity(Differentiable):
             self.checked = True
             if is_single(logp):
                 warn_single("JAX", MEND)
-        return np.asarray(logp, dtype=float) if self.vectorized or np.ndim(logp) else float(logp)
+        return np.asarray(logp, dtype=float) if self.vectorized else float(logp)
+
+    def of(self, f: Callable[..., Any]) -> JaxDensity:
+        return JaxDensity(f, self.vectorized)
 
     def __reduce__(self) -> Any:
-        return JaxDensity, (self.f, self.vectorized)
+        return received, (self.f, self.vectorized, self.jax.config.jax_enable_x64)
 
     def __repr__(self) -> str:
         return f"<JaxDensity of {getattr(self.f, '__name__', 'a function')}>"
+
+
+def received(f: Callable[..., Any], vectorized: bool, double: bool) -> JaxDensity:
+    """A density from another process, in that process's precision if it was double."""
+    made = JaxDensity(f, vectorized)
+    if double:
+        made.jax.config.update("jax_enable_x64", True)
+    return made

@@ -34,8 +34,8 @@ def to_pandas(result):
     columns = dict(zip(result.state.layout.labels, draws.reshape(-1, d).T, strict=True))
     for name, values in (result.extras | result.stats).items():
         array = np.asarray(values)
-        for index in np.ndindex(*array.shape[2:]):
-            label = name + (f"[{', '.join(map(str, index))}]" if index else "")
+        labels = result.state.layout.labels_of(name, array.shape[2:])
+        for label, index in zip(labels, np.ndindex(*array.shape[2:]), strict=True):
             if label in columns:
                 raise ValueError(f"extras, statistics and parameters must have different names, "
                                  f"and two are called {label!r}")

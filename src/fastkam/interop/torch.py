@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastkam.arguments import check_flag, import_extra, shown
 from fastkam.interop.batches import is_single, padded, warn_single
-from fastkam.interop.differentiable import Differentiable
+from fastkam.interop.differentiable import OfFunction, check_number
 
 ADVICE = "pip install fastkam[torch]"
 MEND = "give its tensors and modules double precision, with .double()"
@@ -24,7 +24,8 @@ def from_torch(
     Parameters
     ----------
     f : callable
-        ``f(x) -> tensor`` with one element, of a tensor x (d,) of float64.
+        ``f(x) -> tensor`` with one element, of a tensor x (d,) of float64; or a function of named
+        parameters and of data, as `fastkam.Problem` takes it.
     vectorized : bool
         Whether all chains are evaluated in one call, by `torch.func.vmap`; otherwise each by
         itself, which functions need that branch on values or change tensors in place.
@@ -55,7 +56,7 @@ def from_torch(
     return TorchDensity(f, check_flag("vectorized", vectorized), check_flag("compile", compile))
 
 
-class TorchDensity(Differentiable):
+class TorchDensity(OfFunction):
     """A function of PyTorch as a log density; made by `from_torch`."""
 
     def __init__(self, f: Callable[..., Any], vectorized: bool, compile: bool) -> None:
@@ -64,7 +65,12 @@ class TorchDensity(Differentiable):
         made = self.torch.compile(f, dynamic=True) if compile else f
 
         def number(x: Any) -> Any:  # of a tensor with one element, whatever its shape
-            return made(x).reshape(())
+            found = made(x)
+            check_number(f, found)
+            if not isinstance(found, self.torch.Tensor):
+                raise TypeError(f"{shown(f)} must return a tensor, not {shown(found)} of type "
+                                f"{type(found).__name__}, which has no gradient")
+            return found.reshape(())
 
         both = self.torch.func.grad_and_value(number)
         self.of_value = self.torch.func.vmap(number) if vectorized else number
@@ -101,6 +107,9 @@ class TorchDensity(Differentiable):
                 warn_single("PyTorch", MEND)
         array = logp.detach().numpy().astype(float)
         return array if self.vectorized else array.reshape(1)
+
+    def of(self, f: Callable[..., Any]) -> TorchDensity:
+        return TorchDensity(f, self.vectorized, self.compile)
 
     def __reduce__(self) -> Any:
         return TorchDensity, (self.f, self.vectorized, self.compile)

@@ -96,7 +96,7 @@ def elements(values, d):
 def draw_course(axes, name, steps, values, shape):
     """Draw the elements (chains, n, k) of one field of that shape."""
     k = min(values.shape[2], MOST_ELEMENTS)
-    single = not shape
+    single = values.shape[2] == 1
     shown = np.array(values[:, :, :k], dtype=float)
     shown[~np.isfinite(shown)] = np.nan
     for c, chain in enumerate(shown):

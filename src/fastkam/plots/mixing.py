@@ -13,6 +13,7 @@ from fastkam.plots.style import (
     COLORS,
     GRAY,
     PALE,
+    explain,
     few_ticks,
     look_of,
     panels,
@@ -67,13 +68,17 @@ def plot_autocorr(result, var_names=None, *, max_lag=None, most=9, ax=None, figs
     for one, i, label in zip(axes, which, labels_of(result, which), strict=True):
         one.axhspan(-band, band, color=PALE, lw=0)
         one.axhline(0, color=GRAY, lw=0.6)
+        moves = False
         for k, chain in enumerate(used[:, :, i]):
             rho = autocorrelation(chain, lags)
+            moves |= bool(np.isfinite(rho).any())
             one.plot(np.arange(lags + 1), rho, lw=1.1, alpha=0.9, **look_of(k))
         title(one, label)
         one.set_xlim(0, lags)
         one.set_ylim(max(-1.02, min(one.get_ylim()[0], -0.15)), 1.02)
         one.set_yticks([0, 0.5, 1.0])
+        if not moves:
+            explain(one, "not finite" if np.isnan(used[:, :, i]).any() else "never moves")
         one.set_xlabel("lag (draws)", fontsize=8)
         few_ticks(one, y=0, whole=True)
         quiet(one)
@@ -132,6 +137,9 @@ def plot_ess(result, var_names=None, *, most=9, ax=None, figsize=None, backend=N
             values = [columns[COLUMNS.index(f"ess_{name}"), k] for columns in found]
             one.plot(sizes, values, mark, ls="-" if mark == "o" else "--", ms=3, lw=1.1,
                      color=color, label=name)
+        if not np.isfinite([columns[COLUMNS.index("ess_bulk"), k] for columns in found]).any():
+            still = bool((x[:, :, k] == x[:, :1, k]).all())
+            explain(one, "never moves" if still else "not finite")
         one.axhline(ENOUGH, color=GRAY, lw=0.8, ls=":")
         title(one, label)
         one.set_xlim(0, n * 1.03)

@@ -7,7 +7,17 @@ import numpy as np
 from fastkam.arguments import check_array, check_list, check_vector, real_array, shown
 from fastkam.diagnostics import mode_occupancy
 from fastkam.plots.select import MOST_COUNTED, check_some, spaced, thinned
-from fastkam.plots.style import COLORS, LINES, color_of, few_ticks, grid, quiet, say, thousands
+from fastkam.plots.style import (
+    COLORS,
+    LINES,
+    color_of,
+    dots,
+    few_ticks,
+    grid,
+    quiet,
+    say,
+    thousands,
+)
 
 MOST_NAMED = 7  # modes with a color and a line each
 MOST_MODES = 10_000
@@ -149,11 +159,12 @@ def courses(axes, index, steps, weights, labels):
         share = np.cumsum(index == i, axis=1)[:, shown] / (shown + 1)
         most = max(most, share[:, len(shown) // 10:].max())
         for chain in share if len(share) <= 20 else []:
-            axes.plot(steps[shown], chain, lw=0.5, alpha=0.45, color=color_of(i))
+            axes.plot(steps[shown], chain, lw=0.5, alpha=0.45, color=color_of(i),
+                      **dots(len(shown)))
         axes.plot(steps[shown], share.mean(axis=0), lw=2,
                   label=f"{label}: {share[:, -1].mean():.3f}"
                   + (f" ({weights[i]:.3f})" if weights is not None else ""),
-                  color=color_of(i), ls=LINES[i % len(LINES)])
+                  color=color_of(i), ls=LINES[i % len(LINES)], **dots(len(shown)))
         if weights is not None:
             axes.axhline(weights[i], color=color_of(i), lw=1.2, ls=(0, (1, 2)))
     most = max(most, 0.0 if weights is None else weights.max())

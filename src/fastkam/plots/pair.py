@@ -271,6 +271,9 @@ def lines(axes, places, density, masses):
 
 def check_pair(result, pair):
     """The indices of two coordinates, given as numbers or labels."""
+    if result.d < 2:
+        raise ValueError("result must have two coordinates, and has one: fk.plots.plot_trace "
+                         "shows one")
     pair = check_list("pair", pair)
     if len(pair) != 2:
         raise ValueError(f"pair must be two coordinates, not {shown(pair)}")

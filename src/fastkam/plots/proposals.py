@@ -19,6 +19,9 @@ from fastkam.schedules import Plan
 
 PROPOSALS = 400  # a point: the ellipse is within some 5 %
 MASS = 0.95
+# of the ellipse, in standard deviations: the square of the radius of a normal distribution in the
+# plane is exponential
+RADIUS = np.sqrt(-2 * np.log1p(-MASS))
 MOST_CENTERS = 50
 NORMAL = ("rwm", "am", "rbam", "gam", "ram", "arwm", "cholam", "kam", "ckam", "gadrwm", "mala",
           "gadmala", "fishermala")
@@ -72,7 +75,7 @@ def plot_proposals(result, pair=(0, 1), *, points=6, logp=None, bounds=None, equ
     shown_draws, _ = thinned(draws[:, :, [i, j]], max(1, MOST_POINTS // len(draws)))
     if bounds is None:
         bounds = np.array([range_of(shown_draws[..., k]) for k in range(2)])
-        bounds = with_proposals(bounds, np.concatenate(where)[:, [i, j]])
+        bounds = with_proposals(bounds, [cloud[:, [i, j]] for cloud in where])
     else:
         bounds = check_bounds(bounds, 2)
     figure, axes = grid(1, 1, size_of(bounds, equal), ax=ax, figsize=figsize)
@@ -90,13 +93,17 @@ def plot_proposals(result, pair=(0, 1), *, points=6, logp=None, bounds=None, equ
     return figure
 
 
-def with_proposals(bounds, cloud):
-    """Bounds of draws, widened by at most half their range on each side to hold proposals (n, 2).
+def with_proposals(bounds, clouds):
+    """Bounds of draws, widened to hold the ellipse of each cloud of proposals (n, 2).
+
+    By at most the range of the draws on each side.
     """
     width = bounds[:, 1] - bounds[:, 0]
-    low, high = np.quantile(cloud, [0.01, 0.99], axis=0)
-    return np.stack([np.clip(low, bounds[:, 0] - width / 2, bounds[:, 0]),
-                     np.clip(high, bounds[:, 1], bounds[:, 1] + width / 2)], axis=1)
+    middle = np.array([cloud.mean(axis=0) for cloud in clouds])
+    reach = 1.03 * RADIUS * np.array([cloud.std(axis=0, ddof=1) for cloud in clouds])
+    low, high = (middle - reach).min(axis=0), (middle + reach).max(axis=0)
+    return np.stack([np.clip(low, bounds[:, 0] - width, bounds[:, 0]),
+                     np.clip(high, bounds[:, 1], bounds[:, 1] + width)], axis=1)
 
 
 def check_points(points, draws):
@@ -194,8 +201,7 @@ def mark(axes, point, cloud, normal, k):
     color, line = COLORS[k % len(COLORS)], LINES[k // len(COLORS) % len(LINES)]
     if normal:
         values, vectors = np.linalg.eigh(np.cov(cloud.T))
-        # the square of the radius of a normal distribution in the plane is exponential
-        width, height = 2 * np.sqrt(-2 * np.log1p(-MASS) * np.maximum(values, 0))
+        width, height = 2 * RADIUS * np.sqrt(np.maximum(values, 0))
         angle = np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0]))
         axes.add_patch(Ellipse(cloud.mean(axis=0), width, height, angle=angle, fill=False,
                                lw=1.6, color=color, ls=line, zorder=3))

@@ -82,4 +82,10 @@ def thinned(draws, most):
 
 def spaced(every, what="draw"):
     """Words for a thinned figure; nothing where all is shown."""
-    return f"every {every}th {what}" if every > 1 else ""
+    return f"every {ordinal(every)} {what}" if every > 1 else ""
+
+
+def ordinal(n):
+    """2nd, 3rd, 4th, 11th, 21st"""
+    last = 0 if n % 100 in (11, 12, 13) else n % 10
+    return f"{n}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th')}"

@@ -34,6 +34,11 @@ def color_of(k):
     return COLORS[k % len(COLORS)]
 
 
+def dots(n):
+    """The marker of a line of n points: one point alone is no line."""
+    return {"marker": "o", "ms": 3} if n == 1 else {}
+
+
 def check_figsize(figsize):
     """(width, height) in inches, or None."""
     if figsize is None:
@@ -101,6 +106,12 @@ def plain(label, most=MOST_LETTERS):
 def title(axes, label, more=""):
     """Write the label of a coordinate above its panel, flush left."""
     axes.set_title(plain(label) + more, loc="left", fontsize=9)
+
+
+def explain(axes, text):
+    """Write in the middle of an empty panel why it is empty."""
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=8,
+              color=GRAY)
 
 
 def quiet(axes, *sides):

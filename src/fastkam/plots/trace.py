@@ -18,6 +18,7 @@ from fastkam.plots.select import (
 from fastkam.plots.style import (
     GRAY,
     color_of,
+    dots,
     few_ticks,
     finite,
     grid,
@@ -100,12 +101,14 @@ def trace_row(axes, x, label, bins, first=0):
     width = 0.5 if shown.shape[1] > 300 else 0.8
     steps = first + np.arange(x.shape[1])[::every]
     for k, (line, values) in enumerate(zip(shown, counted, strict=True)):
-        axes[0].plot(steps, line, lw=width, alpha=0.8, color=color_of(k))
+        axes[0].plot(steps, line, lw=width, alpha=0.8, color=color_of(k), **dots(len(steps)))
         if len(finite(values)):
             axes[1].hist(finite(values), edges, histtype="step", orientation="horizontal",
                          density=True, lw=1, color=color_of(k))
     title(axes[0], label)
     axes[0].margins(x=0.01)
+    if len(steps) == 1:
+        axes[0].set_xlim(steps[0] - 0.5, steps[0] + 0.5)
     thousands(axes[0].xaxis)
     axes[1].set_xticks([])
     for one in axes:
@@ -153,7 +156,7 @@ def plot_rank(result, var_names=None, *, most=9, ax=None, figsize=None, backend=
         every = rank_bars(one, draws[:, :, i])
         title(one, label)
         one.set_xlabel("rank", fontsize=8)
-    say(figure, ax, [note, f"ranks of every {every}th draw" if every > 1 else ""])
+    say(figure, ax, [note, f"ranks of {spaced(every)}" if every > 1 else ""])
     return figure
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.density.extras import fields_of, packed, unpacked, width
+from fastkam.arguments import told
 from fastkam.points.evaluations import all_of, read_sections
 from fastkam.points.records import ERROR_BYTES, WORKER_BYTES, Fields, Form, blank, sealed
 from fastkam.points.reply import PointLost, Reply
@@ -217,7 +218,7 @@ def rows_of(form: Form, replies: list[tuple[bytes, Reply]]) -> NDArray[Any]:
 
 def text_of(error: BaseException) -> str:
     """An error in one line."""
-    return f"{type(error).__name__}: {error}"
+    return told(error)
 
 
 def replies_of(form: Form, rows: NDArray[Any]) -> Iterator[tuple[bytes, Reply]]:

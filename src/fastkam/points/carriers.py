@@ -7,22 +7,18 @@ import queue
 import threading
 import time
 from collections import deque
-from concurrent.futures import (
-    BrokenExecutor,
-    CancelledError,
-    Future,
-)
+from concurrent.futures import BrokenExecutor, Future
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import shown
+from fastkam.arguments import told
 from fastkam.points.evaluate import evaluate_sent, replies_at
 from fastkam.points.executor import Points, Returned, tasks_at_once
 from fastkam.points.reply import PointLost, Reply
-from fastkam.run.tasks import OneEach, numbers, one_like
+from fastkam.run.tasks import OneEach, error_of, not_returned, numbers, one_like, value_of
 
 Array = NDArray[np.float64]
 
@@ -85,6 +81,7 @@ class OverExecutor:
         self.lock, self.bound = threading.Lock(), threading.local()
         self.flying: dict[Future[Any], Points] = {}
         self.carrying: set[Future[Any]] = set()  # those of them that bring the target
+        self.numbers: dict[Future[Any], int] = {}  # of the tasks sent to other processes
         self.n_flying = 0
         self.done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         self.seconds = math.inf  # of an evaluation, as far as is known
@@ -124,8 +121,10 @@ class OverExecutor:
         if self.sending is None:
             return self.executor.submit(self.evaluate_here, X)
         payload = self.sending.for_task(again=self.bounced)
-        future = self.submit_sent(evaluate_sent, next(numbers), self.executor.run,
+        number = next(numbers)
+        future = self.submit_sent(evaluate_sent, number, self.executor.run,
                                   self.sending.digest, payload, X)
+        self.numbers[future] = number
         if payload is not None:
             self.carrying.add(future)
         return future
@@ -177,24 +176,22 @@ class OverExecutor:
 
     def replies(self, future: Future[Any], points: Points) -> Returned:
         """The replies of a task for its points."""
-        carried = future in self.carrying
+        carried, number = future in self.carrying, self.numbers.pop(future, None)
         self.carrying.discard(future)
-        error: BaseException | None
-        try:
-            error = future.exception()
-        except CancelledError as cancelled:
-            error = cancelled
+        error = error_of(future)
         if error is not None:  # SystemExit too, of a worker's thread
-            return all_lost(points, f"{type(error).__name__}: {error}", error)
-        replies = future.result()
-        if replies is None and self.sending is not None and not carried:
-            self.bounced = True  # a worker without the target: all tasks carry it until one is done
-            return [(key, None) for key, _ in points]
-        if not (isinstance(replies, list) and len(replies) == len(points)
-                and all(isinstance(reply, Reply) for reply in replies)):
-            return all_lost(
-                points, f"executor must return what its tasks return, and "
-                f"{shown(self.executor.executor)} has returned {shown(replies)}")
+            return all_lost(points, told(error), error)
+        try:
+            replies = (future.result() if number is None
+                       else value_of(future, number, self.executor.executor))
+            if replies is None and number is not None and not carried:
+                self.bounced = True  # all tasks carry the target until one is done
+                return [(key, None) for key, _ in points]
+            if not (isinstance(replies, list) and len(replies) == len(points)
+                    and all(isinstance(reply, Reply) for reply in replies)):
+                raise not_returned(self.executor.executor, future)
+        except TypeError as garbage:
+            return all_lost(points, str(garbage))
         self.bounced = False
         if self.sending is not None:
             self.sending.arrived = True
@@ -212,6 +209,7 @@ class OverExecutor:
             future.cancel()
         self.flying.clear()
         self.carrying.clear()
+        self.numbers.clear()
         self.n_flying = 0
 
     def close(self) -> None:

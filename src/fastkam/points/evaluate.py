@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from fastkam._core.density.python_target import PythonTarget, as_float, extras_in, paired
+from fastkam._core.density.python_target import (
+    PythonTarget,
+    as_array,
+    as_float,
+    extras_in,
+    paired,
+)
 from fastkam._core.engine.evaluation import Evaluation
 from fastkam.arguments import shown
 from fastkam.points.reply import Reply
@@ -33,7 +39,7 @@ def replies_at(target: Any, X: Array) -> list[Reply]:
     if isinstance(target, PythonTarget):
         if target.vectorized:
             return replies_at_once(target, X)
-        return [timed(lambda x=x: parts_of(paired(target.function(x)))) for x in X]
+        return [timed(lambda x=x: parts_of(paired(target.function(x)), len(x))) for x in X]
     if target.has_gradient:
         return [timed(lambda x=x: (*target.logp_grad(x), None)) for x in X]
     evaluation = Evaluation(target, 1, False)
@@ -50,24 +56,28 @@ def timed(call: Any) -> Reply:
     return Reply(value, gradient, extras, time.perf_counter() - begun, who())
 
 
-def parts_of(returned: Any) -> tuple[float, Any, Any]:
-    """Log density, gradient and extras of what a function has returned."""
+def parts_of(returned: Any, d: int | None = None) -> tuple[float, Any, Any]:
+    """Log density, gradient and extras of what a function of d coordinates has returned."""
     extras = gradient = None
     if type(returned) is tuple:
         extras = extras_in(returned)
         if len(returned) - (extras is not None) == 2:
-            gradient = gradient_of(returned[1])
+            gradient = gradient_of(returned[1], d)
         returned = returned[0]
     return as_float(returned), gradient, extras
 
 
-def gradient_of(value: Any) -> Array:
-    """Return the second of two returned values as an array; a TypeError if it is none."""
+def gradient_of(value: Any, d: int | None) -> Array:
+    """Return the second of two returned values as an array (d,); a TypeError if it is none."""
     try:
-        return np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError("the log density must be alone, or have beside it its gradient, an array, "
-                        f"or extras in a dict, not {shown(value)}") from None
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiubc" or (d is not None and array.shape != (d,)):
+        size = "" if d is None else f" of {d} numbers"
+        raise TypeError("the log density must be alone, or have beside it its gradient, an array"
+                        f"{size}, or extras in a dict, not {shown(value)}")
+    return as_array(value, array.shape, "gradient").copy().reshape(array.shape)
 
 
 def replies_at_once(target: PythonTarget, X: Array) -> list[Reply]:
@@ -80,16 +90,15 @@ def replies_at_once(target: PythonTarget, X: Array) -> list[Reply]:
             extras = extras_in(returned)
             gradients = returned[1] if len(returned) - (extras is not None) == 2 else None
             returned = returned[0]
-        values = np.asarray(returned)
-        if values.shape != (k,) or values.dtype.kind not in "fiu":
-            raise TypeError(f"the log density must be a real array of shape ({k},), not a "
-                            f"{values.dtype} array of shape {values.shape}")
+        values = as_array(returned, (k,), "log density")
+        if gradients is not None:
+            gradients = as_array(gradients, X.shape, "gradient").copy()
     except Exception as error:
         if k > 1:
             return [reply for x in X for reply in replies_at_once(target, x[None])]
         return [Reply(seconds=time.perf_counter() - begun, worker=who(), error=error)]
     seconds = (time.perf_counter() - begun) / k
-    return [Reply(float(values[i]), None if gradients is None else np.array(gradients[i], float),
+    return [Reply(float(values[i]), None if gradients is None else gradients[i],
                   None if extras is None else {name: rows[i] for name, rows in extras.items()},
                   seconds, who()) for i in range(k)]
 
@@ -114,7 +123,9 @@ def who() -> str:
 def evaluate_sent(
     number: int, run: str, digest: str, payload: bytes | None, X: Array
 ) -> Any:
-    """The replies at points (k, d); None where the worker has not the target of the run.
+    """The replies at points (k, d), as (number, replies).
+
+    (number, None) where the worker has not the target of the run.
 
     The names and the target are as in `fastkam.run.worker.run_sent`. An exception of the function
     is part of a reply; one that is raised here is of a recipe, say.
@@ -123,13 +134,14 @@ def evaluate_sent(
     try:
         target = worker.known_target(run, digest, payload)
         if target is None:
-            return None
+            return number, None
         with worker.one_at_a_time if target.serial else nullcontext(), one_blas_thread():
             replies = replies_at(target, X)
     finally:
         worker.interrupts.end()
-    return [reply if reply.error is None
-            else reply._replace(error=worker.portable_error(reply.error)) for reply in replies]
+    return number, [
+        reply if reply.error is None
+        else reply._replace(error=worker.portable_error(reply.error)) for reply in replies]
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

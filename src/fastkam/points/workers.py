@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.arguments import told
 from fastkam.points.reply import Reply
 
 Array = NDArray[np.float64]
@@ -101,8 +102,7 @@ class Record:
         if reply.error is not None:
             self.n_failures += 1
             if len(self.failures) < MOST_FAILURES:
-                error = f"{type(reply.error).__name__}: {reply.error}"
-                self.failures.append((x, error, reply.worker))
+                self.failures.append((x, told(reply.error), reply.worker))
 
     def report(self, workers: int | None) -> Workers:
         """The report made from the counts so far."""

@@ -18,6 +18,10 @@ def start_by_name(x0: Any) -> Any:
     if type(x0).__module__.partition(".")[0] != "pandas" or not hasattr(x0, "to_dict"):
         return x0
     names = list(getattr(x0, "index", []))
+    if getattr(x0, "ndim", 0) == 2 and any(isinstance(name, str) for name in x0.columns):
+        raise TypeError("x0 must be an array, a dict or a Series, not a DataFrame, whose names of "
+                        "columns would be lost: give x0=frame[names].to_numpy(), a row a chain, "
+                        "with the parameters in their order")
     if getattr(x0, "ndim", 0) != 1 or not all(isinstance(name, str) for name in names):
         return x0
     if len(set(names)) < len(names):

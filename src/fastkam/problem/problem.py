@@ -18,6 +18,7 @@ from fastkam.density.forms import as_target
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
 from fastkam.density.target import Target
+from fastkam.interop.differentiable import Differentiable, OfFunction
 from fastkam.problem.call import Call, Derived, takes_names
 from fastkam.problem.coordinates import Coordinates
 from fastkam.problem.described import Described
@@ -171,8 +172,16 @@ class Problem(Described):
                 given = "named=True" if named else "args" if self.args else "kwargs"
                 raise TypeError(f"{given} is for functions of Python and numba, not for {shown(f)}")
             return f
+        function = f.f if isinstance(f, OfFunction) else f
         by_name = named if named is not None else takes_names(
-            f, self.layout.shapes, self.args, self.kwargs)
+            function, self.layout.shapes, self.args, self.kwargs)
+        if isinstance(f, Differentiable):
+            if not (by_name or self.args or self.kwargs):
+                return f
+            if not isinstance(f, OfFunction):
+                raise TypeError("args, kwargs and named are for functions, not for "
+                                f"{shown(f)}: give it data where it is made")
+            return f.calling(self.args, self.kwargs, self.layout.shapes if by_name else None)
         if by_name:
             return Call(f, self.args, self.kwargs, self.layout.shapes)
         if compiled and not self.kwargs:

@@ -57,7 +57,7 @@ class Monitor:
             return
         if not last and begun < self.last + EVERY_SECONDS:
             return
-        self.learnt(run)
+        self.learned(run)
         self.count_divergences(run)
         if run.trace.rows >= FEWEST_ROWS:
             self.measure(run)
@@ -93,7 +93,7 @@ class Monitor:
             (np.nanargmax, self.r_hat), (np.nanargmin, self.ess)) if np.isfinite(of).any()],
             dtype=np.intp)
 
-    def learnt(self, run: Run) -> None:
+    def learned(self, run: Run) -> None:
         """The step size that the chains have last recorded."""
         trace = run.trace if run.trace.rows else run.warmup
         names = trace.stat_names or ()

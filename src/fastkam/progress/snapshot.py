@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.arguments import check_integer
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -51,6 +53,8 @@ class Progress:
     seconds_left : float
         Time until the chains have their draws, or the stop rule is met if that is sooner; NaN where
         it is not known.
+    stopped_by : str
+        The stop rule that has ended the run, and "" before.
     names : list of str
         Of the coordinates of `last_draws`.
     """
@@ -72,6 +76,7 @@ class Progress:
     step_size: float = math.nan
     diverging: int = 0
     seconds_left: float = math.nan
+    stopped_by: str = ""
     names: list[str] = field(default_factory=list)
     _rows: Callable[[int, int], NDArray[np.float64]] | None = field(
         default=None, repr=False, compare=False)
@@ -89,7 +94,13 @@ class Progress:
         -------
         ndarray, shape (chains, m, d)
             m <= n: 0 during warm-up.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `n` is no integer from 0 on.
         """
+        n = check_integer("n", n, least=0)
         rows = min(self.draws, default=0)
         if self._rows is None:
             return np.zeros((len(self.draws), 0, len(self.names)))

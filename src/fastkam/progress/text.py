@@ -44,6 +44,8 @@ def fraction(progress: Progress) -> float:
 
 def phase(progress: Progress) -> str:
     """The phase of the run."""
+    if progress.stopped_by:
+        return "stopped"
     if not progress.total:
         return "searching"
     return "tuning" if progress.tuning and not any(progress.draws) else "drawing"
@@ -67,7 +69,7 @@ def counts(progress: Progress) -> list[str]:
         parts.append(f"{quantity(progress.searched)} evaluations")
     if math.isfinite(progress.rate):
         parts.append(f"{quantity(progress.rate)} evaluations/s")
-    if progress.steps:
+    if progress.steps and math.isfinite(progress.acceptance):
         parts.append(f"accepted {progress.acceptance:.2f}")
     if math.isfinite(progress.step_size):
         parts.append(f"step size {progress.step_size:.3g}")
@@ -90,6 +92,8 @@ def convergence(progress: Progress) -> list[str]:
 def times(progress: Progress) -> list[str]:
     """Time so far, and the remaining time if it is known."""
     parts = [duration(progress.seconds)]
+    if progress.stopped_by:
+        return parts
     if math.isfinite(progress.seconds_left) and progress.steps < progress.total:
         parts.append(f"{duration(progress.seconds_left)} left")
     return parts

@@ -23,6 +23,7 @@ from fastkam.run.files import replacing
 from fastkam.run.header import (
     OWN,
     SEED,
+    TEXTS,
     check_header,
     decoded,
     dims_of,
@@ -61,8 +62,7 @@ def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -
     header |= {"format": FORMAT, "stat_names": plain(run.trace.stat_names),
                "seed": {name: plain(getattr(run.seed, name)) for name in SEED},
                "shapes": run.layout.shapes, "dims": run.layout.dims}
-    if run.stopped_by:
-        header["stopped_by"] = run.stopped_by
+    header |= {name: getattr(run, name) for name in TEXTS if getattr(run, name)}
     if run.coordinates is not None:
         header["coordinates"] = run.coordinates.header()
     if run.trace.records.fields is not None:

@@ -8,9 +8,10 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import suppress
 
 from fastkam._core.engine.fault import Fault
+from fastkam.arguments import told
 from fastkam.run.faults import TaskLost
 from fastkam.run.loop import WATCH_SECONDS, Run
-from fastkam.run.tasks import LocalTasks, RemoteTasks
+from fastkam.run.tasks import LocalTasks, RemoteTasks, error_of
 
 TASK_SECONDS = 2.0  # after which a task returns: more is not lost where a worker dies
 LEAST_SECONDS = 0.1
@@ -153,15 +154,18 @@ class Dispatch(Run):
         A task that is lost is sent again from the last state of its chains, up to three times for
         each state.
         """
-        part, error = self.parts[i], future.exception()
-        self.tasks.arrived(future)
+        part, error = self.parts[i], error_of(future)
+        try:
+            value = self.tasks.value(future)
+        except TypeError as garbage:  # the other tasks are still collected
+            return garbage
         if error is not None:
             self.lose(i, error)
             return None
-        if future.result() is None:
+        if value is None:
             self.bounced[i] += 1
             return None
-        piece, failure = future.result()
+        piece, failure = value
         before = [int(self.states[k]["n_evaluations"]) for k in part]
         self.bounced[i] = 0
         self.merge(part, piece)
@@ -180,11 +184,9 @@ class Dispatch(Run):
         chains = self.parts[i]
         if self.losses[i] > MOST_LOSSES:
             self.given_up[i] = error
-            log.warning("chains %s are lost: %s: %s; the others go on", chains,
-                        type(error).__name__, error)
+            log.warning("chains %s are lost: %s; the others go on", chains, told(error))
         else:
-            log.info("a task of chains %s is lost and sent again: %s: %s", chains,
-                     type(error).__name__, error)
+            log.info("a task of chains %s is lost and sent again: %s", chains, told(error))
 
     def merge(self, part, piece):
         """Add the rows of a piece: all, or none if the store cannot be written."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastkam._core.engine.fault import INFINITE, Fault
+from fastkam.arguments import told
 
 
 class TaskLost(Exception):
@@ -23,8 +24,7 @@ class TaskLost(Exception):
 
     def __str__(self) -> str:
         chains = f"chain {self.chains[0]}" if len(self.chains) == 1 else f"chains {self.chains}"
-        return (f"{type(self.cause).__name__}: {self.cause} ({chains}, whose task was lost four "
-                "times at the same draw)")
+        return (f"{told(self.cause)} ({chains}, whose task was lost four times at the same draw)")
 
 
 def describe(fault: Fault, where: str) -> str:
@@ -32,7 +32,7 @@ def describe(fault: Fault, where: str) -> str:
     if fault.code == 0:
         what = "no finite log density at the start, nor at 100 points around it"
     elif fault.cause is not None:
-        what = f"the target raised {type(fault.cause).__name__}: {fault.cause}"
+        what = f"the target raised {told(fault.cause)}"
     elif fault.code == INFINITE:
         what = "the log density is +inf, which no density is"
     else:

@@ -20,7 +20,8 @@ OWN = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested
        "budget", "by_gradients", "bit_generator", "generators", "search", "searched", "is_density",
        "seconds", "status")
 REQUIRED = (*OWN, "stat_names", "seed", "shapes", "dims")
-OPTIONAL = ("coordinates", "extras", "n_extras", "store", "stopped_by")
+TEXTS = ("stopped_by", "wrong_gradient")  # where they are not empty
+OPTIONAL = ("coordinates", "extras", "n_extras", "store", *TEXTS)
 SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
 LEAST_POOL, MOST_MIXED = 4, 10**7  # words of a SeedSequence's pool; times those of its entropy
 EXTRA_TYPES = ("f8", "i8", "b1")
@@ -55,8 +56,9 @@ def check_header(header: dict[str, Any]) -> None:
         raise BadField("seconds", f"must be a number from 0 to {MOST_COUNT}, not {seconds!r:.100}")
     if header["status"] not in STATUSES:
         raise BadField("status", f"must be one of {list(STATUSES)}, not {header['status']!r:.100}")
-    if not isinstance(header.get("stopped_by", ""), str):
-        raise BadField("stopped_by", f"must be a string, not {header['stopped_by']!r:.100}")
+    for name in TEXTS:
+        if not isinstance(header.get(name, ""), str):
+            raise BadField(name, f"must be a string, not {header[name]!r:.100}")
     if header["bit_generator"] not in BIT_GENERATORS:
         check_bit_generator(header["bit_generator"])
     strings("search", header["search"])

@@ -34,8 +34,19 @@ def at_start(target: Target, x: NDArray[np.float64]) -> str:
 
 def hint(error: BaseException | None, x: NDArray[np.float64]) -> str:
     """Suggest a likely mistake in a function that fails in its first call."""
+    if wants_dict(error):
+        return (f": the function was called with an array of shape {x.shape}, one point; "
+                "parameters are passed by name to a function of them, f(a, b), where x0 or prior "
+                "is a dict")
     if isinstance(error, (IndexError, KeyError, AttributeError)):
         return f": the function was called with an array of shape {x.shape}, one point"
     if isinstance(error, ValueError) and "read-only" in str(error):
         return ": x is read-only, change a copy, x.copy()"
     return ""
+
+
+def wants_dict(error: BaseException | None) -> bool:
+    """Whether a text seems to have been the index of an array: of NumPy, JAX or PyTorch."""
+    text = str(error)
+    return (isinstance(error, IndexError) and text.startswith("only integers, slices")) or (
+        isinstance(error, TypeError) and ("string indexing" in text or "data type 'str'" in text))

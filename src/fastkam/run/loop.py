@@ -67,7 +67,7 @@ class Run:
         self.rows = rows
         self.begun = self.called = time.perf_counter()
         self.halt = threading.Event()
-        self.released = None  # which finds out whether threads are good for a Python function
+        self.trial = None  # which finds out whether threads are good for a Python function
         self.shield = Shield()  # which is not entered, and opens nothing
         self.most_evaluations = NO_LIMIT
         self.hardest = 0  # the coordinate for which a stop rule was not met the last time
@@ -104,7 +104,7 @@ class Run:
         threads = options.number_of_threads(self.target, self.past.sampler)
         if options.threads is None and threads == 1 and not (
                 self.target.serial or self.target.is_estimate):
-            self.released = options.released
+            self.trial = options.trial
         status, failure = self.drive(threads, options.report, options.stop, writer)
         state = self.state(status)
         self.groups.clear()  # they refer to this run: their memory would stay till a collection
@@ -145,7 +145,7 @@ class Run:
             with self.shield.opened:
                 if report.at_end:
                     report.monitor.look(self, stop, last=True)
-                    report(self.progress(report))
+                    report(self.progress(report, self.stopped_by if status == "stopped" else ""))
         except KeyboardInterrupt:
             status = "interrupted"
         except Fault as fault:
@@ -181,11 +181,11 @@ class Run:
 
     def advance_here(self, waiting, rows, threads, between):
         """Advance in this thread, group by group; other threads help with evaluations."""
-        released = self.released
+        trial = self.trial
         while waiting:
-            if released is not None and released.threads > 1 and len(waiting) > 1:
-                return self.advance_released(waiting, rows, between)
-            measured = None if released is None else released.measured(waiting)
+            if trial is not None and trial.threads > 1 and len(waiting) > 1:
+                return self.advance_on_trial(waiting, rows, between)
+            measured = None if trial is None else trial.measured(waiting)
             for group in waiting:
                 with measured or nullcontext():
                     group.chunk(rows, threads, self.shield.opened)
@@ -193,15 +193,15 @@ class Run:
                     return True
             if measured is not None:
                 with self.shield.opened:
-                    released.look(waiting, measured)
+                    trial.look(waiting, measured)
             waiting = [group for group in waiting if not group.reached(rows)]
         return False
 
-    def advance_released(self, waiting, rows, between):
+    def advance_on_trial(self, waiting, rows, between):
         """Advance in threads for a Python function that is found to release the GIL."""
-        stopped = self.advance_threads(waiting, rows, self.released.threads, between)
+        stopped = self.advance_threads(waiting, rows, self.trial.threads, between)
         with self.shield.opened:
-            self.released.check(waiting)
+            self.trial.check(waiting)
         return stopped
 
     def advance_threads(self, waiting, rows, threads, between):
@@ -239,7 +239,7 @@ class Run:
         rows = past.requested if past.undecided else self.rows
         return past.chains * (past.tune + rows * past.thin)
 
-    def progress(self, report):
+    def progress(self, report, stopped_by=""):
         """The progress of the run, with the statistics of the monitor of `report`."""
         steps, accepted, evaluations, tuning = self.counted()
         total = self.total_steps()
@@ -254,6 +254,7 @@ class Run:
             requested=self.past.requested if self.past.undecided else self.rows,
             evaluations=evaluations,
             **report.monitor.shown(steps, total, evaluations),
+            stopped_by=stopped_by,
             _rows=self.rows_of_user,
             _stop=report.stop,
         )

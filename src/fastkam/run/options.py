@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 import time
@@ -13,7 +14,7 @@ from fastkam.arguments import check_flag, check_number, check_threads
 from fastkam.progress.reporter import Reporter, check_progress
 from fastkam.run.files import check_path
 from fastkam.run.interrupts import Shield
-from fastkam.run.released import Released, processors
+from fastkam.run.trial import Trial, processors
 from fastkam.run.workers import as_workers
 from fastkam.stop import StopRule, as_stop
 from fastkam.stores import Store
@@ -35,7 +36,7 @@ class RunOptions:
         Called with each Progress.
     executor : Workers or None
         The argument `executor`, as Workers.
-    released : Released
+    trial : Trial
         Whether threads are useful for a Python function, as measured in all parts of the run.
     until_stop : bool
         Whether a run without a number of draws continues until `stop` is met.
@@ -56,7 +57,7 @@ class RunOptions:
     shield: Shield = field(default_factory=Shield, init=False)
     begun: float = field(default_factory=time.perf_counter, init=False)
     report: Reporter = field(init=False)
-    released: Released = field(default_factory=Released, init=False)
+    trial: Trial = field(default_factory=Trial, init=False)
 
     def __post_init__(self) -> None:
         check_flag("diagnose", self.diagnose)
@@ -70,6 +71,12 @@ class RunOptions:
         if self.store is not None:
             self.store.check_free()
         object.__setattr__(self, "executor", as_workers(self.executor))
+
+    def ended_by(self, stop: StopRule | None) -> RunOptions:
+        """The same options, of the same call, with another rule."""
+        other = copy.copy(self)
+        object.__setattr__(other, "stop", stop)
+        return other
 
     @property
     def closing(self) -> AbstractContextManager[Any]:

@@ -32,9 +32,10 @@ def evenly(
     chosen = systematic(log_weights.ravel(), state.chains * rows, rng)
     k, t = np.unravel_index(chosen, log_weights.shape)
     trace = Trace(state.chains, rows, state.d, sampler.stat_names)
-    for name in ("x", "logp", "log_ratio", "accepted"):
+    for name in ("x", "logp", "accepted"):
         array = getattr(trace, name)
         array[:] = getattr(old, name)[k, t].reshape(array.shape)
+    trace.log_ratio[:] = np.nan  # the steps were those of chains on the surrogate
     trace.extra[:] = old.extra[k, t, :-1].reshape(trace.extra.shape)
     trace.counts[:] = rows
     records = old.records

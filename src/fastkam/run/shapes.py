@@ -70,11 +70,8 @@ class Layout:
     def labels(self) -> list[str]:
         """A label for each coordinate: "mu", "theta[A]" by the values in coords, or "beta[1, 2]".
         """
-        found = []
-        for name in self.shapes:
-            own = labelled(name, self.ticks(name))
-            found += own if len(set(own)) == len(own) else self.numbered_of(name)
-        return found
+        return [label for name, shape in self.shapes.items()
+                for label in self.labels_of(name, shape)]
 
     @property
     def numbered(self) -> list[str]:
@@ -83,11 +80,17 @@ class Layout:
 
     def numbered_of(self, name: str) -> list[str]:
         """The labels of a parameter's coordinates by their indices."""
-        return labelled(name, [[str(i) for i in range(n)] for n in self.shapes[name]])
+        return labeled(name, [[str(i) for i in range(n)] for n in self.shapes[name]])
 
-    def ticks(self, name: str) -> list[list[str]]:
+    def labels_of(self, name: str, shape: tuple[int, ...]) -> list[str]:
+        """The labels of a parameter's or an extra's elements; by indices where coords repeat."""
+        labels = labeled(name, self.ticks(name, shape))
+        if len(set(labels)) < len(labels):
+            return labeled(name, [[str(i) for i in range(n)] for n in shape])
+        return labels
+
+    def ticks(self, name: str, shape: tuple[int, ...]) -> list[list[str]]:
         """Labels along each dimension of a parameter: the values in coords, or indices."""
-        shape = self.shapes[name]
         dims = self.dims.get(name, [])
         return [[tick(value) for value in self.coords[dim]] if dim in self.coords
                 else [str(i) for i in range(n)]
@@ -110,7 +113,7 @@ class Layout:
         return []
 
 
-def labelled(name: str, ticks: list[list[str]]) -> list[str]:
+def labeled(name: str, ticks: list[list[str]]) -> list[str]:
     """The labels of a parameter: its name with what stands along each of its dimensions."""
     return [f"{name}[{', '.join(index)}]" if index else name for index in product(*ticks)]
 

@@ -87,6 +87,9 @@ class RunState:
         "new", "running", "complete", "stopped", "interrupted" or "failed".
     stopped_by : str
         The repr of the rule that ended the run; "" if no rule did.
+    wrong_gradient : str
+        How the gradient disagreed with the density before the run; "" if it agreed or was not
+        checked.
     """
 
     sampler: Sampler
@@ -115,6 +118,7 @@ class RunState:
     seconds: float = 0.0
     status: str = "new"
     stopped_by: str = ""
+    wrong_gradient: str = ""
     undecided: int = 0
     budget: int = 0
     by_gradients: bool = False
@@ -197,7 +201,7 @@ class RunState:
 
 def snapshot_steps(kernel: Kernel, tune: int) -> NDArray[np.int64]:
     """The steps of warm-up at which learned fields are stored, at most 50, (n,)."""
-    size = max(1, 8 * sum(value.size for value in kernel.learnt().values()))
+    size = max(1, 8 * sum(value.size for value in kernel.learned().values()))
     least = LEAST_SNAPSHOTS if LEAST_SNAPSHOTS * size <= LARGE_BYTES else 0
     n = min(MOST_SNAPSHOTS, tune, max(least, HISTORY_BYTES // size))
     return np.array([-(-i * tune // n) for i in range(1, n + 1)], np.int64)  # the last is tune

@@ -5,10 +5,17 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+)
 from functools import partial
 from typing import Any
 
+from fastkam.arguments import shown
 from fastkam.run.worker import GRACE_SECONDS, Asked, run_part, run_sent
 from fastkam.stop import Time
 
@@ -28,8 +35,9 @@ class LocalTasks:
         stop = Time(self.seconds) | Asked(self.halted)
         return self.workers.submit(run_part, self.target, *task, stop)
 
-    def arrived(self, future):
-        """Nothing to do: the target is not sent."""
+    def value(self, future):
+        """Return the state and the failure of a task; None after an error."""
+        return None if error_of(future) is not None else future.result()
 
     def tend(self):
         """Nothing to do: no task waits here."""
@@ -54,14 +62,17 @@ class RemoteTasks:
         self.workers, self.seconds = workers, seconds
         self.sending = workers.sending(target)
         self.carrying = set()  # the tasks that bring the target
+        self.numbers = {}  # of the tasks that have not returned
         self.own = None
 
     def submit(self, bounced, *task):
         """Submit a task, which has come back `bounced` times from workers without the target."""
         payload = self.sending.for_task(again=bounced > 1 or (bounced > 0 and not self.carrying))
-        task = (run_sent, next(numbers), self.workers.run, self.sending.digest, payload,
-                self.seconds, *task)
+        number = next(numbers)
+        task = (run_sent, number, self.workers.run, self.sending.digest, payload, self.seconds,
+                *task)
         future = self.send(task)
+        self.numbers[future] = number
         if payload is not None:
             self.carrying.add(future)
         return future
@@ -76,11 +87,21 @@ class RemoteTasks:
                 self.own = OneEach(self.workers.executor)
         return self.own.submit(*task)
 
-    def arrived(self, future):
-        """Record that a task has returned."""
+    def value(self, future):
+        """Return the state and the failure of a task.
+
+        None after an error, and if its worker had not the target. TypeError for another value.
+        """
+        carried, number = future in self.carrying, self.numbers.pop(future)
         self.carrying.discard(future)
-        if future.exception() is None and future.result() is not None:
+        if error_of(future) is not None:
+            return None
+        value = value_of(future, number, self.workers.executor)
+        if value is not None:
             self.sending.arrived = True
+        elif carried:
+            raise not_returned(self.workers.executor, future)
+        return value
 
     def tend(self):
         """Begin tasks that have waited for a worker."""
@@ -95,6 +116,34 @@ class RemoteTasks:
         """End the workers of `OneEach`."""
         if self.own is not None:
             self.own.shutdown(wait=False, cancel_futures=True)
+
+
+def error_of(future):
+    """The error that an executor has set in the future of a task, or None."""
+    try:
+        return future.exception()
+    except CancelledError as error:  # by the executor itself
+        return error
+
+
+def value_of(future, number, executor):
+    """The value of a task, which returns (its number, the value).
+
+    TypeError if the executor has returned something else, or the value of another task.
+    """
+    returned = future.result()
+    if not (isinstance(returned, tuple) and len(returned) == 2 and type(returned[0]) is int):
+        raise not_returned(executor, future)
+    if returned[0] != number:
+        raise TypeError("executor must return the value of each task in the Future of that task, "
+                        f"and {shown(executor)} has returned the value of another task")
+    return returned[1]
+
+
+def not_returned(executor, future):
+    """The TypeError for a future whose value is not what its task returns."""
+    return TypeError("executor must return what its tasks return, and "
+                     f"{shown(executor)} has returned {shown(future.result())}")
 
 
 def withdraw(pending):

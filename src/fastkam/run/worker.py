@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from fastkam._core.density.target import Target
 from fastkam._core.engine.fault import Fault
+from fastkam.arguments import told
 from fastkam.progress.reporter import Reporter
 from fastkam.run.loop import Run
 from fastkam.run.same_target import check_density_of
@@ -65,19 +66,20 @@ os.register_at_fork(after_in_child=renew_lock)
 
 
 def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluations):
-    """Do `run_part` for about some seconds; None if the worker does not have the target.
+    """Do `run_part` for about some seconds; return (number, (the state, the failure or None)).
 
-    `run` is the name of the run, `digest` that of the target. A target that another run has left is
-    made again from the same bytes, since files that a recipe reads may have changed; its density
-    must agree with the states of the chains. `number` distinguishes tasks for executors that merge
-    equal calls, such as dask's.
+    (number, None) if the worker does not have the target. `run` is the name of the run, `digest`
+    that of the target. A target that another run has left is made again from the same bytes, since
+    files that a recipe reads may have changed; its density must agree with the states of the
+    chains. `number` distinguishes tasks: for executors that merge equal calls, such as dask's, and
+    where the value of another task comes back.
     """
     interrupts.begin()
     try:
         made = payload is not None and known_targets.get(digest, (None,))[0] != run
         target = known_target(run, digest, payload)
         if target is None:
-            return None
+            return number, None
         # there may be several threads
         with one_at_a_time if target.serial else nullcontext(), one_blas_thread():
             if made:
@@ -92,7 +94,7 @@ def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluation
         failure.cause = portable_error(failure.cause)
     elif failure is not None:
         failure = portable_error(failure)
-    return state, failure
+    return number, (state, failure)
 
 
 def known_target(run, digest, payload):
@@ -216,6 +218,6 @@ def portable_error(error):
     try:
         error = pickle.loads(pickle.dumps(error))
     except Exception:
-        error = RuntimeError(f"{type(error).__name__}: {error}")
+        error = RuntimeError(told(error))
     error.add_note(f"in a worker:\n{text}")
     return error

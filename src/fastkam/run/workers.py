@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from multiprocessing.pool import ThreadPool
 from numbers import Integral
 from typing import Any
 
@@ -94,6 +93,8 @@ def as_workers(given: Any) -> Workers | None:
     if callable(getattr(given, "submit", None)):
         return Workers(given)
     if callable(getattr(given, "apply_async", None)) and hasattr(given, "terminate"):
+        from multiprocessing.pool import ThreadPool  # which no other call needs
+
         return Workers(PolledPool(given, local=isinstance(given, ThreadPool)), own=True)
     if type(given).__module__.partition(".")[0] == "joblib" and callable(given):
         return Workers(MapPool(joblib_map(given)), own=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam.arguments import check_array, check_number
+from fastkam.samplers.metropolis import OPTIMAL
 from fastkam.samplers.sampler import Sampler, check_below_one, check_metric, metric_factor
 from fastkam.schedules import Power
 
@@ -107,4 +108,4 @@ class AutoStepRandomWalk(AutoStep, name="autorwm"):
     LENGTHS = ("preconditioner", "mean", "step_size")
 
     def first_step_size(self, d: int) -> float:
-        return float(2.38 * d**-0.5)
+        return float(OPTIMAL * d**-0.5)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fastkam.arguments import check_choice, check_integer, check_number
 from fastkam.kernels import Gaussian, Kernel, Matern, as_kernel
+from fastkam.samplers.metropolis import OPTIMAL
 from fastkam.samplers.sampler import Sampler, as_power, given
 from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
 
@@ -88,7 +89,7 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
 
     def first_step_size(self, d: int) -> float:
         """nu at the start."""
-        return 2.38 / np.sqrt(d) if self.step_size is None else self.step_size
+        return OPTIMAL / np.sqrt(d) if self.step_size is None else self.step_size
 
     def default_gamma(self) -> Power:
         """gamma where none is given."""
@@ -216,7 +217,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
             )
 
     def first_step_size(self, d: int) -> float:
-        return 2 * 2.38 / np.sqrt(d) if self.step_size is None else self.step_size
+        return 2 * OPTIMAL / np.sqrt(d) if self.step_size is None else self.step_size
 
     def default_gamma(self) -> Power:
         # a covariance is learned in one mode at first, and is to reach others

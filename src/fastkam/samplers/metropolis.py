@@ -22,9 +22,15 @@ if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
 
 
+# The best step of a random walk on N(0, I) in many dimensions d is 2.38 / sqrt(d): Roberts, G. O.,
+# Gelman, A. and Gilks, W. R. (1997). Weak convergence and optimal scaling of random walk Metropolis
+# algorithms. Annals of Applied Probability 7, 110-120.
+OPTIMAL = 2.38
+
+
 def optimal_scale(d: int) -> float:
-    """2.38^2 / d, the optimal factor on the target's covariance for Gaussian targets."""
-    return 2.38**2 / d
+    """Return 2.38^2 / d, the best factor on the target's covariance for Gaussian targets."""
+    return OPTIMAL**2 / d
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,7 +135,51 @@ class RobustAdaptiveMetropolis(Sampler, name="ram"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AdaptiveMetropolis(Sampler, name="am"):
+class LearnedCovariance(Sampler):
+    """Parameters of the samplers that propose by N(x, scale Sigma), with Sigma learned.
+
+    Each of them takes these parameters; further ones belong to the sampler's own class.
+    """
+
+    target_cov: ArrayLike | None = None
+    mean: ArrayLike | None = None
+    scale: float | None = None
+    jitter: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.scale is not None:
+            check_number("scale", self.scale, above=0)
+        check_number("jitter", self.jitter, least=0, below=1)
+
+    def learner(
+        self, x0: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Return (mean, factor, scale) at the start."""
+        d = len(x0)
+        mean = x0 if self.mean is None else check_array("mean", self.mean, shape=(d,))
+        scale = optimal_scale(d) if self.scale is None else self.scale
+        return mean, full_factor("target_cov", given(self.target_cov, 1.0), d), scale
+
+    def build(self, x0: NDArray[np.float64]) -> Kernel:
+        return self.kernel_class()(*self.learner(x0), jitter=self.jitter)
+
+    def default_gain(self, d: int) -> Power:
+        return Power(k=0.7)
+
+    def diminishing_gain(self, d: int) -> Power:
+        """Return 1 / (1 + n), which gives all states so far equal weights in mean and covariance.
+
+        A covariance of only the last n^0.7 states would follow the chain along a curved target, and
+        make the steps short.
+        """
+        return Power(k=1.0)
+
+    def check_gain(self, gain: Power) -> None:
+        check_below_one(gain)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AdaptiveMetropolis(LearnedCovariance, name="am"):
     """Adaptive Metropolis, N(x, scale Sigma) with Sigma learned from the chain.
 
     Parameters
@@ -150,47 +200,12 @@ class AdaptiveMetropolis(Sampler, name="am"):
     `Diminishing` it is 1 / (1 + n).
     """
 
-    target_cov: ArrayLike | None = None
-    mean: ArrayLike | None = None
-    scale: float | None = None
-    jitter: float = 0.0
     KERNEL: ClassVar[str] = "am.AdaptiveMetropolis"
     LENGTHS = ("target_cov", "mean")
 
-    def __post_init__(self) -> None:
-        if self.scale is not None:
-            check_number("scale", self.scale, above=0)
-        check_number("jitter", self.jitter, least=0, below=1)
-
-    def learner(
-        self, x0: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """(mean, factor, scale) at the start."""
-        d = len(x0)
-        mean = x0 if self.mean is None else check_array("mean", self.mean, shape=(d,))
-        scale = optimal_scale(d) if self.scale is None else self.scale
-        return mean, full_factor("target_cov", given(self.target_cov, 1.0), d), scale
-
-    def build(self, x0: NDArray[np.float64]) -> Kernel:
-        return self.kernel_class()(*self.learner(x0), jitter=self.jitter)
-
-    def default_gain(self, d: int) -> Power:
-        return Power(k=0.7)
-
-    def diminishing_gain(self, d: int) -> Power:
-        """1 / (1 + n): mean and covariance are those of all states so far, with equal weights.
-
-        A covariance of only the last n^0.7 states would follow the chain along a curved target, and
-        make the steps short.
-        """
-        return Power(k=1.0)
-
-    def check_gain(self, gain: Power) -> None:
-        check_below_one(gain)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RaoBlackwellizedAdaptiveMetropolis(AdaptiveMetropolis, name="rbam"):
+class RaoBlackwellizedAdaptiveMetropolis(LearnedCovariance, name="rbam"):
     """Adaptive Metropolis whose updates are averaged over each acceptance decision.
 
     Parameters
@@ -209,7 +224,7 @@ class RaoBlackwellizedAdaptiveMetropolis(AdaptiveMetropolis, name="rbam"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GlobalAdaptiveMetropolis(AdaptiveMetropolis, name="gam"):
+class GlobalAdaptiveMetropolis(LearnedCovariance, name="gam"):
     """Adaptive Metropolis that also learns a global scale, for a given acceptance probability.
 
     Parameters
@@ -238,7 +253,7 @@ class GlobalAdaptiveMetropolis(AdaptiveMetropolis, name="gam"):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DelayedRejectionAdaptiveMetropolis(AdaptiveMetropolis, name="dram"):
+class DelayedRejectionAdaptiveMetropolis(LearnedCovariance, name="dram"):
     """Adaptive Metropolis that tries a shorter step before it rejects: DRAM.
 
     Parameters

@@ -65,8 +65,8 @@ def fit(
         scale = states.std(axis=0) if n else np.zeros(d)
         if n <= d + 1 or not ((scale > 0) & np.isfinite(scale**2)).all():
             return None
-        centre = states.mean(axis=0)
-        z = (states - centre) / scale
+        center = states.mean(axis=0)
+        z = (states - center) / scale
         try:
             if means is None:
                 weights, at, factors = chosen(
@@ -74,8 +74,8 @@ def fit(
             else:
                 if covs is not None:
                     covs = covs / np.outer(scale, scale)
-                weights, at, factors = around((means - centre) / scale, covs, z)
-            return with_wide(weights, centre + scale * at, scale[:, None] * factors)
+                weights, at, factors = around((means - center) / scale, covs, z)
+            return with_wide(weights, center + scale * at, scale[:, None] * factors)
         except np.linalg.LinAlgError:
             return None
 

@@ -39,7 +39,7 @@ class PythonSampler(Sampler):
 
         class AdaptiveScaling(fk.PythonSampler):
             target_acceptance: float = 0.234
-            FIELDS = {"log_s": Field("log of the scale", shared=True, learnt=True, stat="log_s")}
+            FIELDS = {"log_s": Field("log of the scale", shared=True, learned=True, stat="log_s")}
 
             def start(self, x0):
                 self.log_s = 0.0
@@ -54,7 +54,7 @@ class PythonSampler(Sampler):
     ----------
     FIELDS : dict of str to Field
         Class attribute, the table of the state. `Field` takes the meaning, and whether the field is
-        `shared` by chains that adapt together, is recorded through warm-up (`learnt`), or is a
+        `shared` by chains that adapt together, is recorded through warm-up (`learned`), or is a
         number recorded with each draw under the name `stat`. Numbers are floats, or integers with
         ``dtype="i8"``; arrays keep the shape that `start` gives them. With a range, such as
         ``least=0, most="n"`` with n another field, a file with a value outside it is refused.

@@ -182,13 +182,13 @@ def as_power(name: str, value: Any) -> Power:
 
 
 MOST_DENSE = 50  # dimensions to which a whole covariance is learned where nothing is said
-LEARNT_METRICS = ("diagonal", "dense", "fixed")
+LEARNED_METRICS = ("diagonal", "dense", "fixed")
 
 
 def check_metric(metric: Any) -> None:
-    """Refuse a metric that is neither one of LEARNT_METRICS nor None."""
+    """Refuse a metric that is neither one of LEARNED_METRICS nor None."""
     if metric is not None:
-        check_choice("metric", metric, LEARNT_METRICS)
+        check_choice("metric", metric, LEARNED_METRICS)
 
 
 def metric_factor(
@@ -212,4 +212,8 @@ def metric_factor(
 def full_factor(name: str, cov: Any, d: int) -> NDArray[np.float64]:
     """The (d, d) lower factor of a covariance given as a number, (d,) or (d, d)."""
     factor = np.asarray(check_covariance(name, cov, d))
-    return factor if factor.ndim == 2 else np.diag(np.broadcast_to(factor, d))
+    if factor.ndim == 2:
+        return factor
+    full = np.zeros((d, d))
+    np.fill_diagonal(full, factor)
+    return full

@@ -46,7 +46,7 @@ log = logging.getLogger("fastkam")
 MOST_GATHERED = 15  # dimensions to which walkers are gathered where there is a gradient
 FIRST_EVALUATIONS, EVALUATIONS_PER_DIMENSION = 60_000, 4_000  # that a search may take
 MOST_EVALUATIONS = 400_000
-LEARNT_TUNE = 300  # steps of warm-up of what begins with a shape that the search has learned
+LEARNED_TUNE = 300  # steps of warm-up of what begins with a shape that the search has learned
 NUTS_TUNE = 400
 PLAIN_TUNE = 1000
 LEAST_ACCEPTED = 0.1  # share of independent proposals, below which the gradient does more
@@ -259,7 +259,7 @@ def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
     n = search.components
     reason += (f", and {'one normal component' if n == 1 else f'a mixture of {n} components'} fits "
                f"it: {100 * accepted:.0f} % of independent proposals accepted")
-    return Choice(sampler, reason, search, LEARNT_TUNE)
+    return Choice(sampler, reason, search, LEARNED_TUNE)
 
 
 @contextmanager

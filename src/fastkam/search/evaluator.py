@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 MOST_POINTS = 256  # in one call of a vectorized function
 NUMERICAL = (ArithmeticError, ValueError, RuntimeError, AssertionError)  # may be due to x alone
+NEVER_DUE_TO_X = (NotImplementedError, RecursionError, UnicodeError)  # though subclasses of these
+MOST_KEPT = 10  # failures
+MOST_IN_ROW = 1000  # failures without any value between, after which the function itself has failed
 SLOW_SECONDS = 2e-3  # seconds a point from which on points are sent to workers
 
 
@@ -34,6 +37,9 @@ class Evaluator:
     returns +inf counts as one of density 0; other errors, such as a NameError, end the search.
     NumPy's floating-point warnings are not shown.
 
+    Where the points are draws, every error ends the work, as in a chain (`strict`). So do 1000
+    failures in a row: the function then fails everywhere.
+
     Attributes
     ----------
     n : int
@@ -41,7 +47,11 @@ class Evaluator:
     seconds : float
         Time that the evaluations have taken.
     failures : list of Fault
-        The points at which the function failed.
+        The first points at which the function failed.
+    n_failed : int
+        Number of points at which it failed.
+    strict : bool
+        Whether any failure is raised.
     spread : callable or None
         Evaluates points in other processes (`fastkam.search.spread.Spread`), if the density is
         slow.
@@ -56,6 +66,8 @@ class Evaluator:
         self.n = 0
         self.found = False
         self.failures: list[Fault] = []
+        self.n_failed = 0
+        self.strict, self.in_row = False, 0
         self.spread: Callable[[Array, Array | None], Any] | None = None
         self.seconds = 0.0
 
@@ -110,10 +122,13 @@ class Evaluator:
         if returned is None:  # all later ones too
             self.spread = None
             return rows
-        values[rows], n, failures = returned
+        values[rows], n, failures, n_failed = returned
         self.seconds *= 1 + n / self.n  # as slow as before
         self.n += n
-        self.failures += failures
+        self.in_row = 0 if n_failed < n else self.in_row + n_failed - len(failures)
+        self.n_failed += n_failed - len(failures)
+        for failure in failures:
+            self.note(failure)
         return rows[:0]
 
     def some(self, X: Array, values: Array, rows: NDArray[np.intp]) -> int:
@@ -124,22 +139,33 @@ class Evaluator:
         done = len(X)
         if (codes < 0).any():
             done = int(np.argmax(codes < 0))
-            alone = len(X) == 1 or codes[done] == INFINITE
-            if self.target.batched and self.found and not alone:
+            code, x = int(codes[done]), X[done].copy()
+            alone = len(X) == 1 or code == INFINITE
+            fault = Fault(0, x, code, self.target.fault(code, x))
+            of_function = fault.cause is None or isinstance(fault.cause, Exception)  # no Ctrl-C
+            if self.target.batched and self.found and not alone and of_function:
                 # one of them has made the whole call fail
                 return self.some(X[:1], values, rows[:1])
-            self.fail(int(codes[done]), X[done].copy())
+            self.note(fault)
         good = (codes[:done] == 0) & ~np.isnan(found[:done])
         values[rows[:done]] = np.where(good, found[:done], -np.inf)
+        if done:
+            self.in_row = 0
         self.found = self.found or bool(np.isfinite(values[rows[:done]]).any())
         failed = done < len(X)
         self.n += done + failed
         return done + failed
 
-    def fail(self, code: int, x: Array) -> None:
-        """Handle a fatal code at x (d,): record the failure, or raise it."""
-        fault = Fault(0, x, code, self.target.fault(code, x))
-        passed = fault.cause is None or isinstance(fault.cause, NUMERICAL)
-        if not passed or not self.found:
+    def note(self, fault: Fault) -> None:
+        """Record a failure, or raise it."""
+        cause = fault.cause
+        passed = cause is None or (
+            isinstance(cause, NUMERICAL) and not isinstance(cause, NEVER_DUE_TO_X))
+        self.in_row += 1
+        if not passed or not self.found or self.strict or self.in_row > MOST_IN_ROW:
             raise fault
-        self.failures.append(fault)
+        self.n_failed += 1
+        if len(self.failures) < MOST_KEPT:  # each may have much in memory
+            if cause is not None:
+                cause.__traceback__ = cause.__context__ = cause.__cause__ = None
+            self.failures.append(fault)

@@ -32,13 +32,14 @@ MOST_DRAWS, MOST_OF_OWN = 1000, 4000  # at which differences are taken, or the d
 STEP = 1e-4  # of differences, in standard deviations
 MOST_LEVEL = 0.05  # share of draws around which the log density does not change
 REACH, PARTS, HALVINGS = 0.5, 8, 12  # of the segments on which walls and jumps are looked for
+EACH = PARTS + 2 + HALVINGS  # evaluations
 SEGMENTS = 64, 256  # how many, from and to
 DEPTH = 10.0
 LEAST_JUMP = 0.01  # of the log density
 
 
 def moments_by_gradients(
-    state: RunState, evaluate: Evaluator, rng: np.random.Generator
+    state: RunState, evaluate: Evaluator, rng: np.random.Generator, most: float = np.inf
 ) -> Array:
     """Moments of the user's coordinates that gradients at some of a run's draws imply.
 
@@ -52,6 +53,8 @@ def moments_by_gradients(
     evaluate : Evaluator
         Evaluates the density in the coordinates of the chains.
     rng : Generator
+    most : float
+        Number of evaluations that may be made.
 
     Returns
     -------
@@ -61,10 +64,10 @@ def moments_by_gradients(
     """
     nothing, draws = np.zeros((0, 4)), draws_of(state)
     chains, rows, d = draws.shape
-    evaluations = state.evaluations
+    share = min(SHARE * state.evaluations, most / 2)
     own = "logp_grad" in evaluate.target.abilities
-    n = int(min(chains * rows, *((MOST_OF_OWN, SHARE * evaluations) if own else
-                                 (MOST_DRAWS, SHARE * evaluations / (2 * d)))))
+    n = int(min(chains * rows, *((MOST_OF_OWN, share) if own else
+                                 (MOST_DRAWS, share / (2 * d)))))
     periodic = state.coordinates is not None and state.coordinates.repeats
     if chains < 2 or rows < LEAST_DRAWS or n < max(fewest_draws(d), 2 * chains) or periodic:
         return nothing
@@ -85,14 +88,16 @@ def moments_by_gradients(
     if np.isnan(implied[:, 2]).all():  # no standard deviation, as where a difference met a jump
         return nothing
     if len(disagreeing(implied, state.constrain(draws))):
-        many = np.clip(SHARE * evaluations / (PARTS + 2 + HALVINGS), *SEGMENTS)
-        here = rng.permutation(len(z))[: int(many)]
+        many = int(np.clip(share / EACH, *SEGMENTS))
+        here = rng.permutation(len(z))[:many]
         along = rng.standard_normal((len(here), d))
         along *= REACH / np.linalg.norm(along, axis=1, keepdims=True)
         outside = state.offending(REJECTED.index("outside"))
         to = np.linalg.solve(L, (outside - middle).T).T
         nearest = ((whitened.reshape(-1, d) - to[:, None]) ** 2).sum(axis=2).argmin(axis=1)
         segments = np.concatenate([along @ L.T, outside - z[nearest]])
+        if EACH * len(segments) > most - evaluate.n:
+            return nothing
         if not is_continuous(evaluate, z[np.concatenate([here, nearest])], segments):
             return nothing
     return implied
@@ -143,11 +148,13 @@ def is_continuous(evaluate: Evaluator, z: Array, along: Array) -> bool:
 def with_implied(outcome: Outcome, target: Target, options: RunOptions) -> Outcome:
     """Add the moments that gradients imply to the outcome of a run, if they can be computed.
 
-    They are not computed if a rule limits evaluations or time, which the run has used up already,
-    or if the density is estimated or has a surrogate. Ctrl-C ends this check, and not the run.
+    They are not computed if `stop` limits evaluations or time, or if the density is estimated or
+    has a surrogate; and from no more evaluations than a budget leaves. Ctrl-C ends this check, and
+    not the run.
     """
     state = outcome.state
-    limited = options.stop is not None and options.stop.limits() != Limits()
+    limits = Limits() if options.stop is None else options.stop.limits()
+    limited = options.until_stop and limits != Limits()
     if state.status != "complete" or limited or target.is_estimate or target.surrogate is not None:
         return outcome
     rng = search_generator(state.seed).spawn(1)[0]
@@ -155,7 +162,8 @@ def with_implied(outcome: Outcome, target: Target, options: RunOptions) -> Outco
     evaluate.found, evaluate.spread = True, spread_over(options.for_chains, target)
     try:
         with options.shield.opened, np.errstate(all="ignore"):
-            implied = moments_by_gradients(state, evaluate, rng)
+            implied = moments_by_gradients(
+                state, evaluate, rng, limits.evaluations - state.evaluations)
     except (KeyboardInterrupt, Fault) as error:
         cause = error.cause if isinstance(error, Fault) else error
         if isinstance(cause, KeyboardInterrupt):

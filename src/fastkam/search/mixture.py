@@ -47,11 +47,15 @@ class Mixture:
 
     def joined(self, other: Mixture, weight: float) -> Mixture:
         """This mixture with the components of another, which get a given weight together."""
+        more = other.weights[1:] / other.weights[1:].sum()
+        return self.extended(more, other.means[1:], other.factors[1:], weight)
+
+    def extended(self, weights: Array, means: Array, factors: Array, weight: float) -> Mixture:
+        """This mixture with further components, whose weights (n,) sum to 1, times `weight`."""
         own = (1 - weight) * self.weights[1:] / self.weights[1:].sum()
-        more = weight * other.weights[1:] / other.weights[1:].sum()
         return Mixture(*modes.with_wide(
-            np.r_[own, more], np.vstack([self.means[1:], other.means[1:]]),
-            np.concatenate([self.factors[1:], other.factors[1:]])))
+            np.r_[own, weight * weights], np.vstack([self.means[1:], means]),
+            np.concatenate([self.factors[1:], factors])))
 
     @property
     def n(self) -> int:

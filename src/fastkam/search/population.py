@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from fastkam._core.linalg.decomposition import product
 from fastkam._core.numerics.elementary import exp, log
 from fastkam.numerics.median import median
+from fastkam.samplers.metropolis import OPTIMAL
 from fastkam.search.mixture import Mixture
 
 Array = NDArray[np.float64]
@@ -243,7 +244,7 @@ class Population:
         n, kind = len(x), rng.random(len(x))
         a = rng.integers(n, size=n)
         b = (a + 1 + rng.integers(n - 1, size=n)) % n
-        g = np.where(rng.random(n) < 0.1, 1.0, 2.38 / np.sqrt(2 * d))
+        g = np.where(rng.random(n) < 0.1, 1.0, OPTIMAL / np.sqrt(2 * d))
         g *= 1 + 0.05 * rng.standard_normal(n)
         y = x + g[:, None] * (others[a] - others[b])
         y += 1e-3 * self.scales * rng.standard_normal((n, d))
@@ -308,7 +309,7 @@ class Population:
         found = self.fit(window)
         if found is None:
             return
-        self.log_length[:] = log(2.38) if self.mixture is None else self.log_length.mean()
+        self.log_length[:] = log(OPTIMAL) if self.mixture is None else self.log_length.mean()
         self.mixture = found
         a = window.acceptance
         self.independent = 0.05 if a < 0.02 else 0.15 if not a > 0.1 else 0.4 if a < 0.5 else 0.55

@@ -17,12 +17,14 @@ from fastkam.search.found import Known, Prior, Search
 from fastkam.search.mixture import Mixture
 from fastkam.search.population import (
     FIRST_WINDOW,
+    FITTED_STATES,
     GROWTH,
     Population,
     Window,
     plausible,
 )
 from fastkam.search.scales import find_scales
+from fastkam.search.slabs import components, walks
 from fastkam.search.tails import rising, tail_indices
 from fastkam.search.unexplained import modes_beyond
 from fastkam.search.watch import Spent, Watch
@@ -47,6 +49,7 @@ BENT, BENT_WEIGHT = 3, 0.4  # components from which on a density is bent, and th
 MOST_TAIL_WINDOWS = 6
 FAR_AWAY, RISING = 1e4, -1.0  # scales from the origin; the tail index where there is no tail
 LEAST_FAR, NEARLY_0 = 100, 1e-3  # points, and a likelihood, where it may be no logarithm
+SLABS_WEIGHT = 0.6  # of the components that are slabs
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
 BRIEF_STAGES, FULL_STAGES = 10, 20  # of the approach, at most
@@ -130,7 +133,7 @@ class Searcher:
         If there is a prior, every second walker starts at a draw from it.
         """
         lengths = np.array(levels)[np.arange(K) % len(levels)]
-        centres = self.points[np.arange(K) % len(self.points)]
+        centers = self.points[np.arange(K) % len(self.points)]
         x, logp = np.tile(self.origin, (K, 1)), np.full(K, -np.inf)
         width = lengths.copy()
         if self.known.prior is not None:
@@ -140,7 +143,7 @@ class Searcher:
             if not len(todo):
                 break
             normals = self.rng.standard_normal((len(todo), CANDIDATES, self.d))
-            tried = centres[todo, None] + width[todo, None, None] * self.scales * normals
+            tried = centers[todo, None] + width[todo, None, None] * self.scales * normals
             values = self.evaluate(tried.reshape(-1, self.d)).reshape(len(todo), CANDIDATES)
             best = values.argmax(axis=1)
             x[todo] = tried[np.arange(len(todo)), best]
@@ -178,8 +181,8 @@ class Searcher:
         walkers is tried too, which in many dimensions is nearer to a mode than any state.
         """
         best = population.x[population.logp.argmax()]
-        centre = population.x[plausible(population.logp, self.d)].mean(axis=0)
-        signs = np.vstack([-centre, -best, best * (1 - 2 * np.eye(self.d))])
+        center = population.x[plausible(population.logp, self.d)].mean(axis=0)
+        signs = np.vstack([-center, -best, best * (1 - 2 * np.eye(self.d))])
         pairs = np.column_stack(np.tril_indices(self.d, -1))
         if len(pairs) > MOST_MIRRORED:
             pairs = self.rng.permutation(pairs)[:MOST_MIRRORED]
@@ -285,10 +288,10 @@ class Searcher:
 
     def failures(self) -> list[str]:
         """A line about points at which the function failed, if there were any."""
-        failures = self.evaluate.failures
-        if not failures:
+        failures, n = self.evaluate.failures, self.evaluate.n_failed
+        if not n:
             return []
-        many = "a point" if len(failures) == 1 else f"{len(failures)} points"
+        many = "a point" if n == 1 else f"{n} points"
         return [f"passed over {many} without a density: {describe(failures[0], 'the first')}"]
 
     def chosen(self, population: Population, chains: int) -> Array:
@@ -360,6 +363,7 @@ class Searcher:
             self.say(f"tails that fall off as a power, x^-{power:.3g}")
         else:
             cold = self.covering(population, cold, window.acceptance, most_evaluations)
+            cold = self.to_the_ends(states, cold, n > 1)
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails,
                       self.likelihood_is_density(population))
@@ -415,6 +419,22 @@ class Searcher:
         if warm is None:
             return cold
         return cold.joined(warm, BENT_WEIGHT if bent else WARM_WEIGHT)
+
+    def to_the_ends(self, states: Array, q: Mixture | None, bent: bool) -> Mixture | None:
+        """The mixture with further components, which reach ends that the walkers may have missed.
+        """
+        if q is None or self.known.wrap is not None:  # q is not used where coordinates repeat
+            return q
+        some = states[:: max(1, -(-len(states) // FITTED_STATES))]
+        try:
+            made = walks(self.evaluate, some, self.rng, bent=bent)
+            if not made:
+                return q
+            q = q.extended(*components(made), SLABS_WEIGHT)
+        except ValueError:  # a covariance that no longer is one, of what does not fall off
+            return q
+        self.say(f"followed to both ends of {' and '.join(map(str, made))}")
+        return q
 
 
 def levels(d: int) -> tuple[float, ...]:

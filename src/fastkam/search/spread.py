@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.fault import Fault
+from fastkam.arguments import told
+from fastkam.run.tasks import numbers, value_of
 from fastkam.run.worker import known_target, portable_error
 from fastkam.search.evaluator import Evaluator
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fastkam")
 Array = NDArray[np.float64]
-Returned = tuple[Array, int, list[Fault]]
+Returned = tuple[Array, int, list[Fault], int]  # values, evaluations, first failures, failures
 
 
 class Spread:
@@ -37,15 +39,17 @@ class Spread:
         self.number = workers.number or os.cpu_count() or 1
 
     def __call__(self, X: Array, noise: Array | None) -> Returned | None:
-        """Log densities of points, how many were evaluated, failures; None where workers died."""
+        """The values at points and the failures; None where workers died."""
         parts = np.array_split(X, min(len(X), self.number))
         try:
             returned = self.ask(parts, noise, again=not self.sending.arrived)
             missing = [i for i, one in enumerate(returned) if one is None]
             again = self.ask([parts[i] for i in missing], noise, again=True)
+            if any(one is None for one in again):
+                raise RuntimeError("workers return no value, although the tasks bring the target")
         except Exception as error:  # each kind of executor has its own for a worker that is lost
-            log.info("points of the search are evaluated here, as workers were lost: %s: %s",
-                     type(error).__name__, error)
+            log.info("points of the search are evaluated here, as workers were lost: %s",
+                     told(error))
             return None
         for i, one in zip(missing, again, strict=True):
             returned[i] = one
@@ -54,35 +58,36 @@ class Spread:
                 raise one
         self.sending.arrived = True
         return (np.concatenate([one[0] for one in returned]), sum(one[1] for one in returned),
-                [fault for one in returned for fault in one[2]])
+                [fault for one in returned for fault in one[2]], sum(one[3] for one in returned))
 
     def ask(self, parts: list[Array], noise: Array | None, *, again: bool) -> list[Any]:
         """Results of the workers, one a part; None from a worker that does not have the target."""
-        tasks = [self.workers.submit(evaluate_sent, *self.names,
+        sent = [next(numbers) for _ in parts]
+        tasks = [self.workers.submit(evaluate_sent, number, *self.names,
                                      self.sending.for_task(again=again), part, noise)
-                 for part in parts]
+                 for number, part in zip(sent, parts, strict=True)]
         try:
-            returned = [task.result() for task in tasks]
+            return [value_of(task, number, self.workers.executor)
+                    for task, number in zip(tasks, sent, strict=True)]
         finally:
             for task in tasks:
                 task.cancel()
-        return returned
 
 
 def evaluate_sent(
-    run: str, digest: str, payload: bytes | None, X: Array, noise: Array | None
-) -> Returned | BaseException | None:
-    """Evaluate points in a worker; None where it has not the target of the run."""
+    number: int, run: str, digest: str, payload: bytes | None, X: Array, noise: Array | None
+) -> tuple[int, Returned | BaseException | None]:
+    """Evaluate points in a worker; (number, None) where it has not the target of the run."""
     target = known_target(run, digest, payload)
     if target is None:
-        return None
+        return number, None
     evaluate = Evaluator(target, np.random.default_rng(0))
     evaluate.noise, evaluate.found = noise, True
     try:
         values = evaluate(X)
     except Fault as fault:
         fault.cause = portable_error(fault.cause)
-        return fault
+        return number, fault
     for failure in evaluate.failures:
         failure.cause = portable_error(failure.cause)
-    return values, evaluate.n, evaluate.failures
+    return number, (values, evaluate.n, evaluate.failures, evaluate.n_failed)

@@ -28,22 +28,22 @@ SAME = 0.02                     # difference of the powers between these, as a p
 MOST_DIMENSIONS = 30            # with more, one point a coordinate would be many
 
 
-def rising(evaluate: Callable[[Array], Array], centre: Array, lengths: Array) -> Indices:
+def rising(evaluate: Callable[[Array], Array], center: Array, lengths: Array) -> Indices:
     """The coordinates along which the log density is higher far out than at the center, (n,).
 
     The points far out are at the same multiples of `lengths`, the distance that a walker climbed.
     """
-    d = len(centre)
+    d = len(center)
     higher = np.zeros(d, bool)
-    inner = evaluate(centre[None])[0]
+    inner = evaluate(center[None])[0]
     for sign in (1.0, -1.0):
-        logp = np.array([evaluate(centre + sign * R * np.diag(lengths)) for R in DISTANCES])
+        logp = np.array([evaluate(center + sign * R * np.diag(lengths)) for R in DISTANCES])
         higher |= (logp > inner).all(axis=0) & (logp[2] >= logp[0])
     return np.flatnonzero(higher)
 
 
 def tail_indices(
-    evaluate: Callable[[Array], Array], centre: Array, sd: Array
+    evaluate: Callable[[Array], Array], center: Array, sd: Array
 ) -> tuple[Array, float]:
     """Measure how fast the tails of a density fall off.
 
@@ -51,7 +51,7 @@ def tail_indices(
     ----------
     evaluate : callable
         Log densities (n,) at points (n, d).
-    centre, sd : array (d,)
+    center, sd : array (d,)
         Center and standard deviation of the mass.
 
     Returns
@@ -61,19 +61,19 @@ def tail_indices(
     power : float
         The smallest p; inf if no tail falls off as a power.
     """
-    d = len(centre)
+    d = len(center)
     indices, least = np.full(d, np.inf), np.inf
     if d > MOST_DIMENSIONS:
         return np.zeros((0, 2)), least
     for sign in (1.0, -1.0):
         rays = sign * np.diag(sd)
-        logp = np.array([evaluate(centre + R * rays) for R in DISTANCES])
+        logp = np.array([evaluate(center + R * rays) for R in DISTANCES])
         with np.errstate(all="ignore"):
             p = -np.diff(logp, axis=0) / np.diff([math.log(R) for R in DISTANCES])[:, None]
             power = np.isfinite(p).all(axis=0) & (np.abs(p[1] - p[0]) < SAME * np.abs(p[1]))
         for k in np.flatnonzero(power):
             others = np.delete(np.arange(d), k)
-            beside = evaluate(centre + DISTANCES[1] * (rays[k] + np.diag(sd)[others]))
+            beside = evaluate(center + DISTANCES[1] * (rays[k] + np.diag(sd)[others]))
             # as log of (1 + 1)^(p / 2), where the contours are round, and twice that
             wide = int((logp[1, k] - beside < p[1, k] * math.log(2.0) + 1).sum())
             indices[k] = min(indices[k], p[1, k] - 1 - wide)

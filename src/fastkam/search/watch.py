@@ -6,6 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
+from fastkam.arguments import told
 from fastkam.errors import SamplingError
 from fastkam.progress import Progress
 from fastkam.stop import Limits
@@ -35,20 +36,25 @@ class Watch:
         Number of chains of the run.
     share : float
         The share of the run's time and evaluations that the search may take.
+    spent : int
+        Number of evaluations made before.
     """
 
     def __init__(
-        self, options: RunOptions | None = None, chains: int = 0, share: float = SHARE
+        self, options: RunOptions | None = None, chains: int = 0, share: float = SHARE,
+        spent: int = 0,
     ) -> None:
         self.options, self.chains = options, chains
         stop = None if options is None else options.stop
         self.limits = Limits() if stop is None else stop.limits()
+        self.limits = self.limits._replace(evaluations=max(0, self.limits.evaluations - spent))
         self.reported = time.perf_counter()
         self.every = max(REPORT_SECONDS, 0.0 if options is None else options.report.every)
         self.begun = self.reported if options is None else options.begun
         self.until = self.begun + share * self.limits.seconds
         most = share * self.limits.evaluations
         self.most_evaluations = most if most == math.inf else math.floor(most)
+        self.drawn, self.requested = 0, 0  # draws a chain, where weighted draws are made
 
     def __call__(self, n: int) -> None:
         """Report the progress after n evaluations; raise Spent if the share is used up."""
@@ -58,12 +64,15 @@ class Watch:
         if self.options is not None and now >= self.reported + self.every:
             self.reported = now
             try:
+                drawing = self.requested > 0
                 self.options.report(Progress(
-                    steps=0, total=0, draws=[0] * self.chains, tuning=True, acceptance=0.0,
+                    steps=self.drawn * self.chains, total=self.requested * self.chains,
+                    draws=[self.drawn] * self.chains, requested=self.requested,
+                    tuning=not drawing, acceptance=math.nan if drawing else 0.0,
                     seconds=now - self.options.begun, searched=n, evaluations=n,
                     rate=n / max(now - self.begun, 1e-9), _stop=self.options.report.stop))
             except Exception as error:
-                raise SamplingError(f"the search was stopped by {type(error).__name__}: {error}; "
+                raise SamplingError(f"the search was stopped by {told(error)}; "
                                     "no draw had been made") from error
             if self.options.report.asked:
                 raise Spent

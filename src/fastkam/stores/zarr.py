@@ -22,6 +22,34 @@ COUNTS, STATE = "counts", "state"
 DIMS = ("chain", "draw")
 
 
+class Form:
+    """The metadata of a column, zarr.json of format 3, which is read and written here.
+
+    Attributes
+    ----------
+    rows : int
+        Rows of each chain for which there is room.
+    chunks : tuple of int
+    dtype : dtype
+    compressed : bool
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.metadata: dict[str, Any] = json.loads(path.read_text())
+        self.rows = int(self.metadata["shape"][1])
+        self.chunks = tuple(self.metadata["chunk_grid"]["configuration"]["chunk_shape"])
+        self.dtype = np.dtype(self.metadata["data_type"])
+        self.compressed = any(codec["name"] != "bytes" for codec in self.metadata["codecs"])
+
+    def resize(self, rows: int) -> None:
+        """Let the column have this many rows; a reader sees the old metadata or the new."""
+        self.metadata["shape"][1] = self.rows = rows
+        temporary = self.path.with_name(f"{self.path.name}.new")
+        temporary.write_text(json.dumps(self.metadata))
+        os.replace(temporary, self.path)
+
+
 class Zarr(Store):
     """A zarr group (format 3): ``zarr.open("run.zarr")["draws/x"]`` is (chains, draws, d).
 
@@ -53,10 +81,11 @@ class Zarr(Store):
         self.compression, self.level, self.blocked = compression, level, compression is not None
         self.alone = threading.RLock()
         self.arrays: dict[str, Any] = {}
+        self.forms: dict[str, Form] = {}  # of the columns that are written
         self.counts: dict[str, int] = {}  # of the longest chain, by sections that are written
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"zarr": None, "alone": None, "arrays": {}}
+        return super().__getstate__() | {"zarr": None, "alone": None, "arrays": {}, "forms": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state | {"zarr": import_extra("zarr", ADVICE), "alone": threading.RLock()}
@@ -103,7 +132,7 @@ class Zarr(Store):
         with self.alone:
             group = self.zarr.open_group(self.path, mode="r+").require_group(section)
             for name, shape, chunks, kind in (
-                    (column, (chains, 0, *tail), (1, block, *tail), dtype),
+                    (column, (chains, block, *tail), (1, block, *tail), dtype),
                     (COUNTS, (chains,), (1,), "<i8")):
                 if name in group:
                     continue
@@ -118,24 +147,39 @@ class Zarr(Store):
                     (folder / str(k) if len(shape) > 1 else folder).mkdir(
                         parents=True, exist_ok=True)
 
+    def form(self, section: str, column: str) -> Form:
+        """The form of a column, which its metadata tell; reading them by zarr takes much longer."""
+        path = f"{section}/{column}"
+        with self.alone:
+            if path not in self.forms:
+                self.forms[path] = Form(self.path / path / self.MARK)
+            return self.forms[path]
+
+    def resize(self, section: str, column: str, rows: int) -> None:
+        """Let a column have room for this many rows of each chain."""
+        path = f"{section}/{column}"
+        self.form(section, column).resize(rows)
+        self.arrays.pop(path, None)  # it has the old shape
+        self.dirty.add(self.path / path / self.MARK)
+
     def write(self, section: str, column: str, k: int, start: int, rows: NDArray[Any]) -> None:
-        array, stop = self.array(section, column), start + len(rows)
-        block, folder = array.chunks[1], self.path / section / column
+        stop, folder = start + len(rows), self.path / section / column
         with self.alone:  # its shape and its metadata are those of all chains
             if not (self.path / self.MARK).exists():  # zarr would make folders again
                 raise FileNotFoundError(errno.ENOENT, "it has been deleted", str(self.path))
-            if array.shape[1] < stop:  # by many rows, as it takes a millisecond
-                grown = max(2 * array.shape[1], -(-stop // block) * block)
-                array.resize((array.shape[0], grown, *array.shape[2:]))
-                self.dirty.add(folder / self.MARK)
-            end = "/0" * (array.ndim - 2)
+            form = self.form(section, column)
+            block = form.chunks[1]
+            if form.rows < stop:
+                # by many rows, as replacing a file that a file system has just written takes long
+                self.resize(section, column, max(4 * form.rows, -(-stop // block) * block))
+            end = "/0" * (len(form.chunks) - 2)
             paths = [folder / "c" / str(k) / f"{i}{end}"
                      for i in range(start // block, -(-stop // block))]
-            if array.compressors:
-                array[k, start:stop] = rows
+            if form.compressed:
+                self.array(section, column)[k, start:stop] = rows
                 self.dirty.update(paths)
-        if not array.compressors:
-            self.write_plain(paths, np.ascontiguousarray(rows, array.dtype), start, array.chunks)
+        if not form.compressed:
+            self.write_plain(paths, np.ascontiguousarray(rows, form.dtype), start, form.chunks)
 
     def write_plain(self, paths: list[Path], rows: NDArray[Any], start: int,
                     chunks: tuple[int, ...]) -> None:
@@ -163,11 +207,11 @@ class Zarr(Store):
 
     def finish(self) -> None:
         """Let the shapes be those of the longest chains."""
-        for path, array in self.arrays.items():
+        for path, form in self.forms.items():
             section, _, column = path.partition("/")
             count = self.counts.get(section)
-            if column != COUNTS and count is not None and array.shape[1] > count:
-                array.resize((array.shape[0], count, *array.shape[2:]))
+            if count is not None and form.rows > count:
+                self.resize(section, column, count)
 
     def read(self, section: str, column: str, k: int, rows: Rows) -> NDArray[Any]:
         array = self.array(section, column)
@@ -205,4 +249,6 @@ class Zarr(Store):
                 del group[section]
             self.arrays = {path: array for path, array in self.arrays.items()
                            if not path.startswith(f"{section}/")}
+            self.forms = {path: form for path, form in self.forms.items()
+                          if not path.startswith(f"{section}/")}
             self.dirty = {path for path in self.dirty if self.path / section not in path.parents}

@@ -1,1 +1,1 @@
-"""Surrogates of costly densities: learnt from calls, sampled in their place, corrected for."""
+"""Learned surrogates of costly densities, which are sampled instead; weights correct the draws."""

@@ -1,4 +1,4 @@
-"""What `surrogate="learn"` asks for, checked without loading what learns."""
+"""Checks of the arguments of `surrogate="learn"`, which do not load the rest of this package."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 BUDGET = 2000  # calls, where nothing is said
 LEAST_BUDGET = 50
+CHECKED = 5  # calls that check a gradient that is right
 
 DEFAULTS = {  # what else an argument may be, and why not
     "sampler": ("auto", "chains on the surrogate have a sampler of their own"),
@@ -37,16 +38,30 @@ def check_learning(budget: Any, **given: Any) -> None:
                              f"{shown(value)}: {why}")
 
 
-def within_budget(stop: StopRule | None, budget: int | None) -> StopRule | None:
-    """The rule that ends a run with the budget too, where there is one."""
+def within_budget(
+    stop: StopRule | None, budget: int | None, reserved: int = 0
+) -> StopRule | None:
+    """Return the stop rule, combined with one for the budget if there is a budget.
+
+    `reserved` of its evaluations are left for calls that a run does not count.
+    """
     if budget is None:
         return stop
-    rule = Evaluations(budget)
+    rule = Evaluations(max(1, budget - reserved))
     return rule if stop is None else stop | rule
 
 
+def uncounted(chains: int, *, vectorized: bool) -> int:
+    """Return the number of calls of a run beside its `evaluations`, with one in each step.
+
+    They are made at the starting points of the chains, to see what the function returns, and to
+    check its gradient; and equal shares of the chains are rounded up.
+    """
+    return chains + (chains if vectorized else 1) + CHECKED + chains - 1
+
+
 def check_learnable(target: Target, known: Known | None) -> None:
-    """Refuse densities of which no surrogate can be learnt."""
+    """Refuse densities of which no surrogate can be learned."""
     if target.is_estimate:
         raise ValueError('surrogate="learn" takes a known density, and target is an estimate: the '
                          "weights of its draws would not be those of the density. Run it without "
@@ -59,8 +74,8 @@ def check_learnable(target: Target, known: Known | None) -> None:
                          "surrogate, or give bounds in place of the period")
 
 
-def is_learnt(surrogate: Any) -> bool:
-    """Whether a surrogate is to be learnt; a ValueError for another text."""
+def is_learned(surrogate: Any) -> bool:
+    """Return whether a surrogate is to be learned; raise ValueError for another string."""
     if not isinstance(surrogate, str):
         return False
     check_choice("surrogate", surrogate, ["learn"])

@@ -1,4 +1,4 @@
-"""The calls of a costly density: counted, kept, and never more than the budget."""
+"""The calls of a costly density: counted, stored, and never more than the budget."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ KEEP_SECONDS, MOST_AT_ONCE = 1.0, 10_000
 
 
 class Calls:
-    """Evaluates points of a target, and keeps all of them.
+    """Evaluates a target at points, and stores all of them.
 
     Parameters
     ----------
     target : Target
     rng : Generator
     budget : float
-        The number of calls at which `Spent` is raised, after those that are left were made.
+        The largest number of calls; `Spent` is raised once all have been made.
     watch : Watch, optional
-        Reports progress, and ends the work where the time is over.
+        Reports progress, and ends the work when its time is over.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class Calls:
         self.whole = False  # whether all points of a call are handed on at once
 
     def __call__(self, X: Array) -> Array:
-        """Log densities (n,) at points X (n, d), -inf where there is none.
+        """Return log densities (n,) at points X (n, d), -inf where the density is zero.
 
-        All points of a call are independent of each other: they may be evaluated at once.
+        The points are independent of each other, so that they may be evaluated at once.
         """
         some = X[: max(0, int(min(len(X), self.budget - self.n)))]
         done = 0
@@ -56,8 +56,16 @@ class Calls:
             raise Spent
         return self.last(done) if done else np.zeros(0)
 
+    def at_draws(self, X: Array) -> Array:
+        """Return the same at draws, where every error ends the work, as in a chain."""
+        self.evaluator.strict = True
+        try:
+            return self(X)
+        finally:
+            self.evaluator.strict = False
+
     def last(self, n: int) -> Array:
-        """The last n values."""
+        """Return the last n values."""
         parts, left = [], n
         for values in reversed(self.values):
             parts.append(values)
@@ -68,7 +76,7 @@ class Calls:
 
     @property
     def at_once(self) -> int:
-        """How many points to call for before their values are kept: about a second's, one at least.
+        """The number of points to evaluate before values are stored: a second's worth, or one.
         """
         if self.whole or self.evaluator.slow or not self.n:
             return MOST_AT_ONCE
@@ -85,17 +93,13 @@ class Calls:
         """The number of calls that are left."""
         return self.budget - self.n
 
-    @property
-    def failures(self) -> list[Exception]:
-        """The points at which the function failed."""
-        return list(self.evaluator.failures)
-
     def all(self) -> tuple[Array, Array]:
-        """Points (n, d) and log densities (n,), in the order of the calls."""
-        return np.concatenate(self.points), np.concatenate(self.values)
+        """Return points (n, d) and log densities (n,), in the order of the calls."""
+        nothing = np.zeros((0, self.evaluator.target.dim))
+        return np.concatenate([nothing, *self.points]), np.concatenate([np.zeros(0), *self.values])
 
     def finite(self) -> tuple[Array, Array]:
-        """The same without the points that have no density."""
+        """Return the same, without the points at which the density is zero."""
         X, y = self.all()
         rows = np.isfinite(y)
         return X[rows], y[rows]

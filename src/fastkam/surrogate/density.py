@@ -1,7 +1,7 @@
-"""The density s that stands in for a costly one: a fitted process g, and what is wider than it.
+"""The surrogate s of a costly density: a fitted process g, and two wider terms.
 
-Two terms have a share of the integral each: g to the power 1/2, which follows every bend of g and
-goes on where it ends, and heavy-tailed components, which are positive everywhere.
+The wider terms have a given share of the integral each: g to the power 1/2, which follows every
+bend of g and extends beyond its ends, and heavy-tailed components, which are positive everywhere.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ POWER = 8.0  # with which s falls off towards points without a density
 
 @dataclass(frozen=True)
 class Support:
-    """Where there is a density, as the calls show it.
+    """The support of the density, as far as the calls show it.
 
     Attributes
     ----------
     low, high : ndarray, shape (d,)
-        A box; -inf and inf where no wall has been seen.
+        A box; -inf and inf in directions where no wall was found.
     outside : ndarray, shape (m, d)
-        Points without a density that the box does not explain.
+        Points of the box at which the density is zero.
     """
 
     low: Array
@@ -48,11 +48,11 @@ class Support:
 
     @staticmethod
     def of(X: Array, y: Array) -> Support:
-        """The support for log densities y (n,) at points X (n, d), some of them -inf.
+        """Return the support from log densities y (n,) at points X (n, d), some of them -inf.
 
-        A wall is taken to be at the nearest point without a density that lies outside the range of
-        the others in that coordinate alone. One that is wrong is found out: the heavy-tailed
-        components go on to propose points beyond it.
+        A wall is assumed at the nearest point of zero density that is outside the range of the
+        other points in this coordinate alone. If this is wrong, later calls show it: the
+        heavy-tailed components still propose points beyond the wall.
         """
         inside, out = X[np.isfinite(y)], X[~np.isfinite(y)]
         least, most = inside.min(axis=0), inside.max(axis=0)
@@ -65,7 +65,7 @@ class Support:
 
 
 def process_density(process: Process, support: Support) -> LearnedDensity:
-    """The density g of the process alone."""
+    """Return the density g of the process alone."""
     return made(process_terms(process, support))
 
 
@@ -73,12 +73,12 @@ def with_tails(
     process: Process, support: Support, students: Students, log_flat: Array,
     rng: np.random.Generator,
 ) -> LearnedDensity:
-    """The density s of the process g and the two wider terms, which get their shares.
+    """Return the density s of the process g and the two wider terms, with their shares.
 
     Parameters
     ----------
     process, support, students
-        As they have been found.
+        The parts of s.
     log_flat : array (n,)
         log g at draws of g^FLATTER, from which the ratio of the integrals follows.
     rng : Generator
@@ -95,20 +95,20 @@ def with_tails(
     inverse = [solve_triangular(L, back, lower=True) for L in students.factors]
     return made(terms | {
         "w": students.log_constants + np.log(SHARE / rest) + log_integral,
-        "m": (students.means - process.centre) @ terms["T"].T, "W": np.array(inverse),
+        "m": (students.means - process.center) @ terms["T"].T, "W": np.array(inverse),
         "flat": flat + np.log(FLAT_SHARE / rest), "flatter": FLATTER})
 
 
 def process_terms(process: Process, support: Support) -> dict[str, Any]:
-    """What `LearnedDensity.set_up` takes, for g alone."""
+    """Return the arguments of `LearnedDensity.set_up` for g alone."""
     lengths = process.lengths
     d = len(lengths)
     T = solve_triangular(process.factor, np.eye(d), lower=True) / lengths[:, None]
     return {
-        "low": support.low, "high": support.high, "c": process.centre, "T": T,
+        "low": support.low, "high": support.high, "c": process.center, "T": T,
         "b0": process.b0, "b": process.b * lengths,
         "B": process.B * np.outer(lengths, lengths), "U": process.z / lengths, "a": process.a,
-        "out": (support.outside - process.centre) @ T.T, "power": POWER,
+        "out": (support.outside - process.center) @ T.T, "power": POWER,
         "w": np.zeros(0), "m": np.zeros((0, d)), "W": np.zeros((0, d, d))}
 
 
@@ -118,10 +118,10 @@ class Students:
     Attributes
     ----------
     weights, log_constants : ndarray, shape (K,)
-        The second are the logs of the weights times the densities at the means.
+        The weights, and the logs of the weights times the densities at the means.
     means : ndarray, shape (K, d)
     factors : ndarray, shape (K, d, d)
-        Lower factors of their scales.
+        Lower-triangular factors of the scale matrices.
     """
 
     def __init__(self, mixture: Mixture) -> None:
@@ -137,7 +137,7 @@ class Students:
         self.log_constants = np.log(self.weights) + one - log_det
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
-        """n independent points, (n, d)."""
+        """Return n independent points, (n, d)."""
         k = rng.choice(len(self.weights), n, p=self.weights)
         heavy = np.sqrt(DEGREES / rng.chisquare(DEGREES, n))
         normals = rng.standard_normal((n, self.means.shape[1]))
@@ -145,7 +145,7 @@ class Students:
             self.means[k] + heavy[:, None] * np.einsum("nij,nj->ni", self.factors[k], normals))
 
     def log_density(self, X: Array) -> Array:
-        """The log density at points X (n, d)."""
+        """Return the log densities (n,) at points X (n, d)."""
         d = X.shape[1]
         terms = [
             constant - 0.5 * (DEGREES + d) * np.log1p(

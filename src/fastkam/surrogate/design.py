@@ -1,9 +1,9 @@
-"""The first points of a surrogate: the way up to the mode, and a look at what is around it.
+"""The first points of a surrogate: the path up to the mode, and points on shells around it.
 
-From each start a trust-region method without gradients (COBYQA) climbs in units of the lengths in
-which the log density changes by 1. Points on shells around the best maximum follow. Those at which
-the density is much higher than a quadratic fitted to the others has it are where a further climb
-begins: other modes are found so if their basins are wide.
+From each starting point a trust-region method without gradients (COBYQA) maximizes the log density,
+in units of the lengths in which it changes by 1. Points on shells around the best maximum follow.
+If the density at such a point is much higher than that of a quadratic fitted to the other points, a
+further search begins there: so other modes are found if their basins are wide.
 
 Ragonneau, T. M. and Zhang, Z. (2025). COBYQA: a derivative-free trust-region SQP method.
 """
@@ -35,28 +35,28 @@ PRIOR_DRAWS = 10  # a dimension
 def design(
     calls: Calls, searcher: Searcher, points: Array, known: Known, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Make the first calls; return about the centre (d,) and a factor (d, d) of the covariance."""
+    """Make the first calls; return about the center (d,) and a factor (d, d) of the covariance."""
     searcher.begin()
     scales = searcher.scales
     for start in starts(calls, searcher, points, known, rng):
         climb(calls, start, scales, CLIMB)
     X, y = calls.finite()
     calls(mirrored(X[y.argmax()], rng))
-    centre, factor = laplace(calls, scales)
+    center, factor = laplace(calls, scales)
     for _ in range(FURTHER_CLIMBS):
-        X = around(centre, factor, rng)
+        X = around(center, factor, rng)
         y = calls(X)
-        found = higher_than_expected(X, y, calls, centre, factor)
+        found = higher_than_expected(X, y, calls, center, factor)
         if found is None:
             continue
         climb(calls, found, np.sqrt(np.diag(factor @ factor.T)), FURTHER_CLIMB)
-    return centre, factor
+    return center, factor
 
 
 def starts(
     calls: Calls, searcher: Searcher, points: Array, known: Known, rng: np.random.Generator
 ) -> list[Array]:
-    """Where climbs begin: the origin, and the best of other starts and draws from the prior."""
+    """Return starting points: the origin, and the best of other starts and draws from the prior."""
     others = np.unique(points, axis=0)
     if known.prior is not None:
         others = np.vstack([others, known.prior(PRIOR_DRAWS * points.shape[1], rng)])
@@ -88,9 +88,10 @@ def climb(calls: Calls, start: Array, scales: Array, calls_each: int) -> None:
 
 
 def mirrored(x: Array, rng: np.random.Generator) -> Array:
-    """Mirror images of a point (d,): of all signs, of one, of two coordinates exchanged, (n, d).
+    """Return mirror images (n, d) of a point (d,), in which symmetric densities have modes.
 
-    Densities with symmetries, as those of mixtures and factors, have other modes there.
+    All signs change, or one sign, or two coordinates are exchanged: posteriors of mixtures and
+    factor models have such symmetries.
     """
     d = len(x)
     pairs = np.column_stack(np.tril_indices(d, -1))
@@ -103,40 +104,40 @@ def mirrored(x: Array, rng: np.random.Generator) -> Array:
 
 
 def laplace(calls: Calls, scales: Array) -> tuple[Array, Array]:
-    """The mode of a quadratic fitted to the calls, (d,), and the factor (d, d) of -(2 B)^-1."""
+    """Return the mode (d,) of a quadratic fitted to the calls, and a factor (d, d) of -(2 B)^-1."""
     X, y = calls.finite()
-    centre, factor = X[y.argmax()], np.diag(scales)
+    center, factor = X[y.argmax()], np.diag(scales)
     for _ in range(3):  # the units of the fit, whose penalty knows them, are those of the last
         rows = regression.near_enough(y.max() - y, X.shape[1])
-        z = regression.whitened(X[rows], centre, factor)
+        z = regression.whitened(X[rows], center, factor)
         _, b, B = regression.mean_of(z, y[rows], y.max() - y[rows])
         values, vectors = np.linalg.eigh(-2 * B)
         spread = np.clip(1 / values, 0.04, 10.0)
         step = (vectors * spread) @ vectors.T @ b
         length = np.sqrt(step @ ((vectors / spread) @ vectors.T) @ step)
-        centre = centre + factor @ step * min(1.0, 2.0 / max(length, 1e-300))
+        center = center + factor @ step * min(1.0, 2.0 / max(length, 1e-300))
         cov = factor @ ((vectors * spread) @ vectors.T) @ factor.T
         factor = np.linalg.cholesky(0.5 * (cov + cov.T))
-    return centre, factor
+    return center, factor
 
 
-def around(centre: Array, factor: Array, rng: np.random.Generator) -> Array:
-    """Points on shells of many radii, (n, d)."""
-    d = len(centre)
+def around(center: Array, factor: Array, rng: np.random.Generator) -> Array:
+    """Return points (n, d) on shells of many radii."""
+    d = len(center)
     direction = rng.standard_normal((SHELL + SHELL_EACH * d, d))
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
     radius = np.exp(rng.uniform(np.log(NEAREST), np.log(FARTHEST), len(direction)))
-    return np.asarray(centre + (radius[:, None] * direction) @ factor.T)
+    return np.asarray(center + (radius[:, None] * direction) @ factor.T)
 
 
 def higher_than_expected(
-    X: Array, y: Array, calls: Calls, centre: Array, factor: Array
+    X: Array, y: Array, calls: Calls, center: Array, factor: Array
 ) -> Array | None:
-    """The point (d,) of X with the highest density among those that are too high; None where none.
+    """Return the point (d,) of X with the highest of the unexpectedly high densities, or None.
 
-    A value that is as low as -300 below the maximum may be anything.
+    Values more than 300 below the maximum are ignored.
     """
-    z = regression.whitened(X, centre, factor)
+    z = regression.whitened(X, center, factor)
     top = calls.finite()[1].max()
     fall = 0.5 * (z * z).sum(axis=1)
     high = np.isfinite(y) & (y - top + fall > HIGHER * fall + 3) & (top - y < 300)

@@ -1,4 +1,4 @@
-"""Weighted draws of a learned surrogate, which is learnt again while they are worse than expected.
+"""Weighted draws of a learned surrogate, which is refitted if they are worse than expected.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
-from fastkam.diagnostics.weights import TOO_LOW, systematic
+from fastkam.diagnostics.weights import NORMALIZED, TOO_LOW
 from fastkam.search.watch import Spent
+from fastkam.surrogate.checking import Check
 from fastkam.surrogate.importance import (
     Weighting,
     drawn,
@@ -21,7 +21,8 @@ from fastkam.surrogate.importance import (
     surrogate_run,
     with_weights,
 )
-from fastkam.surrogate.learning import Chains, Learnt, Rounds, efficiency
+from fastkam.surrogate.integral import MOST_ERROR, log_integral
+from fastkam.surrogate.learning import Learned, Rounds, efficiency
 from fastkam.surrogate.stopping import FIRST, FURTHER, WeightedRun, reason
 
 if TYPE_CHECKING:
@@ -36,25 +37,24 @@ Array = NDArray[np.float64]
 
 FIRST_LOOK = 80  # draws after which, and after each twice as many, their weights decide whether
 # the surrogate stays
-AGAIN = 6  # rounds in which it is learnt again
+AGAIN = 6  # rounds in which it is refitted
 LEFT = 450  # calls that must be left for that
 DISAPPOINTING = 0.5  # share of the efficiency expected of them
 TRIALS = 4
 CHECKED, MOST_CHECKED, LEAST_CHECKED = 0.05, 100, 20  # calls that check the draws: a share of the
 # budget, at most and at least
-ABOVE = 0.01  # share of the sum of the weights that is above the level looked at
-FALSE_ALARM = 1e-3
+FIRST_CHECK = 160  # draws after which they are checked
 
 
 class Drawing:
-    """Draws of the surrogates of a run, the last of which counts.
+    """Draws of the surrogates of a run; those of the last surrogate count.
 
     Attributes
     ----------
-    learnt : Learnt or None
+    learned : Learned or None
         The frozen surrogate.
     weighting : Weighting or None
-        Its draws, as far as the density has been called at them.
+        The draws at which the density has been called.
     state : RunState or None
         The weighted draws, once they are complete.
     """
@@ -68,119 +68,146 @@ class Drawing:
         self.chains, self.draws, self.rng = chains, draws, rng
         self.seed, self.bit_generator, self.layout = seed, bit_generator, layout
         self.coordinates = coordinates
-        self.learnt: Learnt | None = None
+        self.learned: Learned | None = None
         self.weighting: Weighting | None = None
         self.run: RunState | None = None
         self.state: RunState | None = None
         self.log_s: Array = np.zeros((chains, 0))
+        self.log_integral = 0.0  # of the surrogate, that is taken off log_s
         self.asked = 0  # rows after which the stop rule has last been asked
         self.stopped_by = ""
         self.reserved = 0  # calls for the check of the draws
+        self.checked: Check | None = None
 
     @property
     def rows(self) -> int:
-        """Draws a chain at which the density has been called."""
+        """Number of draws of each chain at which the density has been called."""
         return 0 if self.weighting is None else int(self.weighting.logp.shape[1])
 
     @property
     def log_weights(self) -> Array:
-        """Of these draws, (chains, rows)."""
+        """Log weights of these draws, (chains, rows)."""
         assert self.weighting is not None
         return np.asarray(self.weighting.logp - self.log_s[:, : self.rows])
 
     @property
     def efficiency(self) -> float:
-        """The share of these draws that count."""
+        """The efficiency of these draws."""
         return efficiency(self.log_weights.ravel())
 
     def carry_out(self, rounds: Rounds, budget: float) -> None:
         """Draw, learn again while that is called for, and draw until there is enough."""
-        self.reserved = int(min(CHECKED * budget, MOST_CHECKED))
-        self.calls.budget -= self.reserved
         for k in range(TRIALS):
+            self.reserved = int(min(CHECKED * budget, MOST_CHECKED, max(0.0, self.calls.left)))
+            self.calls.budget -= self.reserved
             self.begin(rounds.final())
-            most = min(self.calls.n + AGAIN * rounds.batch, budget - LEFT)
-            if self.tried() or k == TRIALS - 1 or self.calls.n > most:
+            if self.tried() or k == TRIALS - 1 or self.calls.n + rounds.batch > budget - LEFT:
                 break
-            rounds.begin_again()
+            most = min(self.calls.n + AGAIN * rounds.batch, budget - LEFT)
+            assert self.learned is not None
+            rounds.begin_again(
+                self.checked and self.checked.worst(self.learned.density, rounds.batch))
+            self.calls.budget = budget
+            self.calls.evaluator.watch.drawn, self.calls.evaluator.watch.requested = 0, 0
             with suppress(Spent):
                 rounds.until_good(most)
-            self.done.lines.append(f"surrogate learnt again, after {self.calls.n} evaluations")
+            self.done.lines.append(f"surrogate learned again, after {self.calls.n} evaluations")
         assert self.weighting is not None
-        assert self.learnt is not None
+        assert self.learned is not None
+        self.complete()
+
+    def complete(self) -> None:
+        """Draw until there is enough."""
+        assert self.weighting is not None
+        assert self.learned is not None
         with suppress(Spent):
             self.until(self.weighting.x.shape[1])
         if self.rows:
-            with suppress(Spent):
-                self.check()
-            if self.efficiency < DISAPPOINTING * self.learnt.efficiency:
+            if self.reserved:
+                with suppress(Spent):
+                    self.check()
+            n = self.beyond()
+            if n:
+                self.done.lines.append(
+                    f"{TOO_LOW} at {n} of the points to which chains on the tempered density came "
+                    "from its draws")
+            if self.efficiency < DISAPPOINTING * self.learned.efficiency:
                 self.done.lines.append(
                     f"{TOO_LOW} in places: {100 * self.efficiency:.0f} % of weighted draws count, "
-                    f"and {100 * self.learnt.efficiency:.0f} % did while it was learnt")
+                    f"and {100 * self.learned.efficiency:.0f} % did while it was learned")
             self.state = self.weighted("stopped" if self.stopped_by else "complete")
 
     def check(self) -> None:
-        """Take a step of chains on the density from weighted draws, and look where they come to.
-
-        Draws resampled by their weights, and moved by steps that leave the density invariant, are
-        still draws of it, and the share of them with a log weight above a level is that of the
-        weighted draws. A region where s is far too small, which few draws show, is entered so from
-        the side.
-        """
+        """Check the draws so far, by the calls that are kept for that."""
         assert self.weighting is not None
-        assert self.learnt is not None
-        lw = self.log_weights
-        reserved, self.calls.budget = self.calls.budget, self.calls.budget + self.reserved
-        try:
-            if not np.isfinite(lw.max()) or self.reserved < LEAST_CHECKED:
-                return
-            X = self.weighting.x[:, : self.rows].reshape(-1, self.weighting.x.shape[2])
-            rows = systematic(lw.ravel(), self.reserved, self.rng)
-            chains = Chains(X[rows].copy(), self.weighting.logp.ravel()[rows],
-                            float(np.log(2.38 / np.sqrt(X.shape[1]))))
-            y = chains.propose(self.learnt.mixture, self.rng)
-            chains.decide(y, self.calls(y), self.rng)
-        finally:
-            self.calls.budget = reserved
-        found = chains.logp - self.learnt.density.logp(chains.x)
-        n = above_expected(lw, found)
-        if n:
-            self.done.lines.append(f"{TOO_LOW} at {n} of {len(found)} points to which chains on "
-                                   f"the density came from its draws, after {self.calls.n} "
-                                   "evaluations")
+        assert self.learned is not None
+        n, self.reserved = self.reserved, 0
+        self.calls.budget += n
+        if n >= LEAST_CHECKED and np.isfinite(self.log_weights.max()):
+            x = self.weighting.x[:, : self.rows].reshape(-1, self.weighting.x.shape[2])
+            self.checked = Check.made(
+                self.calls, self.learned.mixture, x, self.weighting.logp.ravel(),
+                self.raw_log_weights, n, self.rng)
 
-    def begin(self, learnt: Learnt) -> None:
-        """Make the draws of a surrogate, at which the density is to be called."""
+    def beyond(self) -> int:
+        """Return the number of points where the check has found s far too small."""
+        if self.checked is None:
+            return 0
+        assert self.weighting is not None
+        assert self.learned is not None
+        return self.checked.beyond(
+            self.learned.density, self.weighting.logp.ravel(), self.raw_log_weights)
+
+    @property
+    def raw_log_weights(self) -> Array:
+        """Log weights (n,) of the draws so far, for s before it was normalized."""
+        return np.asarray((self.log_weights - self.log_integral).ravel())
+
+    def begin(self, learned: Learned) -> None:
+        """Make the draws of a surrogate, at which the density is to be called.
+
+        It is normalized, so that the mean of the weights is the integral of the density.
+        """
         run = surrogate_run(
-            learnt, self.chains, self.seed, self.bit_generator, self.layout, self.rng)
+            learned, self.chains, self.seed, self.bit_generator, self.layout, self.rng)
         run = replace(run, coordinates=self.coordinates)
         rows = int(min(self.draws, max(1, self.calls.left // self.chains)))
-        self.run, self.learnt = drawn(run, learnt, rows), learnt
+        self.run, self.learned = drawn(run, learned, rows), learned
         x = self.run.trace.x[:, :rows]
-        log_s = learnt.density.logp(x.reshape(-1, x.shape[2]))
-        self.log_s = log_s.reshape(self.chains, rows)
-        self.weighting, self.asked = Weighting(x, self.calls), 0
+        log_s = learned.density.logp(x.reshape(-1, x.shape[2])).reshape(self.chains, rows)
+        value, error = log_integral(learned, x, log_s, self.rng)
+        if error < MOST_ERROR:
+            self.done.lines.append(f"{NORMALIZED} {error:.2g}")
+        self.log_integral = value if error < MOST_ERROR else 0.0
+        self.log_s = log_s - self.log_integral
+        self.weighting, self.asked, self.checked = Weighting(x, self.calls), 0, None
+        self.calls.evaluator.watch.drawn, self.calls.evaluator.watch.requested = 0, rows
 
     def tried(self) -> bool:
-        """Whether the draws have about the weights that were expected of them.
+        """Whether the draws have about the weights that were expected of them, and pass the check.
 
-        Looked at after more and more draws: where s is too small in a tail, few draws show it.
+        This is checked repeatedly as draws are added: if s is too small in a tail, few draws show
+        it.
         """
         assert self.weighting is not None
-        assert self.learnt is not None
+        assert self.learned is not None
         look = -(-FIRST_LOOK // self.chains)
         while look < self.weighting.x.shape[1] and not self.stopped_by:
             try:
                 self.until(look)
+                if self.efficiency < DISAPPOINTING * self.learned.efficiency:
+                    return False
+                if self.reserved and look * self.chains >= FIRST_CHECK:
+                    self.check()
             except Spent:
                 return True
-            if self.efficiency < DISAPPOINTING * self.learnt.efficiency:
+            if self.beyond():
                 return False
             look *= 2
         return True
 
     def until(self, rows: int) -> None:
-        """Call the density at draws up to this row; fewer where a stop rule says so."""
+        """Call the density at draws up to this row, or until a stop rule ends the run."""
         assert self.weighting is not None
         while self.rows < rows and not self.stopped_by:
             following = max(FIRST, int(FURTHER * self.asked) + 1)
@@ -189,7 +216,7 @@ class Drawing:
                 self.ask()
 
     def ask(self) -> None:
-        """Ask the stop rule."""
+        """Apply the stop rule."""
         self.asked = self.rows
         run = WeightedRun(self.weighted("running"), self.log_weights, self.calls.n,
                           time.perf_counter() - self.options.begun)
@@ -197,7 +224,7 @@ class Drawing:
         self.stopped_by = "" if rule is None else repr(rule)
 
     def weighted(self, status: str) -> RunState:
-        """The weighted draws so far."""
+        """Return the weighted draws so far."""
         assert self.run is not None
         assert self.weighting is not None
         state = with_weights(
@@ -206,27 +233,11 @@ class Drawing:
             self.weighting.record(cast("Trace", state.trace))
         return replace(state, status=status, stopped_by=self.stopped_by)
 
-    def interrupted(self, points: Array) -> RunState:
-        """The draws until Ctrl-C; none where the surrogate was being learnt."""
+    def ended(self, points: Array, status: str) -> RunState:
+        """Return the draws until Ctrl-C or an error; none if the surrogate was being learned."""
         if self.rows:
-            return self.weighted("interrupted")
-        self.done.lines.append(f"interrupted after {self.calls.n} evaluations, before any draw of "
+            return self.weighted(status)
+        self.done.lines.append(f"{status} after {self.calls.n} evaluations, before any draw of "
                                "a surrogate")
         return replace(no_draws(points, self.chains, self.seed, self.bit_generator, self.layout),
-                       coordinates=self.coordinates, status="interrupted")
-
-
-def above_expected(log_weights: Array, found: Array) -> int:
-    """How many of the log weights `found` (n,) are too high for draws of the density; else 0.
-
-    The level is that above which 1 % of the sum of the weights of `log_weights` (chains, rows) is,
-    with the error of that share. It is 0 as well where the number has a probability of 0.001 or
-    more.
-    """
-    lw = np.sort(log_weights.ravel())[::-1]
-    w = np.exp(lw - lw[0])
-    share = np.cumsum(w) / w.sum()
-    at = int(np.searchsorted(share, ABOVE))
-    expected = share[at] + 2 * np.sqrt(share[at] * (w @ w)) / w.sum()
-    n = int((found > lw[at]).sum())
-    return n if binom.sf(n - 1, len(found), min(expected, 1.0)) < FALSE_ALARM else 0
+                       coordinates=self.coordinates, status=status)

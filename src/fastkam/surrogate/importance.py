@@ -1,7 +1,8 @@
-"""Draws of a frozen surrogate s, weighted by pi / s: one call for all equal draws in a row.
+"""Draws of a fixed surrogate s, weighted by pi / s, with one call for all equal draws in a row.
 
-Chains on s are the usual ones: jumps by the mixture that was fitted to s, around a random walk.
-They are thinned until the draws are nearly independent: steps on s cost nothing beside a call.
+The chains on s are made by the sampler `jumps`, with the mixture that was fitted to s, around a
+random walk. They are thinned until the draws are nearly independent: the time of steps on s is
+negligible beside that of a call.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from fastkam.run.trace import Trace
 from fastkam.samplers.importance import ImportanceWeighted
 from fastkam.samplers.metropolis import RandomWalk
 from fastkam.schedules import as_schedule
-from fastkam.search.choice import LEARNT_TUNE, around_mixture
+from fastkam.search.choice import LEARNED_TUNE, around_mixture
 from fastkam.search.found import Search
 from fastkam.search.watch import Spent
 from fastkam.surrogate.calls import Calls
-from fastkam.surrogate.learning import Learnt
+from fastkam.surrogate.learning import Learned
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -40,30 +41,30 @@ BLOCK = 64  # points evaluated at once
 
 
 def surrogate_run(
-    learnt: Learnt, chains: int, seed: np.random.SeedSequence, bit_generator: str, layout: Layout,
+    learned: Learned, chains: int, seed: np.random.SeedSequence, bit_generator: str, layout: Layout,
     rng: np.random.Generator,
 ) -> RunState:
-    """Chains on s that have been warmed up, thinned so that their draws are about independent."""
-    window = learnt.window
+    """Return the state of chains on s after warm-up, thinned to nearly independent draws."""
+    window = learned.window
     states = window.x[-1][rng.permutation(window.x.shape[1])]
     points = states[np.arange(chains) % len(states)]
     found = Search(points, np.ones(points.shape[1]), np.zeros(0, np.intp), 0,
-                   mixture=learnt.mixture, components=learnt.mixture.n,
+                   mixture=learned.mixture, components=learned.mixture.n,
                    independent_acceptance=window.acceptance)
     sampler = around_mixture(found, "", gradient=False).sampler
     d = points.shape[1]
     return RunState(
-        sampler=sampler, schedule=as_schedule("finite"), x0=points, tune=LEARNT_TUNE, thin=1,
+        sampler=sampler, schedule=as_schedule("finite"), x0=points, tune=LEARNED_TUNE, thin=1,
         keep_warmup=False, share=False, requested=PILOT, seed=seed, bit_generator=bit_generator,
         layout=layout, trace=Trace(chains, 0, d, sampler.stat_names),
         warmup=Trace(chains, 0, d, sampler.stat_names),
-        snapshot_steps=snapshot_steps(sampler.build(points[0]), LEARNT_TUNE), scales=np.ones(d))
+        snapshot_steps=snapshot_steps(sampler.build(points[0]), LEARNED_TUNE), scales=np.ones(d))
 
 
-def drawn(state: RunState, learnt: Learnt, rows: int) -> RunState:
-    """The state of a run of `rows` draws a chain on s."""
+def drawn(state: RunState, learned: Learned, rows: int) -> RunState:
+    """Return the state of a run on s with `rows` draws for each chain."""
     options = RunOptions(progress=False, diagnose=False, threads=1)
-    target = cast("Target", learnt.density)
+    target = cast("Target", learned.density)
     pilot = carry_out(state, target, PILOT, options)
     if pilot.failure is not None:
         raise pilot.failure
@@ -77,14 +78,14 @@ def drawn(state: RunState, learnt: Learnt, rows: int) -> RunState:
 
 
 class Weighting:
-    """The log densities of draws of s, (chains, rows), called for from the first row on.
+    """The log densities at draws of s, (chains, rows), evaluated row by row.
 
     Attributes
     ----------
     logp : ndarray, shape (chains, n)
-        Of the rows so far.
+        Log densities of the rows so far.
     made : ndarray, shape (chains,)
-        Calls of each chain.
+        Number of calls of each chain.
     """
 
     def __init__(self, x: Array, calls: Calls) -> None:
@@ -100,9 +101,9 @@ class Weighting:
         return np.asarray(self.new[:, : self.logp.shape[1]].sum(axis=1))
 
     def until(self, rows: int) -> None:
-        """Call the density at the draws up to row `rows`, each once where it is held.
+        """Call the density at the draws up to row `rows`, once for equal draws in a row.
 
-        Spent where the calls do not suffice, after the rows for which they do.
+        If the budget ends first, raise Spent after the last row that it allows.
         """
         at = max(1, BLOCK // len(self.x))
         while self.logp.shape[1] < rows:
@@ -113,12 +114,13 @@ class Weighting:
             if part.stop == n:
                 raise Spent
             self.add(part)
+            self.calls.evaluator.watch.drawn = part.stop
 
     def add(self, part: slice) -> None:
         """Call the density at the draws of these rows."""
         new = self.new[:, part]
         values: Array = np.full(new.shape, np.nan)
-        values[new] = self.calls(self.x[:, part][new])
+        values[new] = self.calls.at_draws(self.x[:, part][new])
         for t in range(values.shape[1]):
             before = values[:, t - 1] if t else self.logp[:, -1:].ravel()
             values[:, t] = np.where(new[:, t], values[:, t], before if before.size else np.nan)
@@ -126,7 +128,7 @@ class Weighting:
         self.logp = np.concatenate([self.logp, values], axis=1)
 
     def note(self, start: int, new: NDArray[np.bool_]) -> None:
-        """Note the extras of draws, which the target has kept since it was called there."""
+        """Note the extras of draws, which the target has stored in its calls."""
         target = self.calls.evaluator.target
         if not target.returns_extras:
             return
@@ -139,8 +141,9 @@ class Weighting:
             self.extras[k, start + t] = row
 
     def record(self, trace: Trace) -> None:
-        """Record extras and derived quantities of the draws; those of a draw without a density,
-        whose weight is 0, are NaN, False or an integer without a meaning.
+        """Record extras and derived quantities of the draws.
+
+        At a draw whose density and weight are 0 they are NaN, False, or a meaningless integer.
         """
         target = self.calls.evaluator.target
         chains, n = self.logp.shape
@@ -171,7 +174,7 @@ class Weighting:
 def no_draws(
     points: Array, chains: int, seed: np.random.SeedSequence, bit_generator: str, layout: Layout
 ) -> RunState:
-    """The state of a run that has no draws yet."""
+    """Return the state of a run that has no draws yet."""
     d = points.shape[1]
     sampler = ImportanceWeighted(sampler=RandomWalk())
     x0 = points[np.arange(chains) % len(points)]
@@ -186,7 +189,7 @@ def no_draws(
 def with_weights(
     state: RunState, log_s: Array, logp: Array, made: NDArray[np.intp]
 ) -> RunState:
-    """The state of weighted draws, from log s and log pi (chains, n) and calls a chain (chains,).
+    """Return the state of weighted draws, from log s and log pi (chains, n) and calls (chains,).
     """
     chains, n = logp.shape
     d, old = state.d, state.trace

@@ -1,9 +1,9 @@
-"""Rounds of learning: fit a surrogate, sample it, call the density where it matters, fit again.
+"""Rounds of learning: fit a surrogate, sample it, call the density at selected points, fit again.
 
 A round calls the density at draws of the surrogate s, and at as many points where its logarithm is
-least certain, taken from draws of (g e^sd)^(1/2), where the fit g has this standard deviation: so
-it comes to the ends of tails. A few chains on the density itself, of which each makes a step a
-round, do not depend on what g is sure of. Before they join the fit, the draws of s test it: with
+least certain, taken from draws of (g e^(2 sd))^(1/2), where log g has this standard deviation: so
+it comes to the ends of tails. A few chains on pi^(1/2), of which each makes a step a round, do not
+depend on what g is sure of. Before they join the fit, the draws of s test it: with
 the weights w = pi / s, E = (sum w)^2 / (n sum w^2) is the share of weighted draws that count.
 Learning ends when s no longer moves, is nowhere far below the density, and E is good or grows too
 slowly to pay.
@@ -11,13 +11,14 @@ slowly to pay.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from fastkam._core.surrogate.learned import LearnedDensity
+from fastkam.samplers.metropolis import OPTIMAL
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.mixture import Mixture
 from fastkam.search.population import Population, Window
@@ -38,9 +39,10 @@ Array = NDArray[np.float64]
 BATCH, BATCH_EACH = 18, 3  # calls of a round, and a dimension
 HEAVY, FLAT = 0.1, 0.15  # shares of them from the two wider terms of s
 STEPS_OF_CHAINS = 0.25  # share of them that chains on the density itself take
+BETA = 0.5  # power of the density on which these chains are: they come to its tails sooner
 WALKERS = 64
 LOWEST = -1e10  # where a walker starts whose log density is -inf
-HOPE = 1.0  # standard deviations
+HOPE = 2.0  # standard deviations
 WINDOWS = (30, 30, 50)  # steps of walkers: to learn, on the flatter power, on s
 CANDIDATES = 300
 TRUSTED = 3.0  # standard deviations from the nearest point, within which walkers stay
@@ -49,7 +51,7 @@ LEAST_ROUNDS = 4
 UNCERTAIN, BELOW = 1.0, 1.0  # sd of log g that matters, within this of the median of log g
 SURE = 0.1  # share of hopeful states that are uncertain, below which learning may end
 STILL = 0.25  # change of means, in standard deviations, and of log standard deviations in a round
-SURPRISE, FEW = 1.0, 0.05  # by which log pi may exceed log s, at this share of the states of chains
+SURPRISE, FEW = 1.0, 0.02  # by which log pi may exceed log s, on this share of the distribution
 ENOUGH, BEST = 0.75, 0.85  # E at which learning ends, and the most that it comes to
 LEAST = 0.15  # E below which the surrogate does not pay
 TOGETHER = 4  # rounds that are compared with as many before them
@@ -57,14 +59,14 @@ FIRST_STEPS, STEPS = 40, 12  # of the optimization of hyperparameters
 
 
 @dataclass
-class Learnt:
-    """A surrogate, and what is known of it.
+class Learned:
+    """A surrogate, with draws of it and its efficiency.
 
     Attributes
     ----------
     density : LearnedDensity
     mixture : Mixture
-        About s.
+        A mixture fitted to s.
     window : Window
         States of walkers on s.
     efficiency : float
@@ -85,19 +87,19 @@ class Rounds:
     ----------
     calls : Calls
     rng : Generator
-    centre, factor : ndarray
-        About the mean and the factor of the covariance of the distribution.
-    learnt : Learnt or None
+    center, factor : ndarray
+        Estimates of the mean and of the factor of the covariance of the distribution.
+    learned : Learned or None
         The last surrogate that has been tested.
     rounds : int
-        How many there have been.
+        Number of rounds so far.
     """
 
     calls: Calls
     rng: np.random.Generator
-    centre: Array
+    center: Array
     factor: Array
-    learnt: Learnt | None = None
+    learned: Learned | None = None
     rounds: int = 0
     log_weights: list[Array] = field(default_factory=list)
     shares: list[Array] = field(default_factory=list)
@@ -111,34 +113,52 @@ class Rounds:
 
     @property
     def batch(self) -> int:
-        return BATCH + BATCH_EACH * len(self.centre)
+        return BATCH + BATCH_EACH * len(self.center)
 
     def until_good(self, most: float) -> None:
-        """Rounds until more of them would not pay, or `most` calls have been made."""
+        """Make rounds until further ones would not pay, or `most` calls have been made."""
         while self.calls.n + self.batch <= most:
             self.next()
             if self.over():
                 break
 
-    def begin_again(self) -> None:
-        """Forget how good the surrogates until now have been."""
+    def begin_again(self, states: tuple[Array, Array] | None = None) -> None:
+        """Forget how good the surrogates until now have been.
+
+        Chains on the density go on from `states` (m, d) with log densities (m,), the first of them,
+        where there are some.
+        """
         self.log_weights.clear()
         self.shares.clear()
+        self.surprised.clear()
+        if states is not None and self.chains is not None:
+            m = len(self.chains.x)
+            self.chains = replace(self.chains, x=states[0][:m].copy(), logp=states[1][:m].copy())
 
     def over(self) -> bool:
-        """Whether learning ends here."""
+        """Return whether learning ends here."""
         if len(self.log_weights) < LEAST_ROUNDS:
             return False
         settled = max(self.moved[-2:]) < STILL and max(self.unsure[-2:]) < SURE
-        surprised = np.concatenate(self.surprised[-TOGETHER:])
-        settled = settled and (surprised > SURPRISE).mean() < FEW
+        settled = settled and self.surprise() < FEW
         # before that E is of a part of the distribution
         return bool(settled and (self.efficiency(-2) > ENOUGH or self.late()))
 
-    def late(self) -> bool:
-        """Whether further rounds cost more calls than a better E would save.
+    def surprise(self) -> float:
+        """The share of the distribution where s is too small, by the states of the chains.
 
-        E goes on to grow as it has, at most, from as many rounds before the last ones to those.
+        These have the density to the power BETA, and so count by what is missing of it.
+        """
+        if not self.surprised:
+            return 0.0
+        above, logp = np.concatenate(self.surprised[-TOGETHER:], axis=1)
+        weights = np.exp((1 - BETA) * (logp - logp.max()))
+        return float(weights @ (above > SURPRISE) / weights.sum())
+
+    def late(self) -> bool:
+        """Return whether further rounds would cost more calls than a better E would save.
+
+        E is expected to grow as much as between the last rounds and as many rounds before them.
         """
         if len(self.log_weights) < 2 * TOGETHER:
             return False
@@ -148,12 +168,12 @@ class Rounds:
         return E > LEAST and saved < TOGETHER * self.batch
 
     def efficiency(self, start: int, stop: int | None = None) -> float:
-        """E over these rounds."""
+        """Return E over these rounds."""
         return efficiency(np.concatenate(self.log_weights[start:stop]),
                           np.concatenate(self.shares[start:stop]))
 
     def next(self) -> None:
-        """A round."""
+        """Make a round."""
         process, population, wide, window = self.explored()
         mixture = population.fit(window) or self.mixture
         chains = 0 if self.chains is None else len(self.chains.x)
@@ -180,37 +200,38 @@ class Rounds:
             [(1 - SHARE - FLAT_SHARE) / n, FLAT_SHARE / flat, SHARE / heavy], [n, flat, heavy]))
         if self.chains is None:
             self.chains = Chains.begun(
-                drawn, y[:n], log_s[:n], int(STEPS_OF_CHAINS * self.batch), self.rng)
+                drawn, y[:n], log_s[:n], int(STEPS_OF_CHAINS * self.batch), self.rng, BETA)
         elif chains:
             self.chains.decide(steps, y[-chains:], self.rng)
         if self.chains is not None:
-            self.surprised.append(self.chains.logp - density.logp(self.chains.x))
+            self.surprised.append(np.array(
+                [self.chains.logp - density.logp(self.chains.x), self.chains.logp]))
         self.mixture = mixture
-        self.learnt = Learnt(density, mixture, window, self.efficiency(-2))
+        self.learned = Learned(density, mixture, window, self.efficiency(-2))
         self.whiten(window)
 
-    def final(self) -> Learnt:
-        """The surrogate fitted to all calls, which is frozen."""
-        assert self.learnt is not None
+    def final(self) -> Learned:
+        """Return the surrogate fitted to all calls, which is kept fixed."""
+        assert self.learned is not None
         process, population, _, window = self.explored()
-        mixture = population.fit(window) or self.learnt.mixture
+        mixture = population.fit(window) or self.learned.mixture
         density = self.with_tails(process, Students(mixture), self.flatter(population))
-        return Learnt(density, mixture, window, self.learnt.efficiency)
+        return Learned(density, mixture, window, self.learned.efficiency)
 
     def with_tails(self, process: Process, students: Students, flatter: Window) -> LearnedDensity:
-        """The density s of a process, with wider terms."""
+        """Return the density s of a process, with wider terms."""
         log_g = flatter.logp[flatter.second_half].ravel()
         return with_tails(process, Support.of(*self.calls.all()), students, log_g, self.rng)
 
     def flatter(self, population: Population) -> Window:
-        """States of the walkers on g^FLATTER, which they leave again."""
+        """Return states of the walkers on g^FLATTER; the walkers return to g afterwards."""
         x, logp = population.x.copy(), population.logp.copy()
         window = population.window(WINDOWS[1], FLATTER)
         population.x, population.logp = x, logp
         return window
 
     def explored(self) -> tuple[Process, Population, Window, Window]:
-        """A new fit g, walkers on it, states where the density may be high, and states on g."""
+        """Return a new fit g, walkers on it, hopeful states, and states on g."""
         process = self.fitted()
         density = process_density(process, Support.of(*self.calls.all()))
         hopeful = self.population(density, process)
@@ -227,12 +248,14 @@ class Rounds:
     def fitted(self) -> Process:
         X, y = self.calls.finite()
         steps = FIRST_STEPS if self.theta is None else STEPS
-        process = fit(X, y, self.centre, self.factor, self.theta, steps)
+        process = fit(X, y, self.center, self.factor, self.theta, steps)
         self.theta = process.theta
         return process
 
     def population(self, density: LearnedDensity, process: Process | None = None) -> Population:
-        """Walkers on g, half of them where the last round has left them; with `process` hopeful.
+        """Return walkers on g, half of them at their states of the last round.
+
+        With `process`, their density is the hopeful one: see `Trusted`.
         """
         X, y = self.calls.finite()
         d = X.shape[1]
@@ -251,28 +274,28 @@ class Rounds:
         return Population(evaluate, x, logp, scales, np.ones(WALKERS), self.rng)
 
     def whiten(self, window: Window) -> None:
-        """Take mean and covariance of states of the walkers."""
+        """Estimate mean and covariance from the walkers' states."""
         states = window.x[window.second_half].reshape(-1, window.x.shape[2])
-        cov = np.cov(states.T, ddof=1).reshape(len(self.centre), -1)
+        cov = np.cov(states.T, ddof=1).reshape(len(self.center), -1)
         old = self.factor @ self.factor.T
         try:
             self.factor = np.asarray(np.linalg.cholesky(cov + 1e-4 * old), dtype=float)
         except np.linalg.LinAlgError:
             self.moved.append(np.inf)
             return
-        centre = states.mean(axis=0)
-        self.moved.append(change(self.centre, old, centre, cov))
-        self.centre = centre
+        center = states.mean(axis=0)
+        self.moved.append(change(self.center, old, center, cov))
+        self.center = center
 
 
 def change(mean: Array, cov: Array, new_mean: Array, new_cov: Array) -> float:
-    """The largest change of a coordinate's mean, in standard deviations, or log sd."""
+    """Return the largest change of a coordinate's mean, in standard deviations, or log sd."""
     sd, new_sd = np.sqrt(np.diag(cov)), np.sqrt(np.diag(new_cov))
     return float(max((np.abs(new_mean - mean) / new_sd).max(), np.abs(np.log(new_sd / sd)).max()))
 
 
 def unsure(process: Process, wide: Window, window: Window) -> float:
-    """The share of uncertain states among the hopeful ones that may be as good as those on g."""
+    """Return the share of uncertain states among hopeful ones with densities as high as g's."""
     half = wide.second_half
     hopeful = wide.logp[half].ravel()
     good = hopeful > np.median(window.logp[window.second_half]) - BELOW
@@ -292,25 +315,32 @@ class Chains:
     logp : ndarray, shape (m,)
     log_length : float
         Of their proposals, for which they aim at an acceptance rate of 0.3.
+    beta : float
+        The power of the density that they leave invariant.
     """
 
     x: Array
     logp: Array
     log_length: float = 0.0
+    beta: float = 1.0
 
     @staticmethod
     def begun(
-        X: Array, y: Array, log_s: Array, m: int, rng: np.random.Generator
+        X: Array, y: Array, log_s: Array, m: int, rng: np.random.Generator, beta: float = 1.0
     ) -> Chains | None:
-        """m chains at draws X (n, d) of s, resampled by their weights; None where all are 0."""
-        w = np.exp(y - log_s - np.max(y - log_s, initial=-np.inf))
+        """m chains at draws X (n, d) of s, with log densities y (n,), resampled by the weights
+        pi^beta / s; None where all are 0.
+        """
+        log_w = beta * y - log_s
+        w = np.exp(log_w - np.max(log_w, initial=-np.inf))
         if not np.isfinite(w).all() or not w.sum() > 0:
             return None
         rows = rng.choice(len(X), m, p=w / w.sum())
-        return Chains(X[rows].copy(), y[rows].copy(), float(np.log(2.38 / np.sqrt(X.shape[1]))))
+        return Chains(X[rows].copy(), y[rows].copy(), float(np.log(OPTIMAL / np.sqrt(X.shape[1]))),
+                      beta)
 
     def propose(self, mixture: Mixture, rng: np.random.Generator) -> Array:
-        """A proposal of each chain, (m, d)."""
+        """Return a proposal for each chain, (m, d)."""
         _, k = mixture.nearest(self.x)
         normals = rng.standard_normal(self.x.shape)
         steps = np.einsum("nij,nj->ni", mixture.factors[k], normals)
@@ -318,7 +348,7 @@ class Chains:
 
     def decide(self, y: Array, logp: Array, rng: np.random.Generator) -> None:
         """Accept or reject proposals y (m, d) with their log densities (m,)."""
-        alpha = np.exp(np.minimum(0.0, logp - self.logp))
+        alpha = np.exp(np.minimum(0.0, self.beta * (logp - self.logp)))
         accepted = rng.random(len(y)) < alpha
         self.x[accepted], self.logp[accepted] = y[accepted], logp[accepted]
         self.log_length += float(alpha.mean()) - 0.3
@@ -327,7 +357,7 @@ class Chains:
 class Trusted:
     """The log density of a surrogate near the points that it was fitted to, and -inf elsewhere.
 
-    With the `process` it is hopeful: one standard deviation higher.
+    With the `process` it is hopeful: higher by HOPE standard deviations.
     """
 
     def __init__(
@@ -338,7 +368,7 @@ class Trusted:
         self.tree = KDTree(whitened(X, np.zeros(X.shape[1]), factor))
 
     def __call__(self, X: Array) -> Array:
-        """Log densities (n,) at points X (n, d)."""
+        """Return the log densities (n,) at points X (n, d)."""
         values = self.evaluate(X)
         some = np.flatnonzero(np.isfinite(values))
         z = whitened(X[some], np.zeros(X.shape[1]), self.factor)
@@ -351,9 +381,9 @@ class Trusted:
 
 
 def efficiency(log_weights: Array, shares: Array | None = None) -> float:
-    """(sum w)^2 / (n sum w^2) of weights (n,); 0 where all are.
+    """Return (sum w)^2 / (n sum w^2) for weights w (n,), or 0 if all are 0.
 
-    Draws of strata stand for `shares` (n,) of the distribution each.
+    With strata, each draw represents a share (n,) of the distribution.
     """
     high = log_weights.max(initial=-np.inf)
     if not np.isfinite(high):
@@ -366,7 +396,7 @@ def efficiency(log_weights: Array, shares: Array | None = None) -> float:
 def most_uncertain(
     process: Process, window: Window, n: int, rng: np.random.Generator
 ) -> Array:
-    """n states of a window, each with the largest variance of log s given those before it."""
+    """Return n states of a window, each with the largest variance of log s given the former."""
     states = window.x[window.second_half].reshape(-1, window.x.shape[2])
     states = states[np.isfinite(states).all(axis=1)]
     states = states[rng.permutation(len(states))[:CANDIDATES]]

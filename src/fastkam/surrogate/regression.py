@@ -6,9 +6,9 @@
                              r^2 = sum_k (z_k - z'_k)^2 / l_k^2
     e_i ~ N(0, v^2 + (g max(0, h_i - h0))^2),   h_i = max_j log pi(x_j) - log pi(x_i)
 
-c and L L' are about the mean and the covariance of the distribution, so that z is about standard
-normal, B about -I/2 and the lengths l about 1. Values far below the maximum carry noise: what the
-density is there matters less than that the curve passes near the values where the mass is.
+c and L L' are roughly the mean and the covariance of the distribution, so that z is about standard
+normal, B about -I/2 and the lengths l about 1. Values far below the maximum are given noise: an
+exact fit there matters less than one in the region that has most of the probability.
 
 Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, 2.7 and
 5.4.1.
@@ -48,11 +48,11 @@ class Process:
 
     Attributes
     ----------
-    centre : ndarray, shape (d,)
+    center : ndarray, shape (d,)
     factor : ndarray, shape (d, d)
         c and L.
     b0, b, B : float, ndarray (d,), ndarray (d, d)
-        The mean, of z.
+        Coefficients of the mean m(z).
     theta : ndarray, shape (d + 2,)
         log l, log s and log v.
     z : ndarray, shape (n, d)
@@ -61,9 +61,13 @@ class Process:
         The weights s^2 (K + noise)^-1 (y - m).
     cholesky : ndarray, shape (n, n)
         Lower factor of K + noise.
+    of_features : ndarray, shape (n, p)
+        That factor's inverse times the features of the mean at the points.
+    of_mean : ndarray, shape (p, p)
+        Lower factor of the posterior precision of the coefficients of the mean.
     """
 
-    centre: Array
+    center: Array
     factor: Array
     b0: float
     b: Array
@@ -72,54 +76,65 @@ class Process:
     z: Array
     a: Array = field(default_factory=lambda: np.zeros(0))
     cholesky: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    of_features: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    of_mean: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def lengths(self) -> Array:
         return np.exp(self.theta[:-2])
 
     def whitened(self, X: Array) -> Array:
-        """z of points X (n, d)."""
-        return whitened(X, self.centre, self.factor)
+        """Return z of points X (n, d)."""
+        return whitened(X, self.center, self.factor)
 
     def log_density(self, X: Array) -> Array:
-        """m + f at points X (n, d)."""
+        """Return the posterior mean of m + f at points X (n, d)."""
         z = self.whitened(X)
         k = matern(squares(z / self.lengths, self.z / self.lengths))
         return quadratic(z, self.b0, self.b, self.B) + k @ self.a
 
     def sd(self, X: Array) -> Array:
-        """The posterior standard deviation of f at points X (n, d)."""
-        z, s2 = self.whitened(X) / self.lengths, np.exp(2 * self.theta[-2])
-        across = s2 * matern(squares(z, self.z / self.lengths))
-        half = solve_triangular(self.cholesky, across.T, lower=True, check_finite=False)
-        return np.asarray(np.sqrt(np.maximum(s2 - (half * half).sum(axis=0), 0.0)))
+        """The posterior standard deviation of m + f at points X (n, d)."""
+        s2 = np.exp(2 * self.theta[-2])
+        half, of_mean = self.explained(X)
+        return np.asarray(np.sqrt(
+            np.maximum(s2 - (half * half).sum(axis=0), 0.0) + (of_mean * of_mean).sum(axis=0)))
 
     def covariance(self, X: Array) -> Array:
-        """The posterior covariance of f at points X (n, d), (n, n)."""
+        """The posterior covariance of m + f at points X (n, d), (n, n)."""
         z, s2 = self.whitened(X) / self.lengths, np.exp(2 * self.theta[-2])
-        across = s2 * matern(squares(z, self.z / self.lengths))
+        half, of_mean = self.explained(X)
+        return np.asarray(s2 * matern(squares(z, z)) - half.T @ half + of_mean.T @ of_mean)
+
+    def explained(self, X: Array) -> tuple[Array, Array]:
+        """Two factors of covariances at points X (m, d): H'H is what the values explain of f's,
+        with H (n, m), and M'M what the uncertain coefficients of the mean add, with M (p, m).
+        """
+        z, s2 = self.whitened(X), np.exp(2 * self.theta[-2])
+        across = s2 * matern(squares(z / self.lengths, self.z / self.lengths))
         half = solve_triangular(self.cholesky, across.T, lower=True, check_finite=False)
-        return np.asarray(s2 * matern(squares(z, z)) - half.T @ half)
+        rest = features(z).T - self.of_features.T @ half
+        return half, solve_triangular(self.of_mean, rest, lower=True, check_finite=False)
 
 
 def fit(
-    X: Array, y: Array, centre: Array, factor: Array, theta: Array | None = None, steps: int = 30
+    X: Array, y: Array, center: Array, factor: Array, theta: Array | None = None, steps: int = 30
 ) -> Process:
-    """The process for finite log densities y (n,) at points X (n, d).
+    """Return the process fitted to finite log densities y (n,) at points X (n, d).
 
     Parameters
     ----------
-    X, y, centre, factor
-        As above.
+    X, y, center, factor
+        As in the formulas of this module.
     theta : array (d + 2,), optional
-        Where the hyperparameters begin.
+        Starting point of the hyperparameters.
     steps : int
-        Steps of their optimization.
+        Number of steps of their optimization.
     """
     d = X.shape[1]
     below = y.max() - y
     near = near_enough(below, d)
-    z = whitened(X, centre, factor)
+    z = whitened(X, center, factor)
     b0, b, B = mean_of(z[near], y[near], below[near])
     mean = quadratic(z, b0, b, B)
     residual = y - mean
@@ -130,13 +145,13 @@ def fit(
         args=(z[best], residual[best], noise_of(below[best], d), prior), jac=True,
         method="L-BFGS-B", options={"maxiter": steps},
         bounds=[(-1.5, np.log(MOST_LENGTH))] * d + [(-7.0, 8.0), (np.log(LEAST_NOISE), 2.0)])
-    # a point that is left out must not be one that the process takes for a good one
+    # the process must not predict a high density at a point that is left out
     floor = y.max() - most_below(d)
     residual[~near] = np.minimum(0.0, np.maximum(y, floor) - mean)[~near]
     used = near
     for _ in range(TIMES):
         process = conditioned(
-            Process(centre, factor, b0, b, B, found.x, z[used]), residual[used],
+            Process(center, factor, b0, b, B, found.x, z[used]), residual[used],
             noise_of(np.minimum(below[used], most_below(d)), d))
         wrong = ~used & (process.log_density(X) > floor + LIFTED * most_below(d))
         if not wrong.any():
@@ -146,26 +161,30 @@ def fit(
 
 
 def conditioned(process: Process, residual: Array, extra: Array) -> Process:
-    """The process given residuals (n,) of its points, whose noise has the variances (n,) besides.
+    """Return the process given residuals (n,) at its points, with additional noise variances (n,).
     """
     C = covariance_of(process.z, process.theta, extra)
     factored = cho_factor(C, lower=True, check_finite=False)
     a = np.exp(2 * process.theta[-2]) * cho_solve(factored, residual, check_finite=False)
-    return replace(process, a=a, cholesky=np.tril(factored[0]))
+    L = np.tril(factored[0])
+    G = solve_triangular(L, features(process.z), lower=True, check_finite=False)
+    precision = G.T @ G + np.diag(precision_of(process.z.shape[1]))
+    return replace(process, a=a, cholesky=L, of_features=G,
+                   of_mean=np.linalg.cholesky(precision))
 
 
 def most_below(d: int) -> float:
-    """How far below the maximum a log density is that need not be known."""
+    """Return how far below the maximum log densities are left out."""
     return MOST_BELOW[0] + MOST_BELOW[1] * d
 
 
 def noise_of(below: Array, d: int) -> Array:
-    """The variances (n,) that are added for values far below the maximum."""
+    """Return the noise variances (n,) of values far below the maximum."""
     return np.asarray((GROWTH * np.maximum(0.0, below - 3 - d)) ** 2)
 
 
 def near_enough(below: Array, d: int) -> NDArray[np.bool_]:
-    """Which points are not far below the maximum; the best ones at least, which fix a quadratic."""
+    """Return which points are not far below the maximum, at least as many as a quadratic needs."""
     least = (d + 1) * (d + 2) // 2 + d
     order = np.argsort(below, kind="stable")
     near = below < most_below(d)
@@ -173,9 +192,9 @@ def near_enough(below: Array, d: int) -> NDArray[np.bool_]:
     return np.asarray(near)
 
 
-def whitened(X: Array, centre: Array, factor: Array) -> Array:
-    """L^-1 (x - c) of the rows of X (n, d)."""
-    z = solve_triangular(factor, (X - centre).T, lower=True, check_finite=False)
+def whitened(X: Array, center: Array, factor: Array) -> Array:
+    """Return L^-1 (x - c) for the rows x of X (n, d)."""
+    z = solve_triangular(factor, (X - center).T, lower=True, check_finite=False)
     return np.ascontiguousarray(z.T)
 
 
@@ -183,27 +202,33 @@ def whitened(X: Array, centre: Array, factor: Array) -> Array:
 
 
 def features(z: Array) -> Array:
-    """1, z and the products of z, (n, 1 + d + d (d + 1) / 2)."""
+    """Return 1, z and the products of its coordinates, (n, 1 + d + d (d + 1) / 2)."""
     i, j = np.tril_indices(z.shape[1])
     return np.column_stack([np.ones(len(z)), z, z[:, i] * z[:, j]])
 
 
 def quadratic(z: Array, b0: float, b: Array, B: Array) -> Array:
-    """b0 + b'z + z'B z at the rows of z."""
+    """Return b0 + b'z + z'B z at the rows of z."""
     return np.asarray(b0 + z @ b + np.einsum("ij,jk,ik->i", z, B, z))
 
 
-def mean_of(z: Array, y: Array, below: Array) -> tuple[float, Array, Array]:
-    """b0, b and B by penalized least squares, B made negative definite.
+def precision_of(d: int) -> Array:
+    """The prior precisions (p,) of the coefficients of the features."""
+    n = d * (d + 1) // 2
+    return np.r_[1e-6, np.full(d, SLOPE_SD**-2), np.full(n, CURVATURE_SD**-2)]
 
-    The penalty draws B to -I/2, what it is for a normal distribution.
+
+def mean_of(z: Array, y: Array, below: Array) -> tuple[float, Array, Array]:
+    """Return b0, b and B by penalized least squares, with B made negative definite.
+
+    The penalty shrinks B towards -I/2, its value for a normal distribution.
     """
     d = z.shape[1]
     i, j = np.tril_indices(d)
     F = features(z)
     noise = FIRST_NOISE + RELATIVE_NOISE * below * (1 + RELATIVE_NOISE * below)
     prior = np.r_[0.0, np.zeros(d), np.where(i == j, -0.5, 0.0)]
-    precision = np.r_[1e-6, np.full(d, SLOPE_SD**-2), np.full(len(i), CURVATURE_SD**-2)]
+    precision = precision_of(d)
     W = F / noise[:, None]
     target = (y - y.max() - F @ prior) / noise
     shift = np.linalg.solve(W.T @ W + np.diag(precision), W.T @ target)
@@ -225,19 +250,19 @@ def mean_of(z: Array, y: Array, below: Array) -> tuple[float, Array, Array]:
 
 
 def squares(p: Array, q: Array) -> Array:
-    """|p_i - q_j|^2, (n, m)."""
+    """Return |p_i - q_j|^2, (n, m)."""
     r2 = (p * p).sum(axis=1)[:, None] + (q * q).sum(axis=1) - 2 * p @ q.T
     return np.asarray(np.maximum(r2, 0.0))
 
 
 def matern(r2: Array) -> Array:
-    """k of squared distances."""
+    """Return k at squared distances."""
     t = np.sqrt(5 * r2)
     return np.asarray((1 + t + t * t / 3) * np.exp(-t))
 
 
 def covariance_of(z: Array, theta: Array, extra: Array) -> Array:
-    """s^2 k(z_i, z_j), with the noise on the diagonal."""
+    """Return s^2 k(z_i, z_j), with the noise on the diagonal."""
     scaled = z / np.exp(theta[:-2])
     C = np.exp(2 * theta[-2]) * matern(squares(scaled, scaled))
     C[np.diag_indices(len(C))] += np.exp(2 * theta[-1]) + JITTER * np.exp(2 * theta[-2]) + extra
@@ -245,7 +270,7 @@ def covariance_of(z: Array, theta: Array, extra: Array) -> Array:
 
 
 def prior_of(residual: Array, below: Array, d: int) -> tuple[Array, Array]:
-    """Means and standard deviations of the normal priors of theta."""
+    """Return the means and standard deviations of the normal priors of theta."""
     near = residual[below < 3 + 2 * d]
     spread = np.log(np.clip(near.std() if len(near) > 2 else 1.0, 0.05, 50.0))
     mean = np.r_[np.full(d, np.log(2.0) + 0.25 * np.log(d)), spread, np.log(NOISE)]
@@ -255,9 +280,9 @@ def prior_of(residual: Array, below: Array, d: int) -> tuple[Array, Array]:
 def negative_log_posterior(
     theta: Array, z: Array, residual: Array, extra: Array, prior: tuple[Array, Array]
 ) -> tuple[float, Array]:
-    """-log of marginal likelihood times prior of theta, and the gradient (d + 2,).
+    """Return -log of marginal likelihood times prior of theta, and its gradient (d + 2,).
 
-    The part of a parameter in the gradient is tr((C^-1 - a a') dC) / 2, a = C^-1 (y - m).
+    Each element of the likelihood's gradient is tr((C^-1 - a a') dC) / 2, with a = C^-1 (y - m).
     """
     n, d = z.shape
     lengths, s2, v2 = np.exp(theta[:-2]), np.exp(2 * theta[-2]), np.exp(2 * theta[-1])

@@ -1,5 +1,4 @@
-"""``surrogate="learn"``: from a costly density to weighted draws, or to word that it does not pay.
-"""
+"""``surrogate="learn"``: weighted draws of a costly density, or the decision against them."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from fastkam.search.watch import Spent, Watch
 from fastkam.surrogate.calls import Calls
 from fastkam.surrogate.design import design
 from fastkam.surrogate.drawing import Drawing
-from fastkam.surrogate.learning import LEAST, Learnt, Rounds
+from fastkam.surrogate.learning import LEAST, Learned, Rounds
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -42,26 +41,29 @@ SETTLING = 20  # steps of warm-up of a chain whose proposals are several steps o
 
 @dataclass
 class Attempt:
-    """What learning has come to.
+    """The outcome of learning.
 
     Attributes
     ----------
     calls : Calls
     state : RunState or None
-        The weighted draws; None where the surrogate does not pay.
-    learnt : Learnt or None
+        The weighted draws; None if the surrogate does not pay.
+    learned : Learned or None
         The frozen surrogate.
     lines : list of str
         What was done.
+    failure : Fault or None
+        The error of the density that has ended it.
     """
 
     calls: Calls
     state: RunState | None
-    learnt: Learnt | None
+    learned: Learned | None
     lines: list[str]
+    failure: Fault | None = None
 
     def finished(self, options: RunOptions) -> RunState:
-        """The weighted draws as a run that has ended."""
+        """Return the weighted draws as a finished run."""
         assert self.state is not None
         within = sum(int(one["n_evaluations"]) for one in self.state.states)
         return replace(
@@ -87,10 +89,10 @@ def attempt(
     bit_generator: str, layout: Layout, coordinates: Coordinates | None, *, weigh: bool,
     go_on: bool,
 ) -> Attempt:
-    """Learn a surrogate; with `weigh`, make weighted draws of it too.
+    """Learn a surrogate and, with `weigh`, make weighted draws of it.
 
-    With `go_on` the run may go on without it, and draws whose weights are bad are given up. After
-    Ctrl-C it has the draws until then, which may be none.
+    With `go_on`, the run can continue without the surrogate, so that draws with bad weights are
+    discarded. After Ctrl-C the result has the draws so far, possibly none.
     """
     watch = Watch(options, chains, share=1.0)
     budget = min(budget, watch.most_evaluations)
@@ -106,20 +108,25 @@ def attempt(
             if rounds is None:
                 return done
             if not weigh:
-                done.learnt = rounds.final()
+                done.learned = rounds.final()
                 return done
             drawing.carry_out(rounds, budget)
     except (KeyboardInterrupt, Fault) as error:
-        if not isinstance(getattr(error, "cause", error), KeyboardInterrupt):
+        cause = getattr(error, "cause", error)
+        if isinstance(cause, KeyboardInterrupt):
+            done.state = drawing.ended(points, "interrupted")
+            return done
+        if not calls.points or not isinstance(error, Fault) or (
+                cause is not None and not isinstance(cause, Exception)):
             raise
-        done.state = drawing.interrupted(points)
+        done.state, done.failure = drawing.ended(points, "failed"), error
         return done
     if go_on and drawing.rows and drawing.efficiency < LEAST:
         done.lines.append(f"surrogate does not pay: {100 * drawing.efficiency:.0f} % of weighted "
                           f"draws count, after {calls.n} evaluations")
         return done
     if drawing.rows:
-        done.learnt, done.state = drawing.learnt, drawing.state
+        done.learned, done.state = drawing.learned, drawing.state
     else:
         done.lines.append(f"stop left nothing for draws of the surrogate, after {calls.n} "
                           "evaluations")
@@ -129,7 +136,7 @@ def attempt(
 def learn(
     calls: Calls, points: Array, known: Known, rng: np.random.Generator, most: float, done: Attempt
 ) -> Rounds | None:
-    """Design and rounds; None where they do not come to a surrogate that pays."""
+    """Return the rounds after the first points; None if no surrogate pays."""
     searcher = Searcher(calls.evaluator.target, points, rng, known, None, calls.evaluator.watch)
     searcher.evaluate = calls  # type: ignore[assignment]
     watch = calls.evaluator.watch
@@ -137,9 +144,9 @@ def learn(
     watch.until, end = watch.begun + LEARNING_TIME * (watch.until - watch.begun), watch.until
     rounds: Rounds | None = None
     try:
-        centre, factor = design(calls, searcher, points, known, rng)
+        center, factor = design(calls, searcher, points, known, rng)
         done.lines += [f"design of the surrogate, after {calls.n} evaluations"]
-        rounds = Rounds(calls, rng, centre, factor)
+        rounds = Rounds(calls, rng, center, factor)
         rounds.until_good(most)
     except Spent:
         pass
@@ -148,21 +155,21 @@ def learn(
         rounds = None
     finally:
         calls.budget, watch.until = whole, end
-    if rounds is None or rounds.learnt is None:
+    if rounds is None or rounds.learned is None:
         done.lines.append(f"no surrogate was found, after {calls.n} evaluations")
         return None
-    E = rounds.learnt.efficiency
+    E = rounds.learned.efficiency
     if E < LEAST:
         done.lines.append(f"surrogate does not pay: {100 * E:.0f} % of weighted draws would count, "
                           f"after {calls.n} evaluations")
         return None
-    done.lines.append(f"surrogate learnt in {rounds.rounds} rounds, {100 * E:.0f} % of "
+    done.lines.append(f"surrogate learned in {rounds.rounds} rounds, {100 * E:.0f} % of "
                       f"weighted draws count, after {calls.n} evaluations")
     return rounds
 
 
 class FrozenWalk(NamedTuple):
-    """A random walk for the surrogate's chains, where they start, and steps until they forget it.
+    """A random walk for chains on the surrogate, their starting points, and steps of their warm-up.
     """
 
     sampler: RandomWalk
@@ -171,9 +178,9 @@ class FrozenWalk(NamedTuple):
 
 
 def frozen_walk(done: Attempt, chains: int) -> FrozenWalk:
-    """The walk that proposes by the covariance of the surrogate, and learns nothing more."""
-    assert done.learnt is not None
-    window = done.learnt.window
+    """Return a random walk with the covariance of the surrogate, which does not adapt further."""
+    assert done.learned is not None
+    window = done.learned.window
     states = window.x[window.second_half].reshape(-1, window.x.shape[2])
     d = states.shape[1]
     cov = np.cov(states.T).reshape(d, d)

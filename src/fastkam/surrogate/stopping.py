@@ -1,4 +1,4 @@
-"""Stop rules for weighted draws: what a rule asks of draws is asked of them with their weights."""
+"""Stop rules for weighted draws, whose statistics are computed with the weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST, FURTHER = 50, 1.1  # rows after which a rule is first asked, and by what 
 
 @dataclass
 class WeightedRun:
-    """Weighted draws as a stop rule sees them.
+    """Weighted draws in the form that stop rules take.
 
     Attributes
     ----------
@@ -42,25 +42,25 @@ class WeightedRun:
         return self.past.trace
 
     def summary(self) -> Any:
-        """The table of the user's parameters."""
+        """Return the summary of the user's parameters."""
         draws = np.asarray(self.past.constrained(self.trace.draws))
         return weighted_summary(draws, self.log_weights, self.past.layout.labels)
 
     def findings(self) -> list[Any]:
-        """What speaks against the weights."""
+        """The findings on the weights."""
         return [one for one in weight_findings(self.past, self.log_weights)
                 if one.kind == "weights"]
 
 
 def reason(rule: StopRule | None, run: WeightedRun) -> StopRule | None:
-    """The rule, of those of which `rule` is made, that ends the run here; None where none does."""
+    """Return the rule, among the parts of `rule`, that ends the run here, or None."""
     if rule is None:
         return None
     return found(rule, run, run.summary())
 
 
 def found(rule: StopRule, run: WeightedRun, table: Any) -> StopRule | None:
-    """The same, given the summary of the draws."""
+    """Return the same as `reason`, given the summary of the draws."""
     if isinstance(rule, Either):
         return found(rule.one, run, table) or found(rule.other, run, table)
     if isinstance(rule, Both):
@@ -70,7 +70,7 @@ def found(rule: StopRule, run: WeightedRun, table: Any) -> StopRule | None:
 
 
 def holds(rule: StopRule, run: WeightedRun, table: Any) -> bool:
-    """Whether a single rule holds."""
+    """Return whether a single rule holds."""
     if isinstance(rule, ESS):
         sizes = {"bulk": table["ess_bulk"], "tail": table["ess_tail"]}
         return all(bool((size >= rule.size).all()) for name, size in sizes.items()

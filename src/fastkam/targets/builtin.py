@@ -125,5 +125,5 @@ def spread(factor, z):
 def mixture_moments(weights, means, covs):
     """Mean (d,) and covariance (d, d) of a mixture, from (K,), (K, d) and (K, d, d)."""
     mean = weights @ means
-    centred = means - mean
-    return mean, np.tensordot(weights, covs, 1) + (weights[:, None] * centred).T @ centred
+    centered = means - mean
+    return mean, np.tensordot(weights, covs, 1) + (weights[:, None] * centered).T @ centered

@@ -165,7 +165,7 @@ class GaussianProcessLaplace(GaussianProcess):
 def glass_classification(**options):
     """Window glass against other glass: nine length scales, 214 points.
 
-    The data set glass of `load_dataset`, centred and whitened by the Cholesky factor of its
+    The data set glass of `load_dataset`, centered and whitened by the Cholesky factor of its
     covariance (divisor n - 1), as in Sejdinovic et al. (2014).
 
     Parameters

@@ -59,7 +59,7 @@ def horseshoe(n=1000, seed=1):
     """20 coefficients, ten of them 10, 5, 2.5, 2, 1, 0.75, 0.5, 0.25, 0.2, 0.1 and ten 0.
 
     X and the errors are standard normal. After Dharamshi, A., Ngo, V. and Rosenthal, J. S. (2023),
-    who do not state the data, the variance of the errors, nor how the model is parametrised: the
+    who do not state the data, the variance of the errors, nor how the model is parametrized: the
     choices are ours.
 
     Parameters

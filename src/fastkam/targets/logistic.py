@@ -83,7 +83,7 @@ class LogisticRegression(BuiltIn, LogisticDensity):
 
 
 def standardize(X, *, intercept=False):
-    """X (n, d) with each column centred and divided by its standard deviation (divisor n - 1).
+    """X (n, d) with each column centered and divided by its standard deviation (divisor n - 1).
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def standardize(X, *, intercept=False):
 
 
 def logistic_regression(name, prior_variance=1.0):
-    """The posterior on a data set of `load_dataset`, standardised, with the intercept last.
+    """The posterior on a data set of `load_dataset`, standardized, with the intercept last.
 
     Titsias and Dellaportas (2019) use australian, heart, pima, ripley, german and caravan, with a
     prior variance of 1.

@@ -107,16 +107,16 @@ class LatticeMixture(Exact, LatticeMixtureDensity):
     d : int
         Dimension.
     K : int
-        Centres in each coordinate.
+        Centers in each coordinate.
     spacing, variance : float
-        Distance of neighboring centres, and v.
+        Distance of neighboring centers, and v.
 
     Attributes
     ----------
     modes : ndarray (K,)
-        The centres mu_m of one coordinate.
+        The centers mu_m of one coordinate.
     mode_weights : ndarray (K,)
-        The exact probability that a coordinate is nearest to each centre: not 1/K, since the
+        The exact probability that a coordinate is nearest to each center: not 1/K, since the
         components overlap.
 
     Raises
@@ -142,12 +142,12 @@ class LatticeMixture(Exact, LatticeMixtureDensity):
         self.set_up(d, K, spacing, variance)
 
     def draw(self, n, rng):
-        centres = self.modes[rng.integers(len(self.modes), size=(n, self.dim))]
+        centers = self.modes[rng.integers(len(self.modes), size=(n, self.dim))]
         z = rng.standard_normal((n, self.dim))
-        return centres + np.sqrt(self.parameters["variance"]) * z
+        return centers + np.sqrt(self.parameters["variance"]) * z
 
     def mode_of(self, x):
-        """The nearest centre in each coordinate of x (..., d), indices (..., d) of `modes`."""
+        """The nearest center in each coordinate of x (..., d), indices (..., d) of `modes`."""
         nearest = np.rint((check_points(self, x) - self.modes[0]) / self.parameters["spacing"])
         return np.clip(nearest, 0, len(self.modes) - 1).astype(int)
 
@@ -174,7 +174,7 @@ def five_component():
 
 
 def mixture_32d(d=32):
-    """The lattice of Li, Zeng and Guo: centres -30, -15, 0, 15, 30 in each coordinate, variance 15.
+    """The lattice of Li, Zeng and Guo: centers -30, -15, 0, 15, 30 in each coordinate, variance 15.
 
     Mean 0, variances 465. The authors' program has another function, which cannot be normalized.
 

@@ -13,7 +13,7 @@ from fastkam.testing.invariance import (
     features,
     invariance,
     invariance_as_published,
-    learnt_state,
+    learned_state,
     replicate,
 )
 from fastkam.testing.ranks import uniformity
@@ -30,7 +30,7 @@ __all__ = [
     "features",
     "invariance",
     "invariance_as_published",
-    "learnt_state",
+    "learned_state",
     "replicate",
     "uniformity",
 ]

@@ -129,7 +129,7 @@ def checked_state(kernel, state):
     return state
 
 
-def learnt_state(sampler, target, tune, *, seed, start=None):
+def learned_state(sampler, target, tune, *, seed, start=None):
     """The fields of a kernel after `tune` steps of adaptation from `start`, or an exact draw."""
     if start is None:
         start = target.sample(1, seed)[0, :target.dim]
@@ -139,9 +139,9 @@ def learnt_state(sampler, target, tune, *, seed, start=None):
             if name.startswith("kernel.")}
 
 
-def features(x, directions, scale, centre):
+def features(x, directions, scale, center):
     """Bounded and polynomial functions of each point, {name: (n,)}."""
-    u = (x - centre) / scale
+    u = (x - center) / scale
     found = {f"x[{j}]": u[:, j] for j in range(u.shape[1])}
     found |= {f"x[{j}]^2": u[:, j] ** 2 for j in range(u.shape[1])}
     phase = u @ directions.T
@@ -174,9 +174,9 @@ def compare(before, after, *, seed, reversible=False, n_directions=24):
     n_directions = check_integer("n_directions", n_directions, least=1)
     check_flag("reversible", reversible)
     n, d = before.shape
-    centre, scale = before.mean(axis=0), before.std(axis=0)
+    center, scale = before.mean(axis=0), before.std(axis=0)
     directions = rng.standard_normal((n_directions, d)) * rng.uniform(0.3, 3, (n_directions, 1))
-    f, g = (features(x, directions, scale, centre) for x in (before, after))
+    f, g = (features(x, directions, scale, center) for x in (before, after))
     deviations = {name: g[name] - f[name] for name in f}
     if reversible:
         names = list(f)
@@ -239,7 +239,7 @@ def invariance(sampler, target, *, steps=3, replicates=20_000, tune=2000, seed=1
     elif not hasattr(target, "sample"):
         raise TypeError(f"target must have exact draws, target.sample(n, seed), and "
                         f"{shown(target)} has none: give them as exact")
-    state = learnt_state(sampler, target, tune, seed=seed, start=start)
+    state = learned_state(sampler, target, tune, seed=seed, start=start)
     if before is None:
         before = (exact or target).sample(replicates, seed + 1)
     after = replicate(sampler, target, before, steps, seed=seed + 2, state=state)

@@ -1,4 +1,4 @@
-"""Where each number of the replication pages comes from.
+"""Sources of the numbers on the replication pages.
 
 A page's claims are pairs (text, sources): the text stands in the page once, and each number in it
 has one source, in the same order. A source is a `Cell` of a table of results, a `Text` of a results

@@ -48,13 +48,13 @@ def at_most_by_chance():
 
 
 def least_ess_of_the_horseshoe():
-    """Of the samplers that the paper's table has."""
+    """Return the least ESS of the samplers in the paper's table."""
     return [Cell(HORSESHOE, row, "min ESS")() for row, cell in tables(HORSESHOE).items()
             if cell[DISTANCES]]
 
 
 def deviations_from_the_paper(row):
-    """By how many standard deviations between chains our acceptance is above the paper's run."""
+    """Return our acceptance less the paper's, in standard deviations between chains."""
     return [(Cell(file, row, ACCEPTANCE)() - Cell(file, RELEASED, f"paper: {ACCEPTANCE}")())
             / Cell(file, row, ACCEPTANCE, 1)() for file in THREE]
 

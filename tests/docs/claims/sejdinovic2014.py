@@ -21,7 +21,7 @@ def on(files, rows, column, nths=(0,)):
 
 
 def times_the_steps(file):
-    """As bench/papers/sejdinovic2014/figure5.py has it: the ratio of the CPU seconds."""
+    """Return the ratio of CPU seconds, as in bench/papers/sejdinovic2014/figure5.py."""
     return lambda: round(Cell(file, "KAM", SECONDS)() / Cell(file, "AM", SECONDS)())
 
 
@@ -41,14 +41,14 @@ def less(file, label, interval=False):
 
 
 def intervals_at_equal_time():
-    """How many intervals KAM is worse by at equal time, on each target than SM and than AM."""
+    """Return on how many intervals KAM is worse at equal time, against SM and AM."""
     labels = [f"{name}, KAM's time" for name in ("SM", "AM")]
     return [less(file, label)() / less(file, label, interval=True)()
             for file in TARGETS for label in labels]
 
 
 def microseconds():
-    """Of a step of KAM on each target."""
+    """Return the time of a step of KAM on each target."""
     return [1e6 * Cell(file, "KAM", SECONDS)() / CHAINS / steps
             for file, steps in zip(TARGETS, STEPS, strict=True)]
 

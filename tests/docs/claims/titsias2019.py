@@ -18,7 +18,7 @@ def beside_theirs(file, row):
 
 
 def percent_more(column):
-    """What gadMALAf has more of than gadMALAe on the regressions but Caravan, in percent."""
+    """Return what gadMALAf gains over gadMALAe on the regressions but Caravan, in percent."""
     return [100 * (Cell(file, "gadMALAf", column)() / Cell(file, "gadMALAe", column)() - 1)
             for file in SIX[1:]]
 

@@ -73,7 +73,7 @@ cdef inline double log_weight(const Segment *s, double z) noexcept nogil:
 
 
 cdef inline void distances(const Segment *s, double x, double *below, double *above) noexcept nogil:
-    """log(x - low) and log(high - x), as far as a prior reads them."""
+    """Compute log(x - low) and log(high - x), if a prior reads them."""
     if s.logs & BELOW:
         below[0] = log(x - s.low)
     if s.logs & ABOVE:
@@ -82,7 +82,7 @@ cdef inline void distances(const Segment *s, double x, double *below, double *ab
 
 cdef inline int forward(int kind, const Segment *s, double z, double *x, double *below,
                         double *above, double *log_jacobian) noexcept nogil:
-    """x and its log distances; adds log |dx/dz|. OUTSIDE where there is no density."""
+    """Compute x and its log distances, and add log |dx/dz|; return OUTSIDE beyond the bounds."""
     cdef double e, p, q, log_p, log_q
     if kind == IDENTITY:
         x[0] = z
@@ -152,7 +152,7 @@ cdef inline double backward(int kind, const Segment *s, double z, double x, doub
 
 
 cdef inline int inverse(int kind, const Segment *s, double x, double *z) noexcept nogil:
-    """z of x; OUTSIDE where x is none."""
+    """Compute z from x; return OUTSIDE if x is invalid."""
     if not (s.low <= x <= s.high and isfinite(x)):
         return OUTSIDE
     if kind == LOG:

@@ -1,4 +1,4 @@
-"""Targets of estimated densities, and a target before which a surrogate goes."""
+"""Targets of estimated densities, and targets with a surrogate."""
 from libc.string cimport memcpy
 
 from fastkam._core.density.python_target cimport RAISED, PythonTarget, copy_vector
@@ -61,7 +61,7 @@ cdef class PythonEstimator(PythonTarget):
         return self.f(x, self.randomness(noise.shape[0], &noise[0]))
 
     cdef object randomness(self, size_t k, const double *u):
-        """u as an array of its own, or the generator of which it is the key."""
+        """Return a copy of u, or the generator with u as its key."""
         cdef double[::1] copy
         values = np.empty(k)
         copy = values
@@ -108,7 +108,7 @@ cdef int call_one_of_many(size_t n, const double *x, size_t n_aux, const double 
 
 
 cdef class ForeignEstimator(Target):
-    """Another target's estimates, with a way of its own to refresh their noise."""
+    """Another target's estimates, with its own way of refreshing their noise."""
 
     def __init__(self, Target made, *, double correlation, Py_ssize_t blocks):
         self.c, self.owner, self.kind = made.c, made, made.kind
@@ -127,7 +127,7 @@ cdef class ForeignEstimator(Target):
 
 
 cdef class SurrogateTarget(Target):
-    """A target with a cheap density that stands in for it, for delayed acceptance."""
+    """A target with a cheap surrogate of its density, for delayed acceptance."""
 
     def __init__(self, Target made, Target surrogate):
         self.c, self.refresh, self.kind = made.c, made.refresh, made.kind

@@ -1,7 +1,7 @@
 """Extras: named numbers and arrays that a user's function returns beside the log density.
 
-They are kept as rows of doubles, by the bytes of the point at which they were made: a draw may be
-recorded long after its evaluation. What is no longer kept when it is wanted is evaluated again.
+They are stored as rows of doubles, by the bytes of the point of the evaluation: a draw may be
+recorded long after its evaluation. If they are no longer stored then, they are evaluated again.
 """
 
 import sys
@@ -15,7 +15,7 @@ TYPES = {"f": "f8", "i": "i8", "u": "i8", "b": "b1"}  # kind of an array -> the 
 
 
 def fields_of(extras, lead=()):
-    """{name: (shape, type)} of a dict of extras; `lead` is the shape that all have in front."""
+    """Return {name: (shape, type)} of a dict of extras; `lead` are the common leading axes."""
     fields = {}
     for name, value in extras.items():
         array = as_array(name, value)
@@ -30,7 +30,7 @@ def fields_of(extras, lead=()):
 
 
 def as_array(name, value):
-    """A value of extras as an array; an element that is masked is NaN."""
+    """Return a value of extras as an array, with NaN for masked elements."""
     if not is_masked(value):
         return np.asarray(value)
     array = np.ma.asarray(value)
@@ -40,9 +40,9 @@ def as_array(name, value):
 
 
 def is_masked(value):
-    """Whether a value has masked elements.
+    """Return whether a value has masked elements.
 
-    Without numpy.ma, whose import takes as long as several chains, there are no such values.
+    There are none unless numpy.ma was imported, which takes as long as several chains.
     """
     return "numpy.ma" in sys.modules and np.ma.is_masked(value)
 
@@ -53,7 +53,7 @@ def width(fields):
 
 
 def packed(extras, fields, lead=()):
-    """A dict of extras as rows (*lead, width(fields)); TypeError where it has other fields."""
+    """Return a dict of extras as rows (*lead, width(fields)); TypeError if its fields differ."""
     if extras.keys() != fields.keys():
         raise TypeError(f"extras must have the same names at every point: {list(fields)}, and now "
                         f"{list(extras)}")
@@ -70,7 +70,7 @@ def packed(extras, fields, lead=()):
 
 
 def unpacked(rows, fields):
-    """{name: (*lead, *shape)} of rows (*lead, width(fields))."""
+    """Return {name: (*lead, *shape)} from rows (*lead, width(fields))."""
     found, start = {}, 0
     for name, (shape, kind) in fields.items():
         some = np.ascontiguousarray(rows[..., start : start + prod(shape)])
@@ -89,11 +89,11 @@ class Kept:
         self.rows = {}
 
     def put(self, key, extras):
-        """Keep those of one point."""
+        """Store the extras of one point."""
         self.put_rows([key], {name: as_array(name, value)[None] for name, value in extras.items()})
 
     def put_rows(self, keys, extras):
-        """Keep those of several points, in arrays with a row each."""
+        """Store the extras of several points, in arrays with a row for each."""
         lead = (len(keys),)
         if self.fields is None:
             self.fields = fields_of(extras, lead)
@@ -106,7 +106,7 @@ class Kept:
             del self.rows[next(iter(self.rows))]
 
     def get(self, key):
-        """A row that is kept, which then is kept for longer; else None."""
+        """Return a stored row, which becomes the newest, or None."""
         row = self.rows.pop(key, None)
         if row is not None:
             self.rows[key] = row

@@ -1,4 +1,4 @@
-"""Targets that other code has compiled: a C function, an address, a capsule of another package."""
+"""Targets from compiled code: a C function, an address, a capsule of another package."""
 from cpython.pycapsule cimport (
     PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_IsValid,
 )
@@ -20,7 +20,7 @@ SIGNATURES = (
 ESTIMATOR = ("int (size_t n, const double *x, size_t n_aux, const double *u, double *logp, "
              "void *data)")
 ESTIMATOR_TYPES = ["double*", "double*", "double*", "void*"]     # besides the two sizes
-# how ctypes, cffi and numba spell size_t; ctypes knows only the type that it is an alias of
+# the names of size_t in ctypes, cffi and numba; ctypes has only the type that it is an alias of
 SIZE_T = {"size_t", "uintptr_t", ctypes.c_size_t.__name__.removeprefix("c_"),
           {4: "uint32_t", 8: "uint64_t"}[sizeof(size_t)],
           {4: "unsignedint", 8: "unsignedlong"}[sizeof(size_t)]}
@@ -86,7 +86,7 @@ cdef class CFunctionTarget(Target):
 
 
 def low_level(function, user_data):
-    """The SciPy LowLevelCallable round a pointer of ctypes, cffi or numba."""
+    """Return a SciPy LowLevelCallable for a pointer of ctypes, cffi or numba."""
     from scipy import LowLevelCallable
 
     if isinstance(function, LowLevelCallable):
@@ -117,14 +117,14 @@ cdef class AddressTarget(Target):
     ----------
     dim : int
     logp, logp_grad, noisy : int
-        Addresses of an fk_logp_fn, an fk_logp_grad_fn and an fk_noisy_fn; 0 where the ability is
+        Addresses of an fk_logp_fn, an fk_logp_grad_fn and an fk_noisy_fn; 0 if the ability is
         absent.
     data : int
-        What they receive as `data`.
+        The functions' argument `data`.
     owner : object
-        Kept alive with the target: whatever the addresses point into.
+        The owner of the memory at these addresses, kept alive with the target.
     n_aux : int
-        How many standard normals `noisy` takes.
+        Number of standard normals that `noisy` takes.
     """
 
     def __init__(self, size_t dim, uintptr_t logp, uintptr_t logp_grad=0, uintptr_t data=0,

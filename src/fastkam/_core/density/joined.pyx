@@ -1,7 +1,7 @@
-"""JoinedTarget: a density of which one target has the value and another the gradient. ZeroTarget.
+"""JoinedTarget, whose value and gradient come from two targets, and ZeroTarget.
 
-So a sampler without gradients does not pay for them. Without a second target it is the first one,
-called directly, with quantities that are derived from its draws.
+So samplers without gradients do not pay for them. Without a second target, a JoinedTarget is the
+first one with derived quantities of its draws.
 """
 from fastkam._core.density.target cimport Target
 from fastkam.target cimport fk_target
@@ -12,15 +12,15 @@ cdef struct Both:           # what the C functions receive as `data`
 
 
 cdef class JoinedTarget(Target):
-    """The density of `value`, with the gradient that `gradient` has.
+    """The density of `value`, with the gradient of `gradient`.
 
     Parameters
     ----------
     value : Target
     gradient : Target, optional
-        Of the same density.
+        A target of the same density.
     derived : callable, optional
-        A Python function of the points, evaluated at each draw by who records them.
+        A Python function of the points, evaluated at each recorded draw.
     recipe : callable, optional
         A picklable call without arguments that makes this target in another process.
     """
@@ -48,12 +48,12 @@ cdef class JoinedTarget(Target):
 
     @property
     def gradient(self):
-        """Whether there is a gradient, where that is said of a Python function."""
+        """Whether a Python function was declared to return a gradient."""
         return True if self.slope is not None else getattr(self.value, "gradient", None)
 
     @property
     def function(self):
-        """The user's Python function, that with the gradient where there is one; else None."""
+        """The user's Python function, preferably that with the gradient, or None."""
         return getattr(self.value if self.slope is None else self.slope, "function", None)
 
     def bind(self):

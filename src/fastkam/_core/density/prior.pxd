@@ -23,7 +23,7 @@ cdef class Prior:
     cdef Product c
     cdef readonly list callbacks
     cdef readonly list rows
-    cdef list arrays        # what the factors point into
+    cdef list arrays        # the arrays that the factors point to
 
 # adds log p(x) to `value` and, where dx is not NULL, sets (n_x,) the partial derivatives with
 # respect to x, log(x - low) and log(high - x); BROKEN where Python has raised. Distributions in

@@ -28,8 +28,8 @@ Blocks of n coordinates: with v = W (x - m), W' W the inverse of the scale matri
     dirichlet       sum of (alpha_k - 1) log x_k, where log x_k is given
     powers          sum of a_k log x_k over a_k that are not 0
 
-p and q are given, and not computed from x: in the tails of a transformed coordinate x is too
-coarse for them. So the derivatives with respect to p and q stand apart from that to x.
+p and q are given, not computed from x, which is too coarse in the tails of a transformed
+coordinate. So the derivatives with respect to p, q and x are separate.
 """
 from libc.math cimport INFINITY, exp, fabs, isfinite, log, log1p, sin
 from libc.stdlib cimport calloc, free, malloc
@@ -105,7 +105,7 @@ cdef class Prior:
         return bool(self.callbacks)
 
     def add_python(self, X, values):
-        """Add to values (k,) the log densities of X (k, n_x) that are evaluated in Python."""
+        """Add to values (k,) the log densities at X (k, n_x) of the distributions in Python."""
         cdef Py_ssize_t i, start
         for i in range(self.c.n):
             if self.c.factors[i].kind == PYTHON:
@@ -114,7 +114,7 @@ cdef class Prior:
                 values += (<Callback>self.c.factors[i].callback).object.logps(some)
 
     def fault(self):
-        """The exception that a distribution in Python has raised, or None."""
+        """Return the exception that a distribution in Python has raised, or None."""
         for callback in self.callbacks:
             error = callback.fault()
             if error is not None:
@@ -144,7 +144,7 @@ cdef inline double long_tail(double a, double y, double *slope) noexcept nogil:
 
 cdef inline double univariate(const Factor *f, double x, double p, double q, double *dx,
                               double *dp, double *dq) noexcept nogil:
-    """log p(x) of one coordinate, and its partial derivatives; q stays untouched by most."""
+    """Return log p(x) of one coordinate, and write its partial derivatives; few depend on q."""
     cdef double y = (x - f.loc) * f.inverse, slope = 0     # d/dy
     cdef double r, e, value
     cdef int kind = f.kind

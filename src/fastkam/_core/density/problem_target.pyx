@@ -2,8 +2,8 @@
 
     logp(z) = likelihood(x(z)) + log prior(x(z)) + log |dx/dz|
 
-Where the prior is 0, or x beyond hard bounds, the density is 0 and the likelihood is not called.
-An estimated likelihood makes an estimated density.
+If the prior is 0, or x is beyond hard bounds, the density is 0 and the likelihood is not called.
+The density is an estimate if the likelihood is.
 """
 from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc
@@ -30,7 +30,7 @@ cdef enum:
     NO_MEMORY = -201        # the code of an evaluation without memory to work in
     VECTORS = 7             # of n_x doubles each, for one point
 
-cdef struct Point:          # a point and what belongs to it, (n_x,) each
+cdef struct Point:          # a point and its derived vectors, (n_x,) each
     double *x
     double *below           # log distances to the bounds
     double *above
@@ -67,7 +67,7 @@ cdef class ProblemTarget(Target):
     prior : list of tuple
         See `Prior`.
     derived : callable, optional
-        A Python function of x, evaluated at each draw by who records them.
+        A Python function of x, evaluated at each recorded draw.
     """
     cdef readonly Target inner
     cdef Space space
@@ -105,12 +105,12 @@ cdef class ProblemTarget(Target):
 
     @property
     def gradient(self):
-        """Whether the likelihood returns a gradient, where that is said of a Python function."""
+        """Whether a likelihood in Python was declared to return a gradient."""
         return getattr(self.inner, "gradient", None)
 
     @property
     def function(self):
-        """The user's function as one of z, or None where it is not a Python function."""
+        """The user's function as a function of z, or None if it is not a Python function."""
         f = getattr(self.inner, "function", None)
         if f is None:
             return None
@@ -119,11 +119,11 @@ cdef class ProblemTarget(Target):
         return lambda z: f(self.points_of(z.reshape(1, -1))[0])
 
     def constrain(self, Z):
-        """The points x (k, n_x) of Z (k, dim), and the log Jacobians (k,)."""
+        """Return the points x (k, n_x) of Z (k, dim), and the log Jacobians (k,)."""
         return self.space.constrain(Z)
 
     def log_prior_z(self, Z):
-        """log prior(x(z)) + log |dx/dz| at each row of Z (k, dim), (k,)."""
+        """Return log prior(x(z)) + log |dx/dz| at each row of Z (k, dim), (k,)."""
         cdef const double[:, ::1] z = Z
         cdef Py_ssize_t i, k = z.shape[0]
         cdef double[::1] room = np.empty(VECTORS * self.space.n_x)
@@ -140,7 +140,7 @@ cdef class ProblemTarget(Target):
                                 np.asarray(out))
 
     def with_python(self, X, values):
-        """values (k,), to which the densities in Python are added where there is one at all."""
+        """Return values (k,), with the log densities of distributions in Python added."""
         inside = values > -INFINITY
         if self.prior.needs_gil and inside.any():
             some = values[inside]
@@ -149,7 +149,7 @@ cdef class ProblemTarget(Target):
         return values
 
     def log_prior_x(self, X):
-        """log prior(x) at each row of X (k, n_x), (k,); -inf beyond the bounds of a coordinate."""
+        """Return log prior(x) at each row of X (k, n_x), (k,); -inf beyond the bounds."""
         cdef const double[:, ::1] x = X
         cdef Py_ssize_t i, k = x.shape[0], n = self.space.n_x
         cdef double[:, ::1] near = np.empty((2, n))
@@ -169,7 +169,7 @@ cdef class ProblemTarget(Target):
         return self.around(self.inner.bind())
 
     def around(self, Target inner):
-        """The same transforms and prior with another likelihood."""
+        """Return the same transforms and prior with another likelihood."""
         return ProblemTarget(inner, self.space.rows, self.prior.rows, self.derived)
 
     def extras_fields(self):
@@ -282,7 +282,7 @@ cdef int call_noisy(size_t n, const double *z, size_t n_aux, const double *u, do
     return rc
 
 
-# ---- many points: the likelihood sees those alone whose prior is not 0 ------------------------
+# ---- many points: the likelihood is called where the prior is not 0 ------------------------
 
 cdef int call_batch(size_t k, size_t n, const double *Z, double *gradients, double *logp,
                     void *data) noexcept nogil:

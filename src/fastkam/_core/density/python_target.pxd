@@ -1,4 +1,4 @@
-"""PythonTarget, for estimators that are Python functions too."""
+"""PythonTarget: declarations for estimators that are Python functions."""
 from fastkam._core.density.target cimport Target
 
 cdef enum:

@@ -22,7 +22,7 @@ import_array()
 
 
 class MissingGradient(TypeError):
-    """A function whose gradient was asked for has returned none."""
+    """Raised if a function returns no gradient although the sampler needs it."""
 
     def __init__(self, value):
         super().__init__("this sampler needs the gradient: the function must return the pair "
@@ -31,10 +31,10 @@ class MissingGradient(TypeError):
 
 
 cdef class PythonTarget(Target):
-    """A trampoline that hands over one read-only array, used again.
+    """A trampoline that passes one read-only array, which it reuses.
 
     The caller holds the GIL, as FK_NEEDS_GIL requires: taking it each time would cost 20 ns.
-    So its functions are not compiled for `nogil`, and become pointers to such by a cast.
+    So its functions are not compiled for `nogil`; a cast makes them pointers to such functions.
     """
 
     def __init__(self, f, size_t dim, *, vectorized, gradient, hvp=None):
@@ -97,7 +97,7 @@ cdef class PythonTarget(Target):
 
     cdef object without_extras(self, tuple value, size_t n, const double *x, size_t n_aux,
                                const double *u):
-        """The answer without its extras, which are kept: a number, or a pair with a gradient."""
+        """Return the value without its extras, which are stored: a number, or (value, gradient)."""
         extras = extras_in(value)
         if extras is not None:
             self.has_extras = True
@@ -109,7 +109,7 @@ cdef class PythonTarget(Target):
 
     cdef object without_extras_rows(self, tuple value, size_t k, size_t n, const double *X,
                                     size_t n_aux, const double *U):
-        """The same as `without_extras`, for k points at once."""
+        """Return the same as `without_extras`, for k points at once."""
         extras = extras_in(value)
         if extras is not None:
             self.has_extras = True
@@ -125,11 +125,15 @@ cdef class PythonTarget(Target):
         return error if rc == RAISED else None
 
     cdef object argument(self, size_t k, const double *x):
-        """The array to call f with, of k points; a new one where f has kept the last."""
+        """Return the array of k points for f; a new one if f has kept or changed the last.
+        """
         cdef Py_ssize_t first = k if self.vectorized else self.c.dim
         if (self.point is None or Py_REFCNT(<PyObject *>self.point) > 1
                 or PyArray_NDIM(self.point) != 1 + self.vectorized
-                or PyArray_DIM(self.point, 0) != first):
+                or PyArray_DIM(self.point, 0) != first
+                or <size_t>PyArray_SIZE(self.point) != k * self.c.dim
+                or PyArray_DATA(self.point) != <void *>self.buffer  # resized in place
+                or PyArray_TYPE(self.point) != NPY_DOUBLE or not PyArray_ISCARRAY_RO(self.point)):
             shape = (k, self.c.dim)
             self.point = np.empty(shape if self.vectorized else shape[1:])
             self.point.flags.writeable = False
@@ -210,9 +214,9 @@ cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, doub
 
 
 def paired(value):
-    """The value that a function has returned; a list is taken as the tuple that was meant.
+    """Return the value of a function, with a list replaced by the tuple that was meant.
 
-    A list is one where a gradient or extras stand beside the log density, as in [logp, gradient].
+    Such a list has a gradient or extras after the log density, as in [logp, gradient].
     """
     if type(value) is list and 2 <= len(value) <= 3 and (
             isinstance(value[1], dict) or np.ndim(value[1]) > 0):
@@ -221,7 +225,7 @@ def paired(value):
 
 
 def extras_in(value):
-    """The dict of extras in what a function has returned, or None."""
+    """Return the dict of extras in the value of a function, or None."""
     if type(value) is not tuple:
         return None
     if 2 <= len(value) <= 3 and isinstance(value[len(value) - 1], dict):
@@ -234,7 +238,7 @@ def extras_in(value):
 
 
 def first_row(value):
-    """One row of what a vectorized function has returned, in the form of a scalar function's."""
+    """Return one row of a vectorized function's value, in the form of a scalar function's."""
     if type(value) is tuple:
         return tuple({name: np.asarray(row)[0] for name, row in part.items()}
                      if isinstance(part, dict) else part[0] for part in value)
@@ -242,7 +246,7 @@ def first_row(value):
 
 
 cdef int check_gradient(value, size_t size) except -1:
-    """Refuse what stands where a gradient may, and is none, also where none is asked for."""
+    """Raise an error for an invalid gradient, even if no gradient is needed."""
     if value is None or PyArray_CheckExact(value) and PyArray_SIZE(value) == <Py_ssize_t>size:
         return 0
     try:
@@ -257,20 +261,20 @@ cdef int check_gradient(value, size_t size) except -1:
 
 
 cdef bytes key_of(size_t n, const double *x, size_t n_aux, const double *u):
-    """The bytes of a point, and of the noise of an estimate."""
+    """Return the bytes of a point, and of the noise of an estimate."""
     key = (<const char *>x)[: n * sizeof(double)]
     return key + (<const char *>u)[: n_aux * sizeof(double)] if n_aux else key
 
 
 cdef object array_of(size_t n, const double *x):
-    """A copy of x (n,)."""
+    """Return a copy of x (n,)."""
     array = np.empty(n)
     memcpy(PyArray_DATA(array), x, n * sizeof(double))
     return array
 
 
 def as_float(value):
-    """The one real number in value; a TypeError that says what else it was."""
+    """Return the real number in `value`, or raise TypeError with a description of the value."""
     # float() would read a text, and drop the imaginary part of a numpy number
     if not isinstance(value, (str, bytes, bool, np.bool_, np.complexfloating)) and not (
             isinstance(value, np.ndarray) and is_masked(value)):
@@ -304,31 +308,47 @@ def mend(value):
     return ""
 
 
+def mend_array(array, shape, what):
+    """The same of an array that is not of that shape, or not of real numbers."""
+    if what == "log density" and array.dtype == bool:
+        return ": return 0.0 or -inf where x is possible or not"
+    if array.shape == (*shape, 1):
+        return ": return its column, [:, 0]"
+    if len(shape) == 2 and array.shape == shape[::-1]:
+        return ": return its transpose"
+    return ""
+
+
 cdef bint is_plain(value):
-    """Whether it is an array of doubles that stand together."""
+    """Return whether it is a contiguous array of doubles."""
     return (PyArray_CheckExact(value) and PyArray_ISCARRAY_RO(value)
             and PyArray_TYPE(value) == NPY_DOUBLE)
 
 
 cdef int copy_vector(value, size_t n, what, double *out) except -1:
-    """`copy_array` of shape (n,), without a tuple: for every step."""
+    """Copy an array of shape (n,), as `copy_array` without a tuple: called in every step."""
     if is_plain(value) and PyArray_NDIM(value) == 1 and PyArray_SIZE(value) == <Py_ssize_t>n:
         memcpy(out, PyArray_DATA(value), n * sizeof(double))
         return 0
     return copy_array(value, (n,), what, out)
 
 
-cdef int copy_array(value, tuple shape, what, double *out) except -1:
-    """An array of that shape, into out; a TypeError that says what else it was."""
+def as_array(value, shape, what):
+    """An array of that shape, contiguous and of doubles; a TypeError that says what else it was."""
     array = np.asarray(value)
-    if array.dtype.kind not in "fiub" or array.shape != shape or is_masked(value):
+    if array.dtype.kind not in "fiu" or array.shape != shape or is_masked(value):
         got = (f"{value!r:.200}" if array.dtype.kind == "O"
                else f"a {array.dtype} array of shape {array.shape}")
         masked = " with masked elements" if is_masked(value) else ""
         points = (": the function takes points (k, d), a row each, where vectorized=True"
                   if what == "log density" else "")
         raise TypeError(f"the {what} must be a real array of shape {shape}, not {got}{masked}"
-                        f"{points}")
-    array = np.ascontiguousarray(array, dtype=float)
+                        f"{mend_array(array, shape, what)}{points}")
+    return np.ascontiguousarray(array, dtype=float)
+
+
+cdef int copy_array(value, tuple shape, what, double *out) except -1:
+    """An array of that shape, into out; a TypeError that says what else it was."""
+    array = as_array(value, shape, what)
     memcpy(out, PyArray_DATA(array), PyArray_NBYTES(array))
     return 0

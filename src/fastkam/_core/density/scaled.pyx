@@ -3,8 +3,8 @@
     logp(z) = log pi(x),    x_i = s_i z_i,
     d logp / dz_i = s_i d log pi / dx_i,    H_z v = s (H_x (s v))
 
-The log density is that of x, without the constant of the Jacobian: it is recorded as the user
-knows it.
+The log density is that of x, without the constant log Jacobian, so that the values of the user's
+function are recorded.
 """
 from libc.stdlib cimport free, malloc
 
@@ -14,7 +14,7 @@ from fastkam.target cimport fk_target
 import numpy as np
 
 cdef enum:
-    ROOM = 512              # coordinates that are kept on the stack
+    ROOM = 512              # coordinates that fit on the stack
     NO_MEMORY = -202        # the code of an evaluation without memory to work in
 
 
@@ -78,7 +78,7 @@ cdef class ScaledTarget(Target):
 
 cdef inline double *scaled(const Inner *inner, size_t k, const double *z,
                            double *room) noexcept nogil:
-    """k points x = s z, in `room` where they fit, else in new memory; NULL if there is none."""
+    """Return k points x = s z, in `room` if they fit, else in new memory; NULL if out of memory."""
     cdef size_t i, j, d = inner.target.dim
     cdef double *x = room
     if k * d > ROOM:
@@ -92,7 +92,7 @@ cdef inline double *scaled(const Inner *inner, size_t k, const double *z,
 
 
 cdef inline void rescale(const Inner *inner, size_t k, double *gradients) noexcept nogil:
-    """k gradients with respect to x become those with respect to z."""
+    """Convert k gradients with respect to x to those with respect to z."""
     cdef size_t i, j, d = inner.target.dim
     for j in range(k):
         for i in range(d):
@@ -100,7 +100,7 @@ cdef inline void rescale(const Inner *inner, size_t k, double *gradients) noexce
 
 
 cdef inline int done(int rc, double *x, const double *room) noexcept nogil:
-    """Give back what `scaled` has taken; rc."""
+    """Free the memory that `scaled` has allocated, and return rc."""
     if x != room:
         free(x)
     return rc

@@ -1,4 +1,4 @@
-"""Space: how the sampler's unconstrained point z becomes the point x of the user."""
+"""Space: the transform of the sampler's unconstrained point z to the user's point x."""
 from fastkam._core.density.coordinate cimport Segment
 
 cdef enum:

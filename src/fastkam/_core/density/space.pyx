@@ -1,4 +1,4 @@
-"""Space: how the sampler's unconstrained point z becomes the point x of the user.
+"""Space: the transform of the sampler's unconstrained point z to the user's point x.
 
 With e = exp(z), s = 1 / (1 + exp(-z)), w = high - low:
 
@@ -10,12 +10,12 @@ With e = exp(z), s = 1 / (1 + exp(-z)), w = high - low:
     periodic    z wrapped into [low, high)      log(w g(z))
     reflect     z reflected into [low, high]    log(w g(z))
 
-The last two repeat themselves over all periods (w, or 2 w where z is reflected), and chains would
-drift along these without end. So each period has a weight: g is the normal density of mean
-(low + high) / 2 and standard deviation 1.35 periods. By Poisson's summation formula the sum of
-w g(z) over all z that stand for one x is 1, within 5e-16: the distribution of x is what it was.
+The last two are periodic (period w, or 2 w if z is reflected), and chains would drift along the
+periods without end. So each period has a weight: g is the normal density of mean (low + high) / 2
+and standard deviation 1.35 periods. By Poisson's summation formula the sum of w g(z) over all z
+with the same x is 1, within 5e-16: the distribution of x is unchanged.
 
-The others increase, so that an ordered vector is one of these maps of each element of
+The others are increasing, so that an ordered vector is one of these maps of each element of
 
     u_0 = z_0,  u_k = u_{k-1} + exp(z_k)        sum of z_k, k > 0
 
@@ -30,8 +30,8 @@ y_j = tanh(z_j), j < i, and its log Jacobian is that of its elements below the d
     L_ij = y_j r_j,  r_j^2 = prod_{k<j} (1 - y_k^2),  L_ii = r_i
                                                 sum of (1 + (i - 1 - j) / 2) log(1 - y_j^2)
 
-Besides x come the logarithms of x - low and high - x, which in the tails x itself cannot hold: a
-prior that depends on them is exact there.
+The logarithms of x - low and high - x are computed along with x, whose rounding would lose them in
+the tails: priors that depend on them are exact there.
 
 Stan Development Team, Stan Reference Manual, "Constraint transforms". Lewandowski, D., Kurowicka,
 D. and Joe, H. (2009). Generating random correlation matrices based on vines and extended onion
@@ -60,7 +60,7 @@ KINDS = {"identity": IDENTITY, "log": LOG, "upper": UPPER, "interval": INTERVAL,
 
 
 cdef class Callback:
-    """An object in Python that C calls, and what it has raised."""
+    """An object in Python that C calls, and the exception that it has raised."""
 
     def __init__(self, object):
         self.object = object
@@ -121,7 +121,7 @@ cdef class Space:
         return bool(self.callbacks)
 
     def fault(self):
-        """The exception that a transform in Python has raised, or None."""
+        """Return the exception that a transform in Python has raised, or None."""
         for callback in self.callbacks:
             error = callback.fault()
             if error is not None:
@@ -129,9 +129,9 @@ cdef class Space:
         return None
 
     def constrain(self, Z):
-        """The points x (k, n_x) of Z (k, n_z), and the log Jacobians (k,).
+        """Return the points x (k, n_x) of Z (k, n_z), and the log Jacobians (k,).
 
-        Where x would be beyond the bounds, or not finite, the log Jacobian is -inf.
+        The log Jacobian is -inf if x would be beyond the bounds or not finite.
         """
         cdef const double[:, ::1] z = Z
         cdef Py_ssize_t i, k = z.shape[0]
@@ -148,7 +148,7 @@ cdef class Space:
         return np.asarray(x), np.asarray(log_jacobian)
 
     def unconstrain(self, X):
-        """The points z (k, n_z) of X (k, n_x), and the segment of each row that is invalid, or -1.
+        """Return the points z (k, n_z) of X (k, n_x), and the invalid segment of each row, or -1.
         """
         cdef const double[:, ::1] x = X
         cdef Py_ssize_t i, k = x.shape[0]
@@ -161,7 +161,7 @@ cdef class Space:
         return np.asarray(z), np.asarray(invalid)
 
     def pull_back(self, z, dx):
-        """The gradient (n_z,) of f(x(z)) + log |dx/dz| at z, of a gradient dx (n_x,) of f."""
+        """Return the gradient (n_z,) of f(x(z)) + log |dx/dz| at z, given that of f, dx (n_x,)."""
         cdef const double[::1] point = z
         cdef const double[::1] slope = dx
         cdef double[:, ::1] room = np.zeros((5, self.c.n_x))

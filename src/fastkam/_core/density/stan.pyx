@@ -1,6 +1,6 @@
 """StanTarget: a model with BridgeStan's C interface, called through the addresses of its functions.
 
-An evaluation that fails is a point without a density. Its text is kept until the next one fails.
+The density is zero at a point whose evaluation fails; the error's text is stored until the next.
 
 Roualdes, E. A., Ward, B., Carpenter, B., Seyboldt, A. and Axen, S. D. (2023). BridgeStan: efficient
 in-memory access to the methods of a Stan model. Journal of Open Source Software 8(87), 5236.
@@ -26,7 +26,7 @@ cdef extern from *:
 cdef enum:
     REJECTED = 1
 
-cdef struct Stan:           # what the C functions receive as `data`
+cdef struct Stan:           # the C functions' argument `data`
     void *model
     density_fn density
     gradient_fn gradient
@@ -62,7 +62,7 @@ cdef class StanTarget(Target):
         self.c.logp, self.c.logp_grad = call_logp, call_logp_grad
 
     def take_error(self):
-        """The text of the last evaluation that failed since the last call, or None."""
+        """Return the text of the last failure since the last call, or None."""
         cdef char *text = fk_exchange(&self.stan.text, NULL)
         if text == NULL:
             return None
@@ -79,7 +79,7 @@ cdef class StanTarget(Target):
 
 
 cdef int failed(Stan *self, char *text) noexcept nogil:
-    """Keep the text of a failure in place of the one before."""
+    """Store the text of a failure, and free that of the one before."""
     cdef char *before = fk_exchange(&self.text, text)
     if before != NULL:
         self.free_error(before)

@@ -1,4 +1,4 @@
-"""Target: an fk_target and what keeps it alive."""
+"""Target: an fk_target, and the objects that it needs."""
 from fastkam.target cimport fk_target
 
 cdef enum:

@@ -1,4 +1,4 @@
-"""Target: a log density in any of the forms a user has it in, as one C struct."""
+"""Target: a log density in any of the user's forms, as one C struct."""
 from cpython.pycapsule cimport PyCapsule_New
 from libc.string cimport memset
 
@@ -45,7 +45,7 @@ cdef class Target:
 
     @property
     def is_estimate(self):
-        """Whether the density is estimated, and not known."""
+        """Whether the density is an estimate."""
         return (self.c.noisy != NULL and self.c.logp == NULL and self.c.logp_grad == NULL
                 and self.c.batch == NULL)
 
@@ -78,7 +78,7 @@ cdef class Target:
             ("noisy", self.c.noisy != NULL)) if there)
 
     def logp(self, x):
-        """The log density at x (dim,), a float; at each row of x (k, dim), an array (k,)."""
+        """Return the log density at x (dim,), a float, or at the rows of x (k, dim), (k,)."""
         cdef const double[:, ::1] X = self.points(x)
         cdef double[::1] out = np.empty(X.shape[0])
         cdef double[::1] grad
@@ -107,7 +107,7 @@ cdef class Target:
     __call__ = logp
 
     def estimate(self, x, u):
-        """The log of the estimate of the density at x (dim,) with the noise u (n_aux,)."""
+        """Return the log of the estimate of the density at x (dim,) with the noise u (n_aux,)."""
         cdef const double[:, ::1] X = self.point(x)
         cdef const double[::1] U = np.array(u, dtype=float, order="C", ndmin=1)
         cdef double logp = 0
@@ -121,7 +121,7 @@ cdef class Target:
         return logp
 
     def logp_grad(self, x):
-        """The log density at x (dim,) and its gradient (dim,)."""
+        """Return the log density at x (dim,) and its gradient (dim,)."""
         cdef const double[:, ::1] X = self.point(x)
         cdef double[::1] grad = np.empty(self.c.dim)
         cdef double logp = 0
@@ -137,7 +137,7 @@ cdef class Target:
         return logp, np.asarray(grad)
 
     def hvp(self, x, v):
-        """The Hessian of the log density at x (dim,) times v (dim,)."""
+        """Return the Hessian of the log density at x (dim,) times v (dim,)."""
         cdef const double[:, ::1] X = self.point(x)
         cdef const double[:, ::1] V = self.point(v)
         cdef double[::1] out = np.empty(self.c.dim)
@@ -170,7 +170,7 @@ cdef class Target:
             raise error
         raise ArithmeticError(f"the target returned code {rc} at x = {np.asarray(x)}")
 
-    # ---- what the engine asks ------------------------------------------------------------------
+    # ---- for the engine ------------------------------------------------------------------------
 
     @property
     def returns_extras(self):
@@ -178,41 +178,41 @@ cdef class Target:
         return self.extras != NULL and self.extras[0]
 
     def expect_extras(self):
-        """Ask for extras at every draw, as a run has had them until now."""
+        """Require extras at every draw, as in the run so far."""
         if self.extras != NULL:
             self.extras[0] = True
 
     def extras_fields(self):
-        """{name: (shape, type)} of the extras, or None where there have been none."""
+        """Return {name: (shape, type)} of the extras, or None if there were none."""
         return None
 
     def extras_at(self, x, u=None):
-        """The extras at x (dim,), with the noise u (n_aux,) of an estimate, as a row of doubles.
+        """Return the extras at x (dim,), with the noise u (n_aux,) of an estimate, as doubles.
 
-        None where the function returns none.
+        The result is None if the function returns none.
         """
         return None
 
     def points_of(self, X):
-        """The user's points of the sampler's X (k, dim)."""
+        """Return the user's points for the sampler's X (k, dim)."""
         return X
 
     def bind(self):
-        """The target as one group of chains may call it: itself, or a copy where it has state."""
+        """Return the target for one group of chains: itself, or a copy if it has state."""
         return self
 
     def fault(self, rc, x):
-        """The exception behind a fatal code at x, or None where there is only the code."""
+        """Return the exception behind a fatal code at x, or None if there is only the code."""
         return None
 
     def __fk_target__(self):
-        """A capsule round the C struct; keep this object while the capsule is in use."""
+        """Return a capsule with the C struct; keep this object while the capsule is in use."""
         if self.needs_gil:
             raise TypeError("a Python target cannot be handed to another package")
         return PyCapsule_New(&self.c, FK_TARGET_CAPSULE, NULL)
 
     def __reduce__(self):
-        """A target travels as what it was made of; a pointer cannot travel."""
+        """Pickle a target as the arguments it was made from; a pointer cannot be pickled."""
         if self.recipe is not None:
             return self.recipe, ()
         raise TypeError(

@@ -1,14 +1,15 @@
 """Vectors of z and x: simplexes, ordered values, Cholesky factors of correlations; see space.pyx.
 
-What a user gives may add up to 1 with an error of 1e-8.
+A user's point may sum to 1 with an error of 1e-8.
 """
 from libc.math cimport asinh, exp, fabs, isfinite, log, log1p, sqrt, tanh
 
 from fastkam._core.density.coordinate cimport OUTSIDE, Segment, backward, forward, inverse
+from fastkam._core.engine.sums cimport softplus
 
 
 cdef inline double log_sigmoid(double z) noexcept nogil:
-    return -log1p(exp(-z)) if z > 0 else z - log1p(exp(z))
+    return -softplus(-z)
 
 
 cdef inline double sigmoid(double z) noexcept nogil:

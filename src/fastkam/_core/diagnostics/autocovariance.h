@@ -6,9 +6,9 @@
  *     (F y_b)_k = (F x_b)_k + (-1)^k (F x_(b+1))_k,
  *
  * one transform of 2 B numbers a block, which stays in the cache. Two halves of a chain are the real
- * and the imaginary part of x: the real part of the result is the sum of both. The forward transform
- * leaves its result in bit-reversed order, in which the inverse one takes it, and in which odd k are
- * the second half. */
+ * and the imaginary part of x: the real part of the result is the sum of both. The result of the
+ * forward transform is in bit-reversed order, in which odd k are the second half; the inverse one
+ * takes it in this order. */
 #ifndef FASTKAM_AUTOCOVARIANCE_H
 #define FASTKAM_AUTOCOVARIANCE_H
 

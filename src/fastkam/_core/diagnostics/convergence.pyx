@@ -9,8 +9,8 @@ Every chain is split into halves. With z the normal scores of the ranks of the d
     ESS tail = the lesser of those of x <= q5 and of x <= q95
     MCSE     = sd / sqrt(ESS of x),   sqrt(var(s) / (4 variance ESS of s)),   s = (x - mean)^2
 
-The error of the standard deviation takes the effective size of the squares: where chains are
-antithetic, as those of Hamiltonian samplers, it is far less than that of x.
+The error of the standard deviation uses the effective size of the squares: in antithetic chains, as
+of Hamiltonian samplers, it is far smaller than that of x.
 
 Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Bürkner, P.-C. (2021). Rank-normalization,
 folding, and localization: an improved R-hat. Bayesian Analysis 16, 667-718.
@@ -81,14 +81,14 @@ cdef struct Work:
 
 
 def measure(const double[:, :, :] draws, *, bint r_hat=True, bint sizes=True):
-    """The statistics COLUMNS (9, d) of draws (chains, draws, d).
+    """Return the statistics COLUMNS (9, d) of draws (chains, draws, d).
 
-    Without `r_hat`, or `sizes` (effective ones and Monte Carlo errors), these are NaN, and take no
-    time.
+    Without `r_hat`, or without `sizes` (effective sizes and Monte Carlo errors), these are NaN and
+    take no time.
 
-    NaN for a coordinate with draws that are not finite; and what needs the halves of chains for one
-    that never moves and for fewer than four draws. R-hat is NaN for one chain, and infinite where
-    no half of a chain moves and they are not all the same.
+    All are NaN for a coordinate with draws that are not finite; those computed from halves of
+    chains are NaN for a coordinate that never moves and for fewer than four draws. R-hat is NaN for
+    one chain, and infinite if no half of a chain moves but not all are equal.
     """
     cdef Py_ssize_t chains = draws.shape[0], rows = draws.shape[1], d = draws.shape[2], i
     table = np.full((N_COLUMNS, d), np.nan)

@@ -65,7 +65,7 @@ static double fk_quantile(ptrdiff_t n, const fk_ranked *sorted, double p)
     return t >= 0.5 ? b - (b - a) * (1 - t) : a + (b - a) * t;
 }
 
-/* keep the draws that have a place */
+/* keep the draws that have a place among the halves */
 static ptrdiff_t fk_keep_placed(ptrdiff_t n, fk_ranked *a)
 {
     ptrdiff_t m = 0;

@@ -1,14 +1,14 @@
 /* The bits of a numpy generator, those of PCG64 in line.
  *
  * numpy makes 64 bits by a call through a pointer, which takes as long as the few instructions of
- * its default generator, and lets nothing overlap. These are here once more,
+ * its default generator, and prevents overlap of instructions. The generator is repeated here,
  *
  *     s <- a s + c mod 2^128,   (high of s xor low of s), rotated to the right by s / 2^122,
  *
- * and work on numpy's own state, so that generators may be used in both ways. Where that state lies
- * is not part of numpy's interface: fk_find_pcg64 looks once, when the library is loaded, whether
- * it is where it is expected and makes numpy's bits; otherwise, and for other generators, numpy is
- * called. The state of any generator may change with each call.
+ * on numpy's own state, so that a generator can be used in both ways. The place of that state is
+ * not part of numpy's interface: when the library is loaded, fk_find_pcg64 checks that it is at the
+ * expected place and gives numpy's bits; otherwise, and for other generators, numpy is called. The
+ * state of any generator may change with each call.
  *
  * O'Neill, M. E. (2014). PCG: a family of simple fast space-efficient statistically good algorithms
  * for random number generation. Harvey Mudd College, HMC-CS-2014-0905. */

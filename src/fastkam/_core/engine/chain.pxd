@@ -8,6 +8,7 @@ from fastkam._core.density.target cimport Refresh, Target
 
 cdef enum:
     N_KEPT = 5              # offending points kept of each kind
+    N_KINDS = 4             # of points without a density, see REJECTED
 
 cdef struct Trace:          # where draws go; rows [count, capacity) are still to come
     double *x               # (capacity, d)
@@ -45,23 +46,21 @@ cdef class ChainState(State):
     cdef public int64_t next_adaptation
     cdef public int64_t n_accepted
     cdef public int64_t n_evaluations
-    cdef signed char[::1] status            # (width,) of the last evaluation, see REJECTED
-    cdef readonly double[::1] x
-    cdef readonly double[::1] y             # (width d,)
-    cdef readonly double[::1] grad_x        # unallocated where the kernel needs no gradient
-    cdef readonly double[::1] grad_y
-    cdef readonly signed char[::1] wanted
-    cdef readonly double[:, ::1] u          # (width, n_aux) noise of an estimated density
-    cdef readonly double[:, ::1] v
-    cdef readonly signed char[::1] noise
-    cdef readonly int64_t[::1] n_rejected   # by kind
-    cdef readonly double[:, :, ::1] offending       # (kind, N_KEPT, d)
-    cdef double[::1] logps
+    cdef signed char *status                # (width,) of the last evaluation, see REJECTED
+    cdef int64_t *n_rejected                # (N_KINDS,)
+    cdef double *offending                  # (N_KINDS, N_KEPT, d)
+    cdef object memory                      # what these, and the arrays of c, point into
+    cdef object common                      # what they point into where a group has moved them
     cdef Refresh refresh
     cdef readonly object bit_generator
     cdef object arrays                      # what trace points into
     cdef dict notes                         # row of the trace -> its extras, until they are taken
     cdef object note_error                  # of the evaluation that should have given some
     cdef dict history                       # snapshots of what the kernel learns, by field
-    cdef list learnt                        # each of these arrays, and the field it is taken of
+    cdef list learned                        # each of these arrays, and the field it is taken of
+    cdef int lay_out(self, const double[::1] x0, Py_ssize_t n_aux) except -1
+    cdef object view(self, int kind, const void *start, tuple shape)
+    cdef object reals(self, const double *start, tuple shape)
+    cdef int move_to(self, double *x, double *grad_x, double *y, double *grad_y,
+                     signed char *wanted, signed char *status, object common) except -1
     cdef void note(self, int64_t row) noexcept with gil

@@ -1,11 +1,17 @@
-"""What a chain keeps from step to step: the chain's state, saved and restored."""
+"""The state of a chain, which is saved and restored."""
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.math cimport isfinite
+from libc.math cimport NAN, isfinite
 from libc.stdint cimport INT64_MAX, int64_t
+from libc.string cimport memcpy, memset
+from numpy cimport (
+    NPY_DOUBLE, NPY_INT64, NPY_INT8, PyArray_SimpleNewFromData, import_array, ndarray,
+    npy_intp, set_array_base,
+)
 
 from fastkam._core.engine.kernel cimport DECIDE, DECIDED, MOVED, SPENT, Chain, Kernel, Parts
 from fastkam._core.engine.rng cimport bitgen_t
 from fastkam._core.engine.state cimport State, integer_view, real_view
+from fastkam._core.linalg.dense cimport copy
 
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.kernel import uninterrupted
@@ -13,6 +19,8 @@ from fastkam._core.engine.ranges import BadField, Step, check_form, check_range
 from fastkam._core.engine.state import zeros
 
 import numpy as np
+
+import_array()
 
 # log density NaN, -inf; target's code > 0; an element of the gradient that is not finite
 REJECTED = ("nan", "outside", "failed", "gradient")
@@ -30,8 +38,13 @@ NUMBERS = {
 }
 
 
+cdef inline Py_ssize_t lines(Py_ssize_t n) noexcept nogil:
+    """Return the numbers in as many lines of the cache as n numbers need."""
+    return (n + 7) // 8 * 8
+
+
 cdef dict numbers_of(Chain *c):
-    """Return the numbers of the struct that are kept, {name: view}."""
+    """Return the stored numbers of the struct, {name: view}."""
     return {
         "logp_x": real_view(&c.logp_x), "logp_y": real_view(&c.logp_y),
         "log_q": real_view(&c.log_q), "E": real_view(&c.E), "alpha": real_view(&c.alpha),
@@ -41,7 +54,7 @@ cdef dict numbers_of(Chain *c):
 
 
 cdef dict numbers_of_parts(Parts *parts):
-    """Return what is known of a tempered density at x and y, {name: view}."""
+    """Return the parts of a tempered density at x and y, {name: view}."""
     return {
         "log_pi_x": real_view(&parts.log_pi_x), "log_ref_x": real_view(&parts.log_ref_x),
         "log_pi_y": real_view(&parts.log_pi_y), "log_ref_y": real_view(&parts.log_ref_y),
@@ -58,7 +71,7 @@ cdef void take_rows(Chain *c, const Chain *outer, int64_t first) noexcept nogil:
 
 
 cdef class ChainState(State):
-    """Everything one chain needs to go on: position, kernel, generator, counters."""
+    """The complete state of one chain: position, kernel, generator, counters."""
     STEP = NUMBERS
     FIELDS = {
         "x": Field("position", ("d",), finite=True),
@@ -90,66 +103,121 @@ cdef class ChainState(State):
     }
 
     def __init__(self, Kernel kernel, bit_generator, x0, *, Py_ssize_t n_aux=0):
-        cdef Py_ssize_t d = kernel.d
         self.kernel = kernel
         self.bit_generator = bit_generator
-        self.x = zeros(d)
-        self.y = zeros(kernel.width * d)
-        self.status = np.zeros(kernel.width, np.int8)
-        self.wanted = np.ones(kernel.width, np.int8)
-        self.noise = np.zeros(kernel.width, np.int8)
-        self.logps = np.zeros(kernel.width)
-        np.asarray(self.x)[:] = x0
-        self.n_rejected = np.zeros(len(REJECTED), np.int64)
-        self.offending = np.full((len(REJECTED), N_KEPT, d), np.nan)
         self.history, self.notes = {}, {}
-        self.c.d = d
+        self.c.d = kernel.d
         self.c.rng = <bitgen_t *>PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator")
         self.c.bit_generator = <void *>bit_generator
-        self.c.x = &self.x[0]
-        self.c.y = &self.y[0]
-        if kernel.gradient:
-            self.grad_x = zeros(d)
-            self.grad_y = zeros(kernel.width * d)
-            self.c.grad_x = &self.grad_x[0]
-            self.c.grad_y = &self.grad_y[0]
-        self.c.logps = &self.logps[0] if kernel.width > 1 else &self.c.logp_y
-        self.c.wanted = &self.wanted[0]
-        self.c.noise = &self.noise[0]
-        if n_aux:
-            self.u, self.v = zeros((kernel.width, n_aux)), zeros((kernel.width, n_aux))
-            self.c.u, self.c.v, self.c.n_aux = &self.u[0, 0], &self.v[0, 0], n_aux
+        self.lay_out(np.asarray(x0, dtype=float), n_aux)
         self.c.logp_x = np.nan
         self.c.keep = 1
+
+    cdef int lay_out(self, const double[::1] x0, Py_ssize_t n_aux) except -1:
+        """Take memory for all arrays at once: among thousands of chains each object counts."""
+        cdef Chain *c = &self.c
+        cdef Py_ssize_t i, d = c.d, w = self.kernel.width, kept = N_KINDS * N_KEPT * d
+        cdef Py_ssize_t gradients = self.kernel.gradient
+        cdef double[::1] numbers
+        cdef double *start
+        if x0.shape[0] != d:
+            raise ValueError(f"x0 must have shape {(d,)}, not {(x0.shape[0],)}")
+        self.memory = zeros((1 + gradients) * (lines(d) + lines(w * d)) + 2 * lines(w * n_aux)
+                            + lines(w) + lines(N_KINDS) + lines(kept) + lines((3 * w + 7) // 8))
+        numbers = self.memory
+        start = &numbers[0]
+        c.x, start = start, start + lines(d)
+        c.y, start = start, start + lines(w * d)
+        if gradients:
+            c.grad_x, start = start, start + lines(d)
+            c.grad_y, start = start, start + lines(w * d)
+        if n_aux:
+            c.u, start = start, start + lines(w * n_aux)
+            c.v, start = start, start + lines(w * n_aux)
+            c.n_aux = n_aux
+        c.logps, start = start if w > 1 else &c.logp_y, start + lines(w)
+        self.n_rejected, start = <int64_t *>start, start + lines(N_KINDS)
+        self.offending, start = start, start + lines(kept)
+        c.wanted = <signed char *>start
+        c.noise, self.status = c.wanted + w, c.wanted + 2 * w
+        memset(c.wanted, 1, w)
+        copy(d, &x0[0], c.x)
+        for i in range(kept):
+            self.offending[i] = NAN
+        return 0
+
+    cdef object view(self, int kind, const void *start, tuple shape):
+        """Return an array of this chain's memory, which it keeps alive."""
+        cdef npy_intp lengths[3]
+        cdef Py_ssize_t i, n = len(shape)
+        cdef ndarray view
+        for i in range(n):
+            lengths[i] = shape[i]
+        view = PyArray_SimpleNewFromData(<int>n, lengths, kind, <void *>start)
+        set_array_base(     # which keeps a reference, as PyArray_SetBaseObject does not
+            view, self.memory if self.common is None else (self.memory, self.common))
+        return view
+
+    cdef object reals(self, const double *start, tuple shape):
+        """The same of real numbers."""
+        return self.view(NPY_DOUBLE, start, shape)
+
+    cdef int move_to(self, double *x, double *grad_x, double *y, double *grad_y,
+                     signed char *wanted, signed char *status, object common) except -1:
+        """Move arrays to memory that chains of a group have in `common`; NULL for one that stays.
+        """
+        cdef Chain *c = &self.c
+        cdef Py_ssize_t d = c.d, w = self.kernel.width
+        if x != NULL:
+            copy(d, c.x, x)
+            memcpy(wanted, c.wanted, w)
+            memcpy(status, self.status, w)
+            c.x, c.wanted, self.status = x, wanted, status
+        copy(w * d, c.y, y)
+        c.y = y
+        if c.grad_x != NULL:
+            if x != NULL:
+                copy(d, c.grad_x, grad_x)
+                c.grad_x = grad_x
+            copy(w * d, c.grad_y, grad_y)
+            c.grad_y = grad_y
+        self.common = common
+        return 0
 
     @property
     def position(self):
         """A copy of x."""
-        return np.array(self.x)
+        return self.reals(self.c.x, (self.c.d,)).copy()
+
+    @property
+    def gradient_at_x(self):
+        """A copy of the gradient (d,) at x; AttributeError where the kernel needs none."""
+        if self.c.grad_x == NULL:
+            raise AttributeError(f"{type(self.kernel).__name__} keeps no gradient")
+        return self.reals(self.c.grad_x, (self.c.d,)).copy()
 
     @property
     def noise_at_x(self):
         """A copy of the noise (n_aux,) of the estimate at x."""
-        return np.array(self.u[0])
+        return self.reals(self.c.u, (self.c.n_aux,)).copy()
 
     @property
     def count(self):
-        """Rows of the trace that are filled."""
+        """Number of rows of the trace that are filled."""
         return self.trace.count
 
     @property
     def rejected(self):
         """Number of points without a density, by kind."""
-        return dict(zip(REJECTED, np.asarray(self.n_rejected).tolist(), strict=True))
+        return dict(zip(REJECTED, [self.n_rejected[i] for i in range(N_KINDS)], strict=True))
 
     def attach(self, arrays, int64_t capacity=0, int64_t thin=1, *, bint noting=False):
         """Record into x, logp, log_ratio, accepted, extra from row counts[0] to `capacity`.
 
-        The arrays begin with the row `first`, 0 unless it is given, and record no more rows than
-        they have. Where logp is empty, into x alone. States are multiplied by `scales`, where there
-        are any.
-        `publish` writes the number of rows filled back to counts[0]. With `noting` the extras of
-        each row are noted, where the target has any.
+        The first row of the arrays is row `first` of the trace, 0 by default. If logp is empty,
+        only x is recorded. States are multiplied by `scales`, if given. `publish` writes the number
+        of filled rows back to counts[0]. With `noting` the extras of each row are noted, if the
+        target has any.
         """
         cdef double[:, ::1] x
         cdef double[:, ::1] extra
@@ -162,7 +230,7 @@ cdef class ChainState(State):
         self.arrays, self.noting = arrays, noting
         self.trace.filled = &counts[0]
         self.trace.count = count
-        self.trace.capacity = capacity  # full, where it is not 0, and recorded into no more
+        self.trace.capacity = capacity  # unless it is 0, the trace is full
         if count >= capacity:
             return
         x, extra = arrays["x"], arrays["extra"]
@@ -185,9 +253,9 @@ cdef class ChainState(State):
         self.trace.thin = thin
 
     cdef void note(self, int64_t row) noexcept with gil:
-        """Note the extras of the state, kept since its evaluation or made again.
+        """Note the extras of the state, stored since its evaluation or computed again.
 
-        A KeyboardInterrupt meanwhile is deferred; after any other error they are missing.
+        A KeyboardInterrupt is deferred until then; after any other error they are missing.
         """
         try:
             uninterrupted(self.note_extras, row)
@@ -196,51 +264,53 @@ cdef class ChainState(State):
 
     def note_extras(self, row):
         self.notes[row] = self.source.extras_at(
-            np.array(self.x), np.array(self.u[0]) if self.c.n_aux else None)
+            self.position, self.noise_at_x if self.c.n_aux else None)
 
     def take_notes(self):
-        """The extras noted since the last call, {row: extras}."""
+        """Return the extras noted since the last call, {row: extras}."""
         notes, self.notes = self.notes, {}
         return notes
 
     def take_note_error(self):
-        """What the making of extras has raised since the last call, or None."""
+        """Return the error raised by the computation of extras since the last call, or None."""
         error, self.note_error = self.note_error, None
         return error
 
     def keep_history(self, int n):
         """Make room for n snapshots of what the kernel learns."""
-        self.history = {name: np.full((n, *value.shape), np.nan)
-                        for name, value in self.kernel.learnt().items()}
-        self.learnt = None
+        self.history = {name: np.empty((n, *value.shape))
+                        for name, value in self.kernel.learned().items()}
+        for snapshots in self.history.values():
+            snapshots.fill(np.nan)
+        self.learned = None
 
     def snapshot(self, Py_ssize_t i):
-        """Take the i-th of them."""
+        """Take the i-th snapshot."""
         if not self.history:
             return
-        learnt = self.learnt
-        if learnt is None:
-            learnt = [(self.history[name], value) for name, value in self.kernel.learnt().items()]
-            if type(self.kernel).learnt is State.learnt:    # others may not keep their arrays
-                self.learnt = learnt
-        for snapshots, value in learnt:
+        learned = self.learned
+        if learned is None:
+            learned = [(self.history[name], value) for name, value in self.kernel.learned().items()]
+            if type(self.kernel).learned is State.learned:    # others may not keep their arrays
+                self.learned = learned
+        for snapshots, value in learned:
             snapshots[i] = value
 
     def place(self, x, noise=None, double logp=np.nan):
         """Move to x (d,) as a new chain, with the kernel as it is.
 
-        Where the density is estimated: with the noise (n_aux,), or that of each of the kernel's
-        states (width, n_aux), and the estimate made with it.
+        For an estimated density, the noise (n_aux,), or that of each of the kernel's states
+        (width, n_aux), and the estimate made with it are given.
         """
-        np.asarray(self.x)[:] = x
+        self.reals(self.c.x, (self.c.d,))[:] = x
         if noise is not None:
-            np.asarray(self.u)[:] = noise
+            self.reals(self.c.u, (self.kernel.width, self.c.n_aux))[:] = noise
         self.c.logp_x = logp
         self.t = self.kernel.t = self.c.accepted = 0
         self.pending = self.frozen = False
         self.kernel.displaced()
 
-    # ---- the state as plain arrays; that of the generator apart, as numpy gives it ----
+    # ---- the state as plain arrays, without that of the generator ----
 
     def parts(self):
         return {"kernel": self.kernel}
@@ -252,9 +322,21 @@ cdef class ChainState(State):
         return table | self.NOISE if self.c.n_aux else table
 
     def views(self):
-        views = {name: np.asarray(getattr(self, name)) for name, field in self.table().items()
-                 if field.shape}
-        return views | self.numbers() | numbers_of(&self.c)
+        cdef Chain *c = &self.c
+        cdef Py_ssize_t d = c.d, w = self.kernel.width
+        views = {"x": self.reals(c.x, (d,)), "y": self.reals(c.y, (w * d,)),
+                 "wanted": self.view(NPY_INT8, c.wanted, (w,)),
+                 "n_rejected": self.view(NPY_INT64, self.n_rejected, (N_KINDS,)),
+                 "offending": self.reals(self.offending, (N_KINDS, N_KEPT, d))}
+        if c.grad_x != NULL:
+            views["grad_x"] = self.reals(c.grad_x, (d,))
+            views["grad_y"] = self.reals(c.grad_y, (w * d,))
+        if c.n_aux:
+            views["u"] = self.reals(c.u, (w, c.n_aux))
+            views["v"] = self.reals(c.v, (w, c.n_aux))
+            views["noise"] = self.view(NPY_INT8, c.noise, (w,))
+        views.update(self.numbers(), **numbers_of(c))
+        return views
 
     def check(self, state, step=None):
         own = dict(state)
@@ -270,18 +352,20 @@ cdef class ChainState(State):
                                 type(self.bit_generator).__name__))
 
     def check_relations(self, state, step):
-        if not state["keep"] and not self.kernel.skips():   # no draw would ever be made
+        if not state["keep"] and not self.kernel.skips():   # there would never be a draw
             raise BadField("keep", f"must be 1 for {type(self.kernel).__name__}, not 0")
         if step.t > 0 and not isfinite(state["logp_x"]):
             raise BadField("logp_x", f"must be finite after a step, not {state['logp_x']}")
 
     def state(self):
-        return super().state() | {f"adaptation.{name}": value.copy()
-                                  for name, value in self.history.items()}
+        state = super().state()
+        for name, value in self.history.items():
+            state[f"adaptation.{name}"] = value.copy()
+        return state
 
     def restore(self, state):
-        """Set the state from what `state` has returned; the caller restores the generator."""
+        """Restore the state returned by `state`; the caller restores the generator."""
         super().restore(state)
         self.kernel.t = self.t
         self.history = {name: np.array(state[f"adaptation.{name}"]) for name in self.history}
-        self.learnt = None
+        self.learned = None

@@ -9,7 +9,7 @@ These are functions in line, not methods: the loop over a group (group.pyx) is c
 from libc.math cimport INFINITY, ceil, isnan, log, pow
 from libc.limits cimport INT_MIN
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from fastkam._core.engine.chain cimport N_KEPT, ChainState, Trace
 from fastkam._core.engine.kernel cimport (
@@ -218,7 +218,7 @@ cdef inline bint adapts_at(const Schedule *schedule, int64_t t, int64_t due) noe
 
 cdef inline int64_t adaptation_after(const Schedule *schedule, int64_t n_adapted,
                                      int64_t due) noexcept nogil:
-    """When the adaptation after the next one is due, n_adapted made before; `due` if always."""
+    """Return the step of the adaptation after the next, or `due`; n_adapted were made before."""
     if schedule.rarity <= 0:
         return due
     return schedule.start - 1 + <int64_t>min(
@@ -258,7 +258,7 @@ cdef inline void tally_point(ChainState s, int row) noexcept nogil:
     if status != GOOD:
         n = s.n_rejected[status]
         if n < N_KEPT:
-            memcpy(&s.offending[status, n, 0], s.c.y + row * s.c.d, s.c.d * sizeof(double))
+            copy(s.c.d, s.c.y + row * s.c.d, s.offending + (status * N_KEPT + n) * s.c.d)
         s.n_rejected[status] += 1
 
 

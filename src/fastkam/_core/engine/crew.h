@@ -1,9 +1,9 @@
-/* Helpers, a few threads: with the caller they share out errand(0), ..., errand(m - 1).
+/* A pool of a few threads, which run errand(0), ..., errand(m - 1) together with the caller.
  *
- * A helper that has nothing to do looks for the next round for some microseconds, then sleeps. The
- * caller never waits for one that has not begun: it closes the round when every errand is taken, and
- * waits for those inside. The locks are Python's; the threads are the system's (POSIX), since
- * Python's cannot be waited for, and run no Python. */
+ * An idle helper looks for the next round for some microseconds, then sleeps. The caller never
+ * waits for a helper that has not begun: it closes the round when every errand is taken, and waits
+ * for the helpers inside. The locks are Python's; the threads are the system's (POSIX), since
+ * Python's cannot be joined from C, and they run no Python. */
 #ifndef FASTKAM_CREW_H
 #define FASTKAM_CREW_H
 
@@ -14,7 +14,7 @@
 #define FK_HELPERS 63    /* at most */
 #define FK_LOOKS 2000    /* before a sleep: some 50 microseconds */
 #define FK_CLOSED (1 << 30)
-#define FK_STACK (8 << 20) /* some systems give half a megabyte, too little for a density of arrays */
+#define FK_STACK (8 << 20) /* the default of some systems, half a megabyte, can be too little */
 
 typedef void (*fk_errand)(int i, void *data);
 
@@ -67,8 +67,8 @@ static inline int fk_enter_round(fk_crew *c)
     return 0;
 }
 
-/* Return when there is another round than `seen`, or when the helpers are to end. Whoever takes
- * `asleep` back decides: a caller that has will release `wake`, which must then be acquired. */
+/* Return when there is a round other than `seen`, or when the helpers are to end. Either side may
+ * reset `asleep`: if the caller has, it will release `wake`, which must then be acquired. */
 static inline void fk_await_round(fk_helper *h, int seen)
 {
     fk_crew *c = h->crew;
@@ -98,7 +98,7 @@ static void *fk_help(void *data)
     return 0;
 }
 
-/* 0, or else where the system gives no thread */
+/* return 0, or another number if the system starts no thread */
 static inline int fk_start_thread(fk_helper *h)
 {
     pthread_attr_t attributes;
@@ -117,7 +117,7 @@ static inline void fk_call_round(fk_crew *c)
         if (fk_atomic_take(&c->helper[j].asleep)) PyThread_release_lock(c->helper[j].wake);
 }
 
-/* All errands, done when this returns. */
+/* Run all errands; they are done when this returns. */
 static inline void fk_run_errands(fk_crew *c, int m, fk_errand errand, void *data)
 {
     if (m < 2) {
@@ -147,8 +147,8 @@ static inline PyThread_type_lock fk_held_lock(void)
     return lock;
 }
 
-/* Make the locks of `helpers` threads, as far as they are missing; 0, or -1 if out of memory. The
- * pool is zero-initialized. */
+/* Allocate missing locks of `helpers` threads; return 0, or -1 if out of memory. The pool must be
+ * zero-initialized. */
 static inline int fk_prepare_crew(fk_crew *c, int helpers)
 {
     if (!c->empty) c->empty = fk_held_lock();
@@ -162,7 +162,7 @@ static inline int fk_prepare_crew(fk_crew *c, int helpers)
     return c->empty ? 0 : -1;
 }
 
-/* Start up to `helpers` threads, of those prepared; fewer if the system gives no more. */
+/* Start up to `helpers` of the prepared threads; fewer if the system starts no more. */
 static inline void fk_start_crew(fk_crew *c, int helpers)
 {
     c->round = c->leaving = 0;
@@ -170,7 +170,7 @@ static inline void fk_start_crew(fk_crew *c, int helpers)
     while (c->helpers < helpers && !fk_start_thread(&c->helper[c->helpers])) c->helpers++;
 }
 
-/* End all helpers, and wait until they are gone. */
+/* End all helpers, and wait until they have ended. */
 static inline void fk_end_crew(fk_crew *c)
 {
     fk_atomic_store(&c->leaving, 1);

@@ -1,10 +1,10 @@
 /* Standard normals and exponentials: the streams of numpy's functions, mostly without calling them.
  *
- * numpy's ziggurats take 64 bits r, of which 8 are a layer i, and others a number m, and return
- * m w_i where m < k_i (99 %); a normal has a sign besides. Half of all branches on the sign are
- * mispredicted; here the sign is set as a bit. The tables w and k are read off numpy's own
- * functions, by feeding them bits of our choice, and what is not the quick case is handed to them
- * together with the bits already drawn: so the draws are numpy's by construction. */
+ * numpy's ziggurats take 64 bits r, which contain a layer i (8 bits) and a number m, and return
+ * m w_i if m < k_i (99 %); a normal also has a sign. Half of all branches on the sign are
+ * mispredicted; here the sign is set as a bit. The tables w and k are found by calling numpy's own
+ * functions with chosen bits, and all other cases are passed to them together with the bits already
+ * drawn: so the draws are numpy's by construction. */
 #ifndef FASTKAM_DRAWS_H
 #define FASTKAM_DRAWS_H
 
@@ -24,7 +24,7 @@ typedef struct {
     fk_next pcg64; /* numpy's function for it, where it is as bits.h has it; else NULL */
 } fk_tables;
 
-/* a generator that returns `first`, and then what another one does */
+/* a generator that returns `first`, and then the numbers of another one */
 typedef struct {
     bitgen_t *rest;
     uint64_t first;
@@ -46,7 +46,7 @@ static double fk_replay_double(void *state)
 
 typedef double (*fk_draw_fn)(bitgen_t *rng);
 
-/* numpy's result where its first 64 bits are r; *calls is how often it has drawn */
+/* numpy's result if its first 64 bits are r; *calls is the number of its draws */
 static __attribute__((noinline)) double fk_draw_from(fk_draw_fn draw, bitgen_t *rest, uint64_t r,
                                                      int *calls)
 {

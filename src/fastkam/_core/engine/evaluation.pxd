@@ -12,16 +12,17 @@ cdef extern from "crew.h" nogil:
 @cython.final
 cdef class Evaluation:
     cdef Target target
-    cdef double[:, ::1] points              # (n, d)
-    cdef double[:, ::1] gradients           # (n, d), there
-    cdef double[::1] values                 # (n,)
-    cdef int[::1] codes                     # (n,) return codes of the target
+    cdef dict arrays                        # the memory of those below, by name
+    cdef double *points                     # (n, d)
+    cdef double *gradients                  # (n, d), there
+    cdef double *values                     # (n,)
+    cdef int *codes                         # (n,) return codes of the target
+    cdef int *waiting                       # (n,) indices of the points that do, the first m
     cdef const double **noises              # (n,) each of the target's n_aux, for an estimate
-    cdef int[::1] waiting                   # (n,) indices of the points that do, the first m
-    cdef double[:, ::1] some_points         # the same for those alone, for one call
-    cdef double[:, ::1] some_gradients
-    cdef double[::1] some_values
-    cdef double[:, ::1] some_noise
+    cdef double *some_points                # the same for those alone, for one call
+    cdef double *some_gradients
+    cdef double *some_values
+    cdef double *some_noise
     cdef int n
     cdef bint gradient
     cdef bint noisy

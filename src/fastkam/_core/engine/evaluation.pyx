@@ -2,11 +2,10 @@
 from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free
 
+from fastkam._core.engine.held cimport room_in
 from fastkam._core.linalg.dense cimport copy
 from fastkam._core.density.target cimport Target
 from fastkam.target cimport fk_target
-
-from fastkam._core.engine.state import zeros
 
 import numpy as np
 
@@ -27,23 +26,27 @@ cdef class Evaluation:
     """n points, and the density there."""
 
     def __cinit__(self, Target target, int n, bint gradient):
-        cdef size_t d = target.c.dim
+        cdef Py_ssize_t d = target.c.dim
         self.target, self.n = target, n
         self.noisy, self.batched = target.is_estimate, target.batched
         self.gradient = gradient or (
             target.c.logp == NULL and target.c.batch == NULL and not self.noisy)
-        self.points, self.gradients, self.values = zeros((n, d)), zeros((n, d)), zeros(n)
-        self.codes, self.waiting = np.zeros(n, np.intc), np.zeros(n, np.intc)
-        self.noises = <const double **>calloc(n, sizeof(double *))
-        if self.noises == NULL:
-            raise MemoryError
+        self.arrays = arrays = {}
+        self.points = <double *>room_in(arrays, "points", n * d)
+        self.gradients = <double *>room_in(arrays, "gradients", n * d)
+        self.values = <double *>room_in(arrays, "values", n)
+        self.codes = <int *>room_in(arrays, "codes", n, np.intc)
+        self.waiting = <int *>room_in(arrays, "waiting", n, np.intc)
+        if self.noisy:
+            self.noises = <const double **>room_in(arrays, "noises", n, np.intp)
         if self.batched:
-            self.some_points, self.some_gradients = zeros((n, d)), zeros((n, d))
-            self.some_values, self.some_noise = zeros(n), zeros((n, target.n_aux))
+            self.some_points = <double *>room_in(arrays, "some_points", n * d)
+            self.some_gradients = <double *>room_in(arrays, "some_gradients", n * d)
+            self.some_values = <double *>room_in(arrays, "some_values", n)
+            self.some_noise = <double *>room_in(arrays, "some_noise", n * target.n_aux)
         self.untimed, self.fastest = N_TIMED, INFINITY
 
     def __dealloc__(self):
-        free(self.noises)
         if self.crew != NULL:
             free_crew(self.crew)
             free(self.crew)
@@ -65,17 +68,17 @@ cdef class Evaluation:
             end_crew(self.crew)
 
     def values_of(self, const double[:, ::1] X, const double[::1] noise=None):
-        """(log densities, return codes) at the rows of X (m, d), of which there are at most n.
+        """Return log densities and return codes at the rows of X (m, d), with m at most n.
 
-        Where the density is estimated: of the estimates with the noise (n_aux,), the same for all.
-        The values of points with a code other than 0 mean nothing; where a code is negative, the
-        points after that one may be missing.
+        For an estimated density they are the estimates with the noise (n_aux,), the same for all.
+        A value is undefined if its code is not 0; points after one with a negative code may not
+        have been evaluated.
         """
         cdef int j, m = X.shape[0]
         if m > self.n:
             raise ValueError(f"there is room for {self.n} points, not {m}")
         for j in range(m):
-            copy(self.target.c.dim, &X[j, 0], &self.points[j, 0])
+            copy(X.shape[1], &X[j, 0], self.points + j * X.shape[1])
             self.waiting[j], self.codes[j] = j, 0
             if self.noisy:
                 self.noises[j] = &noise[0]
@@ -84,10 +87,10 @@ cdef class Evaluation:
         else:
             with nogil:
                 self.at(m)
-        return np.array(self.values[:m]), np.array(self.codes[:m])
+        return self.arrays["values"][:m].copy(), self.arrays["codes"][:m].copy()
 
     cdef void at(self, int m) noexcept nogil:
-        """Evaluate points waiting[:m]. Where one has a code < 0, those after it may be missing."""
+        """Evaluate points waiting[:m]; those after one with a code < 0 may be left out."""
         cdef double begun
         if not self.untimed or m == 0:
             self.evaluate(m)
@@ -111,45 +114,45 @@ cdef class Evaluation:
                     return
 
     cdef int evaluate_point(self, int i) noexcept nogil:
-        """The density, its estimate or its gradient too, at the i-th of all points; its code."""
+        """Evaluate the density, or its estimate, and the gradient at point i; return the code."""
         cdef const fk_target *target = &self.target.c
+        cdef const double *x = self.points + i * target.dim
         if self.noisy:
-            return target.noisy(target.dim, &self.points[i, 0], target.n_aux, self.noises[i],
-                                &self.values[i], target.data)
+            return target.noisy(target.dim, x, target.n_aux, self.noises[i], &self.values[i],
+                                target.data)
         if self.gradient:
-            return target.logp_grad(target.dim, &self.points[i, 0], &self.gradients[i, 0],
+            return target.logp_grad(target.dim, x, self.gradients + i * target.dim,
                                     &self.values[i], target.data)
-        return target.logp(target.dim, &self.points[i, 0], &self.values[i], target.data)
+        return target.logp(target.dim, x, &self.values[i], target.data)
 
     cdef void evaluate_batch(self, int m) noexcept nogil:
         """Values, or estimates, and gradients, in one call."""
-        cdef size_t d = self.target.c.dim
+        cdef size_t d = self.target.c.dim, k = self.target.c.n_aux
         cdef int j, i, rc
         if m == 0:
             return
         if self.noisy:
             for j in range(m):
-                copy(self.target.c.n_aux, self.noises[self.waiting[j]], &self.some_noise[j, 0])
+                copy(k, self.noises[self.waiting[j]], self.some_noise + j * k)
         if m == self.n:
-            rc = self.call_batch(m, &self.points[0, 0], &self.gradients[0, 0], &self.values[0])
+            rc = self.call_batch(m, self.points, self.gradients, self.values)
             for i in range(m):
                 self.codes[i] = rc
             return
         for j in range(m):
-            copy(d, &self.points[self.waiting[j], 0], &self.some_points[j, 0])
-        rc = self.call_batch(m, &self.some_points[0, 0], &self.some_gradients[0, 0],
-                             &self.some_values[0])
+            copy(d, self.points + self.waiting[j] * d, self.some_points + j * d)
+        rc = self.call_batch(m, self.some_points, self.some_gradients, self.some_values)
         for j in range(m):
             i = self.waiting[j]
-            copy(d, &self.some_gradients[j, 0], &self.gradients[i, 0])
+            copy(d, self.some_gradients + j * d, self.gradients + i * d)
             self.values[i], self.codes[i] = self.some_values[j], rc
 
     cdef int call_batch(self, size_t m, const double *X, double *gradients,
                         double *values) noexcept nogil:
-        """One call for m points (m, d): values (m,), and gradients (m, d) where wanted."""
+        """Evaluate m points (m, d) in one call: values (m,), and gradients (m, d) if wanted."""
         cdef const fk_target *target = &self.target.c
         if self.noisy:
-            return self.target.noisy_batch(m, target.dim, X, target.n_aux, &self.some_noise[0, 0],
+            return self.target.noisy_batch(m, target.dim, X, target.n_aux, self.some_noise,
                                            values, target.data)
         return target.batch(m, target.dim, X, gradients if self.gradient else NULL, values,
                             target.data)

@@ -1,4 +1,4 @@
-"""What stops a run: a density that has no value to go on with."""
+"""The error that stops a run: a density without a usable value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INFINITE = -(2**31)  # the code of a log density of +inf
 
 
 class Fault(Exception):
-    """A run that cannot go on: which chain of the group, at which point, with which code."""
+    """A run that cannot continue: the chain of the group, the point and the code."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a step of many chains needs, fetched into the cache a few chains ahead.
+"""Fetches of the data of a step into the cache, a few chains ahead.
 
 Thousands of chains exceed the cache, and what a step of one needs is in a dozen places. The address
 of a line is often read from another line, which must have been fetched before: so there are stages,

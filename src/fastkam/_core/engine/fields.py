@@ -1,4 +1,4 @@
-"""One row of the table in which a compiled class declares what it keeps."""
+"""One row of the table in which a compiled class declares its state."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ class Field(NamedTuple):
     Parameters
     ----------
     meaning : str
-        What it is, for the documentation.
+        Description, for the documentation.
     shape : tuple of str
         Names of sizes; () for a number. A shape ("d", something) is a matrix in column-major order,
         any other array is in row-major order.
     dtype : str
         "f8", "i8", or for arrays any other of numpy.
     shared : bool
-        Chains that learn as one have it in common.
-    learnt : bool
-        Its course through warm-up is kept in the result.
+        Whether chains with a common adaptation share it.
+    learned : bool
+        Whether it is recorded through warm-up, for `result.adaptation`.
     stat : str, optional
         The name under which the number is recorded with each draw.
     above, least, below, most : float or str, optional
@@ -28,16 +28,16 @@ class Field(NamedTuple):
         is that of a size, or of another number of the table. An integer with `least` and without
         an upper bound is a count: at most 2^53.
     finite : bool
-        Each element is finite.
+        Whether each element must be finite.
     permutation : bool
-        The array is a permutation of 0, ..., n - 1.
+        Whether the array must be a permutation of 0, ..., n - 1.
     """
 
     meaning: str
     shape: tuple[str, ...] = ()
     dtype: str = "f8"
     shared: bool = False
-    learnt: bool = False
+    learned: bool = False
     stat: str | None = None
     above: float | str | None = None
     least: float | str | None = None

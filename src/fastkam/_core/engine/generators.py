@@ -1,6 +1,6 @@
 """The states of numpy's bit generators, checked before they are set.
 
-numpy's setters believe them: a position beyond the buffer is read from there.
+numpy's setters do not check them: a position beyond the buffer would be read from there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PHILOX_WORDS = 4
 
 
 def check_generator(name: str, kind: str, state: Any) -> None:
-    """Refuse what is no state of a bit generator of the class `kind`; BadField names `name`.
+    """Raise BadField, with the name, unless it is a state of a bit generator of class `kind`.
 
     The states of a generator are dicts, as its attribute ``state`` gives them.
     """
@@ -34,21 +34,21 @@ def check_generator(name: str, kind: str, state: Any) -> None:
 
 
 def keys(name: str, value: Any, expected: tuple[str, ...]) -> None:
-    """Refuse what is no dict with these keys."""
+    """Raise BadField unless it is a dict with these keys."""
     if not isinstance(value, dict) or set(value) != set(expected):
         found = list(value) if isinstance(value, dict) else value
         raise BadField(name, f"must have {list(expected)}, not {found!r:.100}")
 
 
 def integer(name: str, value: Any, most: int) -> None:
-    """Refuse what is no integer from 0 to `most`."""
+    """Raise BadField unless it is an integer from 0 to `most`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or (
             not 0 <= value <= most):
         raise BadField(name, f"must be an integer from 0 to {most}, not {value!r:.100}")
 
 
 def words(name: str, value: Any, n: int, dtype: type) -> None:
-    """Refuse what is no array of n words."""
+    """Raise BadField unless it is an array of n words."""
     check_form(name, value, (n,), dtype)
 
 

@@ -1,7 +1,7 @@
-"""The loop: a group of chains that are evaluated together, and where a run of them begins and ends.
+"""The loop over the steps of a group of chains that are evaluated together.
 
-A run may end at any evaluation, with which the next one begins (chain_step.pxd). Chains of the
-group that have decided while another still waits keep their decision.
+A run may end at any evaluation, and the next run begins with it (chain_step.pxd). Chains of the
+group that have decided keep their decision while others still wait.
 """
 from libc.stdint cimport INT64_MAX, int64_t
 
@@ -29,10 +29,10 @@ cdef class Group(Members):
     schedule : tuple
         (c, k, offset, cap, start, stop, rarity); a stop of None means never.
     share : bool
-        The chains learn as one, chain 0 first in every step: see `Kernel.join`. Their kernels have
-        the same parameters, and the same state as far as it is shared.
+        Whether the chains share their adaptation, chain 0 first in every step: see `Kernel.join`.
+        Their kernels have the same parameters and the same shared state.
     snapshot_steps : array of int64 (n,)
-        After which steps each chain keeps a snapshot of what it has learnt, increasing.
+        Increasing steps after which each chain stores a snapshot of its learned quantities.
     """
 
     def __cinit__(self, Target target, list chains, schedule, **options):
@@ -101,7 +101,7 @@ cdef class Group(Members):
         return INT64_MAX
 
     cdef int take_snapshots(self) except -1 nogil:
-        """Keep what every chain has learnt, if a snapshot is due at this step."""
+        """Store a snapshot of every chain's learned quantities, if one is due at this step."""
         cdef int64_t t = (<ChainState>self.pointers[0]).t
         cdef Py_ssize_t i
         for i in range(self.snapshot_steps.shape[0]):
@@ -116,7 +116,7 @@ cdef class Group(Members):
             s.snapshot(i)
 
     cdef int advance_segment(self, int64_t n, bint *full) except -1 nogil:
-        """Make up to n steps, fewer where no chain may make more (full); 1 if the run must stop."""
+        """Make up to n steps, fewer if all chains are full; return 1 if the run must stop."""
         cdef int64_t last = self.done + n
         cdef int k
         cdef bint faulty = False
@@ -124,7 +124,7 @@ cdef class Group(Members):
             self.failed = self.failed_row = 0
             self.done += advance_alone(
                 <ChainState>self.pointers[0], n, &self.schedule, self.most_evaluations,
-                &self.evaluation.gradients[0, 0] if self.evaluation.gradient else NULL, &faulty)
+                self.evaluation.gradients if self.evaluation.gradient else NULL, &faulty)
             full[0] = self.done < last or is_full(<ChainState>self.pointers[0],
                                                   self.most_evaluations)
             return faulty
@@ -204,12 +204,12 @@ cdef class Group(Members):
                 m = self.begin_all()
 
     cdef void hand_on(self, int k, int to) noexcept nogil:
-        """Hand on what chain k, the last to learn, has learnt to chain `to`."""
+        """Copy the learned numbers of chain k, the last to adapt, to chain `to`."""
         if (<ChainState>self.pointers[k]).c.adapting:
             (<ChainState>self.pointers[to]).kernel.take((<ChainState>self.pointers[k]).kernel)
 
     cdef int settle(self) except -1 nogil:
-        """Evaluate until every chain can decide; 1 if the run must stop."""
+        """Evaluate until every chain can decide; return 1 if the run must stop."""
         cdef int k, waiting = 1
         while waiting:
             if self.evaluate():
@@ -234,7 +234,7 @@ cdef class Group(Members):
         return m
 
     cdef int wait_for(self, int k, int m) noexcept nogil:
-        """Add the point of chain k to the m that are to be evaluated, if it is; return how many."""
+        """Add the point of chain k, if wanted, to the m to be evaluated; return their number."""
         if (<ChainState>self.pointers[k]).answer != AGAIN or not (
                 <ChainState>self.pointers[k]).c.wanted[0]:
             return m
@@ -251,9 +251,9 @@ cdef class Group(Members):
         return False
 
     cdef int consider_all(self) except -99 nogil:
-        """Judge points none of which stops the run, and let kernels consider them.
+        """Judge points that do not stop the run, and let kernels consider them.
 
-        Return how many wait for another evaluation, or -FATAL where the run must stop.
+        Return the number that wait for another evaluation, or -FATAL if the run must stop.
         """
         cdef int k, waiting = 0
         cdef bint fatal = False

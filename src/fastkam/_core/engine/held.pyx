@@ -6,6 +6,7 @@ made, those of all chains one after another, and dealt out together.
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
+from numpy cimport PyArray_DATA, import_array
 
 from fastkam._core.engine.chain cimport ChainState, Trace
 from fastkam._core.engine.kernel cimport Lanes
@@ -13,6 +14,8 @@ from fastkam._core.engine.kernel cimport Lanes
 from fastkam._core.engine.state import zeros
 
 import numpy as np
+
+import_array()
 
 cdef extern from "together.h" nogil:
     void deal_rows "fk_deal_rows" (
@@ -29,7 +32,7 @@ cdef enum:
 
 
 cdef class HeldRows:
-    """Those of K chains that step side by side, of which all record the same rows.
+    """Held rows of K chains that step side by side and record the same rows.
 
     Parameters
     ----------
@@ -127,7 +130,7 @@ cdef class HeldRows:
 cdef void *room_in(dict arrays, name, Py_ssize_t n, dtype=float) except NULL:
     """Return the place of n zeros, which `arrays` keeps under that name."""
     array = arrays[name] = zeros(n, dtype)
-    return <void *><Py_ssize_t>array.ctypes.data
+    return PyArray_DATA(array)
 
 
 cdef inline Py_ssize_t odd_lines(Py_ssize_t n) noexcept nogil:

@@ -4,28 +4,28 @@ A step of the engine is
 
     propose            fills y and log_q
     (the engine)       log pi(y), and its gradient for kernels that need it
-    consider           completes log_q where that needs the density or gradient at y; or fills y
-                       with another point and returns AGAIN: it is evaluated and considered in turn
+    consider           completes log_q if that needs the density or gradient at y; or fills y
+                       with another point and returns AGAIN: it is evaluated and considered next
     (the engine)       alpha = min(1, exp(log pi(y) - log pi(x) + log_q)), decision
     adapt              while the schedule says so; it sees x, y, alpha, accepted; x has not moved
     (the engine)       x <- y if accepted, record
 
 A kernel that makes the accept/reject decision itself returns DECIDED. A kernel with width > 1
 fills that number of rows of y, marks those that are `wanted`, and finds their densities in `logps`.
-All chains of a group are evaluated together at each AGAIN, so that a density of many points at once
-serves kernels of several evaluations too; and a run may end at any evaluation, so whatever
-`consider` keeps from one call to the next is a field. Points that may become y later are kept with
+All chains of a group are evaluated together at each AGAIN, so that a vectorized density also serves
+kernels with several evaluations. A run may end at any evaluation, so everything that `consider`
+keeps from one call to the next is a field. Points that may become y later are stored with
 `keep_point` (step.pxd).
 
-A density that is estimated is a known function of (x, u), u its noise, N(0, I) beforehand. The
-chain is one in (x, u): a step moves u to v by a kernel that is reversible for N(0, I), and that is
-right for any sampler of one evaluation a step. One of several says at each AGAIN which `noise` the
-next evaluation takes, so that the step as a whole is right: tries one after another move the noise
-on (FURTHER); one that must see a smooth density holds it (HELD), and moves it in a step of its own.
+An estimated density is a known function of (x, u), with noise u that is N(0, I) a priori. The chain
+is one in (x, u): a step moves u to v by a kernel that is reversible for N(0, I), which is correct
+for any sampler with one evaluation a step. A sampler with several chooses at each AGAIN the `noise`
+of the next evaluation, so that the step as a whole is correct: successive tries move the noise
+further (FURTHER); samplers that need a smooth density hold it (HELD) and move it in other steps.
 
 The random numbers of a step come from the chain's generator in this order: those of propose, one
-exponential variate for the decision, those of noise, those of consider, those of noise again where
-it asks for another evaluation, those of adapt.
+exponential variate for the decision, those of noise, those of consider, those of noise for each
+further evaluation, those of adapt.
 """
 from libc.stdint cimport INT64_MAX, int64_t
 
@@ -37,15 +37,15 @@ held_back = threading.local()       # .any: a KeyboardInterrupt of this thread h
 
 
 def interrupt_later():
-    """Let the run of this thread end as by KeyboardInterrupt when its chunk of steps has ended.
+    """End the run of this thread as by KeyboardInterrupt, after its present chunk of steps.
 
-    A signal cannot stand for it: where SIGINT is ignored it would never arrive.
+    A signal would not do, since a process may ignore SIGINT.
     """
     held_back.any = True
 
 
 def take_interrupt():
-    """Whether `interrupt_later` has been called in this thread since the last time."""
+    """Return whether `interrupt_later` has been called in this thread since the last call."""
     waiting, held_back.any = getattr(held_back, "any", False), False
     return waiting
 
@@ -70,12 +70,12 @@ def uninterrupted(function, *args):
 cdef class Kernel(State):
     """One sampler's state and moves, for one chain.
 
-    FIELDS is all the state there is (see state.pyx). Fields marked `shared` are those that chains
-    may have in common: what is learnt of pi, as against what belongs to one chain's step. Arrays
-    among them become one memory by `join`, numbers are handed on by `take`. Where no field is
-    shared, each chain learns for itself.
+    FIELDS declares all state (see state.pyx). Fields marked `shared` are those that chains may have
+    in common: the learned quantities, as opposed to those of one chain's step. `join` makes chains
+    use the same arrays, and `take` copies the numbers. If no field is shared, each chain adapts
+    separately.
 
-    GRADIENT says that the kernel needs the gradient, SEVERAL that `consider` may return AGAIN.
+    With GRADIENT the kernel needs the gradient; with SEVERAL `consider` may return AGAIN.
 
     LANES says that chains of this class itself, not of one derived from it, may step side by side
     (lockstep.pyx): its methods use no more of a Chain than d, rng, x, y, their gradients, logp_x,
@@ -101,7 +101,7 @@ cdef class Kernel(State):
         super().allocate(**sizes)
 
     def join(self, first, int sharers):
-        """Learn as one with `first`, a kernel of the same parameters, and others: `sharers` in all.
+        """Share the adaptation with `first`, a kernel with the same parameters; `sharers` in all.
 
         From now on the shared arrays are those of `first`.
         """
@@ -114,10 +114,10 @@ cdef class Kernel(State):
             part.join(theirs[name], sharers)
 
     cdef void connect(self, Chain *c) noexcept:
-        """The chain has its target, and its arrays stay where they are: keep pointers to them."""
+        """Take pointers to the chain's target and arrays, which no longer move."""
 
     cdef void plan(self, int64_t end_of_adaptation) noexcept:
-        """Adaptation ends at this step, or never."""
+        """Plan for the end of adaptation at this step, or never."""
         self.end_of_adaptation = end_of_adaptation
 
     cdef int propose(self, Chain *c) except -1 nogil:
@@ -131,13 +131,13 @@ cdef class Kernel(State):
         return 0
 
     cdef int freeze(self, Chain *c) except -1 nogil:
-        """Adaptation has ended: from here on every step must leave pi invariant."""
+        """End adaptation: from now on every step must leave pi invariant."""
         return 0
 
     # ---- chains side by side ----
 
     cdef void lay_out(self, Lanes *g) noexcept nogil:
-        """Put a number of each kernel in g.own, for a propose_lanes that would read no other.
+        """Copy a number of each kernel to g.own, if propose_lanes reads no other attribute.
 
         It is called before the first step and whenever the kernels may have changed.
         """
@@ -179,12 +179,12 @@ cdef class Kernel(State):
         return 0
 
     cdef void displaced(self) noexcept nogil:
-        """Another kernel has moved x: whatever was computed there is void."""
+        """Mark values computed at x as invalid, since another kernel has moved x."""
 
     cdef void take(self, Kernel other) noexcept nogil:
-        """Another kernel that was joined with this one has learnt: take over its shared numbers.
+        """Copy the shared numbers of another kernel, joined with this one, that has adapted.
 
-        Its shared arrays are those of this kernel: whatever was computed from them may be void.
+        Both have the same shared arrays, so that values computed from them may be invalid now.
         """
         self.copy_shared_numbers(other)
 

@@ -224,7 +224,7 @@ cdef class Lockstep:
             self.wait_for(waiting)
             self.evaluation.at(waiting)
             if self.are_good(waiting):
-                memcpy(g.logp_y, &self.evaluation.values[0], g.K * sizeof(double))
+                memcpy(g.logp_y, self.evaluation.values, g.K * sizeof(double))
                 self.rounds += 1
             elif self.judge_each(waiting):
                 return 1
@@ -244,7 +244,7 @@ cdef class Lockstep:
     cdef bint are_good(self, int m) noexcept nogil:
         """Whether all chains have been evaluated, and all have a density."""
         return m == self.g.K and all_good(
-            m, &self.evaluation.codes[0], &self.evaluation.values[0]) and (
+            m, self.evaluation.codes, self.evaluation.values) and (
             self.g.grad_y == NULL or are_finite(m * self.g.d, self.g.grad_y))
 
     cdef bint judge_each(self, int m) noexcept nogil:

@@ -12,10 +12,12 @@ cdef class Members:
     cdef Schedule schedule
     cdef void **pointers                    # (K,) each a ChainState
     cdef Evaluation evaluation
-    cdef object xs                          # (K, d) the chains' x, if there are several
-    cdef object grad_xs                     # (K, d) gradients there, or None
-    cdef object wanteds                     # (K width,) their wanted
-    cdef object statuses                    # (K width,) their status
+    cdef dict arrays                        # those of the chains, if there are several:
+    cdef double *xs                         # (K, d) their x
+    cdef double *grad_xs                    # (K, d) gradients there
+    cdef signed char *wanteds               # (K width,) their wanted
+    cdef signed char *statuses              # (K width,) their status
+    cdef tuple common                       # what all of this points into
     cdef bint noisy
     cdef bint alone                         # one chain, one point of a known density at a time
     cdef readonly bint shares               # the chains learn as one

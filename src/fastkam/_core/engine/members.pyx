@@ -1,24 +1,25 @@
-"""Chains whose points are evaluated together, and the points where they begin.
+"""Chains whose points are evaluated together, and their starting points.
 
-What the chains of a group have in small arrays stands in arrays of them all here, so that one call
-of the density sees the points of all.
+The small arrays of the chains of a group are rows of common arrays here, so that one call of the
+density gets the points of all chains.
 """
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport isfinite
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 from fastkam._core.density.target cimport Target
 from fastkam._core.engine.chain cimport ChainState
 from fastkam._core.engine.chain_step cimport GOOD, freeze, judge, tally
 from fastkam._core.engine.evaluation cimport Evaluation
+from fastkam._core.engine.held cimport room_in
 from fastkam._core.engine.kernel cimport AGAIN, HELD, SAME, Chain, Kernel
 from fastkam._core.engine.rng cimport normals
 from fastkam._core.engine.sums cimport Power
 from fastkam._core.linalg.dense cimport copy
 
 from fastkam._core.engine.fault import Fault
-from fastkam._core.engine.state import zeros
 
 import numpy as np
 
@@ -57,10 +58,14 @@ cdef class Members:
         self.noisy = target.is_estimate
         check_fit(chains[0].kernel, target)
         self.evaluation = Evaluation(target, self.K * self.width, chains[0].kernel.gradient)
-        n, d = self.K * self.width, chains[0].kernel.d
-        self.xs = zeros((self.K, d))
-        self.grad_xs = zeros((self.K, d)) if chains[0].kernel.gradient else None
-        self.wanteds, self.statuses = zeros(n, np.int8), zeros(n, np.int8)
+        self.arrays = {}
+        if self.K > 1:
+            n, d = self.K * self.width, chains[0].kernel.d
+            self.xs = <double *>room_in(self.arrays, "xs", self.K * d)
+            self.grad_xs = <double *>room_in(self.arrays, "grad_xs", self.K * d)
+            self.wanteds = <signed char *>room_in(self.arrays, "wanteds", n, np.int8)
+            self.statuses = <signed char *>room_in(self.arrays, "statuses", n, np.int8)
+        self.common = (self.arrays, self.evaluation.arrays)
         self.alone = self.K * self.width == 1 and not (target.batched or self.noisy)
         self.pointers = <void **>calloc(self.K, sizeof(void *))
         if self.pointers == NULL:
@@ -75,19 +80,7 @@ cdef class Members:
             if s.c.n_aux != target.n_aux:
                 raise ValueError(f"the chain has room for {s.c.n_aux} numbers of noise, and "
                                  f"{target!r} takes {target.n_aux}")
-            if self.K > 1:
-                self.place_together(i)
-            # proposals stand together, for the batch call
-            mine = slice(i * self.width, (i + 1) * self.width)
-            ours = np.asarray(self.evaluation.points)[mine].reshape(-1)
-            ours[:] = s.y
-            s.y = ours
-            s.c.y = &self.evaluation.points[i * self.width, 0]
-            if s.kernel.gradient:
-                ours = np.asarray(self.evaluation.gradients)[mine].reshape(-1)
-                ours[:] = s.grad_y
-                s.grad_y = ours
-                s.c.grad_y = &self.evaluation.gradients[i * self.width, 0]
+            self.place_together(i)
             s.kernel.plan(self.schedule.stop)
             s.kernel.connect(&s.c)
             if self.shares:
@@ -96,39 +89,38 @@ cdef class Members:
 
     cdef int place_together(self, Py_ssize_t i) except -1:
         """Move what chain i keeps in small arrays to arrays of all chains, which take fewer lines.
+
+        Proposals stand together for a call of the density at all of them; a single chain keeps the
+        rest.
         """
         cdef ChainState s = self.chains[i]
-        mine = slice(i * self.width, (i + 1) * self.width)
-        x, wanted, status = self.xs[i], self.wanteds[mine], self.statuses[mine]
-        x[:], wanted[:], status[:] = s.x, s.wanted, s.status
-        s.x, s.wanted, s.status = x, wanted, status
-        s.c.x, s.c.wanted = &s.x[0], &s.wanted[0]
-        if s.kernel.gradient:
-            grad = self.grad_xs[i]
-            grad[:] = s.grad_x
-            s.grad_x = grad
-            s.c.grad_x = &s.grad_x[0]
-        return 0
+        cdef Py_ssize_t d = s.c.d, row = i * self.width
+        cdef double *points = self.evaluation.points + row * d
+        cdef double *gradients = self.evaluation.gradients + row * d
+        if self.K == 1:
+            return s.move_to(NULL, NULL, points, gradients, NULL, NULL, self.common)
+        return s.move_to(self.xs + i * d, self.grad_xs + i * d, points, gradients,
+                         self.wanteds + row, self.statuses + row, self.common)
 
     def __dealloc__(self):
         free(self.pointers)
 
     def start(self):
-        """Evaluate the starting points; where one has no finite density, search around it.
+        """Evaluate the starting points; search around those without a finite density.
 
         The k-th try adds N(0, s^2) to each coordinate, s growing from 0.01 (1 + |x0|) to 10 times
-        (1 + |x0|) by the last try. Raises Fault where none of 100 tries has a density. After any
-        Fault the chains are as they were, so that the search can be made again, point by point.
+        (1 + |x0|) by the last try. Raises Fault if none of 100 tries has a finite density. After a
+        Fault the chains are as before, so that the search can be repeated point by point.
         """
         cdef ChainState s
-        x = np.array([s.x for s in self.chains])
+        x = np.array([s.position for s in self.chains])
         logps = [s.c.logp_x for s in self.chains]
         generators = {}
         try:
             self.search(x, generators)
         except BaseException:
             for k, s in enumerate(self.chains):
-                np.asarray(s.x)[:] = x[k]
+                s.reals(s.c.x, (s.c.d,))[:] = x[k]
                 s.c.logp_x = logps[k]
                 if k in generators:
                     s.bit_generator.state = generators[k]
@@ -141,7 +133,7 @@ cdef class Members:
         """
         cdef ChainState s
         cdef int fault
-        d = origins.shape[1]
+        cdef Py_ssize_t d = origins.shape[1]
         for attempt in range(N_SEARCH + 1):
             todo = False
             for k, s in enumerate(self.chains):
@@ -152,14 +144,16 @@ cdef class Members:
                     if attempt:
                         normals(s.c.rng, s.c.d, s.c.y)
                         width = 0.01 * 1000 ** (attempt / N_SEARCH) * (1 + np.abs(origins[k]))
-                        np.asarray(s.y)[:d] = origins[k] + width * np.asarray(s.y)[:d]
+                        y = s.reals(s.c.y, (d,))
+                        y[:] = origins[k] + width * y
                     else:
-                        np.asarray(s.y)[:d] = s.x
+                        copy(d, s.c.x, s.c.y)
                     s.answer = AGAIN
                     if self.noisy:
                         normals(s.c.rng, s.c.n_aux, s.c.v)
                         s.c.noise[0] = SAME
-                    np.asarray(s.wanted)[:] = [1] + [0] * (self.width - 1)
+                    memset(s.c.wanted, 0, self.width)
+                    s.c.wanted[0] = 1
             if not todo:
                 return
             PyErr_CheckSignals()    # a hundred evaluations may take long
@@ -173,29 +167,30 @@ cdef class Members:
             for s in self.chains:
                 if not isfinite(s.c.logp_x) and s.status[0] == GOOD:
                     s.c.logp_x = s.c.logps[0]
-                    np.asarray(s.x)[:] = np.asarray(s.y)[:d]
+                    copy(d, s.c.y, s.c.x)
                     copy(s.c.n_aux, s.c.v, s.c.u)
                     if s.kernel.gradient:
-                        np.asarray(s.grad_x)[:] = np.asarray(s.grad_y)[:d]
+                        copy(d, s.c.grad_y, s.c.grad_x)
         for k, s in enumerate(self.chains):
             if not isfinite(s.c.logp_x):
                 raise Fault(k, origins[k], 0)
 
-    # ---- the density at the points that chains wait for ----
+    # ---- the density at pending points ----
 
     def error(self):
         """Return what has stopped the run."""
-        x = np.asarray(self.evaluation.points)[self.failed * self.width + self.failed_row].copy()
+        cdef Py_ssize_t d = self.target.c.dim, row = self.failed * self.width + self.failed_row
+        x = self.evaluation.arrays["points"][row * d:(row + 1) * d].copy()
         cdef int code = (<ChainState>self.pointers[self.failed]).c.code
         return Fault(self.failed, x, code, self.target.fault(code, x))
 
     cdef int evaluate(self) noexcept nogil:
-        """Evaluate log pi at the points that chains wait for; 1 if the run must stop."""
+        """Evaluate log pi at the pending points; return 1 if the run must stop."""
         self.evaluation.at(self.gather())
         return self.judge_all()
 
     cdef int judge_all(self) noexcept nogil:
-        """Judge the points just evaluated, and count them; 1 if the run must stop."""
+        """Judge and count the points just evaluated; return 1 if the run must stop."""
         cdef int k, row, i
         for k in range(self.K):
             if (<ChainState>self.pointers[k]).answer != AGAIN:

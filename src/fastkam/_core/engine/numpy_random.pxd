@@ -1,4 +1,4 @@
-"""What is used of numpy's generators and distributions, from its C headers alone.
+"""Declarations of numpy's generators and distributions, from its C headers alone.
 
 numpy's own declarations bring in the whole of numpy, for every module that sees a generator: half
 of the time of its translation, and a fifth of its C.

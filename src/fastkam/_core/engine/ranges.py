@@ -1,4 +1,4 @@
-"""Whether a state that comes from a file is one that an object can have."""
+"""Checks that a state from a file is one that an object can have."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ BOUNDS = {"above": (operator.gt, "above"), "least": (operator.ge, "at least"),
 
 
 class BadField(ValueError):
-    """A field that has a value, a shape or a type that it cannot have.
+    """A field with an impossible value, shape or type.
 
     Parameters
     ----------
     name : str
-        The field's.
+        Name of the field.
     text : str
-        What it must be, and what it is.
+        The condition and the actual value.
     """
 
     def __init__(self, name: str, text: str) -> None:
@@ -35,21 +35,21 @@ class BadField(ValueError):
         return BadField, (self.name, self.text)
 
     def within(self, name: str) -> BadField:
-        """The same for the field of a part."""
+        """Return the same error for the field of a part."""
         return BadField(f"{name}.{self.name}", self.text)
 
 
 class Step(NamedTuple):
-    """Where a chain stands, for ranges that depend on it.
+    """The step of a chain, for ranges that depend on it.
 
     Parameters
     ----------
     t : int
-        Steps made.
+        Number of steps made.
     under_way : bool
-        Whether another has begun.
+        Whether another step has begun.
     bit_generator : str
-        The class of its bit generator.
+        Class of the chain's bit generator.
     """
 
     t: int
@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 
 def check_names(expected: Iterable[str], found: Iterable[str]) -> None:
-    """Refuse names that are missing, and those that are not expected."""
+    """Raise BadField for missing or unexpected names."""
     expected, found = list(expected), list(found)
     for name in expected:
         if name not in found:
@@ -69,7 +69,7 @@ def check_names(expected: Iterable[str], found: Iterable[str]) -> None:
 
 
 def check_form(name: str, value: Any, shape: tuple[int | None, ...], dtype: Any) -> NDArray[Any]:
-    """`value`, if it is an array of that shape, None for any length, and type."""
+    """Return `value` if it is an array of that shape, None for any length, and type."""
     dtype = np.dtype(dtype)
     if not isinstance(value, np.ndarray) or value.dtype != dtype:
         raise BadField(name, f"must be an array of {dtype}, not {described(value)}")
@@ -81,7 +81,7 @@ def check_form(name: str, value: Any, shape: tuple[int | None, ...], dtype: Any)
 
 
 def described(value: Any) -> str:
-    """The kind of an array, in words."""
+    """Return the shape and type of an array as text."""
     return f"one of {value.dtype}" if isinstance(value, np.ndarray) else repr(value)[:100]
 
 
@@ -91,15 +91,15 @@ def check_state(
     sizes: Mapping[str, int],
     state: Mapping[str, Any],
 ) -> None:
-    """Refuse a state whose fields are not those of the table, or are out of their ranges.
+    """Raise BadField unless a state has the fields of the table, all in their ranges.
 
     Parameters
     ----------
     table : dict of Field
     views : dict of ndarray
-        The fields of the object that is to take the state, for their shapes and types.
+        The fields of the object to be restored, for their shapes and types.
     sizes : dict of int
-        What bounds by name may mean, besides numbers of the state.
+        Values of bounds that are given by name, besides the numbers of the state.
     state : dict of ndarray
 
     Raises
@@ -117,7 +117,7 @@ def check_state(
 
 
 def check_range(name: str, field: Field, value: NDArray[Any], known: Mapping[str, Any]) -> None:
-    """Refuse a value out of its range."""
+    """Raise BadField for a value out of its range."""
     if field.permutation and not np.array_equal(np.sort(value), np.arange(len(value))):
         raise BadField(name, f"must be a permutation of 0 to {len(value) - 1}, not {short(value)}")
     if field.finite and not np.isfinite(value).all():
@@ -137,7 +137,7 @@ def check_range(name: str, field: Field, value: NDArray[Any], known: Mapping[str
 
 
 def first(value: NDArray[Any], good: NDArray[np.bool_]) -> str:
-    """The first element that is not good, and where it is."""
+    """Return the first bad element and its index."""
     if value.ndim == 0:
         return str(value[()])
     at = tuple(int(i) for i in np.argwhere(~good)[0])
@@ -145,5 +145,5 @@ def first(value: NDArray[Any], good: NDArray[np.bool_]) -> str:
 
 
 def short(value: NDArray[Any]) -> str:
-    """An array in a few words."""
+    """Return a short text for an array."""
     return np.array2string(value, threshold=8)

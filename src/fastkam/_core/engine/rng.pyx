@@ -23,14 +23,14 @@ cdef bitgen_t *bits_of(bit_generator):
 
 
 def standard_normal(bit_generator, Py_ssize_t n):
-    """n draws, as ``Generator(bit_generator).standard_normal(n)`` makes them; for tests."""
+    """Return the draws of ``Generator(bit_generator).standard_normal(n)``; for tests."""
     cdef double[::1] out = np.empty(n)
     normals(bits_of(bit_generator), n, &out[0] if n else NULL)
     return np.asarray(out)
 
 
 def in_turns(bit_generator, Py_ssize_t n):
-    """(n, 2): a standard normal and an exponential in turns, drawn one by one; for tests."""
+    """Return (n, 2): alternately a standard normal and an exponential; for tests."""
     cdef double[:, ::1] out = np.empty((n, 2))
     cdef bitgen_t *rng = bits_of(bit_generator)
     cdef Py_ssize_t i
@@ -41,7 +41,7 @@ def in_turns(bit_generator, Py_ssize_t n):
 
 
 def is_in_line():
-    """Whether PCG64 is drawn from without a call of numpy; for tests."""
+    """Return whether PCG64 is used without a call of numpy; for tests."""
     return tables.pcg64 != NULL
 
 
@@ -54,7 +54,7 @@ cdef object encoded_states(list states):
 
 
 cdef list decoded_states(encoded):
-    """Return the states that `encoded_states` has made bytes of."""
+    """Return the states from the bytes of `encoded_states`."""
     def array(found):
         if "array" not in found:
             return found

@@ -2,21 +2,22 @@ from contextlib import AbstractContextManager
 from threading import local
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.ranges import Step
 
 LINE: int
-NO_NUMBERS: NDArray[np.intp]
 MARKS: dict[str, tuple[Any, Any]]
-OFFSETS: dict[type, dict[str, int]]
+PLACES: dict[type, Places]
 ROOM: local
 
 def zeros(shape: Any, dtype: Any = ..., order: str = "C") -> NDArray[Any]: ...
 def room_for(n: int) -> AbstractContextManager[None]: ...
 def offsets(instance: State) -> dict[str, int]: ...
+
+class Places:
+    def __init__(self, instance: State) -> None: ...
 
 class State:
     FIELDS: ClassVar[dict[str, Field]]
@@ -36,4 +37,4 @@ class State:
     def skips(self) -> bool: ...
     def check_relations(self, state: dict[str, NDArray[Any]], step: Step) -> None: ...
     def restore(self, state: dict[str, NDArray[Any]]) -> None: ...
-    def learnt(self) -> dict[str, NDArray[Any]]: ...
+    def learned(self) -> dict[str, NDArray[Any]]: ...

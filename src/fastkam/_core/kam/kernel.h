@@ -1,4 +1,4 @@
-/* The kernels of KAM, as the loops over a subsample take them.
+/* The kernels of KAM, in the form for loops over a subsample.
  *
  * M_i = 2 grad_y k(y, z_i) = w_i D_i with D_i = z_i - y: the kernels differ in the weight alone,
  *

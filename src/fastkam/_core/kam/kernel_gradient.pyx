@@ -1,4 +1,4 @@
-"""The kernels of KAM, the fused kernel-gradient pass, and the covariance that comes of it."""
+"""The kernels of KAM, the fused kernel-gradient pass, and the covariance from it."""
 from fastkam._core.kam.kernel cimport (
     FK_CELLS, FK_FIRST_OCTAVE, FK_GAUSSIAN, FK_LINEAR, FK_MATERN, FK_MATERN_HALF, FK_OCTAVES,
 )
@@ -17,7 +17,7 @@ CELLS, FIRST_OCTAVE, OCTAVES = FK_CELLS, FK_FIRST_OCTAVE, FK_OCTAVES
 
 
 cdef class KernelFunction:
-    """A kernel in the form that the pass takes.
+    """A kernel in the form for the pass.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ cdef int proposal_factor(
         double *L, double *v, double *log_det) noexcept nogil:
     """L L' = gamma^2 I + nu^2 (Q - s s' / n), v <- L^-1 v unless it is NULL, log_det = log det L.
 
-    1 where L overflows, else 0.
+    Return 1 if L overflows, else 0.
     """
     cdef Py_ssize_t i, j
     cdef double c = nu * nu

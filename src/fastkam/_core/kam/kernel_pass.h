@@ -1,4 +1,4 @@
-/* One pass over a subsample z of the chain's history, all that a KAM proposal at y needs:
+/* One pass over a subsample z of the chain's history, which gives all that a KAM proposal needs:
  *
  *     D_i = z_i - y,   w_i with M_i = w_i D_i as in kernel.h,
  *     s = sum_i M_i,   Q = sum_i M_i M_i',

@@ -109,7 +109,7 @@ FK_INLINE void few_dimensions(const int rows, ptrdiff_t d, ptrdiff_t blocks,
 }
 
 /* x <- H x */
-static void centre(ptrdiff_t n, double *x)
+static void center(ptrdiff_t n, double *x)
 {
     double mean = 0;
     for (ptrdiff_t i = 0; i < n; i++) mean += x[i];
@@ -123,7 +123,7 @@ void FK_LEVEL(fk_spread)(ptrdiff_t n, ptrdiff_t d, const double *z, const double
     const ptrdiff_t blocks = (n + 7) / 8;
     ptrdiff_t j = 0;
     memcpy(u, f, sizeof(double) * (size_t)n);
-    centre(n, u);
+    center(n, u);
     for (ptrdiff_t i = 0; i < n; i++) u[i] *= a * w[i];
     for (ptrdiff_t i = n; i < FK_LANES * blocks; i++) u[i] = 0;
     for (; j + SUMS <= d; j += SUMS)
@@ -135,5 +135,5 @@ void FK_LEVEL(fk_project)(ptrdiff_t n, const double *w, const double *r, const d
                           double v2, double *b)
 {
     for (ptrdiff_t i = 0; i < n; i++) b[i] = 0.5 * w[i] * (r[i] - r_there[i] + v2);
-    centre(n, b);
+    center(n, b);
 }

@@ -4,14 +4,14 @@
  *     M_i'M_j = w_i w_j (r_i + r_j - T_ij) / 2,
  *     K = H M'M H,   B = I + a K,   a = (nu / gamma)^2
  *
- * T belongs to the subsample, so that a point y costs one pass over z, for r. These are differences
- * of coordinates: a subsample far from the origin loses nothing. Where a square overflows, K and B
- * are NaN, and B has no factor.
+ * T depends on the subsample alone, so that a point y costs one pass over z, for r. These are
+ * differences of coordinates, so that a subsample far from the origin loses no digits. If a square
+ * overflows, K and B are NaN, and B has no factor.
  *
- * z stands in m = ceil(n / 8) blocks of (d, 8), padded with finite numbers; vectors over the points
- * have 8 m elements, of which the last are padding; n >= 1. T has n columns, ld from one to the
- * next. Of K and B (n, n), column-major, the lower triangles are made; their buffers have 8
- * elements more. */
+ * z is stored in m = ceil(n / 8) blocks of (d, 8), padded with finite numbers; vectors over the
+ * points have 8 m elements, the last of which are padding; n >= 1. T has n columns with stride ld.
+ * The lower triangles of K and B (n, n), column-major, are computed; their buffers have 8 elements
+ * more. */
 #ifndef FASTKAM_LOW_RANK_H
 #define FASTKAM_LOW_RANK_H
 

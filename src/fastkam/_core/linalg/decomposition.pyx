@@ -1,7 +1,7 @@
 """Factors, eigenvalues and products of small dense matrices, with the same bits everywhere.
 
-numpy and scipy hand these to BLAS and LAPACK, whose bits depend on the processor. What feeds draws
-goes through here instead. A failure is a `LinAlgError`, as numpy's.
+numpy and scipy call BLAS and LAPACK, whose bits depend on the processor. Computations that affect
+draws use these functions instead. They raise `LinAlgError`, as numpy does.
 """
 from libc.math cimport INFINITY, fabs, frexp, ldexp
 from libc.stdint cimport uintptr_t
@@ -28,14 +28,15 @@ cdef extern from "decomposition.h" nogil:
 
 
 cdef double *aligned(double[::1] room) noexcept nogil:
-    """Offset of the first cache line in an array that has 8 elements to spare."""
+    """Return the offset of the first cache line in an array with 8 spare elements."""
     return &room[0] + (64 - <uintptr_t>&room[0] % 64) % 64 // 8
 
 
 def cholesky(A):
-    """The lower factors L of symmetric matrices A (..., d, d): L L' = A, zeros above the diagonal.
+    """Return the lower factors L of symmetric matrices A (..., d, d), L L' = A.
 
-    What stands above the diagonal of A is not read. LinAlgError where one is not positive definite.
+    Elements above the diagonal of A are not read; those of L are 0. Raises LinAlgError if a matrix
+    is not positive definite.
     """
     result = np.array(np.swapaxes(A, -1, -2), dtype=float, order="C")
     *leading, rows, columns = result.shape
@@ -58,17 +59,17 @@ def cholesky(A):
 
 
 def eigen(A):
-    """Eigenvalues (d,) of a symmetric matrix A (d, d), the largest first; eigenvectors as columns.
+    """Return eigenvalues (d,) of a symmetric A (d, d), the largest first, and eigenvectors.
 
-    The sign of each vector is fixed, by no rule.
+    Eigenvectors are columns, with reproducible but arbitrary signs.
     """
     return spectral(A, False)
 
 
 def singular(A):
-    """Singular values (d,) of A (d, d), the largest first, and the right singular vectors (d, d).
+    """Return singular values (d,) of A (d, d), the largest first, and right singular vectors.
 
-    A = U diag(values) V', with V the vectors as columns; of A' these are the left ones of A.
+    A = U diag(values) V', with the vectors as columns of V (d, d); for A' they are A's left ones.
     """
     return spectral(A, True)
 
@@ -121,7 +122,7 @@ cdef spectral(A, bint rectangular):
 
 
 def orthonormal(A):
-    """Orthonormal columns (m, n) that span those of A (m, n), m >= n: the factor Q of A = Q R."""
+    """Return the factor Q (m, n) of A = Q R, for A (m, n), m >= n."""
     cdef Py_ssize_t m = A.shape[0], n = A.shape[1], ld = padded(m)
     cdef double[::1] room = np.zeros(n * ld + 8), work = np.empty(n)
     columns = np.asarray(room)[:n * ld].reshape(n, ld)
@@ -135,7 +136,7 @@ def orthonormal(A):
 
 
 def product(A, B):
-    """A B for A (m, k) and B (k, n), or of each pair of A (K, m, k) and B (K, k, n)."""
+    """Return A B for A (m, k) and B (k, n), or for each pair of A (K, m, k) and B (K, k, n)."""
     if A.ndim == 2:
         return matrix_product(A, B)
     return np.array([matrix_product(a, b) for a, b in zip(A, B, strict=True)]).reshape(
@@ -158,7 +159,7 @@ cdef matrix_product(A, B):
 
 
 def inverse(L):
-    """The inverse of a lower-triangular matrix (d, d): zeros above the diagonal."""
+    """Return the inverse of a lower-triangular matrix (d, d), with zeros above the diagonal."""
     columns = np.eye(len(L))
     cdef double[::1, :] factor = np.asfortranarray(L, dtype=float)
     cdef double[:, ::1] rows = columns

@@ -1,4 +1,4 @@
-"""Small dense factors, for Python: what fastkam.linalg has checked goes straight to C."""
+"""Small dense factors, for Python; fastkam.linalg checks the arguments."""
 import os
 
 from libc.math cimport INFINITY, M_PI, fabs, isnan, log, sqrt
@@ -64,9 +64,9 @@ def transposed_product(double[::1] u, double a, const double[::1, :] M, const do
 
 
 def first_asymmetric(const double[:, :, ::1] A, Py_ssize_t begin, Py_ssize_t end):
-    """The first k of begin <= k < end whose A_k is not finite and symmetric, or -1.
+    """Return the first k of begin <= k < end whose A_k is not finite and symmetric, or -1.
 
-    Symmetric: up to 1e-8 of the scales on the diagonal.
+    The tolerance of symmetry is 1e-8 of the scales on the diagonal.
     """
     cdef Py_ssize_t i, j, k, d = A.shape[1]
     cdef double[::1] scale = np.empty(d)
@@ -86,9 +86,10 @@ def first_asymmetric(const double[:, :, ::1] A, Py_ssize_t begin, Py_ssize_t end
 
 
 def first_unfit(const double[:, :, :] L, Py_ssize_t begin, Py_ssize_t end):
-    """The first k of begin <= k < end whose L_k is not finite with a positive diagonal, or -1.
+    """Return the first k of begin <= k < end whose L_k is not finite with a positive diagonal.
 
-    Rows or columns are contiguous; what stands above the diagonal is not read.
+    The result is -1 if there is none. Rows or columns are contiguous; elements above the diagonal
+    are not read.
     """
     cdef Py_ssize_t j, k, d = L.shape[1]
     cdef bint by_rows = L.strides[2] == sizeof(double)
@@ -107,7 +108,7 @@ def first_unfit(const double[:, :, :] L, Py_ssize_t begin, Py_ssize_t end):
 
 
 cdef void load_lower(Py_ssize_t d, const double *L, bint by_rows, double *columns) noexcept nogil:
-    """The lower triangle of L (d, d), by rows or by columns, to columns."""
+    """Copy the lower triangle of L (d, d), stored by rows or by columns, to columns."""
     cdef Py_ssize_t i, j, k
     if not by_rows:
         for j in range(d):
@@ -120,7 +121,7 @@ cdef void load_lower(Py_ssize_t d, const double *L, bint by_rows, double *column
 
 
 cdef void store(Py_ssize_t d, const double *columns, bint by_rows, double *out) noexcept nogil:
-    """Columns (d, d) to rows or to columns."""
+    """Copy columns (d, d) to rows or to columns."""
     cdef Py_ssize_t i, j, k
     if not by_rows:
         memcpy(out, columns, d * d * sizeof(double))
@@ -136,7 +137,7 @@ def update(
         const int64_t[:, ::1] which, double[:, :, :] out, Py_ssize_t begin, Py_ssize_t end):
     """out_i out_i' = a_m L_j L_j' + s_n v_k v_k' with j, k, m, n = which_i, for begin <= i < end.
 
-    Where that is not positive definite, out_i stays as it is; returns the first such i, or -1.
+    If that is not positive definite, out_i is unchanged; return the first such i, or -1.
     """
     cdef Py_ssize_t i, d = L.shape[1], first = -1
     cdef double[:, ::1] columns = np.zeros((d, d))
@@ -157,15 +158,15 @@ def log_densities(
         const int64_t[:, ::1] which, double[::1] out, Py_ssize_t begin, Py_ssize_t end):
     """out_i = log N(x_a; mean_b, L_c L_c') with a, b, c = which_i, for begin <= i < end.
 
-    L (c, column, row). Eight densities of one factor are made at once. It is -inf at a point that
-    is infinite.
+    L is (c, column, row). Eight densities with the same factor are computed at once. The log
+    density is -inf at an infinite point.
     """
     cdef Py_ssize_t i = begin, j, k, d = mean.shape[1], known = -1
     cdef double[::1] V = np.empty(8 * d)
     cdef double[8] squares
     cdef double constant = 0
     cdef const double *at
-    cdef const double *centre
+    cdef const double *center
     with nogil:
         while i < end:
             if which[i, 2] != known:
@@ -175,23 +176,23 @@ def log_densities(
             while k < 8 and i + k < end and which[i + k, 2] == known:
                 k += 1
             if k < 8:       # one by one
-                at, centre = &x[which[i, 0], 0], &mean[which[i, 1], 0]
+                at, center = &x[which[i, 0], 0], &mean[which[i, 1], 0]
                 for j in range(d):
-                    V[j] = at[j] - centre[j]
+                    V[j] = at[j] - center[j]
                 solve_L(d, &L[known, 0, 0], &V[0])
                 out[i] = constant - 0.5 * square(d, &V[0])
                 i += 1
                 continue
             for k in range(8):
-                at, centre = &x[which[i + k, 0], 0], &mean[which[i + k, 1], 0]
+                at, center = &x[which[i + k, 0], 0], &mean[which[i + k, 1], 0]
                 for j in range(d):
-                    V[8 * j + k] = at[j] - centre[j]
+                    V[8 * j + k] = at[j] - center[j]
             fk_squares(d, &L[known, 0, 0], &V[0], squares)
             for k in range(8):
                 out[i + k] = constant - 0.5 * squares[k]
             i += 8
         for i in range(begin, end):
-            if isnan(out[i]):       # infinities have met
+            if isnan(out[i]):       # inf - inf
                 k = which[i, 0]
                 for j in range(d):
                     if isnan(x[k, j]):

@@ -1,5 +1,5 @@
-/* What is done with vectors element by element, for some dozens of dimensions and more; for few,
- * linalg.h has what is as fast without a call. */
+/* Elementwise functions of vectors, for some dozens of dimensions and more; for fewer, the inline
+ * functions of linalg.h are as fast. */
 #ifndef FASTKAM_ELEMENTWISE_H
 #define FASTKAM_ELEMENTWISE_H
 

@@ -1,5 +1,5 @@
 /* Factorizations and products of small dense matrices. All are column-major; L is lower triangular,
- * and what stands above its diagonal is neither used nor written; R is square. */
+ * and elements above its diagonal are neither used nor written; R is square. */
 #ifndef FASTKAM_FACTOR_H
 #define FASTKAM_FACTOR_H
 

@@ -5,7 +5,7 @@
  * defines FK_LEVEL(f). The header declares f with FK_DISPATCH, and callers write f(...), a call by
  * a pointer. Within these files the version for the same set is called, again as FK_LEVEL(f).
  *
- * What takes only some nanoseconds is a static inline function of a header instead (linalg.h,
+ * A function that takes only some nanoseconds is static inline in a header instead (linalg.h,
  * step.pxd): a call by a pointer would cost more than longer vectors save.
  *
  * The attribute target_clones would choose in the same way, but GCC alone has it, not for every C

@@ -1,6 +1,6 @@
-/* What is done with points and factors in line: L is lower triangular, column-major, d x d, leading
- * dimension d; what stands above its diagonal is not read. The order of every sum is fixed: the
- * bits do not depend on the instruction set. Factors are made and used in factor.h. */
+/* Inline functions of points and factors: L is lower triangular, column-major, d x d, leading
+ * dimension d; elements above its diagonal are not read. The order of every sum is fixed: the bits
+ * do not depend on the instruction set. factor.h has the other functions of factors. */
 #ifndef FASTKAM_LINALG_H
 #define FASTKAM_LINALG_H
 
@@ -28,9 +28,9 @@ static inline void fk_add(ptrdiff_t d, double a, const double *restrict x, doubl
     for (ptrdiff_t i = 0; i < d; i++) y[i] += a * x[i];
 }
 
-/* v'w, in eight sums that do not wait for each other: an order that vectorises at every level; the
- * last elements, fewer than 8, one by one: they may have been stored so just now, and a vector load
- * would wait for the stores */
+/* v'w, in eight independent sums, an order that vectorizes at every level; the last elements, fewer
+ * than 8, one by one: if they have just been stored one by one, a vector load would wait for the
+ * stores */
 static inline double fk_dot(ptrdiff_t d, const double *v, const double *w)
 {
     double total = 0;
@@ -55,8 +55,8 @@ static inline double fk_dot(ptrdiff_t d, const double *v, const double *w)
 /* |v|^2 */
 static inline double fk_square(ptrdiff_t d, const double *v) { return fk_dot(d, v, v); }
 
-/* sum_j h_j (x_j - m_j)^2, h and m of d; in 4 lanes, the last coordinates one by one: x may have been
- * stored so just now, and a vector load of it would wait for the stores (some 15 ns) */
+/* sum_j h_j (x_j - m_j)^2, h and m (d,), in 4 lanes, the last coordinates one by one: if x has just
+ * been stored one by one, a vector load would wait for the stores (some 15 ns) */
 static inline double fk_weighted_square(ptrdiff_t d, const double *restrict h,
                                         const double *restrict m, const double *restrict x)
 {

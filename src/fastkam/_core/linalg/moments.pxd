@@ -1,4 +1,4 @@
-"""Recursive mean and covariance, as the adaptive Metropolis family learns them."""
+"""The recursive mean and covariance of the adaptive Metropolis family."""
 from libc.math cimport fabs, sqrt
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -14,7 +14,7 @@ cdef extern from *:
 
 cdef inline bint is_certain(Py_ssize_t d, double s, const double *L,
                             const double *v) noexcept nogil:
-    """Whether nothing overflows in L L' <- a L L' + s v v', so that the update cannot fail."""
+    """Return whether L L' <- a L L' + s v v' does not overflow, so that the update succeeds."""
     cdef Py_ssize_t i
     cdef bint near = fabs(s) < FAR
     for i in range(d):
@@ -25,10 +25,10 @@ cdef inline bint is_certain(Py_ssize_t d, double s, const double *L,
 
 cdef inline int update_twice(Py_ssize_t d, double *L, double a, double s, double *v, double b,
                              double *w) noexcept nogil:
-    """L L' <- a L L' + s v v' + b w w', the last only where b > 0; or 1, and L is as it was.
+    """L L' <- a L L' + s v v' + b w w', the last if b > 0; or return 1, with L unchanged.
 
-    v and w are overwritten. An update that fails does so after some columns. It can be foreseen
-    almost always, and then alone is L copied.
+    v and w are overwritten. An update can fail after some columns; L is copied only if a test
+    beforehand cannot exclude this, which is rare.
     """
     cdef size_t size = d * d * sizeof(double)
     cdef double *copy = NULL
@@ -48,7 +48,7 @@ cdef inline int update_twice(Py_ssize_t d, double *L, double a, double s, double
 
 
 cdef inline int update(Py_ssize_t d, double *L, double a, double s, double *v) noexcept nogil:
-    """L L' <- a L L' + s v v'; or 1, and L is as it was. v is overwritten."""
+    """L L' <- a L L' + s v v', or return 1, with L unchanged. v is overwritten."""
     return update_twice(d, L, a, s, v, 0.0, NULL)
 
 
@@ -56,7 +56,7 @@ cdef inline int learn_moments(Py_ssize_t d, double g, const double *x, double *m
                               double *work) noexcept nogil:
     """D = x - mu;  L L' <- (1 - g) L L' + g D D';  mu <- mu + g D.  0 <= g < 1.
 
-    Or 1, where x is so far off that squares overflow: nothing is learned from it.
+    Return 1, without an update, if x is so far away that squares overflow.
     """
     cdef Py_ssize_t i
     for i in range(d):
@@ -70,7 +70,7 @@ cdef inline int learn_moments(Py_ssize_t d, double g, const double *x, double *m
 
 cdef inline void learn_scales(Py_ssize_t d, double g, const double *x, double *mu,
                               double *s) noexcept nogil:
-    """The diagonal of the same: D = x - mu;  s^2 <- (1 - g) s^2 + g D^2;  mu <- mu + g D."""
+    """Update the diagonal alone: D = x - mu;  s^2 <- (1 - g) s^2 + g D^2;  mu <- mu + g D."""
     cdef Py_ssize_t i
     cdef double D
     for i in range(d):

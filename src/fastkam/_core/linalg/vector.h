@@ -182,8 +182,8 @@ FK_INLINE double fk_total(fk_lanes s)
     return fk_sum_lanes(lanes);
 }
 
-/* e^x within 1.1 units of the last place for -708 <= x <= 709, 0 below; NaN stays NaN. Above, the
- * result has no meaning: who may come there caps x.
+/* e^x within 1.1 units of the last place for -708 <= x <= 709, 0 below; NaN stays NaN. Above 709
+ * the result is undefined: callers that may exceed it cap x.
  *
  *     x = k log 2 + r,   |r| <= log(2) / 2,   e^x = 2^k e^r
  *

@@ -1,13 +1,13 @@
 """Exponentials and logarithms of the C library, element by element.
 
-numpy's own depend, in the last bit, on the vectors of the processor.
+The last bit of numpy's functions depends on the vector instructions of the processor.
 """
 cimport libc.math
 
 import numpy as np
 
 cdef object mapped(x, double (*f)(double) noexcept nogil):
-    """f of each element of an array, or of a number."""
+    """Return f of each element of an array, or of a number."""
     out = np.array(x, dtype=float, order="C")
     cdef double[::1] values = out.reshape(-1)
     cdef Py_ssize_t i
@@ -17,10 +17,10 @@ cdef object mapped(x, double (*f)(double) noexcept nogil):
 
 
 def exp(x):
-    """e^x of an array, or of a number."""
+    """Return e^x of an array or a number."""
     return mapped(x, libc.math.exp)
 
 
 def log(x):
-    """The natural logarithm of an array, or of a number; -inf of 0, NaN below."""
+    """Return the natural logarithm of an array or a number; -inf at 0, NaN below."""
     return mapped(x, libc.math.log)

@@ -1,4 +1,4 @@
-"""A Gaussian mixture, packed so that its density is quick; see mixture.h."""
+"""A Gaussian mixture, packed for fast evaluation of its density; see mixture.h."""
 cdef double TAIL            # the share of each component that has twice its scale
 
 

@@ -1,4 +1,4 @@
-"""A Gaussian mixture, packed so that its density is quick; and a pass of EM over many states."""
+"""A Gaussian mixture, packed for fast evaluation of its density, and a pass of EM over states."""
 from libc.math cimport INFINITY, M_PI as pi, lgamma, log
 
 from fastkam._core.engine.state import zeros
@@ -20,7 +20,7 @@ cdef double NEGLIGIBLE = 1e-4       # a state's share in a component
 
 
 cdef class Mixture:
-    """Room for `most` components in d dimensions."""
+    """A mixture of up to `most` components in d dimensions."""
 
     def __init__(self, Py_ssize_t d, Py_ssize_t most):
         cdef Py_ssize_t padded = (most + LANES - 1) // LANES * LANES
@@ -53,25 +53,25 @@ cdef class Mixture:
                     W[(i * (i + 1) // 2 + j) * LANES] = s / L[i * d + i]
 
     cdef void squares(self, const double *x) noexcept nogil:
-        """q_k = (x - m_k)' C_k^-1 (x - m_k) of each component."""
+        """Compute q_k = (x - m_k)' C_k^-1 (x - m_k) for each component."""
         fk_mixture_squares((self.n + LANES - 1) // LANES, self.d, &self.means[0], &self.W[0], x,
                            &self.q[0])
 
     cdef double log_density(self, const double *x) noexcept nogil:
-        """log((2 pi)^(d/2) q(x)), with all tails."""
+        """Return log((2 pi)^(d/2) q(x)), with all tails."""
         self.squares(x)
         return fk_mixture_log((self.n + LANES - 1) // LANES * LANES, self.d, &self.c[0],
                               self.to_student, log(1 - TAIL), self.log_tail, &self.q[0])
 
     cdef double shares(self, const double *x) noexcept nogil:
-        """log((2 pi)^(d/2) q(x)) without tails; each component's share of it takes q's place."""
+        """Return log((2 pi)^(d/2) q(x)) without tails; write each component's share to q."""
         self.squares(x)
         return fk_mixture_shares((self.n + LANES - 1) // LANES * LANES, &self.c[0], &self.q[0])
 
 
 def log_densities(const double[:, ::1] states, const double[::1] weights,
                   const double[:, ::1] means, factors):
-    """The log density of a mixture with all its tails at each of the states (n, d): (n,)."""
+    """Return the log density (n,) of a mixture, with all its tails, at the states (n, d)."""
     cdef Py_ssize_t i, K = means.shape[0], d = means.shape[1]
     cdef const double[:, :, ::1] L = np.ascontiguousarray(factors.transpose(0, 2, 1))
     cdef Mixture mixture = Mixture(d, K)
@@ -87,7 +87,7 @@ def log_densities(const double[:, ::1] states, const double[::1] weights,
 
 def expect(const double[:, ::1] states, const double[::1] weights, const double[:, ::1] means,
            factors):
-    """The expectation of EM under a mixture without tails.
+    """Make the E step of EM under a mixture without tails.
 
     Returns
     -------

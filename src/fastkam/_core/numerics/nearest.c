@@ -107,8 +107,8 @@ void FK_LEVEL(fk_nearest_build_tree)(fk_nearest *n, ptrdiff_t s)
     }
 }
 
-/* The grid covers all points, unless few are far from the others: its half width is at most 16 times
- * the geometric mean of the distances from the centre. */
+/* The grid covers all points, unless a few are far from the others: its half width is at most 16
+ * times the geometric mean of the distances from the center. */
 void FK_LEVEL(fk_nearest_build_filter)(fk_nearest *n, ptrdiff_t s)
 {
     const ptrdiff_t d = n->d, pairs = (d + 1) / 2;
@@ -118,12 +118,12 @@ void FK_LEVEL(fk_nearest_build_filter)(fk_nearest *n, ptrdiff_t s)
     for (ptrdiff_t k = 0; k < d; k++) {
         double mean = 0;
         for (ptrdiff_t i = 0; i < s; i++) mean += coordinate(n, i, k) / (double)s;
-        n->centre[k] = mean;
+        n->center[k] = mean;
     }
     for (ptrdiff_t i = 0; i < s; i++) {
         double most = 0;
         for (ptrdiff_t k = 0; k < d; k++)
-            most = fmax(most, fabs(coordinate(n, i, k) - n->centre[k]));
+            most = fmax(most, fabs(coordinate(n, i, k) - n->center[k]));
         largest = fmax(largest, most);
         if (most > 0) logs += log(most), apart++;
     }
@@ -134,7 +134,7 @@ void FK_LEVEL(fk_nearest_build_filter)(fk_nearest *n, ptrdiff_t s)
         int16_t *out = n->filter + 2 * (i / FK_GROUP * pairs * FK_GROUP + i % FK_GROUP);
         for (ptrdiff_t k = 0; k < d; k++) /* the last point fills the last group */
             out[2 * FK_GROUP * (k / 2) + k % 2] =
-                fk_on_grid((coordinate(n, i < s ? i : s - 1, k) - n->centre[k]) * n->scale);
+                fk_on_grid((coordinate(n, i < s ? i : s - 1, k) - n->center[k]) * n->scale);
         if (d % 2) out[2 * FK_GROUP * (pairs - 1) + 1] = 0;
     }
 }
@@ -246,7 +246,7 @@ static float distances_and_limit(const fk_nearest *n, const double *x, float *di
     int32_t *z = (int32_t *)(distance + size);
     z[pairs - 1] = 0;
     for (ptrdiff_t k = 0; k < d; k++)
-        ((int16_t *)z)[k] = fk_on_grid((x[k] - n->centre[k]) * n->scale);
+        ((int16_t *)z)[k] = fk_on_grid((x[k] - n->center[k]) * n->scale);
     const float least = fk_grid_distances(pairs, size, n->filter, z, distance);
     const ptrdiff_t first = fk_next_within(0, n->s - 1, distance, least);
     const double there = sqrt(exact_square(n, x, first)) * n->scale;

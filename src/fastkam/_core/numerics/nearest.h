@@ -1,21 +1,21 @@
 /* The nearest of s points: the index of the least sum_k (x_k - p_k)^2, of equals the lowest.
  *
- * Few dimensions: a tree. Halving along the widest axis, again and again, sorts the points into leaves
- * of 16 that lie together, 16 leaves into a node, 16 nodes into another, up to the root; of each kind
- * only the last may have fewer. At a node the distances to the boxes of its 16 children are found lane
- * by lane; the nearest is entered first, then those that may hold a point as near.
+ * Few dimensions: a tree. Repeated halving along the widest axis sorts neighboring points into
+ * leaves of 16, 16 leaves into a node, 16 nodes into another, up to the root; only the last of each
+ * kind may have fewer. At a node the distances to the boxes of its 16 children are computed lane by
+ * lane; the nearest child is entered first, then those that may contain a point as near.
  *
- * Many dimensions: distances in whole numbers to all points, 64 at a time, and exactly to those that
- * may be the nearest. Points and query x are moved to a grid of 8191 numbers along each axis, what is
- * outside of it to its edge. This takes no two further apart, but for the rounding, by 1/2 in each
- * coordinate of both: with distances |.| in units of the grid, and q the point that is nearest there,
+ * Many dimensions: integer distances to all points, 64 at a time, and exact ones to those that may
+ * be the nearest. Points and query x are rounded to a grid of 8191 numbers along each axis; points
+ * outside are moved to its edge. Distances do not grow except by the rounding, 1/2 in each
+ * coordinate of both: with distances |.| in units of the grid, and q the nearest point on the grid,
  *
  *     |x - p| on the grid <= |x - p| + sqrt(d) <= |x - q| + sqrt(d)
  *
- * for the point p that is nearest in truth.
+ * for the point p that is exactly nearest.
  *
- * Where the least square over- or underflows, the distances to all points are found again, each as a
- * multiple of its largest coordinate. */
+ * If the smallest square over- or underflows, all distances are computed again, each as a multiple
+ * of its largest coordinate. */
 #ifndef FASTKAM_NEAREST_H
 #define FASTKAM_NEAREST_H
 
@@ -32,16 +32,16 @@ typedef struct {
     int is_tree;
     /* the tree */
     int levels;             /* of nodes */
-    double *leaves;         /* (count of leaves, d, 16): points lane by lane; the last one again
-                             * where there are fewer */
-    int64_t *order;         /* (s,): which they are */
+    double *leaves;         /* (count of leaves, d, 16): points lane by lane, padded with the last
+                             * one */
+    int64_t *order;         /* (s,): their indices */
     double *boxes;          /* (count of nodes, d, 2, 16): least and largest coordinates of each child,
                              * level by level from the leaves' parents up */
     ptrdiff_t first[12];    /* the place of each level's first node among all */
     ptrdiff_t children[12]; /* of all nodes of each level */
     /* the filter */
     int16_t *filter;        /* (ceil(s / 64), ceil(d / 2), 64, 2) */
-    double *centre;         /* (d,) */
+    double *center;         /* (d,) */
     double scale;           /* units of the grid in 1; 0 where no filter is possible */
 } fk_nearest;
 

@@ -11,7 +11,7 @@ cdef extern from "nearest.h" nogil:
         int64_t *order
         double *boxes
         int16_t *filter
-        double *centre
+        double *center
     enum: FK_GROUP, FK_WAYS
     Py_ssize_t fk_sixteenths(Py_ssize_t n)
     Py_ssize_t fk_in_groups(Py_ssize_t s)
@@ -27,7 +27,7 @@ cdef class NearestIndex:
     cdef int64_t[::1] order
     cdef double[:, :, :, ::1] boxes
     cdef int16_t[:, :, :, ::1] filter
-    cdef double[::1] centre
+    cdef double[::1] center
     cdef float[::1] work
     cdef void build(self, Py_ssize_t n) noexcept nogil
     cdef int64_t find(self, const double *x) noexcept nogil

@@ -1,11 +1,11 @@
-"""The nearest of many points: memory for nearest.h, and its use from Python."""
+"""The nearest of many points: the memory of nearest.h, and its interface for Python."""
 from fastkam._core.engine.state import zeros
 
 import numpy as np
 
 
 cdef bint prefers_tree(Py_ssize_t s, Py_ssize_t d):
-    """Whether the tree is the faster form, by the measurements of bench/perf/test_nearest.py."""
+    """Return whether the tree is faster, as measured by bench/perf/test_nearest.py."""
     return d < 5 or d < 16 and s >> d >= 40
 
 
@@ -13,9 +13,9 @@ cdef class NearestIndex:
     """
     Parameters
     ----------
-    points : (s, d) array, finite, contiguous; kept, not copied.
+    points : (s, d) array, finite, contiguous; stored without a copy.
     is_tree : bool, optional
-        The form; by default that which is the faster for s and d.
+        The form; by default the faster one for s and d.
     """
 
     def __init__(self, const double[:, ::1] points, is_tree=None):
@@ -31,8 +31,8 @@ cdef class NearestIndex:
             self.c.order = &self.order[0]
         else:
             self.filter = zeros((fk_in_groups(s) // FK_GROUP, (d + 1) // 2, FK_GROUP, 2), np.int16)
-            self.work, self.centre = zeros(fk_in_groups(s) + (d + 1) // 2, np.float32), zeros(d)
-            self.c.filter, self.c.centre = &self.filter[0, 0, 0, 0], &self.centre[0]
+            self.work, self.center = zeros(fk_in_groups(s) + (d + 1) // 2, np.float32), zeros(d)
+            self.c.filter, self.c.center = &self.filter[0, 0, 0, 0], &self.center[0]
         self.build(s)
 
     cdef void build(self, Py_ssize_t n) noexcept nogil:

@@ -1,5 +1,5 @@
-/* Work memory for calls that may overlap: each takes a place of its own, whose memory is made at
- * its first use and then kept. Beyond FK_PLACES calls at once, memory is made for the call. */
+/* Work memory for calls that may overlap: each takes a place of its own, whose memory is allocated
+ * at its first use and then kept. Beyond FK_PLACES calls at once, it is allocated for each call. */
 #ifndef FASTKAM_WORKSPACE_H
 #define FASTKAM_WORKSPACE_H
 

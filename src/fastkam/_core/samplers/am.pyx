@@ -24,9 +24,9 @@ import numpy as np
 cdef class AdaptiveMetropolis(Kernel):
     LANES = True
     FIELDS = {
-        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
-        "L": Field("lower-triangular factor of the learnt covariance", ("d", "d"), shared=True,
-                   learnt=True),
+        "mu": Field("learned mean", ("d",), shared=True, learned=True),
+        "L": Field("lower-triangular factor of the learned covariance", ("d", "d"), shared=True,
+                   learned=True),
     }
     cdef public double[::1] mu
     cdef public double[::1, :] L

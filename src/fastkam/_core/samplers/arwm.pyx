@@ -3,7 +3,7 @@
     y ~ (1 - b) N(x, (2.38^2 / d) Sigma) + b N(x, (s^2 / d) I),     N(x, (s^2 / d) I) while t < 2 d
 
 with Sigma = L L' the covariance of the chain so far, by the recursion of adaptive Metropolis with
-g = 1 / (1 + n). b = 0.05, s = 0.1 there.
+g = 1 / (1 + n). The paper has b = 0.05 and s = 0.1.
 
 Roberts, G. O. and Rosenthal, J. S. (2009). Examples of adaptive MCMC. Journal of Computational and
 Graphical Statistics 18, 349-367. Eq. (2.1).
@@ -23,9 +23,9 @@ import numpy as np
 
 cdef class AdaptiveRandomWalk(Kernel):
     FIELDS = {
-        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
-        "L": Field("lower-triangular factor of the learnt covariance", ("d", "d"), shared=True,
-                   learnt=True),
+        "mu": Field("learned mean", ("d",), shared=True, learned=True),
+        "L": Field("lower-triangular factor of the learned covariance", ("d", "d"), shared=True,
+                   learned=True),
     }
     cdef public double[::1] mu
     cdef public double[::1, :] L

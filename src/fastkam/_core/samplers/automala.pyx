@@ -6,8 +6,8 @@
     r = log pi(y) - log pi(x) + (|p|^2 - |q|^2) / 2
 
 Biron-Lattes, M., Surjanovic, N., Syed, S., Campbell, T. and Bouchard-Cote, A. (2024). autoMALA:
-Locally adaptive Metropolis-adjusted Langevin algorithm. AISTATS. F F' is the learnt covariance,
-full or diagonal, without the random mixture with the identity there.
+Locally adaptive Metropolis-adjusted Langevin algorithm. AISTATS. F F' is the learned covariance,
+full or diagonal, without the paper's random mixture with the identity.
 """
 from fastkam._core.engine.kernel cimport Chain
 from fastkam._core.linalg.dense cimport copy, square

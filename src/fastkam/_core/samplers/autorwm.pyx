@@ -2,7 +2,7 @@
 
     p ~ N(0, I),   y = x + eps F p,   q = p,   r = log pi(y) - log pi(x)
 
-with eps as the search of autostep.pyx chooses it, and F as it is learnt there.
+with eps chosen by the search of autostep.pyx, where F is learned.
 
 Liu, T., Surjanovic, N., Biron-Lattes, M., Bouchard-Cote, A. and Campbell, T. (2024). AutoStep:
 Locally adaptive involutive MCMC. arXiv:2410.18929.

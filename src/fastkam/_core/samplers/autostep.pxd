@@ -1,10 +1,10 @@
-"""A step size chosen at every step; what autoMALA and the AutoStep random walk share."""
+"""The choice of a step size in every step, common to autoMALA and the AutoStep random walk."""
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport Chain, Kernel
 
 cdef class AutoStep(Kernel):
-    # learnt
+    # learned
     cdef public double log_eps
     cdef public double[::1] mu
     cdef public double[::1] F

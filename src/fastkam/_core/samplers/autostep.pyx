@@ -1,16 +1,16 @@
-"""A step size chosen at every step, by doubling or halving, and reversibly so.
+"""A step size that is chosen in every step by doubling or halving, reversibly.
 
     (y, q) = T_eps(x, p),   an involution but for the sign of q,   p ~ N(0, I)
     r(eps) = log of the ratio of the densities of (y, q) and (x, p)
     eps = 2^k eps_0,  0 < a < b < 1 uniform:  k = 0, 1, ... while |r| < |log b|, the last such; or
                                               k = 0, -1, ... while |r| > |log a|, the first other
 
-At k = j the search ends. The same search from (y, -q) must end there too, or the step is rejected:
-then a move and its reverse use the same T_eps, and the ratio is exp(r). As |r| is the same from
-both ends at k = j, the searches agree if they find the same at each other k that the first one
-looked at. They are looked at beginning with the longest step, which is the likeliest to differ.
-Noise in the density would not become less with eps, and the search not end: where it is estimated,
-a step begins with the noise, v for u in a Metropolis step of its own, and then holds it.
+The search ends at k = j. The same search from (y, -q) must also end there, or the step is rejected:
+so a move and its reverse use the same T_eps, and the ratio is exp(r). Since |r| at k = j is the
+same from both ends, the searches agree if their comparisons agree at every other k of the first
+one. These are made from the longest step on, which is the likeliest to differ. For an estimated
+density, noise would not decrease with eps and the search would not end: a step begins with a
+Metropolis step of the noise, from u to v, and then keeps the noise fixed.
 
     log eps_0 <- log eps_0 + g j log 2
     mu, Sigma  the mean and the covariance of the chain, full or diagonal, as in adaptive
@@ -39,7 +39,7 @@ from fastkam._core.engine.state import zeros
 import numpy as np
 
 cdef enum:
-    MOST = 60           # doublings or halvings: a search that is not over by then has failed
+    MOST = 60           # doublings or halvings, after which a search has failed
 
 cdef double LOG_2 = log(2.0)
 
@@ -48,10 +48,10 @@ cdef class AutoStep(Kernel):
     """The search; `shoot` is T_eps, `log_ratio` completes q and returns r."""
     SEVERAL = True
     FIELDS = {
-        "log_eps": Field("log eps_0, with which the search begins", shared=True, learnt=True),
-        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
-        "F": Field("factor of the learnt covariance: its diagonal, or its columns in turn",
-                   ("size",), shared=True, learnt=True),
+        "log_eps": Field("log eps_0, with which the search begins", shared=True, learned=True),
+        "mu": Field("learned mean", ("d",), shared=True, learned=True),
+        "F": Field("factor of the learned covariance: its diagonal, or its columns in turn",
+                   ("size",), shared=True, learned=True),
         "p": Field("momentum where the search under way begins", ("d",)),
         "q": Field("momentum of the point looked at", ("d",)),
         "low": Field("-log b"),
@@ -60,7 +60,7 @@ cdef class AutoStep(Kernel):
         "refreshing": Field("whether the noise is being moved", dtype="i8", least=0, most=1),
         "k": Field("step size looked at, in doublings of eps_0", dtype="i8",
                    least=-MOST, most=MOST),
-        "j": Field("step size chosen, likewise", dtype="i8", least=-MOST, most=MOST),
+        "j": Field("step size chosen, in doublings of eps_0", dtype="i8", least=-MOST, most=MOST),
         "direction": Field("of the search: 1 doubles, -1 halves, 0 has found eps_0 good",
                            dtype="i8", least=-1, most=1),
         "backwards": Field("whether the search from the candidate is under way", dtype="i8",
@@ -82,10 +82,10 @@ cdef class AutoStep(Kernel):
         self.learns = learns
 
     cdef void shoot(self, Chain *c, const double *x, const double *grad) noexcept nogil:
-        """y and what is known of q, from x and p, with the step size of k."""
+        """Compute y, and the part of q that needs no evaluation, from x, p and the step size."""
 
     cdef double log_ratio(self, Chain *c, double logp_x) noexcept nogil:
-        """r at y, and q complete."""
+        """Complete q, and return r at y."""
         return 0
 
     cdef void add_F(self, Py_ssize_t d, double a, const double *p, double *y) noexcept nogil:
@@ -127,7 +127,7 @@ cdef class AutoStep(Kernel):
         return 0
 
     cdef int move_noise(self, Chain *c) except -1 nogil:
-        """Accept v for u at x, or not; then the search begins."""
+        """Accept or reject v for u at x; then begin the search."""
         cdef double log_ratio = log_target_ratio(c)
         if accepts(exponential(c.rng), &log_ratio):
             accept_noise(c)
@@ -136,7 +136,7 @@ cdef class AutoStep(Kernel):
         return self.look(c, 0)
 
     cdef int look(self, Chain *c, int64_t k) noexcept nogil:
-        """Ask for the density where 2^k eps_0 leads, from x or back from the candidate."""
+        """Request the density at the point of 2^k eps_0, from x or back from the candidate."""
         self.k = k
         c.noise[0] = HELD
         if self.backwards:
@@ -146,14 +146,14 @@ cdef class AutoStep(Kernel):
         return AGAIN
 
     cdef double size(self, Chain *c) noexcept nogil:
-        """|r|; infinite where there is no density, or r is not a number."""
+        """Return |r|; infinite if the density is zero, or r is not a number."""
         if c.logp_y == -INFINITY:
             return INFINITY
         self.r = self.log_ratio(c, self.candidate[0] if self.backwards else c.logp_x)
         return fabs(self.r) if fabs(self.r) < INFINITY else INFINITY
 
     cdef void keep(self, Chain *c) noexcept nogil:
-        """Make the point looked at the candidate."""
+        """Make the point under consideration the candidate."""
         keep_point(c, self.r, &self.candidate[0])
         copy(c.d, &self.q[0], &self.q_y[0])
 
@@ -163,7 +163,7 @@ cdef class AutoStep(Kernel):
         return self.search_back(c) if self.backwards else self.search(c)
 
     cdef int search(self, Chain *c) noexcept nogil:
-        """Look further, or choose j; x is where the search began."""
+        """Continue the search or choose j; x is the point at which the search began."""
         cdef double r = self.size(c)
         if self.k == 0:
             self.direction = 1 if r < self.low else -1 if r > self.high else 0
@@ -180,11 +180,11 @@ cdef class AutoStep(Kernel):
         return self.look(c, self.k + self.direction)
 
     cdef bint goes_on(self, double r) noexcept nogil:
-        """Whether a search in this direction looks further after r."""
+        """Return whether a search in this direction continues after r."""
         return self.direction == 1 and r < self.low or self.direction == -1 and r > self.high
 
     cdef int turn(self, Chain *c) noexcept nogil:
-        """Begin the search backwards, from (y, -q)."""
+        """Begin the backward search, from (y, -q)."""
         cdef Py_ssize_t i
         for i in range(c.d):
             self.p[i] = -self.q_y[i]
@@ -192,7 +192,7 @@ cdef class AutoStep(Kernel):
         return self.look(c, self.j + 1)
 
     cdef int search_back(self, Chain *c) noexcept nogil:
-        """The search from x has gone on at all k but, if it doubled, at j + 1."""
+        """Compare with the search from x, which continued at all k but, if it doubled, at j + 1."""
         cdef bint went_on = self.direction == -1 or self.k < self.j
         if self.goes_on(self.size(c)) != went_on:
             return self.reject(c)

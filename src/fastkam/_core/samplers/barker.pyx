@@ -6,8 +6,8 @@
     log s <- log s + g (alpha - alpha*)
     mu, Sigma  as in adaptive Metropolis, with the same gain, Sigma full or diagonal
 
-A gradient of any size can only choose the sign of a step, not its length: where MALA's drift throws
-it out of the mass, this proposal becomes a random walk that goes the right way.
+The gradient determines the sign of a step, not its length: where the drift of MALA would be far too
+long, this proposal is a random walk in the right direction.
 
 Livingstone, S. and Zanella, G. (2022). The Barker proposal: combining robustness and efficiency in
 gradient-based MCMC. Journal of the Royal Statistical Society B 84, 496-523. Algorithms 1 and 2,
@@ -35,11 +35,11 @@ cdef extern from "softplus.h" nogil:
 cdef class BarkerProposal(Kernel):
     GRADIENT = True
     FIELDS = {
-        "log_s": Field("log of the step size", shared=True, learnt=True),
+        "log_s": Field("log of the step size", shared=True, learned=True),
         "s": Field("step size of the last step, jitter included", stat="step_size"),
-        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
+        "mu": Field("learned mean", ("d",), shared=True, learned=True),
         "F": Field("factor of the preconditioner: its diagonal, or its columns in turn", ("size",),
-                   shared=True, learnt=True),
+                   shared=True, learned=True),
         "w": Field("the last step, F^-1 (y - x)", ("d",)),
         "log_forward": Field("-log of the probability of its signs"),
     }

@@ -24,9 +24,10 @@ import numpy as np
 
 cdef class CholeskyAdaptiveMetropolis(Kernel):
     FIELDS = {
-        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
-        "L": Field("lower-triangular factor of the proposal", ("d", "d"), shared=True, learnt=True),
-        "delta": Field("global scale", shared=True, learnt=True, stat="scale"),
+        "mu": Field("learned mean", ("d",), shared=True, learned=True),
+        "L": Field("lower-triangular factor of the proposal", ("d", "d"),
+                   shared=True, learned=True),
+        "delta": Field("global scale", shared=True, learned=True, stat="scale"),
     }
     cdef public double[::1] mu
     cdef public double[::1, :] L

@@ -12,14 +12,14 @@ so that nu_i^2 Sigma = r_i^2 R with r_i = (cos(pi i / T) + 1) / (cos(beta pi) + 
 
 Li, C. et al., Cyclical kernel adaptive Metropolis. Algorithm 2. As published, Sigma depends on the
 state at which Sampling begins, and z on the states of the same cycle: over whole cycles the target
-is not invariant, and ending adaptation does not mend it. So while it adapts, each cycle leaves its
-(z, nu_exp, length, x_e) in a bank; once adaptation has ended, each cycle draws an entry of
+is not invariant, and the end of adaptation does not change this. So in warm-up each cycle stores
+its (z, nu_exp, length, x_e) in a bank; once adaptation has ended, each cycle draws an entry of
 the bank, independently of the state, and uses it throughout: every step is then a Metropolis step
 with a kernel that is fixed beforehand. A frozen cycle begins with the uniform variate that draws
-its entry; Sigma has gamma of the last step of Exploration. R is made again from x_e in each cycle,
-which is one step in T, so that the bank keeps no matrices. The metric of kam.pyx is learnt in all
-steps that adapt, and not begun again in each cycle. The bank has the points z themselves, which a
-frozen cycle sees in the last metric, and learns their median length in it.
+its entry; Sigma has gamma of the last step of Exploration. R is recomputed from x_e in each cycle,
+which is one step in T, so that the bank stores no matrices. The metric of kam.pyx is learned in
+all steps that adapt, and is not reset in each cycle. The bank has the points z themselves, which a
+frozen cycle transforms by the last metric, where it learns their median length.
 """
 from libc.math cimport INFINITY, M_PI, cos, exp
 from libc.stdint cimport int64_t
@@ -93,7 +93,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
             super().check_points(state)
 
     cdef int64_t index(self, Chain *c) noexcept nogil:
-        """i, the place of the step within its cycle."""
+        """Return i, the index of the step within its cycle."""
         return (self.t - self.origin) % self.T
 
     cdef double ratio(self, int64_t i) noexcept nogil:
@@ -138,7 +138,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         return 0
 
     cdef void begin_sampling(self, Chain *c) noexcept nogil:
-        """From here on at_x is the pass at x_e; a cycle that adapts goes into the bank."""
+        """Begin Sampling: at_x is that of x_e, and a cycle that adapts is stored in the bank."""
         cdef int64_t i, b = self.banked % self.bank_n.shape[0]
         self.forget()
         if self.frozen:

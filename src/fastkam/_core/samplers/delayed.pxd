@@ -1,4 +1,4 @@
-"""Delayed acceptance, for kernels that are built on it."""
+"""Delayed acceptance: declarations for derived kernels."""
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport Chain, Kernel

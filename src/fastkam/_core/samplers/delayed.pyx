@@ -1,11 +1,11 @@
-"""Delayed acceptance: any sampler of one evaluation a step, behind a surrogate s of the density.
+"""Delayed acceptance: a surrogate s screens the proposals of samplers with one evaluation a step.
 
     y ~ q(. | x), as the sampler proposes it
     alpha_1 = min(1, s(y) q(x|y) / (s(x) q(y|x)))           else rejected, pi(y) not asked for
     alpha_2 = min(1, pi(y) s(x) / (pi(x) s(y)))             accepted with both
 
-The sampler learns from alpha_2 where y has come so far, and from 0 where it has not: the mean of
-that is alpha_1 alpha_2, the probability of acceptance, which is not known where y is rejected by s.
+The sampler learns from alpha_2 if y reaches the second stage, and from 0 otherwise. The mean of
+this is alpha_1 alpha_2, the acceptance probability, which is unknown if s rejects y.
 pi may be an estimate, whose noise is drawn for the second stage only.
 
 With m > 1 steps the proposal is the end of a chain of the sampler on s,
@@ -13,8 +13,8 @@ With m > 1 steps the proposal is the end of a chain of the sampler on s,
     x = z_0, z_1, ..., z_m = y,            each z_k accepted with s(z') q(z|z') / (s(z) q(z'|z))
     alpha_2 as above                       pi(y) not asked for where y = x
 
-which is reversible for s, so that s(x) / s(y) is what its proposal density contributes. The sampler
-learns from the last of these steps, as a chain on s does.
+which is reversible with respect to s, so that its proposal density contributes s(x) / s(y) to the
+ratio. The sampler learns from the last of these steps, as in a chain on s.
 
 Christen, J. A. and Fox, C. (2005). Markov chain Monte Carlo using an approximation. Journal of
 Computational and Graphical Statistics 14, 795-810. With several steps: Liu, J. S. (2001). Monte
@@ -38,7 +38,7 @@ import numpy as np
 
 
 cdef class DelayedAcceptance(Kernel):
-    """The two stages round a kernel."""
+    """A kernel that makes the two stages with the proposals of another kernel."""
     SEVERAL = True
     FIELDS = {
         "log_s_x": Field("log s(x); NaN where it is not known"),
@@ -60,8 +60,8 @@ cdef class DelayedAcceptance(Kernel):
     def stat_names(self):
         return [*self.inner.stat_names(), *self.statistics()]
 
-    def learnt(self):
-        return self.inner.learnt()
+    def learned(self):
+        return self.inner.learned()
 
     cdef void connect(self, Chain *c) noexcept:
         self.inner.connect(c)
@@ -101,7 +101,7 @@ cdef class DelayedAcceptance(Kernel):
         return AGAIN
 
     cdef int know_here(self, Chain *c) except -1 nogil:
-        """Find log s(x) where it is not known; 0, or 1 where it is not finite."""
+        """Evaluate log s(x) unless it is known; return 0, or 1 if it is not finite."""
         if c.surrogate == NULL:
             with gil:
                 raise ValueError("the target of DelayedAcceptance must have a surrogate")
@@ -127,7 +127,7 @@ cdef class DelayedAcceptance(Kernel):
         return DECIDED
 
     cdef int ask(self, Chain *c, const double *x, double *log_s) noexcept nogil:
-        """log s(x), -inf where it has none; 0, or the fatal code, which c.code has too."""
+        """Write log s(x), or -inf; return 0, or the fatal code, which c.code has too."""
         cdef int rc
         c.code = 0
         if c.surrogate.flags & FK_NEEDS_GIL:
@@ -172,7 +172,7 @@ cdef class DelayedAcceptance(Kernel):
 
 
 cdef class SubchainAcceptance(DelayedAcceptance):
-    """The second stage behind several steps on the surrogate."""
+    """Several steps on the surrogate, then the second stage."""
     FIELDS = DelayedAcceptance.FIELDS | {
         "z": Field("where the last step on the surrogate began", ("d",)),
         "last_y": Field("its proposal", ("d",)),
@@ -237,7 +237,7 @@ cdef class SubchainAcceptance(DelayedAcceptance):
         return AGAIN
 
     cdef Chain on_surrogate(self, Chain *c) noexcept nogil:
-        """The chain on the surrogate, as its last step has left it."""
+        """Restore the chain on the surrogate after its last step."""
         cdef Chain sub = c[0]
         sub.x, sub.y, sub.logps = &self.z[0], &self.last_y[0], &self.last_log_s_y
         sub.logp_x, sub.logp_y, sub.log_q = self.last_log_s_x, self.last_log_s_y, self.last_log_q

@@ -6,14 +6,14 @@
     C <- C + g G
 
 C follows the target's local shape by stochastic gradient descent on a divergence of N(x, C C')
-from the target, b the weight of the proposal's entropy; its diagonal may have any sign. As long as
-C learns, the target is not invariant.
+from the target, with b the weight of the proposal's entropy; the diagonal of C may have any sign.
+While C adapts, the target is not invariant.
 
 At the end of adaptation a bank of (x, C) from its second half is fixed:
 
     y = x + C_i e,   alpha = min(1, pi(y) N(x; y, C_k C_k') / (pi(x) N(y; x, C_i C_i')))
 
-with i the entry whose point is nearest to x and k that nearest to y. One look-up is made a step.
+with i the entry whose point is nearest to x and k that nearest to y: one look-up in each step.
 
 Dharamshi, A., Ngo, V. and Rosenthal, J. S. (2023). Sampling by divergence minimization.
 Communications in Statistics - Simulation and Computation. Algorithms 1 and 2, in log densities;
@@ -47,7 +47,8 @@ cdef enum:
 cdef class DivergenceMinimization(Kernel):
     GRADIENT = True
     FIELDS = {
-        "C": Field("lower-triangular factor, of any sign on its diagonal", ("d", "d"), learnt=True),
+        "C": Field("lower-triangular factor, of any sign on its diagonal", ("d", "d"),
+                   learned=True),
         "e": Field("the last standard normal draws", ("points", "d")),
         "frozen": Field("whether adaptation has ended", dtype="i8", least=0, most=1),
         "banked": Field("entries of the bank", dtype="i8", least=0, most="bank"),
@@ -163,7 +164,7 @@ cdef class DivergenceMinimization(Kernel):
         return 0
 
     cdef void learn_bank(self, Chain *c) noexcept nogil:
-        """Of the second half of adaptation, states and factors at equal distances in time."""
+        """Store states and factors of the second half of adaptation, equally spaced in time."""
         cdef int64_t start = self.end_of_adaptation // 2, length = self.end_of_adaptation - start
         cdef int64_t entries = min(self.bank_x.shape[0], length), t = self.t - start
         if self.end_of_adaptation == INT64_MAX or t < 0 or self.banked == self.bank_x.shape[0]:

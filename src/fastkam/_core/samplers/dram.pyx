@@ -8,8 +8,8 @@
     mu, Sigma  as in adaptive Metropolis
 
 with q1 the density of the first proposal: |L^-1 (y1 - y2)|^2 / lambda = |e - sqrt(shrink) f|^2.
-The noise of an estimated density goes u, v1, v2, each from the one before: the reverse order from
-v2 has the same distribution, so that nothing of it enters the ratio.
+The noise of an estimated density moves from u to v1 to v2: the reverse order has the same
+distribution, so that the noise does not enter the ratio.
 
 Haario, H., Laine, M., Mira, A. and Saksman, E. (2006). DRAM: efficient adaptive MCMC. Statistics
 and Computing 16, 339-354. Delayed rejection: Tierney, L. and Mira, A. (1999). Some adaptive Monte
@@ -37,9 +37,9 @@ cdef inline double log_rejection(double log_ratio) noexcept nogil:
 cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
     SEVERAL = True
     FIELDS = {
-        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
-        "L": Field("lower-triangular factor of the learnt covariance", ("d", "d"), shared=True,
-                   learnt=True),
+        "mu": Field("learned mean", ("d",), shared=True, learned=True),
+        "L": Field("lower-triangular factor of the learned covariance", ("d", "d"), shared=True,
+                   learned=True),
         "step": Field("sqrt(lambda) of the step, jitter included"),
         "e": Field("standard normal draw of the first try", ("d",)),
         "f": Field("that of the second", ("d",)),

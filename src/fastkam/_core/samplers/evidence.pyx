@@ -1,9 +1,9 @@
-"""What the normalizing constant is estimated from, in batches of steps.
+"""The statistics from which the normalizing constant is estimated, in batches of steps.
 
     log Z - log Z_q = sum_r log E_r+1 exp((beta_r - beta_r+1) W)               (stepping stones)
                     = integral of E_beta W over beta                           (thermodynamic)
 
-with W = log pi - log q at the state of each rung. Where pi is 0 outside of a set, W is -infinity
+with W = log pi - log q at the state of each rung. If pi is 0 outside of a set, W is -infinity
 there, and only the rung at beta = 0 has states outside. Then, with P the probability of the set
 under q,
 
@@ -59,7 +59,7 @@ cdef class Evidence(State):
             self.outside[self.batch] = 0
         for r in range(self.rungs):
             W = (<Replica>replicas[r]).W()
-            inside = W > -INFINITY      # not of a NaN either
+            inside = W > -INFINITY      # False for NaN, too
             step = 0.0
             if not inside:
                 W, step = 0.0, -INFINITY
@@ -76,7 +76,7 @@ cdef class Evidence(State):
         self.in_batch += 1
 
     cdef void halve(self) noexcept nogil:
-        """Make one batch of two, of twice the length."""
+        """Merge batches in pairs; each then has twice the length."""
         cdef int b, r
         for b in range(N_BATCHES // 2):
             for r in range(self.rungs):

@@ -1,4 +1,4 @@
-"""Replica exchange, for kernels that are built on it."""
+"""Replica exchange: declarations for derived kernels."""
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport Chain, Kernel

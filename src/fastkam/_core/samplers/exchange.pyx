@@ -2,15 +2,11 @@
 
     rung r samples  pi_r = pi^beta_r q^(1 - beta_r),   1 = beta_0 > beta_1 > ... >= 0
 
-A step moves each replica by its own kernel (replicas.pyx), and begins with swaps (swaps.pyx). The
-state of rung 0 is the chain's. While it adapts, the reference q (reference.pyx) is fitted to the
-states of all rungs, and the ladder (ladder.pxd) tuned, in rounds, each as long as all before it:
-they end after 1/32, 1/16, ... 1/2 of warm-up. Afterwards the normalizing constant is estimated
-(evidence.pyx).
-
-Where pi is estimated, all this holds of (x, u), u the noise, and a swap exchanges both. The x of a
-rung alone then has another distribution than pi_r, except at beta = 1, which is the one asked for,
-and at 0.
+A step begins with swaps (swaps.pyx); then each replica is moved by its own kernel (replicas.pyx).
+The state of rung 0 is that of the chain. In warm-up, the reference q (reference.pyx) is fitted to
+the states of all rungs and the ladder (ladder.pxd) is tuned, in rounds that end after 1/32, 1/16,
+... 1/2 of it. Then the normalizing constant is estimated (evidence.pyx). If pi is estimated, swaps
+exchange x and its noise; for 0 < beta < 1, x alone does not have the distribution pi_r.
 
 Syed, S., Bouchard-Cote, A., Deligiannidis, G. and Doucet, A. (2022). Non-reversible parallel
 tempering. Journal of the Royal Statistical Society B 84, 321-350.
@@ -37,10 +33,9 @@ cdef class Exchange(Kernel):
     SEVERAL = True
     LARGEST = MOST_RUNGS
     FIELDS = {
-        "ladder": Field("inverse temperatures", ("rungs",), learnt=True, least=0, most=1),
+        "ladder": Field("inverse temperatures", ("rungs",), learned=True, least=0, most=1),
         "begun": Field("whether the rungs have states", dtype="i8", least=0, most=1),
-        "moved": Field("whether another kernel has moved the chain since", dtype="i8",
-                       least=0, most=1),
+        "moved": Field("whether another kernel has moved the chain", dtype="i8", least=0, most=1),
         "frozen": Field("whether adaptation has ended", dtype="i8", least=0, most=1),
         "rounds": Field("rounds of tuning made", dtype="i8", least=0, most=ROUNDS),
     }
@@ -55,8 +50,7 @@ cdef class Exchange(Kernel):
         self.replicas = Replicas(kernels, self.reference)
         self.width, self.gradient = self.replicas.width, self.replicas.gradient
         self.swaps = Swaps(self.rungs, scheme=scheme, every=every)
-        self.evidence = Evidence(self.rungs)
-        self.rejections = np.zeros(self.rungs)
+        self.evidence, self.rejections = Evidence(self.rungs), np.zeros(self.rungs)
         np.asarray(self.ladder)[...] = ladder
         self.replicas.set_ladder(&self.ladder[0])
 
@@ -130,7 +124,7 @@ cdef class Exchange(Kernel):
         return 0
 
     cdef void end_round(self) noexcept nogil:
-        """A new reference, a new ladder."""
+        """Fit a new reference and tune the ladder."""
         self.rounds += 1
         self.replicas.fit_reference()
         if self.tunes:
@@ -140,7 +134,7 @@ cdef class Exchange(Kernel):
         self.forget()
 
     cdef void forget(self) noexcept nogil:
-        """Begin all averages again."""
+        """Reset all averages."""
         self.swaps.forget()
         self.evidence.forget()
         self.reference.forget()

@@ -35,9 +35,9 @@ cdef double LARGEST = 1e200
 cdef class FisherAdaptiveMALA(Kernel):
     GRADIENT = True
     FIELDS = {
-        "log_s": Field("log of the step size", shared=True, learnt=True),
+        "log_s": Field("log of the step size", shared=True, learned=True),
         "R": Field("square root of the inverse of the summed information", ("d", "d"), shared=True,
-                   learnt=True),
+                   learned=True),
         "trace": Field("tr R R'", shared=True),
         "n": Field("adaptations made", dtype="i8", shared=True, least=0),
         "s": Field("step size of the last step, jitter included", stat="step_size"),
@@ -84,14 +84,14 @@ cdef class FisherAdaptiveMALA(Kernel):
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         self.n += 1
-        # elsewhere grad_y may be void
+        # otherwise grad_y is undefined
         if self.n > self.plain_steps * self.sharers and c.alpha > 0:
             self.learn(sqrt(c.alpha), c)
         self.log_s += gain * (c.alpha - self.target_acceptance)
         return 0
 
     cdef void learn(self, double w, Chain *c) noexcept nogil:
-        """R for one more signal, w (grad_y - grad_x)."""
+        """Update R for one more signal, w (grad_y - grad_x)."""
         cdef Py_ssize_t d = c.d, i, j
         cdef double *v = &self.v[0]
         cdef double *phi = &self.phi[0]
@@ -107,7 +107,7 @@ cdef class FisherAdaptiveMALA(Kernel):
         for i in range(d):
             v[i] = 0
         add_Rz(d, b, &self.R[0, 0], phi, v)
-        self.trace = 0              # summed again: a difference would lose its digits
+        self.trace = 0              # summed again over R: an update would lose digits
         for j in range(d):
             column = &self.R[0, 0] + j * d
             add(d, -phi[j], v, column)

@@ -1,4 +1,4 @@
-"""What the gradient-based adaptive samplers share: the factor, and ascent on it."""
+"""The factor of the gradient-based adaptive samplers, and the ascent on it."""
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport Chain, Kernel

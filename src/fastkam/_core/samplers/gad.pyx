@@ -1,8 +1,8 @@
-"""What the gradient-based adaptive samplers share: ascent on the generalized speed measure.
+"""The adaptation of the gradient-based adaptive samplers: ascent on the generalized speed measure.
 
     log s(x) = E log alpha(x, y) + beta H(q(. | x)),   H(q) = sum_i log L_ii + const
 
-The gradient g of a one-draw estimate moves the proposal's factor L, elementwise:
+The gradient g of a one-draw estimate changes the proposal's factor L, elementwise:
 
     RMSprop      G <- r G + (1 - r) g^2  (g^2 at first),   L <- L + rho g / (1 + sqrt(G))
     Adam         M <- m M + (1 - m) g,   L <- L + rho M' / (sqrt(G') + 1e-8), bias-corrected
@@ -53,10 +53,10 @@ cdef class GradientAdaptive(Kernel):
     GRADIENT = True
     FIELDS = {
         "L": Field("lower-triangular factor of the proposal, or its diagonal alone",
-                   ("d", "columns"), shared=True, learnt=True),
+                   ("d", "columns"), shared=True, learned=True),
         "G": Field("running mean of the squared gradient", ("d", "columns"), shared=True),
         "M": Field("running mean of the gradient, for Adam", ("d", "moments"), shared=True),
-        "beta": Field("weight of the entropy of the proposal", shared=True, learnt=True,
+        "beta": Field("weight of the entropy of the proposal", shared=True, learned=True,
                       stat="entropy_weight"),
         "e": Field("the last standard normal draw", ("d",)),
         "age": Field("adaptations made", dtype="i8", shared=True, least=0),
@@ -78,13 +78,13 @@ cdef class GradientAdaptive(Kernel):
         self.target_acceptance = target_acceptance
 
     cdef int ndim(self) noexcept nogil:
-        """Of L, for the functions of langevin.pxd."""
+        """Return the form of L, for the functions of langevin.pxd."""
         return 1 if self.diagonal else 2
 
     cdef void ascend(self, double rho, const double *left0, const double *right0,
                      const double *left1, const double *right1, const double *left2,
                      const double *right2) noexcept nogil:
-        """One step along lower(sum_k left_k right_k') + beta diag(1 / L_ii); NULL is zero."""
+        """Make a step along lower(sum_k left_k right_k') + beta diag(1 / L_ii); NULL is zero."""
         cdef fk_ascent a
         cdef const double *zero = &self.zero[0]
         self.age += 1

@@ -10,8 +10,8 @@ The exact form differentiates through G_y too; with k = Hy L (h + h_y), Hy the H
     g <- g - lower(G_x (L' k)' / 2 + k h') / 2.
 
 k is one product of the Hessian and a vector: the target's own, or a central difference of gradients
-at y +- eps L (h + h_y). Where neither can be had, the step is a fast one. g moves L and beta
-follows the acceptance as in gad.pyx.
+at y +- eps L (h + h_y). If neither is available, the fast form is used. g changes L, and beta
+follows the acceptance rate, as in gad.pyx.
 
 Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
 Advances in Neural Information Processing Systems 32. Section 3.2 and supplement.
@@ -30,7 +30,7 @@ from fastkam._core.engine.fields import Field
 from fastkam._core.engine.state import zeros
 from fastkam._core.samplers.gad import GradientAdaptive as Base
 
-cdef double DIFFERENCE = 1e-5       # length of eps L v, of 1 + |y|: third root of the rounding
+cdef double DIFFERENCE = 1e-5       # |eps L v| / (1 + |y|): third root of the rounding error
 
 cdef enum:                          # stages of a step
     PROPOSED = 0
@@ -90,7 +90,7 @@ cdef class GradientAdaptiveMALA(GradientAdaptive):
     # ---- k ----
 
     cdef int curvature(self, Chain *c) except -1 nogil:
-        """Ask for the Hessian at y times u = L (h + h_y), or begin to take a difference."""
+        """Request the Hessian at y times u = L (h + h_y), or begin a central difference."""
         cdef Py_ssize_t i
         cdef double *u = &self.left[0]
         for i in range(c.d):
@@ -118,7 +118,7 @@ cdef class GradientAdaptiveMALA(GradientAdaptive):
         return AGAIN
 
     cdef int difference(self, Chain *c) except -1 nogil:
-        """Take the gradient at y + eps u, then at y - eps u; k, which holds u, and y again."""
+        """Take the gradient at y + eps u, then at y - eps u; compute k, which held u; restore y."""
         cdef Py_ssize_t i
         cdef bint good = c.logp_y > -INFINITY
         if self.stage == ABOVE and good:
@@ -156,7 +156,7 @@ cdef class GradientAdaptiveMALA(GradientAdaptive):
         return 0
 
     cdef void through_the_gradient(self, Chain *c) noexcept nogil:
-        """The two further products: grad_x (-L' k / 4)' and k (-h / 2)'."""
+        """Compute the two further products: grad_x (-L' k / 4)' and k (-h / 2)'."""
         cdef Py_ssize_t i
         for i in range(c.d):
             self.right2[i] = -0.5 * self.h[i]

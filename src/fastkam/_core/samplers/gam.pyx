@@ -22,10 +22,10 @@ import numpy as np
 
 cdef class GlobalAdaptiveMetropolis(Kernel):
     FIELDS = {
-        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
-        "L": Field("lower-triangular factor of the learnt covariance", ("d", "d"), shared=True,
-                   learnt=True),
-        "log_scale": Field("log lambda", shared=True, learnt=True, stat="log_scale"),
+        "mu": Field("learned mean", ("d",), shared=True, learned=True),
+        "L": Field("lower-triangular factor of the learned covariance", ("d", "d"), shared=True,
+                   learned=True),
+        "log_scale": Field("log lambda", shared=True, learned=True, stat="log_scale"),
     }
     cdef public double[::1] mu
     cdef public double[::1, :] L

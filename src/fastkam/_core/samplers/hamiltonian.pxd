@@ -1,4 +1,4 @@
-"""What HMC and NUTS share: a metric, a step size, the leapfrog step, and how they are learnt."""
+"""The metric, the step size and the leapfrog step of HMC and NUTS, with their adaptation."""
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport Chain, Kernel
@@ -34,7 +34,7 @@ cdef class Hamiltonian(Kernel):
     cdef public double H_mean
     cdef public int64_t n_eps
     cdef public int64_t searching
-    # what the metric is learnt from
+    # the draws and gradients from which the metric is learned
     cdef public int64_t age
     cdef public int64_t window
     cdef public int64_t[::1] counts

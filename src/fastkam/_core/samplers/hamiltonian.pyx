@@ -1,4 +1,4 @@
-"""Hamiltonian dynamics in whitened momenta: metric, step size, leapfrog, and how they are learnt.
+"""Hamiltonian dynamics in whitened momenta: metric, step size, leapfrog, and their adaptation.
 
     H = -log pi(x) + |p|^2 / 2,   p ~ N(0, I),   F F' = Sigma, the inverse mass matrix
 
@@ -6,18 +6,18 @@
     x <- x + eps F p
     p <- p + eps/2 F' grad log pi(x)
 
-which is the leapfrog step for momenta F'^-1 p of mass Sigma^-1: velocities and momenta are one
-vector, and a metric is two products, with F and with F'. F is diagonal, s; or lower triangular, L;
-or of low rank besides a diagonal, s (I + U' w U), with orthonormal rows of U.
+which is the leapfrog step for momenta F'^-1 p of mass Sigma^-1: velocities and momenta are the same
+vector, and a metric needs two products, with F and with F'. F is diagonal, s; or lower triangular,
+L; or a diagonal and a low-rank matrix, s (I + U' w U), with orthonormal rows of U.
 
-The step size is learnt by dual averaging (Nesterov, Y. (2009). Primal-dual subgradient methods for
+The step size is learned by dual averaging (Nesterov, Y. (2009). Primal-dual subgradient methods for
 convex problems. Mathematical Programming 120, 221-259), in the form of Hoffman, M. D. and Gelman,
 A. (2014). The No-U-Turn sampler. Journal of Machine Learning Research 15, 1593-1623, Algorithm 5.
 
-The metric is learnt from the states of two overlapping windows that grow: the older one serves
-until the younger is long enough to take its place. From draws alone Sigma is their covariance; with
-their gradients it minimizes the Fisher divergence to a Gaussian: on the diagonal, s_i^2 = sd(x_i) /
-sd(grad_i), in general the Sigma with Sigma cov(grad) Sigma = cov(x) (`fastkam.metrics`). Seyboldt,
+The metric is learned from the states of two overlapping, growing windows: the older one is used
+until the younger is long enough to replace it. From draws alone, Sigma is their covariance; with
+gradients it minimizes the Fisher divergence to a Gaussian (samplers/metrics.py): on the diagonal,
+s_i^2 = sd(x_i) / sd(grad_i), in general the Sigma with Sigma cov(grad) Sigma = cov(x). Seyboldt,
 A., Carlson, E. L. and Carpenter, B. (2026). Preconditioning Hamiltonian Monte Carlo by minimizing
 Fisher divergence.
 """
@@ -38,13 +38,13 @@ import numpy as np
 
 cdef enum:
     FIRST_WINDOW = 10
-    LEAST = 4               # draws that a metric is learnt from
+    LEAST = 4               # draws from which a metric is learned
     OLD = 0
     YOUNG = 1
     X = 0                   # rows of the moments: mean, and sum of squares after it
     GRAD = 2
 
-cdef double FINAL = 0.15    # of warm-up: only the step size is learnt
+cdef double FINAL = 0.15    # of warm-up: only the step size is learned
 cdef double GROWTH = 1.5    # of windows
 cdef double LOG_2 = log(2.0), LOG_0_8 = log(0.8)
 cdef double SHRINKAGE, T0, KAPPA
@@ -52,7 +52,7 @@ SHRINKAGE, T0, KAPPA = 0.05, 10.0, 0.75     # of dual averaging
 
 
 cdef class Hamiltonian(Kernel):
-    """Parameters that HMC and NUTS have in common.
+    """The metric, the step size and the leapfrog steps of HMC and NUTS.
 
     Parameters
     ----------
@@ -66,14 +66,14 @@ cdef class Hamiltonian(Kernel):
     GRADIENT = True
     SEVERAL = True
     FIELDS = {
-        "s": Field("diagonal of the metric's factor F", ("d",), shared=True, learnt=True),
+        "s": Field("diagonal of the metric's factor F", ("d",), shared=True, learned=True),
         "L": Field("the columns of the lower-triangular factor F of a dense metric",
-                   ("dense", "dense"), shared=True, learnt=True),
+                   ("dense", "dense"), shared=True, learned=True),
         "U": Field("orthonormal directions of a low-rank metric, scaled by s",
                    ("ranks", "low_rank"), shared=True),
         "w": Field("how much longer F is along each, less 1", ("ranks",), shared=True),
         "rank": Field("directions in use", dtype="i8", shared=True, least=0, most="ranks"),
-        "log_eps": Field("log of the step size", shared=True, learnt=True),
+        "log_eps": Field("log of the step size", shared=True, learned=True),
         "log_eps_mean": Field("its weighted mean, in force when adaptation has ended", shared=True),
         "mu": Field("the log step size that dual averaging shrinks to", shared=True),
         "H_mean": Field("mean of alpha* - alpha", shared=True),
@@ -178,7 +178,7 @@ cdef class Hamiltonian(Kernel):
         self.F_times(eps, &self.p[0], c.y)
 
     cdef double last_kick(self, Chain *c, double eps) noexcept nogil:
-        """Complete p; H there."""
+        """Complete p, and compute H."""
         self.Ft_times(0.5 * eps, c.grad_y, &self.p[0])
         return 0.5 * long_square(c.d, &self.p[0]) - c.logp_y
 
@@ -194,7 +194,7 @@ cdef class Hamiltonian(Kernel):
         return self.launch(c)
 
     cdef int try_step(self, Chain *c) noexcept nogil:
-        """One step of the present size from x, with a new momentum."""
+        """Begin one step of the present size from x, with a new momentum."""
         self.draw_momentum(c)
         self.first_kick(c, exp(self.log_eps), c.grad_x)
         self.drift(c, exp(self.log_eps), c.x)
@@ -237,7 +237,7 @@ cdef class Hamiltonian(Kernel):
         cdef double n
         self.n_eps += 1
         n = <double>self.n_eps
-        # a step of all sharers is one of the sequence: it would overshoot if each were
+        # a step of all sharers counts once in the sequence: if each counted, it would overshoot
         self.H_mean += (self.target_acceptance - alpha - self.H_mean) / (n + self.sharers * T0)
         self.log_eps = self.mu - sqrt(n / self.sharers) / SHRINKAGE * self.H_mean
         self.log_eps_mean += pow(n, -KAPPA) * (self.log_eps - self.log_eps_mean)
@@ -257,7 +257,7 @@ cdef class Hamiltonian(Kernel):
         return 0
 
     cdef void first_metric(self, Chain *c) noexcept nogil:
-        """s_i^2 = 1 / |grad_i|, until there are draws."""
+        """Set s_i^2 = 1 / |grad_i|, which is used until there are draws."""
         cdef Py_ssize_t i
         cdef double g
         for i in range(self.d):
@@ -269,7 +269,7 @@ cdef class Hamiltonian(Kernel):
                     self.s[i] = 1 / sqrt(g)
 
     cdef int learn_metric(self, Chain *c) except -1 nogil:
-        """Add the state after the decision to both windows; estimate again."""
+        """Add the state after the decision to both windows, and update the metric."""
         cdef int64_t young
         if (self.end_of_adaptation != INT64_MAX
                 and self.t >= (1 - FINAL) * <double>self.end_of_adaptation):
@@ -288,7 +288,7 @@ cdef class Hamiltonian(Kernel):
         return 0
 
     cdef void remember(self, Chain *c) noexcept nogil:
-        """Put the state and its gradient into both windows."""
+        """Add the state and its gradient to both windows."""
         cdef const double *x = c.y if c.accepted else c.x
         cdef const double *grad = c.grad_y if c.accepted else c.grad_x
         cdef Py_ssize_t window
@@ -307,7 +307,7 @@ cdef class Hamiltonian(Kernel):
         self.counts[YOUNG] += 1
 
     cdef void forget(self, int64_t n) noexcept nogil:
-        """Drop the n oldest draws; of moments, those that are not the young window's."""
+        """Drop the n oldest draws, or the moments of the old window."""
         self.counts[OLD] -= n
         if self.kind == DIAGONAL:
             copy(4 * self.d, &self.moments[YOUNG, 0, 0], &self.moments[OLD, 0, 0])
@@ -319,7 +319,7 @@ cdef class Hamiltonian(Kernel):
                 self.counts[OLD] * self.d * sizeof(double))
 
     cdef void learn_diagonal(self) noexcept nogil:
-        """s_i^2 = sd(x_i) / sd(grad_i), or var(x_i) with its last value for 5 draws."""
+        """s_i^2 = sd(x_i) / sd(grad_i), or var(x_i) with the last value weighted as 5 draws."""
         cdef Py_ssize_t i
         cdef double n = <double>self.counts[OLD], v
         for i in range(self.d):
@@ -328,7 +328,7 @@ cdef class Hamiltonian(Kernel):
                 v = sqrt(v / self.moments[OLD, GRAD + 1, i])
             else:
                 v = (v + 5 * self.s[i] * self.s[i]) / (n + 5)
-            if 1e-20 < v < 1e20:        # not where nothing has moved
+            if 1e-20 < v < 1e20:        # otherwise nothing has moved
                 self.s[i] = sqrt(v)
 
     def learn_shape(self):

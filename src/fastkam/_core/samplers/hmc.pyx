@@ -3,9 +3,9 @@
     p ~ N(0, I),  (y, q) = n leapfrog steps of size eps from (x, p),
     alpha = min(1, exp(H(x, p) - H(y, q))),   H = -log pi(x) + |p|^2 / 2
 
-eps may be drawn for each trajectory, uniformly within a fraction `jitter` of its learnt value.
-A trajectory along which H ranges over more than a limit is rejected before its end: a rule that is
-the same from both of its ends.
+eps may be drawn for each trajectory, uniformly within a fraction `jitter` of its learned value. A
+trajectory along which the range of H exceeds a limit is rejected before its end: this rule is the
+same from both ends, so that reversibility holds.
 
 Duane, S., Kennedy, A. D., Pendleton, B. J. and Roweth, D. (1987). Hybrid Monte Carlo. Physics
 Letters B 195, 216-222. Neal, R. M. (2011). MCMC using Hamiltonian dynamics. Handbook of Markov

@@ -1,4 +1,4 @@
-"""Mode jumping: any sampler and, now and then, a move between separated modes.
+"""Mode jumping: any sampler, mixed with moves between separated modes.
 
 With probability p_k a move of kind k, and otherwise a step of the other sampler:
 
@@ -9,23 +9,22 @@ With probability p_k a move of kind k, and otherwise a step of the other sampler
                    b uniform among the others,
                    y = m_b + L_b L_a^-1 (x - m_a),   ratio  w_b s(x) / (w_a s(y)),   C = L L'
 
-Component 0 has the mean and the covariance of all and the tails of Student's t distribution with
-3 degrees of freedom, so that pi/q stays bounded unless those of pi are longer. The modes are 1,
-2, ... The reverse of a hop chooses b at y, then a, so that the ratio is r_b(y) |L_b| / (r_a(x)
-|L_a|), with r the probabilities of the first choice; N(y; m_b, C_b) |L_b| = N(x; m_a, C_a) |L_a|
-leaves what stands above. The kind of a move does not depend on x: each leaves pi invariant, and
-so does their mixture.
+Component 0 has the mean and the covariance of the whole mixture and the tails of Student's t
+distribution with 3 degrees of freedom, so that pi/q is bounded unless pi has longer tails. The
+modes are 1, 2, ... The reverse of a hop chooses b at y, then a, so that the ratio is
+r_b(y) |L_b| / (r_a(x) |L_a|), with r the probabilities of the first choice; the ratio above follows
+from N(y; m_b, C_b) |L_b| = N(x; m_a, C_a) |L_a|. The kind of a move does not depend on x: each kind
+leaves pi invariant, and so does their mixture.
 
 q is given, or fitted to the states of warm-up: after 256, 512, 1024, ... of them and at the end. A
-fit draws one uniform variate, its seed. As long as there is no q, or a single mode, the other
-sampler makes the step.
+fit draws one uniform variate as its seed. While there is no q, or only one mode, the other sampler
+makes the step.
 
-The p_k are given, or learnt at the same times from the shares a_k of their moves that were
-accepted, older ones counting less: p_k = min(0.8, 2 max a) a_k^2 / sum a^2, within 0.01 and 0.1,
-0.7, 0.2 for the three kinds.
-
-Around replica exchange, states of the next warmer rung are fitted to besides, one to three of the
-chain's: a chain that seldom sees its tails knows them from there.
+The p_k are given, or learned at the same times from the acceptance rates a_k of the moves, with
+smaller weights for older moves: p_k = min(0.8, 2 max a) a_k^2 / sum a^2, at least 0.01 and at most
+0.1, 0.7, 0.2 for the three kinds. Around replica exchange, q is also fitted to states of the next
+warmer rung, one for three of the chain, from which a chain that rarely visits its tails learns
+them.
 
 Tjelmeland, H. and Hegstad, B. K. (2001). Mode jumping proposals in MCMC. Scandinavian Journal of
 Statistics 28, 205-223: hops, with b chosen at y by its own proposal. Guan, Y., Fleissner, R.,
@@ -61,7 +60,7 @@ cdef double FIRST_PROBABILITY = 0.2
 cdef double LEAST_PROBABILITY = 0.01
 cdef double MOST_PROBABILITY = 0.8
 cdef double[3] MOST_PROBABILITIES = [0.1, 0.7, 0.2]   # of jump, independent and hop
-LEARNT_SHARE = 0.5      # what the inner sampler's plan takes for its share of warm-up
+LEARNED_SHARE = 0.5      # what the inner sampler's plan takes for its share of warm-up
 COUNTS = {"diverging", "n_steps", "tree_depth"}     # statistics of the inner sampler's own steps
 
 KINDS = {"jump": JUMP, "independent": INDEPENDENT, "hop": HOP}
@@ -88,8 +87,8 @@ cdef class ModeJumping(Kernel):
         "n": Field("components of q; 0 if there is none", dtype="i8", shared=True,
                    least=0, most="components"),
         "weights": Field("their weights, the wide one's first", ("components",), shared=True,
-                         learnt=True, least=0, finite=True),
-        "means": Field("their means", ("components", "d"), shared=True, learnt=True, finite=True),
+                         learned=True, least=0, finite=True),
+        "means": Field("their means", ("components", "d"), shared=True, learned=True, finite=True),
         "factors": Field("factors of their covariances, each transposed", ("components", "d", "d"),
                          shared=True, finite=True),
         "history": Field("states of warm-up at equal distances in time", ("states", "d"),
@@ -140,7 +139,7 @@ cdef class ModeJumping(Kernel):
                       warmer=states if self.tempered is not None else 0)
         self.width, self.gradient, self.several = inner.width, inner.gradient, inner.several
         self.learns_probabilities, self.stride = probability is None, 1
-        self.planned = LEARNT_SHARE if probability is None else 1 - probability
+        self.planned = LEARNED_SHARE if probability is None else 1 - probability
         for kind in moves:
             k = KINDS[kind] - 1
             self.used[k] = True
@@ -160,7 +159,7 @@ cdef class ModeJumping(Kernel):
         return {"inner": self.inner}
 
     def check(self, state, step):
-        # the step under way may be another move, in which the sampler within has no part
+        # the current step may be another move, in which the inner sampler has no part
         inner = np.array_equal(state.get("move"), INNER)
         super().check(state, step._replace(under_way=step.under_way and inner))
 
@@ -173,7 +172,7 @@ cdef class ModeJumping(Kernel):
         self.q = first.q
 
     def set_mixture(self, weights, means, factors):
-        """q, of components (K,), (K, d), (K, d, d), the wide one first."""
+        """Set q, with components (K,), (K, d), (K, d, d), the wide one first."""
         self.n = n = len(weights)
         for field, values in (("weights", weights), ("means", means),
                               ("factors", factors.transpose(0, 2, 1))):
@@ -181,12 +180,12 @@ cdef class ModeJumping(Kernel):
         self.pack()
 
     def pack(self):
-        """Ready q for use; what was computed with another one is void."""
+        """Prepare q for use; values computed with the former q are no longer valid."""
         if self.n:
             self.q.set(self.n, &self.weights[0], &self.means[0, 0], &self.factors[0, 0, 0])
         self.log_q_x = self.log_q_y = NAN
 
-    # ---- the sampler within, which has a clock of its own ----
+    # ---- the inner sampler, which has its own step counter ----
 
     def stat_names(self):
         return ["move", *self.inner.stat_names()]
@@ -250,10 +249,10 @@ cdef class ModeJumping(Kernel):
             u -= self.probabilities[kind - 1]
         return INNER
 
-    cdef void put(self, Chain *c, const double *centre, double scale,
+    cdef void put(self, Chain *c, const double *center, double scale,
                   const double *L) noexcept nogil:
-        """y = centre + scale L v"""
-        copy(c.d, centre, c.y)
+        """y = center + scale L v"""
+        copy(c.d, center, c.y)
         add_Lz(c.d, scale, L, &self.v[0], c.y)
 
     cdef void jump(self, Chain *c) noexcept nogil:
@@ -295,7 +294,7 @@ cdef class ModeJumping(Kernel):
         c.log_q = log(self.weights[b] / self.weights[a]) + log_s - self.log_modes(c.y)
 
     cdef double log_modes(self, const double *x) noexcept nogil:
-        """log((2 pi)^(d/2) s(x)), with the logs of its terms in place of the squares."""
+        """Return log((2 pi)^(d/2) s(x)); the logs of its terms replace the squares."""
         cdef Py_ssize_t k
         self.q.squares(x)
         for k in range(1, self.n):
@@ -356,7 +355,7 @@ cdef class ModeJumping(Kernel):
             self.n_accepted[k] *= 0.5
 
     cdef void remember(self, const double *x) noexcept nogil:
-        """Keep every `stride`-th state; where the history is full, every second of those."""
+        """Store every `stride`-th state; if the history is full, keep every second of them."""
         if self.seen % self.stride == 0:
             if self.kept == self.history.shape[0]:
                 self.stride *= 2
@@ -371,7 +370,7 @@ cdef class ModeJumping(Kernel):
             self.kept += 1
 
     def fit(self, u, near):
-        """Fit q to the history but for its first quarter, in which the chain comes from x0."""
+        """Fit q to the history without its first quarter, which may depend on x0."""
         kept = slice(self.kept // 4, self.kept)
         states = np.asarray(self.history)[kept]
         if self.tempered is not None:
@@ -399,7 +398,7 @@ cdef class ModeJumping(Kernel):
         if self.move == INNER:
             self.inner.record(c, row + 1)
             return
-        c.accepted = self.accepted      # of its own last step, whose statistics stand still
+        c.accepted = self.accepted      # of the last inner step: its statistics are recorded again
         self.inner.record(c, row + 1)
         c.accepted = accepted
         for i in range(self.counts.shape[0]):

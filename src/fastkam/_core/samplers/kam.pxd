@@ -1,4 +1,4 @@
-"""Kernel adaptive Metropolis, for the samplers that are built on it."""
+"""Kernel adaptive Metropolis: declarations for derived kernels."""
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport Chain
@@ -13,7 +13,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
     cdef public int64_t kept
     cdef public int64_t stride
     cdef public int64_t passed
-    cdef public int64_t n_learnt
+    cdef public int64_t n_learned
     cdef public double[::1] mu
     cdef public double[::1] L
     cdef bint median

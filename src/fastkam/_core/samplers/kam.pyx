@@ -11,12 +11,12 @@ adaptive Metropolis-Hastings. Proceedings of Machine Learning Research 32, 1665-
 and Algorithm 1; there is no 1/n in R, so the natural size of nu depends on n. Until the history
 holds n states, z is all of it.
 
-The n-th adaptation has the n-th gamma and p_t; the steps before it have the n-th gamma too. It puts
-x, the state before the decision, into the history; when that is full, see `remember`. Where x has
-entered and z is full, one uniform variate decides on a new z, which is the first n places of a
-shuffle (Fisher and Yates) of a permutation that is kept: n more variates. A median length is that
-of some 500 pairs (`learn_length`), taken when z is renewed or, while z grows, when it has 1, 2, 4,
-8, ... or all of its points.
+The n-th adaptation has the n-th gamma and p_t; the steps before it have the n-th gamma too. It adds
+x, the state before the decision, to the history, which is thinned when full (`remember`). If x has
+entered and z is full, one uniform variate decides on a new z, given by the first n places of a
+shuffle (Fisher and Yates) of a stored permutation: n more variates. A median length is computed
+from some 500 pairs (`learn_length`) when z is renewed or, while z grows, when it has 1, 2, 4, 8,
+... or all of its points.
 
 In the paper gamma and the length of the kernel are those of all directions alike. Here, unless the
 metric is "identity", they are relative to a running covariance: all of this is in the coordinates
@@ -24,13 +24,13 @@ u = A^-1 x, and y = x + A (y_u - x_u), which is
 
     R(x) = gamma^2 Sigma + nu^2 Sigma M H M' Sigma,    Sigma = A A',   |x - z| = |A^-1 (x - z)|
 
-in those of x. The n-th adaptation moves the mean and covariance of the chain as adaptive Metropolis
-does (am.pyx), with the gain (1 + 5 d + n)^(-0.8). Sigma becomes that covariance whenever z is
-renewed or, while z grows, when the length is learnt; in between it is fixed, and for good when
-adaptation has ended.
+in those of x. The n-th adaptation updates the mean and covariance of the chain as in adaptive
+Metropolis (am.pyx), with the gain (1 + 5 d + n)^(-0.8). Sigma becomes that covariance whenever z is
+renewed or, while z grows, when the length is learned; in between, and after adaptation, it is
+fixed.
 
-With few points for the dimensions the same distribution is drawn as y = x + gamma e + nu M H f,
-with f ~ N(0, I_n) drawn after e: see local_normal.pyx for both forms of the proposal.
+If there are few points for the dimensions, the same distribution is drawn as
+y = x + gamma e + nu M H f, with f ~ N(0, I_n) drawn after e: see local_normal.pyx for both forms.
 """
 from libc.math cimport INFINITY, exp, log, pow, sqrt
 from libc.stdint cimport int64_t
@@ -78,17 +78,17 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
                         least=1),
         "passed": Field("states since the last that entered", dtype="i8", shared=True,
                         least=0, below="stride"),
-        "n_learnt": Field("states behind mu and L", dtype="i8", shared=True, least=0),
-        "mu": Field("learnt mean; none where the metric is I", ("moments",), shared=True,
-                    learnt=True),
-        "L": Field("factor of the learnt covariance, its columns in turn; likewise", ("factor",),
-                   shared=True, learnt=True),
+        "n_learned": Field("states behind mu and L", dtype="i8", shared=True, least=0),
+        "mu": Field("learned mean; empty if the metric is I", ("moments",), shared=True,
+                    learned=True),
+        "L": Field("factor of the learned covariance, column by column; empty as mu", ("factor",),
+                   shared=True, learned=True),
     }
 
     def __init__(self, Py_ssize_t d, KernelFunction function, *, length, Py_ssize_t subsample,
                  double step_size, double target_acceptance, noise, renewal, capacity, bint few,
                  mean):
-        """The metric begins with I, and `mean` (d,) is that of the chain; None: it stays I."""
+        """Begin with the metric I and the mean `mean` (d,); with None the metric is always I."""
         self.allocate(d=d, blocks=max(1, (subsample + 7) // 8), lanes=8, capacity=capacity,
                       subsample=subsample, moments=d if mean is not None else 0,
                       factor=d * d if mean is not None else 0)
@@ -152,7 +152,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         return 0
 
     cdef int learn_subsample(self, Chain *c) except -1 nogil:
-        """Put x into the history, and renew z from it."""
+        """Add x to the history, and renew z from it."""
         cdef int64_t i, j
         self.learn_metric(c)
         if not self.remember(c.x):
@@ -160,7 +160,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         if self.stride == 1 and self.kept <= self.subsample:
             self.set_point(self.kept - 1, c.x)
             self.n = self.kept
-            # the median moves little between these
+            # the median changes little between these
             if self.kept & (self.kept - 1) == 0 or self.kept == self.subsample:
                 self.take_metric()
                 if self.metric:
@@ -185,20 +185,20 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         """Add the state after the decision to the mean and covariance of the chain."""
         if not self.metric:
             return
-        self.n_learnt += 1
-        learn_moments(c.d, pow(1.0 + WEIGHT * c.d + self.n_learnt, -0.8),
+        self.n_learned += 1
+        learn_moments(c.d, pow(1.0 + WEIGHT * c.d + self.n_learned, -0.8),
                       c.y if c.accepted else c.x, &self.mu[0], &self.L[0], &self.v[0])
 
     cdef void take_metric(self) noexcept nogil:
-        """Sigma becomes the covariance learnt; z is to be set again."""
+        """Set Sigma to the learned covariance; z must be set again."""
         if self.metric:
             copy(self.d * self.d, &self.L[0], &self.A[0])
 
     cdef bint remember(self, const double *x) noexcept nogil:
-        """Put x into the history; True where it has entered.
+        """Add x to the history; return True if it has entered.
 
-        When the history is full, every second state leaves it, and from then on half as many
-        enter: what stays is spread evenly over the whole chain.
+        When the history is full, every second state is removed, and from then on half as many
+        enter: so the states are equally spaced over the whole chain.
         """
         cdef int64_t i
         self.passed += 1
@@ -237,8 +237,8 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         """length = (median of |z_i - z_j| over some 500 pairs with i != j, z_i != z_j) / sqrt 2
 
         j - i runs over max(1, 500 // n) shifts, at most n // 2, spread evenly over half the circle
-        of indices; of an even number of distances it is the upper median. In a learnt metric, in
-        which they are of order 1, points closer than 1e-10 are equal but for rounding.
+        of indices; for an even number of distances it is the upper median. In a learned metric,
+        where distances are of order 1, points closer than 1e-10 differ by rounding only.
         """
         cdef int64_t i, j, k, shift, pairs = 0
         cdef int64_t shifts = min(max(1, N_DISTANCES // max(self.n, 1)), self.n // 2)

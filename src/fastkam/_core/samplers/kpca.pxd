@@ -1,4 +1,4 @@
-"""Kernel-PCA KAM, for kernels that are built on it."""
+"""Kernel-PCA KAM: declarations for derived kernels."""
 from libc.stdint cimport int64_t
 
 from fastkam._core.samplers.kam cimport KernelAdaptiveMetropolis

@@ -4,8 +4,8 @@
     v_c(x) = M H a_c,     M = 2 [grad_x k(x, z_1), ..., grad_x k(x, z_n)]
     y ~ sum_c p_c N(x, gamma^2 I + nu^2 v_c(x) v_c(x)'),     p_c = (l_c + 1) / (sum l + k)
 
-and the whole mixture stands in the acceptance ratio. nu and z are learnt as in kernel adaptive
-Metropolis; the eigenvectors are renewed with z, or while z grows, when n is a power of 2 or full.
+and the whole mixture enters the acceptance ratio. nu and z are learned as in kernel adaptive
+Metropolis; the eigenvectors are renewed with z or, while z grows, when n is a power of 2 or full.
 
 Sejdinovic, D., Strathmann, H., Lomeli Garcia, M., Andrieu, C. and Gretton, A. (2014). Kernel
 adaptive Metropolis-Hastings. Proceedings of Machine Learning Research 32, 1665-1673. Appendix C.
@@ -127,7 +127,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         for j in range(self.d):
             self.e[j] = c.y[j] - c.x[j]
         self.whiten(&self.e[0])
-        if not self.at_x.seen:          # taken up with y pending
+        if not self.at_x.seen:          # restored between propose and consider
             self.look(c.x, &self.V_x[0, 0])
         self.look(c.y, &self.V_y[0, 0])
         # the densities are even in D
@@ -135,7 +135,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
                 - self.log_mixture(&self.V_x[0, 0], &self.e[0]))
 
     cdef int learn_length(self) except -1 nogil:
-        """The length, then the directions: called whenever z has been renewed."""
+        """Learn the length, then the directions: called whenever z has been renewed."""
         KernelAdaptiveMetropolis.learn_length(self)
         with gil:
             uninterrupted(self.learn_directions)

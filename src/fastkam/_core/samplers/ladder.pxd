@@ -1,4 +1,4 @@
-"""The ladder of inverse temperatures, 1 = beta_0 > beta_1 > ... >= 0, and how it is tuned.
+"""The ladder of inverse temperatures, 1 = beta_0 > beta_1 > ... >= 0, and its tuning.
 
 The rejection rates r_k of swaps between neighbors add up to the barrier
 
@@ -17,7 +17,7 @@ cdef enum:
 
 
 cdef inline void tune_ladder(int rungs, const double *rejections, double *ladder) noexcept nogil:
-    """Move all rungs but the first and the last; rungs <= MOST_RUNGS."""
+    """Tune all rungs but the first and the last; rungs <= MOST_RUNGS."""
     cdef int r, s = 0
     cdef double[MOST_RUNGS] old
     cdef double[MOST_RUNGS] barrier

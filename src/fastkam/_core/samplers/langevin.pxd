@@ -3,7 +3,7 @@
     h = 1/2 L' grad log pi(x) + e,   y = x + L h,                e ~ N(0, I)
     log q(x|y) - log q(y|x) = (|e|^2 - |h + 1/2 L' grad log pi(y)|^2) / 2
 
-`ndim` says what L is: a scalar (0), a diagonal (1), lower triangular (2) or SQUARE.
+`ndim` is the form of L: a scalar (0), a diagonal (1), lower triangular (2) or SQUARE.
 """
 from fastkam._core.engine.kernel cimport Chain
 from fastkam._core.linalg.dense cimport add_Lz, add_Rz, copy, dot, square, times_Lt, times_Rt
@@ -26,7 +26,7 @@ cdef inline void scaled_gradient(Chain *c, double scale, int ndim, const double 
 
 cdef inline void langevin_move(Chain *c, double scale, int ndim, const double *L, double *e,
                                double *h) noexcept nogil:
-    """e, h and y, for the factor scale L."""
+    """Draw e, and compute h and y, for the factor scale L."""
     cdef Py_ssize_t i
     draw_normals(c, c.d, e)
     scaled_gradient(c, scale, ndim, L, c.grad_x, h)
@@ -44,7 +44,7 @@ cdef inline void langevin_move(Chain *c, double scale, int ndim, const double *L
 
 cdef inline double langevin_log_q(Chain *c, double scale, int ndim, const double *L,
                                   const double *e, const double *h, double *h_y) noexcept nogil:
-    """The log ratio of the proposal densities; h_y becomes 1/2 (scale L)' grad log pi(y)."""
+    """Return the log ratio of the proposal densities; h_y <- 1/2 (scale L)' grad log pi(y)."""
     cdef double total
     scaled_gradient(c, scale, ndim, L, c.grad_y, h_y)
     total = square(c.d, e) - square(c.d, h) - square(c.d, h_y)

@@ -1,12 +1,12 @@
-"""Proposals from N(x, R(x)), for the samplers that learn them."""
+"""Proposals from N(x, R(x)), for the samplers that adapt R."""
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport Chain, Kernel
 from fastkam._core.kam.kernel_gradient cimport KernelFunction
 
 cdef struct Pass:               # the kernel pass at one point, and the factor made of it
-    bint seen                   # Q and s, or r, w and Q, belong to the point and the subsample
-    bint factored               # and L to them, nu, gamma
+    bint seen                   # Q and s, or r, w and Q, are those of the point and the subsample
+    bint factored               # and L is that of these, nu and gamma
     double *Q                   # (d, d) as in kernel_pass.h; with few points K of low_rank.h
     double *s                   # (d,) as there
     double *u                   # (d,) the point in the coordinates of z
@@ -34,7 +34,7 @@ cdef class LocalNormal(Kernel):
     cdef double[:, ::1] T               # |z_i - z_j|^2
     cdef int64_t measured               # points whose distances stand in T
     cdef double gamma(self) noexcept nogil
-    cdef void draw(self, Chain *c, const double *centre, double scale) noexcept nogil
+    cdef void draw(self, Chain *c, const double *center, double scale) noexcept nogil
     cdef void whiten(self, double *v) noexcept nogil
     cdef double reverse_log_q(self, Chain *c) noexcept nogil
     cdef void see(self, const double *point, Pass *p) noexcept nogil

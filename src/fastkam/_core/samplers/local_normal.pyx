@@ -12,16 +12,18 @@ With n x n matrices, where there are few points for the dimensions (low_rank.h):
     B = I_n + (nu / gamma)^2 H M'M H = C C',          log det R = 2 d log gamma + 2 log det C
     v'R^-1 v = (|v|^2 - (nu / gamma)^2 |C^-1 H M'v|^2) / gamma^2
 
-This is in the coordinates u = A^-1 x, in which the points z are kept too. Where there is a metric
-Sigma = A A', they are those in which it is I, and so
+All this is in the coordinates u = A^-1 x, in which the points z are also stored. If there is a
+metric Sigma = A A', it is I in these coordinates, and
 
     y = x + A (y_u - x_u),              R(x) in the coordinates x: A R_u A'
 
-else u = x. What is the same in both directions leaves the ratio: gamma and |v|. M'v comes from
-distances that are there: (z_i - x)'(y - x) = (|z_i - x|^2 + |y - x|^2 - |z_i - y|^2) / 2.
+otherwise u = x. Factors that are equal in both directions cancel in the ratio: those of gamma and
+|v|. M'v follows from known distances:
 
-What was y's is x's after an acceptance, so that there is one pass a step, and a new nu costs one
-small factorization.
+    (z_i - x)'(y - x) = (|z_i - x|^2 + |y - x|^2 - |z_i - y|^2) / 2
+
+After an acceptance, the pass at y is that at x, so that there is one pass in each step, and a new
+nu costs one small factorization.
 """
 from libc.math cimport INFINITY, exp
 from libc.stdint cimport int64_t
@@ -43,20 +45,20 @@ import numpy as np
 
 
 cdef class LocalNormal(Kernel):
-    """The proposal alone: gamma, and what is learnt, is for those who derive from it."""
+    """The proposal alone; derived classes set gamma and adapt the other parameters."""
     FIELDS = {
         "z": Field("subsample of the history, in blocks of 8 points", ("blocks", "d", "lanes"),
                    shared=True, finite=True),
         "n": Field("points of the subsample", dtype="i8", shared=True, least=0, most="subsample"),
-        "length": Field("length of the kernel", shared=True, learnt=True, above=0),
-        "log_nu": Field("log step size", shared=True, learnt=True),
+        "length": Field("length of the kernel", shared=True, learned=True, above=0),
+        "log_nu": Field("log step size", shared=True, learned=True),
         "e": Field("the last standard normal draw", ("d",)),
         "A": Field("factor of the metric, its columns in turn; none where that is I", ("factor",),
                    shared=True),
     }
 
     def __init__(self, Py_ssize_t d, KernelFunction function, Py_ssize_t subsample, bint few):
-        """After `allocate`."""
+        """Initialize buffers; call it after `allocate`."""
         cdef Py_ssize_t m = subsample if few else d, padded = 8 * self.z.shape[0]
         self.function = function
         self.few, self.metric = few, len(self.A) > 0
@@ -78,11 +80,11 @@ cdef class LocalNormal(Kernel):
 
     # ---- propose ----
 
-    cdef void draw(self, Chain *c, const double *centre, double scale) noexcept nogil:
-        """y ~ N(x, scale^2 R) with R at `centre`, whose pass is at_x.
+    cdef void draw(self, Chain *c, const double *center, double scale) noexcept nogil:
+        """Draw y ~ N(x, scale^2 R) with R at `center`, whose pass is at_x.
 
-        Where R overflows, L is some matrix: `reverse_log_q` refuses y then, and without it the
-        proposal is symmetric still.
+        If R overflows, L is some other matrix: then `reverse_log_q` rejects y, and a proposal that
+        does not use it is still symmetric.
         """
         cdef Py_ssize_t i
         cdef double gamma
@@ -92,7 +94,7 @@ cdef class LocalNormal(Kernel):
         if self.metric:
             memset(to, 0, c.d * sizeof(double))
         if not self.few:
-            self.factor(centre, &self.at_x, NULL)
+            self.factor(center, &self.at_x, NULL)
             add_Lz(c.d, scale, self.at_x.L, &self.e[0], to)
         else:
             normals(c.rng, self.n, &self.f[0])
@@ -100,7 +102,7 @@ cdef class LocalNormal(Kernel):
             for i in range(c.d):
                 to[i] += gamma * self.e[i]
             if self.n > 0:
-                self.see(centre, &self.at_x)
+                self.see(center, &self.at_x)
                 fk_spread(self.n, c.d, &self.z[0, 0, 0], self.at_x.u, scale * exp(self.log_nu),
                           self.at_x.w, &self.f[0], &self.work[0], to)
         if self.metric:
@@ -112,7 +114,7 @@ cdef class LocalNormal(Kernel):
             solve_L(self.d, &self.A[0], v)
 
     cdef void see(self, const double *point, Pass *p) noexcept nogil:
-        """The kernel pass at a point, where it has not been made."""
+        """Make the kernel pass at a point, unless it was made before."""
         cdef const double *z = &self.z[0, 0, 0]
         if p.seen:
             return
@@ -133,7 +135,7 @@ cdef class LocalNormal(Kernel):
                 p.Q)
 
     cdef int factor(self, const double *point, Pass *p, double *v) noexcept nogil:
-        """Bring a pass up to date, and v <- L^-1 v unless it is NULL; 1 where R overflows."""
+        """Update a pass, and v <- L^-1 v unless it is NULL; return 1 if R overflows."""
         cdef double gamma, nu
         self.see(point, p)
         if p.factored:
@@ -153,7 +155,7 @@ cdef class LocalNormal(Kernel):
     # ---- consider ----
 
     cdef double reverse_log_q(self, Chain *c) noexcept nogil:
-        """log N(x; y, R(y)) - log N(y; x, R(x))"""
+        """Return log N(x; y, R(y)) - log N(y; x, R(x))."""
         cdef Py_ssize_t i
         cdef double a, v2
         cdef double *v = &self.v[0]
@@ -172,14 +174,14 @@ cdef class LocalNormal(Kernel):
         return self.at_x.log_det - self.at_y.log_det + 0.5 * a
 
     cdef double along(self, const Pass *p, const Pass *q, double v2) noexcept nogil:
-        """|C^-1 H M'v|^2 at the point of p, v from there to that of q, |v|^2 = v2"""
+        """Return |C^-1 H M'v|^2 at the point of p, with v from there to that of q, |v|^2 = v2."""
         cdef double *b = &self.work[0]
         fk_project(self.n, p.w, p.r, q.r, v2, b)
         solve_L(self.n, p.L, b)
         return square(self.n, b)
 
     def log_q(self, double[::1] x, double[::1] y):
-        """log q(x|y) - log q(y|x) with the state as it is, for tests."""
+        """Return log q(x|y) - log q(y|x) for the present state, for tests."""
         cdef Py_ssize_t i
         cdef Chain c
         c.d, c.x, c.y = self.d, &x[0], &y[0]
@@ -205,11 +207,11 @@ cdef class LocalNormal(Kernel):
         self.measured = min(self.measured, i)
 
     cdef void forget(self) noexcept nogil:
-        """x or z has changed: both passes are void."""
+        """Mark both passes as invalid, since x or z has changed."""
         self.at_x.seen = self.at_y.seen = False
 
     cdef void forget_points(self) noexcept nogil:
-        """z has been replaced, not by `set_point`."""
+        """Mark all distances as invalid, since z was replaced other than by `set_point`."""
         self.measured = 0
         self.forget()
 

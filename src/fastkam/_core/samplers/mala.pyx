@@ -3,7 +3,7 @@
     y = x + (s^2 / 2) C grad log pi(x) + s L e,   e ~ N(0, I),   L L' = C
     log s <- log s + g (alpha - alpha*)
 
-C, the preconditioner, is fixed; the step size s is learnt.
+C, the preconditioner, is fixed; the step size s is learned.
 
 Roberts, G. O. and Tweedie, R. L. (1996). Exponential convergence of Langevin distributions and
 their discrete approximations. Bernoulli 2, 341-363. Acceptance 0.574: Roberts, G. O. and Rosenthal,
@@ -26,7 +26,7 @@ cdef class MALA(Kernel):
     GRADIENT = True
     LANES = True
     FIELDS = {
-        "log_s": Field("log of the step size", shared=True, learnt=True),
+        "log_s": Field("log of the step size", shared=True, learned=True),
         "s": Field("the last step size, jitter included", stat="step_size"),
         "e": Field("the last standard normal draw", ("d",)),
         "h": Field("the last move, L^-1 (y - x) / s", ("d",)),

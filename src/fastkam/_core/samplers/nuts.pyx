@@ -2,14 +2,14 @@
 
     weight of a point: exp(H_0 - H),   H = -log pi(x) + |p|^2 / 2
 
-From the start, trajectories of 1, 2, 4, ... points are added, each forwards or backwards in time at
+From the start, trajectories of 1, 2, 4, ... points are added, each forward or backward in time at
 random, until a (sub)trajectory turns: with rho the sum of its momenta, p'rho <= 0 at one of its
-ends. The same is asked of each half with the nearest point of the other half. Within a
-subtrajectory a point is drawn by the weights; a new subtrajectory's point replaces that of the old
-ones with probability min(1, weight of the new / weight of the old).
+ends. The same condition is checked for each half together with the nearest point of the other half.
+Within a subtrajectory a point is drawn by the weights; the point of a new subtrajectory replaces
+the former one with probability min(1, weight of the new / weight of the old).
 
-Subtrajectories are merged as bits carry in a binary counter: after the i-th point, as many merges
-as i has trailing zeros. So there is no recursion, and a step can wait between any two points.
+Subtrajectories are merged like carries in a binary counter: after the i-th point there are as many
+merges as i has trailing zeros. So there is no recursion, and a step can stop after any point.
 
 Hoffman, M. D. and Gelman, A. (2014). The No-U-Turn sampler. Journal of Machine Learning Research
 15, 1593-1623. Betancourt, M. (2017). A conceptual introduction to Hamiltonian Monte Carlo.
@@ -146,7 +146,7 @@ cdef class NUTS(Hamiltonian):
         return self.join(c)
 
     cdef int64_t put_point(self, Chain *c, double log_w) noexcept nogil:
-        """Put y on the stack as a subtrajectory of one point: its place, the bits set before it."""
+        """Push y as a subtrajectory of one point; return its place, the number of bits set."""
         cdef int64_t top = 0, n = self.leaves
         while n:
             top += n & 1
@@ -158,9 +158,9 @@ cdef class NUTS(Hamiltonian):
         return top
 
     cdef bint merge(self, Chain *c, int64_t a, bint points) noexcept nogil:
-        """Make one subtrajectory of the two on top of the stack, at a; True where it turns.
+        """Merge the two subtrajectories on top of the stack, into a; return True if it turns.
 
-        `points` says that they have one point each.
+        `points` is True if they have one point each.
         """
         cdef int64_t b = a + 1
         cdef int last = FIRST if points else LAST, rho = FIRST if points else RHO
@@ -178,7 +178,7 @@ cdef class NUTS(Hamiltonian):
         return False
 
     cdef int join(self, Chain *c) except -1 nogil:
-        """The doubling is complete and does not turn: add it to the trajectory, and go on."""
+        """Add a complete doubling that does not turn to the trajectory, and continue."""
         cdef double *new_end = &self.ends[self.direction, 0, 0]
         cdef int last = FIRST if self.depth == 0 else LAST, rho = FIRST if self.depth == 0 else RHO
         cdef bint stop
@@ -199,7 +199,7 @@ cdef class NUTS(Hamiltonian):
         return AGAIN
 
     cdef int decide(self, Chain *c) except -1 nogil:
-        """The point drawn becomes y; alpha is the mean over the trajectory."""
+        """Copy the point drawn to y; alpha is the mean over the trajectory."""
         c.accepted = self.moved
         c.alpha = self.sum_alpha / self.n_steps
         if self.moved:

@@ -1,4 +1,4 @@
-"""The fields of a sampler written in Python, for its kernel."""
+"""The fields of a sampler written in Python: declarations for its kernel."""
 
 cdef class PythonFields:
     cdef object own
@@ -16,6 +16,6 @@ cdef class PythonFields:
     cdef list now(self)
     cdef int set(self, list values) except -1
     cdef dict views(self)
-    cdef dict learnt(self)
+    cdef dict learned(self)
     cdef dict stored(self, str prefix, list values)
     cdef list restored(self, str prefix, state)

@@ -17,7 +17,7 @@ cdef class PythonFields:
     Parameters
     ----------
     own : object
-        Whose attributes they are.
+        The object with these attributes.
     table : dict of Field
     """
 
@@ -32,7 +32,7 @@ cdef class PythonFields:
         return f"{type(self.own).__name__}.{name}"
 
     cdef double number(self, method, verb, value) except? -1.0:
-        """Return what a method of the sampler has given, which must be a number."""
+        """Return the number that a method of the sampler has returned; otherwise raise an error."""
         try:
             if np.ndim(value) == 0:
                 return float(value)
@@ -98,10 +98,10 @@ cdef class PythonFields:
         """Return every field as an array."""
         return {name: np.asarray(self.space[name]) for name in self.names}
 
-    cdef dict learnt(self):
-        """Return the fields whose course through warm-up is kept."""
+    cdef dict learned(self):
+        """Return the fields that are recorded through warm-up."""
         return {name: np.asarray(self.space[name]) for name in self.names
-                if self.table[name].learnt}
+                if self.table[name].learned}
 
     cdef dict stored(self, str prefix, list values):
         """Return values of all fields as arrays of their types, by prefix and name."""
@@ -109,5 +109,5 @@ cdef class PythonFields:
                 for i, name in enumerate(self.names)}
 
     cdef list restored(self, str prefix, state):
-        """Return the values that `stored` has made arrays of."""
+        """Return the values from which `stored` has made arrays."""
         return [self.as_stored(i, state[f"{prefix}{name}"]) for i, name in enumerate(self.names)]

@@ -1,4 +1,4 @@
-"""The kernel of a sampler written in Python, for the one whose step makes several evaluations."""
+"""The kernel of a sampler written in Python: declarations for steps with several evaluations."""
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport Chain, Kernel
@@ -17,10 +17,10 @@ cdef class PythonKernel(Kernel):
     cdef object bits                # numpy's bit generator of the chain
     cdef object rng                 # a Generator on it
     cdef int interrupts             # held back in this call
-    cdef object error               # raised where none can be: it is raised at the next call
+    cdef object error               # to be raised at the next call, if this one cannot raise
     cdef object x                   # of this step
     cdef object y
-    # ---- how the step began and what it has received, for a replay ----
+    # ---- the start of the step and the data it has received, for a replay ----
     cdef bint stale                 # the step is to be replayed first
     cdef list begun                 # the fields at its start
     cdef list streams               # the state of the bit generator at its start, and at each send

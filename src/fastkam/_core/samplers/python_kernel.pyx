@@ -4,11 +4,11 @@ The methods of the user's class are called with the GIL held, on a copy of the s
 to one chain and has the fields as attributes.
 
 A run may stop at any evaluation, and neither a generator nor the attributes that `propose` leaves
-for `adapt` can be stored. So of a step that is under way it is stored how it began, and what it has
-received since: the fields, the point and the state of the bit generator at the start, the states of
-the bit generator each time that the generator went on, and the points evaluated. When the run goes
-on, the step is replayed to where it was. A call that was cut short by KeyboardInterrupt is undone
-in the same way and made again, and the interrupt is raised when it has returned.
+for `adapt` can be stored. So for an unfinished step its start and all that it has received since
+are stored: the fields, the point and the state of the bit generator at the start, the states of the
+bit generator at each continuation, and the points evaluated. When the run is resumed, the step is
+replayed from these. A call that KeyboardInterrupt has cut short is undone in the same way and
+repeated, and the interrupt is raised when it has returned.
 """
 from libc.math cimport INFINITY, NAN, isnan
 from libc.stdint cimport INT64_MAX
@@ -79,8 +79,8 @@ cdef class PythonKernel(Kernel):
     def stat_names(self):
         return [self.fields.table[name].stat for name in self.fields.stats]
 
-    def learnt(self):
-        return self.fields.learnt()
+    def learned(self):
+        return self.fields.learned()
 
     def state(self):
         try:
@@ -111,7 +111,7 @@ cdef class PythonKernel(Kernel):
             raise error.within("step") from None
 
     def check_step(self, state, step):
-        """Raise BadField where the step under way cannot be replayed."""
+        """Raise BadField if the unfinished step cannot be replayed."""
         check_names(("origin", "points", "streams", "numbers"), state)
         check_form("origin", state["origin"], (1 + 2 * self.d,), float)
         check_form("points", state["points"], (None, point_size(self.d)), float)
@@ -183,9 +183,10 @@ cdef class PythonKernel(Kernel):
     # ---- interrupts ----
 
     cdef int forgive(self) except -1:
-        """Let what KeyboardInterrupt has cut short be made again, and raise it afterwards.
+        """Repeat a call that KeyboardInterrupt has cut short, and raise the interrupt afterwards.
 
-        Not a third time, for a call that does not return; the first may come from the call before.
+        A third interrupt is not deferred, so that a call that never returns can be ended; the first
+        may belong to the call before.
         """
         if self.interrupts == 2:
             self.interrupts = 0
@@ -287,7 +288,7 @@ cdef class PythonKernel(Kernel):
         return 0
 
     cdef int set_out(self, Chain *c) except -1:
-        """Set the attributes that propose and step see, as they are at the start of the step."""
+        """Set the attributes for propose and step to their values at the start of the step."""
         cdef dict space = self.space
         self.x = read_only(c.d, &self.origin[1])
         space["t"], space["adapting"], space["keep"] = self.step_t, self.step_adapts, True
@@ -312,7 +313,7 @@ cdef class PythonKernel(Kernel):
         return 0
 
     cdef object as_points(self, method, verb, found, int ndim):
-        """Return `found` as an array (d,), or where `ndim` is 2 also (m, d)."""
+        """Return `found` as an array (d,) or, if `ndim` is 2, (m, d)."""
         try:
             array = np.ascontiguousarray(found)
             real = array.dtype.kind in "fiu"
@@ -329,10 +330,10 @@ cdef class PythonKernel(Kernel):
                              f"{self.step_t} from x = {self.x}")
         return array.astype(float, copy=False)
 
-    # ---- what differs where a step makes several evaluations (python_steps.pyx) ----
+    # ---- overridden for steps with several evaluations (python_steps.pyx) ----
 
     cdef int open(self, Chain *c, double *y) except -1:
-        """Begin the step; a proposal goes to y, if wanted."""
+        """Begin the step; write a proposal to y, if wanted."""
         self.set_out(c)
         found = self.proposes(self.x, self.rng)
         if y != NULL:
@@ -372,19 +373,19 @@ cdef class PythonKernel(Kernel):
         return 0
 
     cdef int catch_up(self, Chain *c) except -1:
-        """Replay what has followed the beginning of the step."""
+        """Replay the step after its beginning."""
         if self.seen:
             self.look(c)
         return 0
 
     cdef int settle(self, Chain *c) except -1:
-        """Set x and y as adapt sees them."""
+        """Set x and y for adapt."""
         return 0
 
     # ---- replay ----
 
     cdef int replay(self, Chain *c) except -1:
-        """Make the step again up to where it was, with the random numbers and points it had."""
+        """Repeat the unfinished step with the same random numbers and points."""
         now = self.stream()
         try:
             self.fields.set(self.begun)
@@ -400,7 +401,7 @@ cdef class PythonKernel(Kernel):
 
     cdef int learn(self, Chain *c, double gain) except -1:
         stream = self.stream()
-        # what other chains have learnt in this step is no part of its replay
+        # a replay does not include what other chains have learned in this step
         entry = self.copied_fields() if self.sharers > 1 else None
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What a sampler written in Python receives and returns: points, proposals, decisions."""
+"""Points, proposals and decisions, which samplers written in Python receive and return."""
 from libc.string cimport memcpy
 from numpy cimport (
     NPY_ARRAY_WRITEABLE, NPY_DOUBLE, PyArray_CLEARFLAGS, PyArray_DATA, PyArray_SimpleNew,
@@ -9,9 +9,9 @@ import_array()
 
 
 cdef class Point:
-    """A point with the log density there, and its gradient where the class has GRADIENT.
+    """A point with its log density, and the gradient if the class has GRADIENT.
 
-    Where the point has no density, `logp` is -inf and `grad` is void.
+    If the density is zero at the point, `logp` is -inf and `grad` is undefined.
     """
 
     def __init__(self, x, double logp, grad=None):
@@ -22,7 +22,7 @@ cdef class Point:
 
 
 cdef class Proposal:
-    """What `step` returns to have the engine decide about a point: with log q(x|y) - log q(y|x)."""
+    """The return value of `step` if the engine decides: a point, and log q(x|y) - log q(y|x)."""
 
     def __init__(self, Point point not None, log_q=0.0):
         self.point, self.log_q = point, log_q
@@ -32,10 +32,10 @@ cdef class Proposal:
 
 
 cdef class Decision:
-    """What `step` returns where it has decided itself.
+    """The return value of `step` if it has decided itself.
 
-    `point` is where the chain goes if `accepted`, `alpha` the acceptance probability. A sampler
-    that has exchanged the state of the chain before its move says by `x` at which point it began.
+    The chain moves to `point` if `accepted`; `alpha` is the acceptance probability. A sampler that
+    has exchanged the state of the chain before its move gives the point where it began as `x`.
     """
 
     def __init__(self, Point point=None, *, alpha, accepted, Point x=None):

@@ -1,8 +1,8 @@
 """A sampler written in Python whose step makes several evaluations: a generator.
 
 It yields the points to be evaluated, receives them with their log densities, and returns a
-`Proposal` or a `Decision`. A generator cannot be stored: when a run goes on, the step is run again
-up to where it was, with the points that it had received and its random numbers (python_kernel.pyx).
+`Proposal` or a `Decision`. A generator cannot be stored: when a run is resumed, the step is
+replayed with the points that it had received and its random numbers (python_kernel.pyx).
 """
 cimport cython
 
@@ -34,7 +34,7 @@ cdef class StepKernel(PythonKernel):
         self.running = None
 
     cdef int open(self, Chain *c, double *y) except -1:
-        """Begin the step: go to its first yield."""
+        """Begin the step: run it to its first yield."""
         self.set_out(c)
         self.received = []
         self.running = self.steps(self.x, self.rng)
@@ -45,7 +45,7 @@ cdef class StepKernel(PythonKernel):
         return 0
 
     cdef int go_to_yield(self, answer) except -1:
-        """Go on with the step to its next point, or its end."""
+        """Continue the step to its next yield or its end."""
         self.queue, self.given = None, 0
         try:
             found = self.running.send(answer)
@@ -59,9 +59,9 @@ cdef class StepKernel(PythonKernel):
         return 0
 
     cdef int asked(self, Chain *c) except -1:
-        """Return how many points are evaluated next.
+        """Return the number of points to evaluate next.
 
-        One at a time in a tempered chain, where the parts of the density are those of one point.
+        It is 1 in a tempered chain, where the parts of the density are stored for one point.
         """
         if self.finished:
             return 0
@@ -80,7 +80,7 @@ cdef class StepKernel(PythonKernel):
         return 0
 
     cdef int go_on(self, Chain *c) except -1:
-        """Keep the points that were evaluated; let the step go on when it has all it asked for."""
+        """Store the points that were evaluated; continue the step once it has all of them."""
         cdef int row, n, answer, sent = len(self.streams)
         while self.stale or self.n_kept + self.width > self.kept.shape[0]:
             try:
@@ -122,7 +122,7 @@ cdef class StepKernel(PythonKernel):
         return answer
 
     cdef int send(self, Chain *c) except -1:
-        """Let the step go on with the points that it has asked for; what consider returns."""
+        """Continue the step with the points that it has requested; return consider's result."""
         self.streams.append(self.stream())
         self.space["E"] = c.E
         if not self.finished:
@@ -135,7 +135,7 @@ cdef class StepKernel(PythonKernel):
         return self.conclude(c)
 
     cdef int keep(self, Chain *c, int row) except -1:
-        """Keep a point that was evaluated."""
+        """Store a point that was evaluated."""
         cdef double *point = &self.kept[self.n_kept, 0]
         if row == 0:
             keep_point(c, 0, point)
@@ -148,7 +148,7 @@ cdef class StepKernel(PythonKernel):
         return 0
 
     cdef object points(self, Chain *c, Py_ssize_t first, Py_ssize_t n):
-        """Return n kept points, as the step receives them."""
+        """Return n stored points in the form that the step receives."""
         cdef Py_ssize_t i
         cdef const double *at
         cdef Point point
@@ -166,7 +166,7 @@ cdef class StepKernel(PythonKernel):
         return found[0] if self.single else found
 
     cdef int check_verdict(self, Chain *c) except -1:
-        """Refuse what `step` must not return."""
+        """Raise an error if `step` has returned something invalid."""
         cdef double alpha
         verdict = self.verdict
         if isinstance(verdict, Proposal):
@@ -201,7 +201,7 @@ cdef class StepKernel(PythonKernel):
         return 0
 
     cdef int conclude(self, Chain *c) except -1:
-        """Do what the step has returned."""
+        """Carry out what the step has returned."""
         cdef Point point, x
         verdict, c.keep = self.verdict, bool(self.space["keep"])
         if isinstance(verdict, Proposal):
@@ -226,7 +226,7 @@ cdef class StepKernel(PythonKernel):
         return 0
 
     cdef int put(self, Point point, double *x, double *logp, double *grad) except -1:
-        """Write a point that the sampler has made itself."""
+        """Write a point that the sampler has computed itself."""
         cdef const double[::1] values = np.array(self.as_points("step", "return", point.x, 1))
         logp[0] = point.logp
         copy(self.d, &values[0], x)
@@ -236,7 +236,7 @@ cdef class StepKernel(PythonKernel):
         return 0
 
     cdef int settle(self, Chain *c) except -1:
-        """x and y of the step's end, for adapt."""
+        """Return x and y at the end of the step, for adapt."""
         verdict, self.y = self.verdict, self.x
         if isinstance(verdict, Decision) and (<Decision>verdict).x is not None:
             self.x = self.y = read_only(c.d, c.x)
@@ -246,7 +246,7 @@ cdef class StepKernel(PythonKernel):
         return 0
 
     cdef int catch_up(self, Chain *c) except -1:
-        """Replay each time that the step went on."""
+        """Replay the step yield by yield."""
         cdef Py_ssize_t i, n, first = 0
         self.space["E"] = self.E
         for i in range(1, len(self.streams)):

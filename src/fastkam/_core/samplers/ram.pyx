@@ -4,26 +4,26 @@
     S S' <- S (I + g (alpha - alpha*) u u' / |u|^2) S'
 
 and S is halved whenever ten proposals in a row have had alpha < 0.01 in the first half of a finite
-warm-up: a first S that is a hundred times too wide would take thousands of steps otherwise.
+warm-up: otherwise thousands of steps would pass if the first S is a hundred times too wide.
 
-The update moves the shape by a gain that decays, and one direction at a time, which takes very long
-where the target is much longer in one direction than in another. With `windows`, a finite warm-up
-has windows of states besides, each half as long again as the last. With n states of a window,
-of covariance C, at its end
+The update changes the shape with a decaying gain and one direction at a time, which takes very long
+if the target is much longer in one direction than in another. With `windows`, a finite warm-up also
+has windows of states, each 1.5 times as long as the one before. With n states of a window, of
+covariance C, at its end
 
     Sigma = (n C + w (d / 2.38^2) S S') / (n + w),        w = 5 d
     S S' <- (tr(Sigma^-1 S S') / d) Sigma
 
-The step keeps its mean square length in the metric of Sigma, and so about its acceptance; S S'
-stands for what the window cannot tell. Within a window the update has in addition a scale, with
-the gain h_m = 2 m^(-2/3) at the m-th state of the window:
+The step keeps its mean square length in the metric of Sigma, and so about its acceptance rate; S S'
+determines the directions in which the window has too few states. Within a window the update also
+has a scale, with the gain h_m = 2 m^(-2/3) at the m-th state of the window:
 
     S S' <- exp(h_m (alpha - alpha*)) S (I + g (alpha - alpha*) u u' / |u|^2) S'
 
-The first window has 3 (d + 2) steps, the last ends at nine tenths of warm-up; after that h_m decays
-until its end. S is fixed from there on, so that the draws are those of an ordinary Markov chain.
-Under schedules that do not end there are no windows: h_m, which begins again with each window,
-does not diminish.
+The first window has 3 (d + 2) steps, the last ends at nine tenths of warm-up; then h_m decays until
+the end of warm-up. After that S is fixed, so that the draws are those of an ordinary Markov chain.
+Schedules without an end have no windows: h_m, which begins again with each window, would not
+diminish.
 
 Vihola, M. (2012). Robust adaptive Metropolis algorithm with coerced acceptance rate. Statistics
 and Computing 22, 997-1008. Eq. (1); the gain is min(1, d n^(-2/3)) there.
@@ -60,7 +60,7 @@ cdef class RobustAdaptiveMetropolis(Kernel):
     LANES = True
     FIELDS = {
         "S": Field("lower-triangular factor of the proposal covariance", ("d", "d"), shared=True,
-                   learnt=True),
+                   learned=True),
         "u": Field("the last standard normal draw", ("d",)),
         "refused": Field("proposals in a row with alpha < 0.01", dtype="i8", shared=True,
                          least=0, below=ROW),
@@ -115,8 +115,8 @@ cdef class RobustAdaptiveMetropolis(Kernel):
             growth = exp(change * 2.0 * pow(self.n + 1.0, -2.0 / 3.0))
         memset(v, 0, c.d * sizeof(double))
         add_Lz(c.d, 1.0, &self.S[0, 0], &self.u[0], v)
-        # g <= 1 keeps the update above (1 - alpha*) S S': it is always positive definite, and where
-        # it fails all the same, since S is too small for doubles, S stays as it is
+        # g <= 1 keeps the update above (1 - alpha*) S S', which is positive definite; if it fails
+        # because S is too small for doubles, S is unchanged
         update(c.d, &self.S[0, 0], growth, growth * gain * change / square(c.d, &self.u[0]), v)
         if finite and EARLY * self.t < self.end_of_adaptation:
             self.refused = self.refused + 1 if c.alpha < REFUSED else 0
@@ -137,7 +137,7 @@ cdef class RobustAdaptiveMetropolis(Kernel):
     # ---- windows ----
 
     cdef void see(self, const double *x) noexcept nogil:
-        """Add a state to the window, and end it where that is due."""
+        """Add a state to the window, and end the window if it is complete."""
         cdef Py_ssize_t i, j
         cdef double *D = &self.v[0]
         if self.end == 0:
@@ -162,7 +162,7 @@ cdef class RobustAdaptiveMetropolis(Kernel):
         self.plan_window(<int64_t>(GROWTH * length))
 
     cdef void plan_window(self, int64_t length) noexcept nogil:
-        """The window has this length, or goes on to the last end where no other would follow it."""
+        """Begin a window of this length, or one up to the last end if none would fit after it."""
         cdef int64_t last = <int64_t>(LAST * self.end_of_adaptation)
         if self.t >= last - 1:
             self.end = INT64_MAX

@@ -5,8 +5,8 @@
     mu    <- mu + g (alpha E + (1 - alpha) D)
     Sigma <- Sigma + g (alpha E E' + (1 - alpha) D D' - Sigma)
 
-with alpha the acceptance probability: the expectation over the decision of what adaptive Metropolis
-learns, and so the sum of two outer products, not the outer product of the average.
+with alpha the acceptance probability: the expectation of the update of adaptive Metropolis over the
+decision, and so the sum of two outer products, not the outer product of the average.
 
 Andrieu, C. and Thoms, J. (2008). A tutorial on adaptive MCMC. Statistics and Computing 18, 343-373.
 Algorithm 3.
@@ -26,9 +26,9 @@ import numpy as np
 
 cdef class RaoBlackwellizedAdaptiveMetropolis(Kernel):
     FIELDS = {
-        "mu": Field("learnt mean", ("d",), shared=True, learnt=True),
-        "L": Field("lower-triangular factor of the learnt covariance", ("d", "d"), shared=True,
-                   learnt=True),
+        "mu": Field("learned mean", ("d",), shared=True, learned=True),
+        "L": Field("lower-triangular factor of the learned covariance", ("d", "d"), shared=True,
+                   learned=True),
     }
     cdef public double[::1] mu
     cdef public double[::1, :] L
@@ -58,7 +58,7 @@ cdef class RaoBlackwellizedAdaptiveMetropolis(Kernel):
             self.E[i] = c.y[i] - self.mu[i]
         if update_twice(c.d, &self.L[0, 0], 1 - gain, gain * (1 - a), &self.D[0], gain * a,
                         &self.E[0]):
-            return 0                # too far off for doubles: nothing is learnt from it
+            return 0                # not representable in doubles: there is no update
         for i in range(c.d):
             self.mu[i] += gain * (a * (c.y[i] - self.mu[i]) + (1 - a) * (c.x[i] - self.mu[i]))
         return 0

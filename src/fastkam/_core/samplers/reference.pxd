@@ -1,4 +1,4 @@
-"""The reference distribution of tempering, for the replicas that are tempered with it."""
+"""The reference distribution of tempering: declarations for replicas."""
 from fastkam._core.engine.numpy_random cimport bitgen_t
 
 from fastkam._core.engine.state cimport State

@@ -3,9 +3,9 @@
     q = N(m, C),   log q(x) = -(d log 2 pi + log det C + |L^-1 (x - m)|^2) / 2,   C = L L'
     flat: log q(x) = 0
 
-A Gaussian is given or fitted: m is the mean of the states it has seen, and C their covariance times
-a factor (`widening`): where the tails of pi are longer than those of q, log pi - log q is large,
-and a state there would swap with none.
+A Gaussian is given or fitted: m is the mean of the states of all rungs, and C their covariance
+times a factor (`widening`). If the tails of pi were longer than those of q, log pi - log q would be
+large there, and such states would hardly ever swap.
 
 Surjanovic, N., Syed, S., Bouchard-Cote, A. and Campbell, T. (2022). Parallel tempering with a
 variational reference. Advances in Neural Information Processing Systems 35.
@@ -27,7 +27,7 @@ cdef class Reference(State):
         "mean": Field("m", ("d",)),
         "L": Field("lower-triangular factor of C", ("d", "d")),
         "sum_x": Field("mean of the states of this round", ("d",)),
-        "sum_xx": Field("sum of their products, centred; the lower triangle", ("d", "d")),
+        "sum_xx": Field("sum of their products, centered; the lower triangle", ("d", "d")),
         "n_x": Field("number of these states", least=0, finite=True),
     }
 
@@ -45,11 +45,11 @@ cdef class Reference(State):
         self.find_norm()
 
     cdef void find_norm(self) noexcept nogil:
-        """log q(m), the log normalizing constant."""
+        """Compute log q(m), the log normalizing constant."""
         self.log_norm = -0.5 * log(2 * M_PI) * <double>self.d - log_det_L(self.d, &self.L[0, 0])
 
     cdef double log_density(self, const double *x, double *grad) noexcept nogil:
-        """Return log q(x); its gradient too, where there is room for it."""
+        """Return log q(x), and write its gradient unless grad is NULL."""
         cdef Py_ssize_t i, j
         cdef double value, s
         cdef double *u = &self.u[0]
@@ -92,7 +92,7 @@ cdef class Reference(State):
                 self.sum_xx[i, j] += shift * u[i] * u[j]
 
     cdef bint fit(self) noexcept nogil:
-        """Take the moments of this round for q, where they make a covariance; whether they did."""
+        """Fit q to the moments of this round; return False if they give no covariance."""
         cdef Py_ssize_t i, j
         if not self.fits or self.n_x <= 2 * self.d:
             return False
@@ -107,7 +107,7 @@ cdef class Reference(State):
         return True
 
     cdef void forget(self) noexcept nogil:
-        """Begin another round."""
+        """Begin a new round."""
         self.n_x = 0
         memset(&self.sum_x[0], 0, self.d * sizeof(double))
         memset(&self.sum_xx[0, 0], 0, self.d * self.d * sizeof(double))

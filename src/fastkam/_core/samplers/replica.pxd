@@ -1,4 +1,4 @@
-"""A chain at an inverse temperature, for the kernels that have several."""
+"""A chain at an inverse temperature: declarations for coupled kernels."""
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport Chain, Kernel, Parts

@@ -2,10 +2,10 @@
 
     log pi_beta = beta log pi + (1 - beta) log q,        W = log pi - log q
 
-with q the reference. Replicas live within the chain of the kernel that couples them: their rows of
-y stand among its rows, where log pi and its gradient are evaluated. Beside the tempered density
-each keeps log pi, log q and the gradient of log pi, so that a state can go to another temperature.
-At beta = 0 a replica is drawn from q, where that is a distribution.
+with q the reference. Replicas belong to the chain of the kernel that couples them: their rows of y
+are rows of that chain, where log pi and its gradient are evaluated. Besides the tempered density,
+each keeps log pi, log q and the gradient of log pi, so that a state can move to another
+temperature. At beta = 0 a replica is drawn from q, if that is a proper distribution.
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memset
@@ -49,7 +49,7 @@ cdef class Replica(State):
         return self.FIELDS | CHAIN
 
     def check(self, state, step):
-        # it may have decided, or be drawn from the reference: its kernel is in no step then
+        # its kernel is not within a step if it has decided, or is drawn from the reference
         super().check(state, step._replace(under_way=False))
 
     cdef bint is_reference(self) noexcept nogil:
@@ -58,7 +58,7 @@ cdef class Replica(State):
     # ---- the outer chain ----
 
     cdef void connect(self, Chain *outer, bint gradient) noexcept:
-        """Take its rows of the outer chain."""
+        """Point to this replica's rows of the outer chain."""
         self.target = outer.target[0]
         self.target.hvp = NULL      # of log pi, not of the tempered density
         take_rows(&self.c, outer, self.first)
@@ -70,7 +70,7 @@ cdef class Replica(State):
         self.kernel.connect(&self.c)
 
     cdef void follow(self, const Chain *outer, bint displaced) noexcept nogil:
-        """Go where the outer chain is; by its own decision, or `displaced` by another kernel."""
+        """Copy the outer chain's state, decided on here or `displaced` by another kernel."""
         copy(outer.d, outer.x, self.c.x)
         self.parts_of.log_pi_x = outer.logp_x
         if self.c.grad_x != NULL:
@@ -80,13 +80,11 @@ cdef class Replica(State):
         elif self.c.accepted:
             self.parts_of.log_ref_x = self.parts_of.log_ref_y
 
-    # ---- the tempered density ----
-
     cdef double W(self) noexcept nogil:
         return self.parts_of.log_pi_x - self.parts_of.log_ref_x
 
     cdef void refer(self) noexcept nogil:
-        """The reference is another one: evaluate it again."""
+        """Evaluate a new reference at x and y."""
         self.parts_of.log_ref_x = self.reference.log_density(self.c.x, NULL)
         self.parts_of.log_ref_y = self.reference.log_density(self.c.y, NULL)
 
@@ -98,7 +96,7 @@ cdef class Replica(State):
         c.keep, c.log_q, c.adapting, self.waits = True, 0, outer.adapting, True
         memset(c.wanted, 0, self.kernel.width)
         c.wanted[0] = True
-        # of this temperature, whichever it was before
+        # at this temperature; the state may come from another
         c.logp_x = tempered(self.beta, self.parts_of.log_pi_x, self.parts_of.log_ref_x)
         if c.grad_x != NULL:
             self.reference.log_density(c.x, c.grad_x)
@@ -112,12 +110,11 @@ cdef class Replica(State):
         return 0
 
     cdef int consider(self, Chain *outer, int64_t t) except -1 nogil:
-        """Evaluate, and let the kernel consider: what it returns. The decision is made here."""
-        cdef int answer = DECIDE
+        """Evaluate, let the kernel consider, and decide; return what the kernel returns."""
+        cdef int answer
         self.kernel.t = t
         self.evaluate(outer)
-        if not self.is_reference():
-            answer = self.kernel.consider(&self.c)
+        answer = DECIDE if self.is_reference() else self.kernel.consider(&self.c)
         if answer == FATAL:
             outer.code = self.c.code
         elif answer != AGAIN:
@@ -125,11 +122,10 @@ cdef class Replica(State):
         return answer
 
     cdef void evaluate(self, const Chain *outer) noexcept nogil:
-        """Temper the densities and gradients at the points of the step that were evaluated."""
+        """Temper the densities and gradients at the points that were evaluated in this step."""
         cdef Chain *c = &self.c
         cdef int64_t row = self.kernel.width, at
-        cdef double *y
-        cdef double *grad
+        cdef double *y, *grad
         while row > 0:              # the proposal last
             row -= 1
             if c.wanted[row]:
@@ -139,8 +135,7 @@ cdef class Replica(State):
                 c.logps[row] = tempered(self.beta, outer.logps[at], self.parts_of.log_ref_y)
                 if grad != NULL:
                     temper_gradient(c.d, self.beta, outer.grad_y + at * c.d, grad)
-        c.logp_y = c.logps[0]
-        self.parts_of.log_pi_y = outer.logps[self.first]
+        c.logp_y, self.parts_of.log_pi_y = c.logps[0], outer.logps[self.first]
 
     cdef void decide(self, int answer) noexcept nogil:
         cdef Chain *c = &self.c

@@ -1,4 +1,4 @@
-"""All replicas of a chain, for the kernels that couple them."""
+"""All replicas of a chain: declarations for coupled kernels."""
 from libc.stdint cimport int64_t
 
 from fastkam._core.engine.kernel cimport Chain

@@ -1,6 +1,6 @@
-"""All replicas of a chain: what each does at one point of a step, rung after rung.
+"""All replicas of a chain, which make each part of a step rung after rung.
 
-Rung 0 is where the chain is: the engine moves it, and it follows.
+The state of rung 0 is that of the chain, which the engine moves.
 """
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
@@ -20,7 +20,7 @@ cdef class Replicas:
     kernels : list of Kernel
         One for each rung.
     reference : Reference
-        What their density is tempered with.
+        The reference distribution of the tempered densities.
     """
 
     def __cinit__(self, list kernels, Reference reference):
@@ -40,7 +40,7 @@ cdef class Replicas:
         free(self.pointers)
 
     cdef Chain *chain(self, int r) noexcept nogil:
-        """Return what the kernel of a rung sees."""
+        """Return the chain of a rung, as its kernel sees it."""
         return &(<Replica>self.pointers[r]).c
 
     cdef void set_ladder(self, const double *ladder) noexcept nogil:
@@ -62,14 +62,14 @@ cdef class Replicas:
     # ---- a step ----
 
     cdef void begin(self, const Chain *c) noexcept nogil:
-        """All rungs begin where the chain does, with its noise."""
+        """Begin all rungs at the state of the chain, with its noise."""
         cdef int r
         for r in range(self.rungs):
             copy(c.n_aux, c.u, self.chain(r).u)
             (<Replica>self.pointers[r]).follow(c, True)
 
     cdef void move(self, const Chain *c, bint displaced) noexcept nogil:
-        """Take the decisions of the last step; another kernel may have `displaced` the chain."""
+        """Move each rung by its decision; another kernel may have `displaced` the chain."""
         cdef int r
         (<Replica>self.pointers[0]).follow(c, displaced)
         if displaced:
@@ -93,7 +93,7 @@ cdef class Replicas:
         return 0
 
     cdef int consider(self, Chain *c, int64_t t) except -1 nogil:
-        """Let those that wait consider; return the number that still wait, or -FATAL."""
+        """Let the undecided rungs consider; return the number still undecided, or -FATAL."""
         cdef int r, answer, waiting = 0
         for r in range(self.rungs):
             if (<Replica>self.pointers[r]).waits:
@@ -106,7 +106,7 @@ cdef class Replicas:
     # ---- adaptation ----
 
     cdef int adapt(self, double gain, int64_t t) except -1 nogil:
-        """Let the kernels learn, and the reference where it is fitted."""
+        """Adapt the kernels, and the reference if it is fitted."""
         cdef int r
         for r in range(self.rungs):
             (<Replica>self.pointers[r]).kernel.t = t
@@ -117,7 +117,7 @@ cdef class Replicas:
         return 0
 
     cdef void fit_reference(self) noexcept nogil:
-        """Fit the reference to the states since the last time, where there are enough."""
+        """Fit the reference to the states since the last fit, if there are enough."""
         cdef int r
         if self.reference.fit():
             for r in range(self.rungs):

@@ -1,4 +1,4 @@
-"""Random-walk Metropolis, for kernels that are built on it."""
+"""Random-walk Metropolis: declarations for derived kernels."""
 from fastkam._core.engine.kernel cimport Kernel
 
 cdef class RandomWalk(Kernel):

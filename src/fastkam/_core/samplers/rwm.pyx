@@ -1,7 +1,7 @@
 """Random-walk Metropolis.
 
     y      = x + s L e,                          e ~ N(0, I),   L L' = Sigma
-    log s <- log s + g (alpha - alpha*)          where an alpha* is given; else s stays 1
+    log s <- log s + g (alpha - alpha*)          if alpha* is given; otherwise s = 1
 
 Metropolis, N., Rosenbluth, A. W., Rosenbluth, M. N., Teller, A. H. and Teller, E. (1953). Equation
 of state calculations by fast computing machines. Journal of Chemical Physics 21, 1087-1092.
@@ -56,7 +56,7 @@ cdef class RandomWalk(Kernel):
     jitter : float
     """
     LANES = True
-    FIELDS = {"s": Field("scale of the walk", shared=True, learnt=True)}
+    FIELDS = {"s": Field("scale of the walk", shared=True, learned=True)}
 
     def __init__(self, d, factor, *, double target_acceptance, double jitter):
         self.allocate(d=d)
@@ -73,7 +73,7 @@ cdef class RandomWalk(Kernel):
         return 0
 
     cdef void lay_out(self, Lanes *g) noexcept nogil:
-        """Lay out the widths of walks that are isotropic."""
+        """Lay out the scales of isotropic walks."""
         cdef Py_ssize_t k
         self.in_own = True
         for k in range(g.K):

@@ -1,4 +1,4 @@
-"""Which replicas try to swap their states, and how often that succeeds."""
+"""Swaps of the states of replicas, and their acceptance rates."""
 from libc.stdint cimport int64_t
 from fastkam._core.engine.numpy_random cimport bitgen_t
 

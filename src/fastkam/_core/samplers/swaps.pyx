@@ -2,8 +2,8 @@
 
     alpha(a, b) = min(1, exp((beta_a - beta_b) (W(x_b) - W(x_a)))),   W = log pi - log q
 
-"even-odd" tries the pairs (0, 1), (2, 3), ... and (1, 2), (3, 4), ... alternately; "random" one
-pair of any two. Round trips count how often a state has come from the hottest rung to the coldest.
+"even-odd" attempts to swap the pairs (0, 1), (2, 3), ... and (1, 2), (3, 4), ... alternately;
+"random" one pair of any two rungs. A round trip takes a state from the hottest rung to the coldest.
 
 Geyer, C. J. (1991). Markov chain Monte Carlo maximum likelihood. Computing Science and Statistics
 23, 156-163. Syed, S., Bouchard-Cote, A., Deligiannidis, G. and Doucet, A. (2022). Non-reversible
@@ -36,7 +36,7 @@ cdef inline void swap_arrays(Py_ssize_t n, double *a, double *b) noexcept nogil:
 
 
 cdef inline void swap_states(Replica a, Replica b) noexcept nogil:
-    """Exchange the states of two replicas, and all that is known of log pi and log q there."""
+    """Exchange the states of two replicas, with their values of log pi and log q."""
     swap_arrays(a.c.d, a.c.x, b.c.x)
     swap_arrays(a.c.n_aux, a.c.u, b.c.u)
     if a.c.grad_x != NULL:
@@ -70,11 +70,11 @@ cdef class Swaps(State):
                                       f"{state['swapped']} of {state['tried']}")
 
     cdef bint due(self, int64_t t) noexcept nogil:
-        """Return whether there are swaps before step t."""
+        """Return whether swaps are due before step t."""
         return self.rungs > 1 and t % self.every == 0
 
     cdef void exchange(self, bitgen_t *rng, int64_t t, void **replicas) noexcept nogil:
-        """Try the swaps of step t."""
+        """Attempt the swaps of step t."""
         cdef int a, b
         if self.scheme == EVEN_ODD:
             a = (t // self.every) % 2 if self.rungs > 2 else 0
@@ -107,13 +107,13 @@ cdef class Swaps(State):
             self.round_trips += 1
 
     cdef void find_rejections(self, double *rates) noexcept nogil:
-        """Write the rejection rates (rungs - 1,) of neighbors; 1/2 where no swap was tried."""
+        """Write the rejection rates (rungs - 1,) of neighbors; 1/2 if no swap was attempted."""
         cdef int r
         for r in range(self.rungs - 1):
             rates[r] = 1 - self.swapped[r] / self.tried[r] if self.tried[r] > 0 else 0.5
 
     cdef void forget(self) noexcept nogil:
-        """Count again from here."""
+        """Reset the counts."""
         cdef int r
         for r in range(self.rungs):
             self.tried[r] = self.swapped[r] = 0

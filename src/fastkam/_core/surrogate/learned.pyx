@@ -1,17 +1,18 @@
-"""The surrogate s of a log density: a Gaussian process, and a heavy-tailed component beside it.
+"""The surrogate s of a log density: a Gaussian process, and two wider terms.
 
     u = T (x - c),                                     T (d, d)
     log g(x) = b0 + b'u + u'B u + sum_i a_i k(|u - U_i|) - log(1 + (r_in / r_out)^p)
     log s(x) = log(g(x) + e^v g(x)^q + sum_k e^w_k (1 + |W_k (u - m_k)|^2 / 3)^(-(3 + d)/2))
 
-where low < x < high, and g = 0 elsewhere. k is the Matern covariance of order 5/2, r_in and r_out
-are the distances of u from the nearest point with a density and from the nearest without. Two terms
-bound pi / s where g is too small: g to a power q below 1, which is wider than g along every bend
-that g has, and Student components, which are positive everywhere.
+for low < x < high, and g = 0 elsewhere. k is the Matern covariance of order 5/2; r_in and r_out are
+the distances of u from the nearest points of nonzero and of zero density. Two terms bound pi / s
+where g is too small: g to a power q below 1, which is wider than g along every bend of g, and
+Student components, which are positive everywhere.
 """
-from libc.math cimport INFINITY, exp, fabs, isnan, log, log1p
+from libc.math cimport INFINITY, isnan, log, log1p
 
 from fastkam._core.density.target cimport Target
+from fastkam._core.engine.sums cimport log_add, softplus
 from fastkam._core.engine.state import zeros
 
 import numpy as np
@@ -53,12 +54,12 @@ cdef struct Model:
 
 
 cdef Py_ssize_t blocks_of(Py_ssize_t n) noexcept nogil:
-    """How many blocks n points take."""
+    """Return the number of blocks for n points."""
     return (n + LANES - 1) // LANES
 
 
 def packed(points):
-    """Points (n, d) in blocks, (blocks * d * LANES,)."""
+    """Return points (n, d) in blocks, (blocks * d * LANES,)."""
     n, d = points.shape
     blocks = blocks_of(n)
     rows = np.full((blocks * LANES, d), FAR)
@@ -69,18 +70,18 @@ def packed(points):
 
 
 cdef class LearnedDensity(Target):
-    """The target s; `set_up` takes what the formula names."""
+    """The target s; `set_up` takes the terms of its formula."""
     cdef Model model
     cdef dict given
-    cdef const double[::1] low, high, centre, b, U, a, out, w
+    cdef const double[::1] low, high, center, b, U, a, out, w
     cdef const double[:, ::1] T, B, m
     cdef const double[:, :, ::1] W
 
     def set_up(self, *, low, high, c, T, b0, b, B, U, a, out, power, w, m, W,
                double flat=-INFINITY, double flatter=1):
-        """Take the terms of the formula: n is 1 at least; n_out and K may be 0.
+        """Take the terms of the formula: n must be at least 1; n_out and K may be 0.
 
-        `flat` is v and `flatter` q.
+        `flat` is v and `flatter` is q.
 
         low, high, c, b (d,), T, B (d, d), U (n, d), a (n,), out (n_out, d), w (K,), m (K, d),
         W (K, d, d).
@@ -94,11 +95,11 @@ cdef class LearnedDensity(Target):
         self.model.d, self.model.K, self.model.b0, self.model.power = d, len(w), b0, power
         self.model.flat, self.model.flatter = flat, flatter
         self.model.blocks, self.model.out_blocks = blocks_of(n), blocks_of(len(out))
-        self.low, self.high, self.centre, self.T, self.b, self.B = (
+        self.low, self.high, self.center, self.T, self.b, self.B = (
             np.ascontiguousarray(v, float) for v in (low, high, c, T, b, B))
         self.model.low, self.model.high = &self.low[0], &self.high[0]
         self.U, self.a = packed(U), np.pad(a, (0, LANES * blocks_of(n) - n))
-        self.model.c, self.model.T = &self.centre[0], &self.T[0, 0]
+        self.model.c, self.model.T = &self.center[0], &self.T[0, 0]
         self.model.b, self.model.B = &self.b[0], &self.B[0, 0]
         self.model.U, self.model.a = &self.U[0], &self.a[0]
         if len(out):
@@ -117,7 +118,7 @@ cdef class LearnedDensity(Target):
         return made, (self.given,)
 
     def parts(self, x):
-        """log g and the log of the Student part, (n, 2), at points x (n, d)."""
+        """Return log g and the log of the Student part, (n, 2), at points x (n, d)."""
         cdef const double[:, ::1] X = self.points(x)
         cdef double[:, ::1] both = np.empty((X.shape[0], 2))
         cdef double u[MOST_D]
@@ -129,7 +130,7 @@ cdef class LearnedDensity(Target):
 
 
 def made(given):
-    """The target of what was given to `set_up`."""
+    """Return a target from the arguments of `set_up`."""
     density = LearnedDensity()
     density.set_up(**given)
     return density
@@ -145,7 +146,7 @@ cdef void transform(const Model *f, const double *x, double *u) noexcept nogil:
 
 
 cdef double log_process(const Model *f, const double *x, const double *u) noexcept nogil:
-    """log g; -inf where u is so far away that it is no number."""
+    """Return log g; -inf if u is so far away that it overflows."""
     cdef double value = f.b0, row, r_in, r_out
     cdef Py_ssize_t i, j
     for i in range(f.d):
@@ -174,19 +175,8 @@ cdef double log_students(const Model *f, const double *u) noexcept nogil:
             for j in range(d):
                 row += W[i * d + j] * (u[j] - f.m[k * d + j])
             square += row * row
-        total = log_sum(total, f.w[k] - 0.5 * (3 + d) * log1p(square / 3))
+        total = log_add(total, f.w[k] - 0.5 * (3 + d) * log1p(square / 3))
     return total
-
-
-cdef inline double softplus(double v) noexcept nogil:
-    """log(1 + e^v)"""
-    return max(v, 0.0) + log1p(exp(-fabs(v)))
-
-
-cdef inline double log_sum(double p, double q) noexcept nogil:
-    """log(e^p + e^q)"""
-    cdef double high = max(p, q), low = min(p, q)
-    return high if high == -INFINITY or low == -INFINITY else high + log1p(exp(low - high))
 
 
 cdef int learned_logp(size_t d, const double *x, double *logp, void *data) noexcept nogil:
@@ -195,7 +185,7 @@ cdef int learned_logp(size_t d, const double *x, double *logp, void *data) noexc
     cdef double log_g
     transform(f, x, u)
     log_g = log_process(f, x, u)
-    logp[0] = log_sum(log_g, log_students(f, u))
+    logp[0] = log_add(log_g, log_students(f, u))
     if f.flat > -INFINITY and log_g > -INFINITY:
-        logp[0] = log_sum(logp[0], f.flat + f.flatter * log_g)
+        logp[0] = log_add(logp[0], f.flat + f.flatter * log_g)
     return 0

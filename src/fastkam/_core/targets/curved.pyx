@@ -3,7 +3,7 @@ from libc.math cimport INFINITY, exp, sqrt
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from fastkam._core.engine.sums cimport LogSum, add_term, log_total
+from fastkam._core.engine.sums cimport ZERO, LogSum, add_term, log_total
 from fastkam._core.density.target cimport Target
 
 from fastkam._core.numerics import elementary
@@ -15,9 +15,6 @@ cdef extern from "linalg.h" nogil:
         Py_ssize_t d, const double *h, const double *m, const double *x)
 
 LOG_2PI = elementary.log(2 * np.pi)
-
-cdef enum:
-    ZERO = -745                 # e^-745 is the least number
 
 
 # ---- bananas -----------------------------------------------------------------------------------

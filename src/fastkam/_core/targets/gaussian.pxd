@@ -1,4 +1,4 @@
-"""Quadratic forms, which the Gaussian families share."""
+"""Quadratic forms for the Gaussian families."""
 from fastkam._core.density.target cimport Target
 
 cdef extern from "rows.h" nogil:

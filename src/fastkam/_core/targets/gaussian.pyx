@@ -67,7 +67,7 @@ cdef class Forms:
 
 cdef struct OneForm:
     const Form *form
-    const Form *centred         # the same form about 0
+    const Form *centered         # the same form about 0
     double constant
     double df
 
@@ -76,14 +76,14 @@ cdef class GaussianDensity(Target):
     """log pi(x) = -q(x)/2 - d/2 log(2 pi) - log det(Sigma)/2."""
     cdef OneForm one
     cdef Forms forms
-    cdef Forms centred
+    cdef Forms centered
 
     def set_up(self, mean, factor):
         """Take the mean (d,) and standard deviations (d,) or the lower factor (d, d)."""
         self.forms = Forms(mean[None], factor[None])
-        self.centred = Forms(np.zeros_like(mean)[None], factor[None])
+        self.centered = Forms(np.zeros_like(mean)[None], factor[None])
         self.one.form = self.forms.form
-        self.one.centred = self.centred.form
+        self.one.centered = self.centered.form
         self.one.constant = -0.5 * (len(mean) * LOG_2PI + self.forms.log_det[0])
         self.kind = "built-in"
         self.c.dim = len(mean)
@@ -110,7 +110,7 @@ cdef int gaussian_logp_grad(size_t n, const double *x, double *grad, double *log
 cdef int gaussian_hvp(size_t n, const double *x, const double *v, double *Hv,
                       void *data) noexcept nogil:
     memset(Hv, 0, n * sizeof(double))
-    form_grad((<OneForm *>data).centred, v, 1, Hv)
+    form_grad((<OneForm *>data).centered, v, 1, Hv)
     return 0
 
 

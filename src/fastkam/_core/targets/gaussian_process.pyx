@@ -16,13 +16,14 @@ Filippone, M. and Girolami, M. (2014). Pseudo-marginal Bayesian inference for Ga
 IEEE Transactions on Pattern Analysis and Machine Intelligence 36, 2214-2226.
 """
 from libc.float cimport DBL_EPSILON
-from libc.math cimport INFINITY, exp, log
+from libc.math cimport INFINITY, exp
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport dsymv, dtrmm, dtrsm
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri, dpotrs
 
 from fastkam._core.linalg.dense cimport dot, log_det_L, square
 from fastkam._core.density.target cimport Target
+from fastkam._core.engine.sums cimport log_sum_over
 
 from fastkam._core.numerics import elementary
 
@@ -139,7 +140,7 @@ cdef class GaussianProcessDensity(Target):
         free_workspace(&self.model.workspace)
 
     def estimate_logp(self, const double[::1] theta, const double[::1] u):
-        """The noisy log density at theta (d,), from standard normals u (n_aux,)."""
+        """Return the noisy log density at theta (d,), from standard normals u (n_aux,)."""
         cdef double logp
         cdef int rc
         with nogil:
@@ -200,11 +201,11 @@ cdef void covariance(const Model *p, const double *theta, Work *w) noexcept nogi
 
 
 cdef int fit(const Model *p, Work *w, double *log_q) noexcept nogil:
-    """The mode by Newton's method: f, a = K^-1 f, s, and in A the factor of B.
+    """Find the mode by Newton's method: f, a = K^-1 f, s, and in A the factor of B.
 
         step of a = r - s B^-1 s K r,   step of f = K (step of a),   r = g - a
 
-    A step is halved until log p(y | f) - a'f/2, which is concave, does not descend.
+    A step is halved until log p(y | f) - a'f/2, which is concave, does not decrease.
     """
     cdef int n = p.n, one = 1, rc
     cdef double length, zero = 0, plus = 1, squared_step, rise, value
@@ -254,13 +255,13 @@ cdef inline double objective(const Model *p, const Work *w) noexcept nogil:
 cdef int estimate(const Model *p, const double *u, Work *w, double *log_p) noexcept nogil:
     """log p_hat(y) from u (N, n), after `fit`.
 
-    S is made as s^-1 (I - B^-1) s^-1: that takes a third of the operations of K - K s B^-1 s K, and
-    no memory. It loses few digits, since at the mode m_i^2 <= m'K^-1 m = sum_i y_i m_i
-    sigma(-y_i m_i) <= 0.28 n keeps s from zero; and what it loses is no bias, because the density
-    of the draws is that of the factor C as it is.
+    S is computed as s^-1 (I - B^-1) s^-1, with a third of the operations of K - K s B^-1 s K and no
+    memory. This loses few digits, since at the mode m_i^2 <= m'K^-1 m = sum_i y_i m_i
+    sigma(-y_i m_i) <= 0.28 n keeps s away from zero; and the loss causes no bias, because the
+    density of the draws is computed from the same factor C.
     """
     cdef int n = p.n, N = p.N, rc
-    cdef double plus = 1, top = -INFINITY, total = 0
+    cdef double plus = 1
     cdef double *f
     cdef Py_ssize_t i, j
     dpotri(b"L", &n, w.A, &n, &rc)
@@ -279,15 +280,12 @@ cdef int estimate(const Model *p, const double *u, Work *w, double *log_p) noexc
     dtrsm(b"L", b"L", b"N", b"N", &n, &N, &plus, w.K, &n, w.F, &n)
     for j in range(N):
         w.log_weights[j] -= 0.5 * square(n, w.F + j * n)
-        top = max(top, w.log_weights[j])
-    for j in range(N):
-        total += exp(w.log_weights[j] - top)
-    log_p[0] = top + log(total / N) + log_det_L(n, w.A) - log_det_L(n, w.K)
+    log_p[0] = log_sum_over(N, N, w.log_weights) + log_det_L(n, w.A) - log_det_L(n, w.K)
     return 0
 
 
 cdef int factor(int n, double *A) noexcept nogil:
-    """A <- its lower Cholesky factor; 1 where a pivot is lost in the rounding of the diagonal."""
+    """A <- its lower Cholesky factor; return 1 if a pivot is within the rounding error."""
     cdef int rc
     cdef Py_ssize_t i
     cdef double largest = 0

@@ -6,7 +6,9 @@
 
 with s = log sigma^2, a_j = log l_j, t = log tau, R'R = X'X, b the least squares and RSS their sum.
 """
-from libc.math cimport exp, fabs, log1p
+from libc.math cimport exp
+
+from fastkam._core.engine.sums cimport softplus
 
 from fastkam._core.linalg.dense cimport add_Lz, dot
 from fastkam._core.density.target cimport Target
@@ -36,11 +38,6 @@ cdef class HorseshoeDensity(Target):
         self.c.data = &self.horseshoe
 
 
-cdef inline double softplus(double v) noexcept nogil:
-    """log(1 + e^v)"""
-    return max(v, 0.0) + log1p(exp(-fabs(v)))
-
-
 cdef int horseshoe_logp(size_t d, const double *x, double *logp, void *data) noexcept nogil:
     return evaluate(<const Horseshoe *>data, d, x, NULL, logp)
 
@@ -52,7 +49,7 @@ cdef int horseshoe_logp_grad(size_t d, const double *x, double *grad, double *lo
 
 cdef inline int evaluate(const Horseshoe *f, size_t d, const double *x, double *grad,
                          double *logp) noexcept nogil:
-    """The density, and its gradient unless that is NULL."""
+    """Compute the density, and its gradient unless that is NULL."""
     cdef Py_ssize_t p = f.p, j
     cdef const double *a = x + p + 1
     cdef double *grad_a = grad + p + 1 if grad != NULL else NULL

@@ -17,7 +17,7 @@ double FK_LEVEL(fk_lattice_logp)(const fk_lattice *f, ptrdiff_t d, const double 
         #pragma omp simd
         for (ptrdiff_t j = 0; j < n; j++) {
             double nearest = (x[j0 + j] - f->low) / f->h;
-            nearest = nearest < 0 ? 0 : nearest; /* beyond the ends the outermost centre is */
+            nearest = nearest < 0 ? 0 : nearest; /* beyond the ends the outermost center is */
             nearest = nearest > last ? last : nearest;
             i[j] = (nearest + shift) - shift;
             r[j] = x[j0 + j] - (f->low + i[j] * f->h);

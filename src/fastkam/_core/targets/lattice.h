@@ -1,6 +1,6 @@
 /* A mixture of equally spaced normal components, one coordinate at a time.
  *
- * With the nearest centre mu_i, r = x - mu_i, a = h r / v and b = h^2 / (2 v),
+ * With the nearest center mu_i, r = x - mu_i, a = h r / v and b = h^2 / (2 v),
  *
  *     sum_m exp(-(x - mu_m)^2 / (2 v)) = exp(-r^2 / (2 v)) S,
  *     S = 1 + sum_k (exp(k a - k^2 b) [mu_(i+k) exists] + exp(-k a - k^2 b) [mu_(i-k) exists]),
@@ -14,7 +14,7 @@
 
 typedef struct {
     ptrdiff_t K;
-    double low, h, v, constant; /* the lowest centre, spacing, variance, log of the normalization */
+    double low, h, v, constant; /* the lowest center, spacing, variance, log of the normalization */
     const double *fall;         /* (K,) exp(-2 k b) */
 } fk_lattice;
 

@@ -2,7 +2,7 @@
 from libc.math cimport INFINITY, exp
 from libc.string cimport memset
 
-from fastkam._core.engine.sums cimport LogSum, add_term, log_total
+from fastkam._core.engine.sums cimport ZERO, LogSum, add_term, log_total
 from fastkam._core.density.target cimport Target
 from fastkam._core.targets.gaussian cimport Form, Forms, form_grad, form_value
 
@@ -16,9 +16,6 @@ cdef extern from "lattice.h" nogil:
         double low, h, v, constant
         const double *fall
     double fk_lattice_logp(const Lattice *f, Py_ssize_t d, const double *x, double *grad)
-
-cdef enum:
-    ZERO = -745         # e^-745 is the least number
 
 
 cdef struct Mixture:

@@ -49,7 +49,7 @@ cdef class OutbreakDensity(Target):
         self.c.data = &self.outbreak
 
     def solve(self, double beta, double gamma, double i0, days):
-        """The infected on days (k,), which increase from above 0; None where the solver fails."""
+        """Return the infected on increasing days (k,) above 0, or None if the solver fails."""
         cdef const double[::1] at = np.ascontiguousarray(days, dtype=float)
         cdef double[::1] infected = np.empty(len(days))
         cdef Outbreak o = self.outbreak
@@ -85,7 +85,7 @@ cdef inline void slope(double over_n, double beta, double gamma, double s, doubl
 
 cdef int solution(double population, double beta, double gamma, double i0, Py_ssize_t n,
                   const double *days, double *infected) noexcept nogil:
-    """I at the days (n,), at least LEAST_INFECTED; not 0 where it takes too many steps."""
+    """Compute I at the days (n,), at least LEAST_INFECTED; return 1 after too many steps."""
     cdef double over_n = 1 / population, t = 0, h, size, error, s, u, s_new, u_new
     cdef double e0, e1
     cdef double[7][2] k
@@ -142,7 +142,7 @@ cdef int solution(double population, double beta, double gamma, double i0, Py_ss
                 infected[day] = max(exp(u), LEAST_INFECTED)
                 t = days[day]
                 day += 1
-                continue            # the step was short, and says little of the next
+                continue            # a short step is no guide to the length of the next
         h = size * min(5.0, max(0.2, 0.9 * pow(max(error, 1e-10), -0.2)))
     return 0
 
@@ -157,7 +157,7 @@ cdef int outbreak_logp(size_t d, const double *x, double *logp, void *data) noex
     if not (i0 < o.population and i0 > 0 and phi > 0 and isfinite(beta + gamma + phi)):
         return 0
     if solution(o.population, beta, gamma, i0, o.n, o.days, infected):
-        return 0                # infections within minutes: nothing that the data could be
+        return 0                # infections within minutes, which no data support
     for k in range(o.n):
         mean, y = infected[k], o.counts[k]
         value += (log_gamma(y + phi) + y * log(mean / (mean + phi)) + phi * log(phi / (mean + phi)))

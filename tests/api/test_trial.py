@@ -10,7 +10,7 @@ import pytest
 from same import assert_same
 
 import fastkam as fk
-from fastkam.run import released
+from fastkam.run import trial
 
 X0 = np.random.default_rng(1).standard_normal((6, 2))
 OPTIONS = {"x0": X0, "sampler": "ram", "chains": 6, "draws": 40, "tune": 20, "seed": 2,
@@ -46,11 +46,11 @@ def computes(x):
 
 @pytest.fixture
 def certain(monkeypatch):
-    """As if any function were slow, and threads had been found to be quicker."""
-    monkeypatch.setattr(released, "SLOW_SECONDS", 0.0)
-    monkeypatch.setattr(released, "FREE", 0.0)
-    monkeypatch.setattr(released, "FASTER", 0.0)
-    monkeypatch.setattr(released.Measured, "threads", lambda self: 4)
+    """Treat any function as slow, and threads as faster."""
+    monkeypatch.setattr(trial, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(trial, "FREE", 0.0)
+    monkeypatch.setattr(trial, "FASTER", 0.0)
+    monkeypatch.setattr(trial.Measured, "threads", lambda self: 4)
 
 
 def test_a_function_that_waits_gets_threads(caplog):
@@ -87,7 +87,7 @@ def test_threads_that_are_given_are_kept(certain, options):
 
 
 def test_a_quick_function_is_not_watched_by_a_thread(monkeypatch):
-    monkeypatch.setattr(released.Measured, "tick", None)
+    monkeypatch.setattr(trial.Measured, "tick", None)
     fk.sample(densities.python, **OPTIONS)
 
 

@@ -26,7 +26,7 @@ CHECK_SECONDS = 1.0  # that a look at the values at the end may take, if there i
 log = logging.getLogger("fastkam")
 
 
-class Released:
+class Trial:
     """Measures, while chains run one after another, whether threads would be faster.
 
     A thread that requests the GIL every millisecond measures whether the function releases it. Then

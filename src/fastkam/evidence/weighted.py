@@ -1,0 +1,34 @@
+"""The evidence from weighted draws: the mean of the weights, where the surrogate is normalized.
+
+With draws x_i of a surrogate s of integral 1, and weights w_i = p(x_i) / s(x_i),
+
+    log Z = log mean w.
+
+The surrogate has been divided by its integral when it was learned, by a bridge of many draws.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.diagnostics.weights import NORMALIZED, normalized
+from fastkam.evidence.bridge import standard_error
+
+if TYPE_CHECKING:
+    from fastkam.run.state import RunState
+
+Array = NDArray[np.float64]
+
+
+def by_weights(state: RunState, log_weights: Array) -> tuple[float, float] | None:
+    """(log Z, standard error) from logs of weights (chains, n); None if s is not normalized."""
+    lines = [line for line in state.search if line.startswith(NORMALIZED)]
+    high = float(log_weights.max())
+    if not lines or not np.isfinite(high):
+        return None
+    own = float(lines[-1].removeprefix(NORMALIZED))
+    value = high + float(np.log(np.exp(log_weights - high).mean()))
+    return value, float(np.hypot(standard_error(normalized(log_weights)), own))

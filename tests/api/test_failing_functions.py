@@ -1,0 +1,190 @@
+"""Functions that fail for good, and exceptions that cannot be shown: no draw or call is lost."""
+
+import warnings
+
+import numpy as np
+import pytest
+from runs import sample
+
+import fastkam as fk
+from fastkam.search.evaluator import MOST_IN_ROW, MOST_KEPT, Evaluator
+
+
+class FaultyText(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+class After:
+    """A normal density that raises an error from some call on."""
+
+    def __init__(self, after, error):
+        self.after, self.error, self.n = after, error, 0
+
+    def __call__(self, x):
+        self.n += 1
+        if self.n > self.after:
+            raise self.error() if callable(self.error) else self.error
+        return -0.5 * float(x @ x)
+
+
+LONG = 10**6
+
+
+@pytest.mark.parametrize("options", [{}, {"threads": 3}, {"on_error": "reject"}])
+@pytest.mark.parametrize("error", [FaultyText(), OSError("x" * LONG)])
+def test_an_error_that_cannot_be_shown_loses_no_draw(error, options, tmp_path):
+    if options.get("on_error"):
+        result = sample(After(300, error), np.ones(2), draws=200, tune=50, seed=1, diagnose=False,
+                        evaluations=tmp_path / "calls.fk", **options)
+        assert len(result.workers.failures[0][1]) < 12_000
+        assert len(fk.Evaluations(tmp_path / "calls.fk")) > 300
+        return
+    with pytest.raises(fk.SamplingError, match=type(error).__name__) as info:
+        sample(After(600, error), np.ones(2), draws=200, tune=50, seed=1, **options)
+    assert len(str(info.value)) < 12_000
+    rest = info.value.result.resume(target=After(10**9, error), diagnose=False)
+    whole = sample(After(10**9, error), np.ones(2), draws=200, tune=50, seed=1, diagnose=False)
+    np.testing.assert_array_equal(rest.draws, whole.draws)
+
+
+@pytest.mark.parametrize("error", [ValueError, lambda: np.linalg.LinAlgError("x" * LONG)])
+def test_a_search_ends_where_the_function_fails_for_good(error):
+    f = After(60, error)
+    with pytest.raises(fk.SamplingError, match="in the search for a start"):
+        fk.sample(f, np.ones(2), seed=1, progress=False)
+    assert 60 + MOST_IN_ROW < f.n <= 62 + MOST_IN_ROW
+
+
+@pytest.mark.parametrize("error", [RecursionError, NotImplementedError,
+                                   lambda: "\udc80".encode(), MemoryError])
+def test_errors_that_no_point_explains_end_a_search_at_once(error):
+    f = After(60, error)
+    with pytest.raises(fk.SamplingError, match="in the search for a start"):
+        fk.sample(f, np.ones(2), seed=1, progress=False)
+    assert f.n == 61
+
+
+def test_failures_of_a_search_are_counted_and_few_are_kept():
+    def half(x):
+        large = np.ones(10**5)
+        if x[0] > 0:
+            raise ValueError(f"{large.size}")
+        return -0.5 * float(x @ x)
+
+    evaluate = Evaluator(fk.as_target(half, 2), np.random.default_rng(1))
+    evaluate(-np.ones((1, 2)))
+    evaluate(np.random.default_rng(2).standard_normal((400, 2)))
+    assert 150 < evaluate.n_failed < 250
+    assert len(evaluate.failures) == MOST_KEPT
+    assert all(fault.cause.__traceback__ is None for fault in evaluate.failures)
+
+
+@pytest.mark.parametrize(("after", "error"), [
+    (60, OSError("the license is lost")), (260, ValueError("the solver failed")),
+    (260, FaultyText())])
+def test_an_error_in_learning_a_surrogate_keeps_the_calls(after, error, tmp_path):
+    options = {"surrogate": "learn", "budget": 300, "seed": 1, "progress": False}
+    f = After(after, error)
+    with pytest.raises(fk.SamplingError, match="learning a surrogate") as info:
+        fk.sample(f, np.ones(2), evaluations=tmp_path / "calls.fk", **options)
+    result = info.value.result
+    assert result.status == "failed"
+    assert after - 64 <= len(result.state.calls) <= after
+    assert (result.draws.shape[1] > 0) == (after == 260)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)
+        again = After(10**9, error)
+        rest = fk.sample(again, np.ones(2), evaluations=tmp_path / "calls.fk", **options)
+        whole = fk.sample(After(10**9, error), np.ones(2), **options)
+    np.testing.assert_array_equal(rest.draws, whole.draws)
+    assert again.n <= whole.evaluations - after + 2
+
+
+def test_an_interrupt_in_the_first_call_for_a_surrogate():
+    with pytest.warns(fk.SamplingWarning, match="interrupted"):
+        result = fk.sample(After(0, KeyboardInterrupt), np.ones(2), surrogate="learn", seed=1,
+                           progress=False)
+    assert result.state.calls.shape == (0, 3)
+
+
+# ---- functions that change the array they are called with ----
+
+
+def retyped(x):
+    x.dtype = np.int64
+
+
+def swapped(x):
+    x.dtype = ">f8"
+
+
+def reshaped(x):
+    x.shape = (1, 2)
+
+
+def grown(x):
+    """The elements move to another place in memory, and the shape is as before."""
+    x.resize((10**5,), refcheck=False)
+    x.resize((2,), refcheck=False)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("change", [retyped, swapped, reshaped, grown])
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_an_array_that_is_changed_is_replaced(change, vectorized):
+    def normal(x):
+        return -0.5 * (x * x).sum(axis=-1)
+
+    def changing(x):
+        value = normal(x)
+        if x.ndim == 1 or change in (retyped, swapped):
+            change(x)
+        else:
+            x.shape = x.shape[::-1]
+        return value
+
+    options = {"draws": 100, "tune": 50, "seed": 1, "vectorized": vectorized, "diagnose": False}
+    np.testing.assert_array_equal(sample(changing, np.ones(2), **options).draws,
+                                  sample(normal, np.ones(2), **options).draws)
+
+
+@pytest.mark.parametrize("gradient", [np.zeros(3), np.zeros((2, 1)), 1.0, "ab"])
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_gradients_of_another_shape_are_named_where_calls_are_kept(gradient, vectorized, tmp_path):
+    def f(x):
+        value = -0.5 * (x * x).sum(axis=-1)
+        return value, [gradient] * len(x) if vectorized else gradient
+
+    with pytest.raises(fk.SamplingError, match=r"its gradient, an array|gradient must be") as info:
+        sample(f, np.ones(2), draws=10, tune=10, vectorized=vectorized,
+               evaluations=tmp_path / "calls.fk")
+    assert "of 2 numbers" in str(info.value) or "(1, 2)" in str(info.value)
+
+
+# ---- interrupts in a search ----
+
+
+@pytest.mark.parametrize("surrogate", [None, "learn"])
+@pytest.mark.parametrize("at", [1, 5, 9])
+def test_an_interrupt_in_a_vectorized_function_ends_the_search(at, surrogate):
+    """An interrupt is no failure at one of the points, which are then tried one by one."""
+    calls = [0]
+
+    def f(X):
+        calls[0] += 1
+        if calls[0] == at:
+            raise KeyboardInterrupt
+        return -0.5 * (X * X).sum(axis=1)
+
+    def interrupted():
+        return fk.sample(f, np.ones(2), vectorized=True, seed=1, progress=False,
+                         surrogate=surrogate)
+
+    if surrogate is None:
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+    else:
+        with pytest.warns(fk.SamplingWarning, match="interrupted"):
+            assert interrupted().status == "interrupted"
+    assert calls[0] == at

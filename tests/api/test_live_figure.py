@@ -1,0 +1,57 @@
+"""A figure that is redrawn while a run goes on."""
+
+import time
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+from fastkam.plots import LiveFigure
+
+pytest.importorskip("matplotlib")
+
+
+def slow_normal(x):
+    time.sleep(2e-5)
+    return -0.5 * float(x @ x)
+
+
+def test_a_live_figure_follows_the_run(tmp_path, monkeypatch):
+    """The figure is drawn during the run, from the last draws, and at its end."""
+    path, pictures = tmp_path / "run.png", []
+    live = LiveFigure(path, draws=50, seconds=1e-6, var_names=["theta", "no such"])
+    monkeypatch.setattr(live, "cost", 0)
+    drawn = live.figure
+
+    def kept(seen, x):
+        figure = drawn(seen, x)
+        first = figure.axes[0].lines[0]
+        np.testing.assert_array_equal(first.get_ydata(), seen.last_draws(50)[0, :, 1])
+        assert first.get_xdata()[-1] == min(seen.draws) - 1
+        titles = [axes.get_title(loc="left") for axes in figure.axes[:4:2]]
+        assert titles == ["theta[0]", "theta[1]"]
+        assert "['no such'], which are no parameters" in figure.get_suptitle()
+        pictures.append(min(seen.draws))
+        return figure
+
+    monkeypatch.setattr(live, "figure", kept)
+    options = {"sampler": "ram", "draws": 3000, "tune": 50, "search": False, "seed": 1, "chains": 2,
+               "names": ["mu", "theta"], "shapes": {"theta": 2}, "diagnose": False}
+    result = fk.sample(slow_normal, np.zeros(3), progress=live, **options)
+    assert len(pictures) >= 2
+    assert pictures[0] < pictures[-1] == 3000
+    assert path.read_bytes()[:4] == b"\x89PNG"
+    assert [one.name for one in tmp_path.iterdir()] == ["run.png"]
+    plain = fk.sample(slow_normal, np.zeros(3), progress=False, **options)
+    np.testing.assert_array_equal(result.draws, plain.draws)
+
+
+@pytest.mark.parametrize(("given", "says"), [
+    ({}, "path must be given outside of a notebook"),
+    ({"path": "a.txt"}, "path must end with .png"), ({"path": "nowhere/a.png"}, "path must be"),
+    ({"path": "a.png", "draws": 1}, "draws"), ({"path": "a.png", "seconds": 0}, "seconds"),
+    ({"path": "a.png", "var_names": [1]}, "var_names"),
+])
+def test_live_figures_that_are_refused(given, says):
+    with pytest.raises((TypeError, ValueError), match=says):
+        LiveFigure(**given)

@@ -1,0 +1,69 @@
+"""Figures of few draws, of one coordinate, and of coordinates that never move."""
+
+import numpy as np
+import pytest
+from runs import sample
+from test_plots import saved, with_draws
+
+import fastkam as fk
+from fastkam.plots import select, style
+
+pytest.importorskip("matplotlib")
+
+
+def texts(axes):
+    return [text.get_text() for text in axes.texts]
+
+
+@pytest.mark.parametrize("name", ["plot_autocorr", "plot_ess"])
+def test_an_empty_panel_says_why(name, tmp_path):
+    x = np.random.default_rng(1).standard_normal((2, 50, 3))
+    x[:, :, 1], x[:, 3, 2] = 3.0, np.nan
+    figure = getattr(fk.plots, name)(with_draws(x))
+    assert [texts(axes) for axes in figure.axes] == [[], ["never moves"], ["not finite"]]
+    saved(figure, tmp_path)
+
+
+def test_one_draw_is_seen(tmp_path):
+    result = with_draws(np.random.default_rng(1).standard_normal((4, 1, 2)))
+    figures = [fk.plots.plot_trace(result),
+               fk.plots.plot_modes(result, [[-1.0, 0.0], [1.0, 0.0]])]
+    for figure in figures:
+        assert all(line.get_marker() == "o" for line in figure.axes[0].lines)
+        assert figure.axes[0].get_xlim()[1] - figure.axes[0].get_xlim()[0] >= 1
+        saved(figure, tmp_path)
+
+
+def test_a_field_of_one_element_has_a_color_for_each_chain():
+    result = sample(lambda x: -0.5 * x @ x, np.zeros(1), draws=10, tune=100, chains=3, seed=1,
+                    sampler="ram", progress=False)
+    lines = fk.plots.plot_adaptation(result).axes[0].lines
+    assert [line.get_color() for line in lines] == list(style.COLORS[:3])
+
+
+def test_ellipses_are_within_the_axes():
+    """The ellipses of random-walk proposals are much wider than the draws."""
+    result = sample(lambda x: -0.5 * x @ x, np.zeros(2), draws=300, tune=300, chains=2, seed=1,
+                    sampler=fk.RandomWalk(proposal_cov=2.8), progress=False, search=False)
+    axes = fk.plots.plot_proposals(result).axes[0]
+    low, high = np.array([axes.get_xlim(), axes.get_ylim()]).T
+    for ellipse in axes.patches:
+        corners = ellipse.get_verts()
+        corners = axes.transData.inverted().transform(corners)
+        assert (corners > low).all()
+        assert (corners < high).all()
+
+
+@pytest.mark.parametrize("name", ["plot_2d", "plot_proposals"])
+def test_one_coordinate_is_no_pair(name):
+    result = with_draws(np.random.default_rng(1).standard_normal((2, 30, 1)))
+    with pytest.raises(ValueError, match=r"result must have two coordinates, .* fk\.plots\.plot_"
+                                         "trace shows one"):
+        getattr(fk.plots, name)(result)
+
+
+@pytest.mark.parametrize(("every", "words"), [
+    (1, ""), (2, "every 2nd draw"), (3, "every 3rd draw"), (11, "every 11th draw"),
+    (22, "every 22nd draw"), (101, "every 101st draw"), (112, "every 112th draw")])
+def test_ordinals(every, words):
+    assert select.spaced(every) == words
