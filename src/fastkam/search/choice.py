@@ -33,7 +33,7 @@ from fastkam.samplers import (
 )
 from fastkam.samplers.metropolis import optimal_scale
 from fastkam.search.found import Known, Search, unsearched
-from fastkam.search.search import Searcher
+from fastkam.search.search import NEARLY_NORMAL, Searcher
 from fastkam.search.watch import Watch
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ MOST_GATHERED = 15  # dimensions to which walkers are gathered where there is a 
 FIRST_EVALUATIONS, EVALUATIONS_PER_DIMENSION = 60_000, 4_000  # that a search may take
 MOST_EVALUATIONS = 400_000
 LEARNED_TUNE = 300  # steps of warm-up of what begins with a shape that the search has learned
+NORMAL_TUNE, INDEPENDENT = 100, 0.7  # where this is one component; share of independent proposals
 NUTS_TUNE = 400
 PLAIN_TUNE = 1000
 LEAST_ACCEPTED = 0.1  # share of independent proposals, below which the gradient does more
@@ -252,14 +253,17 @@ def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
         inner = AutoStepRandomWalk(metric="diagonal", preconditioner=np.diag(q.within))
     away = q.means[1:] - np.average(q.means[1:], axis=0, weights=q.weights[1:])
     whole = q.within + product((q.weights[1:, None] * away).T, away) / q.weights[1:].sum()
+    accepted, n = search.independent_acceptance, search.components
+    normal = n == 1 and accepted > NEARLY_NORMAL
+    moves: dict[str, Any] = {"jump_cov": LONG_JUMPS * whole}
+    if normal:
+        moves = {"moves": "independent", "jump_probability": INDEPENDENT}
     sampler = ModeJumping(
-        sampler=inner, jump_cov=LONG_JUMPS * whole, weights=q.weights[1:], means=q.means[1:],
-        covs=product(q.factors[1:], q.factors[1:].transpose(0, 2, 1)), fit=False)
-    accepted = search.independent_acceptance
-    n = search.components
+        sampler=inner, weights=q.weights[1:], means=q.means[1:],
+        covs=product(q.factors[1:], q.factors[1:].transpose(0, 2, 1)), fit=False, **moves)
     reason += (f", and {'one normal component' if n == 1 else f'a mixture of {n} components'} fits "
                f"it: {100 * accepted:.0f} % of independent proposals accepted")
-    return Choice(sampler, reason, search, LEARNED_TUNE)
+    return Choice(sampler, reason, search, NORMAL_TUNE if normal else LEARNED_TUNE)
 
 
 @contextmanager

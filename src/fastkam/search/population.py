@@ -31,23 +31,29 @@ from numpy.typing import NDArray
 from fastkam._core.linalg.decomposition import product
 from fastkam._core.numerics.elementary import exp, log
 from fastkam.numerics.median import median
+from fastkam.samplers import modes
 from fastkam.samplers.metropolis import OPTIMAL
 from fastkam.search.mixture import Mixture
+from fastkam.search.quadratic import Quadratic, normal_approximation
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 CLIMB_STEPS = 25  # steps of a stage of the approach
+PAUSES = 1  # stages in a row in which a walker far below the others may fail to climb
 WALK_TARGET = 0.3  # acceptance probability of a walk
-STILL_CLIMBING = 0.15  # share of climbing walkers below which the approach ends
 FIRST_WINDOW, GROWTH = 40, 1.5  # steps of a window, and from one to the next
 SCOUTS = 0.07  # share of scouts
 FARTHEST = 1000.0  # scouts' longest step, in units of the scales
 LONGEST = 1e8  # largest step size in the approach, in the same units
 WALKS = 0.45  # share of walks
-AGREED = 1.2  # R-hat over walkers at which they agree
+MOST_INDEPENDENT = 0.55  # share of independent proposals
+DEEPEST = 0.5  # points of a normal approximation, in units of the largest plausible drop
+MOST_ROUNDS, MOST_DIMENSIONS = 6, 30  # of a normal approximation
+AGREED, AGREED_NORMAL = 1.2, 1.5  # R-hat over walkers at which they agree
 FITTED_STATES = 4000  # states that a mixture is fitted to at most
 MOST_COMPONENTS = 32
+PENALTY = 1.5  # of the log likelihood, for each parameter, as in AIC3
 
 
 @dataclass(frozen=True)
@@ -106,9 +112,10 @@ class Window:
         second = median(self.logp[self.second_half, near])
         return float((second - first) / np.sqrt(d / 2))
 
-    def settled(self) -> bool:
-        """Whether all walkers agree."""
-        return bool(self.near.all() and abs(self.drift()) < 0.25 and self.r_hat() < AGREED)
+    def settled(self, *, normal: bool = False) -> bool:
+        """Whether all walkers agree; sooner where the density is known to be nearly normal."""
+        agreed = AGREED_NORMAL if normal else AGREED
+        return bool(self.near.all() and abs(self.drift()) < 0.25 and self.r_hat() < agreed)
 
 
 def plausible(level: Array, d: int) -> NDArray[np.bool_]:
@@ -148,6 +155,8 @@ class Population:
     rng : Generator
     wrap : callable, optional
         Maps points (n, d) into one period of periodic coordinates.
+    approximates : bool
+        Look for a normal approximation of the density. Walkers that it explains need not climb on.
     """
 
     def __init__(
@@ -159,35 +168,57 @@ class Population:
         lengths: Array,
         rng: np.random.Generator,
         wrap: Callable[[Array], Array] | None = None,
+        *,
+        approximates: bool = False,
     ) -> None:
         self.evaluate, self.rng, self.wrap = evaluate, rng, wrap
         self.x, self.logp, self.scales = x.copy(), logp.copy(), scales
         self.K, self.d = x.shape
         self.log_length = log(lengths)
+        self.approximates = approximates and wrap is None and self.d <= MOST_DIMENSIONS
+        self.normal: Quadratic | None = None
+        self.approximation: Mixture | None = None  # that is taken
         self.mixture: Mixture | None = None
         self.independent = 0.0  # share of independent proposals
         self.scouted: list[tuple[Array, Array]] = []  # points of scouts, and the log densities
+        self.climbed: list[tuple[Array, Array]] = []  # those of walkers that climb
 
     # ---- the approach ----
 
-    def approach(self, stages: int) -> None:
+    def approach(self, stages: int) -> tuple[Array, Array]:
         """Let the walkers climb, and restart those that are left far below the others.
-        """
-        self.climb(stages)
-        self.restart(~plausible(self.logp, self.d))
 
-    def climb(self, stages: int) -> None:
+        Returns the states to which they have climbed, and the log densities.
+        """
+        self.climb(stages, self.explained)
+        climbed = self.x.copy(), self.logp.copy()
+        self.restart(~plausible(self.logp, self.d))
+        return climbed
+
+    def climb(
+        self,
+        stages: int,
+        arrived: Callable[[Indices], NDArray[np.bool_]],
+        level: float = -np.inf,
+        pauses: int = PAUSES,
+    ) -> None:
         """Move each walker alone while it climbs, for at most that number of stages.
 
-        The approach ends when few walkers still climb.
+        A walker far below `level`, or below the highest walker, may pause for some stages in a row.
+        One is also done when it has arrived, as `arrived` tells from the numbers of walkers.
         """
-        rows = np.arange(self.K)
+        rows, paused = np.arange(self.K), np.zeros(self.K, int)
         for _ in range(stages):
             before = self.logp[rows].copy()
             for _ in range(CLIMB_STEPS):
                 self.step_alone(rows)
-            rows = rows[self.logp[rows] - before > 1 + 2 * np.sqrt(self.d / 2)]
-            if len(rows) < STILL_CLIMBING * self.K:
+            climbs = self.logp[rows] - before > 1 + 2 * np.sqrt(self.d / 2)
+            below = self.logp[rows] < max(level, self.logp.max()) - largest_drop(self.d)
+            paused[rows] = np.where(climbs, 0, paused[rows] + 1)
+            rows = rows[paused[rows] <= np.where(below, pauses, 0)]
+            if len(rows):
+                rows = rows[~arrived(rows)]
+            if not len(rows):
                 break
 
     def step_alone(self, rows: Indices) -> None:
@@ -197,7 +228,7 @@ class Population:
         y = self.x[rows] + lengths[:, None] * self.scales * self.rng.standard_normal((n, self.d))
         scouts = np.flatnonzero(self.rng.random(n) < SCOUTS)
         y[scouts] = self.scout(self.x[rows[scouts]])
-        alpha = self.decide(rows, y, np.zeros(n), scouts)
+        alpha = self.decide(rows, y, np.zeros(n), scouts, record=self.climbed)
         alpha[scouts] = WALK_TARGET
         # bounded, since they grow without limit where the density does not fall off
         self.log_length[rows] = np.minimum(
@@ -208,6 +239,33 @@ class Population:
         if lost.any() and not lost.all():
             source = self.rng.choice(np.flatnonzero(~lost), int(lost.sum()))
             self.x[lost], self.logp[lost] = self.x[source], self.logp[source]
+
+    def approximate(self, rounds: int) -> Quadratic | None:
+        """The normal approximation of the density, once one has been found; see quadratic.py."""
+        if self.normal is None and self.approximates:
+            self.normal = normal_approximation(
+                self.evaluate, self.climbed, DEEPEST * largest_drop(self.d), rounds, self.rng)
+        return self.normal
+
+    def explained(self, rows: Indices) -> NDArray[np.bool_]:
+        """Mask of the walkers that are in the mode of a normal approximation."""
+        found = self.approximate(1)
+        if found is None:
+            return np.zeros(len(rows), bool)
+        near = self.logp[rows] > found.height - largest_drop(self.d)
+        near[near] = ~found.apart(self.evaluate, self.x[rows[near]], self.logp[rows[near]])
+        return near
+
+    def take_normal(self) -> bool:
+        """Take the normal approximation of the density for q, unless near walkers are apart."""
+        found, near = self.approximate(MOST_ROUNDS), plausible(self.logp, self.d)
+        if found is None or found.apart(self.evaluate, self.x[near], self.logp[near]).any():
+            return False
+        self.mixture = self.approximation = Mixture(*modes.with_wide(
+            np.ones(1), found.mean[None], found.factor[None]))
+        self.log_length[:] = log(OPTIMAL)
+        self.independent = MOST_INDEPENDENT
+        return True
 
     # ---- learning from each other ----
 
@@ -286,6 +344,7 @@ class Population:
         log_ratio: Array,
         scouts: Indices,
         beta: float = 1.0,
+        record: list[tuple[Array, Array]] | None = None,
     ) -> Array:
         """Evaluate the points y (n, d), accept or reject each; return acceptance probabilities.
 
@@ -295,6 +354,8 @@ class Population:
             y = self.wrap(y)
         new = self.evaluate(y)
         self.scouted.append((y[scouts], new[scouts]))
+        if record is not None:
+            record.append((y, new))
         old = self.logp[rows]
         alpha = exp(np.minimum(0.0, beta * (new - old) + log_ratio))
         accepted = self.rng.random(len(y)) < alpha
@@ -312,7 +373,8 @@ class Population:
         self.log_length[:] = log(OPTIMAL) if self.mixture is None else self.log_length.mean()
         self.mixture = found
         a = window.acceptance
-        self.independent = 0.05 if a < 0.02 else 0.15 if not a > 0.1 else 0.4 if a < 0.5 else 0.55
+        self.independent = (0.05 if a < 0.02 else 0.15 if not a > 0.1 else 0.4 if a < 0.5
+                            else MOST_INDEPENDENT)
 
     def fitted_by_one(self, window: Window) -> bool:
         """Whether one component suffices for a window's states."""
@@ -320,8 +382,21 @@ class Population:
         return found is not None and found.n == 1
 
     def fit(self, window: Window, most: int = MOST_COMPONENTS) -> Mixture | None:
-        """The mixture of a window's states."""
+        """The mixture of a window's states, or the normal approximation if it is as good."""
         states = window.states()
         states = states[np.isfinite(states).all(axis=1)]
-        stride = max(1, -(-len(states) // FITTED_STATES))
-        return Mixture.fitted(states[::stride], self.rng, most, window.effective())
+        states = states[:: max(1, -(-len(states) // FITTED_STATES))]
+        effective = window.effective()
+        found = Mixture.fitted(states, self.rng, most, effective)
+        if found is None or self.approximation is None:
+            return found
+        gain = (found.log_density(states) - self.approximation.log_density(states)).mean()
+        more = found.n * modes.parameters(self.d)
+        if effective * gain > PENALTY * more or self.is_beyond(window):
+            return found
+        return self.approximation
+
+    def is_beyond(self, window: Window) -> bool:
+        """Whether a walker has ended in another mode than that of the normal approximation."""
+        x, logp = window.x[-1, window.near], window.logp[-1, window.near]
+        return self.normal is not None and bool(self.normal.apart(self.evaluate, x, logp).any())

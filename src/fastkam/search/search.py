@@ -52,7 +52,7 @@ LEAST_FAR, NEARLY_0 = 100, 1e-3  # points, and a likelihood, where it may be no 
 SLABS_WEIGHT = 0.6  # of the components that are slabs
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
-BRIEF_STAGES, FULL_STAGES = 10, 20  # of the approach, at most
+BRIEF_STAGES, FULL_STAGES = 10, 40  # of the approach, at most
 
 
 class Searcher:
@@ -87,8 +87,7 @@ class Searcher:
         self.d = points.shape[1]
         self.lines: list[str] = []
         self.seen: list[tuple[Array, Array]] = []  # points and log densities
-        self.settled = True
-        self.window: Window | None = None
+        self.settled, self.normal = True, False  # whether walkers agree, and on one component
         self.origin, self.level = points[0], -np.inf
         self.scales, self.flat = np.ones(self.d), np.zeros(self.d, bool)
         self.start, self.extent = self.origin, self.scales  # of the walkers, see far_away
@@ -125,6 +124,11 @@ class Searcher:
                 return y, value
         raise Fault(0, x, 0)
 
+    @property
+    def stages(self) -> int:
+        """Most stages of the approach in a full search."""
+        return min(10 + 2 * self.d, FULL_STAGES)
+
     # ---- stages ----
 
     def gather(self, K: int, levels: tuple[float, ...]) -> Population:
@@ -152,7 +156,7 @@ class Searcher:
         still = ~np.isfinite(logp)
         x[still], logp[still] = self.origin, self.level
         self.population = Population(self.evaluate, x, logp, self.scales, 0.5 * lengths, self.rng,
-                                     self.known.wrap)
+                                     self.known.wrap, approximates=len(levels) > 1)
         return self.population
 
     def from_prior(self, prior: Prior, n: int) -> tuple[Array, Array]:
@@ -201,11 +205,32 @@ class Searcher:
     def settle(self, population: Population, most_evaluations: int) -> Window:
         """Run windows, in which walkers learn from each other, until the walkers agree.
 
-        Unless they soon agree on one normal component, half of them first move on a flatter power
-        of the density, so that walkers in separate regions meet. The other half stay, since a
-        narrow mode is lost on the flatter power.
+        Unless the density is nearly normal, half of them first move on a flatter power of it, so
+        that walkers in separate regions meet. The other half stay, since a narrow mode is lost on
+        the flatter power.
         """
-        population.learn(population.window(FIRST_WINDOW))
+        if population.take_normal():
+            window = self.agree(population, most_evaluations, normal=True)
+            self.normal = self.settled and window.acceptance > NEARLY_NORMAL
+        else:
+            population.learn(population.window(FIRST_WINDOW))
+            window = self.agree_soon(population)
+        if self.normal:
+            if self.known.prior is not None:  # the walkers have seen little else
+                self.many_from_prior(self.known.prior)
+        else:
+            population.learn(window)
+            self.seen.append((population.x.copy(), population.logp.copy()))
+            population.spread(SPREAD_STEPS, SPREAD)
+            window = self.agree(population, most_evaluations)
+        if self.look_beyond(population, window):
+            self.normal, population.approximation = False, None
+            population.learn(window)
+            window = self.agree(population, most_evaluations)
+        return window
+
+    def agree_soon(self, population: Population) -> Window:
+        """Run a few windows, while one normal component suffices for them."""
         for _ in range(NORMAL_WINDOWS):
             window = population.window(FIRST_WINDOW)
             self.settled = window.settled()
@@ -213,31 +238,29 @@ class Searcher:
             if self.settled or not normal:
                 break
             population.learn(window)
-        if self.settled and normal:
+        self.normal = self.settled and normal
+        if self.normal:
             self.say(f"{population.K} walkers soon agree (R-hat {window.r_hat():.2f})")
-            if self.known.prior is not None:  # they have seen little else
-                self.many_from_prior(self.known.prior)
-        else:
-            population.learn(window)
-            # a mode that only walkers that spread had come to is looked for again from there
-            self.seen.append((population.x.copy(), population.logp.copy()))
-            population.spread(SPREAD_STEPS, SPREAD)
-            window = self.agree(population, most_evaluations)
-        if self.look_beyond(population, window):
-            population.learn(window)
-            window = self.agree(population, most_evaluations)
         return window
 
-    def agree(self, population: Population, most_evaluations: int) -> Window:
-        """Run windows until the walkers agree, or all evaluations are spent."""
+    def agree(
+        self, population: Population, most_evaluations: int, *, normal: bool = False
+    ) -> Window:
+        """Run windows until the walkers agree, or all evaluations are spent.
+
+        If the density has a normal approximation they need not agree closely; the windows then also
+        end where this has turned out to be wrong.
+        """
         steps = float(FIRST_WINDOW)
         while True:
             window = population.window(int(steps))
-            self.settled = window.settled()
+            self.settled = window.settled(normal=normal)
+            if normal and window.acceptance < NEARLY_NORMAL:
+                return window
             spent = self.evaluate.n + GROWTH * steps * population.K > most_evaluations
             if self.settled or spent or self.far_away(population):
-                self.say(f"{population.K} walkers {'agree' if self.settled else 'do not agree'}"
-                         f" (R-hat {window.r_hat():.2f})")
+                agree = "do not agree" if not self.settled else "soon agree" if normal else "agree"
+                self.say(f"{population.K} walkers {agree} (R-hat {window.r_hat():.2f})")
                 return window
             population.learn(window)
             steps *= GROWTH
@@ -264,7 +287,7 @@ class Searcher:
         if q is None:
             return False
         self.look_around(population, window.states())
-        x, logp = modes_beyond(population, window, q, self.far(population), 2 + self.d)
+        x, logp = modes_beyond(population, window, q, self.far(population), self.stages)
         if not len(x):
             return False
         self.say(f"{len(x)} walkers from far away have found more")
@@ -346,7 +369,8 @@ class Searcher:
         self.begin()
         K = max(LEAST_WALKERS, 2 * (self.d + 1))
         population = self.gather(K, levels(self.d))
-        population.approach(min(2 + self.d, FULL_STAGES))
+        # modes that only walkers have reached that then leave them are looked for again
+        self.seen.append(population.approach(self.stages))
         if len(found := self.rising(population)):
             return self.without_end(population, found)
         self.start, self.extent = population.x.mean(axis=0), np.maximum(
@@ -363,7 +387,7 @@ class Searcher:
             self.say(f"tails that fall off as a power, x^-{power:.3g}")
         else:
             cold = self.covering(population, cold, window.acceptance, most_evaluations)
-            cold = self.to_the_ends(states, cold, n > 1)
+            cold = self.to_the_ends(states, cold, n > 1 and not self.normal)
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails,
                       self.likelihood_is_density(population))
@@ -405,7 +429,8 @@ class Searcher:
         """
         if cold is None:
             return None
-        bent, normal = cold.n >= BENT, cold.n == 1 and acceptance > NEARLY_NORMAL
+        normal = cold.n == 1 and acceptance > NEARLY_NORMAL
+        bent = cold.n >= BENT and not self.normal
         steps = TAIL_STEPS / 2 if normal else float(TAIL_STEPS)
         for _ in range(MOST_TAIL_WINDOWS):
             flatter = population.window(int(steps), FLATTER)

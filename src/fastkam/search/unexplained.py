@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.numerics.median import median
+from fastkam.search.apart import is_apart
 from fastkam.search.mixture import Mixture
 from fastkam.search.population import Population, Window, largest_drop
 
 Array = NDArray[np.float64]
 
-MOST_TRIED, MOST_WALKERS = 200, 16
-TOWARDS = 0.05, 0.1, 0.2  # steps, as parts of the way to the nearest component
-FIRST = 0.25  # the first steps of walkers from there, in units of the second
-LEAST_DROP = 1.0  # of the log density
+MOST_TRIED, MOST_WALKERS = 150, 16
+FIRST = 0.025  # the first steps of walkers from there, as parts of the way to the nearest component
+PAUSES = 2  # stages in a row in which such a walker may fail to climb
 UNEXPLAINED = 5.0  # log density above q, in comparison with the states of q
 
 
@@ -51,12 +51,22 @@ def modes_beyond(
     x, logp, steps = suspicious(population.evaluate, window, q, *points)
     if not len(x):
         return x, logp
-    lengths = FIRST * np.sqrt(((steps / population.scales) ** 2).mean(axis=1))
+    lengths = np.sqrt(((steps / population.scales) ** 2).mean(axis=1))
     walkers = Population(population.evaluate, x, logp, population.scales, lengths, population.rng,
                          population.wrap)
-    walkers.climb(stages)
-    x, logp, states = walkers.x, walkers.logp, window.states()
+
+    def arrived(rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether walkers are where q is, or climb towards it."""
+        squares, nearest = q.nearest(walkers.x[rows])
+        arrived = squares < farthest(x.shape[1])
+        left = rows[~arrived]
+        arrived[~arrived] = ~is_apart(population.evaluate, walkers.x[left], walkers.logp[left],
+                                      q.means[nearest[~arrived]])
+        return np.asarray(arrived)
+
     level = median(window.logp[window.second_half])
+    walkers.climb(stages, arrived, np.inf, PAUSES)
+    x, logp, states = walkers.x, walkers.logp, window.states()
     known = level - median(q.log_density(states))
     new = logp - q.log_density(x) > known + UNEXPLAINED
     new &= logp > level - largest_drop(x.shape[1])
@@ -67,14 +77,16 @@ def suspicious(
     evaluate: Callable[[Array], Array], window: Window, q: Mixture, x: Array, logp: Array
 ) -> tuple[Array, Array, Array]:
     """The suspicious points, at most MOST_WALKERS; their log densities; the first steps."""
-    d = x.shape[1]
     squares, nearest = q.nearest(x)
     level = median(window.logp[window.second_half])
-    some = np.flatnonzero((squares > d + 4 * np.sqrt(2 * d) + 10) & np.isfinite(logp))
+    some = np.flatnonzero((squares > farthest(x.shape[1])) & np.isfinite(logp))
     # first those whose log density is high for their distance
     some = some[np.argsort((level - logp[some]) / squares[some], kind="stable")][:MOST_TRIED]
-    ways = q.means[nearest[some]] - x[some]
-    # a short step stays within a narrow mode, one of its size leads across it, a long one beyond
-    lowest = np.min([evaluate(x[some] + step * ways) for step in TOWARDS], axis=0)
-    lower = np.flatnonzero(lowest < logp[some] - LEAST_DROP)[:MOST_WALKERS]
-    return x[some[lower]], logp[some[lower]], TOWARDS[1] * ways[lower]
+    apart = is_apart(evaluate, x[some], logp[some], q.means[nearest[some]])
+    some = some[apart][:MOST_WALKERS]
+    return x[some], logp[some], FIRST * (q.means[nearest[some]] - x[some])
+
+
+def farthest(d: int) -> float:
+    """Largest squared distance from a component, in its standard deviations, of its states."""
+    return float(d + 4 * np.sqrt(2 * d) + 10)

@@ -1,0 +1,151 @@
+"""The normal approximation of a density, from log densities at points around its mode.
+
+A quadratic function is fitted to the logarithm of the density by weighted least squares, first at
+points that walkers have climbed through. Points are then drawn from the normal density that this
+is, evaluated, and join in the next fit, until their importance weights are even. Where the density
+has one mode and is nearly normal, some 200 evaluations do what takes walkers several thousand.
+
+Tierney, L. and Kadane, J. B. (1986). Accurate approximations for posterior moments and marginal
+densities. Journal of the American Statistical Association 81, 82-86.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.linalg.decomposition import cholesky, eigen, inverse, product
+from fastkam._core.numerics.elementary import exp
+from fastkam.search.apart import is_apart
+
+Array = NDArray[np.float64]
+
+LEAST_POINTS = 64  # of a round
+EVEN = 0.4  # effective share of the points of a round, from which their weights are even
+LEAST_FITTED, MOST_FITTED = 2, 8  # points of a fit, for each coefficient
+RIDGE = 1e-9  # of the normal equations, in units of their diagonal
+FLATTEST = 0.25  # curvature, in units of that of a normal density with the covariance of the points
+FARTHEST = 3.0  # the mode, from the middle of the points, in their standard deviations
+ABOVE, ABOVE_DROP = 2.0, 0.25  # log density above the approximation, and that for each unit of drop
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """log pi(x) = height - |L^-1 (x - mean)|^2 / 2, approximately.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (d,)
+    factor : ndarray, shape (d, d)
+        Lower-triangular factor L of the covariance.
+    height : float
+    """
+
+    mean: Array
+    factor: Array
+    height: float
+
+    def __call__(self, x: Array) -> Array:
+        """The approximate log densities (n,) at x (n, d)."""
+        z = product(x - self.mean, inverse(self.factor).T)
+        return np.asarray(self.height - 0.5 * (z * z).sum(axis=1))
+
+    def apart(
+        self, evaluate: Callable[[Array], Array], x: Array, logp: Array
+    ) -> NDArray[np.bool_]:
+        """Mask of the points (n, d), of log densities (n,), that are in another mode.
+
+        Their log densities are above the approximation, and fall towards its mode.
+        """
+        apart = logp - self(x) > ABOVE + ABOVE_DROP * np.maximum(self.height - logp, 0.0)
+        if apart.any():
+            mode = np.broadcast_to(self.mean, x[apart].shape)
+            apart[apart] = is_apart(evaluate, x[apart], logp[apart], mode)
+        return np.asarray(apart)
+
+
+def normal_approximation(
+    evaluate: Callable[[Array], Array],
+    points: list[tuple[Array, Array]],
+    deepest: float,
+    rounds: int,
+    rng: np.random.Generator,
+) -> Quadratic | None:
+    """Approximate a density by a normal one.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Log densities (n,) at points (n, d).
+    points : list of tuples of arrays (n, d), (n,)
+        Points around the mode, on the way to it, and elsewhere, with their log densities; those of
+        the rounds are appended.
+    deepest : float
+        Drop of the log density from the highest one, down to which points are used; or that of the
+        lowest of the few points that a fit needs.
+    rounds : int
+        Most rounds.
+    rng : Generator
+
+    Returns
+    -------
+    Quadratic or None
+        None if it is far from the density.
+    """
+    d = points[0][0].shape[1]
+    coefficients = (d + 1) * (d + 2) // 2
+    for _ in range(rounds):
+        x, logp = (np.concatenate(part) for part in zip(*points, strict=True))
+        found = fitted(x, logp, deepest, coefficients)
+        if found is None:
+            return None
+        n = max(LEAST_POINTS, coefficients)
+        new = found.mean + product(rng.standard_normal((n, d)), found.factor.T)
+        values = evaluate(new)
+        log_weights = values - found(new)
+        weights = exp(log_weights - log_weights.max())
+        if weights.sum() ** 2 > EVEN * n * (weights**2).sum():
+            return found
+        points.append((new, values))
+    return None
+
+
+def fitted(x: Array, logp: Array, deepest: float, coefficients: int) -> Quadratic | None:
+    """Fit a quadratic function to the highest log densities (n,) at points x (n, d).
+
+    The weight of a point is exp(-drop / d). None if there are too few points, or in a plane.
+    """
+    d, (least, most) = x.shape[1], (LEAST_FITTED * coefficients, MOST_FITTED * coefficients)
+    many = np.clip((logp > logp.max() - deepest).sum(), least, most)
+    near = np.argsort(-logp, kind="stable")[:many]
+    x, drop = x[near], logp.max() - logp[near]
+    if len(x) < least or not np.isfinite(drop).all():
+        return None
+    middle = x.mean(axis=0)
+    away = x - middle
+    try:
+        L = cholesky(product(away.T, away) / len(x))
+        z = product(away, inverse(L).T)
+        i, j = np.tril_indices(d)
+        terms = np.column_stack([np.ones(len(z)), z, z[:, i] * z[:, j]])
+        weighted = terms * exp(-drop / d)[:, None]
+        squares = product(weighted.T, terms)
+        squares[np.diag_indices_from(squares)] *= 1 + RIDGE
+        root = inverse(cholesky(squares))
+        fit = product(root.T, product(root, product(weighted.T, -drop[:, None])))[:, 0]
+        slopes, precision = fit[1 : d + 1], np.zeros((d, d))
+        precision[i, j] -= fit[d + 1 :]
+        precision[j, i] -= fit[d + 1 :]
+        values, vectors = eigen(precision)
+        cov = product(vectors / np.maximum(values, FLATTEST), vectors.T)
+        factor = cholesky(product(product(L, cov), L.T))
+    except np.linalg.LinAlgError:
+        return None
+    mode = (cov * slopes).sum(axis=1)
+    mode *= min(1.0, FARTHEST / max(np.abs(mode).max(), 1e-300))
+    height = logp.max() + fit[0] + (slopes * mode).sum() - 0.5 * (
+        product(mode[None], product(precision, mode[:, None]))[0, 0])
+    return Quadratic(middle + product(L, mode[:, None])[:, 0], factor, float(height))

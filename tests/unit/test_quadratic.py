@@ -1,0 +1,112 @@
+"""The normal approximation of a search, and points that are apart from its mode."""
+
+import numpy as np
+import pytest
+
+from fastkam.search.apart import is_apart
+from fastkam.search.population import largest_drop
+from fastkam.search.quadratic import Quadratic, fitted, normal_approximation
+
+MODE = np.array([3.0, -1.0, 20.0])
+L = np.array([[2.0, 0, 0], [1.5, 0.1, 0], [-30.0, 1.0, 5.0]])
+
+
+def normal(x):
+    z = np.linalg.solve(L, (x - MODE).T)
+    return 7.0 - 0.5 * (z * z).sum(axis=0)
+
+
+def counted(f):
+    def called(x):
+        called.n += len(x)
+        return f(x)
+
+    called.n = 0
+    return called
+
+
+def around(seed, n=200, away=3.0):
+    """Points on the way to the mode: the first are far away."""
+    rng = np.random.default_rng(seed)
+    width = np.geomspace(20, 0.5, n)[:, None]
+    return MODE + away * width * (rng.standard_normal((n, 3)) @ L.T) / 3
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_normal_density_is_its_own_approximation(seed):
+    x = around(seed)
+    found = fitted(x, normal(x), largest_drop(3), 10)
+    np.testing.assert_allclose(found.mean, MODE, atol=1e-5)
+    np.testing.assert_allclose(found.factor @ found.factor.T, L @ L.T, rtol=1e-5)
+    assert found.height == pytest.approx(7.0, abs=1e-6)
+    np.testing.assert_allclose(found(x[-9:]), normal(x[-9:]), atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rounds_come_to_a_skewed_density(seed):
+    """With exponents that fall off twice as fast on one side, from points on its slope."""
+    def skewed(x):
+        z = np.linalg.solve(L, (x - MODE).T)
+        return -0.5 * (np.where(z > 0, 1.4, 0.8) * z * z).sum(axis=0)
+
+    evaluate, x = counted(skewed), around(seed) + 4 * L[:, 0]
+    points = [(x, skewed(x))]
+    rng = np.random.default_rng(seed)
+    found = normal_approximation(evaluate, points, largest_drop(3) / 2, 6, rng)
+    y = found.mean + rng.standard_normal((4000, 3)) @ found.factor.T
+    weights = np.exp(skewed(y) - found(y))
+    assert weights.sum() ** 2 / (weights**2).sum() > 0.3 * len(y)
+    assert evaluate.n == 64 * len(points) <= 6 * 64
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_bend_and_two_modes_have_none(seed):
+    def bend(x):
+        return -0.5 * x[:, 0] ** 2 - 50 * (x[:, 1] - x[:, 0] ** 2) ** 2 - 0.5 * x[:, 2] ** 2
+
+    def modes(x):
+        return np.logaddexp(*(-0.5 * ((x - a) ** 2).sum(axis=1) for a in (-4, 4)))
+
+    rng = np.random.default_rng(seed)
+    for f in (bend, modes):
+        x = 3 * rng.standard_normal((400, 3))
+        assert normal_approximation(f, [(x, f(x))], largest_drop(3) / 2, 6, rng) is None
+
+
+def test_too_few_points_and_points_in_a_plane_have_none():
+    x = around(1)
+    assert fitted(x[:19], normal(x[:19]), 1.0, 10) is None
+    x[:, 2] = 1.0
+    assert fitted(x, normal(x), largest_drop(3), 10) is None
+    logp = np.where(np.arange(len(x)) < 19, 0.0, -np.inf)
+    assert fitted(around(1), logp, largest_drop(3), 10) is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_points_of_another_mode_are_apart(seed):
+    """And those of its own tail are not, though that is much heavier than a normal one."""
+    def f(x):
+        own = -np.sqrt(1 + (x * x).sum(axis=1))
+        return np.logaddexp(own, -3 - 0.5 * ((x - 15) ** 2).sum(axis=1))
+
+    rng = np.random.default_rng(seed)
+    here = Quadratic(np.zeros(3), np.eye(3), -1.0)
+    tail = 6 * rng.standard_normal((50, 3)) - 6
+    other = 15 + rng.standard_normal((50, 3))
+    assert not here.apart(f, tail, f(tail)).any()
+    assert here.apart(f, other, f(other)).mean() > 0.9
+    assert np.median(f(tail) - here(tail)) > 20     # only the steps show that it is a tail
+
+
+@pytest.mark.parametrize("width", [0.02, 1.0, 30.0])
+def test_steps_of_several_lengths_show_modes_of_any_width(width):
+    """At a distance of 20 of their widths, or of 1 for the widest."""
+    def f(x):
+        return np.logaddexp(-0.5 * (x**2).sum(axis=1),
+                            -0.5 * ((x - at) ** 2).sum(axis=1) / width**2)
+
+    at = 20 * width + 10
+    x = np.full((1, 2), float(at))
+    assert is_apart(f, x, f(x), np.zeros((1, 2))).all()
+    x = np.full((1, 2), -5.0)
+    assert not is_apart(f, x, f(x), np.zeros((1, 2))).any()
