@@ -44,7 +44,7 @@ def test_a_normal_density_is_its_own_approximation(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_rounds_come_to_a_skewed_density(seed):
-    """With exponents that fall off twice as fast on one side, from points on its slope."""
+    """A log density that falls off twice as fast on one side, from points on its slope."""
     def skewed(x):
         z = np.linalg.solve(L, (x - MODE).T)
         return -0.5 * (np.where(z > 0, 1.4, 0.8) * z * z).sum(axis=0)
@@ -84,7 +84,7 @@ def test_too_few_points_and_points_in_a_plane_have_none():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_points_of_another_mode_are_apart(seed):
-    """And those of its own tail are not, though that is much heavier than a normal one."""
+    """Those of its own tail are not, though that is much heavier than a normal one."""
     def f(x):
         own = -np.sqrt(1 + (x * x).sum(axis=1))
         return np.logaddexp(own, -3 - 0.5 * ((x - 15) ** 2).sum(axis=1))
@@ -100,7 +100,7 @@ def test_points_of_another_mode_are_apart(seed):
 
 @pytest.mark.parametrize("width", [0.02, 1.0, 30.0])
 def test_steps_of_several_lengths_show_modes_of_any_width(width):
-    """At a distance of 20 of their widths, or of 1 for the widest."""
+    """Modes at a distance of 20 of their widths, or of 1 for the widest."""
     def f(x):
         return np.logaddexp(-0.5 * (x**2).sum(axis=1),
                             -0.5 * ((x - at) ** 2).sum(axis=1) / width**2)
