@@ -142,8 +142,7 @@ class LearnedCovariance(Sampler):
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.scale is not None:
-            check_number("scale", self.scale, above=0)
+        check_optional("scale", self.scale)
         check_number("jitter", self.jitter, least=0, below=1)
 
     def learner(
