@@ -24,7 +24,7 @@ OPENINGS = {"What", "Which", "How", "Where", "When", "Why", "Whatever", "Whoever
             "With", "At", "From", "That", "Those", "It"}
 ENDINGS = {".py", ".pyx", ".pxd", ".pyi", ".h", ".c", ".md"}
 FILES = [path for folder in ("src", "docs") for path in sorted((ROOT / folder).rglob("*"))
-         if path.suffix in ENDINGS] + [ROOT / "README.md"]
+         if path.suffix in ENDINGS] + [ROOT / "README.md", ROOT / "CHANGELOG.md"]
 CODE = [path for path in FILES if SOURCE in path.parents and path.suffix != ".md"]
 PROGRAMS = [path for folder in ("tests", "bench") for path in sorted((ROOT / folder).rglob("*.py"))]
 WITH_DOCSTRINGS = [path for path in CODE if path.suffix in (".py", ".pyx", ".pxd")] + PROGRAMS
