@@ -1,4 +1,4 @@
-"""Commands of the environment are found though it is not activated; the samplers with mistakes."""
+"""Fixtures of all tests: the commands of the environment, and the samplers with mistakes."""
 
 import os
 import signal

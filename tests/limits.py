@@ -1,4 +1,4 @@
-"""A limit of the time that a process takes, which holds on a machine that is busy with others."""
+"""A limit of the time of a process, which is fair on a machine that is busy with others."""
 
 import os
 import threading
@@ -16,9 +16,9 @@ def processor_seconds(pid):
 
 
 class Limit:
-    """Kill a process once it has had so many seconds of the processor, or 30 times as many passed.
+    """Kill a process after a number of seconds of processor time, or 30 times as many by the clock.
 
-    Where it waits for what never comes it takes none of the processor: hence the clock as well.
+    A process that waits forever takes no processor time: hence the clock as well.
 
     Attributes
     ----------

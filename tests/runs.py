@@ -1,4 +1,4 @@
-"""Runs of the engine alone: from the points that are given, in units of x, by RAM unless told."""
+"""Runs of the engine alone: from the given points, in units of x, by RAM unless specified."""
 
 from functools import partial
 

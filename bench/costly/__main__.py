@@ -104,7 +104,7 @@ def learned_columns(curves):
 
 
 def summary_of(found):
-    """Coverage and silence of all runs, in words."""
+    """A text about the coverage and the warnings of all runs."""
     curves = [one for some in found.values() for one in some]
     off = [one for one in curves if not one.worst <= 4]
     return (f"Nominal 90 % intervals have the mean in "

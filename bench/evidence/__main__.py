@@ -6,7 +6,7 @@ Each density of `densities.py` by `fk.sample(loglike, prior=prior, seed=seed)` a
 `result.log_evidence()`, with nothing else. Its calls are all evaluations of the likelihood, those
 of the search and of the bridge included. Where the variable names an environment, the same
 likelihoods and priors go to dynesty, nautilus, UltraNest and pocoMC, whose settings are in
-`nested.py`, 90 s of CPU time at most for a run. With FASTKAM_NESTED_RUNS their answers are kept in
+`nested.py`, 90 s of CPU time at most for a run. With FASTKAM_NESTED_RUNS their results are kept in
 that file, and a second call continues.
 """
 
@@ -76,7 +76,7 @@ def rms(truth, runs):
 
 
 def of_others(seeds):
-    """{(package, name): answers} of other packages, in one process at a time."""
+    """{(package, name): results} of other packages, in one process at a time."""
     path = os.environ.get(KEPT)
     lines = Path(path).read_text().splitlines() if path and Path(path).exists() else []
     kept = {(one["package"], one["case"], one["seed"]): one["answer"]
@@ -164,9 +164,9 @@ def coverage(chosen, pool, seeds):
         f"\n## Coverage\n\nUp to {len(seeds)} seeds each, as many as there was time for. Calls "
         "are medians. Nominal intervals of 95 % have the truth in "
         f"{100 * covered:.1f} % of all runs. z is the error in standard errors; \"notes\" are runs "
-        "with a note on what speaks against the value, and how many of those outside of their 95 % "
-        "interval have one. The last column is the coverage of the bridge with the run's own q, "
-        "without further evaluations.\n",
+        "with a note that gives a reason to doubt the value, and how many of those outside of "
+        "their 95 % interval have one. The last column is the coverage of the bridge with the "
+        "run's own q, without further evaluations.\n",
         table(["density", "truth", "seeds", *LEVELS, "rms z", "rms error", "mean error",
                "largest z", "calls", "notes", "outside, with notes", "own q, 95 %"],
               [coverage_row(name, truths[name], found[name]) for name in CASES])]

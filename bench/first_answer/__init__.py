@@ -1,1 +1,1 @@
-"""Is the first answer right, or does it say that it is not?"""
+"""The first answer of a call: whether it is right, or comes with a warning."""

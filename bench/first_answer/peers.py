@@ -1,4 +1,4 @@
-"""The first answers of other packages and of fastkam: `python -m bench.first_answer.peers`.
+"""The first answer of other packages and of fastkam: `python -m bench.first_answer.peers`.
 
 `python -m bench.peers.environments emcee pints pymc` builds their environments first. Each package
 is called as its own first example does (`peer_job.py`) on the same forty densities; a run is right

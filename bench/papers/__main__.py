@@ -3,7 +3,7 @@
     python -m bench.papers [--quick] [--again] all | name ...
 
 A name is that of a paper, "li2022", or of one part, "li2022.two_mode". What the present commit has
-already made is left out, so that an interrupted run continues; --again makes it anew.
+already made is left out, so that an interrupted run continues; --again makes it again.
 """
 
 import argparse

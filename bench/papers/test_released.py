@@ -56,7 +56,7 @@ def test_swaps(rungs):
 
 
 def test_a_copy_goes_from_hot_to_cold_as_often_as_back():
-    """Both orders of a pair have the same probability, and the same chance to be accepted."""
+    """Both orders of a pair have the same probability, and the same acceptance probability."""
     pairs = []
 
     class Recorded(dharamshi2023.ParallelTempering):

@@ -1,7 +1,7 @@
 """fastkam beside other packages: `python -m bench.peers`, results in results/peers.md.
 
-`python -m bench.peers.environments` first builds an environment for each package. Each part of
-the results is written when it is done, and --part makes some of them anew; a run with --only prints
+`python -m bench.peers.environments` first builds an environment for each package. Each part of the
+results is written when it is done, and --part makes some of them again; a run with --only prints
 its tables and keeps nothing.
 """
 

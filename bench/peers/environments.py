@@ -2,7 +2,7 @@
 
 They stand in the folder FASTKAM_BENCH, by default ~/.cache/fastkam-bench, with the wheel of fastkam
 that goes into those that need it, which is built once a commit. What is being done is printed as it
-begins, and pip's own words in the end. A package that cannot be installed keeps pip's last line in
+begins, and pip's messages at the end. A package that cannot be installed keeps pip's last line in
 `error.txt`, which the tables show.
 """
 
@@ -59,7 +59,7 @@ def told(*words):
                 print("   ", line.strip()[:96], flush=True)
     if process.returncode:
         errors = [line for line in lines if line.startswith("ERROR")]
-        raise BuildError((errors or lines or ["it has failed without a word"])[-1])
+        raise BuildError((errors or lines or ["it has failed without a message"])[-1])
     return lines
 
 

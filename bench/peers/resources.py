@@ -150,8 +150,9 @@ def long_chains(here, options):
             cells = [f"{value:,.0f}" for value in np.median(found, axis=0)]
             rows.append([package, kind, *cells, *[""] * (len(lengths) - len(mine))])
     return (
-        "**Long chains.** CPU nanoseconds an evaluation of a run of so many, starting and storing "
-        "with it; fastkam's `ram` adapts all the while, emcee has ten walkers.\n\n"
+        "**Long chains.** CPU nanoseconds an evaluation, by the number of evaluations of a run, "
+        "start and storing included; fastkam's `ram` adapts all the while, emcee has ten "
+        "walkers.\n\n"
     ) + table(["package", "density", *(f"{n:.0e}" for n in lengths)], rows)
 
 

@@ -34,7 +34,7 @@ class Contest:
         print(who, "does not run", error, sep=" | ", flush=True)
 
     def missing(self, part, columns):
-        """Rows of so many cells of those that are not in the table of a part, and why."""
+        """Rows of `columns` cells for what is missing in the table of a part, with the reason."""
         absent = [[package, "", error] for package, error in self.problems.items()
                   if package not in self.samplers and "," not in package]
         absent += [[package, name, self.problems[f"{package}, {name}"]]
@@ -51,8 +51,8 @@ class Contest:
     def rounds(self, part, job, seeds, see=lambda answer, info: answer, **arguments):
         """{(package, sampler): [an answer a round]}, every one in turn in each round.
 
-        see(answer, description) may add to each answer as it comes. Whoever fails once is left
-        out.
+        see(answer, description) may add to each answer as it comes. A sampler that fails once is
+        left out.
         """
         answers = {}
         for seed in seeds:

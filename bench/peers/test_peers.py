@@ -73,7 +73,7 @@ def test_steps_fill_the_time_though_some_of_it_is_spent_once(monkeypatch):
     assert evaluations == 2
 
 
-def test_a_package_that_does_not_run_is_told_of(monkeypatch):
+def test_a_package_that_does_not_run_is_reported(monkeypatch):
     def ask(package, job, **arguments):
         if package == "zeus":
             raise PeerError("ImportError: no such thing")
@@ -139,7 +139,7 @@ def test_a_wheel_is_built_once_a_commit(monkeypatch, tmp_path):
     assert len(built) == 4
 
 
-def test_what_pip_says_last_is_told():
+def test_the_last_error_of_pip_is_reported():
     with pytest.raises(environments.BuildError, match="ERROR: no such package"):
         environments.told(sys.executable, "-c", "import sys; print('Collecting x'); "
                           "print('ERROR: no such package', file=sys.stderr); sys.exit(1)")

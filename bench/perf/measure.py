@@ -36,7 +36,7 @@ class Case:
         return ns, dict(zip(named, ratios, strict=True))
 
     def row(self):
-        """The measured figures in words: for a table, and for a line of a report."""
+        """The measured figures as texts, for a row of a table."""
         ns, ratios = self.measured()
         beside = [f"{ns[name]:.4g}" if name in ns else "" for name in ("lapack", "scipy")]
         times = [f"{ratios[name]:.3g}" if name in ns else "" for name in ("lapack", "scipy")]
@@ -59,7 +59,7 @@ def same(case, **tolerance):
 
 
 def elapsed(function, times):
-    """CPU seconds of this thread for one of so many calls."""
+    """CPU seconds of this thread for each of a number of calls."""
     begun = time.thread_time()
     function(times)
     return (time.thread_time() - begun) / times

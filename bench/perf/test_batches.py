@@ -29,10 +29,10 @@ def test_one_covariance(d, report):
     rng = np.random.default_rng(1)
     A, mean, x = rng.standard_normal((d, 2 * d)), np.zeros(d), rng.standard_normal((N, d))
     cov, out = A @ A.T, np.empty(N)
-    law = multivariate_normal(mean, cov)
+    normal = multivariate_normal(mean, cov)
     with threadpool_limits(1, user_api="blas"):
         ours, theirs = nanoseconds(lambda: fk.linalg.mvn_logpdf(x, mean, cov, out=out),
-                                   lambda: law.logpdf(x))
+                                   lambda: normal.logpdf(x))
     report(f"d {d}: mvn_logpdf {ours:.1f}, multivariate_normal {theirs:.1f}: {theirs / ours:.1f} x")
 
 

@@ -1,4 +1,4 @@
-"""Steps of KAM with n x n matrices beside steps with d x d matrices: the same law, the same target.
+"""Steps of KAM with n x n matrices beside steps with d x d matrices, on the same target.
 
 `pytest bench/perf/test_low_rank.py -q` prints microseconds a step of both and where they are equal.
 """

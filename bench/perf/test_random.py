@@ -51,7 +51,7 @@ def cases():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_floor_draws_from_the_right_law(kind):
+def test_the_floor_draws_from_the_right_distribution(kind):
     """The mean and the mean square of 1.6 million, within 5 standard errors (1 in a million)."""
     drawn = case(kind, 1_600_000)
     drawn.floor(1)

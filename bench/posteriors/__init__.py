@@ -1,1 +1,1 @@
-"""Posteriors that people meet: which sampler needs how many evaluations, and is it right?"""
+"""Common posteriors: how many evaluations each sampler needs, and whether it is right."""

@@ -95,7 +95,7 @@ class Interaction:
 
 
 def impossible(x, gradient):
-    """The answer where the solution overflows."""
+    """The values where the solution overflows."""
     return (-np.inf, np.zeros(len(x))) if gradient else -np.inf
 
 

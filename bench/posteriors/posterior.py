@@ -17,7 +17,7 @@ class Posterior:
         evaluate(x, gradient) of x (d,) returns the log density, up to a constant, and where
         `gradient` is true the pair of it and its gradient (d,).
     x0 : array (d,)
-        Where a newcomer would start.
+        A start that a new user would choose.
     uses : tuple of bool
         Whether it is sampled without (False) and with (True) its gradient.
     tolerance : float

@@ -1,4 +1,4 @@
-"""Gradients, exact moments, and that wrong answers are seen."""
+"""Gradients, exact moments, and that wrong results are detected."""
 
 import numpy as np
 import pytest

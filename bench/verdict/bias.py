@@ -1,4 +1,4 @@
-"""The bias that it brings to stop a run by a rule that looks at its draws."""
+"""The bias of runs that are ended by a rule on their draws."""
 
 from __future__ import annotations
 

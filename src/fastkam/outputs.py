@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import check_flag, checked_names
-from fastkam.recorded import Recorded
+from fastkam.diagnosed import Diagnosed
 from fastkam.run.files import check_path
 
 if TYPE_CHECKING:
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from fastkam.result import Result
 
 
-class Outputs(Recorded):
+class Outputs(Diagnosed):
     """The methods of `fastkam.Result` that convert it or compute from it."""
-
-    log_weights: Any
 
     def equally_weighted(self) -> Result:
         """Return this result, resampled if its draws have weights."""

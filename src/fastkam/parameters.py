@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import numbers
 import weakref
 from abc import ABCMeta
 from copy import deepcopy
@@ -68,9 +69,11 @@ def owned(value: Any, *, convert: bool = False) -> Any:
 
 
 class Parameters(metaclass=Owning):
-    """Base class of parameter objects; its subclasses are dataclasses.
+    """Base class of parameter objects; its subclasses are frozen dataclasses.
 
-    Their arrays are read-only copies of those that are passed.
+    Their arrays are read-only copies of those that are passed. Two objects are equal if they are of
+    the same class and have equal parameters, arrays by their elements; equal objects have equal
+    hashes.
 
     ``class Mine(Sampler, name="mine")`` gives a class a short name, by which `chosen` finds it.
     """
@@ -87,6 +90,10 @@ class Parameters(metaclass=Owning):
 
     def __init_subclass__(cls, *, name: str | None = None, **others: Any) -> None:
         super().__init_subclass__(**others)
+        # `dataclass` without eq=False keeps these, in place of its own, which fail for arrays
+        for method in ("__eq__", "__hash__"):
+            if method not in vars(cls):
+                setattr(cls, method, getattr(cls, method))
         path = class_path(cls)
         if "<locals>" not in path:  # a class that is defined again takes the place of the first
             DEFINED.pop(path, None)
@@ -97,6 +104,35 @@ class Parameters(metaclass=Owning):
                 raise ValueError(f"name must be new, not {shown(name)}, which is "
                                  f"{class_path(other)}")
             cls.NAMES[name] = cls
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return compared(self) == compared(other)
+
+    def __hash__(self) -> int:
+        """A hash of the numbers, texts and parameter objects, without arrays and lists."""
+        return hash((type(self), *(value for value in compared(self)
+                                   if isinstance(value, (numbers.Number, str, Parameters)))))
+
+
+def compared(made: Any) -> list[Any]:
+    """The parameters of an object, in the form in which they are compared."""
+    return [elements(getattr(made, field.name)) for field in fields(made) if field.compare]
+
+
+def elements(value: Any) -> Any:
+    """Nested lists of the elements of arrays, lists and tuples; other values as they are."""
+    if hasattr(type(value), "__array__"):
+        value = np.asarray(value)
+        if value.dtype != object:
+            return value.tolist()
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [elements(item) for item in value]
+    if isinstance(value, dict):
+        return {key: elements(item) for key, item in value.items()}
+    return value
 
 
 Kind = TypeVar("Kind", bound=Parameters)

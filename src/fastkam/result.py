@@ -1,4 +1,4 @@
-"""Result: the draws of a run, their diagnostics, and resuming the run."""
+"""Result: the draws of a run; reading them from a file, and resuming the run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastkam.arguments import (
     check_flag,
@@ -18,12 +17,6 @@ from fastkam.arguments import (
     shown,
 )
 from fastkam.density.forms import target_of, with_surrogate
-from fastkam.diagnostics import checks, summary
-from fastkam.diagnostics.look import Finding
-from fastkam.diagnostics.scouting import own_generator, scout
-from fastkam.diagnostics.table import Summary
-from fastkam.diagnostics.verdict import Verdict
-from fastkam.diagnostics.weights import normalized, weight_findings, weighted_summary
 from fastkam.ending import conclude
 from fastkam.errors import SamplingWarning, warn
 from fastkam.outputs import Outputs
@@ -32,7 +25,6 @@ from fastkam.progress import Progress
 from fastkam.run.checkpoint import check_room, read, write
 from fastkam.run.drive import go_on
 from fastkam.run.files import check_path
-from fastkam.run.lazy import distance
 from fastkam.run.options import RunOptions
 from fastkam.run.resampled import after_generator, evenly
 from fastkam.run.same_target import check_density_of, check_noise_of, target_in, with_values_of
@@ -42,18 +34,14 @@ from fastkam.run.workers import as_workers
 from fastkam.run.writer import moved_into, writing
 from fastkam.samplers import Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
-from fastkam.samplers.importance import LOG_WEIGHT, ImportanceWeighted
+from fastkam.samplers.importance import ImportanceWeighted
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.stop import StopRule
 from fastkam.stores.store import Store, as_store
 
 if TYPE_CHECKING:
-
     from fastkam.density.target import Target
     from fastkam.points.workers import Workers
-
-
-MOST_SCOUTED = 10_000_000  # bound of `evaluations` of a verdict
 
 
 class Result(Outputs):
@@ -117,26 +105,8 @@ class Result(Outputs):
         self.workers: Workers | None = None
         super().__init__(state)
         self.target = target
-        self.found: list[Finding] | None = None
 
-    # ---- weights and diagnostics ----
-
-    @property
-    def log_weights(self) -> NDArray[np.float64] | None:
-        """Logs of the importance weights, (chains, draws), up to a constant; None if all are equal.
-
-        The draws of a run with ``surrogate="learn"`` are those of the surrogate: the mean of h is
-        ``(w * h).sum() / w.sum()`` with ``w = result.weights``.
-        """
-        if not isinstance(self.sampler, ImportanceWeighted):
-            return None
-        return np.asarray(self.stats[LOG_WEIGHT])
-
-    @property
-    def weights(self) -> NDArray[np.float64] | None:
-        """Importance weights of the draws, (chains, draws), with mean 1; None if all are equal."""
-        log_weights = self.log_weights
-        return None if log_weights is None else normalized(log_weights)
+    # ---- resample, resume and save ----
 
     def resample(self, draws: int | None = None, *, seed: Any = None) -> Result:
         """Resample weighted draws, so that the draws of the new result have equal weights.
@@ -171,105 +141,11 @@ class Result(Outputs):
         """The generator of random numbers that are needed after the run."""
         return after_generator(self.state.seed)
 
-    def summary(self) -> Summary:
-        """Mean, sd, quantiles, Monte Carlo error, effective sample sizes and R-hat.
-
-        Returns
-        -------
-        Summary
-            Prints as a table, followed by the verdict and the findings of `warnings`;
-            ``summary["r_hat"]`` is a column as an array. For a long run with ``store=`` some two
-            million evenly spaced draws are read, as a note below the table says.
-        """
-        log_weights = self.log_weights
-        if log_weights is not None:
-            table = weighted_summary(
-                np.asarray(self.draws), log_weights, self.state.layout.labels)
-            judged = checks.verdict_of(self.state, self.warnings, table)
-            table.verdict = judged.heading
-            table.notes = [one.text for one in judged.reasons]
-            return table
-        step = distance(self.draws)
-        table = summary(self.draws[:, ::step], self.state.layout.labels)
-        judged = checks.verdict_of(self.state, self.warnings, table)
-        table.verdict = judged.heading
-        table.notes = checks.notes(list(judged.reasons), table)
-        if step > 1:
-            table.notes.append(f"Of every {step}th draw of each chain: effective sample sizes are "
-                               "no larger than those of all draws, and errors no smaller.")
-        return table
-
-    @property
-    def warnings(self) -> list[Finding]:
-        """Findings about the run, the most serious first; empty where all is well.
-
-        Each has a ``kind``, a ``text`` that says what to do, and the ``coordinates`` and ``chains``
-        concerned: see `fastkam.diagnostics.Finding`. The warning at the end of the run has the
-        same findings.
-        """
-        if self.found is None:
-            log_weights = self.log_weights
-            self.found = (checks.findings(self.state) if log_weights is None else
-                          weight_findings(self.state, log_weights))
-        return list(self.found)
-
-    @checked_names
-    def verdict(
-        self, evaluations: int = 0, *, target: Any = None, vectorized: bool = False,
-        seed: Any = None,
-    ) -> Verdict:
-        """Whether the draws may be trusted: ok, doubtful or wrong, with the reasons.
-
-        Parameters
-        ----------
-        evaluations : int
-            Number of further evaluations of the density that may be used to look for points of
-            comparable density that no chain has visited: by wide jumps from the draws, searches
-            uphill from the points that these reach, and, if enough are left, gradients at draws. In
-            few dimensions 1000 find most modes within some 20 standard deviations. With 0 the
-            verdict uses `warnings` alone.
-        target : optional
-            The density, where the result comes from a file: as in `fastkam.resume`.
-        vectorized : bool
-            As in `fastkam.sample`, of that `target`.
-        seed : int, SeedSequence or Generator, optional
-            Seed of the jumps; by default it follows from the seed of the run.
-
-        Returns
-        -------
-        Verdict
-            Prints as a paragraph; its ``status`` is "ok", "doubtful" or "wrong". For a run of fewer
-            than 100 draws a chain it is "doubtful".
-
-        Raises
-        ------
-        TypeError, ValueError
-            For a bad argument; if the density is needed and is missing, or differs from that of the
-            run.
-        SamplingError
-            If the density raises an error, other than an ArithmeticError, ValueError, RuntimeError
-            or AssertionError, which count as a density of 0.
-        """
-        evaluations = check_integer("evaluations", evaluations, least=0, most=MOST_SCOUTED)
-        check_flag("vectorized", vectorized)
-        if seed is not None:
-            check_generator("seed", seed)
-        found, made = self.warnings, 0
-        if evaluations and self.trace.rows >= checks.LEAST_DRAWS:
-            more, made = scout(self, evaluations, target, vectorized,
-                               own_generator(self.state) if seed is None
-                               else check_generator("seed", seed))
-            kinds = {one.kind for one in found}
-            found = checks.causes([one for one in more if one.kind not in kinds] + found)
-        return checks.verdict_of(self.state, found, None, made)
-
     def __repr__(self) -> str:
         return (
             f"<Result of {type(self.sampler).__name__}: {self.chains} chains, "
             f"{self.trace.rows} draws, {self.d} dimensions, {self.status}>"
         )
-
-    # ---- resume and save ----
 
     def resume(self, draws: int | None = None, **options: Any) -> Result:
         """Continue the run: see `fastkam.resume`, which takes the same arguments."""

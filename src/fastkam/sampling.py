@@ -19,6 +19,7 @@ from fastkam.result import Result
 from fastkam.run.drive import DRAWS, carry_out_to_its_end, check_budget
 from fastkam.run.loop import Outcome
 from fastkam.run.options import RunOptions
+from fastkam.run.rules import StopRule, as_stop
 from fastkam.run.starts import seed_sequence
 from fastkam.run.state import check_bit_generator
 from fastkam.run.workers import as_workers
@@ -26,7 +27,6 @@ from fastkam.run.writer import writing
 from fastkam.samplers import Sampler
 from fastkam.samplers.delayed import check_steps
 from fastkam.schedules import Schedule, as_schedule
-from fastkam.stop import StopRule, as_stop
 from fastkam.stores.store import Store, as_store
 from fastkam.surrogate.asked import check_learning, is_learned, uncounted, within_budget
 

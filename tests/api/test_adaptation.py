@@ -1,4 +1,4 @@
-"""Result.adaptation: the course of what a sampler learns, kept through every way of going on."""
+"""Result.adaptation: what a sampler has learned by each snapshot, however a run is continued."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,19 +17,19 @@ def sampler_of(name):
 
 
 @pytest.mark.parametrize("name", fk.samplers.SAMPLERS)
-def test_it_ends_where_the_frozen_kernel_is(name):
+def test_the_last_snapshot_is_that_of_the_frozen_kernel(name):
     result = sample(TARGET, np.zeros(3), sampler=sampler_of(name), **OPTIONS)
     learned = result.adaptation
     assert learned.pop("step")[-1] == 1003
     for field, values in learned.items():
         assert values.shape[:2] == (2, 50)
         assert np.isfinite(values).all()
-        if name != "ckam":  # whose step size begins anew in each cycle
+        if name != "ckam":  # whose step size begins again in each cycle
             ends = [state[f"kernel.{field}"] for state in result.states]
             np.testing.assert_array_equal(values[:, -1], ends)
 
 
-def test_it_is_the_same_through_interruption_file_threads_and_executor(tmp_path):
+def test_interruption_file_threads_and_executor_change_nothing(tmp_path):
     whole = sample(TARGET, np.zeros(3), sampler="gam", **OPTIONS).adaptation
     calls = 0
 

@@ -1,4 +1,4 @@
-"""A run that asks for the density: the draws of sample, in whatever order values are told."""
+"""AskTell: the draws are those of `sample`, whatever the order in which values arrive."""
 
 import copy
 import gc
@@ -21,7 +21,7 @@ from fastkam.samplers import SAMPLERS
 
 
 def drive(loop, f, seed=0, most=3, copies=0.0):
-    """Tell all values in random order, some at a time; the loop at the end, and the calls made."""
+    """Pass all values in random order, some at a time; return the ended loop and the calls made."""
     order, held, n = random.Random(seed), [], 0
     while not loop.done:
         held += list(loop.ask(most))
@@ -270,7 +270,7 @@ def test_a_rule_ends_the_run():
 
 
 def test_a_thousand_workers_in_random_order():
-    """On a clock of their own: the draws do not depend on when values come in."""
+    """Simulated times: the draws do not depend on when values arrive."""
     order = np.random.default_rng(1)
     options = {"x0": np.zeros(2), "chains": 1000, "draws": 3, "tune": 2, "seed": 5,
                "diagnose": False, "sampler": "ram", "search": False}
@@ -313,8 +313,8 @@ def test_points_of_another_loop_are_refused():
     loop.tell(own, [quick(x) for _, x in own])
 
 
-def test_a_copy_can_be_told_at_once():
-    """The points that were asked for before are open, though its run begins only now."""
+def test_a_copy_takes_values_at_once():
+    """Points that were asked for before are open, although the run of the copy begins only now."""
     expected = sample(quick, **OPTIONS)
     loop = begin()
     for _ in range(20):
@@ -326,7 +326,7 @@ def test_a_copy_can_be_told_at_once():
 
 
 def drive_on(loop):
-    """The loop at its end."""
+    """Run the loop to its end, and return it."""
     points = loop.asked_for()
     while not loop.done:
         loop.tell(points, [quick(x) for _, x in points])
@@ -348,7 +348,7 @@ def test_copies_in_this_process_go_on_alone(how):
 
 
 def test_a_forked_process_is_asked_to_take_a_copy():
-    """A forked process has no thread for the run, and would wait for ever."""
+    """A forked process has no thread for the run, and would wait forever."""
     loop = begin()
     points = loop.ask()
     for look in (lambda: loop.tell(points, [quick(x) for x in points.x]), loop.ask,

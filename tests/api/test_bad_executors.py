@@ -15,7 +15,7 @@ GARBAGE = {"none": None, "text": "x", "number": 3, "empty": [], "dict": {}, "oth
 
 
 class Bad(Executor):
-    """Runs tasks at once, and after some of them returns something else."""
+    """An executor that runs tasks at once, and after some of them returns something else."""
 
     def __init__(self, garbage):
         self.garbage, self.n = garbage, 0
@@ -47,7 +47,7 @@ def test_garbage_ends_the_run(garbage, spread, monkeypatch):
 
 
 class Swapping(Executor):
-    """Returns the values of two tasks in each other's place, after some tasks."""
+    """An executor that after some tasks exchanges the values of two."""
 
     def __init__(self, after):
         self.after, self.waiting = after, None
@@ -78,7 +78,7 @@ def test_values_of_other_tasks_are_refused(spread, monkeypatch):
 
 
 class Cancelling(Bad):
-    """Cancels some tasks by itself, as a cluster does that is restarted."""
+    """An executor that cancels some tasks, as a cluster does when it is restarted."""
 
     def submit(self, function, /, *args, **kwargs):
         self.n += 1

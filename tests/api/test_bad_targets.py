@@ -1,4 +1,4 @@
-"""The bad targets: right samplers pass, and planted mistakes are named."""
+"""`bad_targets`: correct samplers pass, and planted mistakes are named."""
 
 from functools import partial
 
@@ -31,14 +31,14 @@ class Walk(fk.PythonSampler):
 
 
 class WithoutRatio(Walk):
-    """Drawn towards 0 and decided on as if it were symmetric."""
+    """A proposal drawn towards 0, accepted as if it were symmetric."""
 
     def propose(self, x, rng):
         return 0.3 * x + 0.4 * rng.standard_normal(self.d)
 
 
 class Forgetful(Walk):
-    """Its count of steps is not among FIELDS."""
+    """A sampler whose number of steps is missing from FIELDS."""
 
     def start(self, x0):
         super().start(x0)
@@ -73,8 +73,8 @@ class Still(Walk):
 
 @pytest.mark.parametrize("sampler", ["ram", "barker", Walk()], ids=str)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_right_samplers_pass(sampler, seed):
-    """8 or 10 targets, each with a false alarm of 1e-6."""
+def test_correct_samplers_pass(sampler, seed):
+    """8 or 10 targets, each with a false-alarm rate of 1e-6."""
     found = bad_targets(sampler, seed=seed)
     assert found.ok, found
     assert sum(trial.verdict == "right" for trial in found.trials) >= 6, found

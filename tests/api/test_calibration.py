@@ -1,4 +1,4 @@
-"""Simulation-based calibration: right models pass, planted mistakes are seen, no fit is lost."""
+"""Simulation-based calibration: correct models pass, mistakes are detected, no fit is lost."""
 
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from functools import partial
@@ -33,7 +33,7 @@ def first_half(mu, data):
 
 
 class WrongRatio(fk.PythonSampler):
-    """A proposal that is drawn towards 0, decided on as if it were symmetric: too narrow."""
+    """A proposal drawn towards 0, accepted as if it were symmetric: the draws are too narrow."""
 
     def propose(self, x, rng):
         return 0.3 * x + 0.4 * rng.standard_normal(self.d)
@@ -87,11 +87,11 @@ def test_bad_ranks(ranks, L, error, says):
         uniformity(ranks, L)
 
 
-# ---- right models pass ----
+# ---- correct models pass ----
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_right_model_passes(seed):
+def test_correct_model_passes(seed):
     """A false alarm in 1 of 1000 seeds at most, and p-values that are not all large or small."""
     found = calibration(PRIOR, simulate, loglike, n=40, draws=20, seed=seed)
     assert found.ok, found
@@ -101,7 +101,7 @@ def test_right_model_passes(seed):
 
 
 @pytest.mark.long
-def test_p_values_of_right_models_are_uniform():
+def test_p_values_of_correct_models_are_uniform():
     """60 seeds, among which the smallest p-value of a coordinate is as those of uniform ones."""
     p = [calibration(PRIOR, simulate, loglike, n=60, draws=20, seed=100 + seed).p_values["mu"]
          for seed in range(60)]
@@ -164,7 +164,7 @@ def test_forms_of_a_likelihood(loglike, options):
         assert (found.parameters[:, 0] < found.parameters[:, 1]).all()
 
 
-# ---- mistakes are seen ----
+# ---- mistakes are detected ----
 
 
 @pytest.mark.parametrize(

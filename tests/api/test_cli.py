@@ -1,4 +1,4 @@
-"""The command line: what it prints, what it writes, and how it meets mistakes."""
+"""The command line: its output, its files, and its messages about mistakes."""
 
 import os
 import subprocess
@@ -369,7 +369,7 @@ def test_parameter_objects_can_be_written():
 
 
 def test_from_an_empty_folder_in_a_new_process(folder):
-    """The bare command works in another process and any current folder."""
+    """The command works in another process and in any current folder."""
     done = subprocess.run(
         [sys.executable, "-m", "fastkam", "sample", "our_model:logp", "--dim", "2", "--draws", "50",
          "--tune", "50", "--seed", "1"],

@@ -39,7 +39,7 @@ def in_two_parts(x):
 
 
 def header(text):
-    """A header with a right checksum, whatever it says."""
+    """A header with a valid checksum and any contents."""
     text = text if isinstance(text, bytes) else json.dumps(text).encode()
     return MAGIC + np.array([len(text), zlib.crc32(text)], "<u4").tobytes() + text
 
@@ -51,7 +51,7 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("bit", [1, 128])
 def test_a_changed_byte_costs_the_last_call_at_most(path, bit):
-    """A damaged file is refused, so that nothing in it is cut off, or ends one record earlier."""
+    """A damaged file is refused, so that nothing in it is lost, or it ends one record earlier."""
     sample(in_two_parts, evaluations=path, **SHORT | {"x0": np.array([0.4, 0.0])})
     whole, before = path.read_bytes(), fk.Evaluations(path)
     assert whole.count(MAGIC) == 2

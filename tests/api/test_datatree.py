@@ -1,4 +1,4 @@
-"""Results as ArviZ takes them: groups, names, shapes, attributes, files, and its own numbers."""
+"""Results for ArviZ: groups, names, shapes, attributes, files, and ArviZ's own numbers of them."""
 
 import re
 import sys
@@ -71,7 +71,7 @@ def test_names_follow_from_dims():
 
 
 def test_coordinates_are_called_by_their_values_in_coords():
-    """In tables, figures and stop rules, where indices go on being understood."""
+    """In tables, figures and stop rules; indices are still understood."""
     result = described(
         11, names=["mu", "theta", "beta", "twice"], shapes={"twice": 2, "beta": (2, 2)},
         dims={"theta": ["school"], "beta": ["day", "k"], "twice": ["side"]},
@@ -79,7 +79,7 @@ def test_coordinates_are_called_by_their_values_in_coords():
         stop=fk.stop.MCSE({"theta[B]": 1e9, "theta[2]": 1e9}))
     labels = ["mu", "theta[A]", "theta[B]", "theta[C]", "theta[D]", "beta[2024-01-01, 0]",
               "beta[2024-01-01, 1]", "beta[2024-01-02, 0]", "beta[2024-01-02, 1]",
-              "twice[0]", "twice[1]"]    # what is not unique says nothing
+              "twice[0]", "twice[1]"]    # values that are not unique make no names
     assert result.summary().labels == labels
     assert list(result.to_pandas().columns)[:11] == labels
     layout = result.state.layout

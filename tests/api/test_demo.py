@@ -1,4 +1,4 @@
-"""The demonstrations: they run, print what they promise, and write what they say."""
+"""The demonstrations run, print correct results, and write the files that they announce."""
 
 import dataclasses
 import sys

@@ -25,7 +25,7 @@ KINDS = ["python", "vectorized", "c"]
 
 
 def faulty(kind, library, *, answer=0.0, code=0, edge=EDGE):
-    """A standard normal density that beyond x0 > edge answers something else, or a code."""
+    """A standard normal density that returns another value, or a code, where x0 > edge."""
     if kind == "c":
         data = (ctypes.c_double * 3)(edge, code, answer)
         return fk.Target.from_c(ctypes_function(library, "faulty"), D,
@@ -57,7 +57,7 @@ def batch_means_z(draws, truth):
     + [("c", 0.0, 3, "failed")],
 )
 def test_impossible_points_are_rejected_and_counted(library, kind, answer, code, counted):
-    """The mean of a normal cut at 1.5 is -phi(1.5)/Phi(1.5); |z| < 5, alarm rate 1e-6 a test."""
+    """The mean of a normal cut at 1.5 is -phi(1.5)/Phi(1.5); |z| < 5, false-alarm rate 1e-6."""
     target = faulty(kind, library, answer=answer, code=code)
     draws = 40_000 if kind == "c" else 5_000
     result = sample(target, np.zeros(D), draws=draws, seed=11, diagnose=False)
@@ -129,7 +129,7 @@ class Mistake(Exception):
 
 
 class Failing:
-    """A density that raises at one evaluation, once; it is as good as new afterwards."""
+    """A density that raises an error at one evaluation, once."""
 
     def __init__(self, at, error=Mistake, vectorized=False):
         self.at, self.error, self.calls = at, error, 0
@@ -145,7 +145,7 @@ class Failing:
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize("vectorized", [False, True])
 @pytest.mark.parametrize("at", [1, 2, 40, 105])
-def test_a_run_that_failed_goes_on_bit_for_bit(name, vectorized, at):
+def test_a_failed_run_resumes_bit_for_bit(name, vectorized, at):
     """A run that failed at the start, in warm-up or later resumes as if it had not."""
     options = {"sampler": short(name), "tune": 50, "draws": 60, "chains": 2, "seed": 3,
                "check_gradient": False}
@@ -165,7 +165,7 @@ def test_a_run_that_failed_goes_on_bit_for_bit(name, vectorized, at):
     assert_same(error.result.resume(), whole)
 
 
-def test_search_for_a_start_that_failed_goes_on_bit_for_bit():
+def test_a_failed_search_for_a_start_resumes_bit_for_bit():
     """The start has no density; the search for one is interrupted in the middle."""
     calls = 0
 
@@ -184,7 +184,7 @@ def test_search_for_a_start_that_failed_goes_on_bit_for_bit():
     assert_same(caught.value.result.resume(target=density), whole)
 
 
-def test_another_exception_than_the_densitys_keeps_the_draws():
+def test_an_exception_that_is_not_the_densitys_keeps_the_draws():
     """A progress function that raises when each chain has draws."""
 
     def progress(p):
@@ -200,7 +200,7 @@ def test_another_exception_than_the_densitys_keeps_the_draws():
     assert_same(caught.value.result.resume(progress=False), whole)
 
 
-# ---- answers of a wrong kind ----
+# ---- return values of a wrong type ----
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Runs without a number of draws: they go on until their draws suffice, and no further."""
+"""Runs without a number of draws continue until their draws suffice, and no further."""
 
 import warnings
 

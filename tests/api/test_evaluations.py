@@ -1,4 +1,4 @@
-"""The file of calls: every call is there, none is made twice, and damage is named."""
+"""The file of calls has every call, none is made twice, and damage is reported."""
 
 import os
 import signal
@@ -132,7 +132,7 @@ def test_failures_are_kept_with_their_errors(path):
     assert result.rejected["outside"].sum() == failed.sum()
     f = Counted(raises_beyond)
     sample(f, evaluations=path, on_error="reject", **OPTIONS | {"x0": np.zeros(2)})
-    assert f.n <= 1     # whether it is the same function: a class is in between now
+    assert f.n <= 1     # to compare the functions, as this one is within an object
 
 
 def test_a_failure_that_ended_a_run_is_tried_again(path):
@@ -245,7 +245,7 @@ class Rows:
 
 
 class Unpickled(Rows):
-    """Data of which cannot be told whether they have changed."""
+    """Data for which it is unknown whether they have changed."""
 
     def __reduce_ex__(self, protocol):
         raise TypeError("no")

@@ -34,7 +34,7 @@ def processes():
 
 
 class Loopback(Executor):
-    """An executor of a foreign kind: all goes through pickle, and `workers` forget each other."""
+    """An executor of another package: tasks are pickled, and its `workers` share nothing."""
 
     def __init__(self, workers=1):
         self.caches, self.tasks = [{} for _ in range(workers)], []
@@ -57,7 +57,7 @@ class Loopback(Executor):
 
 
 class Beyond(Exception):
-    """Raised where a chain has come too far."""
+    """Raised where a chain has moved too far."""
 
 
 def fails_beyond_three(x):

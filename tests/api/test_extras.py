@@ -1,4 +1,4 @@
-"""Extras are those of the draws with which they are recorded, whatever the sampler and the way."""
+"""Extras are those of the draws with which they are recorded, for every sampler and form of run."""
 
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -36,7 +36,7 @@ def test_every_sampler(name):
 @pytest.mark.parametrize("name", ["ram", "pt", "scout", "jumps", "kam", "rwm"])
 @pytest.mark.parametrize("n_aux", [3, None])
 def test_estimates(name, n_aux):
-    """The extra "noise" is that of the estimate which the chain has kept: logp tells."""
+    """The extra "noise" is that of the estimate which the chain has kept, as logp shows."""
     def f(x, u):
         return problems.estimate(x, u if n_aux else u.standard_normal(3))
 
@@ -202,7 +202,7 @@ def test_impossible_points_need_no_extras():
     np.testing.assert_array_equal(result.extras["a"], result.draws[..., 0])
 
 
-def test_a_run_goes_on_with_the_same_extras_alone():
+def test_a_run_can_be_resumed_only_with_the_same_extras():
     first = run(problem())
     for other in (fk.Problem(problems.loglike, problems.PRIOR),
                   problem(lambda mu, sigma, w: problems.loglike(mu, sigma, w)[0])):

@@ -1,4 +1,4 @@
-"""Functions that fail for good, and exceptions that cannot be shown: no draw or call is lost."""
+"""Functions that keep failing, and exceptions that cannot be printed: no draw or call is lost."""
 
 import warnings
 
@@ -33,7 +33,7 @@ LONG = 10**6
 
 @pytest.mark.parametrize("options", [{}, {"threads": 3}, {"on_error": "reject"}])
 @pytest.mark.parametrize("error", [FaultyText(), OSError("x" * LONG)])
-def test_an_error_that_cannot_be_shown_loses_no_draw(error, options, tmp_path):
+def test_an_error_that_cannot_be_printed_loses_no_draw(error, options, tmp_path):
     if options.get("on_error"):
         result = sample(After(300, error), np.ones(2), draws=200, tune=50, seed=1, diagnose=False,
                         evaluations=tmp_path / "calls.fk", **options)
@@ -49,7 +49,7 @@ def test_an_error_that_cannot_be_shown_loses_no_draw(error, options, tmp_path):
 
 
 @pytest.mark.parametrize("error", [ValueError, lambda: np.linalg.LinAlgError("x" * LONG)])
-def test_a_search_ends_where_the_function_fails_for_good(error):
+def test_a_search_ends_where_the_function_keeps_failing(error):
     f = After(60, error)
     with pytest.raises(fk.SamplingError, match="in the search for a start"):
         fk.sample(f, np.ones(2), seed=1, progress=False)

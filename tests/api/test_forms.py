@@ -90,7 +90,7 @@ C_FORMS = {
 
 
 @pytest.mark.parametrize("form", C_FORMS)
-def test_compiled_forms_are_recognised_and_need_no_gil(library, form):
+def test_compiled_forms_are_recognized_and_need_no_gil(library, form):
     target = fk.as_target(C_FORMS[form](library), D)
     assert not target.needs_gil
     assert target.logp(POINT) == python(POINT)

@@ -1,4 +1,4 @@
-"""The look at gradients after a run of "auto": what it says, and where it says nothing."""
+"""The check by gradients after a run of "auto": its findings, and where it makes none."""
 
 import os
 import signal
@@ -46,7 +46,7 @@ def bent():
     return [quietly(rosenbrock, [0.0, 0.0], draws=1000, seed=seed) for seed in range(6)]
 
 
-def test_no_bent_run_is_wrong_without_a_word(bent):
+def test_no_bent_run_is_wrong_without_a_warning(bent):
     """The chains of some have not been far enough along the arms, at good R-hat and ESS."""
     for result in bent:
         table = result.summary()

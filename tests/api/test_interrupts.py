@@ -1,4 +1,4 @@
-"""Ctrl-C at any time: in set-up nothing is begun, from then on no draw is lost."""
+"""Ctrl-C at any time: before the run nothing is written, and afterwards no draw is lost."""
 
 import os
 import random
@@ -87,7 +87,7 @@ def test_the_handler_of_the_user_is_called():
 
 
 def test_nested_shields():
-    """A density may sample: what waits within is raised where the outer one is open."""
+    """A density may call sample: a deferred signal is raised where the outer shield is open."""
     with Shield() as outer:
         with pytest.raises(KeyboardInterrupt), outer.opened, Shield() as inner, inner.opened:
             press()

@@ -35,7 +35,7 @@ def counted(monkeypatch):
 
     watch(ChainGroup, "chunk")
     watch(Run, "progress")
-    # a chunk is as long as a clock that stands still lets it be, whatever the machine
+    # as if no time passed, so that the lengths of chunks do not depend on the machine
     monkeypatch.setattr(groups, "paced", lambda made, seconds: 8 * made)
     return calls
 
@@ -65,7 +65,7 @@ def test_a_chain_is_a_few_objects(monkeypatch, sampler, vectorized, most):
     target = fk.Target.from_python(
         lambda X: -0.5 * (X**2).sum(axis=1), 2, vectorized=True) if vectorized else TARGET
     options = OPTIONS | {"sampler": sampler, "threads": 1}
-    sample(target, np.zeros(2), chains=2, **options)  # which imports what there is to import
+    sample(target, np.zeros(2), chains=2, **options)  # so that all modules have been imported
     made.clear()
     for n in (2, 2 + chains):
         sample(target, np.zeros(2), chains=n, **options)
@@ -112,7 +112,7 @@ def test_the_length_of_chunks_changes_nothing(monkeypatch):
             np.testing.assert_array_equal(values, expected.adaptation[name])
 
 
-def test_the_chunk_of_a_chain_is_as_long_as_the_others_have_found_right():
+def test_a_chain_takes_the_length_of_chunks_from_the_others():
     assert groups.paced(100, CHUNK_SECONDS) == 100
     assert groups.paced(100, CHUNK_SECONDS / 1000) == 800
     assert groups.paced(100, 1000 * CHUNK_SECONDS) == 10

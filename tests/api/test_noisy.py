@@ -187,7 +187,7 @@ def test_numba():
 
 
 def test_noise_of_python():
-    """An array of one's own, and a generator that begins anew at each call."""
+    """An array of its own, and a generator that begins again at each call."""
     seen = []
 
     def f(x, u):

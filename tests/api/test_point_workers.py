@@ -435,7 +435,7 @@ def test_a_point_that_is_not_needed_may_fail():
 
     def fails_elsewhere(x):
         if tuple(x) not in seen:
-            raise ValueError("nobody comes here")
+            raise ValueError("no chain comes here")
         return -0.5 * float(x @ x)
 
     def notes(x):

@@ -232,7 +232,7 @@ def test_starts():
 
 
 def test_starts_from_the_prior():
-    """Each chain has its own, whatever the number of chains; none where there is no density."""
+    """Each chain has its own start, whatever the number of chains; none has the density 0."""
     two, four = (run(value, prior=PRIOR, chains=n, tune=0, draws=1) for n in (2, 4))
     np.testing.assert_array_equal(two.state.x0, four.state.x0[:2])
     assert len(np.unique(four.state.x0[:, 0])) == 4

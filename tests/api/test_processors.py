@@ -3,7 +3,7 @@
 Three parts of a program choose their instructions by the processor when they are imported: fastkam,
 the BLAS and LAPACK below numpy and scipy, and numpy's own loops. A variable of the
 environment makes each choose as on an older processor, in a process of its own. The density is
-computed in Python's floats alone: what differs then is of fastkam's doing.
+computed in Python's floats alone, so that any difference comes from these parts.
 """
 
 import hashlib

@@ -33,7 +33,7 @@ X0 = np.ones(densities.D)
 
 @pytest.fixture
 def looking(monkeypatch):
-    """Let every report look at the draws, as if there were always time for it."""
+    """Let every report examine the draws, as if that took no time."""
     monkeypatch.setattr(monitor, "SHARE", 1e9)
     monkeypatch.setattr(monitor, "EVERY_SECONDS", 0.0)
 
@@ -174,7 +174,7 @@ def test_the_forecast_of_a_stop_rule(looking):
 
 
 class Clock:
-    """The time of a monitor, in which a look takes what is said."""
+    """A clock for a monitor, by which each look at the draws takes a given time."""
 
     def __init__(self, monkeypatch, cost):
         self.now, self.cost, self.looks = 0.0, cost, 0
@@ -284,7 +284,7 @@ def test_chains_of_which_some_have_not_begun():
 
 
 def screen(shown):
-    """The lines of a terminal that has got this text."""
+    """Return the lines of a terminal that has received this text."""
     lines, row = [""], 0
     for part in re.split(r"(\x1b\[\d*[FJ]|\n)", shown.replace("\r", "")):
         if part == "\n":
@@ -402,9 +402,9 @@ def test_lines_come_at_their_interval():
     assert lines[0].startswith("fastkam: tuning")
     assert lines[-1].startswith("fastkam: drawing 100 %, draws 300 of 300")
     assert lines.count(lines[-1]) == 1
-    seldom = []
-    fk.sample(densities.python, X0, progress=fk.progress.Lines(seldom.append), **OPTIONS)
-    assert seldom == []  # it took less than 30 seconds
+    rare = []
+    fk.sample(densities.python, X0, progress=fk.progress.Lines(rare.append), **OPTIONS)
+    assert rare == []  # it took less than 30 seconds
 
 
 def test_a_logger_receives_lines(caplog, monkeypatch):

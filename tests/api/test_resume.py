@@ -28,7 +28,7 @@ HERE = str(Path(__file__).parent)
 
 
 def start(script, *args):
-    """A new Python that runs `script`, with the densities at hand and `args` as its own."""
+    """Start a new Python that runs `script`, which can import the densities, with `args`."""
     code = f"import sys; sys.path.insert(0, {HERE!r})\nimport densities, fastkam as fk\n" + script
     return subprocess.Popen([sys.executable, "-c", code, *map(str, args)],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -246,7 +246,7 @@ def test_checkpoints_of_threads_hold_the_state_of_their_draws(library, tmp_path,
         assert_same(part.resume(target=fast), whole)
 
 
-# ---- files that are none ----
+# ---- files that are no results ----
 
 
 @pytest.fixture

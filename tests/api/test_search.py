@@ -349,7 +349,7 @@ def test_a_narrow_mode_that_the_prior_covers():
 
 
 def settled(f, d, seed):
-    """(population at home on f, its window, the mixture)."""
+    """(population that has settled on f, its window, the mixture)."""
     searcher = Searcher(fk.as_target(f, d), np.zeros((1, d)), np.random.default_rng(seed))
     searcher.begin()
     population = searcher.gather(32, (1.0,))

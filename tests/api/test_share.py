@@ -1,4 +1,4 @@
-"""share=True: chains that learn as one, through every way of running and of going on."""
+"""share=True: chains with a common adaptation, however they are run and continued."""
 
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context

@@ -1,4 +1,4 @@
-"""Subclasses of samplers, schedules and kernels: they go through files, and come back as they were.
+"""Subclasses of samplers, schedules and kernels are read from files as they were written.
 
 A file names the class of each object; one that this process has not defined is refused by name,
 and can be given beside the file.

@@ -1,4 +1,4 @@
-"""The invariance test with exact draws of one's own; what it refuses, and what it prints."""
+"""The invariance test with exact draws of the user; what it refuses, and what it prints."""
 
 from functools import partial
 

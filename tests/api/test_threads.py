@@ -1,4 +1,4 @@
-"""Threads, progress and stop rules: they change when a run ends, and no draw of it."""
+"""Threads, progress and stop rules may change where a run ends, but none of its draws."""
 
 import ctypes
 import threading
@@ -63,7 +63,7 @@ def test_a_serial_target_is_never_in_two_threads():
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_failure_in_one_chain_keeps_the_others(threads):
-    """The chain that fails starts at 50; the others run on as far as they had come."""
+    """The chain that fails starts at 50; the others keep the draws that they have made."""
 
     def density(x):
         if x[0] > 40 and density.fails:
@@ -124,7 +124,7 @@ def test_a_bar(capsys):
 
 
 class Mean(StopRule):
-    """A rule on the draws, which counts how often it is asked."""
+    """A rule on the draws, which counts how often it is evaluated."""
 
     def __init__(self, limit):
         self.limit, self.asked = limit, []
@@ -150,7 +150,7 @@ def test_a_rule_on_the_draws_stops_at_the_same_draw(library):
 
 
 def test_rules_on_draws_are_checked_at_milestones_only():
-    """An ESS costs more than a chunk of steps: the clock beside it must not make it be asked."""
+    """An ESS costs more than a chunk: a rule of time beside it must not cause its evaluation."""
     rules = [Mean(0.0), Mean(0.0)]
     stops = [rules[0], rules[1] | fk.stop.Time("1h")]
     for stop in stops:

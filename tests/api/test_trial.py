@@ -1,4 +1,4 @@
-"""Slow Python functions that release the GIL get threads; no draw changes, and none is wrong."""
+"""Slow Python functions that release the GIL get threads; the draws stay the same."""
 
 import logging
 import threading
@@ -153,7 +153,7 @@ def test_an_exception_in_threads_keeps_all_draws(certain):
 
 
 def test_scales_and_names_make_no_difference(certain):
-    """The values are compared at the points of the density, in whichever units the sampler is."""
+    """Values are compared at the points of the density, whatever the units of the sampler."""
     options = OPTIONS | {"search": True, "draws": 60}
     density = Counted(lambda x: time.sleep(0.001))
     result = fk.sample(density, **options)

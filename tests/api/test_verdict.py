@@ -1,4 +1,4 @@
-"""The verdict on a run: its status and reasons, how it is told, and the look beyond the draws."""
+"""The verdict on a run: its status and reasons, its text, and the search beyond the draws."""
 
 import json
 import warnings
@@ -22,7 +22,7 @@ def two(distance, d):
 
 
 def missed(d, sampler="ram", distance=15):
-    """A run in one of two modes, which R-hat lets pass."""
+    """A run in one of two modes, which R-hat does not detect."""
     return sample(two(distance, d), np.full(d, -distance / 2 / np.sqrt(d)), sampler=sampler,
                   draws=10_000 if sampler != "nuts" else 1000, tune=2000, seed=1, search=False,
                   diagnose=False)
@@ -44,8 +44,8 @@ def test_a_good_run_is_ok(good):
     assert "No check can find a mode" in " ".join(str(verdict).split())
 
 
-def test_it_is_made_of_the_findings():
-    """One mechanism: what is warned of is what the verdict says."""
+def test_it_is_determined_by_the_findings():
+    """The warning and the verdict have the same findings."""
     with pytest.warns(fk.SamplingWarning) as caught:
         result = fk.sample(lambda x: 0.5 * np.log1p(x @ x), np.ones(2), sampler="ram", draws=500,
                            seed=1, progress=False)
@@ -85,7 +85,7 @@ def test_many_short_chains_are_judged():
     assert [one.kind for one in far.verdict().reasons] == ["nested_r_hat"]
 
 
-# ---- how it is told ----
+# ---- its text ----
 
 
 def test_it_can_be_printed_and_kept(good):
@@ -130,7 +130,7 @@ def test_a_ladder_without_swaps():
     assert "swaps" in {one.kind for one in result.warnings}
 
 
-# ---- the look beyond the draws ----
+# ---- the search beyond the draws ----
 
 
 @pytest.mark.parametrize(("d", "sampler"), [(1, "ram"), (2, "ram"), (5, "am"), (10, "nuts")])

@@ -240,7 +240,7 @@ def test_ctrl_c_to_the_whole_group(tmp_path, method, delay):
 @pytest.mark.skipif(sys.platform == "darwin",
                     reason="on macOS a process with threads may not be forked")
 def test_a_fork_while_other_threads_sample():
-    """The child samples as ever: no lock is held there by a thread that it has not."""
+    """The child can sample: no lock is held there by a thread that it does not have."""
     whole = sample(with_extras, **OPTIONS | {"draws": 200})
     done = threading.Event()
 

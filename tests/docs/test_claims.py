@@ -112,7 +112,7 @@ def test_a_number_without_a_source_is_found():
         assert unclaimed(plain(text), claims), text
 
 
-def test_a_count_in_words_is_found():
+def test_a_count_as_a_word_is_found():
     assert IN_WORDS.findall("means of ten repeats") == ["ten repeats"]
     assert IN_WORDS.findall("two of the five repeats") == ["five repeats"]
     assert IN_WORDS.findall("both runs of a sampler for two modes") == []

@@ -1,4 +1,4 @@
-"""The gallery: every page runs, and none shows a run that is in doubt without saying so."""
+"""The gallery: every page runs, and says so where the verdict on a run is not "ok"."""
 
 import ast
 import re

@@ -1,7 +1,9 @@
-"""Source and pages use the words of textbooks: some that a reviewer would query are not used."""
+"""Source, tests and pages use the words of textbooks: some that readers query are not used."""
 
 import ast
+import io
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -22,10 +24,10 @@ OPENINGS = {"What", "Which", "How", "Where", "When", "Why", "Whatever", "Whoever
             "With", "At", "From", "That", "Those", "It"}
 ENDINGS = {".py", ".pyx", ".pxd", ".pyi", ".h", ".c", ".md"}
 FILES = [path for folder in ("src", "docs") for path in sorted((ROOT / folder).rglob("*"))
-         if path.suffix in ENDINGS] + [ROOT / "README.md"]
+         if path.suffix in ENDINGS] + [ROOT / "README.md", ROOT / "CHANGELOG.md"]
 CODE = [path for path in FILES if SOURCE in path.parents and path.suffix != ".md"]
-WITH_DOCSTRINGS = [path for path in CODE if path.suffix in (".py", ".pyx", ".pxd")] + [
-    path for folder in ("tests", "bench") for path in sorted((ROOT / folder).rglob("*.py"))]
+PROGRAMS = [path for folder in ("tests", "bench") for path in sorted((ROOT / folder).rglob("*.py"))]
+WITH_DOCSTRINGS = [path for path in CODE if path.suffix in (".py", ".pyx", ".pxd")] + PROGRAMS
 
 
 def name(path):
@@ -48,6 +50,17 @@ def docstrings(path):
             if isinstance(node, kinds) and (text := ast.get_docstring(node))]
 
 
+def prose(path):
+    """[(line, text)] of the docstrings, the comments and the names of tests of a Python file."""
+    text = path.read_text()
+    comments = [(token.start[0], token.string)
+                for token in tokenize.generate_tokens(io.StringIO(text).readline)
+                if token.type == tokenize.COMMENT]
+    names = [(text.count("\n", 0, found.start()) + 1, found[1].replace("_", " "))
+             for found in re.finditer(r"^def (test_\w+)", text, re.M)]
+    return docstrings(path) + comments + names
+
+
 @pytest.mark.parametrize("path", FILES, ids=name)
 def test_no_word_of_the_list_is_used(path):
     found = lines_with(QUERIED, path)
@@ -57,6 +70,13 @@ def test_no_word_of_the_list_is_used(path):
 @pytest.mark.parametrize("path", CODE, ids=name)
 def test_no_word_of_the_second_list_is_used(path):
     found = lines_with(QUERIED_IN_SOURCE, path)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=name)
+def test_no_word_of_the_lists_is_used_in_tests_and_benchmarks(path):
+    found = [f"{line}: {text}" for line, text in prose(path)
+             if QUERIED.search(text) or QUERIED_IN_SOURCE.search(text)]
     assert not found, "\n".join(found)
 
 
@@ -75,3 +95,6 @@ def test_a_word_of_the_lists_is_found(ending, tmp_path):
     path = tmp_path / f"f{ending}"
     path.write_text('def f():\n    """What is returned."""\n')
     assert docstrings(path) == [(2, "What is returned.")]
+    path.write_text("def test_of_the_law():  # made anew\n    pass\n")
+    if ending == ".py":
+        assert prose(path) == [(1, "# made anew"), (1, "test of the law")]

@@ -1,4 +1,4 @@
-"""Faults at random moments of real runs, and what has to be there afterwards.
+"""Faults at random moments of real runs, and what must be there afterwards.
 
 After each the promise is the same: the process ends; the checkpoint and the result, where there is
 one, load, and go on to the very draws, states and generators of the run without a fault; files that
@@ -57,7 +57,7 @@ class Suite:
         try:
             process.wait(timeout=TIMEOUT)
         finally:
-            with suppress(ProcessLookupError):  # workers whose pool was killed wait for ever
+            with suppress(ProcessLookupError):  # workers whose pool was killed wait forever
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         printed = (folder / "printed").read_text().removeprefix("ready\n")

@@ -1,4 +1,4 @@
-"""Files of calls, and values told to an AskTell, with something wrong in them.
+"""Files of calls, and values passed to an AskTell, with mistakes in them.
 
     python tests/files/fuzzing_calls.py [--seconds 60] [--seed 1]
 
@@ -130,7 +130,7 @@ class Fuzzer:
         return "refused"
 
     def told(self, rng):
-        """Tell an AskTell what it cannot use, after some values that it can."""
+        """Pass an AskTell values that it cannot use, after some that it can."""
         loop = fk.AskTell(START, search=False, **OPTIONS)
         for _ in range(rng.randrange(4)):
             points = loop.ask()
@@ -174,7 +174,7 @@ def damaged(data, rng):
 
 
 def look_at(calls):
-    """Everything that there is."""
+    """Read everything that the object has."""
     _ = (calls.x, calls.values, calls.seconds, calls.times, calls.names, calls.d, repr(calls))
     _ = (calls.extras, calls.gradients)
     assert len(calls.errors) == len(calls.workers) == len(calls)

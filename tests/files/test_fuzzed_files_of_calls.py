@@ -1,4 +1,4 @@
-"""Files of calls with something wrong in them, and odd answers to an AskTell: some of many."""
+"""Files of calls with mistakes in them, and odd values passed to an AskTell: some of many."""
 
 import pytest
 from fuzzing_calls import Fuzzer

@@ -90,7 +90,7 @@ def test_killed_and_resumed(place, going_on):
 
 
 def test_others_read_while_it_goes_on(place, going_on):
-    """Readers see longer and longer beginnings of the run; nobody else may write."""
+    """Readers see longer and longer beginnings of the run; no other process may write."""
     seen, last = [], None
     until = time.monotonic() + 20
     while len(set(seen)) < 4 and time.monotonic() < until:

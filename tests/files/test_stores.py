@@ -237,7 +237,7 @@ def test_the_last_state_alone():
     assert whole.draws.shape == (4, 500, 2)
 
 
-def test_metadata_of_zarr_are_seldom_written(tmp_path, monkeypatch):
+def test_metadata_of_zarr_are_rarely_written(tmp_path, monkeypatch):
     """A file system may take milliseconds to replace a file that it has just written."""
     pytest.importorskip("zarr")
     from fastkam.stores.zarr import Form

@@ -1,10 +1,10 @@
 """Calls with odd arguments by the thousand: ``PYTHONPATH=tests python -m fuzz 100000 [seed]``.
 
-Each call has one argument or a few that nobody should give, chosen at random from what the seed and
-the number of the call say. It must work, or raise what the function documents with a message that
-names the argument; it may neither end the process, nor take more than 20 seconds or 4 GB. The last
-lines count what became of the calls. --first begins at that number, --only takes one entry, and
---once makes one call in this process, to look at it: ``--once 4711``.
+Each call has one or several unsuitable arguments, chosen at random by the seed and the number of
+the call. It must work, or raise what the function documents with a message that names the argument;
+it may neither end the process, nor take more than 20 seconds or 4 GB. The last lines count the
+outcomes. --first begins at that number, --only takes one entry, and --once makes one call in this
+process, to look at it: ``--once 4711``.
 """
 
 import argparse

@@ -112,7 +112,7 @@ def stops():
 
     yield "stop & |", Entry(both, lambda: {"other": fk.stop.Evaluations(7)}, check=is_run,
                             words=("stop",), weight=0.2, raises=(),
-                            covers=("stop.Either", "stop.Both", "stop.StopRule"))
+                            covers=("stop.StopRule",))
 
 
 def known(value):

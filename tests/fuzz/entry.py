@@ -18,7 +18,7 @@ MOST_CALLS = 30_000  # of a density: a run that was asked for more is long, not 
 
 
 class TooManyCalls(BaseException):
-    """A run that goes on for as long as it was told to."""
+    """Raised where a run is as long as its arguments ask for, which is no fault."""
 
 
 def nothing(result):

@@ -71,7 +71,7 @@ def test_the_distribution_is_the_targets(sampler):
 
 
 def test_a_move_that_forgets_the_density_is_caught():
-    """The planted fault of the test above: each chain is told that the log density is twice it."""
+    """The planted fault of the test above: each chain receives twice the log density."""
     found = [run(800, seed=seed, walkers=8, f=lambda x: 2 * log_prob(x))
              .get_chain(discard=200, flat=True) for seed in range(12)]
     assert stats.ttest_1samp([some[:, 0].var() for some in found], 1.0).pvalue < 1e-4

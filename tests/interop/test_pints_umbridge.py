@@ -163,7 +163,7 @@ def client(umbridge, monkeypatch):
 
 
 def connected(umbridge, port, server):
-    """The client, once the server answers; a minute at most."""
+    """Return the client once the server responds; wait a minute at most."""
     for _ in range(300):
         try:
             return umbridge.HTTPModel(f"http://127.0.0.1:{port}", "normal")

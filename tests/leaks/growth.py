@@ -15,7 +15,7 @@ import numpy as np
 class Use(NamedTuple):
     """Resources of a process."""
 
-    resident: int  # bytes, whoever has taken them
+    resident: int  # bytes, of all allocators
     traced: int  # bytes that Python and numpy hold
     objects: int  # that the collector of cycles knows
     references: int  # to None, True and False, which code in C may count wrongly
@@ -62,7 +62,7 @@ RELEASED = 700
 
 
 def leaks(found: Use, per_round: int) -> list[str]:
-    """Return texts about excessive growth; `found` is of rounds with so many runs."""
+    """Return texts about excessive growth; `found` is of rounds of a given number of runs."""
     may = [most + more / per_round for most, more in zip(MOST, ROUND, strict=True)]
     fewer = (["references are released too often"]
              if found.references < -MOST.references - RELEASED / per_round else [])

@@ -121,7 +121,7 @@ def end_of(line, first, stops):
 
 
 def alternatives(expression):
-    """Yield what an expression may be changed to: (column, the change in words, the new text)."""
+    """Yield what an expression may be changed to: (column, the change as text, the new text)."""
     text, before, bracket = expression.text, None, []
     for token in TOKEN.finditer(text):
         old, new = token[0], None

@@ -9,7 +9,7 @@ from mutation import c_mutants, cython_mutants, python_mutants
 # what a chain does, and what is written to files
 FOLDERS = ("_core/samplers", "_core/engine", "_core/kam", "_core/linalg", "_core/numerics",
            "run", "samplers")
-FILES = ("headers.py", "result.py", "schedules.py", "stop.py", "parameters.py")
+FILES = ("diagnosed.py", "headers.py", "parameters.py", "result.py", "schedules.py", "stop.py")
 LANGUAGES = {".py": python_mutants, ".pyx": cython_mutants, ".pxd": cython_mutants,
              ".c": c_mutants, ".h": c_mutants}
 

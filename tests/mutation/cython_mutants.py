@@ -117,7 +117,7 @@ def clone(node):
 
 
 def alternatives(node):
-    """Yield what a node may be changed to: (the change in words, the new node)."""
+    """Yield what a node may be changed to: (the change as text, the new node)."""
     pos = node.pos
     if isinstance(node, ExprNodes.PrimaryCmpNode):
         if node.operator in COMPARISONS and not node.cascade:

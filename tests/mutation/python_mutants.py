@@ -72,7 +72,7 @@ class Mutator(ast.NodeTransformer):
 
 
 def alternatives(node):
-    """Yield what a node may be changed to: (the change in words, the new node)."""
+    """Yield what a node may be changed to: (the change as text, the new node)."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         symbol = SYMBOLS.get(type(node.ops[0]))
         if symbol:

@@ -1,4 +1,4 @@
-"""Run a sampler and its reference in one engine from one seed, and say where they part.
+"""Run a sampler and its reference in one engine from one seed, and find where they differ.
 
 Where the covariance of a proposal depends on x, a step x + L(x) e expands differences: the map is
 chaotic, and rounding of 1e-16 grows to 1e-10 within some 200 steps. So the samplers whose reference

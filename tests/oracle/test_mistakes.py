@@ -1,4 +1,4 @@
-"""Samplers with one mistake each part from their NumPy references: what invariance cannot see."""
+"""Samplers with one mistake each differ from their NumPy references, even if they are invariant."""
 
 import pytest
 from agreement import disagreement

@@ -220,7 +220,7 @@ def test_one_leapfrog_step_is_mala():
     assert differ(one.stats["acceptance_rate"], other.stats["acceptance_rate"]) is None
 
 
-# ---- references with one mistake each: the test has to see them ----
+# ---- references with one mistake each: the test must detect them ----
 
 
 class OuterProductOfAverage(REFERENCES["rbam"]):

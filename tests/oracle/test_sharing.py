@@ -1,4 +1,4 @@
-"""Chains that learn as one equal NumPy references that learn as one in the same engine."""
+"""Chains with a common adaptation equal NumPy references with one, in the same engine."""
 
 import numpy as np
 import pytest

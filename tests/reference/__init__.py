@@ -1,6 +1,6 @@
 """Every sampler once more, in NumPy and from its formulas: slow, short, and independent.
 
-Nothing is updated here that can be computed afresh: covariances are matrices, their factors come
+Nothing is updated here that can be computed each time: covariances are matrices, their factors come
 from `numpy.linalg.cholesky`, densities from determinants and solves. A reference shares with the
 compiled sampler only the order in which random numbers are drawn. It is a `fastkam.PythonSampler`:
 the same engine runs both.

@@ -8,7 +8,7 @@ from reference.kernel_adaptive import KernelAdaptiveMetropolis
 
 
 class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, of="ckam"):
-    """Exploration is KAM begun anew; Sampling is N(x, nu_i^2 Sigma) with a falling cosine."""
+    """Exploration is KAM begun again; Sampling is N(x, nu_i^2 Sigma) with a falling cosine."""
 
     FIELDS = KernelAdaptiveMetropolis.FIELDS | {
         "exploring": Field("1 in Exploration, 0 in Sampling", dtype="i8", stat="exploring")}

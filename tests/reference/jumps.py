@@ -69,7 +69,7 @@ class ModeJumping(Composite, of="jumps"):
         return verdict
 
     def inner_step(self, x, rng):
-        """A step of the sampler within, which has a clock of its own."""
+        """A step of the inner sampler, which counts its own steps."""
         (own,) = self.inner
         own.t, own.adapting, own.keep = self.inner_steps, self.adapting, True
         own.end_of_adaptation = self.end_of_adaptation
@@ -115,7 +115,7 @@ class ModeJumping(Composite, of="jumps"):
                          for w, m, C in zip(*self.mixture, strict=True)])
 
     def log_density(self, x):
-        """log q(x), with the tails of Student's law and of other normals."""
+        """log q(x), with the tails of Student's t and of wider normals."""
         weights, means, covs = self.mixture
         D = x - means[0]
         student = (lgamma((3 + self.d) / 2) - lgamma(1.5)

@@ -86,7 +86,7 @@ class KernelAdaptiveMetropolis(Reference, of="kam"):
         self.Sigma = self.Sigma + g * (np.outer(D, D) - self.Sigma)
 
     def learn_subsample(self, x, rng):
-        """z is all of the history until that holds n states; then it is drawn anew at times."""
+        """z is all of the history until that holds n states; then it is drawn again at times."""
         h, n = self.history, self.s.subsample
         if not h.add(x):
             return

@@ -1,4 +1,4 @@
-/* Mistakes that each sanitizer must report, or else it does not work here. */
+/* Mistakes that each sanitizer must report; otherwise it does not work here. */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-"""Estimated densities and surrogates leave the law of point and noise invariant; mistakes do not.
+"""Estimated densities and surrogates leave point and noise invariant; mistakes do not.
 
 The false-alarm rate of each test is at most 1e-4 over the seeds (Bonferroni over features); the
 seeds are fixed, so that a run either always passes or always fails.
@@ -44,7 +44,7 @@ def spread(x):
 def estimate(x, u):
     """log of N(x_0; 0, 1) N(x_1; x_0^2 / 2, 1) exp(s z - s^2 / 2), z = (u_0 + u_1 + u_2) / 3^(1/2).
 
-    The last factor has mean 1. Under the law of (x, u), u ~ N(s (1, 1, 1) / 3^(1/2), I) given x.
+    The last factor has mean 1. Jointly with x, u ~ N(s (1, 1, 1) / 3^(1/2), I) given x.
     """
     a, b = float(x[0]), float(x[1])
     s = 1.0 + 0.5 * math.tanh(a)
@@ -53,7 +53,7 @@ def estimate(x, u):
 
 
 def exact(n, seed):
-    """Points and noise (n, D + K) from their law."""
+    """Draw points and noise (n, D + K) from their joint distribution."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((n, D))
     x[:, 1] += 0.5 * x[:, 0] ** 2
@@ -83,7 +83,7 @@ class KnownBanana(PythonTarget):
 
 
 class Surrogated(SurrogateTarget):
-    """A target behind N(0, diag(2, 3)), or the density `cheap`, which is another law."""
+    """A target behind N(0, diag(2, 3)), or behind another density, `cheap`."""
 
     def __init__(self, made, cheap=lambda x: -0.25 * x[0] * x[0] - x[1] * x[1] / 6):
         super().__init__(made, fk.as_target(cheap, D))
@@ -234,7 +234,7 @@ COUPLINGS = [
 
 
 def coupled(sampler, replicates, seed, reference=None, steps=3, **refresh):
-    """Whether the law of the coldest rung's (x, u) changes, from exact states of all rungs.
+    """Whether the distribution of the coldest (x, u) changes, from exact states of all rungs.
 
     pi = N(0, 1), estimated with exp(u - 1 / 2): at beta, u ~ N(beta, 1) independently of x.
     """

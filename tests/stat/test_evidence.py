@@ -60,7 +60,7 @@ def test_batches_taken_as_independent_are_detected(monkeypatch):
 
 
 def test_the_spread_of_chains_counts():
-    """Chains that say 0 +- 0.1 and 4 +- 0.1 have not seen the same."""
+    """Estimates of 0 +- 0.1 and 4 +- 0.1 by two chains disagree."""
     assert mean_of([(0.0, 0.1), (4.0, 0.1)]) == (2.0, pytest.approx(2.0))
     assert mean_of([(1.0, 0.2)] * 4) == (1.0, pytest.approx(0.1))
     assert mean_of([(1.0, 0.2)]) == (1.0, pytest.approx(0.2))
@@ -116,7 +116,7 @@ def test_two_batches_become_one():
 
 
 def test_a_bound_that_all_states_of_the_reference_miss():
-    """log 0 and no number, not a warning of numpy's."""
+    """The result is log 0 without an error, and numpy gives no warning."""
     state = stones(0.0, np.random.default_rng(1))
     state["evidence.outside"] += LENGTH
     rungs = Rungs(state, "")

@@ -36,7 +36,7 @@ def steps_of(sampler):
 
 
 SINGLE = [name for name, cls in SAMPLERS.items() if not issubclass(cls, Coupled)]
-# the law of all rungs is tested in test_exchange.py
+# the joint distribution of all rungs is tested in test_exchange.py
 
 
 @pytest.mark.parametrize("target", [BANANA, MODES], ids=["banana", "modes"])

@@ -25,7 +25,7 @@ SMALL = {
     "ckam": {"cycle": 20, "subsample": 8, "gamma": Power(c=2.0, k=0.25, offset=0.0)},
 }
 SINGLE = [name for name, cls in SAMPLERS.items() if not issubclass(cls, Coupled)]
-# the law of all rungs is tested in test_exchange.py
+# the joint distribution of all rungs is tested in test_exchange.py
 TARGETS = {
     "banana": targets.banana(b=0.1, V=4.0, d=2),
     "modes": targets.GaussianMixture([[-3.0, 0.0], [3.0, 0.0]], covs=[0.2, 1.5]),
@@ -77,7 +77,7 @@ def test_moments_of_long_runs(name, seed):
     assert moment_p_value(SAMPLERS[name](**SMALL.get(name, {})), "finite", seed) > FALSE_ALARM
 
 
-def test_adapting_for_ever_biases_what_is_finite():
+def test_adapting_forever_biases_a_finite_run():
     """Diminishing adaptation is right in the limit only: here the second moment lacks 1 to 2 %."""
     schedule = fk.schedules.Diminishing(gain=Power(k=0.7))
     assert moment_p_value("gam", schedule, 8) < FALSE_ALARM

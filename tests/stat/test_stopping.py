@@ -1,10 +1,10 @@
-"""Stopping by a rule that looks at the draws biases them little; one that wants to, much.
+"""Rules that use the draws bias them little; a rule that is made to bias them is detected.
 
-The bias is the mean over 300 runs of what a run that a rule has ended says less what the run of the
-same seed and of a fixed length says, in units of the mean stated error. The length is the mean of
-those that the rule has chosen, and most draws are the same, so that the standard error is about
-0.03. A rule with a bias of 0.1 passes the bound of 0.1 + 3 standard errors with probability 0.999
-for each figure.
+The bias is the mean over 300 runs of the difference between the estimate of a run that a rule has
+ended and that of the run of the same seed and of a fixed length, in units of the mean stated error.
+The length is the mean of those that the rule has chosen, and most draws are the same, so that the
+standard error is about 0.03. A rule with a bias of 0.1 passes the bound of 0.1 + 3 standard errors
+with probability 0.999 for each figure.
 """
 
 import numpy as np

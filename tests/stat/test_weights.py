@@ -1,4 +1,4 @@
-"""Weighted draws of a wrong surrogate have the moments of the density, and errors that are true.
+"""Weighted draws of a wrong surrogate have the moments of the density, and correct errors.
 
 Over 60 seeds the squares of (estimate - truth) / error have a mean near 1. With 120 of them, of two
 coordinates, the mean exceeds 1.8 with a probability below 1e-6 if the errors are right and normal;
@@ -112,7 +112,7 @@ CHECKS = 2000
 
 
 def checks(rng, spread, left_out):
-    """The share of checks that tell; `left_out` of the density is where s is e^3 times too low."""
+    """The share of checks with an alarm; in `left_out` of the density s is e^3 times too low."""
     told = 0
     for _ in range(CHECKS):
         log_w = spread * rng.standard_normal(1200)

@@ -1,4 +1,4 @@
-"""Chains that learn as one learn more from as many steps than a chain by itself.
+"""Chains with a common adaptation learn more in the same number of steps than a single chain.
 
 If they did not, all errors of one side would lie below all of the other with a probability of
 1 / 12870, the rate of false alarms of each test; seeds are fixed.

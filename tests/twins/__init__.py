@@ -1,4 +1,4 @@
-"""Samplers with one classic mistake each, which a test has to see.
+"""Samplers with one classic mistake each, which a test must detect.
 
 A twin is a change of the source of a registered sampler. The tests apply it to a copy, compile that
 (build.py), and demand that the test named by `caught_by` fails:
@@ -116,7 +116,7 @@ LIST = [
           "            if self.refused >= ROW and c.alpha < REFUSED:\n")),
     twin("square_for_root", "arwm", "oracle",
          "2.38^2 / d scales the factor, not the covariance.",
-         ("2.38 / sqrt(c.d)", "2.38 * 2.38 / c.d")),
+         ("STEP / sqrt(c.d)", "STEP * STEP / c.d")),
     twin("safe_by_state", "arwm", "invariance",
          "The component is chosen by the state, and the ratio does not know it.",
          ("random_standard_uniform(c.rng) < self.safe_weight or",
@@ -198,7 +198,7 @@ LIST = [
          ("c.log_q = self.log_forward - sum_softplus(c.d, 1.0, &self.g[0], &self.w[0])",
           "c.log_q = 0")),
     twin("one_way_search", ("automala", "autorwm"), "invariance",
-         "Nobody asks whether the way back has the same step size.",
+         "The reverse search for the step size is left out.",
          ("autostep", "        self.backwards = True\n        return self.look(c, self.j + 1)\n",
           "        return self.decide(c)\n")),
 
@@ -262,7 +262,7 @@ LIST = [
          ("step", "        c.parts.log_pi_y, c.parts.log_ref_y = point[1], point[2]\n",
           "        pass\n")),
     twin("swaps_unannounced", ("pt", "scout"), "exchange",
-         "Kernels are not told that a swap has displaced their states.",
+         "Kernels do not learn that a swap has replaced their states.",
          ("swaps", "    a.kernel.displaced()\n    b.kernel.displaced()\n", "")),
     twin("noise_stays", ("pt", "scout"), "estimates",
          "A swap leaves the noise of the two estimates where it is.",
@@ -275,7 +275,7 @@ LIST = [
          ("c.log_q = log(self.weights[b] / self.weights[a]) + log_s - self.log_modes(c.y)",
           "c.log_q = 0")),
     twin("jumps_unannounced", "jumps", "jumps",
-         "The sampler within takes every decision for its own.",
+         "The inner sampler treats every decision as its own.",
          ("        if self.move == INNER:\n            self.accepted = c.accepted\n"
           "        elif c.accepted:\n            self.accepted = False\n"
           "            self.inner.displaced()\n",

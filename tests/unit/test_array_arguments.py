@@ -1,4 +1,4 @@
-"""Every public function of arrays takes them as pipelines have them, and refuses the rest alike."""
+"""Every public function of arrays takes all usual forms of arrays, and refuses others alike."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ FACTORS = np.linalg.cholesky(COVS)
 X, Z = RNG.standard_normal((2, 5, 3)).astype(np.float32)
 BANK = fk.CholeskyBank(Z, FACTORS)
 
-# the function, its arrays in single precision, what shape comes of them, and its type
+# the function, its arrays in single precision, the shape and the type of the result
 FUNCTIONS = {
     "density": (fk.linalg.mvn_logpdf, [X, Z, COVS], (5,), float),
     "density of factors": (lambda x, mean, L, **options: fk.linalg.mvn_logpdf(
@@ -85,7 +85,7 @@ def test_bad_values_of_out_are_refused(function, given, shape, dtype):
 @every_function
 @pytest.mark.parametrize("threads", [1, 3])
 def test_out_that_overlaps(function, given, shape, dtype, threads):
-    """The answer is that of a result apart, whichever argument `out` lies over."""
+    """The result is that without `out`, whichever argument `out` overlaps."""
     expected = function(*given)
     for k, array in enumerate(given):
         for shift in (0, 1, 4):

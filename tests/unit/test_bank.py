@@ -11,7 +11,7 @@ from fastkam._core.numerics.nearest import NearestIndex
 
 
 def by_brute_force(points, x):
-    """Squares summed in the order of the coordinates; argmin answers the lowest of equals."""
+    """Squares summed in the order of the coordinates; argmin returns the lowest index of equals."""
     out = []
     for at in x:
         distance = np.zeros(len(points))

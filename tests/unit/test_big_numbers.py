@@ -1,4 +1,4 @@
-"""Numbers beyond what compiled code holds are refused by the name of the argument."""
+"""Numbers too large for compiled code are refused, with the name of the argument."""
 
 import numpy as np
 import pytest

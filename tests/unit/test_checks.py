@@ -1,7 +1,7 @@
 """Findings at the end of a run: planted faults are found, and good runs have none.
 
 Seeds are fixed; each fault is tried with several. Good runs have no findings but those of R-hat and
-of the effective sample size, which say what they measure (see bench/checks.py for the rates).
+of the effective sample size, which are measurements (see bench/checks.py for the rates).
 """
 
 import pickle
@@ -201,7 +201,7 @@ def test_the_worst_coordinates_are_named_first():
     assert len(found.text) < 400
 
 
-# ---- how it is told ----
+# ---- warnings and notes ----
 
 
 def test_one_warning_lists_all():
@@ -308,8 +308,8 @@ def test_many_chains_that_remember_where_they_began_are_found():
         assert "r_hat" in of(result), seed
 
 
-def test_a_finding_is_not_said_again_by_what_follows_from_it():
-    """Chains on an improper density do not agree, nor do further evaluations say more of it."""
+def test_consequences_of_a_finding_are_not_reported_too():
+    """Chains on an improper density disagree; this is not a second finding."""
     improper = sample(lambda x: -0.5 * x[0] ** 2, np.zeros(2), sampler="am", draws=3000, tune=1000,
                       seed=1, diagnose=False)
     assert improper.summary()["r_hat"].max() > 1.1

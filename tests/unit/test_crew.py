@@ -1,7 +1,7 @@
-"""Helpers share out every errand exactly once, and are done when the caller goes on.
+"""The thread pool does every task exactly once, and all are done when the call returns.
 
-The header is compiled with delays at the places where threads might overtake each other. The test
-has seen a mistake if one errand is missing, and must see the one that is put in.
+The header is compiled with delays at the places where threads might overtake each other. A missing
+task is a failure, and the test must find the mistake that is planted.
 """
 
 import subprocess
@@ -57,7 +57,7 @@ int rounds_that_failed(int helpers, int rounds)
 
 
 def failures(folder, change=("", "")):
-    """Return the number of failed errands, with one change made to the header."""
+    """Return the number of failed tasks, with one change made to the header."""
     text = HEADER.read_text()
     for old, new in (
         ("static inline void fk_relax(void)\n", DELAY),
@@ -77,7 +77,7 @@ def failures(folder, change=("", "")):
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}",
                     "-o", library, source, "-lpthread"], check=True)
     call = f"import ctypes; print(ctypes.CDLL({str(library)!r}).rounds_that_failed(5, 400))"
-    # in a process of its own: a mistake may also be that threads wait for each other for ever
+    # in a process of its own: a mistake may also be that threads wait for each other forever
     found = subprocess.run([sys.executable, "-c", call], capture_output=True, check=True,
                            timeout=120)
     return int(found.stdout)

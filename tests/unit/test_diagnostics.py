@@ -1,4 +1,4 @@
-"""Diagnostics against known answers: AR(1) theory, exact normal cases, tiny cases by hand.
+"""Diagnostics against known values: AR(1) theory, exact normal cases, tiny cases by hand.
 
 Each statistical check states its false-alarm rate; seeds are fixed.
 """

@@ -1,4 +1,4 @@
-"""The exponential of the vector loops: its accuracy, and what becomes of extreme arguments."""
+"""The exponential of the vector loops: its accuracy, and its values at extreme arguments."""
 
 import platform
 import shutil

@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: what stands there, what is left behind, what is refused."""
+"""Files that are replaced as a whole: their contents, what is left behind, what is refused."""
 
 import io
 import os

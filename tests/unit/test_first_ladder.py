@@ -1,4 +1,4 @@
-"""Inverse temperatures that replica exchange begins with: equal ratios, and 0 for a reference."""
+"""Initial inverse temperatures of replica exchange: equal ratios, and 0 for a reference."""
 
 import numpy as np
 import pytest

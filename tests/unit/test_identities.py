@@ -1,4 +1,4 @@
-"""Moments that gradients imply: exact where they must be, of an honest error elsewhere."""
+"""Moments implied by gradients: exact where they must be, with a correct error elsewhere."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ DENSITIES = {"logistic": (logistic, np.pi / np.sqrt(3) * np.ones(2)),
 
 
 @pytest.mark.parametrize("name", DENSITIES)
-def test_the_errors_are_honest(name):
+def test_the_errors_are_correct(name):
     """No more than 6.5 % of 200 moments are further than 4 standard errors from the truth.
 
     The larger of the two errors has at least the three degrees of freedom of four chains, with

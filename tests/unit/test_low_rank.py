@@ -1,4 +1,4 @@
-"""KAM with n x n matrices, for few points: against the d x d form, and the law of its draws."""
+"""KAM with n x n matrices, for few points: against the d x d form, and the moments of its draws."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Mixtures fitted to states: what they find, how many components, and where there is nothing to."""
+"""Mixtures fitted to states: their components, how many there are, and states without any."""
 
 import numpy as np
 import pytest

@@ -30,7 +30,7 @@ def test_normals_and_exponentials_are_those_of_numpy_one_by_one(name):
 
 
 def test_the_default_generator_is_drawn_from_without_a_call():
-    """numpy's own state is where bits.h expects it: else only the time would tell."""
+    """numpy's own state is where bits.h expects it: otherwise steps would only be slower."""
     assert is_in_line()
 
 

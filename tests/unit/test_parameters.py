@@ -1,6 +1,8 @@
-"""Parameter objects own what they are given, and any value goes into a file or is left out."""
+"""Parameter objects own what they are given, compare by value, and go into files."""
 
+import copy
 import inspect
+import pickle
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -8,6 +10,8 @@ import pytest
 
 import fastkam as fk
 from fastkam.parameters import plain, revived
+from fastkam.samplers.delayed import DelayedAcceptance
+from fastkam.samplers.importance import ImportanceWeighted
 
 OPTIONS = {"search": False, "draws": 20, "tune": 10, "chains": 2, "seed": 1, "diagnose": False}
 
@@ -53,7 +57,7 @@ def test_a_data_frame_becomes_an_array(tmp_path):
     np.testing.assert_array_equal(fk.resume(path, 20, target=density).draws, whole.draws)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Odd(fk.RandomWalk):
     extra: object = None
 
@@ -118,3 +122,85 @@ def test_help_and_editors_see_the_parameters(cls):
     names = [field.name for field in fields(cls)]
     assert names
     assert list(inspect.signature(cls).parameters) == names
+
+
+# ---- equality ----
+
+NAMED = {name: cls for kind in (fk.samplers.Sampler, fk.schedules.Schedule, fk.kernels.Kernel)
+         for name, cls in kind.NAMES.items() if cls.__module__.startswith("fastkam.")}
+COV = np.array([[2.0, 0.5], [0.5, 1.0]])
+WITH_ARRAYS = {
+    "rwm": lambda cov: fk.RandomWalk(proposal_cov=cov),
+    "am": lambda cov: fk.AdaptiveMetropolis(target_cov=cov, mean=cov[0]),
+    "nuts": lambda cov: fk.NUTS(inverse_mass_matrix=cov),
+    "pt": lambda cov: fk.ParallelTempering(sampler=fk.RandomWalk(proposal_cov=cov),
+                                           reference=(cov[0], cov)),
+    "scout": lambda cov: fk.Scout(scout=fk.RandomWalk(proposal_cov=cov)),
+    "jumps": lambda cov: fk.ModeJumping(sampler=fk.ParallelTempering(), means=[cov[0], cov[1]],
+                                        covs=[cov, cov]),
+    "delayed": lambda cov: DelayedAcceptance(sampler=fk.RandomWalk(proposal_cov=cov)),
+    "importance": lambda cov: ImportanceWeighted(sampler=fk.RandomWalk(proposal_cov=cov)),
+}
+
+
+def assert_equal(one, other):
+    assert one == other
+    assert (one != other) is False
+    assert hash(one) == hash(other)
+    assert {one: "found"}[other] == "found"
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_objects_with_equal_parameters_are_equal(name):
+    made = NAMED[name]()
+    for other in (NAMED[name](), copy.deepcopy(made), pickle.loads(pickle.dumps(made)),
+                  revived(plain(made))):
+        assert_equal(made, other)
+    assert made != name
+    assert all(made != cls() for cls in NAMED.values() if cls is not NAMED[name])
+    for field in fields(made):
+        other = copy.copy(made)
+        object.__setattr__(other, field.name, object())
+        assert made != other, field.name
+
+
+@pytest.mark.parametrize("name", WITH_ARRAYS)
+def test_arrays_are_compared_by_their_elements(name):
+    make = WITH_ARRAYS[name]
+    made = make(COV)
+    for other in (make(COV.copy()), pickle.loads(pickle.dumps(made)), revived(plain(made))):
+        assert_equal(made, other)
+    assert made != make(COV * [[1, 1], [1, 1 + 1e-15]])
+
+
+def test_forms_of_the_same_values_are_equal():
+    assert_equal(fk.RandomWalk(proposal_cov=COV), fk.RandomWalk(proposal_cov=COV.tolist()))
+    assert_equal(fk.RandomWalk(proposal_cov=2), fk.RandomWalk(proposal_cov=np.array(2.0)))
+    assert fk.RandomWalk(proposal_cov=[2.0]) != fk.RandomWalk(proposal_cov=2.0)
+    assert fk.RandomWalk(proposal_cov=[2.0]) != fk.RandomWalk(proposal_cov=[[2.0]])
+
+
+def test_classes_of_the_user_are_compared_alike():
+    class Walk(fk.PythonSampler):
+        proposal_cov: object = 1.0
+
+    @dataclass(frozen=True, kw_only=True, eq=False)
+    class Plain(fk.RandomWalk):
+        pass
+
+    class Never(fk.RandomWalk):
+        def __eq__(self, other):
+            return False
+
+    for cls in (Walk, Plain, Odd):
+        assert_equal(cls(proposal_cov=COV), cls(proposal_cov=COV.copy()))
+        assert cls(proposal_cov=COV) != cls(proposal_cov=2 * COV)
+        assert cls(proposal_cov=COV) != fk.RandomWalk(proposal_cov=COV)
+    assert Never() != Never()
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Never())
+
+
+def test_parameters_without_a_hash_of_their_own_do_not_prevent_one():
+    assert_equal(Odd(extra={"a": [1, np.ones(2)]}), Odd(extra={"a": [1, np.ones(2)]}))
+    assert Odd(extra={"a": [1, np.ones(2)]}) != Odd(extra={"a": [1, np.zeros(2)]})

@@ -84,7 +84,7 @@ def test_too_few_points_and_points_in_a_plane_have_none():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_points_of_another_mode_are_apart(seed):
-    """Those of its own tail are not, though that is much heavier than a normal one."""
+    """Points of its own tail are not, though that is much heavier than a normal one."""
     def f(x):
         own = -np.sqrt(1 + (x * x).sum(axis=1))
         return np.logaddexp(own, -3 - 0.5 * ((x - 15) ** 2).sum(axis=1))

@@ -1,4 +1,4 @@
-"""Signs that draws are wrong: each is seen where it was planted, and hardly ever where it was not.
+"""Signs that draws are wrong: each is found where it was planted, and rarely elsewhere.
 
 The limits let draws of a density pass: 400 sets of draws have at most two findings in all, which
 happens with probability 0.95 where the rate is 0.2 %, and with 0.003 where it is 2 %.
@@ -28,7 +28,7 @@ def autoregressive(rng, phi, shape):
 
 
 def found(x, **known):
-    """The kinds of what speaks against draws (chains, n, d), those of a sampler's steps apart."""
+    """The kinds of findings about draws (chains, n, d), without those about a sampler's steps."""
     look = SimpleNamespace(x=x, labels=LABELS, is_estimate=False, log_ratio=None, lp=None,
                            state=SimpleNamespace(tails=np.zeros((0, 2)), **known))
     return [one.kind for one in doubts.doubts(look, np.arange(x.shape[2]), columns(x))]

@@ -1,4 +1,4 @@
-"""Rules to stop by: when two of them are met or due, and when they are looked at."""
+"""Stop rules: when combinations are met or due, and when rules are evaluated."""
 
 from types import SimpleNamespace
 
@@ -22,7 +22,7 @@ def test_two_rules(seconds, one, both):
     assert (SHORT & LONG).limits().seconds == 60.0
 
 
-def test_rules_are_looked_at_after_100_draws_more_or_a_fifth_more():
+def test_rules_are_evaluated_after_100_more_draws_or_a_fifth_more():
     assert list(milestones(1000)) == [100, 200, 300, 400, 500, 600, 720, 864]
     assert list(milestones(100)) == []
 

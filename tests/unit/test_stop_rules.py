@@ -1,4 +1,4 @@
-"""Stop rules of the draws: a bounded number of them is looked at, and the decision is the same."""
+"""Stop rules of the draws use a bounded number of them, and decide as with all."""
 
 from types import SimpleNamespace
 
@@ -30,7 +30,7 @@ def run_of(draws):
 
 @pytest.fixture
 def looked_at(monkeypatch):
-    """The shapes of what is measured."""
+    """The shapes of the arrays that are measured."""
     shapes, measure = [], stop.measure
 
     def watched(draws, **options):
@@ -43,7 +43,7 @@ def looked_at(monkeypatch):
 
 @pytest.mark.parametrize("rule", [ESS(400), Rhat(1.01), ESS(3000)])
 @pytest.mark.parametrize("shape", [(4, 250_000, 2), (1, 999_983, 1), (4, 100, 3), (400, 150, 1)])
-def test_the_draws_looked_at_do_not_grow_with_the_run(looked_at, rule, shape):
+def test_the_number_of_examined_draws_does_not_grow_with_the_run(looked_at, rule, shape):
     rule.met(run_of(np.random.default_rng(1).standard_normal(shape)))
     chains, rows = shape[:2]
     most = max(FEWEST_DRAWS, 10 * getattr(rule, "size", 0))
@@ -55,8 +55,8 @@ def test_the_draws_looked_at_do_not_grow_with_the_run(looked_at, rule, shape):
         assert n * kept >= min(most, chains * rows) or kept < 200
 
 
-def test_the_coordinate_that_failed_is_looked_at_alone(looked_at):
-    """Wherever it is; and all are looked at before the run ends."""
+def test_the_coordinate_that_failed_is_examined_alone(looked_at):
+    """Whichever it is; and all are examined before the run ends."""
     draws = autoregressive(np.array([0.0, 0.0, 0.999]), (4, 5000, 3))
     run = run_of(draws)
     assert not ESS(1000).met(run)
@@ -193,7 +193,7 @@ def test_an_error_must_have_been_small_before():
     assert ended[0] >= 1.1 * sizes[0]
 
 
-def test_a_size_of_few_draws_is_not_believed():
+def test_an_effective_size_of_few_draws_is_not_trusted():
     draws = np.random.default_rng(4).standard_normal((4, 400, 1))
     assert not ESS(100).met(run_of(draws[:, :199]))
     assert ESS(100).met(run_of(draws[:, :200]))

@@ -1,4 +1,4 @@
-"""The table of a result: its columns, its rounding, its forms, and what it says of odd draws."""
+"""The table of a result: its columns, its rounding, its forms, and tables of unusual draws."""
 
 import sys
 
@@ -114,7 +114,7 @@ def test_one_chain_and_a_constant_coordinate():
     assert str(table).splitlines()[2].split()[:4] == ["x[1]", "7", "0", "7"]
 
 
-def test_a_result_summarises_itself_by_name():
+def test_a_result_is_summarized_by_name():
     result = sample(lambda x: -0.5 * x @ x, [0.0, 0.0, 0.0], draws=200, tune=200, seed=1,
                     names=["a", "b"], shapes={"b": 2}, progress=False)
     assert result.summary().labels == ["a", "b[0]", "b[1]"]
@@ -137,5 +137,5 @@ def test_stop_rules_are_not_met_by_a_coordinate_that_never_moves():
 @pytest.mark.parametrize(("value", "text"), [
     (1e8 + 12, "100000012"), (2.45e6, "2450000"), (1e15 + 26, "1000000000000026"),
     (-1e11, "-100000000000")])
-def test_large_means_have_the_digits_that_their_sd_asks_for(value, text):
+def test_large_means_have_digits_down_to_their_sd(value, text):
     assert f" {text} " in str(Summary(["x"], {"mean": [value], "sd": [1000.0]}))

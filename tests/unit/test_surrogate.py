@@ -1,4 +1,4 @@
-"""The parts of a learned surrogate: its density, its fit, where it takes the support to be."""
+"""The parts of a learned surrogate: its density, its fit, and its estimate of the support."""
 
 import pickle
 from types import SimpleNamespace

@@ -222,7 +222,7 @@ def test_more_simultaneous_calls_than_workspaces(tmp_path):
 
 
 def test_the_approximation_can_be_sampled():
-    """Its draws are the same in any number of threads, and its law is that of a fine grid."""
+    """Its draws are the same in any number of threads, with the moments of a fine grid."""
     t = GaussianProcessLaplace(*problem(15, 1), prior_variance=2.0)
     runs = [sample(t, [0.0], draws=2000, tune=500, chains=4, seed=1, threads=threads,
                    progress=False) for threads in (1, 4)]

@@ -128,7 +128,7 @@ def test_a_seed_fixes_the_draws(target):
     assert target.sample(0, seed=1).shape == (0, target.dim)
 
 
-# ---- the truths by heart -----------------------------------------------------------------------
+# ---- published moments -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("make", "mean", "second"), [

@@ -1,4 +1,4 @@
-"""Draws and statistics: what is said of them as a whole."""
+"""Summaries of draws and statistics over all chains."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every sampler and coupling has a mistake made in it that a test must see; each applies."""
+"""Every sampler and coupling has a planted mistake that a test must detect; each can be applied."""
 
 import pytest
 from twins import CHECKS, LIST, TWINS
@@ -10,7 +10,7 @@ from fastkam.samplers import SAMPLERS
 def test_every_sampler_and_coupling_has_a_twin():
     caught = [(name, twin.caught_by) for twin in LIST for name in twin.spoils]
     assert {name for name, _ in caught} == {*SAMPLERS, "delayed"}
-    for name in SAMPLERS:       # a sampler that only the refusal of the engine sees is not tested
+    for name in SAMPLERS:       # mistakes that the engine refuses do not count
         assert any(other == name and check != "refused" for other, check in caught), name
     assert {check for _, check in caught} == set(CHECKS)
     assert len(TWINS) == len(LIST)

@@ -149,7 +149,7 @@ def test_an_update_that_fails_changes_nothing(name):
 
 @pytest.mark.parametrize("name", ["am", "rbam"])
 def test_an_update_that_is_not_certain_succeeds(name):
-    """Far off, but not too far: the factor that was copied is given up, and the mean moves."""
+    """Far off, but not too far: the copy of the factor is dropped, and the mean moves."""
     mean = np.array([0.0, 0.0, 0.0, 0.0, 1e120, 0.0, 0.0])
     result = fk.sample(lambda x: -0.5 * float(x @ x), np.zeros(7), chains=1, draws=1, tune=1,
                        sampler=SAMPLERS[name](mean=mean, target_cov=1.0), search=False,

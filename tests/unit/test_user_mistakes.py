@@ -1,4 +1,4 @@
-"""The mistakes of a first hour: each has one error that names the argument, the value and the mend.
+"""Common first mistakes: each has one error that names the argument, the value and the remedy.
 
 Those of arguments come before the density is called. What the function returns is seen at its first
 call: there the run ends with a SamplingError, and no draw is made.
@@ -68,17 +68,17 @@ class Tensor:
 REFUSED = {
     # the sampler
     "a class": ({"sampler": fk.NUTS}, "sampler must be .*: write NUTS(), an object"),
-    "a misspelt name": ({"sampler": "nut"}, "not 'nut': did you mean 'nuts'?"),
+    "a misspelled name": ({"sampler": "nut"}, "not 'nut': did you mean 'nuts'?"),
     "another case": ({"sampler": "NUTS"}, "not 'NUTS': did you mean 'nuts'?"),
     "a class's name": ({"sampler": "RobustAdaptiveMetropolis"}, "did you mean 'ram'?"),
     "no such sampler": ({"sampler": "gibbs sampling"}, "not 'gibbs sampling'"),
     "a dict": ({"sampler": {"name": "ram"}}, "sampler must be a Sampler or one of .*not {'name'"),
     # names of arguments
-    "misspelt": ({"drws": 10}, "sample() has no argument 'drws': did you mean 'draws'?"),
+    "misspelled": ({"drws": 10}, "sample() has no argument 'drws': did you mean 'draws'?"),
     "of PyMC": ({"random_seed": 1}, "'random_seed': did you mean 'seed'?"),
     "of Stan": ({"iter_warmup": 1}, "'iter_warmup': did you mean 'tune'?"),
     "of emcee": ({"nwalkers": 1}, "'nwalkers': did you mean 'chains'?"),
-    "of nobody": ({"wibble": 1}, "sample() has no argument 'wibble'; it has target, x0, sampler"),
+    "unknown": ({"wibble": 1}, "sample() has no argument 'wibble'; it has target, x0, sampler"),
     # integers
     "1e3 draws": ({"draws": 1e3}, "draws must be an integer, not 1000.0: write 1000"),
     "half a draw": ({"draws": 10.5}, "draws must be an integer, not 10.5"),
@@ -175,7 +175,7 @@ CALLS = {
     "a schedule's parameter": (lambda: fk.schedules.Finite(gian=1.0), TypeError, "mean 'gain'?"),
     "a rule's parameter": (lambda: fk.stop.Evaluations(1e5), TypeError, ": write 100000"),
     "a rule and a number": (lambda: fk.stop.ESS(10) | 5, TypeError, "write fk.stop.ESS(5)"),
-    "a time in words": (lambda: fk.stop.Time("10 minutes"), ValueError, 'must be like "90s"'),
+    "a time as a text": (lambda: fk.stop.Time("10 minutes"), ValueError, 'must be like "90s"'),
     "a class in capitals": (lambda: fk.Nuts, AttributeError, "did you mean 'NUTS'?"),
     "a function": (lambda: fk.resum, AttributeError, "did you mean 'resume'?"),
     "no file": (lambda: fk.load("none.fk"), FileNotFoundError, "there is no file 'none.fk' in"),
@@ -190,7 +190,7 @@ CALLS = {
     "a name": (lambda: run(names=["alpha", "beta"])["alphas"], KeyError, "did you mean 'alpha'?"),
     "where to save": (lambda: run().save("no/such/run.fk"), ValueError,
                       "path must be a file in a folder that exists, not 'no/such/run.fk'"),
-    "misspelt": (lambda: run().resume(drws=5), TypeError, "resume() has no argument 'drws': did"),
+    "misspelled": (lambda: run().resume(drws=5), TypeError, "resume() has no argument 'drws': did"),
     "fewer draws": (lambda: run().resume(-5), ValueError, "draws must be at least 0, not -5"),
 }
 

@@ -25,7 +25,7 @@ def test_an_interrupt_is_passed_on_where_the_last_task_has_long_ended():
 
 
 def test_a_task_in_the_process_itself_leaves_its_handler():
-    """Only a worker takes over SIGINT: here Ctrl-C stays what the user has made it."""
+    """Only a worker takes over SIGINT: in this process the user's handler stays."""
     def own(number, frame):
         pass
 

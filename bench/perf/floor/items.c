@@ -23,7 +23,7 @@ typedef struct {
     signed char *accepted;
 } chain;
 
-/* what is in memory is looked at here: nothing before may be left out */
+/* as if memory were read here, so that the compiler leaves out nothing before it */
 #define LOOK(p) __asm__ volatile("" : : "r"(p) : "memory")
 
 INLINE double density(const int d, const double *y)

@@ -1,4 +1,4 @@
-/* BLAS and LAPACK, and the random numbers of a chain, called again and again from C. */
+/* BLAS and LAPACK, and the random numbers of a chain, called in loops from C. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The floor of a look-up of the nearest of s points: for few dimensions a k-d tree in an array, whose
  * leaves are 16 points in lanes; for many, distances in single precision to all points, and exactly
- * to those within 1e-5 of the least. Ties, overflow and far points are not looked after. */
+ * to those within 1e-5 of the least. Ties, overflow and far points are not handled. */
 #include <stdlib.h>
 
 #include "vec.h"

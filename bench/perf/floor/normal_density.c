@@ -1,6 +1,6 @@
 /* The floor of a normal log density from its covariance: A = U D^-1 U' = L L' with the residual v as
  * one more row, log pi = -(d log 2 pi + log det D + sum_j u_j^2 / d_j) / 2. L is stored too, since
- * draws are made with it. Sizes are known to the compiler; no pivot is looked at. A: its lower
+ * draws are made with it. Sizes are known to the compiler; no pivot is checked. A: its lower
  * triangle, column-major. */
 #include "vec.h"
 

@@ -81,7 +81,7 @@ static void update_2(double *restrict L, double a, double s, double *restrict v)
     L[3] *= sqrt(a * t1 / t0);
 }
 
-/* updates and downdates in turn; v is made anew each time: v = u */
+/* updates and downdates in turn; v is set again each time: v = u */
 void floor_update(ptrdiff_t times, ptrdiff_t d, ptrdiff_t ld, double *L, double a, double s,
                   const double *u, double *v)
 {

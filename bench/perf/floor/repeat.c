@@ -1,4 +1,4 @@
-/* fastkam's kernels, called again and again from C, as the inside of a chain does. Compiled together
+/* fastkam's kernels, called in loops from C, as within a chain. Compiled together
  * with them for one instruction set. */
 #include <stdlib.h>
 

@@ -214,13 +214,15 @@ def sample(options):
         thin=options.thin,
         seed=options.seed,
         names=options.names.split(",") if options.names else None,
-        vectorized=options.vectorized,
-        threads=options.threads,
-        executor=options.processes,
-        checkpoint=options.checkpoint,
-        store=options.store,
-        progress=False if options.no_progress else None,
+        **how_to_run(options),
     )))
+
+
+def how_to_run(options):
+    """The arguments that `fastkam.sample` and `fastkam.resume` share."""
+    return {"vectorized": options.vectorized, "threads": options.threads,
+            "executor": options.processes, "checkpoint": options.checkpoint,
+            "store": options.store, "progress": False if options.no_progress else None}
 
 
 def say_choice(options, result):
@@ -256,12 +258,7 @@ def resume(options):
         result,
         options.draws,
         target=target,
-        vectorized=options.vectorized,
-        threads=options.threads,
-        executor=options.processes,
-        checkpoint=options.checkpoint,
-        store=options.store,
-        progress=False if options.no_progress else None,
+        **how_to_run(options),
     ))
 
 

@@ -16,6 +16,7 @@ import fastkam as fk
 from fastkam.demo import report
 from fastkam.diagnostics.checks import convergence
 from fastkam.plots.style import new_figure
+from fastkam.samplers.metropolis import OPTIMAL
 
 MISSING = {"", "?", "na", "n/a", "nan", "null", "none", "."}
 MOST_LEVELS = 20  # of a column of texts
@@ -155,7 +156,7 @@ def run(table, title, folder, *, seed, quick):
     result = report.sampled(
         fk.targets.LogisticRegression(table.X, table.y),
         starts,
-        sampler=fk.RobustAdaptiveMetropolis(proposal_cov=cov * 2.38**2 / d),
+        sampler=fk.RobustAdaptiveMetropolis(proposal_cov=cov * OPTIMAL**2 / d),
         schedule=GENTLE,
         draws=steps // thin,
         tune=steps // 4,

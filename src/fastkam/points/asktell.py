@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
-import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -15,11 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam._core.density.extras import fields_of
 from fastkam._core.density.python_target import PythonTarget
-from fastkam.arguments import check_integer, checked_names, near, shown
-from fastkam.points.asked import Asked, Closed
+from fastkam.arguments import check_integer, checked_names, shown
+from fastkam.points.asked import Asked
 from fastkam.points.evaluate import parts_of
 from fastkam.points.records import Fields
 from fastkam.points.reply import Reply
+from fastkam.points.session import Points, Session
 from fastkam.problem.problem import Problem
 from fastkam.progress import Progress
 from fastkam.result import Result, load, resume
@@ -32,68 +32,6 @@ from fastkam.stop import StopRule
 from fastkam.stores.store import Store
 
 Array = NDArray[np.float64]
-
-
-class Points:
-    """Points at which the density is to be evaluated; iteration gives pairs (index, x).
-
-    ``points["theta"]`` is the parameter of that name at all points, of shape (k, *shape).
-
-    Attributes
-    ----------
-    indices : ndarray of int, shape (k,)
-        The numbers of the points.
-    x : ndarray, shape (k, d)
-        The points, in the user's coordinates.
-    """
-
-    def __init__(self, indices: NDArray[np.int64], x: Array, layout: Layout) -> None:
-        self.indices, self.x, self.layout = indices, x, layout
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the parameters."""
-        return list(self.layout.shapes)
-
-    def __getitem__(self, name: str) -> Array:
-        if not isinstance(name, str) or name not in self.layout.shapes:
-            raise KeyError(f"there is no parameter {shown(name)}; there are {self.names}"
-                           f"{near(name, self.names)}")
-        return self.layout.split(self.x)[name]
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def __iter__(self) -> Iterator[tuple[int, Array]]:
-        return zip(self.indices.tolist(), self.x, strict=True)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.x, dtype=dtype)
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} points of dimension {self.x.shape[1]}: {self.indices.tolist()[:8]}>"
-
-
-class Session:
-    """A run in a separate thread, which waits wherever a point has no value yet."""
-
-    def __init__(self, call: Callable[..., Result], asked: Asked) -> None:
-        self.call, self.asked = call, asked
-        self.result: Result | None = None
-        self.error: BaseException | None = None
-        self.thread = threading.Thread(target=self.go, name="fastkam-asktell", daemon=True)
-        self.thread.start()
-
-    def go(self) -> None:
-        """Run to the end."""
-        try:
-            self.result = self.call(executor=self.asked)
-        except Closed:
-            pass
-        except BaseException as error:  # raised again where the user asks
-            self.error = error
-        finally:
-            self.asked.end()
 
 
 class AskTell:

@@ -14,9 +14,9 @@ from fastkam.arguments import check_flag, check_number, check_threads
 from fastkam.progress.reporter import Reporter, check_progress
 from fastkam.run.files import check_path
 from fastkam.run.interrupts import Shield
+from fastkam.run.rules import StopRule, as_stop
 from fastkam.run.trial import Trial, processors
 from fastkam.run.workers import as_workers
-from fastkam.stop import StopRule, as_stop
 from fastkam.stores import Store
 
 if TYPE_CHECKING:

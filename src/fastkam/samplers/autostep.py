@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.arguments import check_array, check_number
+from fastkam.arguments import check_array
 from fastkam.samplers.metropolis import OPTIMAL
-from fastkam.samplers.sampler import Sampler, check_below_one, check_metric, metric_factor
+from fastkam.samplers.sampler import (
+    Sampler,
+    check_below_one,
+    check_metric,
+    check_optional,
+    metric_factor,
+)
 from fastkam.schedules import Power
 
 if TYPE_CHECKING:
@@ -29,8 +35,7 @@ class AutoStep(Sampler):
 
     def __post_init__(self) -> None:
         check_metric(self.metric)
-        if self.step_size is not None:
-            check_number("step_size", self.step_size, above=0)
+        check_optional("step_size", self.step_size)
 
     def first_step_size(self, d: int) -> float:
         """The scale at which the search begins before anything is learned."""

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from numpy.typing import ArrayLike, NDArray
 
 from fastkam.arguments import check_array, check_number
-from fastkam.samplers.sampler import Sampler, check_below_one, check_metric, metric_factor
+from fastkam.samplers.sampler import (
+    Sampler,
+    check_below_one,
+    check_metric,
+    check_optional,
+    metric_factor,
+)
 from fastkam.schedules import Power
 
 if TYPE_CHECKING:
@@ -55,8 +61,7 @@ class BarkerProposal(Sampler, name="barker"):
 
     def __post_init__(self) -> None:
         check_metric(self.metric)
-        if self.step_size is not None:
-            check_number("step_size", self.step_size, above=0)
+        check_optional("step_size", self.step_size)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
         check_number("jitter", self.jitter, least=0, below=1)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastkam.arguments import check_choice, check_covariance, check_integer, check_number, shown
 from fastkam.samplers import metrics
-from fastkam.samplers.sampler import Sampler, given
+from fastkam.samplers.sampler import Sampler, check_optional, given
 from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ class Hamiltonian(Sampler):
         if self.metric == "low-rank" and self.learn_from == "draws":
             raise ValueError('learn_from must be "gradients" for a low-rank metric, not "draws"')
         check_integer("rank", self.rank, least=1)
-        if self.step_size is not None:
-            check_number("step_size", self.step_size, above=0)
+        check_optional("step_size", self.step_size)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
         check_number("max_energy_error", self.max_energy_error, above=0)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fastkam.arguments import check_choice, check_integer, check_number
 from fastkam.kernels import Gaussian, Kernel, Matern, as_kernel
 from fastkam.samplers.metropolis import OPTIMAL
-from fastkam.samplers.sampler import Sampler, as_power, given
+from fastkam.samplers.sampler import Sampler, as_power, check_optional, given
 from fastkam.schedules import Finite, Perpetual, Power, Schedule, constant
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
         check_integer("subsample", self.subsample, least=0)
         check_integer("history_size", self.history_size, least=max(2, 2 * self.subsample))
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
-        if self.step_size is not None:
-            check_number("step_size", self.step_size, above=0)
+        check_optional("step_size", self.step_size)
 
     @property
     def relative(self) -> bool:

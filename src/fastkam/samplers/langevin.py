@@ -46,8 +46,7 @@ class MALA(Sampler, name="mala"):
     LENGTHS = ("preconditioner", "step_size")
 
     def __post_init__(self) -> None:
-        if self.step_size is not None:
-            check_number("step_size", self.step_size, above=0)
+        check_optional("step_size", self.step_size)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
         check_number("jitter", self.jitter, least=0, below=1)
 
@@ -99,8 +98,7 @@ class FisherAdaptiveMALA(Sampler, name="fishermala"):
     LENGTHS = ("step_size", "damping")
 
     def __post_init__(self) -> None:
-        if self.step_size is not None:
-            check_number("step_size", self.step_size, above=0)
+        check_optional("step_size", self.step_size)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
         check_number("jitter", self.jitter, least=0, below=1)
         check_optional("damping", self.damping)

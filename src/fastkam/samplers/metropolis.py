@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastkam._core.samplers.optimal import OPTIMAL
 from fastkam.arguments import check_array, check_covariance, check_flag, check_number
 from fastkam.samplers.sampler import (
     Sampler,
@@ -20,12 +21,6 @@ from fastkam.schedules import Power
 
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
-
-
-# The best step of a random walk on N(0, I) in many dimensions d is 2.38 / sqrt(d): Roberts, G. O.,
-# Gelman, A. and Gilks, W. R. (1997). Weak convergence and optimal scaling of random walk Metropolis
-# algorithms. Annals of Applied Probability 7, 110-120.
-OPTIMAL = 2.38
 
 
 def optimal_scale(d: int) -> float:
@@ -147,8 +142,7 @@ class LearnedCovariance(Sampler):
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.scale is not None:
-            check_number("scale", self.scale, above=0)
+        check_optional("scale", self.scale)
         check_number("jitter", self.jitter, least=0, below=1)
 
     def learner(

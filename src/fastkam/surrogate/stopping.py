@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.diagnostics.weights import weight_findings, weighted_summary
-from fastkam.stop import ESS, MCSE, Both, Done, Either, Evaluations, Rhat, StopRule, Time
+from fastkam.run.rules import Both, Either
+from fastkam.stop import ESS, MCSE, Done, Evaluations, Rhat, StopRule, Time
 
 if TYPE_CHECKING:
     from fastkam.run.state import RunState

@@ -17,8 +17,11 @@ from fastkam._core.engine.rng cimport normals, random_standard_uniform
 
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.state import zeros
+from fastkam._core.samplers.optimal import OPTIMAL
 
 import numpy as np
+
+cdef double STEP = OPTIMAL      # 2.38
 
 
 cdef class AdaptiveRandomWalk(Kernel):
@@ -51,7 +54,7 @@ cdef class AdaptiveRandomWalk(Kernel):
                 c.y[i] = c.x[i] + s * self.e[i]
         else:
             copy(c.d, c.x, c.y)
-            add_Lz(c.d, 2.38 / sqrt(c.d), &self.L[0, 0], &self.e[0], c.y)
+            add_Lz(c.d, STEP / sqrt(c.d), &self.L[0, 0], &self.e[0], c.y)
         return 0
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:

@@ -41,6 +41,7 @@ from fastkam._core.engine.step cimport normal_step
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.ranges import BadField
 from fastkam._core.engine.state import zeros
+from fastkam._core.samplers.optimal import OPTIMAL
 
 import numpy as np
 
@@ -54,6 +55,7 @@ cdef enum:
 cdef double REFUSED = 0.01
 cdef double GROWTH = 1.5        # of the length of windows
 cdef double LAST = 0.9          # part of warm-up after which there is no window
+cdef double STEP = OPTIMAL      # 2.38
 
 
 cdef class RobustAdaptiveMetropolis(Kernel):
@@ -174,7 +176,7 @@ cdef class RobustAdaptiveMetropolis(Kernel):
     cdef void learn_shape(self) noexcept nogil:
         """S <- sqrt(tr(Sigma^-1 S S') / d) L,   Sigma = L L'"""
         cdef Py_ssize_t d = self.d, i, j, k
-        cdef double w = WEIGHT * d * d / (2.38 * 2.38), trace = 0
+        cdef double w = WEIGHT * d * d / (STEP * STEP), trace = 0
         cdef double log_det
         for j in range(d):
             for i in range(j, d):

@@ -1,0 +1,147 @@
+"""Diagnosed: the weights, summary, warnings and verdict of a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.arguments import check_flag, check_generator, check_integer, checked_names
+from fastkam.diagnostics import checks, summary
+from fastkam.diagnostics.look import Finding
+from fastkam.diagnostics.scouting import own_generator, scout
+from fastkam.diagnostics.table import Summary
+from fastkam.diagnostics.verdict import Verdict
+from fastkam.diagnostics.weights import normalized, weight_findings, weighted_summary
+from fastkam.recorded import Recorded
+from fastkam.run.lazy import distance
+from fastkam.run.state import RunState
+from fastkam.samplers.importance import LOG_WEIGHT, ImportanceWeighted
+
+if TYPE_CHECKING:
+    from fastkam.result import Result
+
+MOST_SCOUTED = 10_000_000  # bound of `evaluations` of a verdict
+
+
+class Diagnosed(Recorded):
+    """The part of `fastkam.Result` that judges its draws.
+
+    Parameters
+    ----------
+    state : RunState
+    """
+
+    def __init__(self, state: RunState) -> None:
+        super().__init__(state)
+        self.found: list[Finding] | None = None  # cache of `warnings`
+
+    @property
+    def log_weights(self) -> NDArray[np.float64] | None:
+        """Logs of the importance weights, (chains, draws), up to a constant; None if all are equal.
+
+        The draws of a run with ``surrogate="learn"`` are those of the surrogate: the mean of h is
+        ``(w * h).sum() / w.sum()`` with ``w = result.weights``.
+        """
+        if not isinstance(self.sampler, ImportanceWeighted):
+            return None
+        return np.asarray(self.stats[LOG_WEIGHT])
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None:
+        """Importance weights of the draws, (chains, draws), with mean 1; None if all are equal."""
+        log_weights = self.log_weights
+        return None if log_weights is None else normalized(log_weights)
+
+    def summary(self) -> Summary:
+        """Mean, sd, quantiles, Monte Carlo error, effective sample sizes and R-hat.
+
+        Returns
+        -------
+        Summary
+            Prints as a table, followed by the verdict and the findings of `warnings`;
+            ``summary["r_hat"]`` is a column as an array. For a long run with ``store=`` some two
+            million evenly spaced draws are read, as a note below the table says.
+        """
+        log_weights = self.log_weights
+        if log_weights is not None:
+            table = weighted_summary(
+                np.asarray(self.draws), log_weights, self.state.layout.labels)
+            judged = checks.verdict_of(self.state, self.warnings, table)
+            table.verdict = judged.heading
+            table.notes = [one.text for one in judged.reasons]
+            return table
+        step = distance(self.draws)
+        table = summary(self.draws[:, ::step], self.state.layout.labels)
+        judged = checks.verdict_of(self.state, self.warnings, table)
+        table.verdict = judged.heading
+        table.notes = checks.notes(list(judged.reasons), table)
+        if step > 1:
+            table.notes.append(f"Of every {step}th draw of each chain: effective sample sizes are "
+                               "no larger than those of all draws, and errors no smaller.")
+        return table
+
+    @property
+    def warnings(self) -> list[Finding]:
+        """Findings about the run, the most serious first; empty where all is well.
+
+        Each has a ``kind``, a ``text`` that says what to do, and the ``coordinates`` and ``chains``
+        concerned: see `fastkam.diagnostics.Finding`. The warning at the end of the run has the
+        same findings.
+        """
+        if self.found is None:
+            log_weights = self.log_weights
+            self.found = (checks.findings(self.state) if log_weights is None else
+                          weight_findings(self.state, log_weights))
+        return list(self.found)
+
+    @checked_names
+    def verdict(
+        self, evaluations: int = 0, *, target: Any = None, vectorized: bool = False,
+        seed: Any = None,
+    ) -> Verdict:
+        """Whether the draws may be trusted: ok, doubtful or wrong, with the reasons.
+
+        Parameters
+        ----------
+        evaluations : int
+            Number of further evaluations of the density that may be used to look for points of
+            comparable density that no chain has visited: by wide jumps from the draws, searches
+            uphill from the points that these reach, and, if enough are left, gradients at draws. In
+            few dimensions 1000 find most modes within some 20 standard deviations. With 0 the
+            verdict uses `warnings` alone.
+        target : optional
+            The density, where the result comes from a file: as in `fastkam.resume`.
+        vectorized : bool
+            As in `fastkam.sample`, of that `target`.
+        seed : int, SeedSequence or Generator, optional
+            Seed of the jumps; by default it follows from the seed of the run.
+
+        Returns
+        -------
+        Verdict
+            Prints as a paragraph; its ``status`` is "ok", "doubtful" or "wrong". For a run of fewer
+            than 100 draws a chain it is "doubtful".
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a bad argument; if the density is needed and is missing, or differs from that of the
+            run.
+        SamplingError
+            If the density raises an error, other than an ArithmeticError, ValueError, RuntimeError
+            or AssertionError, which count as a density of 0.
+        """
+        evaluations = check_integer("evaluations", evaluations, least=0, most=MOST_SCOUTED)
+        check_flag("vectorized", vectorized)
+        if seed is not None:
+            check_generator("seed", seed)
+        found, made = self.warnings, 0
+        if evaluations and self.trace.rows >= checks.LEAST_DRAWS:
+            more, made = scout(cast("Result", self), evaluations, target, vectorized,
+                               own_generator(self.state) if seed is None
+                               else check_generator("seed", seed))
+            kinds = {one.kind for one in found}
+            found = checks.causes([one for one in more if one.kind not in kinds] + found)
+        return checks.verdict_of(self.state, found, None, made)

@@ -1,0 +1,205 @@
+"""Rules that end a run: base class, combinations, and limits of time and evaluations."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from fastkam.arguments import check_integer, check_number, shown
+
+if TYPE_CHECKING:
+    from fastkam.run.loop import Run
+    from fastkam.run.shapes import Layout
+
+
+class Limits(NamedTuple):
+    """Wall-clock time and number of evaluations after which a run certainly ends."""
+
+    seconds: float = math.inf
+    evaluations: float = math.inf
+
+
+class StopRule:
+    """A condition that ends a run; combine conditions with ``|`` and ``&``.
+
+    A rule is evaluated after a fixed sequence of numbers of draws, so that the same seed stops at
+    the same draw. Only rules of wall-clock time are also evaluated between any two chunks.
+    ``result.stopped_by`` says which rule has ended a run.
+    """
+
+    def met(self, run: Run) -> bool:
+        """Whether the rule holds for `run`, which then ends."""
+        raise NotImplementedError
+
+    def due(self, run: Run) -> bool:
+        """Whether `run` must end now, between two milestones."""
+        return False
+
+    def limits(self) -> Limits:
+        """Bounds of the time and of the evaluations of a run."""
+        return Limits()
+
+    def forecast(self, run: Run) -> float | None:
+        """Estimate the seconds until this rule holds, from what was measured at the last milestone.
+
+        None if nothing has been measured, as in warm-up.
+        """
+        return None
+
+    def reason(self, run: Run) -> StopRule:
+        """The part of this rule that has just ended `run`."""
+        return self
+
+    def check(self, layout: Layout) -> None:
+        """Refuse, before any work, a rule that does not fit the names of the parameters."""
+
+    def __or__(self, other: StopRule) -> Either:
+        return Either(self, check_rule(other))
+
+    def __and__(self, other: StopRule) -> Both:
+        return Both(self, check_rule(other))
+
+
+@dataclass(frozen=True)
+class Evaluations(StopRule):
+    """The search and all chains together have evaluated the density this many times.
+
+    The search takes at most a third of them, and the rest is divided equally among the chains.
+    Evaluations at the starting points of the chains are not counted.
+    """
+
+    count: int
+
+    def __post_init__(self) -> None:
+        check_integer("count", self.count, least=1)
+
+    def met(self, run: Run) -> bool:
+        return run.evaluations >= self.count
+
+    def limits(self) -> Limits:
+        return Limits(evaluations=self.count)
+
+    def forecast(self, run: Run) -> float | None:
+        if run.seconds_per_evaluation is None:
+            return None
+        return max(0.0, (self.count - run.evaluations) * run.seconds_per_evaluation)
+
+
+# hours, minutes and seconds, each optional; possessive, so that long texts are refused quickly
+DURATION = re.compile(r"\s*+" + "".join(
+    rf"(?:(\d++\.?\d*+|\.\d++)\s*+{unit}\s*+)?" for unit in ("h", "min", "s")))
+
+
+@dataclass(frozen=True)
+class Time(StopRule):
+    """This much wall-clock time has passed since the call; a search takes at most a third of it.
+
+    Parameters
+    ----------
+    limit : float or str
+        Seconds, or a text such as "90s", "10min", "2h" or "11h50min".
+    """
+
+    limit: float | str
+
+    def __post_init__(self) -> None:
+        limit = self.limit
+        if isinstance(limit, str):
+            found = DURATION.fullmatch(limit)
+            if not found or not any(found.groups()):
+                raise ValueError('limit must be like "90s", "10min", "2h" or "11h50min", not '
+                                 f"{shown(limit)}")
+            limit = sum(float(number or 0) * seconds for number, seconds in
+                        zip(found.groups(), (3600, 60, 1), strict=True))
+        object.__setattr__(self, "limit", check_number("limit", limit, above=0))
+
+    def met(self, run: Run) -> bool:
+        return run.seconds >= float(self.limit)
+
+    def due(self, run: Run) -> bool:
+        return self.met(run)
+
+    def limits(self) -> Limits:
+        return Limits(seconds=float(self.limit))
+
+    def forecast(self, run: Run) -> float | None:
+        return max(0.0, float(self.limit) - run.seconds)
+
+
+@dataclass(frozen=True)
+class Either(StopRule):
+    """One rule or the other."""
+
+    one: StopRule
+    other: StopRule
+
+    def met(self, run: Run) -> bool:
+        return self.one.met(run) or self.other.met(run)
+
+    def due(self, run: Run) -> bool:
+        return self.one.due(run) or self.other.due(run)
+
+    def limits(self) -> Limits:
+        return Limits(*map(min, self.one.limits(), self.other.limits()))
+
+    def forecast(self, run: Run) -> float | None:
+        both = [self.one.forecast(run), self.other.forecast(run)]
+        return min((seconds for seconds in both if seconds is not None), default=None)
+
+    def reason(self, run: Run) -> StopRule:
+        one_holds = self.one.due(run) or self.one.met(run)
+        return (self.one if one_holds else self.other).reason(run)
+
+    def check(self, layout: Layout) -> None:
+        self.one.check(layout)
+        self.other.check(layout)
+
+
+@dataclass(frozen=True)
+class Both(StopRule):
+    """One rule and the other."""
+
+    one: StopRule
+    other: StopRule
+
+    def met(self, run: Run) -> bool:
+        return self.one.met(run) and self.other.met(run)
+
+    def due(self, run: Run) -> bool:
+        return self.one.due(run) and self.other.due(run)
+
+    def limits(self) -> Limits:
+        return Limits(*map(max, self.one.limits(), self.other.limits()))
+
+    def forecast(self, run: Run) -> float | None:
+        one, other = self.one.forecast(run), self.other.forecast(run)
+        return None if one is None or other is None else max(one, other)
+
+    def check(self, layout: Layout) -> None:
+        self.one.check(layout)
+        self.other.check(layout)
+
+
+def as_stop(rule: StopRule | None) -> StopRule | None:
+    """A StopRule or None."""
+    return None if rule is None else check_rule(rule)
+
+
+def check_rule(rule: StopRule) -> StopRule:
+    """`rule`, if it is one."""
+    if isinstance(rule, StopRule):
+        return rule
+    mend = ""
+    if isinstance(rule, type) and issubclass(rule, StopRule):
+        mend = f": write {rule.__name__}(...), an object"
+    elif isinstance(rule, numbers.Real):
+        mend = f": for an effective sample size write fk.stop.ESS({shown(rule)}), for a number " \
+               "of draws draws="
+    elif isinstance(rule, str):
+        mend = f": for a time write fk.stop.Time({shown(rule)})"
+    elif callable(rule):
+        mend = ": write a subclass of fk.stop.StopRule"
+    raise TypeError(f"stop must be a rule of fastkam.stop, not {shown(rule)}{mend}")
