@@ -1,13 +1,21 @@
 """Functions that fail for good, and exceptions that cannot be shown: no draw or call is lost."""
 
+import queue
 import warnings
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pytest
 from runs import sample
 
 import fastkam as fk
+from fastkam._core.engine.fault import Fault
+from fastkam.points.reply import PointLost
+from fastkam.points.target import Unevaluated
+from fastkam.run.faults import TaskLost
 from fastkam.search.evaluator import MOST_IN_ROW, MOST_KEPT, Evaluator
+from fastkam.search.watch import Spent
 
 
 class FaultyText(Exception):
@@ -188,3 +196,43 @@ def test_an_interrupt_in_a_vectorized_function_ends_the_search(at, surrogate):
         with pytest.warns(fk.SamplingWarning, match="interrupted"):
             assert interrupted().status == "interrupted"
     assert calls[0] == at
+
+
+# ---- exceptions that mean something within this package ----
+
+OURS = {
+    "Unevaluated": lambda: Unevaluated(np.full((1, 2), 0.5)),
+    "Unevaluated, of no point": lambda: Unevaluated(np.zeros((0, 2))),
+    "Spent": Spent, "Fault": lambda: Fault(0, np.zeros(2), -1), "PointLost": PointLost,
+    "TaskLost": lambda: TaskLost([0], ValueError()), "Empty": queue.Empty,
+    "CancelledError": CancelledError, "BrokenProcessPool": BrokenProcessPool,
+    "StopIteration": StopIteration,
+}
+
+
+class Ours:
+    """A normal density that raises an exception of this package from some call on."""
+
+    def __init__(self, name, after):
+        self.name, self.after, self.n = name, after, 0
+
+    def __call__(self, x):
+        self.n += 1
+        if self.n > self.after:
+            raise OURS[self.name]()
+        return -0.5 * float(x @ x)
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("how", ["evaluations", "points", "prefetch", "chains"])
+def test_an_exception_of_ours_is_one_of_the_function(name, how, tmp_path):
+    """None is taken for what it means where this package raises it: no such run waits for ever."""
+    options = {"evaluations": tmp_path / "calls.fk"} if how == "evaluations" else {"spread": how}
+    with ThreadPoolExecutor(2) as pool:
+        if how != "evaluations":
+            options["executor"] = pool
+        with pytest.raises(fk.SamplingError) as info:
+            sample(Ours(name, 150), np.ones(2), draws=200, tune=50, seed=1,
+                   stop=fk.stop.Time("20s"), **options)
+    assert info.value.result.draws.shape[0] == 4
+    assert type(info.value.__cause__) is type(OURS[name]())
