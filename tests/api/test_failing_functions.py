@@ -297,7 +297,7 @@ def test_what_ends_the_search_after_learning_keeps_the_calls(error, learned):
 
 
 def test_other_errors_in_learning_keep_the_calls():
-    """Of the progress function, and of derived quantities, which are computed at the end."""
+    """Errors of the progress function, and of derived quantities, computed at the end."""
     def fails(progress):
         if progress.searched > 40:
             raise OSError("the screen is gone")
