@@ -273,6 +273,8 @@ def test_a_warning_that_is_an_error_keeps_the_calls(learned, tmp_path):
     assert len(result.state.calls) == result.evaluations == learned
     for row in result.state.calls:
         assert row[-1] == Rugged()(row[:-1])
+    assert result.rejected["nan"].tolist() == [0] * 4  # no chain has begun
+    assert result.offending["nan"].shape == (0, 3)
     result.save(tmp_path / "run.fk")
     np.testing.assert_array_equal(fk.load(tmp_path / "run.fk").state.calls, result.state.calls)
 

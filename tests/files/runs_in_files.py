@@ -158,7 +158,7 @@ CASES = {name: {"sampler": short(name)} for name in SAMPLERS} | {
         means=[[0.0, 0.0], [1.0, 1.0]], covs=[np.eye(2), [[1.0, 0.5], [0.5, 2.0]]],
         weights=[1.0, 3.0], n_states=20, max_components=3)},
     WEIGHTED: {"sampler": "auto", "search": True, "tune": None, "surrogate": "learn",
-               "budget": 120},
+               "budget": 250},
 }
 GRADIENT = {"searched"}
 
@@ -209,7 +209,9 @@ def go_on(case, path):
 def look_at(result):
     """Use weighted draws in every way that a file with them allows; they cannot be resumed."""
     assert result.weights.shape == result.draws.shape[:2]
-    for found in (result.summary(), result.warnings, result.verdict(), result.log_evidence()):
+    for found in (result.summary(), result.warnings, result.verdict()):
         assert isinstance(str(found), str)
+    if result.trace.rows >= 20:
+        assert isinstance(str(result.log_evidence()), str)
     if result.draws.shape[1] >= 3 and (result.weights > 0).any():
         assert result.resample(3, seed=1).draws.shape[1] == 3

@@ -103,9 +103,9 @@ def weighted_runs():
     words = ("starting point", "target", "density", "stop", "names", "x0", "shapes", "coordinates",
              "surrogate", *FUNCTION)
     yield "sample learned", Entry(
-        fk.sample, lambda: {**learned_run(), "budget": 60},
+        fk.sample, learned_run,
         tuple(name for name in options_of(fk.sample) if name not in learned_run()), (), is_run,
-        words, weight=0.2, raises=(OSError, ImportError, UnicodeError), covers=("sample",))
+        words, weight=0.1, raises=(OSError, ImportError, UnicodeError), covers=("sample",))
     yield "Result.resample", Entry(
         lambda **more: weighted().resample(**more), lambda: {"draws": 7, "seed": 3}, (),
         check=is_run, weight=0.5, covers=("Result",))

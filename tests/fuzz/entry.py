@@ -122,7 +122,7 @@ def tempered():
 @cache
 def weighted():
     """A run with weighted draws."""
-    return fk.sample(**learned_run(), budget=120)
+    return fk.sample(**learned_run())
 
 
 @cache
@@ -189,8 +189,8 @@ def options_of_any(function):
 
 
 def learned_run():
-    return {"target": Density(), "x0": np.ones(D), "surrogate": "learn", "draws": DRAWS,
-            "chains": 2, "seed": 1, "diagnose": False, "progress": False}
+    return {"target": Density(), "x0": np.ones(D), "surrogate": "learn", "budget": 250,
+            "draws": 2 * DRAWS, "chains": 2, "seed": 1, "diagnose": False, "progress": False}
 
 
 def plain_run(sampler="ram", gradient=False, **more):
