@@ -27,12 +27,14 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
     unwritten, problem = outcome.checkpoint.error, outcome.checkpoint.problem
     counts = result.trace.counts.tolist()
     kept = f"{counts} draws a chain are kept in this error's .result"
-    if isinstance(failure, Fault) and result.weights is not None:
-        raise SamplingError(
-            f"{describe(failure, 'in learning a surrogate')}; {counts} draws a chain and "
-            f"{result.evaluations} evaluations are kept in this error's .result and .result.state."
-            'calls; with evaluations="calls.fk" the same call of sample goes on from those in the '
-            "file", result=result, x=failure.x) from failure.cause
+    weighted = result.weights is not None
+    if weighted:
+        kept = (f"{counts} draws a chain and {result.evaluations} evaluations are kept in this "
+                "error's .result and .result.state.calls; with evaluations=\"calls.fk\" the same "
+                "call of sample goes on from those in the file")
+    if isinstance(failure, Fault) and weighted:
+        raise SamplingError(f"{describe(failure, 'in learning a surrogate')}; {kept}",
+                            result=result, x=failure.x) from failure.cause
     if isinstance(failure, Fault):
         step = int(result.states[failure.chain]["t"])
         where = f"chain {failure.chain}, step {step}"
@@ -69,7 +71,7 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
     if options.shield.taken() or interrupted:
         text = (f"interrupted after {counts} of {result.requested} draws a chain; result.resume() "
                 f"goes on from there{problem}")
-        if result.weights is not None:
+        if weighted:
             text = (f"interrupted after {counts} draws a chain and {result.evaluations} "
                     "evaluations, which are in result.state.calls; with evaluations=\"calls.fk\" "
                     "the same call of sample goes on from those in the file")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fastkam.result import Result
+    from fastkam.testing import Calibration
 
 
 class SamplingError(RuntimeError):
@@ -45,12 +46,12 @@ class SamplingWarning(UserWarning):
 
     Attributes
     ----------
-    result : Result or None
+    result : Result, fastkam.testing.Calibration or None
         The draws of the run, which are not lost if warnings are turned into errors. Its
-        ``.warnings`` has the findings.
+        ``.warnings`` has the findings. Of a calibration that has ended early, its fits.
     """
 
-    def __init__(self, message: str, *, result: Result | None = None) -> None:
+    def __init__(self, message: str, *, result: Result | Calibration | None = None) -> None:
         super().__init__(message)
         self.result = result
 

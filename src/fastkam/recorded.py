@@ -171,13 +171,16 @@ class Recorded:
         The kinds are "nan", "outside" (-inf), "failed", and "gradient", where the density is
         finite and its gradient is not.
         """
-        counts = np.array([state["n_rejected"] for state in self.states])
+        none = np.zeros(len(REJECTED), np.int64)  # of chains that have not begun
+        counts = np.array([state["n_rejected"] for state in self.states] or [none] * self.chains)
         return dict(zip(REJECTED, counts.T, strict=True))
 
     @property
     def offending(self) -> dict[str, NDArray[np.float64]]:
         """The first points of each kind of `rejected`, {kind: (up to 5 a chain, d)}."""
-        points = np.array([state["offending"] for state in self.states]) * self.state.scales
+        none = np.zeros((len(REJECTED), 0, self.state.d))
+        points = np.array([state["offending"] for state in self.states] or [none])
+        points = points * self.state.scales
         rows = {kind: points[:, i].reshape(-1, self.state.d) for i, kind in enumerate(REJECTED)}
         return {kind: self.state.constrain(some[~np.isnan(some).all(axis=1)])
                 for kind, some in rows.items()}

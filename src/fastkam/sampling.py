@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from fastkam.arguments import MOST_CHAINS, MOST_COUNT, check_flag, check_integer, checked_names
 from fastkam.beginning import Call
 from fastkam.ending import conclude
+from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.points.desk import Desk
 from fastkam.problem.given import as_problem, start_by_name
 from fastkam.progress import Progress
@@ -29,6 +30,9 @@ from fastkam.samplers.delayed import check_steps
 from fastkam.schedules import Schedule, as_schedule
 from fastkam.stores.store import Store, as_store
 from fastkam.surrogate.asked import check_learning, is_learned, uncounted, within_budget
+
+if TYPE_CHECKING:
+    from fastkam.surrogate.run import Attempt
 
 
 @checked_names
@@ -284,9 +288,14 @@ def sample(
         steps=check_steps(surrogate_steps, surrogate), bit_generator=bit_generator)
     with desk:
         call.begin()
-        if learning and call.learn():
-            return concluded(call.weighted(), call)
-        state, options = call.prepare(), call.options
+        try:
+            if learning and call.learn():
+                return concluded(call.weighted(), call)
+            state, options = call.prepare(), call.options
+        except (SamplingError, SamplingWarning, KeyboardInterrupt) as error:
+            if call.learned is None or getattr(error, "result", None) is not None:
+                raise
+            return of_learning(call, call.learned, error)
         with options.shield, options.report, options.closing, writing(state):
             return concluded(carry_out_to_its_end(state, call.target, call.rows, options), call)
 
@@ -296,3 +305,19 @@ def concluded(outcome: Outcome, call: Call) -> Result:
     result = Result(outcome.state, call.own)
     result.workers = call.options.desk.report()
     return conclude(result, outcome, call.options)
+
+
+def of_learning(
+    call: Call, learned: Attempt, error: SamplingError | SamplingWarning | KeyboardInterrupt
+) -> Result:
+    """The result of a run that ends before its first step, with the calls of a learned surrogate.
+
+    An error, or a warning that is one, is raised with this result in it.
+    """
+    learned.end("interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
+    outcome = call.weighted()
+    if isinstance(error, KeyboardInterrupt):
+        return concluded(outcome, call)
+    error.result = Result(outcome.state, call.own)
+    error.add_note(f"{outcome.state.evaluations} evaluations are kept in .result.state.calls")
+    raise error

@@ -350,6 +350,7 @@ def test_an_interrupt_keeps_the_fits():
     with pytest.warns(fk.SamplingWarning, match="interrupted after 10 of 20 fits") as caught:
         found = calibration(PRIOR, simulate_some, loglike, n=20, draws=10, seed=1)
     assert caught[0].filename == __file__
+    assert caught[0].message.result is found  # nothing is lost where warnings are errors
     assert len(found.ranks["mu"]) == 10
 
 

@@ -278,3 +278,18 @@ def test_extras_are_thinned_with_the_draws():
     fewer = fk.Result(thinned(run.state, 7))
     assert fewer.draws.shape == (4, 14, 3)
     np.testing.assert_array_equal(fewer.extras["first"], fewer.draws[..., 0])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_run_that_goes_on_outside_the_support_keeps_extras():
+    """Most first points of a part are outside, where an estimator returns no extras."""
+    def box(x, u):
+        return (0.1 * u[0], {"first": x[0]}) if abs(x[0]) < 1 else -np.inf
+
+    options = {"sampler": fk.RandomWalk(proposal_cov=25.0), "search": False, "tune": 0, "chains": 1,
+               "seed": 1, "progress": False, "diagnose": False}
+    result = fk.sample(fk.Target.from_estimator(box, 1, 1), [0.0], draws=1, **options)
+    for _ in range(9):
+        result = result.resume(1, diagnose=False)
+    np.testing.assert_array_equal(result.extras["first"], result.draws[..., 0])
+    assert len(np.unique(result.draws)) < 8

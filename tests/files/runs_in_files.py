@@ -11,6 +11,7 @@ from fastkam.samplers import SAMPLERS, Field, Proposal
 
 D, TUNE, DRAWS, SEED = 2, 40, 24, 3
 MOST_CALLS = 20_000  # of a density that goes on for a few steps
+WEIGHTED = "weighted"
 DIES = "dies"  # a case that ends the process, to see that it is noticed
 
 
@@ -25,6 +26,8 @@ class TooManyCalls(BaseException):
 class Density:
     """log N(0, I) with its gradient; it raises at one evaluation, or after too many."""
 
+    most = MOST_CALLS
+
     def __init__(self, stopped_at=None):
         self.calls, self.stopped_at = 0, stopped_at
 
@@ -32,7 +35,7 @@ class Density:
         self.calls += 1
         if self.calls == self.stopped_at:
             raise Stop
-        if self.calls > MOST_CALLS:
+        if self.calls > self.most:
             raise TooManyCalls
         return self.value(np.asarray(x), *noise)
 
@@ -69,6 +72,15 @@ class Bounded(Density):
 
     def value(self, x):
         return -0.5 * float(x @ x)
+
+
+class Funnel(Density):
+    """x_0 ~ N(0, 9), x_1 ~ N(0, exp x_0): the search before a run makes many calls."""
+
+    most = 40 * MOST_CALLS
+
+    def value(self, x):
+        return -x[0] * x[0] / 18 - 0.5 * x[0] - 0.5 * float(np.exp(-x[0])) * x[1] * x[1]
 
 
 class Walk(fk.PythonSampler):
@@ -108,7 +120,8 @@ def targets(name):
 
     gradient = SAMPLERS[name]().needs_gradient if name in SAMPLERS else False
     return {"problem": problem, "noisy": estimate, "noisy pt": estimate,
-            "extras": others(WithExtras)}.get(name, others(Density if gradient else Plain))
+            "extras": others(WithExtras), "funnel": others(Funnel)}.get(
+                name, others(Density if gradient else Plain))
 
 
 def short(name):
@@ -140,6 +153,12 @@ CASES = {name: {"sampler": short(name)} for name in SAMPLERS} | {
     "python": {"sampler": Walk()}, "python steps": {"sampler": TwoTries()},
     "pt around python": {"sampler": PT(n_replicas=3, sampler=TwoTries())},
     "searched": {"sampler": fk.NUTS(max_tree_depth=4, metric="dense"), "search": True},
+    "funnel": {"sampler": "auto", "search": True},
+    "given mixture": {"sampler": fk.ModeJumping(
+        means=[[0.0, 0.0], [1.0, 1.0]], covs=[np.eye(2), [[1.0, 0.5], [0.5, 2.0]]],
+        weights=[1.0, 3.0], n_states=20, max_components=3)},
+    WEIGHTED: {"sampler": "auto", "search": True, "tune": None, "surrogate": "learn",
+               "budget": 250},
 }
 GRADIENT = {"searched"}
 
@@ -177,8 +196,22 @@ def go_on(case, path):
         assert isinstance(part, dict)
     assert len(repr(result))
     assert result.state.layout.labels
+    if case == WEIGHTED and result.weights is not None:
+        look_at(result)
+        return
     more = {"surrogate": surrogate} if case == "behind a surrogate" else {}
     options = {"progress": False, "diagnose": False, "check_target": False, **more}
     fk.resume(path, int(result.trace.counts.max() - result.trace.counts.min()) + 5,
               target=target_of(case), **options)
     fk.resume(path, target=target_of(case), stop=fk.stop.Evaluations(5), **options)
+
+
+def look_at(result):
+    """Use weighted draws in every way that a file with them allows; they cannot be resumed."""
+    assert result.weights.shape == result.draws.shape[:2]
+    for found in (result.summary(), result.warnings, result.verdict()):
+        assert isinstance(str(found), str)
+    if result.trace.rows >= 20:
+        assert isinstance(str(result.log_evidence()), str)
+    if result.draws.shape[1] >= 3 and (result.weights > 0).any():
+        assert result.resample(3, seed=1).draws.shape[1] == 3

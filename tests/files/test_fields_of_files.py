@@ -1,6 +1,7 @@
 """A file is checked before anything is restored: errors name the field, its value and the file."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.fields import Field
 from fastkam._core.engine.generators import check_generator
 from fastkam._core.engine.ranges import MOST_COUNT, BadField, check_range
+from fastkam.run.consistent import check_counts
 from fastkam.run.state import BIT_GENERATORS, snapshot_steps
 from fastkam.samplers import SAMPLERS
 
@@ -289,3 +291,12 @@ def test_fields_may_have_the_names_of_a_steps_own_data(tmp_path):
     np.testing.assert_array_equal(again.draws, whole.draws)
     header = json.loads(arrays_in(path.read_bytes())["header"].tobytes())
     assert header["sampler"]["class"].endswith("Points")
+
+
+def test_draws_of_chains_without_a_state_are_refused():
+    """No step has been made by them, so that even one draw is one too many."""
+    state = fk.sample(lambda x: -0.5 * float(x @ x), np.zeros(2), sampler="ram", search=False,
+                      draws=1, tune=0, chains=1, seed=1, diagnose=False).state
+    check_counts(state)
+    with pytest.raises(BadField, match="at most 0 for chain 0, which has made 0 steps, not 1"):
+        check_counts(replace(state, states=[], generators=[]))

@@ -10,14 +10,17 @@ import fastkam as fk
 from fastkam.samplers import SAMPLERS
 from fastkam.schedules import SCHEDULES
 from fuzz.entry import (
+    DRAWS,
     FUNCTION,
     SPD,
     TUNE,
     D,
     Density,
     Entry,
+    Funnel,
     is_array,
     is_run,
+    learned_run,
     loglike,
     options_of,
     plain_run,
@@ -26,6 +29,7 @@ from fuzz.entry import (
     result,
     saved,
     tempered,
+    weighted,
 )
 
 
@@ -72,6 +76,53 @@ def sampler_runs():
         words = (*own, "gain", "points", "bank", "starting point")
         yield f"sampler {name}", Entry(call, dict, own, check=is_run, words=words, weight=1.5,
                                        covers=(cls.__name__, f"samplers.{cls.__name__}"))
+
+
+def mixture_runs():
+    """Mode jumping with a mixture that is given, and the default call with one that it finds."""
+    def call(**parameters):
+        return fk.sample(**plain_run(fk.ModeJumping(**parameters), tune=60))
+
+    means = np.array([[-1.0, 0.0], [1.0, 0.5], [0.0, 3.0]])
+    own = ("sampler", "moves", "jump_probability", "jump_cov", "fit")
+    yield "jumps with a mixture", Entry(
+        call, lambda: {"means": means.copy(), "covs": np.array([SPD, 0.5 * SPD, np.eye(D)]),
+                       "weights": [1.0, 2.0, 1.0], "n_states": 40, "max_components": 4}, own,
+        check=is_run, words=("mixture", "starting point"), weight=1.5, covers=("ModeJumping",))
+    yield "sample a funnel", Entry(
+        fk.sample, lambda: {"target": Funnel(), "x0": np.zeros(D), "draws": DRAWS, "chains": 2,
+                            "seed": 1, "diagnose": False, "progress": False},
+        tuple(name for name in options_of(fk.sample) if name not in ("draws", "chains")),
+        ("target",), is_run, ("starting point", "density", "stop", "kernel", "names", "x0",
+                              "shapes", "coordinates", "surrogate", *FUNCTION), weight=0.2,
+        raises=(OSError, ImportError, UnicodeError), covers=("sample",))
+
+
+def weighted_runs():
+    """Runs with a learned surrogate, and what is done with their weighted draws."""
+    words = ("starting point", "target", "density", "stop", "names", "x0", "shapes", "coordinates",
+             "surrogate", *FUNCTION)
+    yield "sample learned", Entry(
+        fk.sample, learned_run,
+        tuple(name for name in options_of(fk.sample) if name not in learned_run()), (), is_run,
+        words, weight=0.1, raises=(OSError, ImportError, UnicodeError), covers=("sample",))
+    yield "Result.resample", Entry(
+        lambda **more: weighted().resample(**more), lambda: {"draws": 7, "seed": 3}, (),
+        check=is_run, weight=0.5, covers=("Result",))
+    yield "weighted to_numpy", Entry(
+        lambda flat: weighted().to_numpy(flat=flat), lambda: {"flat": True}, check=is_array,
+        weight=0.2, covers=("Result",))
+    yield "weighted log_evidence", Entry(
+        lambda **more: weighted().log_evidence(**more), lambda: {"evaluations": 0},
+        ("method", "target", "vectorized", "seed"), check=prints, weight=0.4,
+        words=("target", "density", "method", *FUNCTION), covers=("Result",))
+    yield "weighted verdict", Entry(
+        lambda **more: weighted().verdict(**more), lambda: {"evaluations": 30},
+        ("target", "vectorized", "seed"), check=prints, weight=0.4,
+        words=("target", "density", "weighted draws", *FUNCTION), covers=("Result",))
+    yield "weighted save", Entry(
+        lambda path: weighted().save(path), lambda: {"path": "weighted.fk"}, weight=0.2,
+        raises=(OSError, UnicodeError), words=("file",), covers=("Result",))
 
 
 def schedules():

@@ -70,6 +70,19 @@ class Density:
         return (value, -x) if self.gradient else value
 
 
+class Funnel(Density):
+    """x_0 ~ N(0, 9), x_1 ~ N(0, exp x_0), of which a search makes many calls: every tenth counts.
+    """
+
+    calls = 0
+
+    def __call__(self, x):
+        Funnel.calls += 1
+        if Funnel.calls % 10 == 0:
+            Calls.count()
+        return -x[0] * x[0] / 18 - 0.5 * x[0] - 0.5 * float(np.exp(-x[0])) * x[1] * x[1]
+
+
 def loglike():
     counted = Density()
 
@@ -104,6 +117,12 @@ def tempered():
     pt = fk.ParallelTempering(n_replicas=3)
     return fk.sample(Density(), np.zeros(D), sampler=pt, search=False, tune=TUNE,
                      draws=30, chains=2, seed=1, diagnose=False)
+
+
+@cache
+def weighted():
+    """A run with weighted draws."""
+    return fk.sample(**learned_run())
 
 
 @cache
@@ -167,6 +186,11 @@ def options_of_any(function):
     """The named arguments of a function, none where it tells none."""
     return tuple(name for name, one in inspect.signature(function).parameters.items()
                  if one.kind is not one.VAR_KEYWORD)
+
+
+def learned_run():
+    return {"target": Density(), "x0": np.ones(D), "surrogate": "learn", "budget": 250,
+            "draws": 2 * DRAWS, "chains": 2, "seed": 1, "diagnose": False, "progress": False}
 
 
 def plain_run(sampler="ram", gradient=False, **more):

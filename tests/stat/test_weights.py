@@ -67,7 +67,7 @@ def state_of(wrong, seed, tamper=lambda log_s, x: log_s):
     weighting.until(ROWS)
     log_s = learned.density.logp(draws.reshape(-1, D)).reshape(CHAINS, ROWS)
     assert calls.n == weighting.made.sum() <= CHAINS * ROWS
-    return with_weights(state, tamper(log_s, draws), weighting.logp, weighting.made)
+    return with_weights(state, tamper(log_s, draws), weighting)
 
 
 def z_squared(wrong, **options):

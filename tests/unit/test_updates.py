@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 import fastkam as fk
+from fastkam._core.engine.chain import ChainState
+from fastkam._core.engine.group import Group
 from fastkam.linalg import cholupdate
 from fastkam.samplers import SAMPLERS
+from fastkam.schedules import as_schedule
 
 
 def factors(rng, *shape):
@@ -145,6 +148,25 @@ def test_an_update_that_fails_changes_nothing(name):
                        diagnose=False)
     np.testing.assert_array_equal(result.states[0]["kernel.L"], np.eye(7))
     np.testing.assert_array_equal(result.states[0]["kernel.mu"], mean)
+
+
+@pytest.mark.parametrize("name", ["am", "gam", "rbam", "dram"])
+def test_an_update_that_fails_at_a_tiny_pivot_changes_nothing(name):
+    """The point is near; the fifth pivot is so small that the quotient by it has no square."""
+    sampler = SAMPLERS[name]()
+    kernel = sampler.build(np.zeros(7))
+    L = np.eye(7)
+    L[4, 4], L[4, 0] = 1e-160, 1.0
+    np.asarray(kernel.L)[...] = L
+    np.asarray(kernel.mu)[0] = 1.0
+    target = fk.as_target(lambda x: 0.0 if not x.any() else -np.inf, 7)
+    chain = ChainState(kernel, np.random.PCG64(1), np.zeros(7))
+    engine = Group(target.bind(), [chain], as_schedule("finite").compiled(sampler, 7, 1))
+    engine.start()
+    engine.run(1)
+    assert chain.t == 1
+    np.testing.assert_array_equal(kernel.L, L)
+    np.testing.assert_array_equal(kernel.mu, np.eye(7)[0])
 
 
 @pytest.mark.parametrize("name", ["am", "rbam"])

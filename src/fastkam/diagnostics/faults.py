@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,6 +174,14 @@ def not_a_logarithm(look: Look) -> Finding | None:
 
 def rejections(look: Look) -> Iterator[Finding]:
     """Yield a finding if the density was zero or invalid at too many of the proposals."""
+    yield from often_rejected(look.rejected.sum(axis=0), look.evaluations.sum(), REJECTED,
+                              "which were rejected")
+
+
+def often_rejected(
+    counts: NDArray[np.int64], total: int, kinds: Sequence[str], fate: str
+) -> Iterator[Finding]:
+    """Yield a finding for each of these `kinds` that too many of `total` points are of."""
     words = {"nan": "NaN", "failed": "a code of failure", "gradient": "a gradient that is not "
              "finite", "outside": "-inf"}
     advice = {
@@ -183,14 +191,13 @@ def rejections(look: Look) -> Iterator[Finding]:
         "outside": "Few proposals are possible: transform the parameters so that all are, or begin "
                    "with narrower proposals",
     }
-    total = look.evaluations.sum()
-    for kind, count in zip(REJECTED, look.rejected.sum(axis=0), strict=True):
+    for kind, count in zip(REJECTED, counts, strict=True):
         share = count / max(total, 1)
-        if share > MOST_REJECTED[kind]:
+        if kind in kinds and share > MOST_REJECTED[kind]:
             yield Finding(
                 "rejected", f"The density was {words[kind]} at {count} of {total} points "
-                f"({100 * share:.3g} %), which were rejected. {advice[kind]}; the first such "
-                "points are in result.offending.")
+                f"({100 * share:.3g} %), {fate}. {advice[kind]}; the first such points are in "
+                "result.offending.")
 
 
 def boundaries(look: Look) -> Iterator[Finding]:

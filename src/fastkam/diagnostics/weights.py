@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS
 from fastkam.diagnostics.draws import statistics
+from fastkam.diagnostics.faults import often_rejected
 from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.table import Summary
 from fastkam.evidence.pareto import MOST_K_HAT, k_hat
@@ -127,6 +128,9 @@ def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
             "weights", f"{doubts[-1][0].upper()}{doubts[-1][1:]}: the draws leave out a part of "
             "the distribution, and means and errors cannot be trusted. Allow more calls (budget=), "
             "or run without surrogate."))
+    found += often_rejected(
+        np.sum([one["n_rejected"] for one in state.states], axis=0), state.evaluated,
+        ("nan", "failed"), "which have the weight 0")
     table = weighted_summary(
         np.asarray(state.constrained(state.trace.draws)), log_weights, state.layout.labels)
     least = np.fmin(table["ess_bulk"], table["ess_tail"])

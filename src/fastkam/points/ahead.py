@@ -29,7 +29,7 @@ from fastkam._core.engine.fault import Fault
 from fastkam._core.engine.group import Group
 from fastkam.points.pool import PointPool
 from fastkam.points.reply import Reply
-from fastkam.points.target import Unevaluated, joined
+from fastkam.points.target import Unevaluated, joined, missing_of
 
 if TYPE_CHECKING:
     from fastkam.run.groups import ChainGroup
@@ -80,7 +80,7 @@ class Guess:
             return joined([Reply(value, none)])
         reply = self.pool.known(key)
         if reply is None or len(x) > 1:
-            raise Unevaluated(x.copy())
+            raise Unevaluated(x.copy(), self)
         return joined([reply._replace(extras=None)])
 
 
@@ -206,9 +206,9 @@ class Ahead:
             engine.start()
             engine.run(MOST_STEPS)
         except (Unevaluated, Fault) as error:
-            cause = error.cause if isinstance(error, Fault) else error
-            if isinstance(cause, Unevaluated) and len(cause.points) == 1:
-                return Node(chance, chain.state(), dict(chain.bit_generator.state), cause.points[0])
+            points = missing_of(error, self.guess)
+            if points is not None and len(points) == 1:
+                return Node(chance, chain.state(), dict(chain.bit_generator.state), points[0])
         return None
 
 

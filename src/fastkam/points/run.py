@@ -8,7 +8,7 @@ from typing import Any
 
 from fastkam._core.engine.fault import Fault
 from fastkam.points.desk import Desk
-from fastkam.points.target import Unevaluated
+from fastkam.points.target import Unevaluated, missing_of
 from fastkam.run.groups import ChainGroup
 from fastkam.run.loop import WATCH_SECONDS, Outcome, Run
 
@@ -99,12 +99,11 @@ class PointRun(Run):
                     group.record()
                 else:
                     group.chunk(rows, 1, self.shield.opened)
-        except Unevaluated as error:
-            return error.points
-        except Fault as fault:
-            if isinstance(fault.cause, Unevaluated):
-                return fault.cause.points
-            raise
+        except (Unevaluated, Fault) as error:
+            points = missing_of(error, self.lookup)
+            if points is None:
+                raise
+            return points
         return None
 
     def priority(self, group: ChainGroup) -> float:

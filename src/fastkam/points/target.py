@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fastkam._core.density.extras import fields_of
 from fastkam._core.density.problem_target import ProblemTarget
 from fastkam._core.density.python_target import PythonTarget
+from fastkam._core.engine.fault import Fault
 from fastkam.points.pool import PointPool, error_of
 from fastkam.points.records import blank
 from fastkam.points.reply import Reply
@@ -29,11 +30,20 @@ class Unevaluated(Exception):
     ----------
     points : ndarray, shape (n, d)
         In the coordinates of the user's function.
+    source : object
+        The function that has raised it. A user's function may raise such an exception, too, from a
+        run within it: that is an error of the function, and no reason to wait.
     """
 
-    def __init__(self, points: Array) -> None:
+    def __init__(self, points: Array, source: object = None) -> None:
         super().__init__(points)
-        self.points = points
+        self.points, self.source = points, source
+
+
+def missing_of(error: BaseException, source: object) -> Array | None:
+    """Return the points (n, d) that `source` does not know yet; None if the error is another."""
+    cause = error.cause if isinstance(error, Fault) else error
+    return cause.points if isinstance(cause, Unevaluated) and cause.source is source else None
 
 
 class Lookup:
@@ -60,7 +70,7 @@ class Lookup:
         known = [self.pool.known(row.tobytes()) for row in x]
         missing = [i for i, reply in enumerate(known) if reply is None]
         if missing and self.defers:
-            raise Unevaluated(x[missing].copy())
+            raise Unevaluated(x[missing].copy(), self)
         if missing:
             for i, reply in zip(missing, self.pool.evaluate(x[missing]), strict=True):
                 known[i] = reply

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.engine.chain import REJECTED
+from fastkam._core.engine.evaluation import Evaluation
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.watch import Spent, Watch
 
@@ -16,6 +18,31 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 KEEP_SECONDS, MOST_AT_ONCE = 1.0, 10_000
+HAS_DENSITY = -1
+NAN, OUTSIDE, FAILED = (REJECTED.index(kind) for kind in ("nan", "outside", "failed"))
+
+
+class Inspected:
+    """An Evaluation that keeps the points where the density is NaN or has failed.
+
+    Attributes
+    ----------
+    kinds : dict of bytes to int
+        The kind of each, by its bytes.
+    """
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+        self.kinds: dict[bytes, int] = {}
+
+    def values_of(
+        self, X: Array, noise: Array | None = None
+    ) -> tuple[Array, NDArray[np.intc]]:
+        """Return log densities and return codes at the rows of X (m, d)."""
+        values, codes = self.evaluation.values_of(X, noise)
+        for i in np.flatnonzero((codes > 0) | ((codes == 0) & np.isnan(values))):
+            self.kinds[X[i].tobytes()] = FAILED if codes[i] else NAN
+        return values, codes
 
 
 class Calls:
@@ -35,6 +62,8 @@ class Calls:
         self, target: Target, rng: np.random.Generator, budget: float, watch: Watch | None = None
     ) -> None:
         self.evaluator = Evaluator(target, rng, watch)
+        self.inspected = Inspected(self.evaluator.evaluation)
+        self.evaluator.evaluation = self.inspected  # type: ignore[assignment]
         self.budget = budget
         self.points: list[Array] = []
         self.values: list[Array] = []
@@ -63,6 +92,16 @@ class Calls:
             return self(X)
         finally:
             self.evaluator.strict = False
+
+    def kinds(self, X: Array, values: Array) -> NDArray[np.int8]:
+        """Return what points X (n, d) without a density are, indices of REJECTED, (n,).
+
+        HAS_DENSITY for the others. Of NaN in the workers of a search nothing is known.
+        """
+        kinds = np.full(len(X), HAS_DENSITY, np.int8)
+        for i in np.flatnonzero(values == -np.inf):
+            kinds[i] = self.inspected.kinds.get(X[i].tobytes(), OUTSIDE)
+        return kinds
 
     def last(self, n: int) -> Array:
         """Return the last n values."""

@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 from fastkam.diagnostics.weights import NORMALIZED, TOO_LOW
 from fastkam.search.watch import Spent
 from fastkam.surrogate.checking import Check
-from fastkam.surrogate.importance import (
-    Weighting,
-    drawn,
-    no_draws,
-    surrogate_run,
-    with_weights,
-)
+from fastkam.surrogate.importance import Weighting, drawn, surrogate_run, with_weights
 from fastkam.surrogate.integral import MOST_ERROR, log_integral
 from fastkam.surrogate.learning import Learned, Rounds, efficiency
 from fastkam.surrogate.stopping import FIRST, FURTHER, WeightedRun, reason
@@ -227,17 +221,18 @@ class Drawing:
         """Return the weighted draws so far."""
         assert self.run is not None
         assert self.weighting is not None
-        state = with_weights(
-            self.run, self.log_s[:, : self.rows], self.weighting.logp, self.weighting.made)
+        state = with_weights(self.run, self.log_s[:, : self.rows], self.weighting)
         if status != "running":
             self.weighting.record(cast("Trace", state.trace))
         return replace(state, status=status, stopped_by=self.stopped_by)
 
-    def ended(self, points: Array, status: str) -> RunState:
+    def ended(self, status: str) -> RunState:
         """Return the draws until Ctrl-C or an error; none if the surrogate was being learned."""
         if self.rows:
-            return self.weighted(status)
+            try:
+                return self.weighted(status)
+            except Exception:  # of extras or derived quantities: perhaps the one that has ended it
+                return replace(self.weighted("running"), status=status)
         self.done.lines.append(f"{status} after {self.calls.n} evaluations, before any draw of "
                                "a surrogate")
-        return replace(no_draws(points, self.chains, self.seed, self.bit_generator, self.layout),
-                       coordinates=self.coordinates, status=status)
+        return replace(self.done.empty, status=status)

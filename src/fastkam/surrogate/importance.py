@@ -8,7 +8,7 @@ negligible beside that of a call.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from fastkam.schedules import as_schedule
 from fastkam.search.choice import LEARNED_TUNE, around_mixture
 from fastkam.search.found import Search
 from fastkam.search.watch import Spent
-from fastkam.surrogate.calls import Calls
+from fastkam.surrogate.calls import HAS_DENSITY, Calls
 from fastkam.surrogate.learning import Learned
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ class Weighting:
     ----------
     logp : ndarray, shape (chains, n)
         Log densities of the rows so far.
+    kinds : ndarray, shape (chains, n)
+        What the draws without a density are: see `Calls.kinds`. Of equal draws in a row the first.
     made : ndarray, shape (chains,)
         Number of calls of each chain.
     """
@@ -94,6 +96,7 @@ class Weighting:
         self.new = np.ones((chains, rows), bool)
         self.new[:, 1:] = (x[:, 1:] != x[:, :-1]).any(axis=2)
         self.logp: Array = np.empty((chains, 0))
+        self.kinds = np.empty((chains, 0), np.int8)
         self.extras: dict[tuple[int, int], Array] = {}  # by chain and row
 
     @property
@@ -120,12 +123,16 @@ class Weighting:
         """Call the density at the draws of these rows."""
         new = self.new[:, part]
         values: Array = np.full(new.shape, np.nan)
-        values[new] = self.calls.at_draws(self.x[:, part][new])
+        kinds = np.full(new.shape, HAS_DENSITY, np.int8)
+        points = self.x[:, part][new]
+        values[new] = self.calls.at_draws(points)
+        kinds[new] = self.calls.kinds(points, values[new])
         for t in range(values.shape[1]):
             before = values[:, t - 1] if t else self.logp[:, -1:].ravel()
             values[:, t] = np.where(new[:, t], values[:, t], before if before.size else np.nan)
         self.note(part.start, new & np.isfinite(values))
         self.logp = np.concatenate([self.logp, values], axis=1)
+        self.kinds = np.concatenate([self.kinds, kinds], axis=1)
 
     def note(self, start: int, new: NDArray[np.bool_]) -> None:
         """Note the extras of draws, which the target has stored in its calls."""
@@ -139,6 +146,19 @@ class Weighting:
                 raise TypeError("the function must return extras at every point with a density, or "
                                 f"at none, and returned none at draw {start + t} of chain {k}")
             self.extras[k, start + t] = row
+
+    def rejected(self, k: int, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Return the number of draws of chain k without a density, by kind, and the first of them.
+
+        They replace those of `state`, which are of the surrogate.
+        """
+        counts = np.zeros_like(state["n_rejected"])
+        offending = np.full_like(state["offending"], np.nan)
+        for kind, first in enumerate(offending):
+            rows = np.flatnonzero(self.kinds[k] == kind)
+            counts[kind] = len(rows)
+            first[: len(rows)] = self.x[k, rows[: len(first)]]
+        return {"n_rejected": counts, "offending": offending}
 
     def record(self, trace: Trace) -> None:
         """Record extras and derived quantities of the draws.
@@ -186,11 +206,9 @@ def no_draws(
         snapshot_steps=np.zeros(0, np.int64), scales=np.ones(d))
 
 
-def with_weights(
-    state: RunState, log_s: Array, logp: Array, made: NDArray[np.intp]
-) -> RunState:
-    """Return the state of weighted draws, from log s and log pi (chains, n) and calls (chains,).
-    """
+def with_weights(state: RunState, log_s: Array, weighting: Weighting) -> RunState:
+    """Return the state of weighted draws, from log s (chains, n) and log pi in `weighting`."""
+    logp = weighting.logp
     chains, n = logp.shape
     d, old = state.d, state.trace
     x = np.ascontiguousarray(old.x[:, :n])
@@ -201,10 +219,9 @@ def with_weights(
     trace.extra[:, :, :-1] = old.extra[:, :n]
     trace.extra[:, :, -1] = logp - log_s
     trace.counts[:] = n
-    states = [one | {"n_evaluations": np.array(int(k)).astype(one["n_evaluations"].dtype),
-                     "n_rejected": np.zeros_like(one["n_rejected"]),
-                     "offending": np.full_like(one["offending"], np.nan)}
-              for one, k in zip(state.states, made, strict=True)]
+    states = [one | weighting.rejected(k, one)
+              | {"n_evaluations": np.array(int(made)).astype(one["n_evaluations"].dtype)}
+              for k, (one, made) in enumerate(zip(state.states, weighting.made, strict=True))]
     return replace(
         state, sampler=sampler, trace=trace, states=states, requested=n,
         warmup=Trace(chains, 0, d, sampler.stat_names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from fastkam._core.engine.fault import Fault
-from fastkam.errors import SamplingWarning, warn
+from fastkam.errors import SamplingError, SamplingWarning, warn
 from fastkam.run.state import RunState
 from fastkam.samplers.metropolis import RandomWalk, optimal_scale
 from fastkam.search.choice import spread_over
@@ -22,6 +22,7 @@ from fastkam.search.watch import Spent, Watch
 from fastkam.surrogate.calls import Calls
 from fastkam.surrogate.design import design
 from fastkam.surrogate.drawing import Drawing
+from fastkam.surrogate.importance import no_draws
 from fastkam.surrogate.learning import LEAST, Learned, Rounds
 
 if TYPE_CHECKING:
@@ -46,21 +47,28 @@ class Attempt:
     Attributes
     ----------
     calls : Calls
+    empty : RunState
+        The run without a draw.
     state : RunState or None
         The weighted draws; None if the surrogate does not pay.
     learned : Learned or None
         The frozen surrogate.
     lines : list of str
         What was done.
-    failure : Fault or None
-        The error of the density that has ended it.
+    failure : Exception or None
+        The error that has ended it: a Fault if it is one of the density.
     """
 
     calls: Calls
-    state: RunState | None
-    learned: Learned | None
-    lines: list[str]
-    failure: Fault | None = None
+    empty: RunState
+    state: RunState | None = None
+    learned: Learned | None = None
+    lines: list[str] = field(default_factory=list)
+    failure: Exception | None = None
+
+    def end(self, status: str) -> None:
+        """Let the run end with this status, without draws if none have been made."""
+        self.state = self.state or replace(self.empty, status=status)
 
     def finished(self, options: RunOptions) -> RunState:
         """Return the weighted draws as a finished run."""
@@ -99,7 +107,8 @@ def attempt(
     calls = Calls(target, rng, budget, watch)
     calls.evaluator.spread = spread_over(options.for_chains, target)
     calls.whole = options.on_points
-    done = Attempt(calls, None, None, [])
+    empty = no_draws(points, chains, seed, bit_generator, layout)
+    done = Attempt(calls, replace(empty, coordinates=coordinates))
     drawing = Drawing(done, options, chains, draws, rng, seed, bit_generator, layout, coordinates)
     most = min(SHARE * budget, LEARNING + LEARNING_EACH * points.shape[1])
     try:
@@ -111,15 +120,19 @@ def attempt(
                 done.learned = rounds.final()
                 return done
             drawing.carry_out(rounds, budget)
-    except (KeyboardInterrupt, Fault) as error:
-        cause = getattr(error, "cause", error)
+    except KeyboardInterrupt:
+        done.state = drawing.ended("interrupted")
+        return done
+    except Exception as error:
+        cause = error.cause if isinstance(error, Fault) else None
         if isinstance(cause, KeyboardInterrupt):
-            done.state = drawing.ended(points, "interrupted")
+            done.state = drawing.ended("interrupted")
             return done
-        if not calls.points or not isinstance(error, Fault) or (
-                cause is not None and not isinstance(cause, Exception)):
+        if not calls.points or not (cause is None or isinstance(cause, Exception)):
             raise
-        done.state, done.failure = drawing.ended(points, "failed"), error
+        done.state, done.failure = drawing.ended("failed"), error
+        if isinstance(error, SamplingError) and isinstance(error.__cause__, Exception):
+            done.failure = error.__cause__  # of the progress function
         return done
     if go_on and drawing.rows and drawing.efficiency < LEAST:
         done.lines.append(f"surrogate does not pay: {100 * drawing.efficiency:.0f} % of weighted "

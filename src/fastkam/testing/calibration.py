@@ -145,10 +145,13 @@ def calibration(
                 check_options(options))
     check_functions(fits)
     with workers or nullcontext():
-        made = carried_out(fits, n, workers, show)
+        made, ended = carried_out(fits, n, workers, show)
     if made and all(fit.failure for fit in made):
         raise SamplingError(f"every fit has failed, the first with {made[0].failure}")
-    return Calibration.of(made, draws, rate)
+    found = Calibration.of(made, draws, rate)
+    if ended:
+        warn(SamplingWarning(ended, result=found))
+    return found
 
 
 def check_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -179,11 +182,14 @@ def check_functions(fits: Fits) -> None:
     raise first
 
 
-def carried_out(fits: Fits, n: int, executor: Workers | None, show: bool) -> list[Fit]:
-    """The fits in order: all, or those made before an interrupt, with a warning."""
+def carried_out(
+    fits: Fits, n: int, executor: Workers | None, show: bool
+) -> tuple[list[Fit], str]:
+    """The fits in order, all or those made before an interrupt, and what has ended them."""
     from tqdm.auto import tqdm
 
     made: list[Fit] = []
+    ended = ""
     coming = fitted(fits, n, executor)
     try:
         for fit in tqdm(coming, total=n, unit=" fits", disable=not show):
@@ -194,10 +200,10 @@ def carried_out(fits: Fits, n: int, executor: Workers | None, show: bool) -> lis
         if not any(fit.ranks for fit in made):
             raise
         what = f"executor is broken ({error})" if isinstance(error, Exception) else "interrupted"
-        warn(SamplingWarning(f"{what} after {len(made)} of {n} fits"))
+        ended = f"{what} after {len(made)} of {n} fits"
     finally:
         coming.close()
-    return made
+    return made, ended
 
 
 def fitted(fits: Fits, n: int, executor: Workers | None) -> Generator[Fit, None, None]:
