@@ -59,8 +59,8 @@ COLUMNS = ("mean", "sd", "q5", "q95", "mcse_mean", "mcse_sd", "ess_bulk", "ess_t
 cdef enum:
     N_COLUMNS = 9
     LEAST_DRAWS = 4                 # of which the halves of a chain have two each
-    FIRST_LAGS = 256                # the window of lags,
-    WIDER = 8                       # so many times as wide where it is not enough
+    FIRST_LAGS = 256                # the window of lags
+    WIDER = 8                       # the factor by which it is widened where it is not enough
 
 cdef double LOW = 0.05, HIGH = 0.95
 cdef double CORRELATED = 0.1        # an autocorrelation beyond which more lags are needed
