@@ -6,7 +6,8 @@ Seconds of processor time of this process and its threads, medians of rounds. Th
 
 - chains: `ram`, 100 + 100 steps of a compiled density, d = 2, one thread; per chain. Then steps
   alone, learned, 100 or 1000 of each chain in turn, draws stored.
-- fresh: a new process until it has 1000 draws by default, and their summary.
+- fresh: a new process until it has 1000 draws by default, and their summary, unless the
+  install is editable.
 - summary: `Result.summary` of 4 x 250 000 draws.
 - stop: the part of a run that its stop rule takes, a Python density of about a microsecond.
 - batches: `rwm`, d = 2, one call of the density for all chains, beside six lines of NumPy: steps
@@ -78,6 +79,10 @@ def chains(rounds):
 
 
 def fresh(rounds):
+    if "site-packages" not in fk.__file__:
+        yield ["new process, 1000 draws, summary", "not measured: an editable install looks for "
+                                                   "changed files, which takes longer"]
+        return
     for label, given in (("default", ", draws=1000"), ("`ram`", NAMED + ", draws=1000")):
         script = FRESH.format(options=given)
         found = [float(subprocess.run([sys.executable, "-c", script], check=True, text=True,

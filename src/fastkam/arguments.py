@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
 from math import inf, isfinite, log10, sqrt
@@ -60,6 +59,8 @@ def near(name: Any, known: Iterable[str]) -> str:
     """": did you mean 'ram'?", with the name in `known` that is nearest, or ""."""
     if not isinstance(name, str):
         return ""
+    from difflib import get_close_matches  # which no other call needs
+
     by_lower = {one.lower(): one for one in known}
     other = ELSEWHERE.get(name.lower(), "")
     found = [other] if other in by_lower else get_close_matches(name.lower(), by_lower, 1)

@@ -100,8 +100,8 @@ def rows_for_r_hat(rows: int, r_hat: Any, most: float) -> Any:
 
 
 def columns_of(draws: Any, *, r_hat: bool = True, sizes: bool = True) -> dict[str, Any]:
-    """The columns of the summary of draws."""
-    return dict(zip(COLUMNS, measure(draws, r_hat=r_hat, sizes=sizes), strict=True))
+    """The columns of the summary of draws, without the error of the standard deviation."""
+    return dict(zip(COLUMNS, measure(draws, r_hat=r_hat, sizes=sizes, mcse_sd=False), strict=True))
 
 
 @dataclass(frozen=True)

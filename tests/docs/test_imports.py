@@ -117,6 +117,7 @@ LATE = {
     "problem/given.py": (2, RARE),
     "run/checkpoint.py": (1, PACKAGE),
     "run/drive.py": (2, RARE),
+    "run/workers.py": (2, RARE),
     "search/choice.py": (1, RARE),
     "targets/__init__.py": (1, RARE),
 }

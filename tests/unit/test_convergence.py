@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+import fastkam
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.diagnostics import r_hat, summary
 
@@ -181,13 +182,48 @@ def test_the_table_has_these_columns():
 
 
 @pytest.mark.parametrize("shape", [(4, 500, 2), (1, 101, 3), (3, 4, 1)])
-def test_a_part_of_the_columns_is_that_of_all(shape):
+@pytest.mark.parametrize(("without", "names"), [
+    ("sizes", ("mcse_mean", "mcse_sd", "ess_bulk", "ess_tail")), ("r_hat", ("r_hat",)),
+    ("mcse_sd", ("mcse_sd",))])
+def test_a_part_of_the_columns_is_that_of_all(shape, without, names):
     draws = np.random.default_rng(8).standard_normal(shape)
-    whole = measure(draws)
-    sizes = [COLUMNS.index(name) for name in ("mcse_mean", "mcse_sd", "ess_bulk", "ess_tail")]
-    r_hat = COLUMNS.index("r_hat")
-    without_sizes, without_r_hat = measure(draws, sizes=False), measure(draws, r_hat=False)
-    assert np.isnan(without_sizes[sizes]).all()
-    assert np.isnan(without_r_hat[r_hat]).all()
-    np.testing.assert_array_equal(np.delete(without_sizes, sizes, 0), np.delete(whole, sizes, 0))
-    np.testing.assert_array_equal(np.delete(without_r_hat, r_hat, 0), np.delete(whole, r_hat, 0))
+    whole, part = measure(draws), measure(draws, **{without: False})
+    left_out = [COLUMNS.index(name) for name in names]
+    assert np.isnan(part[left_out]).all()
+    np.testing.assert_array_equal(np.delete(part, left_out, 0), np.delete(whole, left_out, 0))
+
+
+@pytest.mark.parametrize("name", ["ess_bulk", "ess_tail", "r_hat", "mcse_mean", "mcse_sd"])
+def test_a_single_column_is_that_of_the_table(name):
+    draws = np.random.default_rng(9).standard_normal((3, 200, 2)).cumsum(axis=1)
+    found = getattr(fastkam.diagnostics, name)(draws)
+    np.testing.assert_array_equal(found, measure(draws)[COLUMNS.index(name)])
+
+
+# draws whose order is in few of their bits, in many, or in the lowest alone
+ORDERS = {
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "one sign": lambda rng, n: rng.random(n),
+    "far from 0": lambda rng, n: 1e9 + rng.standard_normal(n),
+    "two places": lambda rng, n: rng.choice([-1e9, 1e-9], n) + 1e-7 * rng.standard_normal(n),
+    "mostly one place": lambda rng, n: np.where(
+        np.arange(n) % 9, 1.0 + 1e-13 * rng.random(n), -1e300),
+    "falling by the least step": lambda rng, n: np.where(
+        np.arange(n), 1.0 - np.arange(n) * 2.0**-53, -5.0),
+    "tiny": lambda rng, n: 5e-324 * rng.integers(-50, 50, n),
+    "whole numbers": lambda rng, n: rng.integers(-3, 4, n).astype(float),
+}
+
+
+@pytest.mark.parametrize("form", ORDERS)
+@pytest.mark.parametrize("n", [4, 5, 61, 4000])
+def test_draws_are_sorted(form, n):
+    """The quantiles, ranks and distances from the median of draws in any range of bits."""
+    x = ORDERS[form](np.random.default_rng(n), 2 * n).reshape(2, n)
+    found = dict(zip(COLUMNS, measure(x[:, :, None])[:, 0], strict=True))
+    for name, level in (("q5", 0.05), ("q95", 0.95)):
+        np.testing.assert_allclose(found[name], np.quantile(x, level), rtol=1e-12, atol=1e-320)
+    # whatever depends on ranks alone is that of the ranks
+    _, ranks = np.unique(x, return_inverse=True)
+    by_ranks = measure(ranks.reshape(2, n, 1).astype(float))[COLUMNS.index("ess_bulk"), 0]
+    np.testing.assert_allclose(found["ess_bulk"], by_ranks, rtol=1e-9)

@@ -44,13 +44,13 @@ def summary(draws, labels=None):
     return Summary(labels, statistics(draws))
 
 
-def statistics(draws):
-    """The columns of the summary, {name: (d,)}.
+def statistics(draws, **wanted):
+    """The columns of the summary, {name: (d,)}; with `wanted` as in `measure` some are NaN.
 
     All are NaN for a coordinate with draws that are not finite; Monte Carlo errors, effective
     sample sizes and R-hat are NaN too for one that never moves, and for fewer than four draws.
     """
-    return dict(zip(COLUMNS, measure(check_draws(draws)), strict=True))
+    return dict(zip(COLUMNS, measure(check_draws(draws), **wanted), strict=True))
 
 
 def ess_bulk(draws):
@@ -67,7 +67,7 @@ def ess_bulk(draws):
     -------
     ndarray, shape (d,)
     """
-    return statistics(draws)["ess_bulk"]
+    return statistics(draws, r_hat=False, mcse_sd=False)["ess_bulk"]
 
 
 def ess_tail(draws):
@@ -81,7 +81,7 @@ def ess_tail(draws):
     -------
     ndarray, shape (d,)
     """
-    return statistics(draws)["ess_tail"]
+    return statistics(draws, r_hat=False, mcse_sd=False)["ess_tail"]
 
 
 def r_hat(draws):
@@ -96,7 +96,7 @@ def r_hat(draws):
     -------
     ndarray, shape (d,)
     """
-    return statistics(draws)["r_hat"]
+    return statistics(draws, sizes=False)["r_hat"]
 
 
 def mcse_mean(draws):
@@ -110,7 +110,7 @@ def mcse_mean(draws):
     -------
     ndarray, shape (d,)
     """
-    return statistics(draws)["mcse_mean"]
+    return statistics(draws, r_hat=False, mcse_sd=False)["mcse_mean"]
 
 
 def mcse_sd(draws):
@@ -127,7 +127,7 @@ def mcse_sd(draws):
     -------
     ndarray, shape (d,)
     """
-    return statistics(draws)["mcse_sd"]
+    return statistics(draws, r_hat=False)["mcse_sd"]
 
 
 def in_units_of_spread(x):

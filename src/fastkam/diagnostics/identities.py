@@ -203,7 +203,7 @@ def disagreeing(implied: Array, x: Array, worth: Array | None = None) -> NDArray
     """
     mean, error, sd, sd_error = implied.T
     if worth is None:
-        worth = measure(x, r_hat=False)[COLUMNS.index("ess_bulk")]
+        worth = measure(x, r_hat=False, mcse_sd=False)[COLUMNS.index("ess_bulk")]
     least = sd * np.maximum(MOST_OFF, SURE_OF_DRAWS / np.sqrt(np.maximum(worth, 1)))
     off, wide = np.abs(x.mean(axis=(0, 1)) - mean), np.abs(x.std(axis=(0, 1)) - sd)
     # NaN where sd is, and nothing is above it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from textwrap import wrap
 from typing import Any
 
@@ -74,6 +73,8 @@ class Verdict:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         items = "".join(f"<li>{escape(one.text)}</li>" for one in self.reasons)
         return f"<p>{escape(self.heading)}</p>" + (f"<ul>{items}</ul>" if items else "")
 

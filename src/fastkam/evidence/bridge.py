@@ -93,13 +93,15 @@ class Bridge:
 
 def effective(series: Array) -> float:
     """Return the bulk effective sample size of series (chains, n), at least 1."""
-    size = measure(series[:, :, None], r_hat=False)[COLUMNS.index("ess_bulk"), 0]
+    columns = measure(series[:, :, None], r_hat=False, mcse_sd=False)
+    size = columns[COLUMNS.index("ess_bulk"), 0]
     return float(max(1.0, size)) if np.isfinite(size) else float(series.size)
 
 
 def standard_error(series: Array) -> float:
     """Return the standard error of the mean of series (chains, n)."""
-    error = measure(series[:, :, None], r_hat=False)[COLUMNS.index("mcse_mean"), 0]
+    columns = measure(series[:, :, None], r_hat=False, mcse_sd=False)
+    error = columns[COLUMNS.index("mcse_mean"), 0]
     return float(error) if np.isfinite(error) else 0.0
 
 

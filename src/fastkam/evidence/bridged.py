@@ -160,7 +160,7 @@ def doubts(made: Bridged) -> list[str]:
     elif made.k_hat > MOST_K_HAT:
         notes.append(f"k-hat is {made.k_hat:.2f}, above {MOST_K_HAT}: q does not reach all of the "
                      f"density (tails, a bend, a mode). {MAY_BE_TOO_SMALL}")
-    r_hat = measure(log_ratios[:, :, None])[COLUMNS.index("r_hat"), 0]
+    r_hat = measure(log_ratios[:, :, None], sizes=False)[COLUMNS.index("r_hat"), 0]
     if r_hat > MOST_R_HAT and log_ratios.std() > LEAST_SPREAD:
         notes.append(f"The chains disagree about q: R-hat of log p - log q is {r_hat:.3g}. Run "
                      "longer (result.resume(draws=...)).")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from math import prod
@@ -126,8 +125,10 @@ def mismatch(f: Any, missing: list[str], unknown: list[str]) -> str:
     """Describe a function whose arguments do not match the names of the parameters."""
     text = f"{getattr(f, '__name__', f)!s} has no argument {missing[0]!r}, which is a parameter"
     if unknown:
+        from difflib import get_close_matches
+
         text += f", and takes {unknown[0]!r}, which is none"
-        near = difflib.get_close_matches(unknown[0].lower(), [one.lower() for one in missing], 1)
+        near = get_close_matches(unknown[0].lower(), [one.lower() for one in missing], 1)
         if near:
             text += " (are they the same?)"
     return (f"{text}: a function takes all parameters by their names, or one argument x, the array "

@@ -79,7 +79,7 @@ class Monitor:
             n = 1
         some = np.unique(np.concatenate([(self.turn + np.arange(n)) % d, self.worst()]))
         self.turn = (self.turn + n) % d
-        columns = measure(np.ascontiguousarray(draws[:, :, some]))
+        columns = measure(np.ascontiguousarray(draws[:, :, some]), mcse_sd=False)
         self.r_hat[some] = columns[COLUMNS.index("r_hat")]
         self.ess[some] = columns[COLUMNS.index("ess_bulk")]
         first = not self.per_coordinate

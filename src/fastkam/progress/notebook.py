@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import sys
 from typing import Any
 
@@ -35,7 +34,9 @@ class Notebook:
 
     def draw(self, shown: str) -> None:
         """Show a text in the place of the last one."""
-        self.replace({"text/plain": shown, "text/html": f"<pre>{html.escape(shown)}</pre>"})
+        from html import escape
+
+        self.replace({"text/plain": shown, "text/html": f"<pre>{escape(shown)}</pre>"})
 
     def replace(self, output: dict[str, Any]) -> None:
         """Show an output, {kind: content}, in the place of the last one."""

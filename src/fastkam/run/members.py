@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Mapping
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.ranges import BadField
 from fastkam.run.lazy import StoredArray
+
+if TYPE_CHECKING:
+    import zipfile
 
 KINDS = "biufcUSmM"  # of the types of arrays: no objects, and no records
 PIECE = 2**18  # bytes read at once
@@ -20,6 +22,8 @@ HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.re
 
 def write_members(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
     """Write arrays as NumPy's savez does; those of a store are read and written block by block."""
+    import zipfile  # late: most runs write no file
+
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays.items():
             if not isinstance(array, StoredArray):
@@ -48,6 +52,8 @@ def read_members(file: IO[bytes]) -> dict[str, NDArray[Any]]:
     Exception
         Of many kinds, if the file is no such archive.
     """
+    import zipfile
+
     file.seek(0, 2)
     room = file.tell()
     with zipfile.ZipFile(file) as archive:

@@ -9,8 +9,6 @@ from numbers import Integral
 from typing import Any
 
 from fastkam.arguments import shown
-from fastkam.run.pools import MapPool, PolledPool
-from fastkam.run.processes import Processes
 from fastkam.run.sending import Sending
 
 MOST_PROCESSES = 10_000
@@ -25,6 +23,8 @@ class Workers(Executor):
     executor : Executor
     own : bool
         Whether it was made for this call, and ends with it.
+    anywhere : bool
+        As in `Sending`; False for the processes of fastkam, which import no main program.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ class Workers(Executor):
         Name of the call. A target that another call has sent is made again from its recipe.
     """
 
-    def __init__(self, executor: Executor, *, own: bool = False) -> None:
-        self.executor, self.own = executor, own
+    def __init__(self, executor: Any, *, own: bool = False, anywhere: bool = True) -> None:
+        self.executor, self.own, self.anywhere = executor, own, anywhere
         self.local = type(executor) is ThreadPoolExecutor or getattr(executor, "local", False)
         self.number = number_of_workers(executor)
         self.run = secrets.token_hex(8)
@@ -54,7 +54,7 @@ class Workers(Executor):
     def sending(self, target: Any) -> Sending:
         """The Sending of a target, which is packed once in a call, for all workers."""
         if id(target) not in self.sendings:
-            new = Sending(target, self.number, anywhere=not isinstance(self.executor, Processes))
+            new = Sending(target, self.number, anywhere=self.anywhere)
             alike = [one for _, one in self.sendings.values() if one.digest == new.digest]
             if not alike:
                 new.shared = scattered(self.executor, new.payload)
@@ -62,8 +62,8 @@ class Workers(Executor):
         return self.sendings[id(target)][1]
 
     def interrupt(self) -> None:
-        """Ask running tasks to return early, if the executor is one of ours."""
-        if isinstance(self.executor, Processes):
+        """Ask running tasks to return early, if they run in processes of fastkam."""
+        if not self.anywhere:
             self.executor.interrupt()
 
     def __exit__(self, *error: object) -> None:
@@ -76,12 +76,16 @@ def as_workers(given: Any) -> Workers | None:
     """The Workers of an argument `executor`, or None; a TypeError suggests what to pass instead."""
     if given is None or isinstance(given, Workers):
         return given
+    # with what starts processes, which runs without an executor need not load
+    from fastkam.run.pools import MapPool, PolledPool
+    from fastkam.run.processes import Processes
+
     if isinstance(given, Integral) and not isinstance(given, bool):
         given = int(given)
         if not 1 <= given <= MOST_PROCESSES:
             raise ValueError(f"executor must be a number of processes from 1 to {MOST_PROCESSES}, "
                              f"or an Executor, not {given}")
-        return Workers(Processes(given), own=True)
+        return Workers(Processes(given), own=True, anywhere=False)
     if type(given) is Executor:
         raise TypeError("executor must be a concurrent.futures.Executor of a kind that runs tasks, "
                         "not its base class: give ThreadPoolExecutor(4), or a number of processes")

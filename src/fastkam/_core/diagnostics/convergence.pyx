@@ -59,9 +59,11 @@ COLUMNS = ("mean", "sd", "q5", "q95", "mcse_mean", "mcse_sd", "ess_bulk", "ess_t
 cdef enum:
     N_COLUMNS = 9
     LEAST_DRAWS = 4                 # of which the halves of a chain have two each
-    FIRST_LAGS = 256                # the window of lags, 8 times as wide where it is not enough
+    FIRST_LAGS = 256                # the window of lags
+    WIDER = 8                       # the factor by which it is widened where it is not enough
 
 cdef double LOW = 0.05, HIGH = 0.95
+cdef double CORRELATED = 0.1        # an autocorrelation beyond which more lags are needed
 
 
 cdef struct Work:
@@ -78,13 +80,14 @@ cdef struct Work:
     Py_ssize_t room                 # the lags of that window
     bint r_hat                      # whether it is wanted
     bint sizes
+    bint mcse_sd
 
 
-def measure(const double[:, :, :] draws, *, bint r_hat=True, bint sizes=True):
+def measure(const double[:, :, :] draws, *, bint r_hat=True, bint sizes=True, bint mcse_sd=True):
     """Return the statistics COLUMNS (9, d) of draws (chains, draws, d).
 
-    Without `r_hat`, or without `sizes` (effective sizes and Monte Carlo errors), these are NaN and
-    take no time.
+    Without `r_hat`, without `sizes` (effective sizes and Monte Carlo errors), or without `mcse_sd`,
+    these are NaN and take no time.
 
     All are NaN for a coordinate with draws that are not finite; those computed from halves of
     chains are NaN for a coordinate that never moves and for fewer than four draws. R-hat is NaN for
@@ -100,7 +103,7 @@ def measure(const double[:, :, :] draws, *, bint r_hat=True, bint sizes=True):
         return table
     with nogil:
         failed = begin(&w, chains, rows)
-        w.r_hat, w.sizes = r_hat, sizes
+        w.r_hat, w.sizes, w.mcse_sd = r_hat, sizes, mcse_sd and sizes
         if not failed:
             for i in range(d):
                 failed = one_coordinate(&w, draws[:, :, i], column)
@@ -195,6 +198,7 @@ cdef int one_coordinate(Work *w, const double[:, :] draws, double *out) noexcept
             out[4] = out[1] / sqrt(m / tau[1])
             out[6] = m / tau[0]
             out[7] = m / (tau[2] if tau[2] > tau[3] else tau[3])
+        if w.mcse_sd:
             second = variance(n, w.x, out[0])
             if efficiency_of_squares(w, out[0], second, fourth, &tau[1]):
                 return 1
@@ -269,15 +273,15 @@ cdef double mean_of(Py_ssize_t n, const double *x) noexcept nogil:
 
 
 cdef double split_r_hat(const Work *w) noexcept nogil:
-    """R-hat of z."""
+    """R-hat of z; the means of the halves are left in w.means."""
     cdef Py_ssize_t h, n = w.half, halves = 2 * w.chains
-    cdef double within = 0, total = 0, between = 0, mean, first = mean_of(n, w.z)
+    cdef double within = 0, total = 0, between = 0, mean
     for h in range(halves):
-        mean = mean_of(n, w.z + h * n)
-        within += variance(n, w.z + h * n, mean) * n / (n - 1)
-        total += mean - first
+        w.means[h] = mean_of(n, w.z + h * n)
+        within += variance(n, w.z + h * n, w.means[h]) * n / (n - 1)
+        total += w.means[h] - w.means[0]
     for h in range(halves):
-        mean = mean_of(n, w.z + h * n) - first - total / halves
+        mean = w.means[h] - w.means[0] - total / halves
         between += mean * mean
     within /= halves
     between *= <double>n / (halves - 1)
@@ -296,6 +300,8 @@ cdef int efficiencies(Work *w, double low, double high, double *tau) noexcept no
     cdef int k, done = 0
     cdef bint constant[KINDS]
     means_of_halves(w, low, high, spread, constant)
+    if n > lags and correlation(w, lags) > CORRELATED:      # a narrow window would be in vain
+        lags *= WIDER
     while done < KINDS:
         while lags // 2 >= n and lags > 2:      # no wider than there are lags
             lags //= 2
@@ -309,8 +315,21 @@ cdef int efficiencies(Work *w, double low, double high, double *tau) noexcept no
             elif fk_geyer(n, lags if lags < n else n, w.c + k, spread[k], &tau[k]):
                 tau[k] = max(tau[k], 1 / log10(<double>m))
                 done += 1
-        lags *= 8
+        lags *= WIDER
     return 0
+
+
+cdef double correlation(const Work *w, Py_ssize_t lag) noexcept nogil:
+    """The autocorrelation of z at a lag below the length of the halves."""
+    cdef Py_ssize_t h, i, n = w.half
+    cdef const double *z
+    cdef double mean, product = 0, square = 0
+    for h in range(2 * w.chains):
+        z, mean = w.z + h * n, w.means[h * KINDS]
+        for i in range(n - lag):
+            product += (z[i] - mean) * (z[i + lag] - mean)
+            square += (z[i] - mean) * (z[i] - mean)
+    return product / square
 
 
 cdef int efficiency_of_squares(Work *w, double mean, double variance, double fourth,

@@ -1,8 +1,9 @@
 /* Ranks of draws, their normal scores, and quantiles: all from one sort.
  *
- * A radix sort of the bits of the draws: 8 passes of one byte each, without those in which all bytes
- * are the same. The order of |x - median| needs no second sort: it is a merge of the draws below the
- * median, read backwards, with those above. */
+ * A radix sort of the bits of the draws, one byte a pass: first by the 32 highest bits in which they
+ * differ, by which nearly all are in order, and the others are inserted where they belong. The order
+ * of |x - median| needs no second sort: it is a merge of the draws below the median, read backwards,
+ * with those above. */
 #ifndef FASTKAM_RANKS_H
 #define FASTKAM_RANKS_H
 
@@ -33,27 +34,58 @@ static inline double fk_value(uint64_t key)
     return x;
 }
 
-/* sort n draws by key, stably; the result is in a or in `other`, whichever is returned */
-static fk_ranked *fk_sort(ptrdiff_t n, fk_ranked *a, fk_ranked *other)
+/* sort n draws stably by the bits of key - least from `first` to `end`; as fk_sort */
+static fk_ranked *fk_sort_by_bits(ptrdiff_t n, fk_ranked *a, fk_ranked *other, uint64_t least,
+                                  int first, int end)
 {
     size_t count[8][256];
     memset(count, 0, sizeof count);
     for (ptrdiff_t i = 0; i < n; i++)
-        for (int b = 0; b < 8; b++) count[b][a[i].key >> 8 * b & 255]++;
-    for (int b = 0; b < 8; b++) {
-        if (count[b][a[0].key >> 8 * b & 255] == (size_t)n) continue;
+        for (int b = first, k = 0; b < end; b += 8, k++) count[k][(a[i].key - least) >> b & 255]++;
+    for (int b = first, k = 0; b < end; b += 8, k++) {
+        if (count[k][(a[0].key - least) >> b & 255] == (size_t)n) continue;
         size_t start = 0;
         for (int v = 0; v < 256; v++) {
-            const size_t some = count[b][v];
-            count[b][v] = start;
+            const size_t some = count[k][v];
+            count[k][v] = start;
             start += some;
         }
-        for (ptrdiff_t i = 0; i < n; i++) other[count[b][a[i].key >> 8 * b & 255]++] = a[i];
+        for (ptrdiff_t i = 0; i < n; i++) other[count[k][(a[i].key - least) >> b & 255]++] = a[i];
         fk_ranked *const swapped = a;
         a = other;
         other = swapped;
     }
     return a;
+}
+
+/* sort draws that are nearly in order, stably; whether that took at most `most` moves */
+static int fk_insert(ptrdiff_t n, fk_ranked *a, ptrdiff_t most)
+{
+    for (ptrdiff_t i = 1; i < n; i++) {
+        const fk_ranked one = a[i];
+        ptrdiff_t j = i;
+        for (; j > 0 && a[j - 1].key > one.key; j--) a[j] = a[j - 1];
+        if (j < i) a[j] = one;
+        most -= i - j;
+        if (most < 0) return 0;
+    }
+    return 1;
+}
+
+/* sort n draws by key, stably; the result is in a or in `other`, whichever is returned */
+static fk_ranked *fk_sort(ptrdiff_t n, fk_ranked *a, fk_ranked *other)
+{
+    uint64_t least = a[0].key, most = a[0].key;
+    for (ptrdiff_t i = 1; i < n; i++) {
+        least = a[i].key < least ? a[i].key : least;
+        most = a[i].key > most ? a[i].key : most;
+    }
+    int bits = 0;
+    while (bits < 64 && (most - least) >> bits) bits++;
+    fk_ranked *sorted = fk_sort_by_bits(n, a, other, least, bits > 32 ? bits - 32 : 0, bits);
+    if (bits > 32 && !fk_insert(n, sorted, 2 * n)) /* many draws have these bits in common */
+        sorted = fk_sort_by_bits(n, sorted, sorted == a ? other : a, least, 0, bits);
+    return sorted;
 }
 
 /* The quantile of sorted draws that interpolates linearly between two of them, as numpy.quantile */
@@ -91,16 +123,25 @@ static void fk_fold(ptrdiff_t m, const fk_ranked *sorted, fk_ranked *folded)
 }
 
 /* The quantile of N(0, 1) at p in (0, 1), to 1e-16: Wichura, M. J. (1988). Algorithm AS 241: the
- * percentage points of the normal distribution. Applied Statistics 37, 477-484. PPND16. */
+ * percentage points of the normal distribution. Applied Statistics 37, 477-484. PPND16. First where
+ * |p - 0.5| <= 0.425, written out so that a loop of it is vectorized. */
+static inline double fk_central_quantile(double p)
+{
+    const double q = p - 0.5, r = 0.180625 - q * q;
+    const double top = ((((((2.5090809287301226727e3 * r + 3.3430575583588128105e4) * r
+        + 6.7265770927008700853e4) * r + 4.5921953931549871457e4) * r
+        + 1.3731693765509461125e4) * r + 1.9715909503065514427e3) * r
+        + 1.3314166789178437745e2) * r + 3.3871328727963666080e0;
+    const double bottom = ((((((5.2264952788528545610e3 * r + 2.8729085735721942674e4) * r
+        + 3.9307895800092710610e4) * r + 2.1213794301586595867e4) * r
+        + 5.3941960214247511077e3) * r + 6.8718700749205790830e2) * r
+        + 4.2313330701600911252e1) * r + 1.0;
+    return q * top / bottom;
+}
+
 static double fk_normal_quantile(double p)
 {
-    static const double a[] = {
-        3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
-        1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,
-        3.3430575583588128105e4, 2.5090809287301226727e3}, b[] = {
-        1.0, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3,
-        2.1213794301586595867e4, 3.9307895800092710610e4, 2.8729085735721942674e4,
-        5.2264952788528545610e3}, c[] = {
+    static const double c[] = {
         1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0,
         3.64784832476320460504e0, 1.27045825245236838258e0, 2.41780725177450611770e-1,
         2.27238449892691845833e-2, 7.74545014278341407640e-4}, d[] = {
@@ -113,34 +154,37 @@ static double fk_normal_quantile(double p)
         1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
         7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
         2.04426310338993978564e-15};
-    const double q = p - 0.5;
-    const double *above = a, *below = b;
-    double r = 0.180625 - q * q;
-    if (fabs(q) > 0.425) {
-        r = sqrt(-log(q < 0 ? p : 1 - p));
-        above = r <= 5 ? c : e;
-        below = r <= 5 ? d : f;
-        r -= r <= 5 ? 1.6 : 5;
-    }
+    if (fabs(p - 0.5) <= 0.425) return fk_central_quantile(p);
+    double r = sqrt(-log(p < 0.5 ? p : 1 - p));
+    const double *above = r <= 5 ? c : e, *below = r <= 5 ? d : f;
+    r -= r <= 5 ? 1.6 : 5;
     double top = above[7], bottom = below[7];
     for (int i = 6; i >= 0; i--) {
         top = top * r + above[i];
         bottom = bottom * r + below[i];
     }
-    return fabs(q) <= 0.425 ? q * top / bottom : q < 0 ? -top / bottom : top / bottom;
+    return p < 0.5 ? -top / bottom : top / bottom;
 }
 
 /* The normal score of a rank among m; that of a group of ties is the mean of its ranks.
  * Blom, G. (1958). Statistical estimates and transformed beta-variables. */
+static inline double fk_probability(double rank, ptrdiff_t m)
+{
+    return (rank - 0.375) / ((double)m + 0.25);
+}
+
 static inline double fk_score(double rank, ptrdiff_t m)
 {
-    return fk_normal_quantile((rank - 0.375) / ((double)m + 0.25));
+    return fk_normal_quantile(fk_probability(rank, m));
 }
 
 /* scores of the ranks 1 .. m/2; the others are these with the other sign */
 static void fk_score_table(ptrdiff_t m, double *table)
 {
-    for (ptrdiff_t i = 0; i < m / 2; i++) table[i] = fk_score((double)(i + 1), m);
+    ptrdiff_t i = 0;
+    for (; i < m / 2 && fk_probability((double)(i + 1), m) < 0.076; i++)
+        table[i] = fk_score((double)(i + 1), m);
+    for (; i < m / 2; i++) table[i] = fk_central_quantile(fk_probability((double)(i + 1), m));
 }
 
 /* z: the normal score of each of m sorted draws, at its place */
