@@ -1,4 +1,4 @@
-"""Suggestions about a density that fails at its first call, as newcomers' functions may."""
+"""Suggestions about a density that fails, as newcomers' functions may."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fastkam._core.engine.fault import INFINITE
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -16,6 +18,9 @@ def advice(fault: Fault, step: int, target: Target) -> str:
     """Suggest, as the end of a message, what to do about a Fault; "" where that is not known."""
     if fault.code == 0:
         return at_start(target, fault.x)
+    if fault.code == INFINITE:
+        return (": is its sign wrong? A function that is to be minimized, such as a negative log "
+                "likelihood, must be given with a minus sign")
     return hint(fault.cause, fault.x) if step == 0 else ""
 
 
