@@ -91,6 +91,17 @@ def test_a_wrong_sign_is_suspected_where_the_log_density_is_infinite(start, opti
         fk.sample(growing, np.full(2, start), seed=1, progress=False, **options)
 
 
+@pytest.mark.parametrize(("error", "advised"), [
+    (RuntimeError, True), (np.linalg.LinAlgError, True), (NotImplementedError, False),
+    (OSError, False)])
+def test_points_without_a_density_can_be_rejected(error, advised):
+    options = {"draws": 100, "tune": 50, "seed": 1, "sampler": "ram", "search": False}
+    with pytest.raises(fk.SamplingError, match="the target raised") as info:
+        sample(After(300, error), np.ones(2), **options)
+    assert ('return -inf where x is impossible, or give on_error="reject"' in str(info.value)) == (
+        advised)
+
+
 @pytest.mark.parametrize(("after", "error"), [
     (60, OSError("the license is lost")), (260, ValueError("the solver failed")),
     (260, FaultyText())])
