@@ -90,6 +90,28 @@ def test_failures_of_a_search_are_counted_and_few_are_kept():
     assert all(fault.cause.__traceback__ is None for fault in evaluate.failures)
 
 
+@pytest.mark.parametrize(("start", "options"), [
+    (30.0, {}), (1.0, {"sampler": "ram", "search": False})])
+def test_a_wrong_sign_is_suspected_where_the_log_density_is_infinite(start, options):
+    def growing(x):
+        with np.errstate(over="ignore"):
+            return np.exp(x * x).sum()
+
+    with pytest.raises(fk.SamplingError, match=r"is \+inf, .*: is its sign wrong\?"):
+        fk.sample(growing, np.full(2, start), seed=1, progress=False, **options)
+
+
+@pytest.mark.parametrize(("error", "advised"), [
+    (RuntimeError, True), (np.linalg.LinAlgError, True), (NotImplementedError, False),
+    (OSError, False)])
+def test_points_without_a_density_can_be_rejected(error, advised):
+    options = {"draws": 100, "tune": 50, "seed": 1, "sampler": "ram", "search": False}
+    with pytest.raises(fk.SamplingError, match="the target raised") as info:
+        sample(After(300, error), np.ones(2), **options)
+    assert ('return -inf where x is impossible, or give on_error="reject"' in str(info.value)) == (
+        advised)
+
+
 @pytest.mark.parametrize(("after", "error"), [
     (60, OSError("the license is lost")), (260, ValueError("the solver failed")),
     (260, FaultyText())])

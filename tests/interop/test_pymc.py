@@ -252,6 +252,50 @@ def test_a_function_that_numba_cannot_compile_runs_in_python():
         fk.from_pymc(model, backend="numba")
 
 
+def test_correlation_matrices_need_no_python():
+    """PyMC tests by Python code whether they are positive definite."""
+    with pm.Model() as model:
+        pm.LKJCorr("r", n=3, eta=2)
+    made = fk.from_pymc(model)
+    assert made.route == "numba"
+    Z = 1.5 * np.random.default_rng(1).normal(size=(60, 3))
+    r = np.tanh(Z / 2)
+    R = np.eye(3) + np.zeros((60, 3, 3))
+    R[:, [0, 0, 1], [1, 2, 2]] = R[:, [1, 2, 2], [0, 0, 1]] = r
+    within = np.linalg.eigvalsh(R)[:, 0] > 0
+    assert 20 < within.sum() < 55
+    with np.errstate(invalid="ignore"):
+        expected = np.log(np.linalg.det(R)) + np.log1p(-r * r).sum(axis=1)
+    expected[~within] = -np.inf
+    found = np.array([made.logp(z) for z in Z])
+    k = np.argmax(within)
+    constant = found[k] - expected[k]
+    np.testing.assert_allclose(found, expected + constant, rtol=1e-10, atol=1e-10)
+    assert [made.logp_grad(z)[0] > -np.inf for z in Z] == within.tolist()
+
+
+def test_positive_definite_is_as_in_scipy():
+    from scipy import linalg
+
+    from fastkam.interop.pymc_numba import is_positive_definite
+
+    rng, seen = np.random.default_rng(1), set()
+    for n in (1, 2, 3, 6):
+        for shift in rng.uniform(0, 2, 30) * np.sqrt(n):
+            x = rng.normal(size=(n, n))
+            x = x + x.T + 2 * shift * np.eye(n)
+            try:
+                linalg.cholesky(x)
+            except linalg.LinAlgError:
+                assert not is_positive_definite(x)
+                seen.add(False)
+            else:
+                assert is_positive_definite(x)
+                seen.add(True)
+    assert seen == {False, True}
+    assert not is_positive_definite(np.full((2, 2), np.nan))
+
+
 def test_the_route_is_logged(caplog):
     with caplog.at_level(logging.INFO, "fastkam"):
         fk.from_pymc(pymc_models.logistic())

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.density.python_target import PythonTarget
 from fastkam.density.target import Target
+from fastkam.interop import pymc_numba
 from fastkam.problem.coordinates import Coordinates
 from fastkam.problem.priors import flat_prior
 from fastkam.problem.transforms import Row, rows_of
@@ -100,6 +101,7 @@ class Graph:
             from fastkam.density.numba import graph_target
         except ImportError as error:
             raise NotCompiled(str(error)) from error
+        pymc_numba.register()
         logp, gradient, z = self.density
         value = jitted([z], [logp])
         pair = None if gradient is None else jitted([z], [logp, gradient])

@@ -1,4 +1,4 @@
-"""Suggestions about a density that fails at its first call, as newcomers' functions may."""
+"""Suggestions about a density that fails, as newcomers' functions may."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.engine.fault import INFINITE
+
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
     from fastkam._core.engine.fault import Fault
+
+NUMERICAL = (ArithmeticError, RuntimeError, np.linalg.LinAlgError)  # may be due to x alone
+NEVER_DUE_TO_X = (NotImplementedError, RecursionError)  # though subclasses of these
 
 
 def advice(fault: Fault, step: int, target: Target) -> str:
     """Suggest, as the end of a message, what to do about a Fault; "" where that is not known."""
     if fault.code == 0:
         return at_start(target, fault.x)
+    if fault.code == INFINITE:
+        return (": is its sign wrong? A function that is to be minimized, such as a negative log "
+                "likelihood, must be given with a minus sign")
+    if isinstance(fault.cause, NUMERICAL) and not isinstance(fault.cause, NEVER_DUE_TO_X):
+        return ': return -inf where x is impossible, or give on_error="reject"'
     return hint(fault.cause, fault.x) if step == 0 else ""
 
 
