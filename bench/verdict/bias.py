@@ -10,7 +10,7 @@ import numpy as np
 
 import fastkam as fk
 from bench.papers.record import table
-from fastkam.diagnostics import statistics
+from fastkam.diagnostics.draws import statistics
 
 RUNS = 1000
 LEAST, MOST = 4000, 20_000      # draws a chain
