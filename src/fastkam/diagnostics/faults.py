@@ -260,7 +260,8 @@ def bounds_of(state: RunState) -> list[tuple[int, float, float]]:
 
     Those whose only bound is 0, and periodic ones, are left out.
     """
-    found, start = [], 0
+    found: list[tuple[int, float, float]] = []
+    start = 0
     for kind, _, _, _, n, low, high, *_ in state.coordinates.rows if state.coordinates else ():
         only_zero = {low, high} in ({0.0, np.inf}, {0.0, -np.inf})
         if kind in BOUNDED and not only_zero and np.isfinite([low, high]).any():
