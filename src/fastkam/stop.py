@@ -76,7 +76,6 @@ FEWEST_ROWS = 100  # of each chain
 # would end runs in which it happens to be large.
 LEAST_FOR_SIZE = 800
 LEAST_FOR_ERROR = 400  # effective draws, from which on a Monte Carlo error is known
-EARLIER = 2 / 3  # of the draws, after which that error must have been small enough already
 TAILS = ("bulk", "tail", "both")
 # kinds of findings that more draws may resolve; a run does not continue because of others
 CURABLE = {"stuck", "log_density", "functionals", "drift", "stay", "excursion", "modes", "mcse_sd",
@@ -210,7 +209,7 @@ class MCSE(Measured):
 
     Draws that happen to miss a tail have too small a standard deviation, autocorrelation and
     error all at once, and a run that ends where its error looks small ends with such draws too
-    often. So the errors must have been small enough a third of the draws ago as well, and the
+    often. So the errors must have been small enough a sixth of the draws ago as well, and the
     coordinates must have effective sample sizes of at least 400, in the bulk and in the tails.
 
     Parameters
@@ -242,7 +241,7 @@ class MCSE(Measured):
         x = run.past.constrain(self.looked_at(run.trace.draws))[:, :, which]
         needed = self.needed_for(x, rows, most)
         if (needed <= rows).all():
-            needed = self.needed_for(x[:, : int(EARLIER * x.shape[1])], rows, most)
+            needed = self.needed_for(x[:, : x.shape[1] * 5 // 6], rows, most)
         run.expected[id(self)] = float(needed.max()) if which else math.inf
         return bool(which and (needed <= rows).all())
 
