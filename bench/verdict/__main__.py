@@ -24,6 +24,7 @@ from pathlib import Path
 from bench.papers.record import heading, options, table, write
 from bench.verdict.bias import bias_text
 from bench.verdict.cases import CASES
+from bench.verdict.cost import cost_text
 from bench.verdict.runs import SCOUTED, judge, kind_of
 
 SEEDS, AT_ONCE = 5, 16
@@ -121,6 +122,8 @@ def verdicts(chosen):
         rates(halves["kept"]),
         f"## The half on which thresholds were set: {pairs['set']} pairs\n",
         rates(halves["set"]), "## All\n", rates(runs),
+        "## The default call: a density and a start, or a prior, and nothing else\n",
+        rates([run for run in runs if CASES[run["name"]].is_default]),
         "## Wrong runs by trap, and how many are flagged\n",
         table(["trap", "pairs", "runs", *RULES], group_rows(runs)),
         "## Each pair\n\nz is the worst error of a run in its stated standard errors, from the "
@@ -131,12 +134,15 @@ def verdicts(chosen):
 
 
 def main():
-    chosen = options(FILE, __doc__, quick="one seed", only=("verdicts", "bias"), seeds=SEEDS)
-    if chosen.only != "bias":
+    chosen = options(FILE, __doc__, quick="one seed", only=("verdicts", "bias", "cost"),
+                     seeds=SEEDS)
+    if chosen.only in (None, "verdicts"):
         write(chosen.folder / "verdict.md", "\n".join(verdicts(chosen)))
-    if chosen.only != "verdicts":
-        top = heading("The bias of stopping by a rule", COMMAND + " --only bias", chosen)
-        write(chosen.folder / "verdict_bias.md", "\n".join([top, bias_text(chosen.quick)]))
+    for part, title, text in (("bias", "The bias of stopping by a rule", bias_text),
+                              ("cost", "The cost of verdicts", cost_text)):
+        if chosen.only in (None, part):
+            top = heading(title, f"{COMMAND} --only {part}", chosen)
+            write(chosen.folder / f"verdict_{part}.md", "\n".join([top, text(chosen.quick)]))
 
 
 if __name__ == "__main__":

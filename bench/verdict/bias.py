@@ -1,4 +1,4 @@
-"""The bias of runs that are ended by a rule on their draws."""
+"""The bias of estimates from runs that a stop rule ends."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 
 import fastkam as fk
 from bench.papers.record import table
+from fastkam.diagnostics.draws import statistics
 
 RUNS = 1000
-MOST = 20_000       # draws a chain
+LEAST, MOST = 4000, 20_000      # draws a chain
 RULES = {
     "Done()": fk.stop.Done(),
     "ESS(400)": fk.stop.ESS(400),
@@ -36,27 +37,49 @@ def normal(x):
 TARGETS = {"gamma": (gamma, 3.0, np.sqrt(3.0)), "normal": (normal, 3.0, 1.0)}
 
 
-def sampled(target: str, rule: Any, draws: int, seed: int) -> fk.Result:
-    """A short run of `am`."""
+class FirstMet(fk.stop.StopRule):
+    """Ends a run once all `RULES` have held, and records after how many draws each first held.
+
+    A rule alone would end the run there, with the same draws: rules are evaluated at fixed numbers
+    of draws, and the draws do not depend on them.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[str, int] = {}
+
+    def met(self, run: Any) -> bool:
+        for name, rule in RULES.items():
+            if name not in self.rows and rule.met(run):
+                self.rows[name] = run.trace.rows
+        return len(self.rows) == len(RULES) and run.trace.rows >= LEAST
+
+
+def run_of(target: str, seed: int) -> tuple[list[int], Any, Any]:
+    """Return what each rule makes of the run of one seed, and what runs of a fixed length give.
+
+    Returns
+    -------
+    rows : list of int
+        The draws a chain after which each rule ends the run.
+    ended : list of list of float
+        Mean, sd and their stated errors of these draws, for each rule.
+    fixed : ndarray, shape (2, LEAST)
+        Mean and sd of the first 1, 2, ... draws a chain.
+    """
     density, _, _ = TARGETS[target]
-    return fk.sample(density, np.array([[2.0], [3.0], [4.0], [5.0]]), sampler="am", tune=300,
-                     draws=draws, stop=rule, search=False, names=["x"], seed=seed, threads=1,
-                     progress=False, diagnose=False)
-
-
-def estimates(target: str, rule: Any, seed: int) -> tuple[float, float, float, float, int]:
-    """Mean and sd of a run that a rule ends, their stated errors, and the draws a chain."""
-    result = sampled(target, rule, MOST, seed)
-    known = result.summary()
-    mean, sd, error, error_of_sd = (
-        float(known[name][0]) for name in ("mean", "sd", "mcse_mean", "mcse_sd"))
-    return mean, sd, error, error_of_sd, result.trace.rows
-
-
-def at_lengths(target: str, lengths: list[int], seed: int) -> list[tuple[float, float]]:
-    """(mean, sd) of the first draws of a run, of each of some numbers of draws a chain."""
-    x = sampled(target, None, max(lengths), seed).draws[:, :, 0]
-    return [(float(x[:, :n].mean()), float(x[:, :n].std(ddof=1))) for n in lengths]
+    rule = FirstMet()
+    result = fk.sample(density, np.array([[2.0], [3.0], [4.0], [5.0]]), sampler="am", tune=300,
+                       draws=MOST, stop=rule, search=False, names=["x"], seed=seed, threads=1,
+                       progress=False, diagnose=False)
+    x = result.draws
+    rows = [rule.rows.get(name, MOST) for name in RULES]
+    known = {n: statistics(x[:, :n]) for n in set(rows)}
+    ended = [[float(known[n][name][0]) for name in ("mean", "sd", "mcse_mean", "mcse_sd")]
+             for n in rows]
+    n = len(x) * np.arange(1, LEAST + 1)
+    u = x[:, :LEAST, 0] - 3
+    first, second = np.cumsum(u.sum(axis=0)), np.cumsum((u * u).sum(axis=0))
+    return rows, ended, np.stack([3 + first / n, np.sqrt((second - first**2 / n) / (n - 1))])
 
 
 def bias(target: str, ended: Any, fixed: Any) -> tuple[Any, Any, Any]:
@@ -77,17 +100,13 @@ def bias_text(quick: bool) -> str:
     runs = 50 if quick else RUNS
     rows = []
     with ProcessPoolExecutor(2) as pool:
-
-        def of_seeds(function: Any) -> Any:
-            return np.array(list(pool.map(function, range(runs), chunksize=25)))
-
         for target in TARGETS:
-            ended = [of_seeds(partial(estimates, target, rule)) for rule in RULES.values()]
-            lengths = [int(one[:, 4].mean()) for one in ended]
-            fixed = of_seeds(partial(at_lengths, target, lengths))
+            found = list(pool.map(partial(run_of, target), range(runs), chunksize=10))
+            lengths, ended, firsts = (np.array(part) for part in zip(*found, strict=True))
             for k, name in enumerate(RULES):
-                total, by_rule, error = bias(target, ended[k], fixed[:, k])
-                rows.append([target, f"`{name}`", f"{runs}", f"{lengths[k]}",
+                n = int(lengths[:, k].mean())
+                total, by_rule, error = bias(target, ended[:, k], firsts[:, :, min(n, LEAST) - 1])
+                rows.append([target, f"`{name}`", f"{runs}", f"{n}",
                              *(f"{one:+.3f}" for one in (*by_rule, *total)),
                              f"{error.max():.3f}"])
                 print(*rows[-1], sep=" | ", flush=True)

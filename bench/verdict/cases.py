@@ -52,6 +52,11 @@ class Case:
         """"set" where thresholds were set on it, "kept" where it was kept for the report."""
         return "set" if int(md5(self.name.encode()).hexdigest(), 16) % 2 else "kept"
 
+    @property
+    def is_default(self) -> bool:
+        """Whether the call has a density and a start, or a prior, and nothing else."""
+        return not set(self.options) - {"prior"}
+
     def run(self, seed: int) -> fk.Result:
         return fk.sample(self.target(), self.x0, seed=seed, progress=False,
                          check_gradient=False, **self.options)
@@ -230,6 +235,23 @@ exact("gaussian d=2, 200 chains", "sound", lambda: gaussian(2, 1.0, 1.0),
 exact("gaussian d=3, one long chain", "sound", lambda: gaussian(3), sampler="am", chains=1,
       draws=100_000, tune=5000)
 
+# the default call, of a density and a start or a prior alone
+
+exact("gaussian d=5, default", "sound", lambda: gaussian(5))
+exact("gaussian d=20, default", "sound", lambda: gaussian(20))
+exact("correlated d=2, default", "sound", fk.targets.correlated_gaussian)
+exact("student 8, d=3, default", "sound", lambda: student(3, 8.0))
+add("laplace d=3, default", "sound", lambda: laplace, np.full(3, 0.1), np.zeros(3),
+    np.full(3, np.sqrt(2)))
+add("exponential d=2, default", "sound", lambda: exponential, np.ones(2), np.ones(2), np.ones(2))
+exact("two modes 10 apart, default", "sound", lambda: two(10, 3))
+exact("five components, default", "sound", fk.targets.five_component)
+exact("mild banana, default", "sound", lambda: fk.targets.banana(0.03, 10.0, 3))
+add("rate with a prior, default", "sound", lambda: poisson, None, [5 / 4.5], [np.sqrt(5) / 4.5],
+    prior={"rate": stats.gamma(2, scale=2)})
+add("log-normal 0.3, default", "sound", lambda: log_normal(0.3), np.ones(2),
+    np.full(2, np.exp(0.045)), np.full(2, np.exp(0.045) * np.sqrt(np.expm1(0.09))))
+
 # ---- traps ----
 
 exact("funnel d=10, nuts", "funnel", lambda: fk.targets.Funnel(10, 9.0), sampler="nuts",
@@ -332,3 +354,21 @@ add("log-normal 2, ram", "heavy tails", lambda: log_normal(2.0), np.ones(2),
     np.full(2, np.exp(2)), np.full(2, np.exp(2) * np.sqrt(np.expm1(4))), sampler="ram", **LONG)
 add("estimated with an error of 4", "dominating estimate", lambda: noisy(4.0), np.zeros(2),
     np.zeros(2), np.ones(2), sampler="ram", draws=5000)
+
+# the default call; its runs of a funnel and of bends are above
+
+exact("funnel d=3, default", "funnel", lambda: fk.targets.Funnel(3, 9.0))
+exact("hard banana, default", "banana", fk.targets.hard_banana, np.array([0.0, 1.0]))
+exact("missed mode d=5 at 30, default", "missed mode", lambda: two(30, 5),
+      np.full(5, -15 / np.sqrt(5)))
+exact("missed mode d=2 at 60, default", "missed mode", lambda: two(60, 2, 0.3),
+      np.full(2, -30 / np.sqrt(2)))
+exact("narrow within wide d=5, default", "missed mode", lambda: two_scales(5))
+exact("spike beside a mode d=5, default", "missed mode", lambda: spike(5))
+exact("basis vectors d=6, default", "missed mode", lambda: fk.targets.basis_vectors(6))
+exact("student 2.2, default", "heavy tails", lambda: student(2, 2.2))
+exact("student 2.5, d=5, default", "heavy tails", lambda: student(5, 2.5))
+add("log-normal 1.5, default", "heavy tails", lambda: log_normal(1.5), np.ones(2),
+    np.full(2, np.exp(1.125)), np.full(2, np.exp(1.125) * np.sqrt(np.expm1(2.25))))
+add("gradient reversed, default", "wrong gradient", lambda: WrongGradient(-1.0, [1.0, 3.0]),
+    np.ones(2), np.zeros(2), [1.0, 3.0])

@@ -88,7 +88,7 @@ class Diagnosed(Recorded):
 
         Each has a ``kind``, a ``text`` that says what to do, and the ``coordinates`` and ``chains``
         concerned: see `fastkam.diagnostics.Finding`. The warning at the end of the run has the
-        same findings.
+        same findings, except those with the status "ok".
         """
         if self.found is None:
             log_weights = self.log_weights

@@ -329,5 +329,5 @@ def go_on_with(
     with options.shield, options.report, options.closing, writing(state):
         outcome = go_on(state, target, draws, options)
         new = Result(outcome.state, own)
-        new.workers = desk.report()
+        new.workers, new.found = desk.report(), outcome.found
         return conclude(new, outcome, options)

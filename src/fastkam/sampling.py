@@ -303,7 +303,7 @@ def sample(
 def concluded(outcome: Outcome, call: Call) -> Result:
     """The result of a run, with its warnings."""
     result = Result(outcome.state, call.own)
-    result.workers = call.options.desk.report()
+    result.workers, result.found = call.options.desk.report(), outcome.found
     return conclude(result, outcome, call.options)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
+from fastkam.diagnostics import checks
 from fastkam.run import drive
 from fastkam.search import search
 
@@ -44,6 +45,31 @@ def test_a_run_goes_on_until_its_draws_suffice(whole):
     assert whole.thin % short.thin == 0
     np.testing.assert_array_equal(whole.draws[:, 0], short.draws[:, whole.thin // short.thin - 1])
     assert whole.evaluations <= drive.BUDGET
+
+
+def test_the_checks_are_made_once(monkeypatch):
+    """For each number of steps, and not again for the warning; of the same draws as before."""
+    looked_at, findings = [], checks.findings
+
+    def counted(state):
+        looked_at.append((state.thin, state.trace.rows))
+        return findings(state)
+
+    monkeypatch.setattr(checks, "findings", counted)
+    result = quietly(bent, [0.0, 0.0])
+    assert len(looked_at) == len(set(looked_at)) > 1
+    assert result.warnings == findings(result.state)
+    looked_at.clear()
+    short = quietly(normal, np.zeros(2), sampler="am", chains=2, budget=3000)
+    assert len(looked_at) == 1
+    assert short.warnings == findings(short.state) != []
+    assert short.resume(5, progress=False).warnings != short.warnings
+
+
+def test_findings_that_gradients_change_are_made_again():
+    """A run that ends with its budget while the implied moments disagree says so."""
+    result = quietly(bent, [0.0, 0.0], budget=40_000)
+    assert result.warnings == checks.findings(result.state)
 
 
 def test_a_large_budget_changes_nothing(whole):

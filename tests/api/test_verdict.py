@@ -142,6 +142,21 @@ def test_a_mode_without_draws_is_found(d, sampler):
     assert [one.kind for one in verdict.reasons] == ["unvisited"]
 
 
+def lattice(x):
+    """36 narrow modes on a lattice in a square."""
+    return 40 * (np.cos(x[0]) * np.cos(x[1])) ** 2
+
+
+def test_a_mode_of_a_lattice_is_found():
+    """A chain in each mode but one, whose coordinates occur in the draws, but not together."""
+    places = np.pi * np.array([(i, j) for i in range(1, 5) for j in range(1, 5)
+                               if (i, j) != (2, 3)])
+    for seed in range(3):
+        result = sample(lattice, places, sampler=fk.RandomWalk(proposal_cov=1e-3), chains=15,
+                        draws=500, seed=seed, diagnose=False, bounds=[(1.5, 14.2)] * 2)
+        assert "unvisited" in {one.kind for one in result.verdict(2000).reasons}
+
+
 def test_mass_far_out_is_found():
     target = fk.targets.GaussianMixture(np.zeros((2, 4)), [1.0, 900.0], [0.7, 0.3])
     result = sample(target, np.zeros(4), sampler="ram", draws=10_000, seed=1, search=False,

@@ -209,8 +209,8 @@ def notes(found: list[Finding], summary: Summary) -> list[str]:
 
 
 def warn(result: Result) -> None:
-    """Issue one warning with all findings of a run, if there are any."""
-    found = result.warnings
+    """Issue one warning with all findings against the draws of a run, if there are any."""
+    found = [one for one in result.warnings if one.status != "ok"]
     if not found:
         return
     kind = ConvergenceWarning if {one.kind for one in found} <= TOO_SHORT else SamplingWarning
@@ -227,13 +227,13 @@ def verdict_of(
     reasons = tuple(found)
     rows = state.trace.rows
     few = rows < LEAST_DRAWS and not (state.chains >= FEWEST_CHAINS and rows >= FEWEST_ROWS)
-    if few and not reasons:
-        reasons = (Finding("short", f"There are {rows} draws a chain: too few to see whether they "
-                           "are right. Make more (result.resume(draws=...))."),)
-    if reasons:
-        return Verdict(status_of(reasons), reasons, evaluations=evaluations)
+    if few and status_of(reasons) == "ok":
+        reasons += (Finding("short", f"There are {rows} draws a chain: too few to see whether they "
+                            "are right. Make more (result.resume(draws=...))."),)
+    status = status_of(reasons)
     with np.errstate(all="ignore"):
-        return Verdict("ok", known=known_of(state, table), evaluations=evaluations)
+        known = known_of(state, table) if status == "ok" else ""
+    return Verdict(status, reasons, known, evaluations)
 
 
 def known_of(state: RunState, table: Summary | None) -> str:

@@ -142,8 +142,11 @@ def place(look: Look, which: NDArray[np.int64]) -> Iterator[Finding]:
         return
     found = {}
     for i in which:
-        order = np.argsort(x[:, :, i], axis=None)[: n * PLACES]
-        found[i] = float(rates[order].reshape(PLACES, n).mean(axis=1).min() / mean)
+        values = x[:, :, i].reshape(-1)
+        at = np.searchsorted(np.sort(values)[n::n][: PLACES - 1], values, side="right")
+        count = np.bincount(at, minlength=PLACES)
+        in_place = np.bincount(at, rates, PLACES) / np.maximum(count, 1)
+        found[i] = float(in_place[count > n / 2].min() / mean)  # equal values are in one place
     where = [i for i in sorted(found, key=lambda i: found[i]) if found[i] < LEAST_AT_PLACE]
     if where:
         yield Finding(

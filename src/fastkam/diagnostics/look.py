@@ -33,10 +33,10 @@ class Finding:
     ----------
     kind : str
         "not_finite", "stuck", "constant", "improper", "not_a_logarithm", "rejected", "boundary",
-        "tails", "moments", "acceptance", "divergences", "r_hat", "ess", "mcse_sd", "log_density",
-        "adaptation", "gradient" or "short"; "functionals", "drift", "stay", "excursion", "place",
-        "modes", "nested_r_hat", "energy", "tree_depth", "swaps", "mixture", "evidence"; or
-        "unvisited", which only `Result.verdict` finds with further evaluations.
+        "bound", "tails", "moments", "acceptance", "divergences", "r_hat", "ess", "mcse_sd",
+        "log_density", "adaptation", "gradient" or "short"; "functionals", "drift", "stay",
+        "excursion", "place", "modes", "nested_r_hat", "energy", "tree_depth", "swaps", "mixture",
+        "evidence"; or "unvisited", which only `Result.verdict` finds with further evaluations.
     text : str
         What was found, and what to do.
     coordinates : tuple of str
@@ -45,7 +45,8 @@ class Finding:
         The chains concerned; empty if it concerns all.
     status : str
         The verdict on the run that follows: "doubtful", or "wrong" if draws of the density hardly
-        ever have such a finding. See `fastkam.diagnostics.Verdict`.
+        ever have such a finding; "ok" if it concerns the density and not the draws. See
+        `fastkam.diagnostics.Verdict`.
     """
 
     kind: str

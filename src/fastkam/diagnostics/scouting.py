@@ -1,6 +1,6 @@
 """Points of a density that no chain has visited, looked for with further evaluations.
 
-Three methods share a number of evaluations:
+Four methods share a number of evaluations:
 
 - Points y from a wide density g, a Cauchy distribution around the draws, give an estimate of the
   probability of the region beyond all draws, mean(p(y) / (g(y) Z) 1{y is beyond}). By Markov's
@@ -10,6 +10,8 @@ Three methods share a number of evaluations:
 - If a density falls off on all sides, a step towards the draws raises it. Where such a step lowers
   it, a search uphill begins; if it ends far from q, at a density comparable with that at the draws,
   there is another mode.
+- Such searches also begin at points whose coordinates come from different draws, or are uniform
+  between two bounds.
 - Gradients at the draws imply moments (see `fastkam.diagnostics.identities`), if the number of
   evaluations allows for enough of them.
 """
@@ -39,6 +41,7 @@ from fastkam.search.tails import tail_indices
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
+    from fastkam.problem.coordinates import Coordinates
     from fastkam.result import Result
     from fastkam.run.state import RunState
     from fastkam.search.mixture import Mixture
@@ -47,8 +50,8 @@ Array = NDArray[np.float64]
 Gradient = Callable[[Array], tuple[float, Array]]
 
 WIDE = 3.0              # scale of g, in standard deviations of the draws
-SHARE_WIDE, SHARE_ALONG = 0.3, 0.15     # of the evaluations: draws of g; jumps along coordinates
-SHARE_STEPS = 0.15      # steps towards the draws
+# of the evaluations: draws of g; jumps along coordinates; points across; steps towards the draws
+SHARE_WIDE, SHARE_ALONG, SHARE_ACROSS, SHARE_STEPS = 0.25, 0.1, 0.1, 0.15
 SHARE_GRADIENTS = 0.45  # at most
 MOST_MASS = 0.05
 TOWARDS, LEAST_DROP = 0.1, 1.0
@@ -110,7 +113,8 @@ def scout(
             with suppress(Spent):
                 found += by_tails(state, budget, evaluations)
                 found += by_gradients(state, Slopes(density, slope, budget, rng), evaluations)
-                found += Scouting(z, log_p, q, budget, rng, slope).findings(budget.left)
+                found += Scouting(z, log_p, q, budget, rng, slope,
+                                  state.coordinates).findings(budget.left)
     return found, evaluations - budget.left
 
 
@@ -146,11 +150,12 @@ class Scouting:
 
     def __init__(
         self, z: Array, log_p: Array, q: Mixture, budget: Budget, rng: np.random.Generator,
-        gradient: Gradient | None = None,
+        gradient: Gradient | None = None, coordinates: Coordinates | None = None,
     ) -> None:
         self.q, self.budget, self.rng, self.gradient = q, budget, rng, gradient
         self.flat = np.ascontiguousarray(z.reshape(-1, z.shape[2]))
         self.d = z.shape[2]
+        self.within = between_bounds(coordinates, self.d)
         self.level = float(np.median(log_p))
         log_q = q.log_density(self.flat)
         self.log_z = float(np.median(log_p.reshape(-1) - log_q))
@@ -168,9 +173,10 @@ class Scouting:
         mass = float(weights.mean())
         if mass > MOST_MASS:
             return [self.of_mass(mass, wide[int(weights.argmax())])]
-        along = self.along(max(4, int(SHARE_ALONG * evaluations)))
-        more = self.budget(along)
-        points, values = np.concatenate([wide, along]), np.concatenate([values, more])
+        others = np.concatenate([self.along(max(4, int(SHARE_ALONG * evaluations))),
+                                 self.across(max(4, int(SHARE_ACROSS * evaluations)))])
+        more = self.budget(others)
+        points, values = np.concatenate([wide, others]), np.concatenate([values, more])
         for start in self.starts(points, values, max(4, int(SHARE_STEPS * evaluations))):
             end, value = self.uphill(start)
             if self.is_new(end, value):
@@ -194,6 +200,18 @@ class Scouting:
         z = self.flat[self.rng.integers(len(self.flat), size=n)].copy()
         axis = np.arange(n) % self.d
         z[np.arange(n), axis] += 2 * WIDE * self.sd[axis] * self.rng.standard_cauchy(n)
+        return z
+
+    def across(self, n: int) -> Array:
+        """Return points (n, d) with each coordinate from another draw.
+
+        So modes in a lattice are reached from draws in some of them. In half of the points the
+        coordinates that have two bounds are uniform between them.
+        """
+        rows = self.rng.integers(len(self.flat), size=(n, self.d))
+        z = np.take_along_axis(self.flat, rows, axis=0)
+        share = self.rng.random((n // 2, int(self.within.sum())))
+        z[: n // 2, self.within] = log(share) - log(1 - share)
         return z
 
     def starts(self, points: Array, values: Array, n: int) -> Array:
@@ -257,6 +275,14 @@ class Scouting:
             "unvisited", f"No chain has visited a mode near {point(z)}, where the log density is "
             f"{value:.4g}; at the draws its median is {self.level:.4g}. Start chains there too "
             '(x0=), or let sampler="auto" search.', status="wrong")
+
+
+def between_bounds(coordinates: Coordinates | None, d: int) -> NDArray[np.bool_]:
+    """Return the mask (d,) of the coordinates z whose logistic function is that of two bounds."""
+    if coordinates is None:
+        return np.zeros(d, bool)
+    return np.repeat([row[0] == "interval" for row in coordinates.rows],
+                     [row[3] for row in coordinates.rows])
 
 
 def point(z: Array) -> str:

@@ -28,10 +28,10 @@ class Verdict:
         property that draws of the density hardly ever have. The status is that of the gravest
         reason.
     reasons : tuple of Finding
-        Reasons against the draws, each with a remedy: the findings of ``result.warnings``, and
-        those from further evaluations if there were any.
+        The findings of ``result.warnings``, each with a remedy, and those from further evaluations
+        if there were any. Those whose own status is "ok" are no reasons against the draws.
     known : str
-        R-hat and effective sample sizes as text, if there is no reason against the draws.
+        R-hat and effective sample sizes as text, if the status is "ok".
     evaluations : int
         Number of further evaluations of the density.
     """

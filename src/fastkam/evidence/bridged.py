@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
+from fastkam.diagnostics.scouting import MOST_FITTED, Budget, Scouting, Spent
 from fastkam.evidence.bridge import Bridge, Pairs, bridge, crossed_share, effective, joined
 from fastkam.evidence.density import Density, Window
 from fastkam.evidence.pareto import MOST_K_HAT, k_hat
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from fastkam.density.target import Target
     from fastkam.result import Result
     from fastkam.run.state import RunState
+    from fastkam.search.mixture import Mixture
 
 Array = NDArray[np.float64]
 
@@ -37,6 +40,8 @@ MOST_SHARE = 0.1                # of the evaluations of the run
 # this share of its evaluations, up to a number above which the draws of the chains matter more.
 SHARE, ENOUGH = 0.25, 1500
 LEAST_DRAWS_OF_Q = 25           # of each bridge
+# of the evaluations of the run, to look for modes that it has missed; at most, and at least
+SHARE_SCOUTING, MOST_SCOUTING, LEAST_SCOUTING = 0.05, 1000, 400
 MOST_R_HAT = 1.1                # of log p - log q, where that varies
 LEAST_SPREAD = 0.5
 MOST_LOST = 0.5                 # of them, from which on there is no bridge
@@ -55,7 +60,11 @@ class Bridged:
     crossed : float
         The share of the chains' variance that counts twice.
     evaluations, failed : int
-        Number of further evaluations, and of those among them that raised an error.
+        Number of further evaluations, and of draws of q among them that raised an error.
+    q : Mixture or None
+        The mean of all q, where they were fitted.
+    unvisited : str
+        Where the density has mass that no chain has visited; "" if nothing was found.
     """
 
     pairs: list[Pairs]
@@ -63,6 +72,8 @@ class Bridged:
     crossed: float = 0.0
     evaluations: int = 0
     failed: int = 0
+    q: Mixture | None = None
+    unvisited: str = ""
 
     @cached_property
     def estimate(self) -> tuple[float, float]:
@@ -108,13 +119,29 @@ def by_frozen(state: RunState) -> Bridged | None:
 def by_fitted(
     result: Result, density: Target, evaluations: int | None, rng: np.random.Generator
 ) -> Bridged | None:
-    """Return the bridges with a q fitted to draws, by further evaluations; None without a fit."""
+    """Return the bridges with a q fitted to draws, by further evaluations; None without a fit.
+
+    Where their number is not given, some more are made to look for modes without draws.
+    """
     state = result.state
     window = Window(state.coordinates, state.trace.x[:, : state.trace.rows])
     at = Density(density, window, rng)
-    bounds = default_bounds(int(result.evaluations))
-    made = from_draws(*draws_in(window, state), at, evaluations, bounds, rng)
-    return None if made is None else replace(made, evaluations=at.n, failed=at.failed)
+    of_run = int(result.evaluations)
+    z, log_p = draws_in(window, state)
+    made = from_draws(z, log_p, at, evaluations, default_bounds(of_run), rng)
+    if made is None:
+        return None
+    failed = at.failed
+    scouted = min(MOST_SCOUTING, int(SHARE_SCOUTING * of_run)) if evaluations is None else 0
+    if made.q is not None and scouted >= LEAST_SCOUTING:
+        step = max(1, -(-log_p.size // MOST_FITTED))
+        with np.errstate(all="ignore"):
+            scouting = Scouting(z[:, ::step], log_p[:, ::step], made.q, Budget(at, scouted), rng,
+                                coordinates=state.coordinates)
+            with suppress(Spent):
+                made = replace(made, unvisited=" ".join(
+                    one.text for one in scouting.findings(scouted)))
+    return replace(made, evaluations=at.n, failed=failed)
 
 
 def default_bounds(of_run: int) -> tuple[int, int]:
@@ -140,7 +167,7 @@ def from_draws(
         evaluations = int(np.clip(size, *bounds))
     pairs = fits.pairs(evaluations, density, rng)
     bridges = [bridge(one) for one in pairs]
-    return Bridged(pairs, bridges, crossed_share(bridges, fits.across))
+    return Bridged(pairs, bridges, crossed_share(bridges, fits.across), q=fits.mean())
 
 
 def doubts(made: Bridged) -> list[str]:

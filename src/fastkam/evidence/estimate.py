@@ -242,6 +242,8 @@ def judged(
     error = float(np.hypot(error, worst))
     if not (error <= MOST_ERROR or (made is not None and made.lost)):  # which has its own note
         notes.append("The error is large: run longer, or with a sampler that suits the density.")
+    if used is not None and used.unvisited:
+        notes.append(f"{used.unvisited} The evidence lacks what is there.")
     grave = [one.text for one in result.warnings
              if one.kind in GRAVE or (one.kind == "r_hat" and one.status == "wrong")]
     if grave:

@@ -120,6 +120,13 @@ class Fits:
         """log p - log q at the draws that q was not fitted to, (chains of the fold, n) each."""
         return [all_[fold] for all_, fold in zip(self.across, self.folds, strict=True)]
 
+    def mean(self) -> Mixture:
+        """Return the mean of the q of all folds."""
+        q = self.mixtures[0]
+        for k, other in enumerate(self.mixtures[1:], start=2):
+            q = q.joined(other, 1 / k)
+        return q
+
     def pairs(self, n: int, density: Callable[[Array], Array], rng: np.random.Generator
               ) -> list[Pairs]:
         """Return the pairs, with n further draws of q in all, divided by the numbers of chains."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from fastkam.arguments import check_integer
 from fastkam.diagnostics import checks, ess_bulk
+from fastkam.diagnostics.look import Finding
 from fastkam.run.loop import Outcome, Run
 from fastkam.run.options import RunOptions
 from fastkam.run.stored import StoredTrace
@@ -45,11 +46,15 @@ def carry_out_to_its_end(
     going = carry_out_thinned if state.undecided else carry_out
     outcome = going(state, target, rows, options)
     while True:
-        suffice = not outcome.state.budget or (
-            not options.until_stop and draws_suffice(outcome.state))
+        suffice = not outcome.state.budget
+        if not (suffice or options.until_stop):
+            found = checks.findings(outcome.state)
+            outcome, suffice = replace(outcome, found=found), draws_suffice(found)
         if suffice and outcome.state.by_gradients:
             outcome = with_implied(outcome, target, options)
-            suffice = not outcome.state.budget or not disagrees(outcome.state)
+            if disagrees(outcome.state):
+                outcome = replace(outcome, found=None)
+                suffice = not outcome.state.budget
         if suffice or not may_go_on(outcome.state, options):
             return outcome
         state = replace(outcome.state, requested=rows)
@@ -86,9 +91,9 @@ def go_on(
     return carry_out_to_its_end(state, target, state.requested, options)
 
 
-def draws_suffice(state: RunState) -> bool:
-    """Whether the diagnostics find nothing that further steps may correct."""
-    kinds = {one.kind for one in checks.findings(state)}
+def draws_suffice(found: list[Finding]) -> bool:
+    """Whether the findings on a run contain nothing that further steps may correct."""
+    kinds = {one.kind for one in found}
     return bool(kinds & HOPELESS) or not kinds & CURED_BY_STEPS
 
 

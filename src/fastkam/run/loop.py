@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from fastkam._core.engine.fault import Fault
 from fastkam.diagnostics.checks import findings
+from fastkam.diagnostics.faults import LEAST_DRAWS
 from fastkam.progress import Progress
 from fastkam.run.groups import ChainGroup
 from fastkam.run.interrupts import FREE, Shield
@@ -23,7 +24,7 @@ from fastkam.run.state import RunState
 from fastkam.run.writer import CheckpointWriter
 
 if TYPE_CHECKING:
-    pass
+    from fastkam.diagnostics import Finding
 
 NO_LIMIT = 2**62  # evaluations of a chain
 ASKED = "Progress.stop()"  # what has ended a run that its view has stopped
@@ -42,11 +43,14 @@ class Outcome:
         A Fault of the target, or the error of the sampler, a stop rule or the progress function.
     checkpoint : CheckpointWriter
         Its ``error`` is that of the last checkpoint, or None.
+    found : list of Finding or None
+        The findings on the run, if they have been computed.
     """
 
     state: RunState
     failure: BaseException | None
     checkpoint: CheckpointWriter
+    found: list[Finding] | None = None
 
 
 class Run:
@@ -72,6 +76,7 @@ class Run:
         self.most_evaluations = NO_LIMIT
         self.hardest = 0  # the coordinate for which a stop rule was not met the last time
         self.expected = {}  # the rows a chain that a stop rule expects to need, by its id
+        self.found = (-1, None)  # the rows a chain of which findings are known, and these
         self.stopped_by = ""
         self.first = (sum(int(one["t"]) for one in past.states), self.begun_with(past))
         self.pace = 1  # steps a chunk of any group, grown until one takes CHUNK_SECONDS
@@ -109,7 +114,9 @@ class Run:
         state = self.state(status)
         self.groups.clear()  # they refer to this run: their memory would stay till a collection
         writer.write(state)
-        return Outcome(state, failure, writer)
+        rows, found = self.found
+        known = rows == state.trace.rows >= LEAST_DRAWS  # of fewer draws more is said at the end
+        return Outcome(state, failure, writer, found if known else None)
 
     def drive(self, threads, report, stop, writer):
         """Run; return the final status, and the failure or None."""
@@ -279,8 +286,11 @@ class Run:
         return np.array(past.constrain(draws))
 
     def findings(self):
-        """Findings against the draws so far (`fastkam.diagnostics.Finding`)."""
-        return findings(self.state("running"))
+        """Findings on the draws so far (`fastkam.diagnostics.Finding`)."""
+        rows = self.trace.rows
+        if self.found[0] != rows:
+            self.found = (rows, findings(self.state("running")))
+        return self.found[1]
 
     @property
     def steps(self):

@@ -43,7 +43,7 @@ class Fit:
     ranks, ties : dict of str to int
         For each quantity its rank among the draws, and the number of draws with the same value.
     findings : set of str
-        The kinds of findings about the run, except that it was short.
+        The kinds of findings against the draws, except that the run was short.
     effective : float
         The smallest effective sample size of the run.
     failure : str
@@ -166,7 +166,8 @@ class Fits:
             made.interrupted = True
             return
         made.effective = least_effective(result.state)
-        made.findings = {one.kind for one in result.warnings} - TOO_SHORT
+        made.findings = {
+            one.kind for one in result.warnings if one.status != "ok"} - TOO_SHORT
         draws = result.draws.reshape(-1, result.d)
         kept = ((np.arange(self.draws) + 0.5) * len(draws) / self.draws).astype(int)
         points = np.concatenate([made.parameters[None], draws[kept]])
