@@ -227,7 +227,7 @@ def test_a_surrogate_that_does_not_pay_is_given_up():
 
 
 def test_a_surrogate_that_leaves_out_a_part_is_given_up(monkeypatch):
-    """Where calls are left for a run without it; otherwise the result says so."""
+    """The run goes on without it where there is no budget; otherwise the result says so."""
     from fastkam.surrogate import drawing
 
     def normal(x):
