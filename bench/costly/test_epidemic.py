@@ -26,7 +26,7 @@ def test_no_run_of_the_epidemic_is_wrong_without_a_word():
 
 
 def test_the_reference_is_of_the_ridge():
-    """Of other grids than those of `references.epidemic`, and the density is that of its terms."""
+    """Other grids than those of `references.epidemic` give the same moments."""
     from bench.posteriors import references
 
     grids = (np.linspace(-4.5, 2, 51), np.linspace(0.2, 0.6, 61), np.linspace(-9, -4, 51))

@@ -236,8 +236,8 @@ def test_weighted_quantiles_are_those_of_repeated_draws():
 
 
 def test_intervals_of_skewed_terms_have_nearly_their_probability(monkeypatch):
-    """Of 1000 nominal 90 % intervals of sds more than 853 have the sd, with a probability below
-    1e-3 of fewer if it is 0.887 or more; without the correction it is about 0.855, and fewer have.
+    """More than 853 of 1000 nominal 90 % intervals of sds have the sd, with a probability below
+    1e-3 of fewer if theirs is 0.887 or more; without the correction fewer have it.
     """
     found = []
     for correction in (1.0, 0.0):

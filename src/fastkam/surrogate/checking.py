@@ -32,6 +32,7 @@ STEPS = 5  # of each chain
 ABOVE = 0.01  # share of the sum of the weights that is above the level looked at
 FALSE_ALARM = 1e-3
 FAR_ABOVE = 1.0  # by which a log weight is above those of all draws
+HIGH, RANGE = 4.5, 0.005  # distance below the maximum; share of draws outside of their range
 NOT_IMPROBABLE = 3.0  # by which a log density may be below the median of those of the draws
 
 
@@ -104,10 +105,11 @@ class Check(NamedTuple):
 
 
 def outside(X: Array, y: Array, draws: Array, logp: Array) -> int:
-    """Return the number of points with a high density that are far outside the range of all draws.
+    """Return the number of points with a high density that are far outside the range of the draws.
 
     A density is high where it has fallen by less than half of what it has at the ends of a normal
-    one (`drop`); far is more than a standard deviation of the draws.
+    one (`drop`), and by no more than along one coordinate of it at three standard deviations. Far
+    is more than a standard deviation of the draws beyond all but 0.5 % of them.
 
     Parameters
     ----------
@@ -117,12 +119,12 @@ def outside(X: Array, y: Array, draws: Array, logp: Array) -> int:
         Draws of s, and log pi there; those at which it has fallen further do not count.
     """
     d, top = draws.shape[1], y.max()
-    high, near = X[y > top - 0.5 * drop(d)], draws[logp > top - drop(d)]
+    high, near = X[y > top - min(0.5 * drop(d), HIGH)], draws[logp > top - drop(d)]
     if not len(near):
         return len(high)
+    low, up = np.quantile(near, [RANGE, 1 - RANGE], axis=0)
     sd = near.std(axis=0)
-    out = (high < near.min(axis=0) - sd) | (high > near.max(axis=0) + sd)
-    return int(out.any(axis=1).sum())
+    return int(((high < low - sd) | (high > up + sd)).any(axis=1).sum())
 
 
 def tempered(logp: Array, log_weights: Array) -> Array:

@@ -36,7 +36,7 @@ log = logging.getLogger("fastkam")
 SHARE = 0.6  # of the budget that learning may take
 LEARNING_TIME = 0.5  # share of the time of a stop rule
 LEARNING, LEARNING_EACH = 400, 100  # calls of learning, and a dimension, at most
-MANY_LEFT_OUT = 3  # points with a high density outside its draws, for which a surrogate is given up
+MANY_LEFT_OUT = 2  # points with a high density outside its draws, for which a surrogate is given up
 SETTLING = 20  # steps of warm-up of a chain whose proposals are several steps on the surrogate
 
 
