@@ -91,7 +91,7 @@ def further_table(found, cases):
 
 
 COLUMNS = ["posterior", "d", "runs with weights", "calls before the draws, median",
-           "90 % intervals with the mean", "runs off by 4 errors", "of these silent"]
+           "90 % intervals with the mean", "with the sd", "runs off by 4 errors", "of these silent"]
 
 
 def learned_columns(curves):
@@ -100,6 +100,7 @@ def learned_columns(curves):
     return [f"{sum(one.weighted for one in curves)} of {len(curves)}",
             f"{np.median([one.calls[0] for one in curves]):,.0f}",
             f"{100 * np.mean([one.covered for one in curves]):.0f} %",
+            f"{100 * np.mean([one.sds_covered for one in curves]):.0f} %",
             str(len(off)), str(sum(not one.told for one in off))]
 
 
@@ -108,8 +109,9 @@ def summary_of(found):
     curves = [one for some in found.values() for one in some]
     off = [one for one in curves if not one.worst <= 4]
     return (f"Nominal 90 % intervals have the mean in "
-            f"{100 * np.mean([one.covered for one in curves]):.0f} % of cases; {len(off)} of "
-            f"{len(curves)} runs have an estimate that is off by more than four of its errors, "
+            f"{100 * np.mean([one.covered for one in curves]):.0f} % of cases and the standard "
+            f"deviation in {100 * np.mean([one.sds_covered for one in curves]):.0f} %; {len(off)} "
+            f"of {len(curves)} runs have an estimate that is off by more than four of its errors, "
             f"and {sum(not one.told for one in off)} of these give no warning.")
 
 

@@ -25,6 +25,7 @@ class Curve:
     mean: Any
     sd: Any
     covered: float = np.nan  # share of coordinates whose nominal 90 % interval has the mean
+    sds_covered: float = np.nan  # and of those whose interval has the standard deviation
     fourth: Any = None  # fourth central moments over the square of the variance, (d,)
     note: str = ""
     weighted: bool = False
@@ -63,7 +64,8 @@ def learned(name, seed):
     checked = f.n - new.sum()  # design, rounds and the check of the draws
     calls = checked + np.cumsum(new.sum(axis=0))
     curve = cumulative(calls, x, w)
-    curve.covered, curve.note, curve.weighted = covered(result, case), note, True
+    curve.covered, curve.sds_covered = covered(result, case)
+    curve.note, curve.weighted = note, True
     curve.told, curve.worst = told, worst(result, case)
     return curve
 
@@ -83,7 +85,7 @@ def of_chains(result, case):
     rows = np.arange(1, x.shape[1] + 1)
     first = result.evaluations - result.chains * x.shape[1] * result.thin
     curve = cumulative(first + result.chains * result.thin * rows, x, np.ones(x.shape[:2]))
-    curve.covered = covered(result, case)
+    curve.covered, curve.sds_covered = covered(result, case)
     return curve
 
 
@@ -100,9 +102,10 @@ def cumulative(calls, x, w):
 
 
 def covered(result, case):
-    """The share of coordinates whose nominal 90 % interval has the mean."""
+    """The shares of coordinates whose nominal 90 % intervals have the mean, and the sd."""
     table = result.summary()
-    return float((np.abs(table["mean"] - case.mean) < Z * table["mcse_mean"]).mean())
+    return tuple(float((np.abs(table[name] - truth) < Z * table[f"mcse_{name}"]).mean())
+                 for name, truth in (("mean", case.mean), ("sd", case.sd)))
 
 
 def worst(result, case):

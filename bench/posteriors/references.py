@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import digamma, polygamma
 
 import fastkam as fk
-from bench.posteriors.densities import POSTERIORS, regressions, series
+from bench.posteriors.densities import POSTERIORS, dynamics, regressions, series
 from fastkam.search.mixture import Mixture
 
 FILE = Path(__file__).with_name("references.json")
@@ -28,6 +28,8 @@ MOMENTS = ("mean", "sd", "mcse_mean", "mcse_sd")
 ROUNDS, POINTS = 3, 200_000    # of importance sampling; points of the last round
 STATES, BATCHES = 4000, 20     # to which its mixtures are fitted; for its errors
 NARROW, WIDER = 0.7, 1.8       # share of points from one mixture; by how much the other is wider
+EPIDEMIC_GRIDS = (  # of log gamma, beta - gamma and log I(0)
+    np.linspace(-5, 2.5, 151), np.linspace(0.1, 0.8, 141), np.linspace(-9.5, -3.5, 121))
 FREE, ORDERED = "mixture, labels free", "mixture, labels ordered"
 
 
@@ -91,6 +93,68 @@ def of_product(one):
     return summed(logs, X, np.zeros(X.shape))
 
 
+def susceptible(beta, gamma, infected):
+    """Fractions not infected after each day, (days + 1, n), from rates and a first fraction (n,).
+
+    `dynamics.Interaction` for many parameters at once.
+    """
+    p, q = np.log1p(-infected), np.log(infected)
+    path = [p]
+    for step in range(2 * dynamics.DAYS):
+        k, m = np.zeros((4, len(p))), np.zeros((4, len(p)))
+        for stage, ahead in enumerate((0, 0.25, 0.25, 0.5)):
+            k[stage] = -beta * np.exp(q + ahead * m[stage - 1])
+            m[stage] = beta * np.exp(p + ahead * k[stage - 1]) - gamma
+        weights = np.array([1, 2, 2, 1]) / 12
+        p, q = p + weights @ k, q + weights @ m
+        if step % 2:
+            path.append(p)
+    return np.exp(path)
+
+
+def epidemic_given(log_gamma, growth, log_infected):
+    """(log density without its terms in u, infected in all) at the rows of three arrays (n,).
+
+    The density is that of log gamma, growth = beta - gamma and log I(0).
+    """
+    gamma = np.exp(log_gamma)
+    beta = gamma + growth
+    with np.errstate(all="ignore"):
+        fresh = -np.diff(susceptible(beta, gamma, np.exp(log_infected)), axis=0)
+        X = np.array([np.log(beta), log_gamma, log_infected]).T
+        z = (X - dynamics.SIR_PRIOR[:3, 0]) / dynamics.SIR_PRIOR[:3, 1]
+        logs = dynamics.CASES_A_DAY @ np.log(fresh) - 0.5 * (z * z).sum(axis=1) - X[:, 0]
+    return np.where(np.isfinite(logs), logs, -np.inf), fresh.sum(axis=0), X
+
+
+def epidemic(grids=EPIDEMIC_GRIDS):
+    """Return moments on a grid of log gamma, growth and log I(0), with sums over u at each point.
+
+    The sums depend on the infected in all alone, and are interpolated between 4000 values of it.
+    """
+    u, share = np.linspace(-5, 12, 1700), np.linspace(1e-3, 1, 4000)
+    rho, cases = 0.5 * (1 + np.tanh(0.5 * u)), dynamics.CASES_A_DAY.sum()
+    logs = (cases * np.log(rho) - dynamics.PEOPLE * np.outer(share, rho)
+            - 0.5 * ((u - dynamics.SIR_PRIOR[3, 0]) / dynamics.SIR_PRIOR[3, 1]) ** 2)
+    high = logs.max(axis=1)
+    w = np.exp(logs - high[:, None])
+    sums = w.sum(axis=1)
+    mean_u = w @ u / sums
+    of_u = high + np.log(sums), mean_u, w @ u**2 / sums - mean_u**2
+    found = []
+    for log_gamma in grids[0]:
+        rest = np.stack(np.meshgrid(*grids[1:], indexing="ij"), axis=-1).reshape(-1, 2).T
+        value, infected, X = epidemic_given(np.full(rest.shape[1], log_gamma), *rest)
+        total, mean, variance = (np.interp(infected, share, one) for one in of_u)
+        keep = np.isfinite(value)
+        found.append(np.c_[value + total, X, mean, variance][keep])
+    found = np.concatenate(found)
+    found = found[found[:, 0] > found[:, 0].max() - 40]
+    variances = np.zeros((len(found), 4))
+    variances[:, 3] = found[:, 5]
+    return summed(found[:, 0], found[:, 1:5], variances)
+
+
 EXACT = {
     "linear regression, correlation 0.99": lambda one: conjugate(regressions.LINEAR),
     "AR(2)": lambda one: conjugate(series.AR),
@@ -102,8 +166,9 @@ EXACT = {
         one.logp, [np.linspace(-0.6, 1.8, 41), np.linspace(-1.2, 2.8, 41),
                    np.linspace(-1.8, -0.5, 31)]),
     "product of two, known": of_product,
+    "SIR epidemic": lambda one: epidemic(),
 }
-WEIGHTED = ("SIR epidemic", ORDERED)
+WEIGHTED = (ORDERED,)
 
 
 def moments(draws):

@@ -226,6 +226,23 @@ def test_a_surrogate_that_does_not_pay_is_given_up():
     assert result.evaluations > len(result.state.calls)
 
 
+def test_a_surrogate_that_leaves_out_a_part_is_given_up(monkeypatch):
+    """The run goes on without it where there is no budget; otherwise the result says so."""
+    from fastkam.surrogate import drawing
+
+    def normal(x):
+        return -0.5 * float(x @ x)
+
+    monkeypatch.setattr(drawing, "outside", lambda *args: 3)
+    options = {"surrogate": "learn", "seed": 1, "draws": 50} | QUIET
+    with pytest.warns(SamplingWarning, match="it leaves out a part of the distribution"):
+        result = fk.sample(normal, np.zeros(2), **options)
+    assert result.weights is None
+    result = fk.sample(normal, np.zeros(2), budget=400, **options)
+    assert result.weights is not None
+    assert "far too low at 3 points with a high density" in str(result.warnings[0])
+
+
 def slow(x):
     """A density of 3 ms."""
     time.sleep(3e-3)

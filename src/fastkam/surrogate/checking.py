@@ -6,6 +6,8 @@ small from the side, and pi^b has more of the tails than pi. There is such a reg
 
 - more states of the chains have a log weight log(pi / s) above a level than weighted draws have, or
 - one state, or one proposal that is not improbable itself, has a log weight far above all draws.
+
+Further, no call with a high density may be far outside the range of the draws.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from fastkam.diagnostics.weights import systematic
 from fastkam.samplers.metropolis import OPTIMAL
 from fastkam.search.mixture import Mixture
 from fastkam.surrogate.calls import Calls
+from fastkam.surrogate.ends import drop
 from fastkam.surrogate.learning import BETA, Chains
 
 Array = NDArray[np.float64]
@@ -29,6 +32,7 @@ STEPS = 5  # of each chain
 ABOVE = 0.01  # share of the sum of the weights that is above the level looked at
 FALSE_ALARM = 1e-3
 FAR_ABOVE = 1.0  # by which a log weight is above those of all draws
+HIGH, RANGE = 4.5, 0.005  # distance below the maximum; share of draws outside of their range
 NOT_IMPROBABLE = 3.0  # by which a log density may be below the median of those of the draws
 
 
@@ -98,6 +102,29 @@ class Check(NamedTuple):
         logp = np.concatenate([self.states.logp, self.values])
         order = np.argsort(density.logp(x) - logp, kind="stable")[:m]
         return x[order], logp[order]
+
+
+def outside(X: Array, y: Array, draws: Array, logp: Array) -> int:
+    """Return the number of points with a high density that are far outside the range of the draws.
+
+    A density is high where it has fallen by less than half of what it has at the ends of a normal
+    one (`drop`), and by no more than along one coordinate of it at three standard deviations. Far
+    is more than a standard deviation of the draws beyond all but 0.5 % of them.
+
+    Parameters
+    ----------
+    X, y : array (m, d), (m,)
+        Points, and the log densities there.
+    draws, logp : array (n, d), (n,)
+        Draws of s, and log pi there; those at which it has fallen further do not count.
+    """
+    d, top = draws.shape[1], y.max()
+    high, near = X[y > top - min(0.5 * drop(d), HIGH)], draws[logp > top - drop(d)]
+    if not len(near):
+        return len(high)
+    low, up = np.quantile(near, [RANGE, 1 - RANGE], axis=0)
+    sd = near.std(axis=0)
+    return int(((high < low - sd) | (high > up + sd)).any(axis=1).sum())
 
 
 def tempered(logp: Array, log_weights: Array) -> Array:

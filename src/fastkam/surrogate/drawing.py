@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.diagnostics.weights import NORMALIZED, TOO_LOW
+from fastkam.diagnostics.weights import NORMALIZED, NOT_FALLEN, TOO_LOW
 from fastkam.search.watch import Spent
-from fastkam.surrogate.checking import Check
+from fastkam.surrogate.checking import Check, outside
 from fastkam.surrogate.importance import Weighting, drawn, surrogate_run, with_weights
 from fastkam.surrogate.integral import MOST_ERROR, log_integral
 from fastkam.surrogate.learning import Learned, Rounds, efficiency
@@ -72,6 +72,7 @@ class Drawing:
         self.stopped_by = ""
         self.reserved = 0  # calls for the check of the draws
         self.checked: Check | None = None
+        self.left_out = 0  # points with a high density, far outside the range of the draws
 
     @property
     def rows(self) -> int:
@@ -108,6 +109,10 @@ class Drawing:
             self.done.lines.append(f"surrogate learned again, after {self.calls.n} evaluations")
         assert self.weighting is not None
         assert self.learned is not None
+        ends = rounds.ends
+        if ends.unknown:
+            self.done.lines.append(f"{NOT_FALLEN} at {ends.unknown} of {ends.n} ends of its "
+                                   "coordinates, as far as it has been followed")
         self.complete()
 
     def complete(self) -> None:
@@ -129,6 +134,11 @@ class Drawing:
                 self.done.lines.append(
                     f"{TOO_LOW} in places: {100 * self.efficiency:.0f} % of weighted draws count, "
                     f"and {100 * self.learned.efficiency:.0f} % did while it was learned")
+            x = self.weighting.x[:, : self.rows].reshape(-1, self.weighting.x.shape[2])
+            self.left_out = outside(*self.calls.finite(), x, self.weighting.logp.ravel())
+            if self.left_out:
+                self.done.lines.append(f"{TOO_LOW} at {self.left_out} points with a high density, "
+                                       "far outside the range of its draws")
             self.state = self.weighted("stopped" if self.stopped_by else "complete")
 
     def check(self) -> None:

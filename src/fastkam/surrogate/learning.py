@@ -32,6 +32,7 @@ from fastkam.surrogate.density import (
     process_density,
     with_tails,
 )
+from fastkam.surrogate.ends import Ends
 from fastkam.surrogate.regression import Process, fit, near_enough, whitened
 
 Array = NDArray[np.float64]
@@ -55,6 +56,7 @@ SURPRISE, FEW = 1.0, 0.02  # by which log pi may exceed log s, on this share of 
 ENOUGH, BEST = 0.75, 0.85  # E at which learning ends, and the most that it comes to
 LEAST = 0.15  # E below which the surrogate does not pay
 TOGETHER = 4  # rounds that are compared with as many before them
+FOLLOWED = 4  # times in a round that the ends are followed
 FIRST_STEPS, STEPS = 40, 12  # of the optimization of hyperparameters
 
 
@@ -110,6 +112,10 @@ class Rounds:
     unsure: list[float] = field(default_factory=list)
     surprised: list[Array] = field(default_factory=list)
     chains: Chains | None = None
+    ends: Ends = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ends = Ends.of(len(self.center))
 
     @property
     def batch(self) -> int:
@@ -140,7 +146,7 @@ class Rounds:
         if len(self.log_weights) < LEAST_ROUNDS:
             return False
         settled = max(self.moved[-2:]) < STILL and max(self.unsure[-2:]) < SURE
-        settled = settled and self.surprise() < FEW
+        settled = settled and self.surprise() < FEW and not self.ends.asked
         # before that E is of a part of the distribution
         return bool(settled and (self.efficiency(-2) > ENOUGH or self.late()))
 
@@ -209,6 +215,7 @@ class Rounds:
         self.mixture = mixture
         self.learned = Learned(density, mixture, window, self.efficiency(-2))
         self.whiten(window)
+        self.follow()
 
     def final(self) -> Learned:
         """Return the surrogate fitted to all calls, which is kept fixed."""
@@ -217,6 +224,17 @@ class Rounds:
         mixture = population.fit(window) or self.learned.mixture
         density = self.with_tails(process, Students(mixture), self.flatter(population))
         return Learned(density, mixture, window, self.learned.efficiency)
+
+    def follow(self) -> None:
+        """Call the density beyond the ends that it has had so far, with a new fit each time."""
+        for _ in range(FOLLOWED):
+            X, y = self.calls.finite()
+            process = fit(X, y, self.center, self.factor, self.theta, 0)
+            density = process_density(process, Support.of(*self.calls.all()))
+            points = self.ends.propose(density, X, y, self.center, self.factor)
+            if not len(points):
+                break
+            self.ends.tell(points, self.calls(points), y.max())
 
     def with_tails(self, process: Process, students: Students, flatter: Window) -> LearnedDensity:
         """Return the density s of a process, with wider terms."""

@@ -37,6 +37,7 @@ log = logging.getLogger("fastkam")
 SHARE = 0.6  # of the budget that learning may take
 LEARNING_TIME = 0.5  # share of the time of a stop rule
 LEARNING, LEARNING_EACH = 400, 100  # calls of learning, and a dimension, at most
+MANY_LEFT_OUT = 2  # points with a high density outside its draws, for which a surrogate is given up
 SETTLING = 20  # steps of warm-up of a chain whose proposals are several steps on the surrogate
 
 
@@ -110,10 +111,9 @@ def attempt(
     empty = no_draws(points, chains, seed, bit_generator, layout)
     done = Attempt(calls, replace(empty, coordinates=coordinates))
     drawing = Drawing(done, options, chains, draws, rng, seed, bit_generator, layout, coordinates)
-    most = min(SHARE * budget, LEARNING + LEARNING_EACH * points.shape[1])
     try:
         with watch, threadpool_limits(1), np.errstate(all="ignore"):
-            rounds = learn(calls, points, known or Known(), rng, most, done)
+            rounds = learn(calls, points, known or Known(), rng, SHARE * budget, done)
             if rounds is None:
                 return done
             if not weigh:
@@ -134,6 +134,10 @@ def attempt(
         if isinstance(error, SamplingError) and isinstance(error.__cause__, Exception):
             done.failure = error.__cause__  # of the progress function
         return done
+    if go_on and drawing.left_out >= MANY_LEFT_OUT:
+        done.lines.append("surrogate does not pay: it leaves out a part of the distribution, after "
+                          f"{calls.n} evaluations")
+        return done
     if go_on and drawing.rows and drawing.efficiency < LEAST:
         done.lines.append(f"surrogate does not pay: {100 * drawing.efficiency:.0f} % of weighted "
                           f"draws count, after {calls.n} evaluations")
@@ -147,20 +151,27 @@ def attempt(
 
 
 def learn(
-    calls: Calls, points: Array, known: Known, rng: np.random.Generator, most: float, done: Attempt
+    calls: Calls, points: Array, known: Known, rng: np.random.Generator, longest: float,
+    done: Attempt,
 ) -> Rounds | None:
-    """Return the rounds after the first points; None if no surrogate pays."""
+    """Return the rounds after the first points; None if no surrogate pays.
+
+    Only where the density goes on are more than some hundred calls made, and at most `longest`.
+    """
+    most = LEARNING + LEARNING_EACH * points.shape[1]
     searcher = Searcher(calls.evaluator.target, points, rng, known, None, calls.evaluator.watch)
     searcher.evaluate = calls  # type: ignore[assignment]
     watch = calls.evaluator.watch
-    calls.budget, whole = most, calls.budget
+    calls.budget, whole = longest, calls.budget
     watch.until, end = watch.begun + LEARNING_TIME * (watch.until - watch.begun), watch.until
     rounds: Rounds | None = None
     try:
         center, factor = design(calls, searcher, points, known, rng)
         done.lines += [f"design of the surrogate, after {calls.n} evaluations"]
         rounds = Rounds(calls, rng, center, factor)
-        rounds.until_good(most)
+        rounds.until_good(min(most, longest))
+        if rounds.ends.unknown:
+            rounds.until_good(longest)
     except Spent:
         pass
     except (np.linalg.LinAlgError, ValueError) as error:  # of a fit to values of no curve
