@@ -43,6 +43,19 @@ def test_a_normal_density_is_its_own_approximation(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
+def test_points_that_hardly_spread_along_a_direction_are_not_enough(seed):
+    """Weights of points of a density that is too narrow are even, and say nothing."""
+    rng = np.random.default_rng(seed)
+    x = MODE + (rng.standard_normal((200, 3)) * [0.3, 1, 1]) @ L.T
+    assert not fitted(x, normal(x), largest_drop(3), 10).sure
+    points = [(x, normal(x))]
+    found = normal_approximation(normal, points, largest_drop(3) / 2, 6, rng)
+    assert len(points) > 1
+    widths = np.linalg.svd(np.linalg.solve(L, found.factor))[1]
+    assert 0.7 < widths.min() < widths.max() < 1.4
+
+
+@pytest.mark.parametrize("seed", range(5))
 def test_rounds_come_to_a_skewed_density(seed):
     """A log density that falls off twice as fast on one side, from points on its slope."""
     def skewed(x):

@@ -254,7 +254,7 @@ def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
     away = q.means[1:] - np.average(q.means[1:], axis=0, weights=q.weights[1:])
     whole = q.within + product((q.weights[1:, None] * away).T, away) / q.weights[1:].sum()
     accepted, n = search.independent_acceptance, search.components
-    normal = n == 1 and accepted > NEARLY_NORMAL
+    normal = n == 1 and accepted > NEARLY_NORMAL and not len(search.tails)
     moves: dict[str, Any] = {"jump_cov": LONG_JUMPS * whole}
     if normal:
         moves = {"moves": "independent", "jump_probability": INDEPENDENT}

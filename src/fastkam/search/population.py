@@ -54,6 +54,7 @@ AGREED, AGREED_NORMAL = 1.2, 1.5  # R-hat over walkers at which they agree
 FITTED_STATES = 4000  # states that a mixture is fitted to at most
 MOST_COMPONENTS = 32
 PENALTY = 1.5  # of the log likelihood, for each parameter, as in AIC3
+WORTH = 2.0  # effective states for each parameter, from which a fit may be better
 
 
 @dataclass(frozen=True)
@@ -382,7 +383,7 @@ class Population:
         return found is not None and found.n == 1
 
     def fit(self, window: Window, most: int = MOST_COMPONENTS) -> Mixture | None:
-        """The mixture of a window's states, or the normal approximation if it is as good."""
+        """The mixture of a window's states, or the normal approximation if these are worth less."""
         states = window.states()
         states = states[np.isfinite(states).all(axis=1)]
         states = states[:: max(1, -(-len(states) // FITTED_STATES))]
@@ -391,10 +392,9 @@ class Population:
         if found is None or self.approximation is None:
             return found
         gain = (found.log_density(states) - self.approximation.log_density(states)).mean()
-        more = found.n * modes.parameters(self.d)
-        if effective * gain > PENALTY * more or self.is_beyond(window):
-            return found
-        return self.approximation
+        of_one = modes.parameters(self.d)
+        better = effective > WORTH * of_one and effective * gain > PENALTY * found.n * of_one
+        return found if better or self.is_beyond(window) else self.approximation
 
     def is_beyond(self, window: Window) -> bool:
         """Whether a walker has ended in another mode than that of the normal approximation."""

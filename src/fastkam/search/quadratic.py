@@ -42,11 +42,15 @@ class Quadratic:
     factor : ndarray, shape (d, d)
         Lower-triangular factor L of the covariance.
     height : float
+    sure : bool
+        Whether the points reach far enough for it: False if it has been kept from being much wider
+        than they are, or far from them.
     """
 
     mean: Array
     factor: Array
     height: float
+    sure: bool = True
 
     def __call__(self, x: Array) -> Array:
         """The approximate log densities (n,) at x (n, d)."""
@@ -107,7 +111,7 @@ def normal_approximation(
         values = evaluate(new)
         log_weights = values - found(new)
         weights = exp(log_weights - log_weights.max())
-        if weights.sum() ** 2 > EVEN * n * (weights**2).sum():
+        if found.sure and weights.sum() ** 2 > EVEN * n * (weights**2).sum():
             return found
         points.append((new, values))
     return None
@@ -145,7 +149,9 @@ def fitted(x: Array, logp: Array, deepest: float, coefficients: int) -> Quadrati
     except np.linalg.LinAlgError:
         return None
     mode = (cov * slopes).sum(axis=1)
-    mode *= min(1.0, FARTHEST / max(np.abs(mode).max(), 1e-300))
+    far = float(np.abs(mode).max() / FARTHEST)
+    mode /= max(far, 1.0)
     height = logp.max() + fit[0] + (slopes * mode).sum() - 0.5 * (
         product(mode[None], product(precision, mode[:, None]))[0, 0])
-    return Quadratic(middle + product(L, mode[:, None])[:, 0], factor, float(height))
+    sure = bool(far < 1 and values.min() > FLATTEST)
+    return Quadratic(middle + product(L, mode[:, None])[:, 0], factor, float(height), sure)
