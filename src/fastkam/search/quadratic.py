@@ -27,7 +27,7 @@ LEAST_POINTS = 64  # of a round
 EVEN = 0.4  # effective share of the points of a round, from which their weights are even
 LEAST_FITTED, MOST_FITTED = 2, 8  # points of a fit, for each coefficient
 RIDGE = 1e-9  # of the normal equations, in units of their diagonal
-FLATTEST = 0.25  # curvature, in units of that of a normal density with the covariance of the points
+FLATTEST = 0.1  # curvature, in units of that of a normal density with the covariance of the points
 FARTHEST = 3.0  # the mode, from the middle of the points, in their standard deviations
 ABOVE, ABOVE_DROP = 2.0, 0.25  # log density above the approximation, and that for each unit of drop
 
@@ -123,8 +123,8 @@ def fitted(x: Array, logp: Array, deepest: float, coefficients: int) -> Quadrati
     The weight of a point is exp(-drop / d). None if there are too few points, or in a plane.
     """
     d, (least, most) = x.shape[1], (LEAST_FITTED * coefficients, MOST_FITTED * coefficients)
-    many = np.clip((logp > logp.max() - deepest).sum(), least, most)
-    near = np.argsort(-logp, kind="stable")[:many]
+    many = max(least, int((logp > logp.max() - deepest).sum()))
+    near = np.argsort(-logp, kind="stable")[: many : -(-many // most)]
     x, drop = x[near], logp.max() - logp[near]
     if len(x) < least or not np.isfinite(drop).all():
         return None
