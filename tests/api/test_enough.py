@@ -10,7 +10,7 @@ from fastkam.diagnostics import checks
 from fastkam.run import drive
 from fastkam.search import search
 
-SEED = 20  # of a run that must go on
+SEED = 18  # of a run that must go on
 
 
 def bent(x):
@@ -130,7 +130,7 @@ def test_a_budget_is_never_exceeded(f, budget, options):
 
 def test_the_default_budget_is_kept(monkeypatch):
     monkeypatch.setattr("fastkam.beginning.BUDGET", 100_000)
-    result = quietly(bent, [0.0, 0.0])
+    result = quietly(bent, [0.0, 0.0], seed=20)
     assert result.status == "complete"
     assert result.evaluations <= 100_000
     assert result.warnings
