@@ -58,6 +58,14 @@ def test_an_error_that_cannot_be_printed_loses_no_draw(error, options, tmp_path)
     np.testing.assert_array_equal(rest.draws, whole.draws)
 
 
+@pytest.mark.parametrize("after", range(1, 9))
+def test_an_error_that_cannot_be_printed_gets_no_hint(after):
+    """At a starting point, and in the first step."""
+    with pytest.raises(fk.SamplingError, match="its message cannot be made"):
+        sample(After(after, FaultyText()), np.ones(2), draws=10, tune=0, chains=4, search=False,
+               seed=1)
+
+
 @pytest.mark.parametrize("error", [ValueError, lambda: np.linalg.LinAlgError("x" * LONG)])
 def test_a_search_ends_where_the_function_keeps_failing(error):
     f = After(60, error)
@@ -234,19 +242,6 @@ OURS = {
 }
 
 
-class Ours:
-    """A normal density that raises an exception of this package from some call on."""
-
-    def __init__(self, name, after):
-        self.name, self.after, self.n = name, after, 0
-
-    def __call__(self, x):
-        self.n += 1
-        if self.n > self.after:
-            raise OURS[self.name]()
-        return -0.5 * float(x @ x)
-
-
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("how", ["evaluations", "points", "prefetch", "chains"])
 def test_an_exception_of_ours_is_one_of_the_function(name, how, tmp_path):
@@ -256,7 +251,7 @@ def test_an_exception_of_ours_is_one_of_the_function(name, how, tmp_path):
         if how != "evaluations":
             options["executor"] = pool
         with pytest.raises(fk.SamplingError) as info:
-            sample(Ours(name, 150), np.ones(2), draws=200, tune=50, seed=1,
+            sample(After(150, OURS[name]), np.ones(2), draws=200, tune=50, seed=1,
                    stop=fk.stop.Time("20s"), **options)
     assert info.value.result.draws.shape[0] == 4
     assert type(info.value.__cause__) is type(OURS[name]())

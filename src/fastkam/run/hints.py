@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.fault import INFINITE
+from fastkam.arguments import told
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
     from fastkam._core.engine.fault import Fault
 
 NUMERICAL = (ArithmeticError, RuntimeError, np.linalg.LinAlgError)  # may be due to x alone
-NEVER_DUE_TO_X = (NotImplementedError, RecursionError)  # though subclasses of these
+NEVER_DUE_TO_X = (NotImplementedError, RecursionError, UnicodeError)  # whatever they derive from
 
 
 def advice(fault: Fault, step: int, target: Target) -> str:
@@ -50,13 +51,13 @@ def hint(error: BaseException | None, x: NDArray[np.float64]) -> str:
                 "is a dict")
     if isinstance(error, (IndexError, KeyError, AttributeError)):
         return f": the function was called with an array of shape {x.shape}, one point"
-    if isinstance(error, ValueError) and "read-only" in str(error):
+    if isinstance(error, ValueError) and "read-only" in told(error):
         return ": x is read-only, change a copy, x.copy()"
     return ""
 
 
 def wants_dict(error: BaseException | None) -> bool:
     """Whether a text seems to have been the index of an array: of NumPy, JAX or PyTorch."""
-    text = str(error)
-    return (isinstance(error, IndexError) and text.startswith("only integers, slices")) or (
+    text = told(error)
+    return (isinstance(error, IndexError) and "only integers, slices" in text) or (
         isinstance(error, TypeError) and ("string indexing" in text or "data type 'str'" in text))

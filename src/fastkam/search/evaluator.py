@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.evaluation import Evaluation
 from fastkam._core.engine.fault import INFINITE, Fault
+from fastkam.run.hints import NEVER_DUE_TO_X
 from fastkam.search.watch import Watch
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 MOST_POINTS = 256  # in one call of a vectorized function
 NUMERICAL = (ArithmeticError, ValueError, RuntimeError, AssertionError)  # may be due to x alone
-NEVER_DUE_TO_X = (NotImplementedError, RecursionError, UnicodeError)  # though subclasses of these
 MOST_KEPT = 10  # failures
 MOST_IN_ROW = 1000  # failures without any value between, after which the function itself has failed
 SLOW_SECONDS = 2e-3  # seconds a point from which on points are sent to workers
