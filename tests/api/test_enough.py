@@ -43,7 +43,8 @@ def test_a_run_goes_on_until_its_draws_suffice(whole):
     assert whole.draws.shape == short.draws.shape == (4, 1000, 2)
     assert whole.thin > short.thin
     assert whole.thin % short.thin == 0
-    steps = [run.thin * (run.state.tune // run.thin + 1 + np.arange(1000)) for run in (whole, short)]
+    steps = [run.thin * (run.state.tune // run.thin + 1 + np.arange(1000))
+             for run in (whole, short)]
     _, of_whole, of_short = np.intersect1d(*steps, return_indices=True)
     assert len(of_whole) > 50
     np.testing.assert_array_equal(whole.draws[:, of_whole], short.draws[:, of_short])
@@ -237,12 +238,12 @@ def test_own_gradients_show_a_neck_without_draws(monkeypatch):
             [precision * off.sum() - mu / 25, -np.tanh(u) + squares - 8],
             r / errors - precision * off])
 
-    table = quietly(schools, np.zeros(10), draws=1000, seed=103).summary()
+    table = quietly(schools, np.zeros(10), draws=1000, seed=110).summary()
     assert abs(table["mean"][1] - 0.80) < 0.1 * 1.17
     monkeypatch.setattr(search, "walks", lambda *_, bent: [])
-    result = quietly(schools, np.zeros(10), draws=1000, seed=103)
+    result = quietly(schools, np.zeros(10), draws=1000, seed=110)
     table = result.summary()
     assert table["r_hat"].max() < 1.01
     assert table["ess_bulk"].min() > 400
-    assert abs(table["mean"][1] - 0.80) > 0.15 * 1.17
+    assert abs(table["mean"][1] - 0.80) > 0.2 * 1.17
     assert "moments" in [one.kind for one in result.warnings]

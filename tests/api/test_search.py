@@ -317,18 +317,20 @@ def test_a_mode_with_one_walker_is_found_again_after_the_walkers_spread():
         assert np.abs(means - 3).max(axis=1).min() < 1, seed
 
 
-def test_a_mode_of_a_hundredth_is_found_in_most_searches():
-    """A mode at 8.5 standard deviations, in which no walker has started."""
+def test_walkers_that_soon_agree_look_around():
+    """A mode with a hundredth of the mass, in which none of them has started."""
     def f(X):
         return np.logaddexp(np.log(0.99) - 0.5 * (X**2).sum(axis=1),
                             np.log(0.01) - 0.5 * ((X - 6) ** 2).sum(axis=1))
 
-    target, found = fk.as_target(f, 2, vectorized=True), 0
+    target, soon = fk.as_target(f, 2, vectorized=True), 0
     for seed in range(40):
-        searcher = Searcher(target, np.zeros((1, 2)), np.random.default_rng(seed))
-        means = searcher.full(4, 60_000).mixture.means
-        found += np.abs(means - 6).max(axis=1).min() < 1
-    assert found >= 30
+        found = Searcher(target, np.zeros((1, 2)), np.random.default_rng(seed)).full(4, 60_000)
+        assert np.abs(found.mixture.means - 6).max(axis=1).min() < 1, seed
+        if any("soon agree" in step for step in found.steps):
+            soon += 1
+            assert any("have found more" in step for step in found.steps), seed
+    assert soon > 8
 
 
 def test_a_narrow_mode_that_the_prior_covers():

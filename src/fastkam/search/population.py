@@ -258,9 +258,17 @@ class Population:
         return near
 
     def take_normal(self) -> bool:
-        """Take the normal approximation of the density for q, unless near walkers are apart."""
-        found, near = self.approximate(MOST_ROUNDS), plausible(self.logp, self.d)
-        if found is None or found.apart(self.evaluate, self.x[near], self.logp[near]).any():
+        """Take the normal approximation of the density for q, unless points are apart from it.
+
+        These are plausible points to which walkers are, or have been.
+        """
+        found = self.approximate(MOST_ROUNDS)
+        if found is None:
+            return False
+        x, logp = (np.concatenate(part) for part in zip(
+            (self.x, self.logp), *self.climbed, strict=True))
+        near = logp > median(self.logp) - largest_drop(self.d)
+        if found.apart(self.evaluate, x[near], logp[near]).any():
             return False
         self.mixture = self.approximation = Mixture(*modes.with_wide(
             np.ones(1), found.mean[None], found.factor[None]))

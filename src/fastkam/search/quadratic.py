@@ -2,8 +2,10 @@
 
 A quadratic function is fitted to the logarithm of the density by weighted least squares, first at
 points that walkers have climbed through. Points are then drawn from the normal density that this
-is, evaluated, and join in the next fit, until their importance weights are even. Where the density
-has one mode and is nearly normal, some 200 evaluations do what takes walkers several thousand.
+is, and evaluated, until their importance weights are even. The next fit is to these alone once they
+suffice, since walkers have also climbed through other modes, which make a fit too wide. Where the
+density has one mode and is nearly normal, some 200 evaluations do what takes walkers several
+thousand.
 
 Tierney, L. and Kadane, J. B. (1986). Accurate approximations for posterior moments and marginal
 densities. Journal of the American Statistical Association 81, 82-86.
@@ -24,7 +26,8 @@ from fastkam.search.apart import is_apart
 Array = NDArray[np.float64]
 
 LEAST_POINTS = 64  # of a round
-EVEN = 0.4  # effective share of the points of a round, from which their weights are even
+EVEN = 0.8  # effective share of the points of a round, from which their weights are even
+NEARLY_EVEN = 0.5  # the same, if the next fit is no better
 LEAST_FITTED, MOST_FITTED = 2, 8  # points of a fit, for each coefficient
 RIDGE = 1e-9  # of the normal equations, in units of their diagonal
 FLATTEST = 0.1  # curvature, in units of that of a normal density with the covariance of the points
@@ -101,18 +104,25 @@ def normal_approximation(
     """
     d = points[0][0].shape[1]
     coefficients = (d + 1) * (d + 2) // 2
-    for _ in range(rounds):
-        x, logp = (np.concatenate(part) for part in zip(*points, strict=True))
+    n = max(LEAST_POINTS, coefficients)
+    first, best, largest = len(points), None, NEARLY_EVEN
+    for k in range(rounds):
+        some = points[first if k * n >= LEAST_FITTED * coefficients else 0:]
+        x, logp = (np.concatenate(part) for part in zip(*some, strict=True))
         found = fitted(x, logp, deepest, coefficients)
         if found is None:
             return None
-        n = max(LEAST_POINTS, coefficients)
         new = found.mean + product(rng.standard_normal((n, d)), found.factor.T)
         values = evaluate(new)
         log_weights = values - found(new)
         weights = exp(log_weights - log_weights.max())
-        if found.sure and weights.sum() ** 2 > EVEN * n * (weights**2).sum():
+        share = weights.sum() ** 2 / (n * (weights**2).sum())
+        if found.sure and share > EVEN:
             return found
+        if best is not None and share <= largest:
+            return best
+        if found.sure and share > largest:
+            best, largest = found, share
         points.append((new, values))
     return None
 
