@@ -60,7 +60,7 @@ def test_an_error_that_cannot_be_printed_loses_no_draw(error, options, tmp_path)
 
 @pytest.mark.parametrize("after", range(1, 9))
 def test_an_error_that_cannot_be_printed_gets_no_hint(after):
-    """At a starting point, and in the first step."""
+    """Functions that fail at a starting point, and in the first step."""
     with pytest.raises(fk.SamplingError, match="its message cannot be made"):
         sample(After(after, FaultyText()), np.ones(2), draws=10, tune=0, chains=4, search=False,
                seed=1)

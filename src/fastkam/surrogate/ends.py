@@ -7,10 +7,11 @@ each coordinate, in both directions, it is followed until it has fallen below it
 
 F being the distribution function of chi-squared with d degrees of freedom: a normal density has
 0.1 % of its probability beyond. A point of the profile is where the surrogate g is largest at this
-x_j, a step beyond the outermost points at which the density has not fallen so far. Steps grow where
-it has not fallen, and shrink where it has, since g may not know how a ridge bends; then the next
-point of the profile is at the outermost one. The end is known once steps are short and the profile
-is below D / 2, or steps are very short.
+x_j, a step beyond the outermost points at which the density has not fallen so far, or sooner where
+g has fallen by more than D. If the density has fallen there about as far as g has, the end is
+known. Otherwise steps grow where it has not fallen, and shrink where it has, since g may not know
+how a ridge bends; then the next point of the profile is at the outermost one. The end is known,
+too, once steps are short and the profile is below D / 2, or steps are very short.
 
 A long, thin arm with one percent of the probability is so followed in some ten calls, which chains
 would rarely enter.
@@ -19,6 +20,7 @@ would rarely enter.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +31,11 @@ from fastkam._core.surrogate.learned import LearnedDensity
 
 Array = NDArray[np.float64]
 
-BEYOND = 1e-3  # probability of a normal density beyond D
+OUTSIDE = 1e-3  # probability of a normal density beyond D
 GROWTH, SHRINKING = 1.5, 0.5  # of steps, the first of which is a standard deviation
+BEFORE, BEYOND = (0.6, 0.9), (1.05, 1.35)  # falls of g to which steps lead, in units of D
+RIGHT = 0.05  # of D: largest error of g at an end that is known by it
+BISECTIONS = 6
 SHORT, VERY_SHORT = 0.2, 0.03  # standard deviations
 STRIP = 0.5  # standard deviations from the outermost point, in which the highest one is begun from
 SIDEWAYS = 3.0  # standard deviations by which a point may be beside the step
@@ -40,7 +45,7 @@ DIFFERENCE = 1e-4
 
 def drop(d: int) -> float:
     """Return D, by which the density has fallen at an end."""
-    return 0.5 * float(chi2.isf(BEYOND, d))
+    return 0.5 * float(chi2.isf(OUTSIDE, d))
 
 
 @dataclass
@@ -54,9 +59,11 @@ class Ends:
     walls, missed : ndarray of bool, shape (d, 2)
         Whether the last point had no density; whether it had a low one.
     known : ndarray, shape (d, 2)
-        The outermost coordinates of ends that are known; NaN where they are not.
+        Distances of the ends from the center, in standard deviations; NaN where they are not known.
     asked : list of (int, int)
         The ends of the last points.
+    foreseen : list of Foreseen or None
+        Of those of them that are at an end by the surrogate.
     """
 
     steps: Array
@@ -64,6 +71,7 @@ class Ends:
     missed: NDArray[np.bool_]
     known: Array
     asked: list[tuple[int, int]] = field(default_factory=list)
+    foreseen: list[Foreseen | None] = field(default_factory=list)
 
     @staticmethod
     def of(d: int) -> Ends:
@@ -97,34 +105,107 @@ class Ends:
         """
         sd = np.sqrt((factor**2).sum(axis=1))
         fall, D = y.max() - y, drop(len(sd))
-        self.asked, points = [], []
-        for j, side in np.ndindex(*self.steps.shape):
-            out = (2 * side - 1) * (X[:, j] - center[j]) / sd[j]
+        self.asked, self.foreseen, points = [], [], []
+        for end in np.ndindex(*self.steps.shape):
+            j, side = end
+            unit = (2 * side - 1) * sd[j]
+            out = (X[:, j] - center[j]) / unit
             outermost = out[fall < D].max()
-            if outermost > self.known[j, side] + SHORT:
-                self.known[j, side], self.steps[j, side] = np.nan, 1.0
             strip = np.flatnonzero(out > outermost - STRIP)
             best = strip[fall[strip].argmin()]
-            missed, step = self.missed[j, side], self.steps[j, side]
-            low = self.walls[j, side] or fall[best] > D / 2
-            if step < (SHORT if low else VERY_SHORT) and not missed:
-                if np.isnan(self.known[j, side]):
-                    self.known[j, side] = outermost
+            low = self.walls[end] or fall[best] > D / 2
+            shortest = SHORT if low else VERY_SHORT
+            beyond = outermost > self.known[end] + SHORT
+            if np.isfinite(self.known[end]) and (
+                    beyond or not (low or self.steps[end] < shortest)):
+                self.known[end], self.steps[end] = np.nan, 1.0
+            if self.steps[end] < shortest and not self.missed[end]:
+                self.known[end] = outermost
+            if np.isfinite(self.known[end]):
                 continue
-            further = (2 * side - 1) * (outermost - out[best] + (0 if missed else step)) * sd[j]
-            points.append(highest(density, X[best], j, further, factor))
-            self.asked.append((j, side))
+            profile, t = Profile(density, X[best], j, unit, factor), outermost - out[best]
+            foreseen = None
+            if self.missed[end]:
+                point = profile.at(t)
+            else:
+                least, most = BEYOND if low else BEFORE
+                top = y.max()
+                t, point = profile.ahead(t, self.steps[end], top - most * D, top - least * D)
+                fallen = top - density.logp(point[None])[0]
+                if low and least * D < fallen < most * D:
+                    foreseen = Foreseen(out[best] + t, fallen)
+            points.append(point)
+            self.asked.append(end)
+            self.foreseen.append(foreseen)
         return np.array(points).reshape(-1, len(sd))
 
     def tell(self, points: Array, values: Array, top: float) -> None:
         """Take the log densities (n,) at the points of `propose`; `top` is the largest of all."""
-        for end, value in zip(self.asked, values, strict=True):
+        D = drop(points.shape[1])
+        for end, foreseen, fall in zip(self.asked, self.foreseen, top - values, strict=True):
             if self.missed[end]:
                 self.missed[end] = False
-                continue
-            self.walls[end] = np.isneginf(value)
-            self.missed[end] = top - drop(points.shape[1]) > value > -np.inf
-            self.steps[end] *= GROWTH if value > top - drop(points.shape[1]) else SHRINKING
+            elif foreseen is not None and abs(fall - foreseen.fall) < RIGHT * D:
+                self.known[end] = foreseen.at
+            else:
+                self.walls[end] = np.isposinf(fall)
+                self.missed[end] = D < fall < np.inf
+                self.steps[end] *= GROWTH if fall < D else SHRINKING
+
+
+class Foreseen(NamedTuple):
+    """The distance of an end by a surrogate, in standard deviations, and its fall there."""
+
+    at: float
+    fall: float
+
+
+class Profile(NamedTuple):
+    """The profile of a surrogate along a coordinate, near one of its points.
+
+    Attributes
+    ----------
+    density : LearnedDensity
+        g.
+    x : ndarray, shape (d,)
+        The point.
+    j : int
+        The coordinate.
+    unit : float
+        Its standard deviation, negative downwards; distances are in units of it.
+    factor : ndarray, shape (d, d)
+        Of the covariance.
+    """
+
+    density: LearnedDensity
+    x: Array
+    j: int
+    unit: float
+    factor: Array
+
+    def at(self, t: float) -> Array:
+        """Return the point of the profile at a distance t."""
+        return highest(self.density, self.x, self.j, t * self.unit, self.factor)
+
+    def ahead(self, t: float, step: float, least: float, most: float) -> tuple[float, Array]:
+        """Return the distance t + step and its point, or those of a shorter step to these levels.
+
+        The step is shorter if log g is below `least` at its end; then the level between `least`
+        and `most` is found by bisection.
+        """
+        low, high = t, t + step
+        t = high
+        for i in range(BISECTIONS):
+            point = self.at(t)
+            level = self.density.logp(point[None])[0]
+            if level < least:
+                high = t
+            elif level > most and i > 0:
+                low = t
+            else:
+                break
+            t = 0.5 * (low + high)
+        return t, point
 
 
 def highest(density: LearnedDensity, x: Array, j: int, step: float, factor: Array) -> Array:
