@@ -123,14 +123,15 @@ class Ends:
                 self.known[end] = outermost
             if np.isfinite(self.known[end]):
                 continue
-            profile, t = Profile(density, X[best], j, unit, factor), outermost - out[best]
+            profile, t = Profile(density, X[best], j, unit, factor), float(outermost - out[best])
             foreseen = None
             if self.missed[end]:
                 point = profile.at(t)
             else:
                 least, most = BEYOND if low else BEFORE
                 top = y.max()
-                t, point = profile.ahead(t, self.steps[end], top - most * D, top - least * D)
+                step = float(self.steps[end])
+                t, point = profile.ahead(t, step, top - most * D, top - least * D)
                 fallen = top - density.logp(point[None])[0]
                 if low and least * D < fallen < most * D:
                     foreseen = Foreseen(out[best] + t, fallen)
