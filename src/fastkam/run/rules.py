@@ -130,11 +130,19 @@ class Time(StopRule):
 
 
 @dataclass(frozen=True)
-class Either(StopRule):
-    """One rule or the other."""
+class Pair(StopRule):
+    """Two rules."""
 
     one: StopRule
     other: StopRule
+
+    def check(self, layout: Layout) -> None:
+        self.one.check(layout)
+        self.other.check(layout)
+
+
+class Either(Pair):
+    """One rule or the other."""
 
     def met(self, run: Run) -> bool:
         return self.one.met(run) or self.other.met(run)
@@ -153,17 +161,9 @@ class Either(StopRule):
         one_holds = self.one.due(run) or self.one.met(run)
         return (self.one if one_holds else self.other).reason(run)
 
-    def check(self, layout: Layout) -> None:
-        self.one.check(layout)
-        self.other.check(layout)
 
-
-@dataclass(frozen=True)
-class Both(StopRule):
+class Both(Pair):
     """One rule and the other."""
-
-    one: StopRule
-    other: StopRule
 
     def met(self, run: Run) -> bool:
         return self.one.met(run) and self.other.met(run)
@@ -177,10 +177,6 @@ class Both(StopRule):
     def forecast(self, run: Run) -> float | None:
         one, other = self.one.forecast(run), self.other.forecast(run)
         return None if one is None or other is None else max(one, other)
-
-    def check(self, layout: Layout) -> None:
-        self.one.check(layout)
-        self.other.check(layout)
 
 
 def as_stop(rule: StopRule | None) -> StopRule | None:

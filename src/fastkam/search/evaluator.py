@@ -133,8 +133,7 @@ class Evaluator:
 
     def some(self, X: Array, values: Array, rows: NDArray[np.intp]) -> int:
         """Evaluate points (m, d) into values[rows]; return how many are done, at least one."""
-        with np.errstate(all="ignore"):
-            found, codes = self.evaluation.values_of(np.ascontiguousarray(X), self.noise)
+        found, codes = self.values_of(X)
         codes = np.where((codes == 0) & (found == np.inf), INFINITE, codes)
         done = len(X)
         if (codes < 0).any():
@@ -155,6 +154,11 @@ class Evaluator:
         failed = done < len(X)
         self.n += done + failed
         return done + failed
+
+    def values_of(self, X: Array) -> tuple[Array, NDArray[np.intc]]:
+        """Log densities and return codes at points (m, d)."""
+        with np.errstate(all="ignore"):
+            return self.evaluation.values_of(np.ascontiguousarray(X), self.noise)
 
     def note(self, fault: Fault) -> None:
         """Record a failure, or raise it."""

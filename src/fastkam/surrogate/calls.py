@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
-from fastkam._core.engine.evaluation import Evaluation
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.watch import Spent, Watch
 
@@ -22,8 +21,8 @@ HAS_DENSITY = -1
 NAN, OUTSIDE, FAILED = (REJECTED.index(kind) for kind in ("nan", "outside", "failed"))
 
 
-class Inspected:
-    """An Evaluation that keeps the points where the density is NaN or has failed.
+class Inspecting(Evaluator):
+    """An Evaluator that keeps the points where the density is NaN or has failed.
 
     Attributes
     ----------
@@ -31,15 +30,15 @@ class Inspected:
         The kind of each, by its bytes.
     """
 
-    def __init__(self, evaluation: Evaluation) -> None:
-        self.evaluation = evaluation
+    def __init__(
+        self, target: Target, rng: np.random.Generator, watch: Watch | None = None
+    ) -> None:
+        super().__init__(target, rng, watch)
         self.kinds: dict[bytes, int] = {}
 
-    def values_of(
-        self, X: Array, noise: Array | None = None
-    ) -> tuple[Array, NDArray[np.intc]]:
-        """Return log densities and return codes at the rows of X (m, d)."""
-        values, codes = self.evaluation.values_of(X, noise)
+    def values_of(self, X: Array) -> tuple[Array, NDArray[np.intc]]:
+        """Log densities and return codes at points (m, d)."""
+        values, codes = super().values_of(X)
         for i in np.flatnonzero((codes > 0) | ((codes == 0) & np.isnan(values))):
             self.kinds[X[i].tobytes()] = FAILED if codes[i] else NAN
         return values, codes
@@ -61,9 +60,7 @@ class Calls:
     def __init__(
         self, target: Target, rng: np.random.Generator, budget: float, watch: Watch | None = None
     ) -> None:
-        self.evaluator = Evaluator(target, rng, watch)
-        self.inspected = Inspected(self.evaluator.evaluation)
-        self.evaluator.evaluation = self.inspected  # type: ignore[assignment]
+        self.evaluator = Inspecting(target, rng, watch)
         self.budget = budget
         self.points: list[Array] = []
         self.values: list[Array] = []
@@ -100,7 +97,7 @@ class Calls:
         """
         kinds = np.full(len(X), HAS_DENSITY, np.int8)
         for i in np.flatnonzero(values == -np.inf):
-            kinds[i] = self.inspected.kinds.get(X[i].tobytes(), OUTSIDE)
+            kinds[i] = self.evaluator.kinds.get(X[i].tobytes(), OUTSIDE)
         return kinds
 
     def last(self, n: int) -> Array:
