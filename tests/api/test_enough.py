@@ -8,7 +8,7 @@ import pytest
 import fastkam as fk
 from fastkam.diagnostics import checks
 from fastkam.run import drive
-from fastkam.search import search
+from fastkam.search import slabs
 
 SEED = 18  # of a run that must go on
 
@@ -240,7 +240,7 @@ def test_own_gradients_show_a_neck_without_draws(monkeypatch):
 
     table = quietly(schools, np.zeros(10), draws=1000, seed=110).summary()
     assert abs(table["mean"][1] - 0.80) < 0.1 * 1.17
-    monkeypatch.setattr(search, "walks", lambda *_, bent: [])
+    monkeypatch.setattr(slabs, "walks", lambda *_, bent: [])
     result = quietly(schools, np.zeros(10), draws=1000, seed=110)
     table = result.summary()
     assert table["r_hat"].max() < 1.01

@@ -1,4 +1,4 @@
-"""Scales: for each coordinate, the step that changes the log density by about 1."""
+"""A point that has a density, and its scales: steps that change the log density by about 1."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.engine.fault import Fault
 from fastkam._core.numerics.elementary import log
 
 Array = NDArray[np.float64]
@@ -18,6 +19,28 @@ LEAST, MOST = 1e-300, 1e300  # steps beyond which a coordinate does not matter
 FASTEST = 1e30  # most by which a step grows or shrinks at once
 ROUNDS = 80
 JUMP = 40  # ever shorter steps with one and the same change, from which on it is that of a jump
+
+
+def first_with_density(
+    evaluate: Callable[[Array], Array], points: Array, rng: np.random.Generator
+) -> tuple[Array, float]:
+    """(a point, its log density): one of the points (m, d), or one nearby if all have density 0.
+
+    Up to 100 points are tried at growing distances from the first, from 0.01 to 10 times 1 + |x|;
+    then Fault.
+    """
+    values = evaluate(points)
+    if np.isfinite(values).any():
+        i = int(np.argmax(np.isfinite(values)))
+        return points[i], float(values[i])
+    x = points[0]
+    for k in range(1, 101):
+        width = 0.01 * 1000 ** (k / 100) * (1 + np.abs(x))
+        y = x + width * rng.standard_normal(len(x))
+        value = float(evaluate(y[None])[0])
+        if np.isfinite(value):
+            return y, value
+    raise Fault(0, x, 0)
 
 
 def find_scales(

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.engine.fault import Fault
-from fastkam._core.numerics.elementary import exp, log
 from fastkam.numerics.median import median
 from fastkam.run.faults import describe
 from fastkam.search.evaluator import Evaluator
 from fastkam.search.found import Known, Prior, Search
+from fastkam.search.images import try_images
 from fastkam.search.mixture import Mixture
 from fastkam.search.population import (
     FIRST_WINDOW,
@@ -21,12 +20,11 @@ from fastkam.search.population import (
     GROWTH,
     Population,
     Window,
-    plausible,
 )
-from fastkam.search.scales import find_scales
-from fastkam.search.slabs import components, walks
+from fastkam.search.scales import find_scales, first_with_density
+from fastkam.search.slabs import followed
 from fastkam.search.tails import rising, tail_indices
-from fastkam.search.unexplained import modes_beyond
+from fastkam.search.unexplained import around, modes_beyond
 from fastkam.search.watch import Spent, Watch
 
 if TYPE_CHECKING:
@@ -38,9 +36,6 @@ LEAST_WALKERS = 32
 PRIOR_DRAWS, MOST_PRIOR_DRAWS = 1500, 6000  # a dimension, that are looked at; and in all
 CANDIDATES = 4  # points of which the best is where a walker starts
 TRIES = 12  # rounds of candidates, each nearer than the last
-MOST_MIRRORED = 50  # points tried with two coordinates exchanged
-AROUND, MOST_AROUND = 500, 3000  # points around the walkers, a dimension, and in all
-NEAR_AND_FAR = 2.0, 30.0  # how far these are, in standard deviations within a mode
 SPREAD, SPREAD_STEPS = 0.25, 60  # the power of the density on which walkers spread at first
 FLATTER, TAIL_STEPS = 0.5, 60  # the power of the density whose states show its tails
 AGREED_FLATTER = 1.1  # R-hat there
@@ -49,7 +44,6 @@ BENT, BENT_WEIGHT = 3, 0.4  # components from which on a density is bent, and th
 MOST_TAIL_WINDOWS = 6
 FAR_AWAY, RISING = 1e4, -1.0  # scales from the origin; the tail index where there is no tail
 LEAST_FAR, NEARLY_0 = 100, 1e-3  # points, and a likelihood, where it may be no logarithm
-SLABS_WEIGHT = 0.6  # of the components that are slabs
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
 BRIEF_STAGES, FULL_STAGES = 10, 40  # of the approach, at most
@@ -99,30 +93,12 @@ class Searcher:
 
     def begin(self) -> None:
         """Find a point whose density is not 0, and the scales there."""
-        self.origin, self.level = self.first_with_density()
+        self.origin, self.level = first_with_density(self.evaluate, self.points, self.rng)
         self.scales, self.flat = find_scales(self.evaluate, self.origin, self.level)
         self.start, self.extent = self.origin, self.scales
         self.say(f"scales {self.scales.min():.2g} to {self.scales.max():.2g}")
         if self.flat.any():
             self.say(f"the log density does not change along {np.flatnonzero(self.flat).tolist()}")
-
-    def first_with_density(self) -> tuple[Array, float]:
-        """(a point, its log density): a starting point, or one near it if all have density 0.
-
-        Up to 100 points are tried at growing distances, from 0.01 to 10 times 1 + |x|; then Fault.
-        """
-        values = self.evaluate(self.points)
-        if np.isfinite(values).any():
-            i = int(np.argmax(np.isfinite(values)))
-            return self.points[i], float(values[i])
-        x = self.points[0]
-        for k in range(1, 101):
-            width = 0.01 * 1000 ** (k / 100) * (1 + np.abs(x))
-            y = x + width * self.rng.standard_normal(self.d)
-            value = float(self.evaluate(y[None])[0])
-            if np.isfinite(value):
-                return y, value
-        raise Fault(0, x, 0)
 
     @property
     def stages(self) -> int:
@@ -176,31 +152,6 @@ class Searcher:
         x = prior(min(MOST_PRIOR_DRAWS, PRIOR_DRAWS * self.d), self.rng)
         self.seen.append((x, self.evaluate(x)))
         return self.seen[-1]
-
-    def mirror(self, population: Population) -> None:
-        """Try images of the best state: all signs or one sign changed, two elements exchanged.
-
-        Densities with symmetries, such as mixtures and factor models, have modes there. A walker
-        far below the median is moved to such a mode. With all signs changed the center of the
-        walkers is tried too, which in many dimensions is nearer to a mode than any state.
-        """
-        best = population.x[population.logp.argmax()]
-        center = population.x[plausible(population.logp, self.d)].mean(axis=0)
-        signs = np.vstack([-center, -best, best * (1 - 2 * np.eye(self.d))])
-        pairs = np.column_stack(np.tril_indices(self.d, -1))
-        if len(pairs) > MOST_MIRRORED:
-            pairs = self.rng.permutation(pairs)[:MOST_MIRRORED]
-        exchanged = np.tile(best, (len(pairs), 1))
-        rows = np.arange(len(pairs))
-        exchanged[rows, pairs[:, 0]] = best[pairs[:, 1]]
-        exchanged[rows, pairs[:, 1]] = best[pairs[:, 0]]
-        images = np.vstack([signs, exchanged])
-        values = self.evaluate(images)
-        order = np.argsort(population.logp, kind="stable")  # the lowest walkers give way
-        good = np.flatnonzero(values > population.logp[order[population.K // 4]])
-        good = good[np.argsort(-values[good], kind="stable")][: population.K // 4]
-        population.x[order[: len(good)]] = images[good]
-        population.logp[order[: len(good)]] = values[good]
 
     def settle(self, population: Population, most_evaluations: int) -> Window:
         """Run windows, in which walkers learn from each other, until the walkers agree.
@@ -286,7 +237,7 @@ class Searcher:
         q = population.fit(window)
         if q is None:
             return False
-        self.look_around(population, window.states())
+        self.seen.append(around(population, window.states()))
         x, logp = modes_beyond(population, window, q, self.far(population), self.stages)
         if not len(x):
             return False
@@ -295,19 +246,6 @@ class Searcher:
         rows, of = self.rng.permutation(K)[: K // 4], np.arange(K // 4) % len(x)
         population.x[rows], population.logp[rows] = x[of], logp[of]
         return True
-
-    def look_around(self, population: Population, states: Array) -> None:
-        """Evaluate points in all directions from states of the walkers."""
-        n = min(MOST_AROUND, AROUND * self.d)
-        direction = self.rng.standard_normal((n, self.d))
-        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        near, far = log(np.array(NEAR_AND_FAR))
-        length = np.sqrt(self.d) + exp(self.rng.uniform(near, far, n))
-        x = states[self.rng.integers(len(states), size=n)]
-        x = x + length[:, None] * population.shaped(x, direction)
-        if self.known.wrap is not None:
-            x = self.known.wrap(x)
-        self.seen.append((x, self.evaluate(x)))
 
     def failures(self) -> list[str]:
         """A line about points at which the function failed, if there were any."""
@@ -375,7 +313,7 @@ class Searcher:
             return self.without_end(population, found)
         self.start, self.extent = population.x.mean(axis=0), np.maximum(
             population.x.std(axis=0), self.scales)
-        self.mirror(population)
+        try_images(population)
         self.say("walkers have reached the mass")
         window = self.settle(population, most_evaluations)
         if len(found := self.rising(population)):
@@ -387,7 +325,12 @@ class Searcher:
             self.say(f"tails that fall off as a power, x^-{power:.3g}")
         else:
             cold = self.covering(population, cold, window.acceptance, most_evaluations)
-            cold = self.to_the_ends(states, cold, n > 1 and not self.normal)
+            if cold is not None and self.known.wrap is None:  # q is not used where points repeat
+                some = states[:: max(1, -(-len(states) // FITTED_STATES))]
+                cold, along = followed(
+                    self.evaluate, some, cold, self.rng, bent=n > 1 and not self.normal)
+                if along:
+                    self.say(f"followed to both ends of {' and '.join(along)}")
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails,
                       self.likelihood_is_density(population))
@@ -444,22 +387,6 @@ class Searcher:
         if warm is None:
             return cold
         return cold.joined(warm, BENT_WEIGHT if bent else WARM_WEIGHT)
-
-    def to_the_ends(self, states: Array, q: Mixture | None, bent: bool) -> Mixture | None:
-        """The mixture with further components, which reach ends that the walkers may have missed.
-        """
-        if q is None or self.known.wrap is not None:  # q is not used where coordinates repeat
-            return q
-        some = states[:: max(1, -(-len(states) // FITTED_STATES))]
-        try:
-            made = walks(self.evaluate, some, self.rng, bent=bent)
-            if not made:
-                return q
-            q = q.extended(*components(made), SLABS_WEIGHT)
-        except ValueError:  # a covariance that no longer is one, of what does not fall off
-            return q
-        self.say(f"followed to both ends of {' and '.join(map(str, made))}")
-        return q
 
 
 def levels(d: int) -> tuple[float, ...]:

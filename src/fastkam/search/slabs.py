@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from fastkam._core.linalg.decomposition import cholesky, eigen, product
 from fastkam._core.numerics.elementary import exp, log
 from fastkam.numerics.median import median
+from fastkam.search.mixture import Mixture
 
 Array = NDArray[np.float64]
 Evaluate = Callable[[Array], Array]
@@ -49,6 +50,7 @@ THINNEST = 0.05  # slab, in units of the first
 SURE = 3.0  # standard errors, by which a slope must change to go on changing
 FADED = 1e-4  # density of a slab where a side is done, in units of the highest
 MOST_ROUNDS = 80  # of points, on one side
+SHARE = 0.6  # of the components that are slabs, in a mixture
 OVERLAP = 0.5  # standard deviation of a component along x_k, in units of its slab's width
 
 
@@ -274,6 +276,22 @@ class Walk:
         factors = [cholesky(product(product(self.map, cov), self.map.T)) for cov in covs]
         return (weights / weights.sum(), self.middle + product(means, self.map.T),
                 np.array(factors))
+
+
+def followed(
+    evaluate: Evaluate, states: Array, q: Mixture, rng: np.random.Generator, *, bent: bool
+) -> tuple[Mixture, list[str]]:
+    """A mixture with further components, which reach ends that walkers may have missed.
+
+    Also returned are the coordinates or axes along which the density has been followed.
+    """
+    try:
+        made = walks(evaluate, states, rng, bent=bent)
+        if made:
+            q = q.extended(*components(made), SHARE)
+    except ValueError:  # a covariance that no longer is one, of what does not fall off
+        return q, []
+    return q, [str(walk) for walk in made]
 
 
 def walks(

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.numerics.elementary import exp, log
 from fastkam.numerics.median import median
 from fastkam.search.apart import is_apart
 from fastkam.search.mixture import Mixture
@@ -21,6 +22,8 @@ from fastkam.search.population import Population, Window, largest_drop
 
 Array = NDArray[np.float64]
 
+AROUND, MOST_AROUND = 500, 3000  # points around the walkers, a dimension, and in all
+NEAR_AND_FAR = 2.0, 30.0  # how far these are, in standard deviations within a mode
 MOST_TRIED, MOST_WALKERS = 150, 16
 FIRST = 0.025  # the first steps of walkers from there, as parts of the way to the nearest component
 PAUSES = 2  # stages in a row in which such a walker may fail to climb
@@ -71,6 +74,21 @@ def modes_beyond(
     new = logp - q.log_density(x) > known + UNEXPLAINED
     new &= logp > level - largest_drop(x.shape[1])
     return x[new], logp[new]
+
+
+def around(population: Population, states: Array) -> tuple[Array, Array]:
+    """Points in all directions from states of the walkers (n, d), and their log densities."""
+    d, rng = population.d, population.rng
+    n = min(MOST_AROUND, AROUND * d)
+    direction = rng.standard_normal((n, d))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    near, far = log(np.array(NEAR_AND_FAR))
+    length = np.sqrt(d) + exp(rng.uniform(near, far, n))
+    x = states[rng.integers(len(states), size=n)]
+    x = x + length[:, None] * population.shaped(x, direction)
+    if population.wrap is not None:
+        x = population.wrap(x)
+    return x, population.evaluate(x)
 
 
 def suspicious(
