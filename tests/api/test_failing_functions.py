@@ -12,6 +12,7 @@ import scipy.stats
 from runs import sample
 
 import fastkam as fk
+from fastkam import beginning
 from fastkam._core.engine.fault import Fault
 from fastkam.points.reply import PointLost
 from fastkam.points.target import Unevaluated
@@ -275,9 +276,13 @@ LEARN = {"surrogate": "learn", "seed": 1, "progress": False, "draws": 50}
 
 @pytest.fixture(scope="module")
 def learned():
-    """The number of calls of learning a surrogate of `Rugged` that does not pay."""
-    with pytest.warns(fk.SamplingWarning, match="the run goes on without one"):
-        return len(fk.sample(Rugged(), np.zeros(3), **LEARN).state.calls)
+    """The number of calls of learning a surrogate of `Rugged` that does not pay; it may take 400.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(beginning, "BUDGET_OF_LEARNING", 400)
+        with pytest.warns(fk.SamplingWarning, match="the run goes on without one"):
+            calls = len(fk.sample(Rugged(), np.zeros(3), **LEARN).state.calls)
+        yield calls
 
 
 def test_a_warning_that_is_an_error_keeps_the_calls(learned, tmp_path):

@@ -1,6 +1,8 @@
 """The integral of a learned surrogate s: a bridge between its draws and those of a mixture.
 
-s is cheap, so that the error is small beside that of the weights pi / s.
+s is cheap, so that the error is small beside that of the weights pi / s. The mixture that learning
+has left may miss a part of s. So another one is fitted to its draws, weighted by the ratio of the
+densities, and again while they differ.
 """
 
 from __future__ import annotations
@@ -8,8 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam.diagnostics.weights import systematic
 from fastkam.evidence.bridge import Pairs, bridge, joined
 from fastkam.evidence.pareto import MOST_K_HAT, k_hat
+from fastkam.search.mixture import Mixture
+from fastkam.search.population import MOST_COMPONENTS
 from fastkam.surrogate.density import Students
 from fastkam.surrogate.learning import Learned
 
@@ -18,6 +23,7 @@ Array = NDArray[np.float64]
 N_DRAWS = 10_000    # of the mixture
 WIDE_SHARE = 0.3    # of them that come from the heavy-tailed components of s
 MOST_ERROR = 0.1
+FITS, FITTED = 4, 4000  # mixtures, of which the first is not used, and draws to which one is fitted
 
 
 def log_integral(
@@ -34,17 +40,24 @@ def log_integral(
         log s there, without its constant.
     rng : Generator
     """
-    q, wide = learned.mixture, Students(learned.mixture)
-    m = int(WIDE_SHARE * N_DRAWS)
-    y = np.concatenate([q.draw(N_DRAWS - m, rng), wide.draw(m, rng)])
+    q: Mixture | None = learned.mixture
+    for k in range(FITS):
+        if q is None:
+            break
+        wide, m = Students(q), int(WIDE_SHARE * N_DRAWS)
+        y = np.concatenate([q.draw(N_DRAWS - m, rng), wide.draw(m, rng)])
+        own = learned.density.logp(y) - log_both(q, wide, y)
+        chain = log_s - log_both(q, wide, x.reshape(-1, x.shape[2])).reshape(log_s.shape)
+        if k and np.isfinite(chain).all() and k_hat(own) <= MOST_K_HAT:
+            value, error = joined([bridge(Pairs(chain, np.full(chain.shape, np.nan), own))])
+            return (value, error) if np.isfinite(value) else (0.0, np.inf)
+        # draws of q with the weights s / q show where s has more than q
+        rows = systematic(own, FITTED, rng)
+        q = Mixture.fitted(y[rows], rng, MOST_COMPONENTS, float(len(np.unique(rows))))
+    return 0.0, np.inf
 
-    def log_q(z: Array) -> Array:
-        return np.logaddexp(q.log_density(z) + np.log(1 - WIDE_SHARE),
-                            wide.log_density(z) + np.log(WIDE_SHARE))
 
-    own = learned.density.logp(y) - log_q(y)
-    chain = log_s - log_q(x.reshape(-1, x.shape[2])).reshape(log_s.shape)
-    if not np.isfinite(chain).all() or k_hat(own) > MOST_K_HAT:
-        return 0.0, np.inf
-    value, error = joined([bridge(Pairs(chain, np.full(chain.shape, np.nan), own))])
-    return (value, error) if np.isfinite(value) else (0.0, np.inf)
+def log_both(q: Mixture, wide: Students, z: Array) -> Array:
+    """The log density of q with its heavy-tailed components, (n,), at z (n, d)."""
+    return np.logaddexp(q.log_density(z) + np.log(1 - WIDE_SHARE),
+                        wide.log_density(z) + np.log(WIDE_SHARE))
