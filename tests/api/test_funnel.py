@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fastkam as fk
-from fastkam.search import search as searching
+from fastkam.search import slabs
 
 SD = 3.0  # of x_0; the others have the variance exp(x_0)
 
@@ -34,7 +34,7 @@ def test_the_default_call_reaches_both_ends_of_a_funnel(seed):
 
 
 def test_without_slabs_it_does_not(monkeypatch):
-    monkeypatch.setattr(searching, "walks", lambda *_, bent: [])
+    monkeypatch.setattr(slabs, "walks", lambda *_, bent: [])
     assert not all(is_right(seed) for seed in range(3))
 
 
