@@ -333,6 +333,23 @@ def test_walkers_that_soon_agree_look_around():
     assert soon > 8
 
 
+@pytest.mark.parametrize(("d", "most"), [(50, 30_000), (100, 60_000)])
+def test_a_normal_density_of_many_dimensions(d, most):
+    """Random walks alone take some 400 000 evaluations in 50, and more than a million in 100."""
+    sd = np.geomspace(0.01, 100, d)
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        z = x / sd
+        return -0.5 * float(z @ z)
+
+    table = fk.sample(f, sd, seed=1, progress=False).summary()
+    assert len(calls) < most
+    assert (np.abs(table["mean"]) < 5 * table["mcse_mean"]).all()
+    assert (np.abs(table["sd"] - sd) < 5 * table["mcse_sd"]).all()
+
+
 def test_a_narrow_mode_that_the_prior_covers():
     """A ten-thousandth of the prior's volume; walkers from the other mode never come near it."""
     center, far = np.array([5.0, -3.0]), np.array([-4.0, 2.0])

@@ -5,7 +5,13 @@ import pytest
 
 from fastkam.search.apart import is_apart
 from fastkam.search.population import largest_drop
-from fastkam.search.quadratic import Quadratic, fitted, normal_approximation
+from fastkam.search.quadratic import (
+    Quadratic,
+    differences,
+    fitted,
+    normal_approximation,
+    normal_by_differences,
+)
 
 MODE = np.array([3.0, -1.0, 20.0])
 L = np.array([[2.0, 0, 0], [1.5, 0.1, 0], [-30.0, 1.0, 5.0]])
@@ -123,3 +129,53 @@ def test_steps_of_several_lengths_show_modes_of_any_width(width):
     assert is_apart(f, x, f(x), np.zeros((1, 2))).all()
     x = np.full((1, 2), -5.0)
     assert not is_apart(f, x, f(x), np.zeros((1, 2))).any()
+
+
+# ---- many dimensions ----
+
+D = 80
+SD = np.geomspace(1e-2, 1e2, D)
+FACTOR = SD[:, None] * (np.eye(D) + np.tril(np.random.default_rng(4).normal(0, 0.1, (D, D)), -1))
+
+
+def wide(x):
+    z = np.linalg.solve(FACTOR, (x - 3.0).T)
+    return 7.0 - 0.5 * (z * z).sum(axis=0)
+
+
+def scales_of(cov):
+    """Steps that change a normal log density by 1, from its mode."""
+    return np.sqrt(2 / np.diag(np.linalg.inv(cov)))
+
+
+def test_differences_at_any_point_give_a_normal_density():
+    cov = FACTOR @ FACTOR.T
+    x = 3.0 + FACTOR @ np.random.default_rng(1).normal(0, 4, D)
+    found = differences(wide, x, float(wide(x[None])[0]), scales_of(cov))
+    assert (np.abs(found.mean - 3.0) < 1e-3 * SD).all()
+    assert (np.abs(found.factor - FACTOR) < 1e-3 * SD[:, None]).all()
+    assert found.height == pytest.approx(7.0, abs=1e-4)
+
+
+def test_the_second_round_begins_at_the_mode_of_the_first():
+    """A quadratic function of bent coordinates, at whose mode it is the same one."""
+    def f(x):
+        z = x + 1e-3 * np.sin(x)
+        return -0.5 * (z * z).sum(axis=1)
+
+    evaluate, x = counted(f), np.full(D, 2.0)
+    rng = np.random.default_rng(1)
+    found = normal_by_differences(evaluate, x, float(f(x[None])[0]), np.ones(D), 2, rng)
+    np.testing.assert_allclose(found.mean, 0, atol=0.01)
+    each = (D + 1) * (D + 2) // 2 + 2 * D
+    assert evaluate.n < 2 * each
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: (x - np.exp(x)).sum(axis=1), lambda x: -(x**4).sum(axis=1),
+    lambda x: np.where((x > -0.5).all(axis=1), -0.5 * (x * x).sum(axis=1), -np.inf),
+    lambda x: 0.5 * (x[:, 0] ** 2) - 0.5 * (x[:, 1:] ** 2).sum(axis=1), lambda x: 0 * x[:, 0]])
+def test_densities_that_are_not_normal_have_none(f):
+    x = np.full(D, 0.1)
+    rng = np.random.default_rng(2)
+    assert normal_by_differences(f, x, float(f(x[None])[0]), np.ones(D), 2, rng) is None

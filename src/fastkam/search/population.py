@@ -34,7 +34,7 @@ from fastkam.numerics.median import median
 from fastkam.samplers import modes
 from fastkam.samplers.metropolis import OPTIMAL
 from fastkam.search.mixture import Mixture
-from fastkam.search.quadratic import Quadratic, normal_approximation
+from fastkam.search.quadratic import Quadratic, normal_approximation, normal_by_differences
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -49,7 +49,8 @@ LONGEST = 1e8  # largest step size in the approach, in the same units
 WALKS = 0.45  # share of walks
 MOST_INDEPENDENT = 0.55  # share of independent proposals
 DEEPEST = 0.5  # points of a normal approximation, in units of the largest plausible drop
-MOST_ROUNDS, MOST_DIMENSIONS = 6, 60  # of a normal approximation
+MOST_ROUNDS, MOST_DIMENSIONS = 6, 60  # of a normal approximation by a fit
+MOST_ROUNDS_BY_DIFFERENCES, MOST_BY_DIFFERENCES = 2, 250  # of one by differences
 AGREED, AGREED_NORMAL = 1.2, 1.5  # R-hat over walkers at which they agree
 FITTED_STATES = 4000  # states that a mixture is fitted to at most
 MOST_COMPONENTS = 32
@@ -176,8 +177,9 @@ class Population:
         self.x, self.logp, self.scales = x.copy(), logp.copy(), scales
         self.K, self.d = x.shape
         self.log_length = log(lengths)
-        self.approximates = approximates and wrap is None and self.d <= MOST_DIMENSIONS
+        self.approximates = approximates and wrap is None and self.d <= MOST_BY_DIFFERENCES
         self.normal: Quadratic | None = None
+        self.by_differences = False  # whether that has been tried
         self.approximation: Mixture | None = None  # that is taken
         self.mixture: Mixture | None = None
         self.independent = 0.0  # share of independent proposals
@@ -243,9 +245,16 @@ class Population:
 
     def approximate(self, rounds: int) -> Quadratic | None:
         """The normal approximation of the density, once one has been found; see quadratic.py."""
-        if self.normal is None and self.approximates:
+        if self.normal is not None or not self.approximates:
+            return self.normal
+        if self.d <= MOST_DIMENSIONS:
             self.normal = normal_approximation(
                 self.evaluate, self.climbed, DEEPEST * largest_drop(self.d), rounds, self.rng)
+        elif rounds > 1 or not self.by_differences:
+            self.by_differences, best = True, self.logp.argmax()
+            self.normal = normal_by_differences(
+                self.evaluate, self.x[best], float(self.logp[best]), self.scales,
+                min(rounds, MOST_ROUNDS_BY_DIFFERENCES), self.rng)
         return self.normal
 
     def explained(self, rows: Indices) -> NDArray[np.bool_]:

@@ -5,7 +5,8 @@ points that walkers have climbed through. Points are then drawn from the normal 
 is, and evaluated, until their importance weights are even. The next fit is to these alone once they
 suffice, since walkers have also climbed through other modes, which make a fit too wide. Where the
 density has one mode and is nearly normal, some 200 evaluations do what takes walkers several
-thousand.
+thousand. In many dimensions a fit would take too long: first and second differences at one point
+give the function, at the same number of evaluations.
 
 Tierney, L. and Kadane, J. B. (1986). Accurate approximations for posterior moments and marginal
 densities. Journal of the American Statistical Association 81, 82-86.
@@ -31,6 +32,7 @@ NEARLY_EVEN = 0.5  # the same, if the next fit is no better
 LEAST_FITTED, MOST_FITTED = 2, 8  # points of a fit, for each coefficient
 RIDGE = 1e-9  # of the normal equations, in units of their diagonal
 FLATTEST = 0.1  # curvature, in units of that of a normal density with the covariance of the points
+FLATTEST_DIFFERENCE = 1e-8  # the same of differences, in units of the largest
 FARTHEST = 3.0  # the mode, from the middle of the points, in their standard deviations
 ABOVE, ABOVE_DROP = 2.0, 0.25  # log density above the approximation, and that for each unit of drop
 
@@ -112,11 +114,7 @@ def normal_approximation(
         found = fitted(x, logp, deepest, coefficients)
         if found is None:
             return None
-        new = found.mean + product(rng.standard_normal((n, d)), found.factor.T)
-        values = evaluate(new)
-        log_weights = values - found(new)
-        weights = exp(log_weights - log_weights.max())
-        share = weights.sum() ** 2 / (n * (weights**2).sum())
+        share, new, values = effective_share(evaluate, found, n, rng)
         if found.sure and share > EVEN:
             return found
         if best is not None and share <= largest:
@@ -125,6 +123,85 @@ def normal_approximation(
             best, largest = found, share
         points.append((new, values))
     return None
+
+
+def normal_by_differences(
+    evaluate: Callable[[Array], Array],
+    x: Array,
+    logp: float,
+    scales: Array,
+    rounds: int,
+    rng: np.random.Generator,
+) -> Quadratic | None:
+    """Approximate a density of many dimensions by a normal one, from differences around a point.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Log densities (n,) at points (n, d).
+    x : array (d,)
+    logp : float
+        The log density there, finite.
+    scales : array (d,)
+        Steps, which change the log density by about 1.
+    rounds : int
+        Most rounds, each of (d + 1)(d + 2) / 2 evaluations and some more. The second begins at the
+        mode that the first suggests, if the density is higher there.
+    rng : Generator
+
+    Returns
+    -------
+    Quadratic or None
+        None if it is far from the density.
+    """
+    for _ in range(rounds):
+        found = differences(evaluate, x, logp, scales)
+        if found is None:
+            return None
+        if effective_share(evaluate, found, max(LEAST_POINTS, len(x)), rng)[0] > EVEN:
+            return found
+        at_mode = float(evaluate(found.mean[None])[0])
+        if at_mode <= logp:
+            return None
+        x, logp = found.mean, at_mode
+    return None
+
+
+def differences(
+    evaluate: Callable[[Array], Array], x: Array, logp: float, scales: Array
+) -> Quadratic | None:
+    """The quadratic function with the first and second differences of a log density at x (d,)."""
+    steps = np.diag(scales)
+    up, down = evaluate(x + steps), evaluate(x - steps)
+    i, j = np.tril_indices(len(x), -1)
+    both = np.concatenate([evaluate(x + steps[i[part]] + steps[j[part]])
+                           for part in np.array_split(np.arange(len(i)), len(x))])
+    slopes, precision = 0.5 * (up - down), np.diag(2 * logp - up - down)
+    precision[i, j] = precision[j, i] = up[i] + up[j] - both - logp
+    if not np.isfinite(precision).all():
+        return None
+    try:
+        values, vectors = eigen(precision)
+        if not values.min() > FLATTEST_DIFFERENCE * values.max():
+            return None
+        cov = product(vectors / values, vectors.T)
+        factor = cholesky(scales[:, None] * cov * scales)
+    except np.linalg.LinAlgError:
+        return None
+    mode = (cov * slopes).sum(axis=1)
+    height = logp + 0.5 * (slopes * mode).sum()
+    return Quadratic(x + scales * mode, factor, float(height))
+
+
+def effective_share(
+    evaluate: Callable[[Array], Array], found: Quadratic, n: int, rng: np.random.Generator
+) -> tuple[float, Array, Array]:
+    """The effective share of n points of a normal approximation; the points, and log densities."""
+    x = found.mean + product(rng.standard_normal((n, len(found.mean))), found.factor.T)
+    logp = evaluate(x)
+    log_weights = logp - found(x)
+    weights = exp(log_weights - log_weights.max())
+    return float(weights.sum() ** 2 / (n * (weights**2).sum())), x, logp
 
 
 def fitted(x: Array, logp: Array, deepest: float, coefficients: int) -> Quadratic | None:
