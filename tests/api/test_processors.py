@@ -56,7 +56,7 @@ def runs():
     for name in SAMPLERS:
         yield name, (curved, 4, {"sampler": name})
     yield "auto", (curved, 4, {})
-    yield "auto without a gradient", (without_gradient, 6, {})
+    yield "auto without a gradient", (without_gradient, 2, {})
     yield "auto of two modes", (two_modes, 2, {})
     yield "nuts dense", (curved, 10, {"sampler": fk.NUTS(metric="dense")})
     yield "nuts of low rank", (curved, 50, {"sampler": fk.NUTS(metric="low-rank")})
