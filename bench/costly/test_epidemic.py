@@ -1,4 +1,4 @@
-"""A thin bent ridge, at which a learned surrogate has left out a part without saying so."""
+"""A thin bent ridge, of which a learned surrogate may leave out a part, but not without a warning."""
 
 import warnings
 
@@ -13,8 +13,7 @@ SEEDS = 6
 
 
 @pytest.mark.long
-@pytest.mark.xfail(reason="of the seeds 0 to 3, the first is wrong without a word", strict=False)
-def test_no_run_of_the_epidemic_is_wrong_without_a_word():
+def test_no_run_of_the_epidemic_is_wrong_without_a_warning():
     """A right run is off by five errors with a probability below 1e-4 in all of them together."""
     case = CASES["SIR epidemic"]
     for seed in range(SEEDS):
