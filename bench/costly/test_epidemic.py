@@ -1,4 +1,4 @@
-"""A thin bent ridge, of which a learned surrogate may leave out a part, but not without a warning."""
+"""A thin bent ridge: a learned surrogate may leave out a part of it, but not without a warning."""
 
 import warnings
 
