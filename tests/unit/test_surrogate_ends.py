@@ -48,7 +48,8 @@ def test_ends_of_a_normal_density(d):
     found, X, _ = followed(normal, d)
     end = np.sqrt(2 * drop(d))
     assert found.unknown == 0
-    assert ((np.abs(found.known) > 0.8 * end) & (np.abs(found.known) < 1.2 * end)).all()
+    assert (np.abs(found.known) <= 1.05 * end).all()  # the maximum of all calls is a little lower
+    assert (np.abs(found.known) > 0.8 * end).all()
     assert len(X) <= 30 * d + 2 * d * 3
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fastkam._core.engine.fault import Fault
 
 NUMERICAL = (ArithmeticError, RuntimeError, np.linalg.LinAlgError)  # may be due to x alone
-NEVER_DUE_TO_X = (NotImplementedError, RecursionError, UnicodeError)  # whatever they derive from
+NEVER_DUE_TO_X = (NotImplementedError, RecursionError, UnicodeError)  # errors of the program
 
 
 def advice(fault: Fault, step: int, target: Target) -> str:

@@ -134,7 +134,10 @@ class Ends:
                 t, point = profile.ahead(t, step, top - most * D, top - least * D)
                 fallen = top - density.logp(point[None])[0]
                 if low and least * D < fallen < most * D:
-                    foreseen = Foreseen(out[best] + t, fallen)
+                    # the root of the fall of a parabola grows in proportion to the distance
+                    here, there = np.sqrt(fall[best]), np.sqrt(fallen)
+                    share = (np.sqrt(D) - here) / (there - here)
+                    foreseen = Foreseen(float(out[best] + share * t), fallen)
             points.append(point)
             self.asked.append(end)
             self.foreseen.append(foreseen)
@@ -155,7 +158,8 @@ class Ends:
 
 
 class Foreseen(NamedTuple):
-    """The distance of an end by a surrogate, in standard deviations, and its fall there."""
+    """The distance of an end by a surrogate, in standard deviations; its fall where it is called.
+    """
 
     at: float
     fall: float
