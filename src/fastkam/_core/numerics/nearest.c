@@ -265,6 +265,9 @@ static found search_filter(const fk_nearest *n, const double *x, float *distance
     else
         memset(distance, 0, sizeof(float) * (size_t)fk_in_groups(n->s));
     for (ptrdiff_t i = 0; (i = fk_next_within(i, n->s, distance, limit)) < n->s; i++) {
+        const double *p = n->points + i * n->d;
+        if (i && !memcmp(p, p - n->d, sizeof(double) * (size_t)n->d))
+            continue; /* a chain that stood still */
         const double s = exact_square(n, x, i);
         if (s < best.distance) {
             best.distance = s;
