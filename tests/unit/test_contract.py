@@ -12,6 +12,7 @@ import fastkam as fk
 from fastkam._core import samplers as compiled
 from fastkam._core.engine.chain import NUMBERS, ChainState
 from fastkam._core.engine.fields import Field
+from fastkam._core.engine.group import Group
 from fastkam._core.engine.state import State, offsets, zeros
 from fastkam.samplers import SAMPLERS
 from fastkam.samplers.sampler import Composite, Sampler
@@ -85,6 +86,42 @@ def test_more_replicas_than_the_kernel_has_room_for_are_refused():
                  reference=None, widening=1.0, fits=False, tunes=True)
     with pytest.raises(ValueError, match=f"n_replicas must be at most {Exchange.LARGEST}"):
         fk.ParallelTempering(n_replicas=Exchange.LARGEST + 1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NotWhatItBuilds(Sampler):
+    """Its KERNEL is a random walk; what it builds is another sampler's kernel."""
+
+    KERNEL = "rwm.RandomWalk"
+    builds: Sampler = fk.RandomWalk()
+
+    def build(self, x0):
+        return self.builds.build(x0)
+
+
+@pytest.mark.parametrize("other", [fk.MALA(), fk.NUTS(), fk.AutoStepRandomWalk(),
+                                   fk.ParallelTempering(n_replicas=30)], ids=repr)
+def test_a_surrogate_before_another_kernel_than_was_declared_is_refused(other):
+    with pytest.raises(TypeError, match="inner must be a kernel with one evaluation a step"):
+        sample(logp, [0.0, 0.0], sampler=NotWhatItBuilds(builds=other), surrogate=logp,
+               progress=False)
+
+
+def group_of(samplers, d=2):
+    target = fk.as_target(lambda x: (logp(x), -x), 2, gradient=True)
+    chains = [ChainState(one.build(np.zeros(d)), np.random.PCG64(k), np.zeros(d))
+              for k, one in enumerate(samplers)]
+    return Group(target, chains, (1.0, 0.0, 0.0, 1.0, 0, 0, 0.0))
+
+
+def test_every_chain_of_a_group_must_fit():
+    group_of([fk.MALA(), fk.MALA()])
+    with pytest.raises(TypeError, match="MALA is of 300 dimensions, and <Target"):
+        group_of([fk.MALA()], d=300)
+    with pytest.raises(TypeError, match="all chains must evaluate as many points a step"):
+        group_of([fk.RandomWalk(), fk.MALA()])
+    with pytest.raises(TypeError, match=r"Exchange has width \d+ and .* RandomWalk has 1"):
+        group_of([fk.RandomWalk(), fk.ParallelTempering(n_replicas=3)])
 
 
 # ---- the table of the state ----

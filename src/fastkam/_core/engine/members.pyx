@@ -31,6 +31,18 @@ def check_fit(Kernel kernel, Target target):
     """Refuse a kernel that needs what the target does not have."""
     if kernel.gradient and not target.has_gradient:
         raise TypeError(f"{type(kernel).__name__} needs the gradient, and {target!r} has none")
+    if kernel.d != <Py_ssize_t>target.c.dim:
+        raise TypeError(f"{type(kernel).__name__} is of {kernel.d} dimensions, and {target!r} of "
+                        f"{target.c.dim}")
+
+
+def check_alike(Kernel kernel, Kernel first):
+    """Refuse kernels of one group that need different room."""
+    if (kernel.width, kernel.gradient) != (first.width, first.gradient):
+        raise TypeError("the kernels of all chains must evaluate as many points a step, with or "
+                        f"without gradients: {type(kernel).__name__} has width {kernel.width} and "
+                        f"gradient {bool(kernel.gradient)}, {type(first).__name__} has "
+                        f"{first.width} and {bool(first.gradient)}")
 
 
 cdef class Members:
@@ -56,7 +68,9 @@ cdef class Members:
         self.schedule.stop = INT64_MAX if stop is None else stop
         self.width = chains[0].kernel.width
         self.noisy = target.is_estimate
-        check_fit(chains[0].kernel, target)
+        for s in chains:
+            check_fit(s.kernel, target)
+            check_alike(s.kernel, chains[0].kernel)
         self.evaluation = Evaluation(target, self.K * self.width, chains[0].kernel.gradient)
         self.arrays = {}
         if self.K > 1:

@@ -46,8 +46,17 @@ cdef class DelayedAcceptance(Kernel):
         "passed": Field("whether the surrogate let the proposal pass", dtype="i8", stat="passed",
                         least=0, most=1),
     }
+    cdef public double log_s_x
+    cdef public double log_s_y
+    cdef public int64_t passed
+    cdef readonly Kernel inner
+    cdef double[::1] slope
+    cdef Py_ssize_t n_stats
 
     def __init__(self, Kernel inner):
+        if inner.gradient or inner.several or inner.width != 1:
+            raise TypeError("inner must be a kernel with one evaluation a step and without "
+                            f"gradients, which {type(inner).__name__} is not")
         self.inner = inner
         self.allocate(d=inner.d)
         self.slope = np.zeros(self.d)

@@ -47,6 +47,15 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
                    ("subsample", "components"), shared=True),
         "p": Field("the weights of the mixture", ("components",), shared=True, least=0),
     }
+    cdef public int64_t used
+    cdef public double[:, ::1] a
+    cdef public double[::1] p
+    cdef object kernel
+    cdef Py_ssize_t components
+    cdef double[::1] w                  # (8 blocks,)
+    cdef double[:, ::1] M               # (subsample, d)
+    cdef double[:, ::1] V_x             # (d, components), v_c at x and y as columns
+    cdef double[:, ::1] V_y
 
     def __init__(self, d, function, *, kernel, components, subsample, **options):
         self.kernel, self.components = kernel, components

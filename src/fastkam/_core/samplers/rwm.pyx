@@ -27,22 +27,6 @@ cdef extern from "together.h" nogil:
                                const double *e, double *y)
 
 
-cdef inline void walk(RandomWalk self, Chain *c) noexcept nogil:
-    """Fill y."""
-    cdef Py_ssize_t i
-    cdef double s = self.s * jittered(c.rng, self.jitter)
-    if self.ndim == 2:
-        normal_step(c, s, &self.L[0], &self.e[0])
-        return
-    if self.ndim == 0:          # among thousands of chains, L is not in the cache
-        s *= self.length
-    if c.drawn == NULL:
-        step_from(&tables, c.rng, c.d, s, &self.L[0] if self.ndim else NULL, c.x, c.y)
-        return
-    for i in range(c.d):
-        c.y[i] = c.x[i] + (s * self.L[i] if self.ndim else s) * c.drawn[i]
-
-
 cdef class RandomWalk(Kernel):
     """A walk of fixed shape.
 
@@ -57,6 +41,14 @@ cdef class RandomWalk(Kernel):
     """
     LANES = True
     FIELDS = {"s": Field("scale of the walk", shared=True, learned=True)}
+    cdef public double s                # what every proposal needs stands together
+    cdef double length                  # of an isotropic walk
+    cdef double jitter
+    cdef int ndim
+    cdef bint in_own                    # the widths of all chains are laid out
+    cdef double target_acceptance
+    cdef double[::1] L
+    cdef double[::1] e
 
     def __init__(self, d, factor, *, double target_acceptance, double jitter):
         self.allocate(d=d)
@@ -102,3 +94,19 @@ cdef class RandomWalk(Kernel):
         if self.target_acceptance > 0:
             self.s *= exp(gain * (c.alpha - self.target_acceptance))
         return 0
+
+
+cdef inline void walk(RandomWalk self, Chain *c) noexcept nogil:
+    """Fill y."""
+    cdef Py_ssize_t i
+    cdef double s = self.s * jittered(c.rng, self.jitter)
+    if self.ndim == 2:
+        normal_step(c, s, &self.L[0], &self.e[0])
+        return
+    if self.ndim == 0:          # among thousands of chains, L is not in the cache
+        s *= self.length
+    if c.drawn == NULL:
+        step_from(&tables, c.rng, c.d, s, &self.L[0] if self.ndim else NULL, c.x, c.y)
+        return
+    for i in range(c.d):
+        c.y[i] = c.x[i] + (s * self.L[i] if self.ndim else s) * c.drawn[i]
