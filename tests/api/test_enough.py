@@ -1,5 +1,6 @@
 """Runs without a number of draws continue until their draws suffice, and no further."""
 
+import math
 import warnings
 
 import numpy as np
@@ -143,6 +144,32 @@ def test_the_default_budget_is_kept(monkeypatch):
         more = result.resume(progress=False)
     assert more.evaluations > result.evaluations
     assert more.thin > result.thin
+
+
+def with_poles(x):
+    """Infinite at two edges: steps that find their own length take more and more evaluations."""
+    if x.min() <= 0:
+        return -np.inf
+    return -0.5 * math.log(x[0]) - x[0] - 0.9 * math.log(x[1]) - x[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_default_budget_is_kept_where_steps_become_dearer(seed, monkeypatch):
+    monkeypatch.setattr("fastkam.beginning.BUDGET", 150_000)
+    calls = [0]
+
+    def counted(x):
+        calls[0] += 1
+        return with_poles(x)
+
+    result = quietly(counted, [1.0, 1.0], seed=seed)
+    assert calls[0] <= 150_000
+    assert result.warnings
+    before = calls[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)
+        result.resume(progress=False)
+    assert before < calls[0] <= 300_000
 
 
 @pytest.mark.parametrize("share", [0.1, 0.4, 0.7])

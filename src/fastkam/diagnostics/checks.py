@@ -39,11 +39,11 @@ IF_IT_STAYS = ("if it stays so, look at where the chains are (several modes? a b
 ABOUT_DENSITY = {"improper", "constant", "not_a_logarithm"}
 MEASURES = {"r_hat", "ess"}
 AGREEMENT = {"log_density", "functionals", "drift", "mcse_sd"}
-# what is found besides, and follows
+# kind of finding -> the kinds that follow from it
 FOLLOWING = {"r_hat": AGREEMENT} | {
     kind: AGREEMENT | MEASURES | {"adaptation", "moments", "mixture", "unvisited"}
     for kind in ABOUT_DENSITY}
-# of these alone, that a run is too short
+# kinds that mean only that a run is too short
 TOO_SHORT = {"r_hat", "functionals", "ess", "mcse_sd", "adaptation", "short"}
 
 
@@ -61,8 +61,8 @@ def findings(state: RunState) -> list[Finding]:
 def causes(found: list[Finding]) -> list[Finding]:
     """Return the findings without those that follow from graver ones among them.
 
-    Chains on a density without an integral do not agree, whatever else they do; and if they do not
-    agree, no more need be said of how they differ.
+    Chains on a density without an integral do not agree, whatever else is found; and if chains do
+    not agree, findings on how they differ add nothing.
     """
     dropped: set[str] = set()
     for one in found:
@@ -79,7 +79,7 @@ def looked_at(look: Look) -> list[Finding]:
     else:
         found += odd(look)
         kinds = {one.kind for one in found}
-        if "stuck" in kinds:  # which says more
+        if "stuck" in kinds:  # this finding says more
             found = [one for one in found if one.kind != "acceptance"]
         elif "not_finite" not in kinds:
             found += precision(look, certain=not kinds & ABOUT_DENSITY)
@@ -101,11 +101,11 @@ def stopped_early(state: RunState) -> list[Finding]:
     if state.status != "stopped" or rows >= LEAST_DRAWS:
         return []
     if rows:
-        text = (f"stop ended the run after {rows} draws a chain: they are too few to see whether "
-                "they are right. Let stop allow more, or go on (result.resume()).")
+        text = (f"The run ended after {rows} draws a chain: they are too few to see whether they "
+                "are right. Allow more (stop=, budget=), or continue (result.resume()).")
     else:
-        text = ("stop ended the run before any draw was kept. Let stop allow more, tune for less "
-                "(tune=), or go on (result.resume()).")
+        text = ("The run ended before any draw was kept. Allow more (stop=, budget=), tune for "
+                "less (tune=), or continue (result.resume()).")
     return [Finding("short", text)]
 
 
@@ -192,7 +192,7 @@ def of_columns(labels: list[str], columns: Any) -> list[Finding]:
             if one is not None]
 
 
-# ---- telling ----
+# ---- texts and warnings ----
 
 
 def notes(found: list[Finding], summary: Summary) -> list[str]:
@@ -205,7 +205,7 @@ def notes(found: list[Finding], summary: Summary) -> list[str]:
     before = [one.text for one in found if one.kind not in MEASURES | {"adaptation", "log_density"}]
     after = [one.text for one in found if one.kind in ("adaptation", "log_density")]
     told = [*before, *(one.text for one in own), *after]
-    return told or [one.text for one in found]  # all draws are just within what some are not
+    return told or [one.text for one in found]  # or all draws are just within a bound
 
 
 def warn(result: Result) -> None:

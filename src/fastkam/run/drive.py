@@ -14,28 +14,28 @@ from fastkam.run.loop import Outcome, Run
 from fastkam.run.options import RunOptions
 from fastkam.run.stored import StoredTrace
 from fastkam.search.implied import disagrees, with_implied
-from fastkam.stop import CURABLE, Limits
+from fastkam.stop import CURABLE, Evaluations, Limits
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
     from fastkam.run.state import RunState
 
-DRAWS = 1000  # a chain, where their number is not given
-BUDGET = 1_000_000  # evaluations, where nothing is said
-LONGER = 2  # times as many steps, where the draws do not suffice
+DRAWS = 1000  # per chain, if their number is not given
+BUDGET = 1_000_000  # evaluations, by default
+LONGER = 2  # factor by which steps increase if the draws do not suffice
 CURED_BY_STEPS = CURABLE | checks.TOO_SHORT  # findings that further steps may correct
 HOPELESS = checks.ABOUT_DENSITY | {"not_finite"}
-FIRST_ROWS = 250  # of each chain, from which `thin` is first chosen
-ENOUGH = 100  # effective draws of all chains, from which on `thin` can be chosen
-WORTH = 0.25  # effective draws in each draw that is kept
+FIRST_ROWS = 250  # per chain, from which `thin` is first chosen
+ENOUGH = 100  # effective draws of all chains that suffice to choose `thin`
+WORTH = 0.25  # effective draws per draw that is kept
 MOST_THINNED = 50
-MOST_DRAWS = 10**6  # used to choose it
+MOST_DRAWS = 10**6  # used to choose `thin`
 
 
 def carry_out_to_its_end(
     state: RunState, target: Target, rows: int, options: RunOptions
 ) -> Outcome:
-    """Continue a run to `rows` draws a chain, and on until they suffice.
+    """Continue a run to `rows` draws per chain, and further until they suffice.
 
     They suffice if the diagnostics find nothing that further steps may correct, and the moments
     that gradients imply, if they are computed, agree with those of the draws. Otherwise the chains
@@ -43,6 +43,8 @@ def carry_out_to_its_end(
     budget. If a rule is to end the run, all draws are kept until it is met. A run whose number of
     draws was given (``state.budget`` is 0) makes these and no more.
     """
+    if state.budget and options.stop is None:
+        options = options.ended_by(Evaluations(max(1, state.budget - state.chains)))
     going = carry_out_thinned if state.undecided else carry_out
     outcome = going(state, target, rows, options)
     while True:
@@ -81,12 +83,12 @@ def go_on(
 ) -> Outcome:
     """Continue a run by `more` draws of each chain, or to its end.
 
-    A complete run whose draws do not suffice gets its budget once more.
+    A run that has used its budget, or is complete without draws that suffice, gets it once more.
     """
     if more is not None:
         rows = int(state.trace.counts.max()) + more
         return carry_out(replace(state, undecided=0, budget=0), target, rows, options)
-    if state.budget and state.status == "complete":
+    if state.budget and state.status in ("complete", "stopped"):
         state = replace(state, budget=state.evaluations + state.budget)
     return carry_out_to_its_end(state, target, state.requested, options)
 
@@ -109,7 +111,7 @@ def may_go_on(state: RunState, options: RunOptions) -> bool:
 
 
 def carry_out(state: RunState, target: Target, rows: int, options: RunOptions) -> Outcome:
-    """Continue a run to `rows` draws a chain."""
+    """Continue a run to `rows` draws per chain."""
     if options.on_points:
         from fastkam.points.run import PointRun
 
@@ -122,11 +124,11 @@ def carry_out(state: RunState, target: Target, rows: int, options: RunOptions) -
 
 
 def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOptions) -> Outcome:
-    """Continue a run to `rows` draws a chain, thinned as its first draws suggest.
+    """Continue a run to `rows` draws per chain, thinned as its first draws suggest.
 
-    The effective sample size of the first 250 draws of each chain, or of twice as many and so on,
-    is that of the mean, variance or log density that is known worst. Every k-th draw is kept, also
-    of the first ones, so that one in four of the draws kept is effective.
+    The effective sample size of the first 250, 500, ... draws of each chain is the smallest among
+    those of the means, variances and log density. Every k-th draw is kept, including the first
+    ones, so that one in four of the draws kept is effective.
     """
     some = state.undecided
     while True:
@@ -148,7 +150,7 @@ def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOp
 
 
 def most_thinned(state: RunState, rows: int) -> int:
-    """The largest `thin` with which `rows` draws a chain stay within the budget, 50 at most."""
+    """The largest `thin` with which `rows` draws per chain stay within the budget, 50 at most."""
     if not state.budget:
         return MOST_THINNED
     # evaluations in a step of all chains
