@@ -19,11 +19,11 @@ from fastkam._core.linalg.decomposition import cholesky
 if TYPE_CHECKING:
     from types import ModuleType
 
-MOST_COUNT = 2**48  # of steps, rows, points: more than fit into memory or into years of computing
+MOST_COUNT = 2**48  # steps, rows or points: more than fit into memory or years of computing
 MOST_CHAINS = 2**20  # each is an object, and each of a thread has a stack
 MOST_THREADS = 2**16
 MOST_SHOWN = 300  # characters of a value in a message
-MOST_TOLD = 10_000  # of the message of another exception
+MOST_TOLD = 10_000  # characters of the message of another exception
 NO_NUMBERS = (bool, np.timedelta64)  # though Python and numpy count them among the integers
 
 # names that other packages use -> ours
@@ -56,10 +56,10 @@ Value = TypeVar("Value")
 
 
 def near(name: Any, known: Iterable[str]) -> str:
-    """": did you mean 'ram'?", with the name in `known` that is nearest, or ""."""
+    """The text ": did you mean 'ram'?" with the nearest name in `known`, or "" if none is near."""
     if not isinstance(name, str):
         return ""
-    from difflib import get_close_matches  # which no other call needs
+    from difflib import get_close_matches  # needed only here
 
     by_lower = {one.lower(): one for one in known}
     other = ELSEWHERE.get(name.lower(), "")
@@ -85,8 +85,8 @@ def check_call(
         rest = [name for name in parameters if name not in by_place and name not in named]
         example = f", as {rest[0]}={places[len(by_place)]!r}" if rest else ""
         what = " and ".join(by_place)
-        what = f"only {what} by their places" if by_place else "none by its place"
-        raise TypeError(f"{who} takes {what}, not {len(places)} arguments: name the others"
+        what = f"only {what} as positional arguments" if by_place else "no positional arguments"
+        raise TypeError(f"{who} takes {what}, not {len(places)}: name the others"
                         f"{example}")
 
 
@@ -103,7 +103,7 @@ def checked_names(function: Callable[Arguments, Value]) -> Callable[Arguments, V
 
 
 def shown(value: Any) -> str:
-    """The repr of a value, cut where it is long; for a long integer its number of digits.
+    """The repr of a value, abridged if it is long; for a long integer, its number of digits.
 
     A value that cannot be printed (a list nested too deeply, an object with a faulty repr) is
     named by its type, so that an error about a bad argument is never hidden by an error of repr.
@@ -119,9 +119,9 @@ def shown(value: Any) -> str:
 
 
 def told(error: BaseException | None) -> str:
-    """The type of an exception and its message, cut where it is long; an error has no other text.
+    """The type of an exception and its message, abridged if it is long, as text for a message.
 
-    The message is left out if the exception cannot make it.
+    If the exception cannot produce its message, a remark takes its place.
     """
     try:
         text = str(error)
@@ -267,7 +267,7 @@ def numbers_instead(value: Any) -> str:
     if isinstance(value, (set, frozenset)) or inspect.isgenerator(value):
         return ": give a list"
     if callable(value):
-        return ": the density comes first, and then where it starts"
+        return ": the density comes first, then the starting point"
     return ""
 
 
@@ -337,7 +337,7 @@ def apart(out: NDArray[Any] | None, array: NDArray[Any]) -> NDArray[Any]:
 
 def check_covariance(name: str, value: Any, d: int) -> NDArray[Any]:
     """The lower factor of the covariance `value`: a number, (d,) variances or (d, d); ndim kept."""
-    if type(value) is float and 0 < value < inf:  # of thousands of chains
+    if type(value) is float and 0 < value < inf:  # a shortcut for thousands of chains
         return np.asarray(sqrt(value))
     array = real_array(name, value)
     if array.ndim == 2:
@@ -385,7 +385,7 @@ def check_symmetric(name: str, matrix: NDArray[np.float64]) -> None:
 
 
 def import_extra(module: str, advice: str) -> ModuleType:
-    """Import an optional module; if it is missing, an ImportError that says what to install."""
+    """Import an optional module; if it is missing, the ImportError says what to install."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

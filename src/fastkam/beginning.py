@@ -49,34 +49,34 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Call:
-    """A call of `sample`: its arguments, checked, and what becomes of them on the way to a run.
+    """A call of `sample`: its checked arguments, and the parts of a run that are made from them.
 
     Attributes
     ----------
     target, x0, problem
-        The density and where the search begins, as given; the `Problem` made of them, or None.
+        The density and the start of the search, as given; the `Problem` made of them, or None.
     rows : int
-        Draws a chain.
+        Number of draws per chain.
     enough : bool
-        Whether the run goes on until these suffice.
+        Whether the run continues until the draws suffice.
     common : dict
-        names, shapes, dims and coords, where there is no problem.
+        names, shapes, dims and coords, if there is no problem.
     learning : bool
         Whether a surrogate is to be learned, with at most `budget` evaluations.
     surrogate_steps : int or None
-        As given; `steps` is the number.
+        The argument as given; `steps` is the resulting number.
     own : Target
-        The density in the form that the sampler needs; `target` is then that in which points are
-        evaluated by the workers of this call, if they are.
+        The density in the form that the sampler needs; `target` is then the same density, evaluated
+        by the workers of this call if they evaluate points.
     points : ndarray, shape (chains, d)
-        Where the search begins.
+        The points at which the search begins.
     layout : Layout
-        The named parameters of which x is made.
+        The named parameters that make up x.
     choice : Choice or None
-        What "auto" has chosen.
+        The choice of "auto".
     found : Search
     learned : Attempt or None
-        What learning a surrogate has come to.
+        The outcome of learning a surrogate.
     wrong_gradient : str
         How the gradient at the start disagrees with the density, or "".
 
@@ -133,7 +133,7 @@ class Call:
                                   watch=self.watch)
         return self.state(method, kernel)
 
-    # ---- the density, and where the search begins ----
+    # ---- the density, and the start of the search ----
 
     def begin(self) -> None:
         """Find the points at which the search begins, and the names of the parameters."""
@@ -153,24 +153,24 @@ class Call:
 
     @property
     def coordinates(self) -> Coordinates | None:
-        """The map from the points of the chains to those of the user, where there is one."""
+        """The map from the points of the chains to those of the user, if there is one."""
         return None if self.problem is None else self.problem.coordinates
 
     def plain(self) -> Target:
-        """The density without a surrogate, as points are evaluated in this call."""
+        """The density without a surrogate, evaluated by the workers if they evaluate points."""
         plain = as_target(self.target, self.points.shape[1], vectorized=self.vectorized)
         with before_the_run(plain, self.problem):
             return self.through(plain)
 
     def through(self, target: Target) -> Target:
-        """The same density, evaluated by the workers of this call where they evaluate points."""
+        """The same density, evaluated by the workers of this call if they evaluate points."""
         return self.options.desk.through(target, self.points[0], self.layout, self.chains)
 
     # ---- a surrogate that is learned ----
 
     def learn(self) -> bool:
-        """Learn a surrogate; whether that has made weighted draws, so that no run comes after."""
-        # with scipy's optimizers, which other runs need not load
+        """Learn a surrogate; return whether this made weighted draws, so that no run follows."""
+        # loads scipy's optimizers, which other runs do not need
         from fastkam.surrogate.run import attempt, frozen_walk
 
         known = known_of(self.problem)
@@ -197,7 +197,7 @@ class Call:
         self.surrogate, self.search, self.enough = done.learned.density, False, False
         self.sampler, self.points = frozen.sampler, frozen.points
         self.tune = self.tune or frozen.tune
-        left = int(done.calls.left) // self.chains - 1  # that at the start
+        left = int(done.calls.left) // self.chains - 1  # one is made at the start
         self.rows = max(1, min(self.rows, left - self.tune))
         return False
 
@@ -210,7 +210,7 @@ class Call:
     # ---- a sampler, and the density that it needs ----
 
     def chosen(self) -> Sampler:
-        """The sampler, which "auto" chooses by what a search finds."""
+        """The sampler, which "auto" chooses by the outcome of a search."""
         if not (isinstance(self.sampler, str) and self.sampler == "auto"):
             return as_sampler(self.sampler)
         plain = self.plain()
@@ -224,7 +224,7 @@ class Call:
         return self.choice.sampler
 
     def take_forms(self, method: Sampler) -> None:
-        """Take the density in the form that a sampler needs, as points of it are evaluated here."""
+        """Set `own` and `target` to the density in the form that a sampler needs."""
         target, problem, surrogate = self.target, self.problem, self.surrogate
         if problem is not None:
             target = problem.target(gradient=method.needs_gradient)
@@ -239,7 +239,7 @@ class Call:
         self.own, self.target = own, target
 
     def checked(self, method: Sampler) -> Kernel:
-        """The kernel of a sampler, which fits the density and the other arguments."""
+        """The kernel of a sampler, checked against the density and the other arguments."""
         target = self.target
         check_stages(method, target)
         if self.tune is None:

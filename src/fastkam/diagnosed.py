@@ -84,7 +84,7 @@ class Diagnosed(Recorded):
 
     @property
     def warnings(self) -> list[Finding]:
-        """Findings about the run, the most serious first; empty where all is well.
+        """Findings about the run, the most serious first; empty if there are none.
 
         Each has a ``kind``, a ``text`` that says what to do, and the ``coordinates`` and ``chains``
         concerned: see `fastkam.diagnostics.Finding`. The warning at the end of the run has the
@@ -122,7 +122,7 @@ class Diagnosed(Recorded):
         -------
         Verdict
             Prints as a paragraph; its ``status`` is "ok", "doubtful" or "wrong". For a run of fewer
-            than 100 draws a chain it is "doubtful".
+            than 100 draws per chain it is "doubtful".
 
         Raises
         ------

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
     """The result of a run, with its warnings.
 
-    SamplingError with the result in it where the run has failed.
+    If the run has failed, a SamplingError that contains the result is raised.
     """
     failure = outcome.failure
     unwritten, problem = outcome.checkpoint.error, outcome.checkpoint.problem
@@ -31,7 +31,7 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
     if weighted:
         kept = (f"{counts} draws a chain and {result.evaluations} evaluations are kept in this "
                 "error's .result and .result.state.calls; with evaluations=\"calls.fk\" the same "
-                "call of sample goes on from those in the file")
+                "call of sample continues from those in the file")
     if isinstance(failure, Fault) and weighted:
         raise SamplingError(f"{describe(failure, 'in learning a surrogate')}; {kept}",
                             result=result, x=failure.x) from failure.cause
@@ -40,7 +40,7 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
         where = f"chain {failure.chain}, step {step}"
         assert result.target is not None
         mend = advice(failure, step, result.target)
-        with suppress(Exception):  # of a transform in Python, which may be the failure itself
+        with suppress(Exception):  # a transform in Python may fail, and be the failure itself
             failure.x = outcome.state.constrain(failure.x)
         raise SamplingError(f"{describe(failure, where)}{mend}; {kept}{problem}", result=result,
                             chain=failure.chain, step=step, x=failure.x) from failure.cause
@@ -57,7 +57,7 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
     if options.until_stop and result.state.budget and result.status == "complete":
         warn(SamplingWarning(
             f"stop was not met within the number of evaluations that the run may take, "
-            f"{result.state.budget}: give a larger budget, or go on (result.resume(stop=...))",
+            f"{result.state.budget}: give a larger budget, or continue (result.resume(stop=...))",
             result=result))
     if unwritten is not None and not interrupted:
         raise SamplingError(f"the run is {result.status}{problem}; {kept}",
@@ -70,11 +70,11 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
             interrupted = True
     if options.shield.taken() or interrupted:
         text = (f"interrupted after {counts} of {result.requested} draws a chain; result.resume() "
-                f"goes on from there{problem}")
+                f"continues from there{problem}")
         if weighted:
             text = (f"interrupted after {counts} draws a chain and {result.evaluations} "
                     "evaluations, which are in result.state.calls; with evaluations=\"calls.fk\" "
-                    "the same call of sample goes on from those in the file")
+                    "the same call of sample continues from those in the file")
         if result.status != "interrupted":
             text = (f"interrupted at the end of a run that is {result.status}: no draw is missing; "
                     "result.warnings may not have been shown")

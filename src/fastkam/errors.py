@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SamplingError(RuntimeError):
-    """A run that could not go on.
+    """The error of a run that cannot continue.
 
     Attributes
     ----------
@@ -42,13 +42,13 @@ class SamplingError(RuntimeError):
 
 
 class SamplingWarning(UserWarning):
-    """A warning about a run, such as chains that disagree.
+    """A warning about a run, for example that chains disagree.
 
     Attributes
     ----------
     result : Result, fastkam.testing.Calibration or None
         The draws of the run, which are not lost if warnings are turned into errors. Its
-        ``.warnings`` has the findings. Of a calibration that has ended early, its fits.
+        ``.warnings`` has the findings. For a calibration that ended early, its fits.
     """
 
     def __init__(self, message: str, *, result: Result | Calibration | None = None) -> None:

@@ -105,8 +105,8 @@ class Gaussian(Kernel, name="gaussian"):
 class Matern(Kernel, name="matern"):
     """``k(x, z) = c_v u^v K_v(u)``, ``u = sqrt(2 v) |x - z| / l``, ``c_v = 2^(1-v) / Gamma(v)``.
 
-    Its gradient in x is ``c_v (2 v / l^2) u^(v-1) K_(v-1)(u) (z - x)``: the order falls by one, the
-    argument u stays.
+    Its gradient in x is ``c_v (2 v / l^2) u^(v-1) K_(v-1)(u) (z - x)``: the order decreases by one,
+    and the argument u is the same.
 
     Parameters
     ----------
@@ -164,8 +164,9 @@ def matern_polynomial(v: float) -> NDArray[np.float64]:
 def matern_table(v: float) -> tuple[NDArray[np.float64], float, float, float]:
     """(table, origin, a, b) of kernel_pass.h: ``e^u c_v u^m K_m(u)``, m = v - 1, cell by cell.
 
-    8 cells an octave, a polynomial through Chebyshev nodes in each, of degree 8 to v = 10 and of
-    degree 18 above; relative error below 2e-13 for 1 < v <= 50 (tested against `scipy.special`).
+    There are 8 cells per octave, each with a polynomial through Chebyshev nodes, of degree 8 up to
+    v = 10 and 18 above; the relative error is below 2e-13 for 1 < v <= 50 (tested against
+    `scipy.special`).
     """
     from scipy.special import gammaln, kve
 
@@ -193,8 +194,8 @@ def matern_table(v: float) -> tuple[NDArray[np.float64], float, float, float]:
 def polynomials(values: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[np.float64]:
     """The coefficients (k, n) of the polynomials with values (k, n) at the Chebyshev nodes t (n,).
 
-    The coefficient of the Chebyshev polynomial T_j is 2 / n times the sum of T_j(t_i) f(t_i), half
-    of that where j is 0; and T_j+1 = 2 t T_j - T_j-1.
+    The coefficient of the Chebyshev polynomial T_j is 2 / n times the sum of T_j(t_i) f(t_i), or
+    half of that for j = 0; and T_j+1 = 2 t T_j - T_j-1.
     """
     n = len(t)
     powers, at_nodes = np.zeros((n, n)), np.ones((n, n))  # of t in T_j, which are integers; T_j(t)

@@ -67,7 +67,7 @@ class Outputs(Diagnosed):
         Raises
         ------
         TypeError, ValueError
-            For a bad argument; for a run of fewer than 20 draws a chain; if the density is needed
+            For a bad argument; for a run of fewer than 20 draws per chain; if the density is needed
             and is missing, or differs from that of the run.
         SamplingError
             If the density raises an error at a draw of q, other than an ArithmeticError,
@@ -125,7 +125,7 @@ class Outputs(Diagnosed):
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write a report of the run to the HTML file `path`: one file that needs no network.
 
-        It has the summary, what `warnings` says, figures (where matplotlib is installed,
+        It has the summary, the findings of `warnings`, figures (if matplotlib is installed,
         ``pip install fastkam[plot]``), settings, versions and references.
 
         Parameters

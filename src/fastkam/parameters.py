@@ -160,7 +160,7 @@ def chosen(what: str, value: Any, kind: type[Kind], others: tuple[str, ...] = ()
 
 
 class UnknownClass(ValueError):
-    """A class that a file names and this process does not know."""
+    """The error about a class that a file names and this process does not know."""
 
 
 def class_path(cls: type) -> str:
@@ -169,7 +169,7 @@ def class_path(cls: type) -> str:
 
 
 def class_of(path: str) -> type[Parameters]:
-    """The class defined under a path; UnknownClass where there is none, or more than one."""
+    """The class defined under a path; UnknownClass if there is none, or more than one."""
     known = list(DEFINED.get(path, ()))
     if len(known) > 1:  # made by several calls of a function: some may be garbage by now
         gc.collect()
@@ -185,7 +185,7 @@ def class_of(path: str) -> type[Parameters]:
 
 
 def defined() -> dict[str, type[Parameters]]:
-    """The classes of modules, by bare name; of several with the same name fastkam's is taken."""
+    """The classes of modules, by bare name; among those of the same name fastkam's is taken."""
     found: dict[str, type[Parameters]] = {}
     for path in sorted(DEFINED, key=lambda path: not path.startswith("fastkam.")):
         if "<locals>" not in path:
@@ -226,7 +226,7 @@ def holds(dtype: np.dtype[Any]) -> bool:
 
 
 def revived(value: Any) -> Any:
-    """The inverse of `plain` (tuples come back as lists); UnknownClass where there is none."""
+    """The inverse of `plain` (tuples become lists); UnknownClass if a value has none."""
     if isinstance(value, list):
         return [revived(item) for item in value]
     if not isinstance(value, dict):

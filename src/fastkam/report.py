@@ -1,7 +1,7 @@
 """A report of a run: one HTML file with summary, findings, figures, settings and versions.
 
 The file needs no other file and no network: figures are embedded, and its content security policy
-forbids a browser to load anything. All names and texts of the user are escaped.
+forbids browsers to load anything. All names and texts of the user are escaped.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from fastkam.samplers import Sampler
 
 DPI = 100
-MOST_ROWS = 300  # of the table; of more coordinates those with the smallest effective sample sizes
-MOST_LETTERS = 2000  # of a setting
+MOST_ROWS = 300  # of the table, those with the smallest effective sample sizes
+MOST_LETTERS = 2000  # characters of a setting
 MOST_NUMBERS = 6  # of an array in a setting
 YEAR = re.compile(r"\([12]\d{3}\)")
 NOTE = re.compile(r"[.;]\s+[Tt]he (?:default )?gain\b|\.$")  # the end of a list of papers
@@ -206,7 +206,7 @@ def image(figure: Any) -> str:
     """A figure as a PNG, in base64."""
     file = io.BytesIO()
     with warnings.catch_warnings():
-        # about a layout too narrow for long labels, and characters that the font lacks
+        # warnings about a layout too narrow for long labels, and characters that the font lacks
         warnings.simplefilter("ignore", UserWarning)
         figure.savefig(file, format="png", dpi=DPI, pil_kwargs={"optimize": True})
     return base64.b64encode(file.getvalue()).decode("ascii")
@@ -289,7 +289,7 @@ def references(sampler: Sampler) -> list[str]:
     found = []
     for one in kinds(sampler):
         text = cleandoc(type(one).__doc__ or "").partition("References\n----------\n")[2]
-        # a paragraph after the first is a paper if it has a year, else a note of ours
+        # a paragraph after the first is a paper if it has a year, otherwise a note
         first, *more = [" ".join(part.split()) for part in text.split("\n\n")]
         papers = [first, *(part for part in more if YEAR.search(part))]
         if first:

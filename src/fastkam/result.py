@@ -74,7 +74,7 @@ class Result(Outputs):
     share : bool
         Whether the chains shared their adaptation.
     search : list of str
-        The protocol of the search before the run, a line for each finding.
+        The log of the search before the run, one line per finding.
     scales : ndarray, shape (d,)
         The units of the coordinates within the sampler: 1 where the sampler was given a length.
     names : list of str
@@ -283,7 +283,7 @@ def resume(
         raise ValueError('a run with surrogate="learn" cannot be resumed: call sample again with a '
                          "larger budget")
     if options.store is not None and isinstance(state.trace, StoredTrace):
-        raise ValueError(f"store must not be given: the run goes on in its own, "
+        raise ValueError(f"store must not be given: the run continues in its own, "
                          f"{str(state.trace.store.path)!r}, not in {str(options.store.path)!r}")
     if draws is not None:
         draws = check_integer("draws", draws, least=0)
@@ -319,9 +319,9 @@ def go_on_with(
         state, more = with_values_of(state, target)
         if more.any():
             warn(SamplingWarning(
-                f"target is another density than that of the draws until now: its logarithm is "
+                f"target is another density than that of the draws so far: its logarithm is "
                 f"larger by {more.min():.6g} to {more.max():.6g} at the points of the chains, "
-                "which go on from there with the new values", result=result))
+                "which continue from there with the new values", result=result))
     if path is not None:
         check_room(path, state, 0 if draws is not None else state.requested)
     if options.store is not None:

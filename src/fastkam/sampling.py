@@ -1,4 +1,4 @@
-"""The front door: sample()."""
+"""The function `sample`, the main entry point."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def sample(
     search : bool
         Whether to search first for starting points and scales. The scale of a coordinate is the
         step along it that changes the log density by 1; lengths among the sampler's parameters that
-        are not given are in these units. Chains with one starting point in common are dispersed,
+        are not given are in these units. Chains that share one starting point are dispersed,
         and move to the mass first if it is far away. ``result.search`` describes what was done.
         Without a search chains start at `x0`, and lengths are in units of x.
     threads : int, optional
@@ -157,8 +157,8 @@ def sample(
     coords : dict of str to array (n,), optional
         Values along dimensions, as in ArviZ: {"school": ["A", "B", "C"]}.
     progress : bool, callable or logger, optional
-        Show the progress of the run: in some lines of a terminal, in an output of a notebook, or
-        elsewhere in a line every 30 seconds on standard error (with True also one at the end). A
+        Show the progress of the run: in a few lines of a terminal, in the output of a notebook, or
+        elsewhere as a line every 30 seconds on standard error (with True, also at the end). A
         logger receives such lines. A function receives each `fastkam.progress.Progress`, whose
         ``last_draws()`` returns the last draws and whose ``stop()`` ends the run. False: nothing.
     keep_warmup : bool
@@ -219,8 +219,8 @@ def sample(
         The largest number of calls of the function in a run without `draws`, except that a step
         with several evaluations, once begun, is completed. By default the run begins no doubling
         that would go beyond 1 000 000, unless `stop` limits its time or evaluations. With "learn"
-        by default 2000, and no limit if the surrogate is not useful and the run continues without
-        it.
+        the default is 2000, and there is no limit if the surrogate is not useful and the run
+        continues without it.
     bit_generator : str
         A bit generator of numpy.random: PCG64, PCG64DXSM, Philox, SFC64 or MT19937.
     diagnose : bool
@@ -236,7 +236,7 @@ def sample(
     TypeError, ValueError
         For a bad argument, before any work.
     SamplingError
-        If the run cannot go on; it carries the draws made until then.
+        If the run cannot continue; the error contains the draws made so far.
 
     Examples
     --------

@@ -60,7 +60,7 @@ class Power(Parameters):
 
 
 def constant(c: float) -> Power:
-    """The gain that is always `c`."""
+    """A gain with the constant value `c`."""
     return Power(c=c, k=0.0)
 
 

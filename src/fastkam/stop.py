@@ -22,12 +22,12 @@ __all__ = ["ESS", "MCSE", "Done", "Evaluations", "Limits", "Rhat", "StopRule", "
 # A rule uses evenly spaced draws, 10 times the effective sample size that it requires: if all
 # draws have that effective sample size, that of the thinned ones is smaller by at most 1/300.
 DRAWS_PER_EFFECTIVE = 10
-FEWEST_DRAWS = 4000  # of all chains, where there are more
+FEWEST_DRAWS = 4000  # of all chains, if there are more
 FEWEST_ROWS = 100  # of each chain
 # An effective sample size of fewer draws than this, of all chains, is itself too uncertain: rules
 # would end runs in which it happens to be large.
 LEAST_FOR_SIZE = 800
-LEAST_FOR_ERROR = 400  # effective draws, from which on a Monte Carlo error is known
+LEAST_FOR_ERROR = 400  # effective draws, below which a Monte Carlo error is not known
 TAILS = ("bulk", "tail", "both")
 # kinds of findings that more draws may resolve; a run does not continue because of others
 CURABLE = {"stuck", "log_density", "functionals", "drift", "stay", "excursion", "modes", "mcse_sd",
@@ -43,9 +43,9 @@ class Measured(StopRule):
     """
 
     def needed(self, draws: Any, rows: int) -> Any:
-        """Estimate how many rows a chain needs, for each coordinate, (d,), from `rows` rows.
+        """Estimate the number of rows that a chain needs for each coordinate, (d,), from `rows`.
 
-        The estimate is at most `rows` where the rule holds, and inf or NaN where it is unknown.
+        The estimate is at most `rows` if the rule holds, and inf or NaN if it is unknown.
         """
         raise NotImplementedError
 
@@ -93,7 +93,7 @@ def in_proportion(rows: int, ratio: Any) -> Any:
 
 
 def rows_for_r_hat(rows: int, r_hat: Any, most: float) -> Any:
-    """The rows at which R-hat falls to `most`: R-hat^2 - 1 is about as 1 / rows."""
+    """The rows at which R-hat falls to `most`: R-hat^2 - 1 is roughly proportional to 1 / rows."""
     ratio = np.maximum((r_hat**2 - 1) / (most**2 - 1), 0.0)
     return in_proportion(rows, np.where(r_hat > most, np.maximum(ratio, 1 + 1e-9),
                                         np.minimum(ratio, 1.0)))
@@ -132,7 +132,7 @@ class ESS(Measured):
         columns = columns_of(draws, r_hat=False)
         bulk, tail = columns["ess_bulk"], columns["ess_tail"]
         ess = {"bulk": bulk, "tail": tail, "both": np.minimum(bulk, tail)}[self.of]
-        needed = in_proportion(rows, self.size / ess)  # NaN, where nothing moved: not met
+        needed = in_proportion(rows, self.size / ess)  # NaN if nothing moved: not met
         return np.maximum(needed, -(-LEAST_FOR_SIZE // len(draws)))
 
 
@@ -154,15 +154,15 @@ class Rhat(Measured):
 
 @dataclass(frozen=True)
 class MCSE(Measured):
-    """The Monte Carlo standard errors of means are at most these.
+    """The Monte Carlo standard errors of means are at most those given in `errors`.
 
     In long runs 4000 to 8000 evenly spaced draws are used, whose errors are no smaller than those
     of all draws.
 
     Draws that happen to miss a tail have too small a standard deviation, autocorrelation and
-    error all at once, and a run that ends where its error looks small ends with such draws too
-    often. So the errors must have been small enough a sixth of the draws ago as well, and the
-    coordinates must have effective sample sizes of at least 400, in the bulk and in the tails.
+    error all at once, and a run that ends as soon as its error looks small ends with such draws too
+    often. Therefore the errors must also have been small enough a sixth of the draws earlier, and
+    the coordinates must have effective sample sizes of at least 400, in the bulk and in the tails.
 
     Parameters
     ----------

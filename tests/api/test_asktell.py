@@ -291,8 +291,8 @@ def test_a_thousand_workers_in_random_order():
     ([0], -1.0, r"values must be a sequence, not -1\.0"),
     ([0], [(-1.0, np.ones(3))], r"values must have gradients of shape \(2,\), not \(3,\)"),
     ([0], [(-1.0, -2.0)], r"values must have gradients of shape \(2,\), not \(\)"),
-    ([0], [(-1.0, "x")], "the log density must be alone, or have beside it its gradient"),
-    (0, [(-1.0, {"a": 1})] * 2, "the log density must be alone, or have beside it its gradient"),
+    ([0], [(-1.0, "x")], "the log density must be alone, or together with its gradient"),
+    (0, [(-1.0, {"a": 1})] * 2, "the log density must be alone, or together with its gradient"),
     ([0], [KeyboardInterrupt()], "must be one real number, not KeyboardInterrupt"),
     ([0], [SystemExit(3)], "must be one real number, not SystemExit"),
 ])

@@ -236,7 +236,7 @@ def test_arviz():
     assert "log_likelihood" not in tree["posterior"]
     np.testing.assert_array_equal(tree["log_likelihood"]["log_likelihood"].values,
                                   result.extras["log_likelihood"])
-    with pytest.raises(ValueError, match=r"extras must not be called.*'x'"):
+    with pytest.raises(ValueError, match=r"extras must not have names.*'x'"):
         run(lambda x: (-0.5 * x @ x, {"x": 1.0}), x0=np.zeros(2)).to_datatree()
 
 

@@ -280,7 +280,7 @@ def learned():
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(beginning, "BUDGET_OF_LEARNING", 400)
-        with pytest.warns(fk.SamplingWarning, match="the run goes on without one"):
+        with pytest.warns(fk.SamplingWarning, match="the run continues without one"):
             calls = len(fk.sample(Rugged(), np.zeros(3), **LEARN).state.calls)
         yield calls
 
@@ -288,7 +288,7 @@ def learned():
 def test_a_warning_that_is_an_error_keeps_the_calls(learned, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(fk.SamplingWarning, match="the run goes on without one") as info:
+        with pytest.raises(fk.SamplingWarning, match="the run continues without one") as info:
             fk.sample(Rugged(), np.zeros(3), **LEARN)
     result = info.value.result
     assert result.status == "failed"

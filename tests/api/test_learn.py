@@ -221,7 +221,7 @@ def test_a_surrogate_that_does_not_pay_is_given_up(monkeypatch):
     def rugged(x):
         return -0.5 * float(x @ x) + 4 * float(np.sin(40 * x).sum())
 
-    with pytest.warns(SamplingWarning, match="the run goes on without one"):
+    with pytest.warns(SamplingWarning, match="the run continues without one"):
         result = fk.sample(rugged, np.zeros(3), surrogate="learn", draws=50, seed=1, **QUIET)
     assert result.weights is None
     assert any("does not pay" in line or "no surrogate" in line for line in result.search)
@@ -313,7 +313,7 @@ def test_an_interrupt_ends_a_run_on_workers():
             raise KeyboardInterrupt
 
     with ProcessPoolExecutor(2) as pool:
-        with pytest.warns(SamplingWarning, match="the same call of sample goes on from those"):
+        with pytest.warns(SamplingWarning, match="the same call of sample continues from those"):
             result = fk.sample(slow, np.ones(2), executor=pool,
                                **SLOW | {"progress": interrupt})
         assert result.status == "interrupted"
@@ -409,7 +409,7 @@ def test_an_interrupt_keeps_the_calls_and_the_draws(after):
             raise KeyboardInterrupt
         return f(x)
 
-    with pytest.warns(SamplingWarning, match="the same call of sample goes on from those in the"):
+    with pytest.warns(SamplingWarning, match="the same call of sample continues from those in the"):
         result = fk.sample(interrupted, np.ones(3), surrogate="learn", budget=700, seed=1, **QUIET)
     assert result.status == "interrupted"
     assert after - 64 <= len(result.state.calls) <= after

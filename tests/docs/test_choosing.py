@@ -10,7 +10,7 @@ from fastkam.samplers import SAMPLERS
 ROOT = Path(__file__).parents[2]
 CHOOSING = ROOT / "docs" / "choosing.md"
 README = ROOT / "README.md"
-OTHERS = [page for page in sorted((ROOT / "docs").glob("*.md")) if page != CHOOSING]
+OTHERS = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page != CHOOSING]
 
 NAME = "`(?:" + "|".join(["auto", 'sampler="auto"', *SAMPLERS]) + ")`"
 HEADINGS = re.compile(
@@ -61,7 +61,7 @@ def test_readme_names_registered_samplers():
     assert {cell.strip("`") for cell in named} <= {"auto", *SAMPLERS}
 
 
-@pytest.mark.parametrize("page", OTHERS, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", OTHERS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_other_page_recommends_a_sampler(page):
     assert not advice(page.read_text())
 

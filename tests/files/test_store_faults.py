@@ -281,7 +281,7 @@ def test_a_run_in_memory_goes_on_in_a_store(place):
     other = part.resume(50, store=place, progress=False, diagnose=False)
     assert_same(other, whole)
     same_extras(fk.load(place), whole)
-    with pytest.raises(ValueError, match="store must not be given: the run goes on in its own"):
+    with pytest.raises(ValueError, match="store must not be given: the run continues in its own"):
         other.resume(5, store=place + "2", progress=False)
 
 

@@ -93,7 +93,7 @@ class NotWhatItBuilds(Sampler):
     """Its KERNEL is a random walk; what it builds is another sampler's kernel."""
 
     KERNEL = "rwm.RandomWalk"
-    builds: Sampler = fk.RandomWalk()
+    builds: Sampler
 
     def build(self, x0):
         return self.builds.build(x0)

@@ -125,7 +125,7 @@ REFUSED = {
     "a masked array": ({"x0": np.ma.masked_array([0.0, 1.0], [False, True])},
                        "x0 must be an array without masked elements"),
     "complex": ({"x0": [0.0, 1j]}, "x0 must be an array of numbers, not [0.0, 1j]"),
-    "the function in its place": ({"x0": never}, "the density comes first, and then where"),
+    "the function in its place": ({"x0": never}, "the density comes first, then the starting"),
     # executors
     "a communicator": ({"executor": Communicator()}, "give mpi4py.futures.MPIPoolExecutor()"),
     "a class of executors": ({"executor": ThreadPoolExecutor},
@@ -165,12 +165,12 @@ def test_refused_before_any_work(name):
 
 CALLS = {
     "by its place": (lambda: fk.sample(never, [0.0], "ram"), TypeError,
-                     "sample() takes only target and x0 by their places, .* as sampler='ram'"),
+                     "sample() takes only target and x0 as positional arg.*, as sampler='ram'"),
     "exchanged": (lambda: fk.sample([0.0, 0.0], never), TypeError, "the density comes first"),
     "a parameter": (lambda: fk.NUTS(target_accept=0.9), TypeError,
                     "NUTS has no argument 'target_accept': did you mean 'target_acceptance'?"),
     "a parameter by its place": (lambda: fk.RandomWalk(1.0), TypeError,
-                                 "RandomWalk takes none by its place, .* as proposal_cov=1.0"),
+                                 "RandomWalk takes no positional arguments.*, as proposal_cov=1.0"),
     "within another": (lambda: fk.ParallelTempering(sampler="mla"), ValueError, "mean 'mala'?"),
     "a schedule's parameter": (lambda: fk.schedules.Finite(gian=1.0), TypeError, "mean 'gain'?"),
     "a rule's parameter": (lambda: fk.stop.Evaluations(1e5), TypeError, ": write 100000"),

@@ -14,7 +14,7 @@ from fastkam.arguments import real_array, shown
 from fastkam.density.forms import as_target, needs_gradient
 from fastkam.errors import SamplingWarning, warn
 
-STEP = 1e-3  # of 1 + |x|: large, against noise in the density; differences are extrapolated to 0
+STEP = 1e-3  # of 1 + |x|: large because of noise in the density; differences are extrapolated to 0
 TOLERANCE = 1e-4
 SAFETY = 10.0  # times the estimated error of the difference
 JITTER = 0.01  # of 1 + |x|: at a mode the gradient is 0, which tests nothing

@@ -193,7 +193,7 @@ def wrap_logp(inner, args, pair):
         rc = 0
         try:
             out[0] = density(numba.carray(x, n))
-        except Exception:  # numba knows no narrower one
+        except Exception:  # numba supports no narrower class
             rc = RAISED
         return rc
 

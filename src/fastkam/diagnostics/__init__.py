@@ -2,7 +2,7 @@
 
 The functions of draws of shape (chains, draws, d) return (d,): NaN for a coordinate that never
 moves, for R-hat of one chain, and for fewer than four draws. Those of (..., draws, d) return one
-value a chain.
+value per chain.
 """
 
 from fastkam.diagnostics.distances import marginal_symmetric_kl, mmd2, symmetric_kl

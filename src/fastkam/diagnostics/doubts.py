@@ -25,14 +25,14 @@ MOST_STAY, STAY_SHARE = 6.0, 0.005  # times what independent stays have; of a ch
 MOST_EXCURSION = 0.4        # of a part of a chain, beyond the radius that 2 % of draws exceed
 LEAST_PARTS = 400           # draws of a chain for that
 LEAST_IN_PART, FEWEST_PARTS = 10.0, 4   # effective draws; parts
-HEAVY, SURE = 0.25, 2.5     # k-hat from which on there is no fourth moment; its standard errors
+HEAVY, SURE = 0.25, 2.5     # k-hat above which there is no fourth moment; its standard errors
 MOST_OF_SD = 0.1            # standard error of a standard deviation, as a part of it
 LEAST_GAP, FEWEST_CHANGES = 1.0, 20    # standard deviations of the narrower group; changes
 PLACES, LEAST_AT_PLACE = 10, 0.4    # parts of the draws; of the mean acceptance in each
 LEAST_ESS = 400
-LEAST_STAY = 5.0            # in a group, times the draws that one effective draw takes
+LEAST_STAY = 5.0            # in a group, in units of the draws per effective draw
 MOST_NESTED = 1.05
-MOST_OF_GROUPS = 1.01       # of chains long enough to be looked at each
+MOST_OF_GROUPS = 1.01       # of chains long enough to be checked one by one
 FEWEST_CHAINS, FEWEST_ROWS = 32, 4
 
 
@@ -48,11 +48,11 @@ def doubts(
             yield from functionals(squares)
         yield from excursion(squares, float(columns["ess_bulk"].max()))
     yield from drift(draws, labels, columns)
-    if not look.is_estimate:  # an estimate that is too high keeps a chain, which acceptance shows
+    if not look.is_estimate:  # a chain stays at an estimate that is too high: acceptance shows it
         yield from stay(draws)
     yield from heavy(look, draws, labels, columns)
     if columns["ess_bulk"].max() < LEAST_ESS:
-        return  # of so few draws, groups and places would be found by chance
+        return  # in so few draws, groups and places would be found by chance
     if not look.is_estimate:
         yield from place(look, which)
     yield from modes(draws, columns)
@@ -81,7 +81,7 @@ def drift(
         found = [f"{'mean' if means[i] >= sds[i] else 'standard deviation'} of {labels[i]} by "
                  f"{size[i]:.2g} standard errors" for i in where[:NAMED]]
         yield Finding(
-            "drift", f"From the first third of the draws to the last drift: "
+            "drift", f"There is a drift from the first third of the draws to the last: "
             f"{listed(found, len(where))}. Warm-up was too short (tune=), or the chains are still "
             "on their way.", tuple(labels[i] for i in where))
 
@@ -100,7 +100,7 @@ def stay(draws: signs.Standardized) -> Iterator[Finding]:
         yield Finding(
             "stay", f"{chain_names(where)} stayed at one point for up to "
             f"{100 * longest[worst] / n:.2g} % of the draws, {ratio[worst]:.2g} times as long as "
-            "stays elsewhere let expect: proposals rarely reach that place, and its weight is "
+            "other stays suggest: proposals rarely reach that place, and its weight is "
             "hardly known. Run longer, or try another sampler.", chains=tuple(where.tolist()))
 
 
@@ -236,7 +236,7 @@ def agree_as_groups(look: Look, x: Array) -> bool:
     """Whether many chains agree in x (chains, n, d) as groups, by where they began.
 
     R-hat of a chain worth few draws is above 1.01 however well all mix: R-hat^2 - 1 is about one
-    over the effective draws in half a chain. The error of the mean over all chains counts this
+    over the effective draws in half a chain. The error of the mean over all chains includes this
     already.
     """
     if len(x) < FEWEST_CHAINS:

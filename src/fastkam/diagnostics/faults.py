@@ -17,11 +17,11 @@ from fastkam.samplers.sampler import Composite, Sampler
 if TYPE_CHECKING:
     from fastkam.run.state import RunState
 
-LEAST_DRAWS = 100           # a chain; fewer say little
+LEAST_DRAWS = 100           # per chain; fewer say little
 LEAST_ACCEPTANCE = 0.005    # of any sampler
 LEAST_OF_WALK = 0.02        # of one that aims at no rate
 MOST_ACCEPTANCE = 0.9       # of a random walk
-LARGEST = 1e290             # a draw beyond this, or below 1 over this, is at the end of the range
+LARGEST = 1e290             # a draw above this, or below its inverse, is at the end of the range
 MOST_EXTREME = 0.001        # of the draws
 MOST_DIVERGING = 0.01       # of the steps of a sampler made of others
 WITHIN, MOST_WITHIN = 0.25, 0.12    # standard deviations of a bound; the share of draws there
@@ -59,7 +59,7 @@ def grave(look: Look) -> Iterator[Finding]:
             "narrower proposals, tune for longer (tune=), or start elsewhere (x0=).",
             chains=tuple(still.tolist()), status="wrong")
     fixed = ~moves.any(axis=0)
-    if look.state.coordinates is not None:  # a transform may make constants: the same everywhere
+    if look.state.coordinates is not None:  # constants of a transform are equal in all chains
         fixed &= (x != x[:1, :1]).any(axis=(0, 1))
     fixed = np.flatnonzero(fixed)
     if len(fixed) and not len(still):
@@ -116,7 +116,7 @@ def rising(look: Look) -> Finding | None:
     if not (np.diff(means, axis=1) > 0).all() or not (rise > 3 * within).all():
         return None
     return Finding(
-        "improper", "The log density goes on rising throughout the draws of every chain: warm-up "
+        "improper", "The log density keeps rising throughout the draws of every chain: warm-up "
         "was too short (tune=), or the density has no finite integral, or the wrong sign.",
         status="wrong")
 
@@ -131,16 +131,16 @@ def growing(look: Look) -> Iterator[Finding]:
         where = np.flatnonzero(grows)
         where = where[np.argsort(-ratio[where])]
         yield Finding(
-            "improper", f"{look.few(where)}: |x| goes on growing throughout the draws of every "
+            "improper", f"{look.few(where)}: |x| keeps growing throughout the draws of every "
             "chain. The density may have no finite integral there (a prior is missing, or a sign "
             "is wrong), or warm-up was too short (tune=).", look.named(where), status="wrong")
 
 
 def extreme(look: Look) -> Finding | None:
-    """Coordinates with draws near the largest or the smallest numbers that there are.
+    """Return a finding if draws are near the largest or the smallest floating-point numbers.
 
-    Where a transform takes a half-line to a line, a density like 1 / x goes on to both ends, until
-    there are no more numbers.
+    If a transform maps a half-line to a line, a density like 1 / x extends to both ends, up to the
+    limits of these numbers.
     """
     x = look.x
     if x.min() > -LARGEST and x.max() < LARGEST and not is_tiny(x).any():
@@ -189,7 +189,7 @@ def rejections(look: Look) -> Iterator[Finding]:
 def often_rejected(
     counts: NDArray[np.int64], total: int, kinds: Sequence[str], fate: str
 ) -> Iterator[Finding]:
-    """Yield a finding for each of these `kinds` that too many of `total` points are of."""
+    """Yield a finding for each of these `kinds` to which too many of `total` points belong."""
     words = {"nan": "NaN", "failed": "a code of failure", "gradient": "a gradient that is not "
              "finite", "outside": "-inf"}
     advice = {
@@ -282,7 +282,7 @@ def tails(look: Look) -> Iterator[Finding]:
     state = look.state
     if state.coordinates is None:
         known = {int(k): a for k, a in state.tails}
-    else:  # only what a transform leaves as it is has these tails
+    else:  # only coordinates that a transform leaves unchanged have these tails
         z = state.trace.x[:, :1]
         x = state.constrain(z)
         known = {int(k): a for k, a in state.tails
@@ -327,7 +327,7 @@ def acceptance_bounds(sampler: Sampler, is_estimate: bool) -> tuple[float, float
     if isinstance(sampler, Composite) or is_estimate:
         return LEAST_ACCEPTANCE, 1.0
     aim = getattr(sampler, "target_acceptance", None)
-    if not (isinstance(aim, (int, float)) and 0 < aim < 1):  # of one's own it may be anything
+    if not (isinstance(aim, (int, float)) and 0 < aim < 1):  # a user's sampler may have any
         return LEAST_OF_WALK, 1.0
     return max(LEAST_ACCEPTANCE, aim / 5), MOST_ACCEPTANCE if aim < 0.5 else 1.0
 

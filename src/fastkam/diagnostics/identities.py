@@ -6,11 +6,11 @@ Where pi has no walls and no jumps, every field v that does not grow too fast ha
 
 under pi. So E[g] = E[g - s] for every function g of z. If s follows g closely, g - s hardly varies:
 its mean over the draws is near E[g], even if the mean of g is not because the chains have not been
-everywhere. Here v runs over the polynomials of some degree, and the combination of
-them that follows g is fitted to draws by least squares (Mira, Solgi and Imparato 2013, "Zero
-variance Markov chain Monte Carlo for Bayesian estimators", section 2; fields in place of gradients
-of a polynomial as in Oates, Girolami and Chopin 2017, section 2.2). For a normal density degree 1
-makes g - s constant for means and variances.
+everywhere. Here v runs over the polynomials of some degree, and the combination of them that
+follows g is fitted to draws by least squares (Mira, Solgi and Imparato 2013, "Zero variance Markov
+chain Monte Carlo for Bayesian estimators", section 2; fields in place of gradients of a polynomial
+as in Oates, Girolami and Chopin 2017, section 2.2). For a normal density degree 1 makes g - s
+constant for means and variances.
 
 Each chain's mean of g - s is computed with the combination that was fitted to the other chains, so
 that the differences between the chains show the error of the fit.
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 MOST_DEGREE = 3
 MOST_OFF = 0.1  # standard deviations, by which draws may differ from what is implied
 SURE, SURE_OF_DRAWS = 4, 2.5  # standard errors of both, by which they must
-PER_FIELD = 6  # draws to which the weight of each s is fitted, at least
+PER_FIELD = 6  # least number of draws for each weight of the fit
 
 
 def degree_for(n: int, d: int) -> int:
@@ -206,6 +206,6 @@ def disagreeing(implied: Array, x: Array, worth: Array | None = None) -> NDArray
         worth = measure(x, r_hat=False, mcse_sd=False)[COLUMNS.index("ess_bulk")]
     least = sd * np.maximum(MOST_OFF, SURE_OF_DRAWS / np.sqrt(np.maximum(worth, 1)))
     off, wide = np.abs(x.mean(axis=(0, 1)) - mean), np.abs(x.std(axis=(0, 1)) - sd)
-    # NaN where sd is, and nothing is above it
+    # NaN where sd is NaN: the comparison is then False
     return np.flatnonzero((off > np.maximum(least, SURE * error))
                           | (wide > np.maximum(least, SURE * sd_error)))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fastkam.run.state import RunState
 
 MOST_DRAWS, FEWEST_DRAWS = 20_000, 4000
-MOST_NUMBERS = 50_000   # that are measured, and looked at where there are so few draws
+MOST_NUMBERS = 50_000   # that are measured; with many coordinates also limits the draws checked
 LEAST_ROWS = 32         # of each chain, however many chains there are
 BLOCKS = 8              # into which draws are cut to see a trend
 NAMED = 3               # coordinates that a text names

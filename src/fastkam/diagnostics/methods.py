@@ -17,12 +17,12 @@ from fastkam.samplers.jumps import ModeJumping
 LEAST_ENERGY = 0.2          # E-BFMI
 MOST_DEEP = 0.2             # of the trajectories, that end at the largest depth
 LEAST_SWAPS = 0.02          # mean probability of swaps between two neighbors
-LEAST_TRIED = 200           # swaps of a pair, that something can be said
+LEAST_TRIED = 200           # swaps of a pair, below which there is no finding
 MOST_ROWS = 400             # draws of all chains at which a mixture is evaluated
 MOST_OF_Q = 0.9             # k-hat of the weights of its draws
 LEAST_OF_Q = 100            # of them
-ENOUGH_FOR_Q = 20_000       # evaluations of a run beside which this takes no time
-MANY_EVALUATIONS = 500_000  # of a run beside which the error of log Z takes no time
+ENOUGH_FOR_Q = 20_000       # evaluations of a run, beside which the time of this is negligible
+MANY_EVALUATIONS = 500_000  # of a run, beside which the time of the error of log Z is negligible
 MOST_DIFFERENCE = 4.0       # standard errors between two estimates of log Z
 LEAST_DIFFERENCE = 0.1
 
@@ -139,6 +139,6 @@ def mixtures(look: Look) -> Iterator[Finding]:
             "draws have been everywhere. Tune for longer (tune=).")
     elif k > MOST_OF_Q and weights.max() > here.max():
         yield Finding(
-            "mixture", "Of the draws from the mixture that was fitted in warm-up a few have nearly "
+            "mixture", "A few draws from the mixture that was fitted in warm-up have nearly "
             f"all of the weight (k-hat {k:.2g}): the density has mass where the chains have "
             "hardly been. Run longer (tune=, draws=).")

@@ -4,7 +4,7 @@ Four methods share a number of evaluations:
 
 - Points y from a wide density g, a Cauchy distribution around the draws, give an estimate of the
   probability of the region beyond all draws, mean(p(y) / (g(y) Z) 1{y is beyond}). By Markov's
-  inequality, it exceeds the true probability 20 times with probability 1/20 at most. Z is the
+  inequality, it exceeds 20 times the true probability with probability 1/20 at most. Z is the
   median of p / q at the draws, with q a mixture fitted to them; "beyond" is the region where q is
   below its smallest value at a draw.
 - If a density falls off on all sides, a step towards the draws raises it. Where such a step lowers
@@ -59,14 +59,14 @@ UNEXPLAINED = 5.0       # log p above that of q
 MOST_DROP = 5.0         # of the log density at a mode below its median at the draws
 MOST_CLIMBS, LARGE = 60, 1e300  # iterations of a search uphill; in place of an infinite value
 MOST_FOR_TAILS = 0.15   # of the evaluations
-STREAM = 2**32 - 3      # which child of the seed the jumps come from; chain k has the k-th
+STREAM = 2**32 - 3      # index of the child of the seed for the jumps; chain k has the k-th
 MOST_DRAWS = 1000       # at which gradients are taken
 MOST_FITTED = 4000      # to which q is fitted
 SEGMENTS = 16           # on which walls are looked for
 
 
 class Spent(Exception):
-    """All evaluations have been made."""
+    """Raised when all evaluations have been made."""
 
 
 class Budget:
@@ -205,7 +205,7 @@ class Scouting:
     def across(self, n: int) -> Array:
         """Return points (n, d) with each coordinate from another draw.
 
-        So modes in a lattice are reached from draws in some of them. In half of the points the
+        This reaches modes in a lattice from draws in some of them. In half of the points the
         coordinates that have two bounds are uniform between them.
         """
         rows = self.rng.integers(len(self.flat), size=(n, self.d))

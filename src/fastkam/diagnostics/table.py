@@ -12,11 +12,11 @@ MOST_ROWS = 60  # longer tables are printed with a gap
 ROWS_BEFORE, ROWS_AFTER = 40, 10
 WIDTH = 88  # of the lines of a note
 DIGITS = 3  # of twice the sd, which fixes the decimals of its row
-MOST_FIXED, DIGITS_OF_FLOAT = 1e12, 17  # a number that is written without an exponent
+MOST_FIXED, DIGITS_OF_FLOAT = 1e12, 17  # largest number written without an exponent
 
 
 class Summary:
-    """Columns of statistics with one row a coordinate; prints as a table.
+    """Columns of statistics with one row per coordinate; prints as a table.
 
     ``summary["r_hat"]`` is a column, an array (d,).
 

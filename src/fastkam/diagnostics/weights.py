@@ -5,8 +5,8 @@ To first order its error is that of the mean of the terms
 
     g_i = (w_i / mean w) (h(x_i) - mean of h),
 
-so that its standard error is that of a mean of g, autocorrelation and all, and the effective sample
-size the variance of h over the square of the error. Vihola, M., Helske, J. and Franks, J. (2020).
+so that its standard error is that of a mean of g, with autocorrelation, and the effective sample
+size is the variance of h over the squared error. Vihola, M., Helske, J. and Franks, J. (2020).
 Importance sampling type estimators based on approximate marginal Markov chain Monte Carlo.
 Scandinavian Journal of Statistics 47, 1339-1376.
 
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 TAILS = (0.05, 0.95)
-Z = 1.6449  # of the intervals that are made to have their probability, 90 %
+Z = 1.6449  # of the intervals whose probability is corrected, 90 %
 OF_SKEWNESS, OF_KURTOSIS = (Z**4 + 2 * Z**2 - 3) / 18, (3 - Z**2) / 12
 OF_ESTIMATED_VARIANCE = (Z**2 + 3) / 4
 LEAST_ESS = 400
-TOP_SHARE = 0.1  # of the sum, that the largest 1 % of the weights have where k-hat counts
-LARGEST_SHARE = 0.05  # of the sum of the weights, from which on one draw dominates
+TOP_SHARE = 0.1  # of the sum, in the largest 1 % of the weights, above which k-hat counts
+LARGEST_SHARE = 0.05  # of the sum of the weights, above which one draw dominates
 
-TOO_LOW = "the surrogate is far too low"  # what begins the line of a search that says so
-NOT_FALLEN = "the density has not fallen"  # what begins another one
-# what is before the number in the line of a search that says that its integral is 1
+TOO_LOW = "the surrogate is far too low"  # beginning of the line of a search that says so
+NOT_FALLEN = "the density has not fallen"  # beginning of another one
+# text before the number in the line of a search that says that the integral of the surrogate is 1
 NORMALIZED = "surrogate normalized, with a standard error of its log integral of"
 
 

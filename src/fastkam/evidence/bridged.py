@@ -44,7 +44,7 @@ LEAST_DRAWS_OF_Q = 25           # of each bridge
 SHARE_SCOUTING, MOST_SCOUTING, LEAST_SCOUTING = 0.05, 1000, 400
 MOST_R_HAT = 1.1                # of log p - log q, where that varies
 LEAST_SPREAD = 0.5
-MOST_LOST = 0.5                 # of them, from which on there is no bridge
+MOST_LOST = 0.5                 # of the draws, above which there is no bridge
 MAY_BE_TOO_SMALL = ('The error may be too small: make more draws (result.resume(draws=...)), or '
                     'compare with a run of sampler="pt", which has estimates without q.')
 
@@ -121,7 +121,7 @@ def by_fitted(
 ) -> Bridged | None:
     """Return the bridges with a q fitted to draws, by further evaluations; None without a fit.
 
-    Where their number is not given, some more are made to look for modes without draws.
+    If their number is not given, further ones are made to look for modes without draws.
     """
     state = result.state
     window = Window(state.coordinates, state.trace.x[:, : state.trace.rows])

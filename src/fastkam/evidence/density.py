@@ -109,7 +109,7 @@ class Density:
         self.target, self.window, self.rng = target, window, rng
         self.evaluator = None if target.is_estimate else Evaluator(target, rng)
         if self.evaluator is not None:
-            self.evaluator.found = True  # the run has found a density
+            self.evaluator.found = True  # the run has found points with a density
         self.estimates = 0
 
     @property

@@ -40,7 +40,7 @@ MOST_ERROR = 1.0            # above which an estimate says little
 GRAVE = ("not_finite", "stuck", "constant", "improper", "not_a_logarithm", "tails", "moments",
          "divergences", "log_density", "unvisited", "weights")  # findings that concern the evidence
 WIDTH = 88
-STREAM = 2**32 - 2          # which child of the seed draws of q come from; chain k has the k-th
+STREAM = 2**32 - 2          # index of the child of the seed for draws of q; chain k has the k-th
 LIKELIHOOD, INTEGRAL = "marginal likelihood", "integral of the density"
 EITHER = "marginal likelihood, if the run had a prior"
 
@@ -128,13 +128,13 @@ def log_evidence(
     state = result.state
     if not state.states or state.trace.rows < LEAST_ROWS:
         raise ValueError(f"result must have at least {LEAST_ROWS} draws a chain, not "
-                         f"{state.trace.rows}: go on with result.resume(draws=...)")
+                         f"{state.trace.rows}: continue with result.resume(draws=...)")
     wanted = None if method is None else METHODS[method]
     if result.log_weights is not None:
         return of_weighted(result, wanted, evaluations)
     if is_resampled(state):
-        raise ValueError("result must be the one with weights, of which these draws were "
-                         "resampled: their errors are not known any more")
+        raise ValueError("result must be the one with weights from which these draws were "
+                         "resampled: their errors are no longer known")
     density = target_for(result, target, vectorized)
     bridges: dict[str, Bridged | None] = {FROZEN: by_frozen(state)}
     estimates = tempered(result)
@@ -189,7 +189,7 @@ def own_generator(state: RunState) -> np.random.Generator:
 
 
 def tempered(result: Result) -> dict[str, tuple[float, float]]:
-    """Return the estimates from tempered replicas, if their ladder ends at the reference."""
+    """Return the estimates from tempered replicas if their ladder ends at the reference."""
     sampler = result.sampler
     inner = sampler.parts()[0] if isinstance(sampler, ModeJumping) else sampler
     if not isinstance(inner, Coupled):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-MOST_ROWS = 100_000     # draws that are looked at, of all chains
+MOST_ROWS = 100_000     # draws that are used, of all chains
 MOST_STATES = 12_000    # to which q is fitted
 MOST_COMPONENTS = 32
 FOLDS = 4               # at most, into which chains are divided

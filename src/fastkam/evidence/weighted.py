@@ -4,7 +4,7 @@ With draws x_i of a surrogate s of integral 1, and weights w_i = p(x_i) / s(x_i)
 
     log Z = log mean w.
 
-The surrogate has been divided by its integral when it was learned, by a bridge of many draws.
+The surrogate was divided by its integral when it was learned: see `fastkam.surrogate.integral`.
 """
 
 from __future__ import annotations

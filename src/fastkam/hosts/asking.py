@@ -1,8 +1,8 @@
-"""A chain whose density is evaluated by another package: it asks for points and is given values.
+"""A chain whose density is evaluated by another package: it asks for values at points.
 
 The engine leaves a step that cannot be finished pending, with its proposal, and begins the next
-call with the evaluation. So the density raises `Waiting` where it has no value yet, and the step
-goes on when the value is there. The search for the scales begins again with what it was given.
+call with the evaluation. Therefore the density raises `Waiting` if it has no value yet, and the
+step continues once the value is known. The search for the scales is repeated with known values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 class Waiting(Exception):
-    """The value of the density at a point (d,) is not there yet."""
+    """The value of the density at a point (d,) is not known yet."""
 
 
 class Asking:
@@ -30,9 +30,9 @@ class Asking:
     Parameters
     ----------
     x : array (d,)
-        Where it starts.
+        Starting point.
     **options
-        Those of `Chains`, without the scales.
+        Options of `Chains`, without the scales.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Asking:
         self.x, self.options = x, options
         self.chains: Chains | None = None
         self.point: Array | None = x  # to be evaluated
-        self.values: dict[bytes, float] = {}  # of the search, by points
+        self.values: dict[bytes, float] = {}  # values in the search, by points
         self.given: Any = None
 
     def ask(self) -> Array:
@@ -54,7 +54,7 @@ class Asking:
         return self.point.copy()
 
     def tell(self, value: float, gradient: Array | None = None) -> bool:
-        """Go on with the log density there, and its gradient (d,) where the sampler needs it.
+        """Continue with the log density there, and its gradient (d,) if the sampler needs it.
 
         Returns
         -------
@@ -92,7 +92,7 @@ class Asking:
         return value if gradient is None else (value, gradient)
 
     def go_on(self) -> bool:
-        """Go on until the step is made, or a value is missing."""
+        """Continue until the step is made, or a value is missing."""
         assert self.chains is not None
         try:
             self.chains.step()

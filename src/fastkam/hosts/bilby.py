@@ -38,7 +38,7 @@ class Fastkam(MCMCSampler):
     npool : int
         Processes in which the chains run.
     resume : bool
-        Whether a run of the same label that was interrupted goes on.
+        Whether an interrupted run of the same label is continued.
     evidence : bool
         Whether the evidence is estimated, by evaluations after the run.
 
@@ -68,7 +68,7 @@ class Fastkam(MCMCSampler):
         named = dict(zip(self.search_parameter_keys, theta, strict=True))
         allowed = np.isfinite(theta).all() and self.priors.evaluate_constraints(named)
         value = float(self.log_likelihood(theta)) if allowed else -np.inf
-        if value <= np.nan_to_num(-np.inf):  # what bilby has in place of -inf
+        if value <= np.nan_to_num(-np.inf):  # what bilby uses in place of -inf
             value = -np.inf
         return value, {"theta": theta, "log_l": value}
 
@@ -86,7 +86,7 @@ class Fastkam(MCMCSampler):
                 self.run = fk.resume(path, target=problem, executor=executor, checkpoint=path)
             else:
                 self.run = fk.sample(problem, executor=executor, checkpoint=path, **options)
-        if self.run.status == "interrupted":  # the next call goes on
+        if self.run.status == "interrupted":  # the next call continues
             raise KeyboardInterrupt(f"the run so far is in {path!r}")
         os.remove(path)
         self.fill(self.run, evidence)
@@ -113,4 +113,4 @@ class Fastkam(MCMCSampler):
         self.calc_likelihood_count()
 
     def write_current_state(self) -> None:
-        """Nothing: the run writes its checkpoint itself."""
+        """Do nothing: the run writes its checkpoint itself."""

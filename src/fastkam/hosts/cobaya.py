@@ -46,7 +46,7 @@ class Fastkam(Sampler):
     def initialize(self) -> None:
         """Check the options, and make the collections; Cobaya calls this."""
         if self.output.is_resuming():
-            raise LoggedError(self.log, "fastkam does not go on with a run of Cobaya: take "
+            raise LoggedError(self.log, "fastkam does not continue a run of Cobaya: use "
                                         "force (-f) for a new one")
         self.chains = check_integer("chains", self.chains, least=1)
         self.draws = check_integer("draws", self.draws, least=1)
@@ -77,7 +77,7 @@ class Fastkam(Sampler):
             self.fill(collection, k)
 
     def fill(self, collection: Any, k: int) -> None:
-        """Add the draws of chain k, each with the number of times that it stands in a row."""
+        """Add the draws of chain k, each with the number of times that it is repeated."""
         x = self.result.draws[k]
         terms = {name: some[k] for name, some in self.result.extras.items()}
         first = np.flatnonzero(np.append(True, (np.diff(x, axis=0) != 0).any(axis=1)))
@@ -95,7 +95,7 @@ class Fastkam(Sampler):
         combined, to_getdist : bool
             Whether the chains are put together, in a SampleCollection or in GetDist's MCSamples.
         skip_samples : float
-            How many draws, or which fraction of them, are left out at the beginning of each.
+            Number of draws, or fraction of them, that are left out at the beginning of each chain.
         """
         some = [one.skip_samples(skip_samples, inplace=False) for one in self.collections]
         if to_getdist:
@@ -113,5 +113,5 @@ class Fastkam(Sampler):
 
     @classmethod
     def output_files_regexps(cls, output: Any, info: Any = None, minimal: bool = False) -> Any:
-        """The files of the chains, which Cobaya deletes where a run is forced."""
+        """The files of the chains, which Cobaya deletes if a run is forced."""
         return [(output.collection_regexp(name=None), None)]

@@ -23,7 +23,7 @@ __all__ = ["AdaptiveMove", "EnsembleSampler", "replacing"]
 
 
 class EnsembleSampler(emcee.EnsembleSampler):
-    """emcee's sampler, whose walkers are moved by `AdaptiveMove` where no `moves` are given.
+    """emcee's sampler, whose walkers are moved by `AdaptiveMove` if no `moves` are given.
 
     All arguments, methods and attributes are emcee's.
     """
@@ -38,7 +38,7 @@ class EnsembleSampler(emcee.EnsembleSampler):
 
 @contextmanager
 def replacing() -> Iterator[None]:
-    """A context in which ``emcee.EnsembleSampler`` is that of this module, for who uses it.
+    """A context in which ``emcee.EnsembleSampler`` is that of this module, for code that uses it.
 
     All threads see it.
 

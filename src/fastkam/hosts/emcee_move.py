@@ -16,7 +16,7 @@ from fastkam.schedules import Finite, Schedule, as_schedule
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-LOST = 1e-3  # of the walkers' spread: what may be lost where numbers are rounded to float64
+LOST = 1e-3  # largest rounding error of float64, in units of the walkers' spread
 
 
 class AdaptiveMove(emcee.moves.Move):
@@ -28,7 +28,7 @@ class AdaptiveMove(emcee.moves.Move):
     Parameters
     ----------
     sampler : str or Sampler
-        Without gradients, as emcee has none: see `fastkam.samplers`.
+        A sampler without gradients, as emcee has none: see `fastkam.samplers`.
     schedule : str or Schedule
         When it adapts. emcee does not say which steps are warm-up: "diminishing", "rare" or
         "perpetual".
@@ -49,8 +49,8 @@ class AdaptiveMove(emcee.moves.Move):
             raise ValueError(f"schedule must not be {shown(schedule)}: emcee has no warm-up of "
                              'known length; "diminishing" adapts ever less')
         self.chains: Chains | None = None
-        self.model: Any = None  # of emcee, for this step
-        self.rows: dict[bytes, int] = {}  # of the blobs at points of this step
+        self.model: Any = None  # the model of emcee, for this step
+        self.rows: dict[bytes, int] = {}  # rows of the blobs at points of this step
         self.blobs: list[Any] = []
         self.learned: tuple[Any, Any] | None = None  # scales and state of a move that was pickled
 

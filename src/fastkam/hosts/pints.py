@@ -22,15 +22,15 @@ from fastkam.schedules import Finite, Schedule, as_schedule
 
 
 class AdaptiveMCMC(pints.SingleChainMCMC):
-    """A chain of a fastkam sampler, which PINTS asks for points and tells what their densities are.
+    """A chain of a fastkam sampler, which PINTS asks for points and gives their densities.
 
-    It adapts ever less while it runs, as PINTS keeps all states. `method` makes classes with other
-    samplers and schedules.
+    Its adaptation diminishes during the run, as PINTS keeps all states. `method` makes classes with
+    other samplers and schedules.
 
     Parameters
     ----------
     x0 : array (d,)
-        Where the chain starts.
+        Starting point of the chain.
     sigma0 : optional
         Not used: the units of the coordinates are found by evaluations around `x0`, before the
         first state.
@@ -59,13 +59,13 @@ class AdaptiveMCMC(pints.SingleChainMCMC):
         return self.asking.ask()
 
     def tell(self, fx: Any) -> tuple[NDArray[np.float64], Any, bool] | None:
-        """Take the log density at that point, and its gradient where the sampler needs it.
+        """Take the log density at that point, and its gradient if the sampler needs it.
 
         Returns
         -------
         tuple or None
-            Where the chain is, the same of that point, and whether it has moved there; None where
-            the step needs another evaluation.
+            The position of the chain, the value of `fx` there, and whether the chain has moved;
+            None if the step needs another evaluation.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class AdaptiveMCMC(pints.SingleChainMCMC):
         return chains.x[0], self.known(), bool(chains.moved[0])
 
     def known(self) -> Any:
-        """The log density where the chain is, beside its gradient where the sampler needs it."""
+        """The log density at the chain's position, with its gradient if the sampler needs it."""
         chains = self.asking.chains
         assert chains is not None
         if not self.needs_sensitivities():
@@ -108,7 +108,7 @@ def method(
     Raises
     ------
     TypeError, ValueError
-        If it is no sampler, or the schedule ends with a warm-up.
+        If it is not a sampler, or the schedule ends with a warm-up.
     """
     own: dict[str, Any] = {"sampler": as_sampler(sampler), "schedule": as_schedule(schedule)}
     if isinstance(own["schedule"], Finite):

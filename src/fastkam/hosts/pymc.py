@@ -1,4 +1,4 @@
-"""PyMC: `sample`, in the place of ``pm.sample``; `fastkam.hosts.pymc_step` has a step method.
+"""PyMC: `sample`, in place of ``pm.sample``; `fastkam.hosts.pymc_step` has a step method.
 
 Salvatier, J., Wiecki, T. V. and Fonnesbeck, C. (2016). Probabilistic programming in Python using
 PyMC3. PeerJ Computer Science 2, e55.
@@ -20,12 +20,12 @@ def sample(
     idata_kwargs: dict[str, Any] | None = None, discard_tuned_samples: bool = True,
     model: Any = None, **options: Any,
 ) -> Any:
-    """Draw from a model with fastkam; what ``pm.sample`` returns, from its arguments.
+    """Draw from a model with fastkam, with the arguments and the result of ``pm.sample``.
 
     Parameters
     ----------
     draws, tune, chains, random_seed, progressbar, var_names, discard_tuned_samples, model
-        As in ``pm.sample``. Without `tune`, as many steps as the sampler that is chosen needs.
+        As in ``pm.sample``. By default `tune` is what the chosen sampler needs.
     idata_kwargs : dict, optional
         ``{"log_likelihood": True}`` adds the log likelihood of each observation.
     **options
@@ -33,9 +33,9 @@ def sample(
 
     Returns
     -------
-    InferenceData, or DataTree where ArviZ is of version 1 or later
+    InferenceData, or DataTree if ArviZ is of version 1 or later
         With the groups posterior, sample_stats, observed_data and, if there are any, constant_data;
-        its ``attrs`` say what has made it.
+        its ``attrs`` describe the run.
 
     Raises
     ------

@@ -29,7 +29,7 @@ class AdaptiveStep(ArrayStepShared):
     vars : list, optional
         Variables of the model; all by default.
     sampler : str or Sampler
-        Without gradients: see `fastkam.samplers`.
+        A sampler without gradients: see `fastkam.samplers`.
     model, rng, initial_point, compile_kwargs, blocked
         As in other step methods.
     """

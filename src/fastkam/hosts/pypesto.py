@@ -31,15 +31,15 @@ class FastkamSampler(Sampler):
     Parameters
     ----------
     chains : int
-        How many chains; the samples asked for are divided among them, and stand one after the other
-        in pyPESTO's result.
+        Number of chains; the requested samples are divided among them, and follow one after the
+        other in pyPESTO's result.
     **options
         Further arguments of `fastkam.sample`, such as `sampler`, `tune` and `seed`.
 
     Attributes
     ----------
     result : fastkam.Result or None
-        The run, with its chains apart.
+        The run, with separate chains.
     """
 
     def __init__(self, *, chains: int = 4, **options: Any) -> None:
@@ -67,7 +67,7 @@ class FastkamSampler(Sampler):
         return -float(value), -np.asarray(gradient, dtype=float), {RECORDED: float(value)}
 
     def sample(self, n_samples: int, beta: float = 1.0) -> None:
-        """Draw `n_samples`, or more by less than one for each chain; pyPESTO calls this."""
+        """Draw `n_samples`, rounded up to a multiple of `chains`; pyPESTO calls this."""
         if beta != 1:
             raise ValueError(f"beta must be 1, not {beta}: a sampler of fastkam with replicas, "
                              'such as "pt", tempers by itself')

@@ -19,7 +19,7 @@ from fastkam.schedules import Plan, Schedule, as_schedule
 
 Array = NDArray[np.float64]
 
-RESTARTS = (100, 200, 400, 800)  # what is learned before is forgotten, where no warm-up is known
+RESTARTS = (100, 200, 400, 800)  # steps at which learning restarts, if no warm-up is known
 
 
 class Chains:
@@ -29,25 +29,25 @@ class Chains:
     ----------
     evaluate : callable
         ``evaluate(X) -> (k,)`` for points X (k, d), which is read-only; with the gradients (k, d)
-        beside it, as a pair, where the sampler needs them.
+        beside it, as a pair, if the sampler needs them.
     x : array (chains, d)
-        Where they start.
+        Starting points.
     sampler, schedule, share
         As in `fastkam.sample`.
     tune : int
-        Steps after which the schedule "finite" adapts no more.
+        Steps after which the schedule "finite" stops adapting.
     scales : array (d,)
-        Positive: units of the coordinates, where no length is given to the sampler.
+        Positive units of the coordinates, if no length is given to the sampler.
     restarts : tuple of int
         Steps after which the gain begins again, so that what a chain has learned on its way from a
-        far start is forgotten; not where adaptation is rare. They are finite in number, so that the
-        adaptation diminishes all the same.
+        far start is forgotten; not used if adaptation is rare. They are finite in number, so that
+        the adaptation still diminishes.
     seed : SeedSequence
 
     Attributes
     ----------
     x : array (chains, d)
-        Where the chains are.
+        Positions of the chains.
     logp : array (chains,)
         The log density there.
     moved, accepted : array of bool (chains,)
@@ -72,7 +72,7 @@ class Chains:
         self.restarts, self.steps = restarts, 0
         self.share, self.plan = share, adapting.compiled(method, d, tune)
         self.scales = np.broadcast_to(np.asarray(scales if method.relative else 1.0, float), (d,))
-        middle = start.mean(axis=0)  # chains that learn as one begin with the same knowledge
+        middle = start.mean(axis=0)  # chains that share their adaptation begin with equal kernels
         self.chains = [
             ChainState(method.build((middle if share else one) / self.scales),
                        np.random.PCG64(child(seed, k)), one / self.scales)
@@ -82,14 +82,14 @@ class Chains:
         self.settle(start)
 
     def group_up(self, plan: Plan) -> None:
-        """Let the chains step together, as `plan` has them adapt."""
+        """Let the chains step together, and adapt by `plan`."""
         self.group = Group(self.target, self.chains, plan, share=self.share)
         self.views = [[views[name] for name in ("x", "logp_x", "accepted")]  # share their memory
                       for views in (chain.views() for chain in self.chains)]
         self.started = False
 
     def freeze(self) -> None:
-        """Adapt no more from here on."""
+        """Stop adapting."""
         self.group_up(self.plan._replace(stop=self.chains[0].t))
 
     def step(self) -> None:
@@ -119,7 +119,7 @@ class Chains:
         return sum(chain.n_evaluations for chain in self.chains)
 
     def read(self) -> None:
-        """Set what is known of the chains: z, where they are in units of the scales."""
+        """Set what is known of the chains: z is their position in units of the scales."""
         z, logp, accepted = zip(*self.views, strict=True)
         self.z, self.logp = np.array(z), np.array(logp)
         self.accepted = np.array(accepted, dtype=bool)
@@ -150,7 +150,7 @@ class Chains:
                 "generators": [chain.bit_generator.state for chain in self.chains]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` has returned for chains of the same parameters."""
+        """Continue from a value of `state` for chains of the same parameters."""
         self.started, self.steps = state["started"], state["steps"]
         for chain, one, bits in zip(self.chains, state["chains"], state["generators"],
                                     strict=True):

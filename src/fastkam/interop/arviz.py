@@ -18,8 +18,8 @@ ADVICE = "pip install fastkam[arviz]"
 def to_datatree(result):
     """A DataTree with the groups posterior, sample_stats and, where kept, those of warm-up.
 
-    Extras stand in the posterior; one called "log_likelihood" in a group of that name, where one
-    called "log_likelihood.y" is y.
+    Extras are in the posterior; one called "log_likelihood" is in a group of that name, and one
+    called "log_likelihood.y" is in that group as y.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def to_datatree(result):
 
 
 def to_netcdf(result, path):
-    """Write `to_datatree` to a file, as netCDF 4; an old file is whole until the new one is."""
+    """Write `to_datatree` to a file, as netCDF 4; an old file stays until the new is complete."""
     import_extra("h5netcdf", ADVICE)
     tree = to_datatree(result)
     with TemporaryDirectory(dir=place_of(path).parent, prefix=".netcdf.") as folder:
@@ -72,10 +72,10 @@ def to_netcdf(result, path):
 
 
 def extras_of(result):
-    """Extras under their names; one that a parameter or a dimension has is refused."""
+    """Extras by name; the name of a parameter or of a dimension is refused."""
     extras = result.extras
     if taken := sorted(set(extras) & {"chain", "draw", *result.shapes}):
-        raise ValueError(f"extras must not be called like parameters or dimensions, as {taken} are")
+        raise ValueError(f"extras must not have names of parameters or dimensions, as {taken} do")
     return {name: values for name, values in extras.items() if not is_likelihood(name)}
 
 

@@ -1,4 +1,4 @@
-"""BridgeStan: a compiled Stan model, called through its C interface without a package between.
+"""BridgeStan: a compiled Stan model, called through its C interface without another package.
 
 The interface is that of BridgeStan 2 (`bs_model_construct`, `bs_log_density_gradient`, ...): see
 `fastkam._core.density.stan`, which has the reference.
@@ -67,8 +67,8 @@ def from_bridgestan(
         Whether transformed parameters and generated quantities are recorded with each draw, in
         ``result.extras``.
     seed : int
-        Of the model's transformed data and generated quantities. At the same point these have the
-        same random numbers.
+        Seed of the model's transformed data and generated quantities. At the same point these have
+        the same random numbers.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def from_bridgestan(
     Raises
     ------
     TypeError, ValueError
-        If `lib` is no library of BridgeStan, or the model refuses the data, with Stan's own text.
+        If `lib` is not a library of BridgeStan, or the model refuses the data, with Stan's text.
     FileNotFoundError
         If there is no such file.
     """
@@ -285,7 +285,7 @@ class Columns:
     ----------
     shapes : dict of str to tuple of int
     width : int
-        How many numbers.
+        Number of columns.
     """
 
     def __init__(self, names: list[str]) -> None:
@@ -303,11 +303,11 @@ class Columns:
         self.order = np.array(order, dtype=int)
 
     def in_c_order(self, theta: Array) -> Array:
-        """The numbers as arrays of NumPy have them."""
+        """The numbers in the order of NumPy's arrays."""
         return theta[self.order]
 
     def in_stan_order(self, x: Array) -> Array:
-        """The numbers as Stan has them."""
+        """The numbers in Stan's order."""
         theta = np.empty(self.width)
         theta[self.order] = x
         return theta

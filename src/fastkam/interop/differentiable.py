@@ -1,4 +1,4 @@
-"""Differentiable: a log density with its gradient apart, as packages with gradients have it."""
+"""Differentiable: a log density with a separate gradient, as packages with gradients provide."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from fastkam.problem.call import Call
 
 Array = NDArray[np.float64]
 
-START = 2**32 - 1  # which child of the seed the starts come from; that of chain k is the k-th
+START = 2**32 - 1  # child of the seed for starts; that of chain k is the k-th
 
 
 class Differentiable:
-    """A function of x (d,), or of X (k, d), whose gradient is computed only where it is asked for.
+    """A function of x (d,), or of X (k, d), whose gradient is computed only if requested.
 
     Accepted wherever a Python function is: by `fastkam.sample`, and as the likelihood of a
     `fastkam.Problem`.
@@ -37,7 +37,7 @@ class Differentiable:
     vectorized : bool
         Whether they take X.
     dim : int or None
-        The dimension of x, where it is known.
+        The dimension of x, if it is known.
     draw : callable or None
         ``draw(n, seed) -> (n, d)`` points at which chains may start.
     """
@@ -103,7 +103,7 @@ class OfFunction(Differentiable):
 
 
 def check_number(f: Callable[..., Any], value: Any) -> None:
-    """Refuse what a function of a package returns for a point, unless it is one number."""
+    """Refuse the value that a function of a package returns for a point, if not one number."""
     if isinstance(value, tuple):
         raise TypeError(f"{shown(f)} must return the log density alone, and returns a tuple: the "
                         "gradient is computed by the package, and other quantities belong in "
@@ -122,7 +122,7 @@ def made_target(density: Differentiable, dim: int) -> Target:
 
 
 def drawn(target: Any, n: int, seed: np.random.SeedSequence) -> Array | None:
-    """Points (n, d) at which chains may start, where a density has a way to draw them; or None."""
+    """Points (n, d) at which chains may start, if a density has a way to draw them; or None."""
     if not isinstance(target, Differentiable) or target.draw is None:
         return None
     key = (*seed.spawn_key, START)

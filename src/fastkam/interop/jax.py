@@ -32,7 +32,7 @@ def from_jax(f: Callable[..., Any], *, vectorized: bool = True) -> JaxDensity:
     JaxDensity
         Accepted by `fastkam.sample` and, as a likelihood, by `fastkam.Problem`. Value and gradient
         are compiled by `jax.jit` when they are first called, and then for each power of two of
-        points. In single precision it warns at the first call. A process that is sent a density in
+        points. In single precision it warns at the first call. A process that receives a density in
         double precision computes in double precision from then on.
 
     Raises
@@ -40,7 +40,7 @@ def from_jax(f: Callable[..., Any], *, vectorized: bool = True) -> JaxDensity:
     ImportError
         Without JAX.
     TypeError
-        If `f` is no function.
+        If `f` is not a function.
 
     Examples
     --------

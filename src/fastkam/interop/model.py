@@ -22,7 +22,7 @@ from fastkam.problem.transforms import Row, Transform
 Array = NDArray[np.float64]
 
 TRIES = 100  # draws for the start of a chain
-START = 2**32 - 1  # which child of the seed these come from; that of chain k is the k-th
+START = 2**32 - 1  # child of the seed for these draws; that of chain k is the k-th
 
 known: dict[str, weakref.WeakSet[Model]] = {}  # the models of this process, by their keys
 
@@ -37,7 +37,7 @@ class Model(Described):
     Attributes
     ----------
     dim : int
-        How many coordinates the unconstrained z has.
+        Number of coordinates of the unconstrained z.
     route : str
         How the density is evaluated: "C" or "numba", both without Python in the loop, or "Python".
     """
@@ -75,7 +75,7 @@ class Model(Described):
     def start(self, x0: Any, chains: int, seed: np.random.SeedSequence) -> Array:
         """Starting points (chains, dim): x0 in the model's parameters, or points of the model.
 
-        Each chain draws from a stream of its own, up to 100 times until the density is finite.
+        Each chain draws from its own stream, up to 100 times, until the density is finite.
         """
         if x0 is None:
             return np.array([self.first_point(k, seed) for k in range(chains)])
@@ -156,7 +156,7 @@ class ModelTransform(Transform):
 
     @property
     def model(self) -> Model:
-        """The model of that key; ValueError where this process has not made it."""
+        """The model of that key; ValueError if this process has not made it."""
         found = self.__dict__.get("own") or next(iter(known.get(self.key, ())), None)
         if found is None:
             what = self.key.rpartition(" ")[0]

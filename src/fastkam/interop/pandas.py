@@ -10,7 +10,7 @@ ADVICE = "pip install pandas"
 
 
 def to_pandas(result):
-    """A DataFrame with a row a draw: coordinates, extras and statistics by their labels.
+    """A DataFrame with one row per draw: coordinates, extras and statistics by their labels.
 
     Parameters
     ----------

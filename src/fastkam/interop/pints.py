@@ -15,7 +15,7 @@ def from_pints(log_pdf: Any) -> PintsDensity:
     """A PINTS log density: LogPDF, LogLikelihood, LogPrior or LogPosterior.
 
     `fastkam.sample` and `fastkam.Problem` take such an object directly. Chains start at draws from
-    the prior of a LogPosterior, or of a LogPrior, where `x0` is not given.
+    the prior of a LogPosterior, or of a LogPrior, if `x0` is not given.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def from_pints(log_pdf: Any) -> PintsDensity:
     Raises
     ------
     TypeError
-        If it is none.
+        If it is not such an object.
     """
     if isinstance(log_pdf, type) or not all(
             hasattr(log_pdf, name) for name in ("n_parameters", "evaluateS1", "__call__")):

@@ -50,7 +50,7 @@ def from_pymc(
         looks for it.
     backend : str
         "numba": value and gradient as C pointers, without Python in the loop; "python": PyTensor's
-        default functions; "auto": numba where it is installed and compiles the model, and otherwise
+        default functions; "auto": numba if it is installed and compiles the model, and otherwise
         Python, with a warning that says why.
 
     Returns
@@ -63,8 +63,8 @@ def from_pymc(
     ImportError
         Without PyMC.
     TypeError, ValueError
-        If `model` is no PyMC model, has no free variables or discrete ones, or computes in single
-        precision.
+        If `model` is not a PyMC model, has no free variables or discrete ones, or computes in
+        single precision.
     """
     pymc = import_extra("pymc", ADVICE)
     if isinstance(model, type) or not isinstance(model, pymc.Model):
@@ -163,7 +163,7 @@ class PyMCModel(Model):
     # ---- the map ----
 
     def mapped(self) -> Coordinates:
-        """fastkam's own transforms where these are PyMC's; else the map of the model itself."""
+        """fastkam's own transforms if they are PyMC's; otherwise the map of the model itself."""
         rows = self.graph.rows()
         if rows is not None:
             return rows
@@ -197,7 +197,7 @@ class PyMCModel(Model):
             return drawn_prior(self.graph.prior_draw, n, rng)
 
     def start_point(self, rng: np.random.Generator) -> Array:
-        """A draw from the prior; around PyMC's initial point where there is none."""
+        """A draw from the prior, or around PyMC's initial point if there is none."""
         if self.has_prior:
             return self.sample_prior(1, rng)[0]
         return self.graph.initial + rng.uniform(-JITTER, JITTER, self.dim)

@@ -22,8 +22,8 @@ from fastkam.problem.transforms import Row, rows_of
 Array = NDArray[np.float64]
 Rows = Callable[[Array], Array]
 
-SAME = 1e-12  # by which two maps of a point may differ
-QUICK = "FAST_COMPILE"  # for what is called a few times
+SAME = 1e-12  # tolerance for the difference of two maps of a point
+QUICK = "FAST_COMPILE"  # for functions that are called a few times
 
 
 class NotCompiled(Exception):
@@ -45,7 +45,7 @@ class Graph:
 
     def __init__(self, model: Any) -> None:
         names = [rv.name for rv in model.free_RVs]
-        self.model = frozen(model)  # which has another order
+        self.model = frozen(model)  # its variables may have another order
         self.free = [self.model[name] for name in names]
         values = [self.model.rvs_to_values[rv] for rv in self.free]
         self.start = model.initial_point()
@@ -96,7 +96,7 @@ class Graph:
             return logp, None, z
 
     def compiled_target(self) -> Target:
-        """Value and gradient as C pointers; NotCompiled where there is no way."""
+        """Value and gradient as C pointers; NotCompiled if that is impossible."""
         try:
             from fastkam.density.numba import graph_target
         except ImportError as error:
@@ -109,14 +109,14 @@ class Graph:
             with without_hints():
                 made = graph_target(value, pair, self.dim)
             found = made.logp(self.initial)
-        except Exception as error:  # of numba, of any kind
+        except Exception as error:  # numba raises errors of many types
             raise NotCompiled(first_line(error)) from error
         if not np.isfinite(found) and np.isfinite(float(self.evaluated([self.model.logp()])[0])):
             raise NotCompiled("the compiled function is not finite where PyTensor's own is")
         return made
 
     def python_targets(self) -> tuple[Target, Target | None]:
-        """Value, and both, as functions of PyTensor."""
+        """The value, and value with gradient, as functions of PyTensor."""
         from pymc.pytensorf import compile
 
         logp, gradient, z = self.density
@@ -273,7 +273,7 @@ class Graph:
         if numba:
             from fastkam.density.numba import graph_rows
 
-            # what numba cannot compile, PyTensor's own function does
+            # PyTensor's own function computes what numba cannot compile
             with suppress(Exception), without_hints():
                 rows: Rows = graph_rows(jitted([z], [vector]), width)
                 rows(self.initial.reshape(1, -1))
@@ -300,14 +300,14 @@ def frozen(model: Any) -> Any:
 
 
 def jitted(inputs: list[Any], outputs: list[Any]) -> Any:
-    """The numba function of a graph; NotCompiled where it would need Python or is not to be had."""
+    """The numba function of a graph; NotCompiled if it needs Python or is not available."""
     from pymc.pytensorf import compile
 
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
             f = compile(inputs, outputs, mode="NUMBA")
-        except Exception as error:  # of PyTensor, of any kind
+        except Exception as error:  # PyTensor raises errors of many types
             raise NotCompiled(first_line(error)) from error
     objects = [str(one.message) for one in said if "object mode" in str(one.message)]
     if objects:
@@ -322,8 +322,7 @@ def jitted(inputs: list[Any], outputs: list[Any]) -> Any:
 
 @contextmanager
 def without_hints() -> Iterator[None]:
-    """A context without numba's hints at slow code: it is PyTensor's, and not the user's to mend.
-    """
+    """A context without numba's hints at slow code, which is PyTensor's and not the user's."""
     from numba.core.errors import NumbaPerformanceWarning
 
     with warnings.catch_warnings():

@@ -28,7 +28,7 @@ def from_torch(
         parameters and of data, as `fastkam.Problem` takes it.
     vectorized : bool
         Whether all chains are evaluated in one call, by `torch.func.vmap`; otherwise each by
-        itself, which functions need that branch on values or change tensors in place.
+        itself, as is needed for functions that branch on values or change tensors in place.
     compile : bool
         Whether `f` is compiled by `torch.compile`, which needs a C++ compiler and takes seconds.
 
@@ -43,7 +43,7 @@ def from_torch(
     ImportError
         Without PyTorch.
     TypeError
-        If `f` is no function.
+        If `f` is not a function.
 
     Examples
     --------

@@ -22,12 +22,12 @@ def from_umbridge(model: Any, config: dict[str, Any] | None = None) -> UMBridgeD
     ----------
     model : umbridge.HTTPModel or umbridge.Model
     config : dict, optional
-        What the model is configured with.
+        The configuration of the model.
 
     Raises
     ------
     TypeError
-        If `model` is no such model, or cannot be evaluated.
+        If `model` is not such a model, or cannot be evaluated.
     ValueError
         If its outputs are more than one number.
     """

@@ -1,4 +1,4 @@
-"""Factors of proposals by place: the factor that belongs to the nearest of many points."""
+"""Factors of proposals by position: the factor of the nearest of many points."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from fastkam.numerics.pieces import in_pieces
 
 
 class CholeskyBank:
-    """Points with a factor each; which factor belongs to a place is that of the nearest point.
+    """Nearest-neighbor look-up of Cholesky factors: each of the points has a factor.
 
-    A tree finds it where there are few dimensions and many points, s >= 2^(d + 3) (as measured:
-    bench/perf/test_nearest.py); elsewhere distances in single precision to all points, and exact
-    ones to those that remain. The results are the same.
+    A tree finds the nearest point if there are few dimensions and many points, s >= 2^(d + 3) (from
+    measurements: bench/perf/test_nearest.py). Otherwise distances to all points are computed in
+    single precision, and exact ones to the few candidates that remain. The results are the same.
 
     Parameters
     ----------
     points : array (s, d)
     factors : array (s, d, d)
-        Lower triangular; what stands above the diagonals is not read.
+        Lower triangular; elements above the diagonals are not read.
     metric : "euclidean" or array (d, d)
         The distance of x from p is ``sqrt((x - p)' M (x - p))``, with M the identity or the
         symmetric, positive definite matrix given (Mahalanobis: the inverse of a covariance).
@@ -36,7 +36,7 @@ class CholeskyBank:
     Raises
     ------
     TypeError, ValueError
-        If a shape is wrong, a number is not finite, or the metric not positive definite.
+        If a shape is wrong, a number is not finite, or the metric is not positive definite.
 
     Examples
     --------
@@ -80,16 +80,16 @@ class CholeskyBank:
     def lookup(
         self, x: ArrayLike, *, out: NDArray[np.int64] | None = None, threads: int = 1
     ) -> int | NDArray[np.int64]:
-        """The index of the nearest point; of equally near ones the lowest.
+        """The index of the nearest point; the lowest index among equally near ones.
 
         Parameters
         ----------
         x : array (..., d)
-            Places. Contiguous float64 is not copied.
+            Query points. Contiguous float64 is not copied.
         out : ndarray of int64, optional
-            Where the indices go: contiguous, of shape (...).
+            Array for the indices: contiguous, of shape (...).
         threads : int
-            Threads to work in, without the GIL. The results do not depend on it.
+            Number of threads, which work without the GIL. The results do not depend on it.
 
         Returns
         -------
@@ -98,7 +98,7 @@ class CholeskyBank:
         Raises
         ------
         TypeError, ValueError
-            If a shape is wrong or a number not finite.
+            If a shape is wrong, or a number is not finite.
         """
         d = self.points.shape[1]
         places = check_array("x", x, copy=False)

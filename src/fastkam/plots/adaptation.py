@@ -16,16 +16,16 @@ from fastkam.plots.style import (
 )
 
 MOST_FIELDS = 9
-MOST_ELEMENTS = 6  # of a vector or a matrix
+MOST_ELEMENTS = 6  # elements of a vector or a matrix that are shown
 
 
 def plot_adaptation(result, names=None, *, ax=None, figsize=None):
     """Learned fields against the steps of warm-up: a panel for each field, a line for each chain.
 
-    Of a vector the first six elements are shown, and of a matrix those on its diagonal, a color and
-    a kind of line each; positive quantities have a logarithmic axis where they vary by more than a
-    factor of 10. A course that is still rising or falling at the right edge needs a longer warm-up
-    (``tune=``).
+    A panel shows the first six elements of a vector, or those on the diagonal of a matrix, each
+    with its own color and line style; the axis of positive quantities is logarithmic if they vary
+    by more than a factor of 10. A line that is still rising or falling at the right edge indicates
+    that a longer warm-up (``tune=``) is needed.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ def plot_adaptation(result, names=None, *, ax=None, figsize=None):
     for one, name in zip(axes, which, strict=True):
         draw_course(one, name, steps, fields[name], course[name].shape[2:])
     several = any(fields[name].shape[2] > 1 for name in which)
-    say(figure, ax, [note, "a color an element, a line a chain" if several else ""])
+    say(figure, ax, [note, "one color per element, one line per chain" if several else ""])
     return figure
 
 
 def check_fields(names, fields):
-    """(the fields to show, what to say of the choice)."""
+    """The fields to show, and a note on the choice."""
     if names is None:
         some = list(fields)[:MOST_FIELDS]
         return some, (f"{len(some)} of {len(fields)} fields (names= chooses)"
@@ -82,7 +82,7 @@ def check_fields(names, fields):
 
 
 def elements(values, d):
-    """(chains, n, k) of a field (chains, n, *shape): itself, or the diagonal of a matrix.
+    """The elements (chains, n, k) of a field (chains, n, *shape); of a matrix the diagonal.
 
     A vector of d^2 elements is a matrix.
     """

@@ -12,7 +12,7 @@ ADVICE = "pip install 'fastkam[arviz-plots]'"
 
 
 def check_backend(backend, ax):
-    """The name of what draws: "matplotlib" by default, which is the same on every machine."""
+    """The name of the backend: "matplotlib" by default, which is the same on every machine."""
     backend = check_choice("backend", backend or "matplotlib", ("matplotlib", "arviz"))
     if backend == "arviz" and ax is not None:
         raise ValueError('ax must be absent with backend="arviz", which makes a figure of its own')
@@ -25,7 +25,7 @@ def drawn_by_arviz(name, result, indices, figsize):
     Raises
     ------
     ImportError
-        Without arviz-plots, or with a version of it that does not go with matplotlib.
+        Without arviz-plots, or with a version of it that is not compatible with matplotlib.
     """
     figsize = check_figsize(figsize)
     try:
@@ -58,7 +58,7 @@ def only(tree, result, indices):
 
 
 def close(figure):
-    """Take the figure out of pyplot's list: we hand out figures, and never show them."""
+    """Remove the figure from pyplot's list, since fastkam returns figures and never shows them."""
     import matplotlib.pyplot as plt
 
     plt.close(figure)

@@ -20,7 +20,7 @@ def plot_ladder(result, *, ax=None, figsize=None):
     Parameters
     ----------
     result : Result
-        Of a sampler that tempers: see `fastkam.tempering`.
+        A result of a sampler that tempers: see `fastkam.tempering`.
     ax : array of Axes, optional
         Three.
     figsize : tuple of two float, optional
@@ -33,7 +33,7 @@ def plot_ladder(result, *, ax=None, figsize=None):
     Raises
     ------
     TypeError, ValueError
-        If it is no result, or of a sampler without a ladder.
+        If it is not a Result, or its sampler has no ladder.
     """
     known = tempering(result)
     figure, axes = grid(1, 3, (9, 2.7), ax=ax, figsize=figsize)

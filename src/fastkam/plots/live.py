@@ -1,4 +1,4 @@
-"""A figure of the last draws that is drawn again and again while a run goes on."""
+"""A figure of the last draws that is redrawn during a run."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ MOST_PAST = 500  # values of R-hat and ESS that are kept
 class LiveFigure(Notebook):
     """Traces and histograms of the last draws, and the course of R-hat and ESS, during a run.
 
-    Give it as ``progress=``. In a notebook it is one output, which is replaced; elsewhere the file
-    `path` is, which most viewers of pictures then load again by themselves. Until there are draws
-    a notebook has the text of the live view. It needs matplotlib (``pip install fastkam[plot]``).
+    Pass it as ``progress=``. In a notebook it is one output, which is replaced; elsewhere the file
+    `path` is replaced, which most image viewers then reload. Until there are draws, a notebook
+    shows progress as text. It needs matplotlib (``pip install fastkam[plot]``).
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ class LiveFigure(Notebook):
         Coordinates, "theta[0]", or parameters, "theta". By default those that are worst by R-hat
         and by effective sample size, and then the first ones. The figure says which are unknown.
     draws : int
-        How many of the last draws of each chain are shown.
+        Number of last draws of each chain that are shown.
     most : int
-        Number of coordinates shown where none are named.
+        Number of coordinates shown if none are named.
     seconds : float
-        Between two drawings, which are never made in more than 1 part in 20 of the time.
+        Shortest time between two drawings, which take at most 1/20 of the time.
 
     Raises
     ------
@@ -53,7 +53,7 @@ class LiveFigure(Notebook):
         For a bad argument, and outside of a notebook without `path`.
     """
 
-    cost = 20  # times as long as a drawing takes is waited until the next
+    cost = 20  # the interval is at least this many times the duration of a drawing
 
     def __init__(
         self, path: str | os.PathLike[str] | None = None, *, var_names: Any = None,
@@ -101,7 +101,7 @@ class LiveFigure(Notebook):
             self.show(self.last)
 
     def show(self, progress: Progress) -> None:
-        """Draw a Progress; its text in a notebook where there are no draws yet."""
+        """Draw a Progress; its text in a notebook if there are no draws yet."""
         self.drawn = progress
         x = progress.last_draws(self.draws)
         if x.shape[1] < 2:
@@ -113,7 +113,7 @@ class LiveFigure(Notebook):
             new = self.path.with_name(f".{self.path.name}")
             with suppress(OSError):  # a full disk ends no run
                 figure.savefig(new, format=self.path.suffix[1:])
-                os.replace(new, self.path)  # a viewer never sees a half of it
+                os.replace(new, self.path)  # a viewer never sees half of it
         if self.shows:
             picture = BytesIO()
             figure.savefig(picture, format="png")
@@ -138,7 +138,7 @@ class LiveFigure(Notebook):
         return figure
 
     def unknown(self, progress: Progress) -> list[str]:
-        """A line that says which of `var_names` there are not; a run does not end for it."""
+        """A line with the unknown names in `var_names`, which do not end a run."""
         known = {*progress.names, *(label.partition("[")[0] for label in progress.names)}
         missing = [name for name in self.var_names or () if name not in known]
         return [f"var_names has {shown(missing)}, which are no parameters"] if missing else []

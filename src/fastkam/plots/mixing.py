@@ -1,4 +1,4 @@
-"""Figures of mixing: autocorrelation, and effective sample sizes as draws come in."""
+"""Figures of mixing: autocorrelation, and effective sample sizes of the first draws."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fastkam.plots.style import (
 MOST_LAGS = 100
 MOST_CORRELATED = 100_000  # draws of a chain, the last ones
 POINTS, FEW_POINTS = 20, 6  # sizes at which the effective sample size is computed
-MOST_QUICK = 2_000_000  # numbers for which there are more than a few
+MOST_QUICK = 2_000_000  # most numbers for which POINTS sizes are used
 ENOUGH = 400  # effective draws
 
 
@@ -42,7 +42,7 @@ def plot_autocorr(result, var_names=None, *, max_lag=None, most=9, ax=None, figs
     var_names, most, figsize, backend
         As in `plot_trace`.
     max_lag : int, optional
-        By default 100, or a third of the draws where that is less.
+        By default 100, or a third of the draws if that is less.
     ax : array of Axes, optional
         One for each coordinate.
 
@@ -52,7 +52,7 @@ def plot_autocorr(result, var_names=None, *, max_lag=None, most=9, ax=None, figs
 
     Notes
     -----
-    Of chains longer than 100 000 draws the last 100 000 are taken, and the figure says so.
+    Only the last 100 000 draws of longer chains are used, and the figure says so.
     """
     draws = check_some(result, least=3)
     which, note = chosen(result, draws, var_names, most)
@@ -88,7 +88,7 @@ def plot_autocorr(result, var_names=None, *, max_lag=None, most=9, ax=None, figs
 
 
 def autocorrelation(x, lags):
-    """rho_0 ... rho_lags of a series (n,), with divisor n; NaN where it never moves."""
+    """rho_0 ... rho_lags of a series (n,), with divisor n; NaN if it never moves."""
     from scipy.fft import irfft, next_fast_len, rfft
 
     n = len(x)
@@ -101,9 +101,9 @@ def autocorrelation(x, lags):
 
 
 def plot_ess(result, var_names=None, *, most=9, ax=None, figsize=None, backend=None):
-    """Effective sample size, of all chains, of the first draws of each: in the bulk and the tails.
+    """Effective sample size, in the bulk and the tails, of the first draws of all chains.
 
-    It grows in proportion to the draws where the chains have mixed. The dotted line is at 400.
+    It is proportional to the number of draws if the chains have mixed. The dotted line is at 400.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def plot_ess(result, var_names=None, *, most=9, ax=None, figsize=None, backend=N
 
     Notes
     -----
-    All draws are used, at 20 sizes; at six where they are more than 2 000 000 numbers.
+    All draws are used, at 20 sizes; at six if they are more than 2 000 000 numbers.
     """
     draws = check_some(result, least=4)
     which, note = chosen(result, draws, var_names, most)

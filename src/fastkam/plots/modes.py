@@ -1,4 +1,4 @@
-"""The share of each mode as draws come in, and which mode each chain was in."""
+"""The share of each mode in the first draws, and the mode in which each chain was."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ MOST_MODES = 10_000
 
 
 def plot_modes(result, modes=None, *, weights=None, names=None, ax=None, figsize=None):
-    """The share of the draws in each mode as draws come in, and the mode of each draw.
+    """The share of each mode among the first draws, and the mode of each draw.
 
-    Above, thick, the share over all chains of all draws until then, and thin those of single
-    chains; dashed the true weights. Below, a row a chain, which mode each draw was in.
+    The upper panel shows the share among all draws so far: thick lines are those of all chains,
+    thin lines those of single chains, and dotted lines the true weights. The lower panel shows the
+    mode of each draw, in one row per chain.
 
     Parameters
     ----------
@@ -35,10 +36,10 @@ def plot_modes(result, modes=None, *, weights=None, names=None, ax=None, figsize
     modes : callable or array (k, d), optional
         ``modes(x)`` is the index (n,) of the mode to which each row of x (n, d) belongs; an array
         has a center in each row, and a draw belongs to the nearest, in units of the draws' standard
-        deviations. By default what the result's target says, as the mixtures of
+        deviations. By default those that the result's target defines, as the mixtures of
         `fastkam.targets` do.
     weights : array (k,), optional
-        True probabilities of the modes; by default those that the target says, if any.
+        True probabilities of the modes; by default those of the target, if it has any.
     names : list of k str, optional
         Names of the modes; "mode 0", "mode 1", ... by default.
     ax : array of Axes, optional
@@ -53,12 +54,12 @@ def plot_modes(result, modes=None, *, weights=None, names=None, ax=None, figsize
     Raises
     ------
     ValueError
-        If the modes are not given and the target does not say them.
+        If the modes are not given and the target does not define them.
 
     Notes
     -----
-    Of more than seven modes the seven of the largest shares have a line, and the others one
-    together. No draw says anything of a mode that no chain has visited.
+    If there are more than seven modes, the seven with the largest shares have a line each, and the
+    others have one together. The draws give no information on a mode that no chain has visited.
     """
     draws = check_some(result)
     kept, every = thinned(draws, max(1, MOST_COUNTED // len(draws)))
@@ -66,10 +67,10 @@ def plot_modes(result, modes=None, *, weights=None, names=None, ax=None, figsize
     index = indices(kept, mode_of)
     k = max(int(index.max()) + 1, 0 if weights is None else len(weights))
     if weights is not None and len(weights) <= index.max():
-        raise ValueError(f"weights must be one a mode, of which there are at least "
+        raise ValueError(f"weights must be one per mode, of which there are at least "
                          f"{index.max() + 1}, not {len(weights)}")
     if weights is not None:
-        mode_occupancy(kept, mode_of, weights)  # refuses what are no probabilities
+        mode_occupancy(kept, mode_of, weights)  # refuses numbers that are not probabilities
     labels = named(names, k)
     index, weights, labels, note = most_frequent(index, weights, labels)
     figure, axes = grid(2, 1, (6.5, 3.2 + 0.14 * min(20, len(draws))), ax=ax, figsize=figsize,
@@ -128,12 +129,12 @@ def named(names, k):
         return [f"mode {i}" for i in range(k)]
     names = check_list("names", names)
     if len(names) != k or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"names must be {k} texts, one a mode, not {shown(names)}")
+        raise ValueError(f"names must be {k} texts, one per mode, not {shown(names)}")
     return names
 
 
 def most_frequent(index, weights, labels):
-    """The same with the modes of small share taken together as one, where there are many."""
+    """The same with the modes of small share combined into one, if there are many."""
     k = len(labels)
     if k <= MOST_NAMED:
         return index, weights, labels, ""
@@ -177,7 +178,7 @@ def courses(axes, index, steps, weights, labels):
 
 
 def picture(axes, index, steps, k):
-    """Draw the mode of each draw, a row a chain."""
+    """Draw the mode of each draw, in one row per chain."""
     from matplotlib.colors import ListedColormap
 
     every = max(1, index.shape[1] // 2000)

@@ -27,12 +27,12 @@ from fastkam.plots.style import (
     size_of_points,
 )
 
-MASSES = (0.5, 0.9, 0.99)  # of a density's contours
-OF_DRAWS = (0.5, 0.9)  # of the contours of draws
-CELLS = 60  # of an axis where the density of draws is estimated
+MASSES = (0.5, 0.9, 0.99)  # masses within the contours of a density
+OF_DRAWS = (0.5, 0.9)  # masses within the contours of draws
+CELLS = 60  # per axis for the density of draws
 FAR = 3  # times the range of the central 99.8 %, beyond which draws are cut off
-LEAST_CONTOURS = 50  # draws
-FEW_LETTERS = 14  # of a label beside a small panel
+LEAST_CONTOURS = 50  # draws that are needed for contours
+FEW_LETTERS = 14  # letters of a label beside a small panel
 
 WIDE = 0.08  # margin of an axis
 
@@ -49,7 +49,7 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
     var_names : str or list of str, optional
         As in `plot_trace`.
     most : int
-        Number of coordinates shown where none are named.
+        Number of coordinates shown if none are named.
     bins : int
         Bars of the marginals' histograms.
     equal : bool
@@ -65,8 +65,8 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
 
     Notes
     -----
-    Of many draws 4000 points are drawn, and no more than 200 000 are counted. Where a few draws lie
-    far from all others, the axes leave them out, and the figure says how many.
+    At most 4000 points are drawn, and at most 200 000 draws are counted. If a few draws lie far
+    from all others, they are outside the axes, and the figure says how many there are.
     """
     draws, bins = check_some(result), check_integer("bins", bins, least=1)
     equal = check_flag("equal", equal)
@@ -101,7 +101,7 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
 
 
 def frame(axes, labels):
-    """Ticks and labels at the left and lower edge of a triangle of panels alone."""
+    """Set ticks and labels only at the left and lower edge of a triangle of panels."""
     k = len(labels)
     for i in range(k):
         for j in range(i + 1):
@@ -190,9 +190,9 @@ def plot_2d(result, pair=(0, 1), *, logp=None, bounds=None, bins=200, equal=Fals
         ``logp(X) -> (k,)`` for X (k, 2): their log density up to a constant. Its contours hold
         50 %, 90 % and 99 % of the mass within the bounds.
     bounds : array (2, 2), optional
-        Where the axes begin and end; by default all draws, and a margin.
+        Limits of the axes; by default those of all draws, with a margin.
     bins : int
-        Grid points an axis for the contours.
+        Grid points per axis for the contours.
     equal : bool
         Whether both axes have the same scale, so that a circle is one.
     ax : Axes, optional
@@ -230,7 +230,7 @@ def size_of(bounds, equal):
 
 
 def whole_range(draws):
-    """Bounds (2, 2) that hold all draws, and a margin."""
+    """Bounds (2, 2) that hold all draws, with a margin."""
     ends = [(values.min(), values.max()) if len(values) else (-1.0, 1.0)
             for values in (finite(draws[:, :, k]) for k in range(2))]
     low, high = np.array(ends).T

@@ -17,7 +17,7 @@ from fastkam.plots.style import COLORS, LINES, grid, plain, size_of_points
 from fastkam.samplers import SAMPLERS
 from fastkam.schedules import Plan
 
-PROPOSALS = 400  # a point: the ellipse is within some 5 %
+PROPOSALS = 400  # per point: the ellipse is accurate to about 5 %
 MASS = 0.95
 # of the ellipse, in standard deviations: the square of the radius of a normal distribution in the
 # plane is exponential
@@ -31,25 +31,26 @@ def plot_proposals(result, pair=(0, 1), *, points=6, logp=None, bounds=None, equ
                    ax=None, figsize=None):
     """Proposals from some of the draws, by the sampler as it was at the end of the run.
 
-    From each of the `points`, a cross, 400 proposals are drawn with the state of the first chain.
-    Normal proposals are shown as the ellipse that holds 95 % of them in these two coordinates;
-    of other samplers the proposals themselves are shown. A proposal that follows the local shape of
-    the density has another ellipse at each cross.
+    From each of the `points`, marked by a cross, 400 proposals are drawn with the state of the
+    first chain. Normal proposals are shown as the ellipse that holds 95 % of them in these two
+    coordinates; for other samplers the proposals themselves are shown. A proposal that follows the
+    local shape of the density has another ellipse at each cross.
 
     Parameters
     ----------
     result : Result
-        With its density: not from a file.
+        A result with its density: not one from a file.
     pair : tuple of two
         The coordinates, by their numbers or their labels.
     points : int or array of int (k,)
-        How many draws of the first chain, spread over what it has visited; or their numbers.
+        Number of draws of the first chain, spread over the region that it has visited; or their
+        indices.
     logp, bounds
         As in `plot_2d`.
     equal : bool
         Whether both axes have the same scale.
     seed : int
-        Of the proposals.
+        Seed of the proposals.
     ax : Axes, optional
         To draw into.
     figsize : tuple of two float, optional
@@ -62,7 +63,7 @@ def plot_proposals(result, pair=(0, 1), *, points=6, logp=None, bounds=None, equ
     Raises
     ------
     ValueError
-        For a sampler that evaluates the density more than once a step, whose proposals are no
+        For a sampler that evaluates the density more than once a step, whose proposals are not
         single points; for an estimated density; and for a result without its density.
     """
     draws, (i, j) = check_some(result), check_pair(result, pair)
@@ -96,7 +97,7 @@ def plot_proposals(result, pair=(0, 1), *, points=6, logp=None, bounds=None, equ
 def with_proposals(bounds, clouds):
     """Bounds of draws, widened to hold the ellipse of each cloud of proposals (n, 2).
 
-    By at most the range of the draws on each side.
+    Each side is moved by at most the range of the draws.
     """
     width = bounds[:, 1] - bounds[:, 0]
     middle = np.array([cloud.mean(axis=0) for cloud in clouds])
@@ -122,8 +123,8 @@ def check_points(points, draws):
 def far_apart(x, k):
     """The numbers of at most k rows of x (n, d), each far from those before it.
 
-    The first is the one nearest to the middle, and each next one the farthest from all chosen; of
-    the rows that are among the 10 % farthest from the middle none is taken.
+    The first is the one nearest to the middle, and each next one the farthest from all chosen.
+    The 10 % of the rows that are farthest from the middle are excluded.
     """
     scale = x.std(axis=0)
     u = (x - np.median(x, axis=0)) / np.where(scale > 0, scale, 1.0)

@@ -7,13 +7,13 @@ import numpy as np
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.arguments import check_integer, near, shown
 
-MOST_POINTS = 4000  # of a line or scatter: more cannot be distinguished
+MOST_POINTS = 4000  # points of a line or scatter plot: more cannot be distinguished
 MOST_COUNTED = 200_000  # draws of a coordinate behind a histogram, a density or ranks
 MOST_MEASURED = 2_000_000  # numbers by which the coordinates to be shown are chosen
 
 
 def check_some(result, least=1):
-    """The draws of a result, of which there are some, (chains, draws, d)."""
+    """The draws of a result, (chains, draws, d); an error if they are too few."""
     draws = getattr(result, "draws", None)
     if draws is None or getattr(draws, "ndim", 0) != 3 or not hasattr(result, "state"):
         raise TypeError(f"result must be a Result, not {shown(result)}")
@@ -39,10 +39,10 @@ def indices_of(result, name, argument="var_names"):
 
 
 def chosen(result, draws, var_names, most):
-    """(indices of the coordinates to show, what to say of the choice).
+    """The indices of the coordinates to show, and a note on the choice.
 
-    Those of `var_names`; by default all, and of more than `most` those with the smallest effective
-    sample sizes, in the order in which they stand in a point.
+    Those of `var_names`; by default all or, if there are more than `most`, those with the smallest
+    effective sample sizes, in their order in a point.
     """
     d = draws.shape[2]
     if var_names is not None:
@@ -81,11 +81,11 @@ def thinned(draws, most):
 
 
 def spaced(every, what="draw"):
-    """Words for a thinned figure; nothing where all is shown."""
+    """A note on a thinned figure; "" if all draws are shown."""
     return f"every {ordinal(every)} {what}" if every > 1 else ""
 
 
 def ordinal(n):
-    """2nd, 3rd, 4th, 11th, 21st"""
+    """Format an ordinal number: 2nd, 3rd, 4th, 11th, 21st."""
     last = 0 if n % 100 in (11, 12, 13) else n % 10
     return f"{n}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th')}"

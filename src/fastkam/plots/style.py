@@ -12,9 +12,9 @@ ADVICE = "pip install fastkam[plot]"
 # Okabe, M. and Ito, K. (2008), Color Universal Design: distinct to all kinds of color vision. The
 # order alternates dark and light, so that neighbors differ in gray; yellow is too light for lines.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#000000", "#CC79A7")
-LINES = ("-", "--", "-.", ":")  # another for each round of the colors
+LINES = ("-", "--", "-.", ":")  # the next one after each round of the colors
 GRAY, PALE = "0.45", "0.85"
-MOST_LETTERS = 28  # of a label
+MOST_LETTERS = 28  # letters of a label
 
 
 def new_figure(width, height):
@@ -35,7 +35,7 @@ def color_of(k):
 
 
 def dots(n):
-    """The marker of a line of n points: one point alone is no line."""
+    """The marker of a line of n points: a single point has no line."""
     return {"marker": "o", "ms": 3} if n == 1 else {}
 
 
@@ -115,12 +115,12 @@ def explain(axes, text):
 
 
 def quiet(axes, *sides):
-    """Leave the frame's lines at the top, the right and these sides out."""
+    """Hide the frame's lines at the top, the right and these sides."""
     axes.spines[["top", "right", *sides]].set_visible(False)
 
 
 def say(figure, ax, notes):
-    """Write what a reader must know of the figure below it, in small letters."""
+    """Write notes below the figure, in small letters."""
     text = "; ".join(note for note in notes if note)
     if text and ax is None:
         figure.text(0.995, 0.003, text, ha="right", va="bottom", fontsize=7, color="0.3")
@@ -141,7 +141,7 @@ def few_ticks(axes, x=5, y=4, *, whole=False):
 
 
 def size_of_points(n):
-    """The size of n points of a scatter: few are larger."""
+    """The size of the points of a scatter plot: larger if there are few."""
     return float(np.clip(60 / np.sqrt(max(n, 1)), 3, 6))
 
 

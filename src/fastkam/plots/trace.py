@@ -29,26 +29,26 @@ from fastkam.plots.style import (
     title,
 )
 
-MOST_BARS = 8  # chains with a row of bars each; more are a picture with a row each
-BINS = 20  # of ranks
+MOST_BARS = 8  # chains with a row of bars each; more are an image with a row each
+BINS = 20  # bins of ranks
 
 
 def plot_trace(result, var_names=None, *, most=8, bins=40, ax=None, figsize=None, backend=None):
-    """Each coordinate against the draw's number, its histogram and its ranks, a color a chain.
+    """Each coordinate against the draw's number, its histogram and its ranks, one color per chain.
 
     Chains that agree have rank bars of equal height: each bar is the number of a chain's draws
     among those of all chains with ranks in that interval, in units of the expected number. One
-    chain is compared with itself: its first half with its second. Of more than eight chains each
-    is a row of a picture, in which darker is higher.
+    chain is compared with itself: its first half with its second. If there are more than
+    eight chains, each is a row of an image, in which darker is higher.
 
     Parameters
     ----------
     result : Result
     var_names : str or list of str, optional
-        Parameters or coordinates; by default all, and of more than `most` those with the smallest
-        effective sample sizes.
+        Parameters or coordinates; by default all or, if there are more than `most`, those with the
+        smallest effective sample sizes.
     most : int
-        Number of coordinates shown where none are named.
+        Number of coordinates shown if none are named.
     bins : int
         Bars of the histogram.
     ax : array of Axes, optional
@@ -64,7 +64,7 @@ def plot_trace(result, var_names=None, *, most=8, bins=40, ax=None, figsize=None
 
     Notes
     -----
-    Of long chains every k-th draw is drawn, and the figure says so.
+    For long chains only every k-th draw is shown, and the figure says so.
     """
     bins, draws = check_integer("bins", bins, least=1), check_some(result)
     which, note = chosen(result, draws, var_names, most)
@@ -90,14 +90,14 @@ def plot_trace(result, var_names=None, *, most=8, bins=40, ax=None, figsize=None
 
 
 def trace_row(axes, x, label, bins, first=0):
-    """Draw the traces (chains, draws) and the histograms into a pair of axes; the spacing of draws.
+    """Draw the traces (chains, draws) and the histograms into two axes; return the spacing.
 
     The draws are counted from `first` on.
     """
     shown, every = thinned(x, MOST_POINTS)
     counted, _ = thinned(x, max(1, MOST_COUNTED // len(x)))
     edges = np.histogram_bin_edges(known(counted), bins)
-    # chains of equal place hide each other less where the lines are thin
+    # chains at the same place hide each other less if the lines are thin
     width = 0.5 if shown.shape[1] > 300 else 0.8
     steps = first + np.arange(x.shape[1])[::every]
     for k, (line, values) in enumerate(zip(shown, counted, strict=True)):
@@ -123,11 +123,11 @@ def known(x):
 
 
 def plot_rank(result, var_names=None, *, most=9, ax=None, figsize=None, backend=None):
-    """The ranks of each chain's draws among those of all, a histogram a chain.
+    """The ranks of each chain's draws among those of all, one histogram per chain.
 
-    Where chains agree, every bar has about the height 1, which is the expected number of draws:
-    a chain that is higher has bars that rise to the right, and one that is wider high bars at both
-    ends.
+    If chains agree, every bar has about the height 1, which is the expected number of draws. A
+    chain with larger values has bars that rise to the right, and a chain with a wider distribution
+    has high bars at both ends.
 
     Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Bürkner, P.-C. (2021).
     Rank-normalization, folding, and localization: an improved R-hat. Bayesian Analysis 16, 667-718.
@@ -161,8 +161,7 @@ def plot_rank(result, var_names=None, *, most=9, ax=None, figsize=None, backend=
 
 
 def rank_bars(axes, x):
-    """Draw histograms of the ranks of x (chains, draws), one above the other; the spacing of draws.
-    """
+    """Draw stacked histograms of the ranks of x (chains, draws); return the spacing of draws."""
     from scipy.stats import rankdata
 
     x, every = thinned(x, max(1, MOST_COUNTED // len(x)))
@@ -181,7 +180,7 @@ def rank_bars(axes, x):
                     extent=(edges[0], edges[-1], -0.5, chains - 0.5), interpolation="nearest")
         axes.set_ylabel("chain", fontsize=7)
     else:
-        # one unit a chain: the expected height is half of it, and twice that and more is cut
+        # one unit per chain: the expected height is half of it; bars above twice that are cut off
         for k, row in enumerate(heights):
             axes.stairs(k + np.minimum(row, 1.9) / 2, edges, baseline=k, fill=True, alpha=0.75,
                         color=color_of(k))

@@ -1,14 +1,14 @@
-"""Prefetching: the points at which a chain will be next are evaluated while it waits.
+"""Prefetching: idle workers evaluate points that a waiting chain may reach next.
 
-A chain waits for log pi(y). What it proposes next follows from its state and its generator by the
-decision alone, for or against y; so a copy of it goes on by either decision to the next point that
-is not known, and so forth. Of the tree of points that this makes
+A chain waits for log pi(y). Given its state and its generator, its next proposal depends only on
+whether y is accepted; a copy of the chain therefore continues with each of the two decisions to
+the next point that is not known, and so forth. The points form a tree with probabilities
 
-    P(node) = P(parent) * a        where the parent's point is accepted,
-              P(parent) * (1 - a)  where it is rejected,
+    P(node) = P(parent) * a        if the parent's point is accepted,
+              P(parent) * (1 - a)  if it is rejected,
 
 with the acceptance rate a of the chain, and idle workers evaluate the most probable ones. The
-chain itself finds their values when it comes to them: it is the same, bit for bit.
+chain itself finds their values when it reaches them: its draws are the same, bit for bit.
 
 Brockwell, A. E. (2006). Parallel Markov chain Monte Carlo simulation by pre-fetching. Journal of
 Computational and Graphical Statistics 15, 246-261.
@@ -37,25 +37,25 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-LEAST_RATE = 0.05  # an acceptance rate is taken to be at least this, and at most 1 minus it
-FIRST_STEPS, FIRST_RATE = 20, 0.3  # the acceptance rate of a chain that has made few steps
-MOST_STEPS = 100  # of a copy between two points that are not known
-MOST_NODES = 16  # points ahead of one chain: the next decision makes others likelier
+LEAST_RATE = 0.05  # assumed acceptance rates are at least this, and at most 1 minus it
+FIRST_STEPS, FIRST_RATE = 20, 0.3  # earlier steps that are assumed, and their rate
+MOST_STEPS = 100  # limit for a copy of a chain between two unknown points
+MOST_NODES = 16  # per chain; its next decision makes other points more probable
 LAST = 1e300  # the priority of a point that may not be needed
-SURE = 1e6  # by which a point that is taken to be accepted is above the one before
+SURE = 1e6  # assumed increase of log pi at a point that is to be accepted
 
 
 class Node(NamedTuple):
-    """A point that a chain will come to by certain decisions.
+    """A point that a chain reaches by certain decisions.
 
     Attributes
     ----------
     chance : float
         The probability of these decisions.
     state, generator : dict
-        Of the chain, which waits for the density at the point.
+        Those of the chain, which waits for the density at the point.
     point : array (d,)
-        In the coordinates of the user's function.
+        The point, in the coordinates of the user's function.
     """
 
     chance: float
@@ -65,7 +65,7 @@ class Node(NamedTuple):
 
 
 class Guess:
-    """A function of one point, (1, d): its value in a pool, or one that is assumed."""
+    """A function of one point, (1, d): its value in a pool, or an assumed value."""
 
     def __init__(self, pool: PointPool, gradient: bool) -> None:
         self.pool, self.gradient = pool, gradient
@@ -85,14 +85,14 @@ class Guess:
 
 
 class Tree:
-    """The points ahead of one chain that waits, those not looked at yet in order.
+    """The points ahead of a waiting chain that were not examined yet, by probability.
 
     Attributes
     ----------
     at : int
-        The evaluations that the chain had made.
+        Number of evaluations that the chain had made.
     left : int
-        How many points may be looked at.
+        Number of points that may still be examined.
     """
 
     def __init__(self, at: int) -> None:
@@ -106,27 +106,27 @@ class Tree:
             heapq.heappush(self.heap, (-node.chance, next(self.order), node))
 
     def pop(self) -> Node:
-        """The most probable point."""
+        """Remove and return the most probable point."""
         return heapq.heappop(self.heap)[2]
 
     @property
     def best(self) -> float:
-        """The probability of that point; 0 where there is none, or enough has been looked at."""
+        """The probability of that point; 0 if there is none, or if enough were examined."""
         return -self.heap[0][0] if self.heap and self.left else 0.0
 
 
 class Ahead:
-    """The points that chains will come to, for workers that are idle.
+    """The submission of points that chains may reach to idle workers.
 
-    Chains that adapt are left out: what they learn depends on the density at each proposal. So are
-    those that wait for several points at a time, and those behind a surrogate.
+    Chains that adapt are excluded, since what they learn depends on the density at each proposal.
+    So are chains that wait for several points at a time, and those with a surrogate.
 
     Parameters
     ----------
     pool : PointPool
-        Where points are evaluated.
+        The pool in which points are evaluated.
     target : Target
-        One that asks `guess`.
+        A target whose function is `guess`.
     guess : Guess
     """
 
@@ -162,7 +162,7 @@ class Ahead:
                 tree.push(self.after(run, group, node))
 
     def tree(self, run: Run, group: ChainGroup, point: Array) -> Tree:
-        """The tree of a chain that waits at a point; the one from before where it still does."""
+        """The tree of a chain that waits at a point; the earlier tree if it still waits there."""
         chain = group.chains[0]
         known = self.trees.get(group)
         if known is not None and known.at == chain.n_evaluations:
@@ -173,7 +173,7 @@ class Ahead:
         return made
 
     def after(self, run: Run, group: ChainGroup, node: Node) -> list[Node]:
-        """The nodes after a decision against the point of `node`, and after one for it."""
+        """The nodes that follow a rejection of the point of `node`, and its acceptance."""
         rate = rate_of(group)
         outcomes = [(-np.inf, 1 - rate)]
         if not run.past.sampler.needs_gradient:  # the gradient there is not known
@@ -189,7 +189,7 @@ class Ahead:
     def reached(self, run: Run, k: int, node: Node, chance: float) -> Node | None:
         """Return the next point at which a copy of chain k stops, under the assumptions of `node`.
 
-        None if it does not stop, or fails: the chain itself meets the fault if it comes there.
+        None if it does not stop, or fails: the chain itself meets the fault if it gets there.
         """
         past = run.past
         start = past.x0[k] / past.scales
@@ -213,13 +213,13 @@ class Ahead:
 
 
 def can_be_guessed(group: ChainGroup) -> bool:
-    """Whether what a group of chains proposes next follows from its decisions alone."""
+    """Whether the next proposals of a group of chains depend only on its decisions."""
     chain = group.chains[0]
     return len(group.chains) == 1 and bool(chain.frozen) and bool(chain.pending)
 
 
 def rate_of(group: ChainGroup) -> float:
-    """The acceptance rate of a chain, by which its next decisions are guessed."""
+    """An estimate of a chain's acceptance rate, which predicts its decisions."""
     chain = group.chains[0]
     rate = (chain.n_accepted + FIRST_STEPS * FIRST_RATE) / (chain.t + FIRST_STEPS)
     return float(np.clip(rate, LEAST_RATE, 1 - LEAST_RATE))

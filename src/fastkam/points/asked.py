@@ -1,4 +1,4 @@
-"""Asked: the points for which a run in another thread waits, and what is said of them."""
+"""Asked: the points for which a run in another thread waits, and their values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNLIMITED = 2**30
 
 
 class Closed(BaseException):
-    """The object that asked is no more: the thread ends."""
+    """Raised in the thread of a run whose owner was deleted."""
 
 
 class Asked(TakesPoints):
@@ -30,13 +30,13 @@ class Asked(TakesPoints):
     Attributes
     ----------
     numbers : dict of bytes to int
-        The number of each point that is open, by its bytes.
+        The number of each open point, by its bytes.
     open : dict of int to tuple (bytes, ndarray)
         Points without a value.
     given : dict of int
-        Those of them that have been handed out, in that order.
+        The numbers of open points that have been handed out, in that order.
     fresh : list of tuple (float, int)
-        A heap of the others, by their priority.
+        A heap of the other open points, by priority.
     """
 
     workers: int | None = None
@@ -51,13 +51,13 @@ class Asked(TakesPoints):
         self.replies: Returned = []
         self.history: dict[bytes, Reply] = {}
         self.still, self.ended, self.closed = False, False, False
-        self.restarts = False  # whether the run has to come again to where it was pickled
+        self.restarts = False  # whether the run must first repeat the part before it was pickled
 
     @property
     def condition(self) -> threading.Condition:
         """The lock of the run; RuntimeError in a forked process, which has none."""
         if os.getpid() != self.process:
-            raise RuntimeError("an AskTell runs in the process that has made it: give others a "
+            raise RuntimeError("an AskTell runs in the process that made it: give others a "
                                "pickled copy")
         return self.own
 
@@ -69,7 +69,7 @@ class Asked(TakesPoints):
     def send(self, points: Points, priorities: list[float]) -> None:
         with self.condition:
             for (key, x), priority in zip(points, priorities, strict=True):
-                if key in self.history:  # the run is made again
+                if key in self.history:  # the run is repeated
                     self.replies.append((key, self.history[key]))
                     continue
                 number = self.numbers.get(key)
@@ -94,10 +94,10 @@ class Asked(TakesPoints):
             return replies
 
     def cancel(self) -> None:
-        """Points stay open: a run that goes on, as warm-up ends, has them already."""
+        """Leave points open: a run that continues reuses them."""
 
     def close(self) -> None:
-        """Nothing has been opened."""
+        """Do nothing: no resource is open."""
 
     # ---- for others ----
 
@@ -107,14 +107,14 @@ class Asked(TakesPoints):
             lambda: self.ended or (self.still and not self.replies))
 
     def ask(self, most: int) -> list[int]:
-        """Hand out the most urgent points that have not been; their numbers.
+        """Hand out the most urgent points that are left; return their numbers.
 
         `condition` is held.
         """
         numbers: list[int] = []
         while self.fresh and len(numbers) < most and not self.ended:
             _, number = heapq.heappop(self.fresh)
-            if number in self.open:  # unless it got its value without `ask`
+            if number in self.open:  # it may have received its value without `ask`
                 numbers.append(number)
         self.given.update(dict.fromkeys(numbers))
         return numbers
@@ -130,7 +130,7 @@ class Asked(TakesPoints):
         self.condition.notify_all()
 
     def end(self) -> None:
-        """The run has ended."""
+        """Record that the run has ended."""
         with self.condition:
             self.ended = True
             self.condition.notify_all()

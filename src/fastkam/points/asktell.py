@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 
 
 class AskTell:
-    """A run that proposes points and receives the density there, in place of calling a function.
+    """A run that proposes points and receives the density there, instead of calling a function.
 
     The user evaluates the points anywhere and in any order, and passes the values to `tell`. The
     draws are those of `fastkam.sample` with the same arguments, bit for bit, whatever the order.
@@ -179,7 +179,7 @@ class AskTell:
         weakref.finalize(self, asked.stop)
 
     def first_error(self) -> None:
-        """Raise what is wrong with the arguments."""
+        """Raise the error of a bad argument, if there is one."""
         with self.asked.condition:
             self.asked.wait_still()
         error = self.session.error
@@ -320,7 +320,7 @@ class AskTell:
     # ---- to another process ----
 
     def __copy__(self) -> AskTell:
-        """A copy that goes on alone: two could not share the thread of a run."""
+        """A copy with a run of its own: two objects cannot share a thread."""
         return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -340,14 +340,14 @@ def told(x: Array) -> NoReturn:
 
 
 def check_problem(problem: Any) -> Problem:
-    """`problem`, if it is one."""
+    """Return `problem` if it is a Problem."""
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a fastkam.Problem, not {shown(problem)}")
     return problem
 
 
 def elements(name: str, values: Any) -> list[Any]:
-    """The elements of an argument; a TypeError that names it where it has none."""
+    """The elements of an argument; a TypeError that names it if it has none."""
     try:
         return list(values)
     except TypeError:

@@ -1,4 +1,4 @@
-"""The calls of a run that are known: in memory, and in a file to which they are appended."""
+"""The known calls of a density: in memory, and in a file to which they are appended."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ open_files: weakref.WeakSet[FileOfCalls] = weakref.WeakSet()
 
 
 def let_go_after_fork() -> None:
-    """Close the files that a child has inherited.
+    """Close the files that a forked process has inherited.
 
-    It must neither hold their locks beyond its parent's end, nor append to them beside it.
+    It must neither hold their locks after its parent has ended, nor append to them.
     """
     for calls in list(open_files):
         calls.let_go()
@@ -43,7 +43,7 @@ class Calls:
     Parameters
     ----------
     keep_failures : bool
-        Whether a call that has failed is known too, or is made again.
+        Whether a failed call is known too; otherwise it is made again.
     """
 
     def __init__(self, keep_failures: bool = True) -> None:
@@ -55,28 +55,28 @@ class Calls:
         return self.known.get(key)
 
     def add(self, replies: list[tuple[bytes, Reply]]) -> None:
-        """Keep what calls have returned."""
+        """Keep the replies of calls."""
         self.known.update(replies)
 
     def close(self) -> None:
-        """Nothing has been opened."""
+        """Do nothing: no resource is open."""
 
 
 class FileOfCalls(Calls):
-    """Calls that a file keeps.
+    """Calls that are kept in a file.
 
-    Each is written as it comes in, in one piece, and not held back in memory of this process; what
-    the system has is sent to the disk when the file is closed. A record that is torn, at the end,
-    is cut off before others are added.
+    Each call is written at once, in one piece, without a buffer in this process; the file is
+    flushed to the disk when it is closed. An incomplete record at its end is removed before others
+    are added.
 
     Parameters
     ----------
     path : path
-        The file, which is made where there is none.
+        The file, which is created if it does not exist.
     form : Form
-        Of the calls to come; without extras, which the first of them shows.
+        Layout of new calls, without extras, which the first call determines.
     keep_failures : bool
-        Whether a call in the file that has failed counts as made.
+        Whether a failed call in the file counts as made.
 
     Raises
     ------
@@ -105,8 +105,8 @@ class FileOfCalls(Calls):
     def lock(self) -> None:
         """Refuse a file to which another run appends.
 
-        The lock belongs to the open file: one of the process would be lost where anybody in it
-        reads the file and closes it.
+        The lock belongs to the open file: a lock of the process would be lost if any code in it
+        read the file and closed it.
         """
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -117,7 +117,7 @@ class FileOfCalls(Calls):
             pass
 
     def take(self) -> None:
-        """Read what the file has, and cut off what is torn; begin a new one."""
+        """Read the file and remove an incomplete record at its end; begin an empty file."""
         data = all_of(self.file)
         if data:
             sections, self.end = read_sections(self.path, data)
@@ -153,7 +153,7 @@ class FileOfCalls(Calls):
         self.form = self.written = form
 
     def append(self, data: bytes) -> None:
-        """Write at the end; where that fails, leave the file as it was."""
+        """Write at the end; if that fails, leave the file as it was."""
         self.check_alone()
         end, written = self.end, 0
         try:
@@ -166,9 +166,9 @@ class FileOfCalls(Calls):
             raise
 
     def check_alone(self) -> None:
-        """Raise OSError where the file is not as this run has left it.
+        """Raise OSError if the file is not as this run has left it.
 
-        It was deleted or replaced, or another process has written to it where there are no locks.
+        It was deleted or replaced, or, without locks, changed by another process.
         """
         if self.file < 0:
             raise OSError(errno.EBADF, "a process that was forked does not write the file of calls "
@@ -182,7 +182,7 @@ class FileOfCalls(Calls):
                                        f"bytes in place of {self.end}", os.fspath(self.path))
 
     def let_go(self) -> None:
-        """Close the file, in whatever state it is."""
+        """Close the file, whatever its state."""
         file, self.file = self.file, -1
         open_files.discard(self)
         if file >= 0:
@@ -193,7 +193,7 @@ class FileOfCalls(Calls):
         if self.file < 0:
             return
         try:
-            with suppress(OSError):  # a file system that cannot
+            with suppress(OSError):  # some file systems do not support it
                 os.fsync(self.file)
         finally:
             self.let_go()

@@ -22,12 +22,12 @@ from fastkam.run.tasks import OneEach, error_of, not_returned, numbers, one_like
 
 Array = NDArray[np.float64]
 
-TASK_RATE = 200.0  # tasks a second that a scheduler takes easily
-DEPTH = 2  # tasks for each worker that are under way: one is at hand when another ends
-MOST_TASK = 4096  # points of a task
-WATCH_SECONDS = 0.01  # between two looks at workers that have taken the place of a broken pool
+TASK_RATE = 200.0  # tasks per second that a scheduler can handle
+DEPTH = 2  # pending tasks per worker, so that one is ready when another ends
+MOST_TASK = 4096  # points per task
+WATCH_SECONDS = 0.01  # between two checks of the workers that replace a broken pool
 COUNT_SECONDS = 10.0  # after which workers are counted again
-UNKNOWN = 10**9  # points under way where the number of workers is not known
+UNKNOWN = 10**9  # limit of pending points if the number of workers is not known
 
 
 class Here:
@@ -57,14 +57,14 @@ class Here:
         self.points.clear()
 
     def close(self) -> None:
-        """Nothing has been opened."""
+        """Do nothing: no resource is open."""
 
 
 class OverExecutor:
-    """Evaluates points in the workers of an executor, several a task where calls are short.
+    """Evaluates points in the workers of an executor, several per task if calls are short.
 
-    The target travels with the first tasks, and again to a worker that has not seen it. A process
-    pool that is broken by the death of a worker is replaced by processes that die alone.
+    The target is sent with the first tasks, and again to a worker that does not have it. A process
+    pool that breaks when a worker dies is replaced by one pool for each worker.
 
     Parameters
     ----------
@@ -76,35 +76,35 @@ class OverExecutor:
         self.executor, self.target = executor, target
         self.workers, self.counted = tasks_at_once(executor.executor), time.monotonic()
         self.sending = None if executor.local else executor.sending(target)
-        self.bounced = False  # whether a worker had not the target since the last that had it
+        self.bounced = False  # whether a worker did not have the target, after the last that had it
         self.own: OneEach | None = None
         self.lock, self.bound = threading.Lock(), threading.local()
         self.flying: dict[Future[Any], Points] = {}
-        self.carrying: set[Future[Any]] = set()  # those of them that bring the target
-        self.numbers: dict[Future[Any], int] = {}  # of the tasks sent to other processes
+        self.carrying: set[Future[Any]] = set()  # those that bring the target
+        self.numbers: dict[Future[Any], int] = {}  # numbers of the tasks sent to other processes
         self.n_flying = 0
         self.done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
-        self.seconds = math.inf  # of an evaluation, as far as is known
+        self.seconds = math.inf  # mean time of an evaluation; infinite if unknown
 
     # ---- out ----
 
     @property
     def task_size(self) -> int:
-        """Points of a task, so that the workers ask for no more than some tasks a second."""
+        """Number of points per task, which limits the number of tasks per second."""
         if not self.workers:
             return 1
         size = self.workers / (TASK_RATE * max(self.seconds, 1e-7))
         return int(min(MOST_TASK, max(1, math.ceil(size))))
 
     def room(self) -> int:
-        if time.monotonic() > self.counted + COUNT_SECONDS:  # clusters grow
+        if time.monotonic() > self.counted + COUNT_SECONDS:  # clusters may grow
             self.workers, self.counted = tasks_at_once(self.executor.executor), time.monotonic()
         if not self.workers:
             return UNKNOWN
         return max(0, DEPTH * self.workers * self.task_size - self.n_flying)
 
     def send(self, points: Points, priorities: list[float]) -> None:
-        # no more in a task than leaves something to every worker
+        # leave work for every worker
         size = min(self.task_size, max(1, math.ceil(len(points) / (self.workers or 1))))
         for start in range(0, len(points), size):
             self.send_task(points[start : start + size])
@@ -130,7 +130,7 @@ class OverExecutor:
         return future
 
     def submit_sent(self, *task: Any) -> Future[Any]:
-        """Submit a task to the executor, or to what has taken its place."""
+        """Submit a task to the executor, or to its replacement."""
         if self.own is None:
             try:
                 return self.executor.submit(*task)
@@ -160,7 +160,7 @@ class OverExecutor:
         return returned
 
     def gather(self, timeout: float, returned: Returned) -> None:
-        """Add what has come back to `returned`, after some seconds at most."""
+        """Add the replies that arrive within `timeout` seconds to `returned`."""
         if self.own is not None:
             self.own.tend()
         try:
@@ -179,13 +179,13 @@ class OverExecutor:
         carried, number = future in self.carrying, self.numbers.pop(future, None)
         self.carrying.discard(future)
         error = error_of(future)
-        if error is not None:  # SystemExit too, of a worker's thread
+        if error is not None:  # including SystemExit in a worker's thread
             return all_lost(points, told(error), error)
         try:
             replies = (future.result() if number is None
                        else value_of(future, number, self.executor.executor))
             if replies is None and number is not None and not carried:
-                self.bounced = True  # all tasks carry the target until one is done
+                self.bounced = True  # all tasks carry the target until one succeeds
                 return [(key, None) for key, _ in points]
             if not (isinstance(replies, list) and len(replies) == len(points)
                     and all(isinstance(reply, Reply) for reply in replies)):
@@ -199,7 +199,7 @@ class OverExecutor:
         return [(key, reply) for (key, _), reply in zip(points, replies, strict=True)]
 
     def note(self, replies: list[Reply]) -> None:
-        """Learn from replies how long an evaluation takes."""
+        """Update the mean time of an evaluation from replies."""
         seconds = float(np.median([reply.seconds for reply in replies]))
         known = self.seconds < math.inf
         self.seconds = 0.9 * self.seconds + 0.1 * seconds if known else seconds

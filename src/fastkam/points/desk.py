@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 SPREADS = ("chains", "points", "prefetch")
 ON_ERROR = ("stop", "reject")
-SLOW_SECONDS = 0.02  # an evaluation, from which on points are worth a task
+SLOW_SECONDS = 0.02  # seconds per evaluation from which points are sent as tasks
 
 
 class Desk:
-    """The place where a run's points are evaluated, where the chains do not do it themselves.
+    """The evaluation of a run's points, if the chains do not evaluate them themselves.
 
     Parameters
     ----------
@@ -42,13 +42,13 @@ class Desk:
     Attributes
     ----------
     pool : PointPool or None
-        None where chains evaluate their points themselves, and before that is known.
+        None if chains evaluate their points themselves, and before that is known.
     ahead : Ahead or None
-        Which further points idle workers evaluate, with spread="prefetch".
+        Submits further points to idle workers, with spread="prefetch".
     run : Run or None
-        The run that goes on.
+        The present run.
     past : RunState or None
-        What the last of them has left.
+        The state in which the last run ended.
     layout : Layout or None
         The named parameters of a point, once they are known.
     """
@@ -68,8 +68,8 @@ class Desk:
         if on_points and executor is None:
             raise ValueError(f"spread={spread!r} needs executor, whose workers evaluate the points")
         if evaluations is not None and spread == "chains":
-            raise ValueError("evaluations must not be given with spread='chains', where the calls "
-                             "are made out of sight of this process")
+            raise ValueError("evaluations must not be given with spread='chains', where this "
+                             "process does not see the calls")
         if on_error != "stop" and spread == "chains":
             raise ValueError(f"on_error={on_error!r} must not be given with spread='chains': an "
                              "exception of the function ends such a run")
@@ -97,17 +97,17 @@ class Desk:
     def through(
         self, target: Target, z: NDArray[np.float64], layout: Layout, chains: int
     ) -> Target:
-        """The target as the run is to have it: itself, or one whose points come from the pool.
+        """The target for the run: itself, or one whose values come from the pool.
 
         Parameters
         ----------
         target : Target
         z : array (d,)
-            A point at which it is tried how long an evaluation takes, where that decides.
+            A point at which an evaluation is timed, if that decides.
         layout : Layout
             The named parameters of a point.
         chains : int
-            How many chains there will be.
+            Number of chains.
         """
         if self.wanted is None and (tasks_at_once(self.executor.executor) or 0) <= chains:
             self.wanted = False
@@ -137,16 +137,16 @@ class Desk:
         return made
 
     def take_batches(self, target: Target) -> None:
-        """Have points evaluated by the workers, several a task, for work that comes in batches.
+        """Let workers evaluate points, several per task, for work that comes in batches.
 
-        Unless "chains" were asked for, or the function takes many points itself.
+        This has no effect with spread="chains", or if the function takes many points itself.
         """
         if self.wanted is None and not target.batched:
             self.wanted = True
 
     def open(self, target: Target, names: list[str]) -> None:
         """Make the pool."""
-        # with what runs processes, which other runs need not load
+        # this loads modules for processes, which other runs do not need
         from fastkam.points.opening import make_pool
 
         self.pool = make_pool(target, names, self.executor, self.evaluations, self.on_error)
@@ -167,7 +167,7 @@ class Desk:
         return self.pool is not None
 
     def state(self) -> RunState | None:
-        """The state of the run, or that in which the last has ended; None before."""
+        """The state of the present run, or that in which the last ended; None before."""
         return self.past if self.run is None else self.run.state("running")
 
     def report(self) -> Workers | None:
@@ -181,7 +181,7 @@ class Desk:
         self.close()
 
     def close(self) -> None:
-        """End, as far as it has begun."""
+        """Close the pool, if there is one."""
         pool, self.pool = self.pool, None
         if pool is not None:
             pool.close()

@@ -17,23 +17,24 @@ from fastkam.run.sending import portable_target
 if TYPE_CHECKING:
     from fastkam.density.target import Target
 
-MOST_OBJECTS = 20_000  # that are followed
-LONG = 100  # elements, from which on a list of numbers is read as an array
+MOST_OBJECTS = 20_000  # most objects that are followed
+LONG = 100  # longer lists of numbers are read as arrays
 PLAIN = (type(None), bool, int, float, complex, str, bytes, bytearray, range, slice,
          type(Ellipsis), np.generic, np.dtype)
 
 
 class Unknown(Exception):
-    """There is something of which it cannot be told whether it has changed."""
+    """Raised for an object of which a change could not be detected."""
 
 
 def digest_of(target: Target) -> str:
-    """A digest of the function of a target, "" where there is none that can be relied on.
+    """A digest of the function of a target; "" if there is no reliable one.
 
-    Of a Python function: its code and that of the functions and classes that it names, its
-    defaults, its closure, the globals that it names and what these refer to; of an object what it
-    is pickled by. Of what is installed, the name and the version of the package. What a function
-    reads from elsewhere is not seen. Of other targets: what would be sent to a worker.
+    The digest of a Python function includes its code and that of the functions and classes that it
+    names, its defaults, its closure, the globals that it names and what these refer to; that of an
+    object, its pickled form; that of installed code, the name and the version of the package. Data
+    that a function reads from elsewhere are not included. The digest of another target is that of
+    the bytes that would be sent to a worker.
     """
     function = getattr(target, "function", None)
     try:
@@ -42,16 +43,16 @@ def digest_of(target: Target) -> str:
         digest = Digest()
         digest.add(function)
         return digest.whole.hexdigest()
-    except Exception:  # of the user's classes too: the caller compares a call then
+    except Exception:  # also of the user's classes: the caller then compares a call
         return ""
 
 
 class Digest:
-    """A digest of objects, which grows."""
+    """A digest to which objects are added."""
 
     def __init__(self) -> None:
         self.whole = hashlib.sha256()
-        # by address: the objects too, so that none comes twice
+        # by address; the objects are kept, so that no address is used twice
         self.seen: dict[int, tuple[int, Any]] = {}
 
     def put(self, *parts: Any) -> None:
@@ -149,7 +150,7 @@ class Digest:
         found = [named[name] for name in code.co_names if name in named]
         modules = [value for value in found if isinstance(value, types.ModuleType)]
         looked: set[str] = set()
-        while modules:  # what the code may take from modules of the user
+        while modules:  # objects that the code may take from the user's modules
             module = modules.pop()
             if module.__name__ in looked or is_installed(module.__name__):
                 continue
@@ -169,7 +170,7 @@ class Digest:
                     self.add(attribute)
 
     def object(self, value: Any) -> None:
-        """Add any other object by its class and what it would be pickled by."""
+        """Add any other object by its class and its reduced form, as for pickling."""
         self.add(type(value))
         reduced = value.__reduce_ex__(4)
         if isinstance(reduced, str):
@@ -180,13 +181,13 @@ class Digest:
 
 
 def named_as(value: Any) -> bool:
-    """Whether an object is the function or class that its name says."""
+    """Whether an object is a function or class that is identified by its name."""
     return isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) or (
         hasattr(value, "__qualname__") and not hasattr(value, "__dict__"))
 
 
 def is_installed(module: Any) -> bool:
-    """Whether a module is Python's own, or has been installed as others' packages are."""
+    """Whether a module belongs to Python or to an installed package."""
     if not isinstance(module, str):
         return False
     root = module.partition(".")[0]

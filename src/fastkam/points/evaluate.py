@@ -1,4 +1,4 @@
-"""A target at some points, in the process that has it, and in a worker."""
+"""Evaluation of a target at some points, in this process and in a worker."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from fastkam.run import worker
 Array = NDArray[np.float64]
 
 HOST = socket.gethostname()
-controllers: list[ThreadpoolController] = []  # one, as it takes milliseconds to find the libraries
+controllers: list[ThreadpoolController] = []  # one, as finding the libraries takes milliseconds
 
 
 def replies_at(target: Any, X: Array) -> list[Reply]:
     """Evaluate a target at each row of X (k, d); a failure becomes the reply for its point.
 
-    Compiled targets are asked for their gradient where they have one.
+    Compiled targets also return their gradient, if they have one.
     """
     if isinstance(target, PythonTarget):
         if target.vectorized:
@@ -57,7 +57,7 @@ def timed(call: Any) -> Reply:
 
 
 def parts_of(returned: Any, d: int | None = None) -> tuple[float, Any, Any]:
-    """Log density, gradient and extras of what a function of d coordinates has returned."""
+    """Log density, gradient and extras from the value that a function of d coordinates returned."""
     extras = gradient = None
     if type(returned) is tuple:
         extras = extras_in(returned)
@@ -75,13 +75,13 @@ def gradient_of(value: Any, d: int | None) -> Array:
         array = np.asarray(None)
     if array.dtype.kind not in "fiubc" or (d is not None and array.shape != (d,)):
         size = "" if d is None else f" of {d} numbers"
-        raise TypeError("the log density must be alone, or have beside it its gradient, an array"
+        raise TypeError("the log density must be alone, or together with its gradient, an array"
                         f"{size}, or extras in a dict, not {shown(value)}")
     return as_array(value, array.shape, "gradient").copy().reshape(array.shape)
 
 
 def replies_at_once(target: PythonTarget, X: Array) -> list[Reply]:
-    """Evaluate a function of many points in one call; where that fails, one by one."""
+    """Evaluate a function of many points in one call; if that fails, one by one."""
     k, begun = len(X), time.perf_counter()
     try:
         returned = paired(target.function(X))
@@ -104,7 +104,7 @@ def replies_at_once(target: PythonTarget, X: Array) -> list[Reply]:
 
 
 def value_at(target: Any, evaluation: Evaluation, x: Array) -> float:
-    """The log density of a compiled target at x (d,); NaN where it has failed there."""
+    """The log density of a compiled target at x (d,); NaN if it fails there."""
     values, codes = evaluation.values_of(x[None])
     if codes[0] < 0:
         error = target.fault(int(codes[0]), x)
@@ -125,10 +125,10 @@ def evaluate_sent(
 ) -> Any:
     """The replies at points (k, d), as (number, replies).
 
-    (number, None) where the worker has not the target of the run.
+    (number, None) if the worker did not have the target of the run.
 
     The names and the target are as in `fastkam.run.worker.run_sent`. An exception of the function
-    is part of a reply; one that is raised here is of a recipe, say.
+    is part of a reply; one that is raised here is that of a recipe, for example.
     """
     worker.interrupts.begin()
     try:
@@ -145,7 +145,7 @@ def evaluate_sent(
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """A context in which BLAS has one thread, where that can be undone for certain."""
+    """A context in which BLAS has one thread, if this can be undone reliably."""
     if threading.current_thread() is threading.main_thread():
         if not controllers:
             controllers.append(ThreadpoolController())

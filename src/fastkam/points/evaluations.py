@@ -29,8 +29,8 @@ PIECE = 2**30  # bytes: the system reads no more than 2^31 at once
 class Evaluations:
     """The calls of a density in a file that ``evaluations=`` of `fastkam.sample` has written.
 
-    It may be read while the run goes on. A record that is torn at the end of the file, as a process
-    that was killed leaves it, is left out.
+    The file may be read during the run. An incomplete record at its end, which a killed process
+    leaves, is ignored.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Evaluations:
     Raises
     ------
     ValueError
-        If it is no such file, or is damaged; the message names it.
+        If it is not such a file, or is damaged; the message names it.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Evaluations:
         self.refresh()
 
     def refresh(self) -> int:
-        """Read the file again; how many calls have been added since."""
+        """Read the file again; return the number of new calls."""
         before = getattr(self, "n", 0)
         self.sections, _ = read_sections(self.path)
         self.n = sum(len(rows) for _, rows in self.sections)
@@ -77,7 +77,7 @@ class Evaluations:
 
     @property
     def names(self) -> list[str]:
-        """Labels of the coordinates; empty where they have none."""
+        """Labels of the coordinates; empty if they have none."""
         return list(self.sections[-1][0].names)
 
     @property
@@ -89,7 +89,7 @@ class Evaluations:
     def values(self) -> Array:
         """The values that the function returned, (n,); NaN where it failed.
 
-        Of a `Problem` that is the log likelihood.
+        For a `Problem`, these are log likelihoods.
         """
         return self.column("value")
 
@@ -105,7 +105,7 @@ class Evaluations:
 
     @property
     def workers(self) -> list[str]:
-        """Who made each call, "host:process"."""
+        """The process that made each call, "host:process"."""
         return self.texts("worker")
 
     @property
@@ -126,7 +126,7 @@ class Evaluations:
 
     @property
     def gradients(self) -> Array | None:
-        """Gradients, (n, d), NaN where there was none; None where there are none at all."""
+        """Gradients, (n, d), NaN where there was none; None if there are none at all."""
         if not self.sections[-1][0].gradient:
             return None
         return np.concatenate([
@@ -136,12 +136,12 @@ class Evaluations:
     def best(self, n: int = 1) -> Array:
         """The n distinct points with the largest log density, (n, d), the best first.
 
-        They are a start of another run: ``fk.sample(f, calls.best(4), chains=4)``.
+        They can be the start of another run: ``fk.sample(f, calls.best(4), chains=4)``.
 
         Raises
         ------
         ValueError
-            If there are fewer with a density.
+            If fewer points have a density.
         """
         n = check_integer("n", n, least=1)
         values, x = self.values, self.x
@@ -168,9 +168,9 @@ class Evaluations:
 def read_sections(
     path: str | os.PathLike[str], data: bytes | None = None
 ) -> tuple[list[Section], int]:
-    """The sections of a file, or of its bytes, and how many of these are good.
+    """The sections of a file, or of its bytes, and the number of valid bytes.
 
-    ValueError where it is no such file; its last record may be torn.
+    ValueError if it is not such a file; its last record may be incomplete.
     """
     if data is None:
         data = contents(path)
@@ -193,7 +193,7 @@ def read_sections(
             extras = form.extras
             rows, at = read_records(data, begin, form)
             sections.append((form, rows))
-            if not data.startswith(MAGIC, at):  # what follows, if anything does, is torn
+            if not data.startswith(MAGIC, at):  # the rest, if any, is incomplete
                 break
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)!r} is not a whole file of evaluations: {error}"
@@ -203,7 +203,7 @@ def read_sections(
 
 def contents(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a file; ValueError for a device or a pipe, which may have no end."""
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would be waited for
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # without this, a pipe would block
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise ValueError(f"{os.fspath(path)!r} is not a plain file")
@@ -213,7 +213,7 @@ def contents(path: str | os.PathLike[str]) -> bytes:
 
 
 def all_of(file: int) -> bytes:
-    """The bytes of an open file, whose place is left alone."""
+    """The bytes of an open file, whose position is not changed."""
     parts, at = [], 0
     while part := os.pread(file, PIECE, at):
         parts.append(part)

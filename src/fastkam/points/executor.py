@@ -53,12 +53,12 @@ class TakesPoints(Executor):
 
 
 def tasks_at_once(executor: Any) -> int | None:
-    """Number of tasks that an executor runs at once, where it says so."""
-    for name in ("_max_workers", "num_workers", "max_workers"):  # of processes, MPI, others
+    """Number of tasks that an executor runs at once, if it is known."""
+    for name in ("_max_workers", "num_workers", "max_workers"):  # for processes, MPI, others
         number = getattr(executor, name, None)
         if isinstance(number, int) and not isinstance(number, bool) and number > 0:
             return number
-    threads = getattr(getattr(executor, "_client", None), "nthreads", None)  # of dask
+    threads = getattr(getattr(executor, "_client", None), "nthreads", None)  # for dask
     if callable(threads):
         return sum(threads().values()) or None
     return None

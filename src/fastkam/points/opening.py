@@ -1,4 +1,4 @@
-"""The pool of points of a run: who evaluates them, and in which file their calls are kept."""
+"""The pool of points of a run, with their evaluator and the file of their calls."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def make_pool(
     Parameters
     ----------
     target : Target
-        Of a Problem, its likelihood is the function.
+        For a Problem, the function is its likelihood.
     names : list of str
         Labels of the user's coordinates.
     executor : Workers or None
-        Who evaluates points; None for this process.
+        The evaluator of points; None for this process.
     evaluations : path or None
         The file of calls.
     on_error : str
@@ -60,8 +60,8 @@ def make_pool(
 def check_same(carrier: Carrier, calls: FileOfCalls) -> None:
     """Refuse a file of calls of another density.
 
-    Where the function is not the very one that the file names, it is evaluated again at the point
-    that was recorded last.
+    Unless the digest of the function is that in the file, the function is evaluated again at the
+    last recorded point with a finite density.
     """
     if calls.form.target and calls.form.target == calls.written.target:
         return

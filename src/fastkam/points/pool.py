@@ -15,14 +15,14 @@ from fastkam.points.reply import Reply
 from fastkam.points.workers import Record, Workers
 
 Array = NDArray[np.float64]
-ATTEMPTS = 2  # at a point, after the last of which its failure counts
+ATTEMPTS = 2  # evaluations of a point before its failure counts
 
 
 class Carrier(Protocol):
     """An evaluator of points: this process, an executor, or the user.
 
-    Points are submitted with their keys, and replies come back with these. None for a reply means
-    that the point was lost, not that it failed, and is to be sent again.
+    Points are submitted with their keys, and replies come back with these. A reply of None
+    means that the point was lost, not that it failed, and must be sent again.
     """
 
     workers: int | None
@@ -34,7 +34,7 @@ class Carrier(Protocol):
         """Take points (key, x (d,)), the most urgent first."""
 
     def collect(self, timeout: float | None) -> list[tuple[bytes, Reply | None]]:
-        """The replies that have arrived, after a wait of some seconds at most; None waits."""
+        """The replies that have arrived, after at most `timeout` seconds; None waits."""
 
     def cancel(self) -> None:
         """Forget the points that have not begun."""
@@ -93,7 +93,7 @@ class PointPool:
         self.record = Record()
 
     def submit(self, points: Array, priority: float = 0.0) -> list[int]:
-        """Add points (k, d); their numbers, which count from 0 through the life of the pool."""
+        """Add points (k, d); return their numbers, which the pool counts from 0."""
         indices = list(range(self.n, self.n + len(points)))
         self.n += len(points)
         for index, x in zip(indices, points, strict=True):
@@ -117,9 +117,9 @@ class PointPool:
         return reply._replace(value=-np.inf)
 
     def wait(self, timeout: float | None = None) -> list[tuple[int, Reply]]:
-        """Replies that have come in, with their numbers; none after some seconds.
+        """Return replies that have arrived, with their numbers; maybe none after `timeout` seconds.
 
-        Without `timeout` at least one, unless there is no point to wait for.
+        Without `timeout` there is at least one, unless no point is pending.
         """
         while not self.ready and self.tasks:
             self.hand_out()
@@ -132,7 +132,7 @@ class PointPool:
         return ready
 
     def evaluate(self, points: Array) -> list[Reply]:
-        """The replies at points (k, d), in their order; others that come in are kept."""
+        """The replies at points (k, d), in their order; others that arrive are kept."""
         indices, others = self.submit(points, -np.inf), []
         found: dict[int, Reply] = {}
         wanted = set(indices)
@@ -155,9 +155,9 @@ class PointPool:
         return x.tobytes() in self.tasks
 
     def hand_out(self) -> None:
-        """Give the carrier as many points as it takes; one that has failed goes alone.
+        """Give the carrier as many points as it takes; one that has failed is sent alone.
 
-        So a point by which a worker dies takes no other along twice.
+        A point that kills its worker therefore fails other points at most once.
         """
         points, priorities = [], []
         for _ in range(min(self.carrier.room(), len(self.queue))):
@@ -175,7 +175,7 @@ class PointPool:
             self.carrier.send(points, priorities)
 
     def take(self, replies: Sequence[tuple[bytes, Reply | None]]) -> None:
-        """Keep replies, and send again what is lost or has failed once."""
+        """Keep replies; points that were lost or have failed once are sent again."""
         kept = []
         for key, reply in replies:
             task = self.tasks.get(key)
@@ -200,7 +200,7 @@ class PointPool:
         return reply._replace(value=-np.inf) if rejected else reply
 
     def cancel(self) -> None:
-        """Forget all points that have no reply; what is under way is not waited for."""
+        """Forget all points that have no reply, without waiting for them."""
         self.take(self.carrier.collect(0.0))
         self.carrier.cancel()
         self.tasks.clear()
@@ -212,7 +212,7 @@ class PointPool:
         return self.record.report(self.carrier.workers)
 
     def close(self) -> None:
-        """Take what has come in, and end."""
+        """Keep the replies that have arrived, and close the pool."""
         try:
             self.cancel()
             self.carrier.close()

@@ -1,4 +1,4 @@
-"""The file of evaluations as bytes: headers, and behind each the records that it describes.
+"""The file of evaluations as bytes: headers, each followed by the records that it describes.
 
     file    := section+
     section := header record*
@@ -6,8 +6,8 @@
     record  := MARK, CRC-32 of what follows (u4), x, log density, seconds, time, worker, error,
                gradient, extras
 
-All numbers are little-endian. All records of a section have one size. A new section begins where
-the first extras come in, of which the header before did not know. Nothing is pickled.
+All numbers are little-endian. All records of a section have the same size. A new section begins
+with the first extras, which the header before does not describe. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 MAGIC = b"fkcalls1"
 MARK = b"call"
 WORKER_BYTES, ERROR_BYTES = 32, 96
-MOST_HEADER = 2**24  # bytes: more is no header of ours
+MOST_HEADER = 2**24  # bytes; longer headers are invalid
 MOST_RECORD = 2**30
-MOST_AXES = 32  # of an extra
-MOST_LOOKS = 64  # at headers in a damaged end
-FIRST_ROWS = 1024  # looked at for their marks; more and more where all have them
+MOST_AXES = 32  # axes of an extra
+MOST_LOOKS = 64  # possible headers examined in a damaged end
+FIRST_ROWS = 1024  # first examined for their marks, then twice as many while all have them
 
 Fields = dict[str, tuple[tuple[int, ...], str]]
 
@@ -44,13 +44,13 @@ class Form:
     d : int
         Coordinates of x.
     names : list of str
-        Labels of the coordinates; empty where they have none.
+        Labels of the coordinates; empty if they have none.
     gradient : bool
         Whether there are gradients.
     extras : dict
-        {name: (shape, type)} of what the function returns besides.
+        {name: (shape, type)} of the extras that the function returns.
     target : str
-        A digest of the function, "" where there is none.
+        A digest of the function; "" if there is none.
     """
 
     d: int
@@ -84,13 +84,13 @@ class Form:
 
 
 def read_header(data: bytes, start: int) -> tuple[Form, int] | None:
-    """The header at a place of a file and where it ends; None where it is torn.
+    """The header at a position of a file and its end; None if it is incomplete.
 
-    ValueError where there is something else.
+    ValueError if there is something else.
     """
     head = data[start : start + 16]
     if not (MAGIC + head[8:]).startswith(head[: len(MAGIC)]) or head[:8] != MAGIC[: len(head)]:
-        raise ValueError("it does not begin as such a file does")
+        raise ValueError("it does not begin like such a file")
     if len(head) < 16:
         return None
     length, crc = (int(n) for n in np.frombuffer(head[8:], "<u4"))
@@ -120,15 +120,15 @@ def form_of(told: dict[str, Any]) -> Form:
             or not 8 * doubles <= MOST_RECORD
             or any(len(shape) > MOST_AXES or not all(0 <= n <= MOST_RECORD for n in shape)
                    for shape in shapes)):
-        raise ValueError("its numbers make no sense")
+        raise ValueError("its numbers are impossible")
     return Form(d, names, bool(told["gradient"]), extras, str(told["target"]))
 
 
 def read_records(data: bytes, start: int, form: Form) -> tuple[NDArray[Any], int]:
-    """The good records from a place on, and where they end.
+    """The valid records from a position on, and their end.
 
-    They end with the file, before the next header, or before a record that is torn. ValueError
-    where good records follow a damaged one.
+    They end with the file, before the next header, or before an incomplete record. ValueError if
+    valid records follow a damaged one.
     """
     dtype, view = form.dtype, memoryview(data)
     size, n = dtype.itemsize, (len(data) - start) // dtype.itemsize
@@ -139,7 +139,7 @@ def read_records(data: bytes, start: int, form: Form) -> tuple[NDArray[Any], int
 
     marked = marked_rows(rows)
     end = start + marked * size
-    followed = data[end : end + len(MAGIC)] == MAGIC  # by another section
+    followed = data[end : end + len(MAGIC)] == MAGIC  # another section follows
     good = next((i for i in range(marked) if not good_at(i)), marked)
     later = range(good + 1, 0 if followed else n)
     if (followed and good < marked) or any(good_at(i) for i in later):
@@ -161,9 +161,9 @@ def marked_rows(rows: NDArray[Any]) -> int:
 
 
 def check_end(data: bytes, start: int) -> None:
-    """Refuse what follows the last good record unless it may be torn, as by a killed process.
+    """Refuse bytes after the last valid record, unless a killed process may have left them.
 
-    A section in it, or a whole header whose mark or length is damaged, was written before that.
+    They are damaged if they have a section, or a whole header with a damaged mark or length.
     """
     end = data[start : start + 16]
     whole = is_header(MAGIC + data[start + 8 : start + 16 + MOST_HEADER], 0)
@@ -182,14 +182,14 @@ def check_end(data: bytes, start: int) -> None:
 
 
 def is_header(data: bytes, start: int) -> bool:
-    """Whether there is a whole header at a place of a file."""
+    """Whether there is a whole header at a position of a file."""
     with suppress(ValueError):
         return read_header(data, start) is not None
     return False
 
 
 def is_good(view: memoryview, start: int, size: int, crc: Any) -> bool:
-    """Whether a record has its checksum."""
+    """Whether a record matches its checksum."""
     return zlib.crc32(view[start + 8 : start + size]) == int(crc)
 
 
@@ -202,6 +202,6 @@ def sealed(rows: NDArray[Any]) -> bytes:
 
 
 def blank(fields: Fields) -> dict[str, Any]:
-    """Extras of a point at which there were none."""
+    """Empty extras, for a point at which there were none."""
     return {name: np.full(shape, np.nan) if kind == "f8" else np.zeros(shape, kind)
             for name, (shape, kind) in fields.items()}

@@ -1,4 +1,4 @@
-"""Reply: what an evaluation at one point has returned."""
+"""Reply: the outcome of an evaluation at one point."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class Reply(NamedTuple):
     Attributes
     ----------
     value : float
-        The log density; NaN where there is an error.
+        The log density; NaN if there is an error.
     gradient : ndarray, shape (d,), or None
     extras : dict or None
-        What the function returned besides, {name: number or array}.
+        The extras that the function returned, {name: number or array}.
     seconds : float
-        What it took.
+        Duration of the evaluation.
     worker : str
-        Who made it: "host:process".
+        The process that made it, "host:process".
     error : Exception or None
-        What the function raised, or what became of the worker.
+        The exception of the function, or of a lost worker.
     """
 
     value: float = np.nan

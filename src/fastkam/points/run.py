@@ -1,4 +1,4 @@
-"""A run whose points are evaluated elsewhere, while other chains go on."""
+"""A run whose points are evaluated elsewhere, while other chains continue."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from fastkam.points.target import Unevaluated, missing_of
 from fastkam.run.groups import ChainGroup
 from fastkam.run.loop import WATCH_SECONDS, Outcome, Run
 
-PACE = 1000  # steps a chunk, which ends sooner where a point is not known
-LOOK_SECONDS = 0.02  # between two looks at stop rules, checkpoints and interrupts
+PACE = 1000  # steps per chunk, which ends earlier at a point that is not known
+LOOK_SECONDS = 0.02  # between two checks of stop rules, checkpoints and interrupts
 
 
 class PointRun(Run):
     """A run that hands out the points for which its chains wait.
 
-    Each chain goes on as soon as its own point is known, without waiting for the others; chains
-    that learn as one wait for each other at every step. So the draws do not depend on the order in
-    which replies come in.
+    Each chain continues as soon as its own point is known, without waiting for the others; chains
+    that share their adaptation wait for each other at every step. The draws therefore do not depend
+    on the order in which replies arrive.
 
     Parameters
     ----------
     desk : Desk
-        Where points are evaluated; `target` is one that looks there.
+        Evaluates points; the values of `target` come from its pool.
     """
 
     def __init__(self, past: Any, target: Any, rows: int, desk: Desk) -> None:
@@ -37,7 +37,7 @@ class PointRun(Run):
         self.looked = 0.0
 
     def go(self, options: Any) -> Outcome:
-        """Run, in sight of the desk."""
+        """Run, while the desk refers to this run."""
         self.desk.run = self
         try:
             outcome = super().go(options)
@@ -47,13 +47,13 @@ class PointRun(Run):
             self.desk.run = None
 
     def together(self) -> bool:
-        """Chains step together only where they learn as one."""
+        """Whether chains step together, which they do only if they share their adaptation."""
         return self.past.share
 
     def advance(self, rows: int, threads: int, between: Any) -> bool:
-        """Bring every chain to `rows` draws; True where `between` asked to stop."""
+        """Bring every chain to `rows` draws; True if `between` asked to stop."""
         ready = deque(group for group in self.groups if not group.reached(rows))
-        waiting: dict[int, ChainGroup] = {}  # by the numbers of points
+        waiting: dict[int, ChainGroup] = {}  # groups by the numbers of points
         missing: dict[ChainGroup, int] = {}
         stopped: dict[ChainGroup, Any] = {}  # the points, by groups
         try:
@@ -86,12 +86,12 @@ class PointRun(Run):
             self.pool.cancel()
 
     def numbers_in(self) -> list[int]:
-        """The numbers of points that have come in; an interrupt may be raised meanwhile."""
+        """The numbers of points whose values have arrived; an interrupt may be raised meanwhile."""
         with self.shield.opened:
             return [number for number, _ in self.pool.wait(WATCH_SECONDS)]
 
     def step(self, group: ChainGroup, rows: int) -> Any:
-        """Let a group go on; the points (k, d) at which it has to stop, or None."""
+        """Advance a group; return the points (k, d) at which it has to stop, or None."""
         self.pace = PACE
         try:
             with self.lookup.deferring():
@@ -107,11 +107,11 @@ class PointRun(Run):
         return None
 
     def priority(self, group: ChainGroup) -> float:
-        """Chains that are behind come first, so that all end at about the same time."""
+        """The priority of a group: chains that are behind come first, so that all end together."""
         return float(group.chains[0].n_evaluations)
 
     def over(self, between: Any) -> bool:
-        """Whether the run has to stop, which is asked now and then."""
+        """Whether the run has to stop, which is checked at intervals."""
         now = time.perf_counter()
         if now < self.looked + LOOK_SECONDS:
             return False

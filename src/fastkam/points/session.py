@@ -58,7 +58,7 @@ class Points:
 
 
 class Session:
-    """A run in a separate thread, which waits wherever a point has no value yet."""
+    """A run in a separate thread, which waits whenever a point has no value yet."""
 
     def __init__(self, call: Callable[..., Result], asked: Asked) -> None:
         self.call, self.asked = call, asked
@@ -73,7 +73,7 @@ class Session:
             self.result = self.call(executor=self.asked)
         except Closed:
             pass
-        except BaseException as error:  # raised again where the user asks
+        except BaseException as error:  # raised again in the user's thread
             self.error = error
         finally:
             self.asked.end()

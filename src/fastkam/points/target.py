@@ -29,10 +29,10 @@ class Unevaluated(Exception):
     Attributes
     ----------
     points : ndarray, shape (n, d)
-        In the coordinates of the user's function.
+        The points, in the coordinates of the user's function.
     source : object
-        The function that has raised it. A user's function may raise such an exception, too, from a
-        run within it: that is an error of the function, and no reason to wait.
+        The function that raised it. A user's function may also raise such an exception, from a run
+        within it: that is an error of the function, and not a reason to wait.
     """
 
     def __init__(self, points: Array, source: object = None) -> None:
@@ -49,8 +49,8 @@ def missing_of(error: BaseException, source: object) -> Array | None:
 class Lookup:
     """A function of many points, whose values come from a pool.
 
-    Where they are not known yet it waits for them; or, within ``deferring``, raises Unevaluated, by
-    which a chain is stopped until they are.
+    It waits for values that are not known yet; within ``deferring`` it raises Unevaluated instead,
+    which stops a chain until they are known.
     """
 
     def __init__(self, pool: PointPool) -> None:
@@ -58,7 +58,7 @@ class Lookup:
 
     @contextmanager
     def deferring(self) -> Iterator[None]:
-        """A context within which nothing is waited for."""
+        """A context in which calls do not wait."""
         self.defers = True
         try:
             yield
@@ -66,7 +66,7 @@ class Lookup:
             self.defers = False
 
     def __call__(self, x: Array) -> Any:
-        """Log densities (k,) at x (k, d), and gradients and extras where the function has them."""
+        """Log densities (k,) at x (k, d), and gradients and extras if the function has them."""
         known = [self.pool.known(row.tobytes()) for row in x]
         missing = [i for i, reply in enumerate(known) if reply is None]
         if missing and self.defers:
@@ -78,7 +78,7 @@ class Lookup:
 
 
 def joined(replies: list[Reply]) -> Any:
-    """Replies as what a function of many points returns."""
+    """Replies in the form that a function of many points returns."""
     for reply in replies:
         error = error_of(reply)
         if error is not None:
@@ -100,14 +100,14 @@ def joined(replies: list[Reply]) -> Any:
 
 
 def of_function(target: Target) -> Target:
-    """The part of a target that is the user's function: of a Problem, the likelihood."""
+    """The part of a target that is the user's function: for a Problem, the likelihood."""
     return cast(Any, target).inner if isinstance(target, ProblemTarget) else target
 
 
 def through(target: Target, lookup: Callable[[Array], Any]) -> Target:
-    """The target with its density from a pool, of which the rest is evaluated here.
+    """The target with its function replaced by `lookup`.
 
-    Of a Problem the likelihood alone: where the prior is 0 it is not called.
+    For a Problem this replaces only the likelihood, which is not called where the prior is 0.
     """
     if isinstance(target, ProblemTarget):
         return cast(Any, target).around(through(of_function(target), lookup))

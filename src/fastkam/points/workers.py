@@ -13,7 +13,7 @@ from fastkam.arguments import told
 from fastkam.points.reply import Reply
 
 Array = NDArray[np.float64]
-MOST_SLOW, MOST_FAILURES = 10, 100  # points that are kept
+MOST_SLOW, MOST_FAILURES = 10, 100  # points that are kept in a report
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Workers:
 
 @dataclass
 class Record:
-    """Workers, as it grows."""
+    """The counts from which a report is made."""
 
     begun: float | None = None
     ended: float = 0.0
@@ -83,18 +83,18 @@ class Record:
     failures: list[tuple[Array, str, str]] = field(default_factory=list)
 
     def sent(self) -> None:
-        """Points are sent."""
+        """Record that points are sent."""
         if self.begun is None:
             self.begun = time.perf_counter()
 
     def took(self, x: Array, reply: Reply) -> None:
-        """An evaluation has come back."""
+        """Record a finished evaluation."""
         self.ended = time.perf_counter()
         self.points += 1
         self.busy += reply.seconds
         n, seconds = self.by_worker.get(reply.worker, (0, 0.0))
         self.by_worker[reply.worker] = n + 1, seconds + reply.seconds
-        item = reply.seconds, -self.points, x, reply.worker  # no two have the same first two
+        item = reply.seconds, -self.points, x, reply.worker  # the second element breaks ties
         if len(self.slow) < MOST_SLOW:
             heapq.heappush(self.slow, item)
         elif reply.seconds > self.slow[0][0]:

@@ -43,7 +43,7 @@ def bounds_by_name(bounds: Any) -> dict[str, tuple[Array, Array]]:
 
 
 def number_of_bounds(bounds: Any) -> int | None:
-    """Number of coordinates that bounds are for, where they say it."""
+    """Number of coordinates of the bounds, if these determine it."""
     if isinstance(bounds, Bounds):
         n = np.size(np.broadcast_arrays(bounds.lb, bounds.ub)[0])
         return n if n > 1 else None

@@ -85,7 +85,7 @@ class Coordinates:
         return self.mapped(z)[1]
 
     def mapped(self, z: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Both."""
+        """The user's points of z, and the log Jacobian there."""
         Z = self.points("z", z, self.n_z)
         flat = np.ascontiguousarray(Z.reshape(-1, self.n_z))
         space = Space(self.rows)

@@ -1,4 +1,4 @@
-"""Base of densities with named parameters, importable without what makes one."""
+"""Base of densities with named parameters, importable without the modules that make one."""
 
 from __future__ import annotations
 

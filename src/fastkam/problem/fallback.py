@@ -63,7 +63,7 @@ class Multivariate:
     distribution : object
         With ``logpdf``.
     shape : tuple of int
-        Of a block.
+        Shape of a block.
     """
 
     def __init__(self, distribution: Any, shape: tuple[int, ...]) -> None:

@@ -111,7 +111,7 @@ def vonmises(kappa: Array, loc: Array, scale: Array) -> Entry:
     return "vonmises", kappa, 0.0, -log(2 * np.pi * special.i0e(kappa)) - log(scale), scale
 
 
-# by the class of what a frozen distribution has as its ``.dist``
+# by the class of the attribute ``.dist`` of a frozen distribution
 FAMILIES: dict[type, Callable[..., Entry]] = {
     type(getattr(stats, function.__name__)): function for function in (
         norm, halfnorm, truncnorm, uniform, expon, gamma, chi2, invgamma, beta, cauchy, halfcauchy,
@@ -120,6 +120,6 @@ FAMILIES: dict[type, Callable[..., Entry]] = {
 FAMILIES[type(stats.erlang)] = gamma
 
 BELOW, ABOVE = 1, 2
-# which log distances to the ends of the support a kind reads
+# the log distances to the ends of the support that a kind uses
 LOGS = {"gamma": BELOW, "invgamma": BELOW, "beta": BELOW | ABOVE, "lognormal": BELOW,
         "weibull": BELOW, "rayleigh": BELOW}

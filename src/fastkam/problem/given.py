@@ -19,8 +19,8 @@ def start_by_name(x0: Any) -> Any:
         return x0
     names = list(getattr(x0, "index", []))
     if getattr(x0, "ndim", 0) == 2 and any(isinstance(name, str) for name in x0.columns):
-        raise TypeError("x0 must be an array, a dict or a Series, not a DataFrame, whose names of "
-                        "columns would be lost: give x0=frame[names].to_numpy(), a row a chain, "
+        raise TypeError("x0 must be an array, a dict or a Series, not a DataFrame, whose column "
+                        "names would be lost: give x0=frame[names].to_numpy(), one row per chain, "
                         "with the parameters in their order")
     if getattr(x0, "ndim", 0) != 1 or not all(isinstance(name, str) for name in names):
         return x0

@@ -48,7 +48,7 @@ def from_prior(prior: Any, bounds: Any) -> dict[str, ParameterPrior]:
 
 
 def bounded(name: str, shape: tuple[int, ...], low: Array, high: Array) -> ParameterPrior:
-    """The absence of a prior, within bounds that fit a shape."""
+    """A flat prior, the constant 1, within bounds that fit a shape."""
     try:
         return flat_prior(shape, np.broadcast_to(low, shape), np.broadcast_to(high, shape))
     except ValueError:
@@ -58,7 +58,7 @@ def bounded(name: str, shape: tuple[int, ...], low: Array, high: Array) -> Param
 def from_bounds(
     bounds: Any, names: Any, shapes: Any, dims: Any, coords: Any, dim: int | None
 ) -> tuple[dict[str, ParameterPrior], Layout]:
-    """The absence of priors, for each parameter within its bounds."""
+    """A flat prior for each parameter within its bounds; the layout."""
     by_name = bounds_by_name(bounds) if isinstance(bounds, Mapping) else None
     shapes, dims, coords = (check_mapping(name, value) for name, value in (
         ("shapes", shapes), ("dims", dims), ("coords", coords)))

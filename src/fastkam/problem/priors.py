@@ -85,7 +85,7 @@ class ParameterPrior:
 
 
 def flat_prior(shape: tuple[int, ...], low: Any = -inf, high: Any = inf) -> ParameterPrior:
-    """The absence of a prior, within bounds."""
+    """A flat prior, the constant 1, within bounds."""
     n = prod(shape)
     low, high = (np.array(np.broadcast_to(v, shape), dtype=float).reshape(-1) for v in (low, high))
     equal = bool((low == low[:1]).all() and (high == high[:1]).all())
@@ -182,7 +182,7 @@ def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> Pa
                          f"({low[i]}, {high[i]})")
     if isinstance(getattr(value, "dist", None), type(stats.t)):
         df, loc, scale = value.dist._parse_args(*value.args, **value.kwds)
-        if np.isinf(df[0]).all():  # scipy has no draws of it
+        if np.isinf(df[0]).all():  # scipy cannot draw from it
             value = stats.norm(loc, scale)
     entry = compiled(value, shape)
     transform = None
@@ -306,7 +306,7 @@ def normal_block(mean: Any, cov: Any) -> tuple[tuple[int, ...], Row, Draws]:
 
 
 def student_block(value: Any) -> tuple[tuple[int, ...], Row, Draws]:
-    """The same of a multivariate t distribution: normal draws over sqrt(chi2 / df)."""
+    """The same for a multivariate t distribution: normal draws over sqrt(chi2 / df)."""
     loc, df, factor = np.ravel(value.loc), float(value.df), cholesky(np.atleast_2d(value.shape))
     d = len(factor)
     constant = (lgamma(0.5 * (df + d)) - lgamma(0.5 * df) - 0.5 * d * log(np.pi * df)

@@ -29,7 +29,7 @@ from fastkam.run.shapes import check_layout, check_mapping, check_names
 Array = NDArray[np.float64]
 
 TRIES = 100  # draws from the prior for the start of a chain
-START = 2**32 - 1  # which child of the seed these come from; that of chain k is the k-th
+START = 2**32 - 1  # index of the child of the seed for these; that of chain k is the k-th
 
 
 class Problem(Described):
@@ -340,7 +340,7 @@ class Problem(Described):
             try:
                 value = (target.estimate(z, rng.standard_normal(target.n_aux))
                          if target.is_estimate else target.logp(z))
-            except Exception:  # the run reports it, with its place
+            except Exception:  # the run reports it, with its point
                 return z
             if np.isfinite(value):
                 return z

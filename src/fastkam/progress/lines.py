@@ -1,4 +1,4 @@
-"""A line now and then: for files, logs and batch systems."""
+"""Progress as single lines, for files, logs and batch systems."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastkam.progress.snapshot import Progress
 
 
 class Lines:
-    """One line of progress every so often.
+    """One line of progress at regular intervals.
 
     Parameters
     ----------
@@ -19,20 +19,20 @@ class Lines:
         Receives each line, a str: ``logging.getLogger("mine").info``, say. By default lines are
         written to standard error.
     seconds : float
-        Between two lines.
+        Time between two lines.
     """
 
     def __init__(self, write: Callable[[str], object] | None = None, seconds: float = 30.0) -> None:
         self.write = write_error if write is None else write
         self.seconds = seconds
         self.next = time.perf_counter() + seconds
-        self.always = False  # whether there is a last line in any case
+        self.always = False  # whether a last line is always written
         self.last: Progress | None = None
         self.written: Progress | None = None
 
     def __call__(self, progress: Progress) -> None:
         self.last = progress
-        whole = progress.steps >= progress.total > 0  # which `close` says
+        whole = progress.steps >= progress.total > 0  # `close` reports it
         if time.perf_counter() < self.next or whole:
             return
         self.next = time.perf_counter() + self.seconds

@@ -1,4 +1,4 @@
-"""Diagnostics of the draws during a run, computed so rarely that they cost next to nothing."""
+"""Diagnostics of the draws during a run, computed so rarely that their cost is negligible."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ if TYPE_CHECKING:
     from fastkam.run.loop import Run
     from fastkam.stop import StopRule
 
-SHARE = 1 / 200  # of a run's time that looks may take
-EVERY_SECONDS = 1.0  # at the most
-LOOK_SECONDS = 0.01  # that a look may take: of many coordinates, it sees some
-FEWEST_ROWS = 20  # of a chain, for which R-hat and ESS are computed
-DRAWS, LEAST_ROWS = 4000, 20  # of all chains, and of each, that are looked at
-RATE_SECONDS = 15.0  # over which rates are taken
+SHARE = 1 / 200  # largest share of a run's time for measurements
+EVERY_SECONDS = 1.0  # shortest interval between measurements
+LOOK_SECONDS = 0.01  # time limit of a measurement; of many coordinates, it takes some
+FEWEST_ROWS = 20  # per chain, from which R-hat and ESS are computed
+DRAWS, LEAST_ROWS = 4000, 20  # draws of all chains that are used, and of each at least
+RATE_SECONDS = 15.0  # over which rates are averaged
 
 
 class Monitor:
     """The measures of a run that Progress shows.
 
-    A look takes draws at equal distances, and all coordinates; where that takes longer than 10 ms,
-    some of them in turn, and those that were worst. So neither a large dimension nor a long run
-    makes it slow. The first is after 2 seconds.
+    A measurement uses equally spaced draws and all coordinates; if that takes longer than 10 ms,
+    some coordinates in turn, and those that were worst. Neither a large dimension nor a long run
+    therefore makes it slow. The first is made after 2 seconds.
     """
 
     def __init__(self) -> None:
-        self.r_hat = self.ess = np.zeros(0)  # of each coordinate, NaN until it is looked at
+        self.r_hat = self.ess = np.zeros(0)  # of each coordinate, NaN until it is measured
         self.names: list[str] = []
         self.step_size, self.diverging = math.nan, 0
-        self.seen_rows = 0  # whose divergences are counted
-        self.spent, self.longest, self.last = 0.0, LOOK_SECONDS, -math.inf  # of looks
+        self.seen_rows = 0  # rows whose divergences are counted
+        self.spent, self.longest, self.last = 0.0, LOOK_SECONDS, -math.inf  # times of measurements
         self.per_coordinate, self.turn = 0.0, 0
         self.forecast, self.forecast_at = math.nan, 0.0
         self.past: deque[tuple[float, int, int]] = deque()  # times, steps, evaluations
 
     def begin(self, run: Run) -> None:
-        """A run begins, or goes on in another form."""
+        """Record that a run begins, or continues in another form."""
         self.names = run.past.layout.labels
         self.diverging, self.seen_rows = 0, 0
         self.past.clear()
@@ -51,7 +51,7 @@ class Monitor:
         self.past.append((time.perf_counter(), steps, evaluations))
 
     def look(self, run: Run, stop: StopRule | None, *, last: bool = False) -> None:
-        """Look at the draws, if it is time; `last` at the end of a run, where there is time."""
+        """Measure the draws if it is time; with `last`, at the end of a run, if time permits."""
         begun = time.perf_counter()
         if self.spent + self.longest > SHARE * (begun - run.called):
             return
@@ -67,7 +67,7 @@ class Monitor:
         self.spent += self.last - begun
 
     def measure(self, run: Run) -> None:
-        """R-hat and ESS of as many coordinates as there is time for."""
+        """Compute R-hat and ESS of as many coordinates as there is time for."""
         begun = time.perf_counter()
         draws = thinned(run)
         d = draws.shape[-1]
@@ -75,7 +75,7 @@ class Monitor:
             self.r_hat, self.ess = np.full(d, np.nan), np.full(d, np.nan)
         left = LOOK_SECONDS - (time.perf_counter() - begun)
         n = d if not self.per_coordinate else int(np.clip(left / self.per_coordinate, 1, d))
-        if not self.per_coordinate and d > 1:  # how long one takes is not known yet
+        if not self.per_coordinate and d > 1:  # the time per coordinate is not known yet
             n = 1
         some = np.unique(np.concatenate([(self.turn + np.arange(n)) % d, self.worst()]))
         self.turn = (self.turn + n) % d
@@ -88,13 +88,13 @@ class Monitor:
             self.measure(run)
 
     def worst(self) -> NDArray[np.intp]:
-        """The coordinates of the largest R-hat and of the smallest ESS, where there are any."""
+        """The coordinates of the largest R-hat and of the smallest ESS, if there are any."""
         return np.array([int(pick(of)) for pick, of in (
             (np.nanargmax, self.r_hat), (np.nanargmin, self.ess)) if np.isfinite(of).any()],
             dtype=np.intp)
 
     def learned(self, run: Run) -> None:
-        """The step size that the chains have last recorded."""
+        """Set the step size to the mean of those that the chains last recorded."""
         trace = run.trace if run.trace.rows else run.warmup
         names = trace.stat_names or ()
         rows = trace.counts - 1
@@ -116,7 +116,7 @@ class Monitor:
         self.seen_rows = rows
 
     def ask(self, run: Run, stop: StopRule | None) -> None:
-        """The time to the end by the stop rule, where the rule says so."""
+        """Set the time until the stop rule holds, if the rule forecasts it."""
         seconds = None if stop is None else stop.forecast(run)
         self.forecast = math.nan if seconds is None else float(seconds)
         self.forecast_at = time.perf_counter()
@@ -148,12 +148,12 @@ class Monitor:
         return fields
 
     def name(self, k: int) -> str:
-        """The k-th parameter."""
+        """The name of the k-th parameter."""
         return self.names[k] if k < len(self.names) else f"x[{k}]"
 
 
 def thinned(run: Run) -> NDArray[np.float64]:
-    """Draws of a run at equal distances, the last among them, in the user's parameters."""
+    """Equally spaced draws of a run, including the last, in the user's parameters."""
     draws = run.trace.draws
     chains, rows, _ = draws.shape
     step = max(1, rows // max(LEAST_ROWS, DRAWS // chains))

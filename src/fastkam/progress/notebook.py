@@ -1,4 +1,4 @@
-"""An output of a notebook that is replaced while a run goes on."""
+"""An output of a notebook that is replaced during a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Notebook:
     """Progress in a notebook: one output, which needs no widgets and stays in the file."""
 
     seconds: float = 0.5  # between two drawings
-    cost = 200  # times as long as a drawing takes is waited until the next
+    cost = 200  # the interval is at least this many times the duration of a drawing
 
     def __init__(self) -> None:
         self.handle: Any = None
@@ -48,4 +48,4 @@ class Notebook:
             self.handle.update(output, raw=True)
 
     def close(self) -> None:
-        """The last text stays; what comes after a search takes its place."""
+        """Leave the last text; the output of the run replaces that of a search."""

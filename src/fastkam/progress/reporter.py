@@ -15,27 +15,28 @@ from fastkam.progress.notebook import Notebook, in_notebook
 from fastkam.progress.snapshot import Progress
 from fastkam.progress.terminal import Terminal
 
-CHAINS = 16  # chains for each chunk between two reports, if chunks are short
-COST = 200  # times as long as a report takes is waited until the next
+CHAINS = 16  # chains per chunk between two reports, if chunks are short
+COST = 200  # the interval is at least this many times the duration of a report
 SECONDS = 0.1  # after which a chunk is reported in any case
 VIEWS = (Terminal, Notebook, Lines)
 
 
 class Interval:
-    """After which chunks of steps progress is reported.
+    """The chunks of steps after which progress is reported.
 
-    A `Progress` takes time in proportion to the number of chains, and a chunk is of one chain: it
-    is reported after every chunk of a few chains, after every 62nd of a thousand. So the cost per
-    chunk does not grow with the number of chains. Chunks that take long are reported more often.
+    The time for a `Progress` is proportional to the number of chains, and a chunk is of one chain.
+    A run of few chains therefore reports every chunk, and one of a thousand chains every 62nd, so
+    that the cost per chunk does not grow with the number of chains. Long chunks are reported more
+    often.
 
     Parameters
     ----------
     chains : int
     least : float
-        Seconds between two reports at the least; where it is not 0, `cost` times as long as a
-        report takes.
+        Shortest interval between two reports, in seconds; if it is not 0, the interval is also at
+        least `cost` times the duration of a report.
     cost : int
-        200, or less for what is asked for though it takes long.
+        200, or less for a slow report that the user asked for.
     """
 
     def __init__(self, chains: int, least: float = 0.0, cost: int = COST) -> None:
@@ -61,14 +62,14 @@ class Interval:
 
 
 class Reporter:
-    """Hands each Progress on; a context, at the end of which what is shown is completed.
+    """Passes each Progress on; a context that completes the display at its end.
 
     Attributes
     ----------
     wanted : bool
         Whether anything is reported.
     monitor : Monitor
-        What it reports of the draws.
+        Measures the draws.
     asked : bool
         Whether a progress function has asked the run to stop.
     """
@@ -86,7 +87,7 @@ class Reporter:
 
     @property
     def every(self) -> float:
-        """Seconds between two reports at the least: a view says how often it is drawn."""
+        """Shortest interval between two reports in seconds, which a view determines."""
         return 0.0 if self.view is None else min(1.0, self.view.seconds)
 
     def interval(self, chains: int) -> Interval:
@@ -106,7 +107,7 @@ class Reporter:
         if self.view is not None:
             try:
                 self.view(progress)
-            except (OSError, ValueError):  # its terminal is gone: the run goes on
+            except (OSError, ValueError):  # its terminal is gone: the run continues
                 self.view.close()
                 self.wanted, self.function, self.view = False, None, None
         elif self.function is not None:
@@ -142,7 +143,7 @@ def interactive() -> bool:
 
 
 def check_progress(progress: Any) -> None:
-    """Refuse what `Reporter` does not take."""
+    """Refuse a value that `Reporter` does not take."""
     if isinstance(progress, type):
         raise TypeError(f"progress must be an object, {progress.__name__}(...), not the class")
     if not (progress is None or isinstance(progress, (bool, logging.Logger, logging.LoggerAdapter))

@@ -17,16 +17,15 @@ from fastkam.arguments import check_integer
 class Progress:
     """The progress of a run, as a ``progress=`` function receives it.
 
-    R-hat, ESS, step size, divergences and the forecast of a stop rule are those of the last time
-    that they were computed: first after 2 seconds, then every second, unless that takes more than 1
-    part in 200 of the time.
+    R-hat, ESS, step size, divergences and the forecast of a stop rule are computed first after 2
+    seconds, then every second, unless that takes more than 1/200 of the time.
 
     Attributes
     ----------
     steps, total : int
         Steps made by all chains, warm-up included, and how many there will be; 0 in the search.
     draws : list of int
-        Draws kept so far, a chain.
+        Draws kept so far, for each chain.
     tuning : bool
         Whether any chain is still in warm-up, or has not begun.
     acceptance : float
@@ -40,23 +39,23 @@ class Progress:
     evaluations : int
         Evaluations of the density so far, those of the search included.
     rate : float
-        Evaluations a second, over the last 15 seconds; NaN where it is not known.
+        Evaluations per second, over the last 15 seconds; NaN if it is not known.
     r_hat, ess : float
         The largest rank-normalized R-hat of a coordinate and the smallest bulk effective sample
-        size, of draws at equal distances, 4000 of all chains at the most; NaN until there are some.
+        size, of at most 4000 equally spaced draws of all chains; NaN until there are some.
     r_hat_of, ess_of : str
-        The parameters of which they are.
+        The parameters to which these belong.
     step_size : float
-        Mean over the chains; NaN where the sampler records none.
+        Mean over the chains; NaN if the sampler records none.
     diverging : int
-        Draws whose trajectory has diverged.
+        Number of draws whose trajectory has diverged.
     seconds_left : float
-        Time until the chains have their draws, or the stop rule is met if that is sooner; NaN where
-        it is not known.
+        Time until the chains have their draws, or the stop rule is met if that is sooner; NaN if it
+        is not known.
     stopped_by : str
-        The stop rule that has ended the run, and "" before.
+        The stop rule that has ended the run; "" before.
     names : list of str
-        Of the coordinates of `last_draws`.
+        Names of the coordinates of `last_draws`.
     """
 
     steps: int
@@ -88,7 +87,7 @@ class Progress:
         Parameters
         ----------
         n : int
-            How many of each chain.
+            Number of draws of each chain.
 
         Returns
         -------
@@ -98,7 +97,7 @@ class Progress:
         Raises
         ------
         TypeError, ValueError
-            If `n` is no integer from 0 on.
+            If `n` is not a nonnegative integer.
         """
         n = check_integer("n", n, least=0)
         rows = min(self.draws, default=0)

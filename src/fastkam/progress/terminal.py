@@ -1,4 +1,4 @@
-"""A few lines of a terminal that are redrawn while a run goes on."""
+"""A few lines of a terminal that are redrawn during a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastkam.progress import text
 from fastkam.progress.snapshot import Progress
 
 UP, ERASE = "\x1b[{}F", "\x1b[J"  # to the first of our lines; all from the cursor on
-shown = threading.Lock()  # by the run whose lines are in the terminal
+shown = threading.Lock()  # held by the run whose lines are in the terminal
 
 
 class Terminal:
@@ -28,7 +28,7 @@ class Terminal:
 
     def __init__(self, file: Any = None) -> None:
         self.file = sys.stderr if file is None else file
-        self.lines = 0  # that are in the terminal
+        self.lines = 0  # number of our lines in the terminal
         self.searching = False
         self.mine = False
 
@@ -42,7 +42,7 @@ class Terminal:
 
     @property
     def plain(self) -> bool:
-        """Whether the terminal takes ASCII alone."""
+        """Whether the terminal accepts only ASCII."""
         try:
             "\u00b7\u2588\u2591".encode(self.file.encoding or "ascii")
         except (UnicodeError, LookupError, AttributeError):
@@ -50,7 +50,7 @@ class Terminal:
         return False
 
     def draw(self, lines: list[str]) -> None:
-        """Put these lines in the place of ours, in one write."""
+        """Replace our lines by these, in one write."""
         back = (UP.format(self.lines) if self.lines else "") + ERASE
         self.file.write(back + "".join(f"{line}\n" for line in lines))
         self.file.flush()

@@ -11,7 +11,7 @@ BAR = 24
 
 
 def duration(seconds: float) -> str:
-    """ "1.3 s", "0:17", "12:34", "3:25:45" or "2 d 3 h"."""
+    """Format a time as "1.3 s", "0:17", "12:34", "3:25:45" or "2 d 3 h"."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = int(seconds)
@@ -24,7 +24,7 @@ def duration(seconds: float) -> str:
 
 
 def quantity(value: float) -> str:
-    """ "312", "25 100", "2.51 million"."""
+    """Format a number as "312", "25 100" or "2.51 million"."""
     if value < 10:
         return f"{value:.2g}"
     if value < 1e6:
@@ -38,7 +38,7 @@ def of(name: str) -> str:
 
 
 def fraction(progress: Progress) -> float:
-    """The part of the steps that have been made."""
+    """The fraction of the steps that have been made."""
     return min(1.0, progress.steps / progress.total) if progress.total else 0.0
 
 
@@ -106,7 +106,7 @@ def bar(part: float, full: str, empty: str, size: int = BAR) -> str:
 
 
 def fitted(parts: list[str], dot: str, width: int) -> list[str]:
-    """Parts in as few lines as hold them."""
+    """Parts in as few lines as possible."""
     lines: list[str] = []
     for part in parts:
         if lines and len(lines[-1]) + len(dot) + len(part) <= width:

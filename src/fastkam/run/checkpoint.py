@@ -1,4 +1,4 @@
-"""Runs as files: one .npz without pickle, with a JSON header, written new and then renamed."""
+"""Runs as files: one .npz without pickle, with a JSON header, written aside and renamed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FINITE = Field("an array of finite numbers", finite=True)
 
 
 def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -> None:
-    """Write the file `path`: under another name first, so that an old file stays valid until then.
+    """Write the file `path`, under another name first, so that an old file stays valid until then.
 
     For a run with a store the file has the last state and the lengths of the store's columns; with
     `whole` also their rows, so that the file does not need the store.
@@ -99,7 +99,7 @@ def read(
     sampler: Sampler | str | None = None,
     schedule: Schedule | str | None = None,
 ) -> RunState:
-    """Read the run from a file of `write`; ValueError if it is no such file.
+    """Read the run from a file of `write`; ValueError if it is not such a file.
 
     `sampler` and `schedule` replace those of the file, whose classes may then be unknown.
     """
@@ -115,8 +115,8 @@ def read(
         store.identity()
         path = store.state_path
         if not path.exists():
-            raise FileNotFoundError(f"store {str(store.path)!r} has no state yet: its run has been "
-                                    "killed before the first step; delete it, and begin again")
+            raise FileNotFoundError(f"store {str(store.path)!r} has no state yet: its run was "
+                                    "killed before the first step; delete it and start again")
     if not path.exists():
         raise FileNotFoundError(f"path: there is no file {str(path)!r} in {str(Path.cwd())!r}")
     sampler = None if sampler is None else as_sampler(sampler)
@@ -140,8 +140,7 @@ def read(
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """A context that turns any error about the content of a file into a ValueError that names it.
-    """
+    """A context that turns an error about the content of a file into a ValueError that names it."""
     try:
         yield
     except Exception as error:
@@ -157,7 +156,7 @@ def read_parts(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
             return decoded(arrays.pop("header")), arrays
         except BadField as error:
             raise ValueError(f"{path} is not a fastkam result: {error}") from error
-        except Exception as error:  # of the archive: there are many kinds
+        except Exception as error:  # an archive raises errors of many types
             raise ValueError(f"{path} is not a fastkam result, which Result.save or a checkpoint "
                              "writes") from error
 
@@ -252,7 +251,7 @@ def define_own(coordinates: Any) -> None:
 
 
 def taken_apart(arrays: dict[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[Any]]]:
-    """Group arrays by the first part of their names, {part: {rest: array}}; "" if there is one."""
+    """Group arrays by the first part of their names, {part: {rest: array}}; "" if undivided."""
     parts: dict[str, dict[str, NDArray[Any]]] = {}
     for name, array in arrays.items():
         part, dot, rest = name.partition(".")
@@ -261,7 +260,7 @@ def taken_apart(arrays: dict[str, NDArray[Any]]) -> dict[str, dict[str, NDArray[
 
 
 def finite(name: str, value: NDArray[Any], ndim: int) -> NDArray[np.float64]:
-    """`value`, if it is an array of finite floats with `ndim` dimensions."""
+    """Return `value` if it is an array of finite floats with `ndim` dimensions."""
     array = check_form(name, value, (None,) * ndim, np.float64)
     check_range(name, FINITE, array, {})
     return array
@@ -301,7 +300,7 @@ def place_in(about: Any, store: Store | None) -> Place | None:
         raise BadField("store.section", f"must be one of {list(OF_DRAWS)}, not "
                                         f"{about['section']!r:.100}")
     if not isinstance(about["path"], str) or (store is None and not about["path"]):
-        raise BadField("store.path", "is missing: give the folder in which this file has been")
+        raise BadField("store.path", "is missing: give the folder that this file was in")
     if about["path"]:
         store = store_at(Path(about["path"]))
         if store is None:

@@ -41,7 +41,7 @@ def check_snapshot_steps(steps: NDArray[np.int64], tune: int) -> None:
 
 
 def check_method(run: RunState) -> None:
-    """Refuse a sampler and a schedule that do not go together, as `sample` does."""
+    """Refuse an incompatible sampler and schedule, as `sample` does."""
     try:
         plan = run.schedule.compiled(run.sampler, run.d, run.tune)
         if plan.start > MOST_COUNT:

@@ -13,11 +13,11 @@ from fastkam.run.faults import TaskLost
 from fastkam.run.loop import WATCH_SECONDS, Run
 from fastkam.run.tasks import LocalTasks, RemoteTasks, error_of
 
-TASK_SECONDS = 2.0  # after which a task returns: more is not lost where a worker dies
+TASK_SECONDS = 2.0  # duration of a task, which limits the work lost if a worker dies
 LEAST_SECONDS = 0.1
-WINDOWS = 4  # rows that a task may bring to a store, in windows of its trace
-BYTES_PER_SECOND = 1e7  # of the state of a chain: tasks of large ones are longer
-MOST_LOSSES = 3  # of a task at the same state of its chains, after which it is sent once more
+WINDOWS = 4  # most rows of a task for a store, in windows of its trace
+BYTES_PER_SECOND = 1e7  # for a chain's state: tasks with large states take longer
+MOST_LOSSES = 3  # a task lost more often at the same state is given up
 log = logging.getLogger("fastkam")
 
 
@@ -46,7 +46,7 @@ class Dispatch(Run):
         start = super().state("new")
         self.states, self.generators = list(start.states), list(start.generators)
         for group in self.groups:
-            group.record()  # what is missing, as a worker sees no earlier draws
+            group.record()  # missing records, since workers do not see earlier draws
             group.flush()
         self.groups = []  # the workers have them
         # one thread at a time may call a serial target; a process has a target of its own
@@ -54,9 +54,9 @@ class Dispatch(Run):
         one_task = target.batched or past.share or (local and target.serial)
         chains = range(past.chains)
         self.parts = [list(chains)] if one_task else [[k] for k in chains]
-        # times that a part came back from a worker without the target, and that it was lost
+        # for each part, returns from a worker without the target, and losses
         self.bounced, self.losses = Counter(), Counter()
-        self.given_up = {}  # parts that were lost too often -> what the executor said the last time
+        self.given_up = {}  # parts that were lost too often -> the executor's last error
         if not local:
             seconds += sum(value.nbytes for value in self.states[0].values()) / BYTES_PER_SECOND
         self.tasks = (LocalTasks if local else RemoteTasks)(workers, target, seconds)
@@ -73,7 +73,7 @@ class Dispatch(Run):
         return not self.given_up and super().may_end(stop)
 
     def advance(self, rows, threads, between):
-        """Bring every chain to `rows` draws; True where `between` asked to stop.
+        """Bring every chain to `rows` draws; True if `between` asked to stop.
 
         If a chain is lost, the run ends when all others have their draws.
         """
@@ -94,7 +94,7 @@ class Dispatch(Run):
                 self.tasks.tend()
                 if failure is not None:
                     todo.clear()
-                    self.tasks.halt(pending)  # those that have begun are waited for
+                    self.tasks.halt(pending)  # tasks that have begun are waited for
                     self.shield_open()
                 elif between():
                     return True
@@ -102,7 +102,7 @@ class Dispatch(Run):
             if failure is None:
                 raise
         finally:
-            if pending:  # not for a stage that has ended well: what is halted stays so
+            if pending:  # not after a stage that ended well: halting is permanent
                 self.tasks.halt(pending)
             self.take_last(pending)
         if failure is None and self.given_up and rows >= self.rows:
@@ -113,7 +113,7 @@ class Dispatch(Run):
         return False
 
     def shield_open(self):
-        """Let an interrupt that waits be raised."""
+        """Let a pending interrupt be raised."""
         with self.shield.opened:
             pass
 
@@ -138,13 +138,13 @@ class Dispatch(Run):
         return tuned and all(self.trace.counts[part] >= rows)
 
     def submit(self, i, rows):
-        """Send the chains of the i-th part out."""
+        """Submit the chains of the i-th part."""
         part = self.parts[i]
         start = int(self.trace.counts[part].min())
         piece = self.snapshot("running").select(
             part, draws_from=start, warmup_from=int(self.warmup.counts[part].min()))
         most = rows - start
-        if self.store is not None:  # what a task brings stays in memory until it is written
+        if self.store is not None:  # the rows of a task stay in memory until they are written
             most = min(most, WINDOWS * self.trace.window_rows)
         return self.tasks.submit(self.bounced[i], piece, most, self.most_evaluations)
 
@@ -180,11 +180,11 @@ class Dispatch(Run):
     def lose(self, i, error):
         """Count the loss of a task of the i-th part, which is given up after too many losses."""
         self.losses[i] += 1
-        self.bounced[i] = 2  # a new worker has not the target
+        self.bounced[i] = 2  # a new worker does not have the target
         chains = self.parts[i]
         if self.losses[i] > MOST_LOSSES:
             self.given_up[i] = error
-            log.warning("chains %s are lost: %s; the others go on", chains, told(error))
+            log.warning("chains %s are lost: %s; the others continue", chains, told(error))
         else:
             log.info("a task of chains %s is lost and sent again: %s", chains, told(error))
 
@@ -208,7 +208,7 @@ class Dispatch(Run):
 
     def state(self, status):
         everyone = list(range(self.past.chains))
-        with suppress(OSError):  # what cannot be written stays in memory
+        with suppress(OSError):  # rows that cannot be written stay in memory
             self.warmup.flush(everyone, False)
             self.trace.flush(everyone, bool(self.trace.records.fields))
         return self.snapshot(status)

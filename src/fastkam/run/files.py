@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from fastkam.arguments import shown
 
 UNFINISHED = ".unfinished"
-MOST_NAME = 255 - len(".." + UNFINISHED) - 16  # bytes of a file's name before the rest
+MOST_NAME = 255 - len(".." + UNFINISHED) - 16  # bytes of a name that unfinished files keep
 
 
 def check_path(name: str, path: Any) -> None:
@@ -30,7 +30,7 @@ def check_path(name: str, path: Any) -> None:
     except ValueError as error:  # a zero byte, or half of a surrogate pair
         raise ValueError(f"{name} must be a path, not {shown(path)}: {error}") from None
     if file.is_symlink():
-        raise ValueError(f"{name} must be a file, not {shown(path)}, a circle of symbolic links")
+        raise ValueError(f"{name} must be a file, not {shown(path)}, a loop of symbolic links")
     if file.is_dir() or not file.parent.is_dir():
         raise ValueError(f"{name} must be a file in a folder that exists, not {shown(path)}")
     if file.exists() and not file.is_file():
@@ -62,7 +62,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         with file:
             if old is not None:
-                if os.geteuid() == 0:  # as root the file would change hands
+                if os.geteuid() == 0:  # otherwise root would become the owner
                     with suppress(OSError):
                         os.fchown(file.fileno(), old.st_uid, old.st_gid)
                 os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
@@ -86,7 +86,7 @@ def unfinished(place: Path) -> tuple[Path, BinaryIO]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             known = os.path.samestat(os.fstat(file.fileno()), temporary.stat())
         except (BlockingIOError, FileNotFoundError):
-            known = False  # `clear` has taken it before it was locked
+            known = False  # `clear` removed it before it was locked
         except OSError:
             known = True  # a file system without locks, where nothing is cleared
         if known:
@@ -107,12 +107,12 @@ def clear(path: str | os.PathLike[str]) -> None:
 
 
 def beginning(place: Path) -> str:
-    """A file's name, cut so that a longer one can begin with it."""
+    """A file's name, shortened so that text can be appended."""
     return place.name.encode(errors="surrogateescape")[:MOST_NAME].decode(errors="ignore")
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the name of a new file survive a loss of power, if the file system can."""
+    """Make the name of a new file survive a loss of power, if the file system allows it."""
     with suppress(OSError):
         number = os.open(folder, os.O_RDONLY)
         try:

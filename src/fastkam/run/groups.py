@@ -13,7 +13,7 @@ from fastkam._core.engine.group import Group
 from fastkam.run.records import record
 
 CHUNK_SECONDS = 0.05
-LEAST_GROWTH, MOST_GROWTH = 0.1, 8.0  # of a chunk over the last one
+LEAST_GROWTH, MOST_GROWTH = 0.1, 8.0  # limits of a chunk's size relative to the last
 
 
 class ChainGroup:
@@ -27,8 +27,8 @@ class ChainGroup:
         self.started = False
         self.limit = None
         x0 = past.x0[indices] / past.scales
-        middle = x0.mean(axis=0)  # chains that learn as one begin with the same knowledge
-        # each kind in turn: those of thousands of chains that step together share pages of memory
+        middle = x0.mean(axis=0)  # chains that share their adaptation begin with equal kernels
+        # all kernels first, then all chains: with thousands of chains each kind shares memory pages
         kernels = [past.sampler.build(middle if past.share else start) for start in x0]
         generators = [past.generator(k) for k in indices]
         self.chains = [ChainState(kernel, generator, start, n_aux=run.target.n_aux)
@@ -90,7 +90,7 @@ class ChainGroup:
 
         The steps alone are made within `interruptible`, a context.
         """
-        with self.turnstile:  # lets a thread that waits for `lock` in between two chunks
+        with self.turnstile:  # admits a thread that waits for `lock` between two chunks
             pass
         with self.lock:
             self.attach(rows)
@@ -111,7 +111,7 @@ class ChainGroup:
                     error.chain = self.indices[error.chain]
                     if self.scales is not None:
                         error.x = error.x * self.scales
-                with suppress(Exception):  # the error comes first; what is missing is made again
+                with suppress(Exception):  # the error comes first; missing rows are computed again
                     self.record(ending=True)
                 raise
             self.record()
@@ -119,7 +119,7 @@ class ChainGroup:
             self.settle()
 
     def settle(self):
-        """Write the rows that are due to the store; rows of warm-up do not wait for extras."""
+        """Write rows to the store if they are due; rows of warm-up do not wait for extras."""
         moved = self.run.warmup.settle(self.indices, False)
         if self.run.trace.settle(self.indices, self.expected) or moved:
             self.limit = None  # the window begins with another row

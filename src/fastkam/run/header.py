@@ -15,15 +15,15 @@ from fastkam.parameters import revived
 from fastkam.run.records import Fields
 from fastkam.run.state import BIT_GENERATORS, STATUSES, check_bit_generator
 
-# what RunState has of these names
+# fields of RunState
 OWN = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested", "undecided",
        "budget", "by_gradients", "bit_generator", "generators", "search", "searched", "is_density",
        "seconds", "status")
 REQUIRED = (*OWN, "stat_names", "seed", "shapes", "dims")
-TEXTS = ("stopped_by", "wrong_gradient")  # where they are not empty
+TEXTS = ("stopped_by", "wrong_gradient")  # written if they are not empty
 OPTIONAL = ("coordinates", "extras", "n_extras", "store", *TEXTS)
 SEED = ("entropy", "spawn_key", "pool_size", "n_children_spawned")
-LEAST_POOL, MOST_MIXED = 4, 10**7  # words of a SeedSequence's pool; times those of its entropy
+LEAST_POOL, MOST_MIXED = 4, 10**7  # words of a SeedSequence's pool; its product with the entropy's
 EXTRA_TYPES = ("f8", "i8", "b1")
 
 
@@ -34,7 +34,7 @@ def decoded(text: NDArray[Any]) -> dict[str, Any]:
     except RecursionError as error:
         raise BadField("header", "is nested too deeply") from error
     except ValueError as error:
-        raise BadField("header", f"is no JSON: {error}") from error
+        raise BadField("header", f"is not JSON: {error}") from error
     if not isinstance(header, dict):
         raise BadField("header", "must be a dict")
     return header
@@ -67,21 +67,21 @@ def check_header(header: dict[str, Any]) -> None:
 
 
 def integer(name: str, value: Any, least: int, most: int = MOST_COUNT) -> int:
-    """`value`, if it is an integer in this range."""
+    """Return `value` if it is an integer in this range."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise BadField(name, f"must be an integer from {least} to {most}, not {value!r:.100}")
     return value
 
 
 def strings(name: str, value: Any) -> list[str]:
-    """`value`, if it is a list of strings."""
+    """Return `value` if it is a list of strings."""
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise BadField(name, f"must be a list of strings, not {value!r:.100}")
     return value
 
 
 def mapping(name: str, value: Any, expected: Iterable[str] | None = None) -> dict[str, Any]:
-    """`value`, if it is a dict, with the keys `expected` if these are given."""
+    """Return `value` if it is a dict, with the keys `expected` if these are given."""
     if not isinstance(value, dict):
         raise BadField(name, f"must be a dict, not {value!r:.100}")
     if expected is not None:
@@ -106,7 +106,7 @@ def shapes_of(value: Any) -> dict[str, tuple[int, ...]]:
 
 
 def dims_of(value: Any) -> dict[str, list[str]]:
-    """The names of dimensions by those of parameters."""
+    """The names of dimensions by the names of parameters."""
     return {name: strings(f"dims.{name}", some) for name, some in mapping("dims", value).items()}
 
 

@@ -1,4 +1,4 @@
-"""Suggestions about a density that fails, as newcomers' functions may."""
+"""Suggestions for common mistakes in a density that fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEVER_DUE_TO_X = (NotImplementedError, RecursionError, UnicodeError)  # errors o
 
 
 def advice(fault: Fault, step: int, target: Target) -> str:
-    """Suggest, as the end of a message, what to do about a Fault; "" where that is not known."""
+    """Suggest, as the end of a message, what to do about a Fault; "" if that is unknown."""
     if fault.code == 0:
         return at_start(target, fault.x)
     if fault.code == INFINITE:
@@ -34,7 +34,7 @@ def at_start(target: Target, x: NDArray[np.float64]) -> str:
     """Describe the density at a point where a chain should have started, with a suggestion."""
     try:
         value = None if target.is_estimate else float(target.logp(x))
-    except Exception:  # it has been asked once already
+    except Exception:  # the density was evaluated there before
         value = None
     if value is None:
         return ": give x0 inside the support"
@@ -57,7 +57,7 @@ def hint(error: BaseException | None, x: NDArray[np.float64]) -> str:
 
 
 def wants_dict(error: BaseException | None) -> bool:
-    """Whether a text seems to have been the index of an array: of NumPy, JAX or PyTorch."""
+    """Whether an array of NumPy, JAX or PyTorch seems to have been indexed by a string."""
     text = told(error)
     return (isinstance(error, IndexError) and "only integers, slices" in text) or (
         isinstance(error, TypeError) and ("string indexing" in text or "data type 'str'" in text))

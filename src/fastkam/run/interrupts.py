@@ -45,7 +45,7 @@ class Shield:
     ) -> None:
         if self.previous is None:
             return
-        if signal.getsignal(signal.SIGINT) == self.receive:  # no other was set since
+        if signal.getsignal(signal.SIGINT) == self.receive:  # no other handler was set since
             signal.signal(signal.SIGINT, self.previous)
         previous, self.previous = self.previous, None
         if self.taken() and error is None:
@@ -53,13 +53,13 @@ class Shield:
 
     def receive(self, number: int, frame: FrameType | None) -> None:
         """Handle SIGINT."""
-        if self.closed and self.process == os.getpid():  # a process forked from this one is free
+        if self.closed and self.process == os.getpid():  # not in a forked process
             self.waiting = True
             return
         self.closed = True
         if self.previous is not None:
             self.previous(number, frame)
-        self.closed = False  # it has raised nothing
+        self.closed = False  # the handler has raised nothing
 
     def taken(self) -> bool:
         """Whether a signal was pending; clears it."""

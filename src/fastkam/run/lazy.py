@@ -13,9 +13,9 @@ from fastkam.stores import Store
 from fastkam.stores.store import Rows
 
 BLOCK = 65_536  # rows that are read at once
-MOST_DRAWS, MOST_NUMBERS = 2_000_000, 20_000_000  # that a summary reads
-FEWEST_ROWS = 1000  # of each chain
-Reader = Callable[[int, Rows], NDArray[Any]]  # of a chain and some of its rows
+MOST_DRAWS, MOST_NUMBERS = 2_000_000, 20_000_000  # most that a summary reads
+FEWEST_ROWS = 1000  # per chain
+Reader = Callable[[int, Rows], NDArray[Any]]  # reads some rows of a chain
 
 
 class StoredArray:
@@ -91,7 +91,7 @@ class StoredArray:
         return array
 
     def blocks(self, size: int = BLOCK) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        """(chain, row, rows from there on), `size` at a time."""
+        """Yield (chain, row, rows from there on), `size` rows at a time."""
         for k in range(self.shape[0]):
             for start in range(0, self.shape[1], size):
                 stop = min(start + size, self.shape[1])
@@ -138,7 +138,7 @@ def expanded(key: Any, ndim: int) -> tuple[Any, ...] | None:
     if len(keys) > ndim:
         raise IndexError(f"too many indices: the array has {ndim} dimensions")
     if several and any(isinstance(one, (int, np.integer)) for one in keys):
-        return None  # in NumPy a number beside an array is one more array
+        return None  # NumPy treats a number beside an array as an array
     return keys
 
 
@@ -157,7 +157,7 @@ def as_rows(key: Any, n: int) -> tuple[Rows, bool, bool]:
     array = np.asarray(key)
     if array.dtype == bool:
         if len(array) != n:
-            raise IndexError(f"the mask has {len(array)} elements, not {n}, one a draw")
+            raise IndexError(f"the mask has {len(array)} elements, not {n}, one per draw")
         return np.flatnonzero(array), False, False
     if array.size and array.dtype.kind not in "iu":
         raise IndexError(f"draws are chosen by integers, not {array.dtype}")
@@ -217,9 +217,9 @@ def read_below(
     except FileNotFoundError as error:
         raise FileNotFoundError(
             f"the draws of this run are not in {str(store.path)!r} any more: {error}") from error
-    except IndexError:  # of an array of indices; a slice is shorter
+    except IndexError:  # for an array of indices; a slice returns fewer rows
         found = np.empty(0)
     if len(found) != number(rows):
         raise ValueError(f"{str(store.path)!r} has fewer than the {base} rows in {section}/{column}"
-                         f" that its state says of chain {k}")
+                         f" that its state records for chain {k}")
     return found

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fastkam.diagnostics import Finding
 
 NO_LIMIT = 2**62  # evaluations of a chain
-ASKED = "Progress.stop()"  # what has ended a run that its view has stopped
+ASKED = "Progress.stop()"  # `stopped_by` of a run that its view has stopped
 WATCH_SECONDS = 0.05
 
 
@@ -71,15 +71,15 @@ class Run:
         self.rows = rows
         self.begun = self.called = time.perf_counter()
         self.halt = threading.Event()
-        self.trial = None  # which finds out whether threads are good for a Python function
-        self.shield = Shield()  # which is not entered, and opens nothing
+        self.trial = None  # measures whether threads are useful for a Python function
+        self.shield = Shield()  # not entered, and therefore without effect
         self.most_evaluations = NO_LIMIT
         self.hardest = 0  # the coordinate for which a stop rule was not met the last time
-        self.expected = {}  # the rows a chain that a stop rule expects to need, by its id
-        self.found = (-1, None)  # the rows a chain of which findings are known, and these
+        self.expected = {}  # rows per chain that each stop rule expects to need, by its id
+        self.found = (-1, None)  # rows per chain at the last findings, and these
         self.stopped_by = ""
         self.first = (sum(int(one["t"]) for one in past.states), self.begun_with(past))
-        self.pace = 1  # steps a chunk of any group, grown until one takes CHUNK_SECONDS
+        self.pace = 1  # steps per chunk of a group, increased until one takes CHUNK_SECONDS
         self.trace = past.trace.grown(rows)
         self.store = getattr(past.trace, "store", None)
         warmup_rows = past.tune // past.thin if past.keep_warmup else 0
@@ -104,7 +104,7 @@ class Run:
         """Run until every chain has its draws, or a stop rule holds; return an Outcome."""
         self.shield, self.called = options.shield, options.begun
         writer = CheckpointWriter(options.checkpoint, options.checkpoint_interval, self.store)
-        if self.store is not None:  # before anything may be lost
+        if self.store is not None:  # before anything can be lost
             writer.begin(self.state("running"))
         threads = options.number_of_threads(self.target, self.past.sampler)
         if options.threads is None and threads == 1 and not (
@@ -112,10 +112,11 @@ class Run:
             self.trial = options.trial
         status, failure = self.drive(threads, options.report, options.stop, writer)
         state = self.state(status)
-        self.groups.clear()  # they refer to this run: their memory would stay till a collection
+        self.groups.clear()  # break the reference cycle, so that memory is freed at once
         writer.write(state)
         rows, found = self.found
-        known = rows == state.trace.rows >= LEAST_DRAWS  # of fewer draws more is said at the end
+        # with fewer draws the final check reports more
+        known = rows == state.trace.rows >= LEAST_DRAWS
         return Outcome(state, failure, writer, found if known else None)
 
     def drive(self, threads, report, stop, writer):
@@ -128,7 +129,7 @@ class Run:
             self.most_evaluations = int(min(self.most_evaluations, most))
 
         def between():
-            with self.shield.opened:  # also where there is nothing to report: an interrupt may wait
+            with self.shield.opened:  # even without a report, since an interrupt may be pending
                 if report.wanted and interval.over():
                     report.monitor.look(self, stop)
                     report(self.progress(report))
@@ -160,9 +161,9 @@ class Run:
             ends = cause is not None and not isinstance(cause, Exception)
             if isinstance(cause, KeyboardInterrupt):
                 status = "interrupted"
-            else:  # SystemExit and the like go on from here, once the state is kept
+            else:  # SystemExit etc. propagate once the state is kept
                 status, failure = "failed", cause if ends else fault
-        except BaseException as error:  # of the progress function, a stop rule or the sampler
+        except BaseException as error:  # from the progress function, a stop rule or the sampler
             status, failure = "failed", error
         return status, failure
 
@@ -180,9 +181,9 @@ class Run:
         yield self.rows
 
     def advance(self, rows, threads, between):
-        """Bring every chain to `rows` draws; True where `between` asked to stop."""
+        """Bring every chain to `rows` draws; True if `between` asked to stop."""
         waiting = [group for group in self.groups if not group.reached(rows)]
-        if threads == 1 or len(waiting) < 2:  # here, until threads are found to be good
+        if threads == 1 or len(waiting) < 2:  # here, until threads prove useful
             return self.advance_here(waiting, rows, threads, between)
         return self.advance_threads(waiting, rows, threads, between)
 
@@ -205,7 +206,7 @@ class Run:
         return False
 
     def advance_on_trial(self, waiting, rows, between):
-        """Advance in threads for a Python function that is found to release the GIL."""
+        """Advance in threads if a Python function is found to release the GIL."""
         stopped = self.advance_threads(waiting, rows, self.trial.threads, between)
         with self.shield.opened:
             self.trial.check(waiting)
@@ -215,7 +216,7 @@ class Run:
         """Advance in worker threads, divided among the groups, while this thread watches."""
         self.halt.clear()
         share = max(1, threads // len(waiting))
-        left = deque(waiting)  # a task a thread, not a group: this thread looks at all tasks
+        left = deque(waiting)  # one task per thread, not per group: this thread polls all tasks
 
         def work():
             while True:
@@ -299,7 +300,7 @@ class Run:
 
     @property
     def seconds_per_row(self):
-        """Mean time of a row of draws so far; None before the first step."""
+        """Mean time per row of draws so far; None before the first step."""
         steps = self.steps - self.first[0]
         if steps <= 0:
             return None
@@ -308,7 +309,7 @@ class Run:
 
     @property
     def seconds_per_evaluation(self):
-        """Mean time of an evaluation so far, with that of the steps; None before the first."""
+        """Mean time per evaluation so far, including the steps; None before the first."""
         made = self.evaluations - self.first[1]
         return (time.perf_counter() - self.begun) / made if made > 0 else None
 
@@ -331,7 +332,7 @@ class Run:
                 states += [chain.state() for chain in group.chains]
                 generators += [chain.bit_generator.state for chain in group.chains]
                 group.flush()
-                # what other threads add from here on belongs to no state: it is left out
+                # rows that other threads add from now on are excluded
                 for trace, kept in held:
                     trace.hold(kept, group.indices)
         return self.moved_on(*(kept for _, kept in held), states, generators, status)

@@ -15,14 +15,14 @@ from fastkam.run.lazy import StoredArray
 if TYPE_CHECKING:
     import zipfile
 
-KINDS = "biufcUSmM"  # of the types of arrays: no objects, and no records
+KINDS = "biufcUSmM"  # kinds of dtypes that are allowed: no objects and no records
 PIECE = 2**18  # bytes read at once
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def write_members(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
     """Write arrays as NumPy's savez does; those of a store are read and written block by block."""
-    import zipfile  # late: most runs write no file
+    import zipfile  # imported late, since most runs write no file
 
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays.items():
@@ -50,7 +50,7 @@ def read_members(file: IO[bytes]) -> dict[str, NDArray[Any]]:
     BadField
         For an array that is not as fastkam writes it.
     Exception
-        Of many kinds, if the file is no such archive.
+        Of many types, if the file is not such an archive.
     """
     import zipfile
 
@@ -82,7 +82,7 @@ def plain_name(member: zipfile.ZipInfo) -> str:
 
 
 def read_array(name: str, content: zipfile.ZipExtFile, size: int) -> NDArray[Any]:
-    """The array in a file of `size` bytes; BadField if its header says another size."""
+    """The array in a file of `size` bytes; BadField if its header has another size."""
     version = np.lib.format.read_magic(content)
     if version not in HEADERS:
         raise BadField(name, f"has the version {version} of numpy's format, not one of "

@@ -90,7 +90,7 @@ class RunOptions:
 
     @property
     def for_chains(self) -> Any:
-        """The executor that has chains, or parts of a search, as its tasks."""
+        """The executor whose tasks are chains or parts of a search."""
         return None if self.on_points else self.executor
 
     def number_of_threads(self, target: Any, sampler: Sampler) -> int:

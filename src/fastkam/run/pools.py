@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 POLL_SECONDS = 0.05
-UNBEGUN_SECONDS = 10.0  # after the death of a worker, till a task that no worker has begun is lost
-GATHER_SECONDS = 0.01  # in which tasks that are submitted together come into one call of map
+UNBEGUN_SECONDS = 10.0  # after a worker's death, until a task that has not begun is lost
+GATHER_SECONDS = 0.01  # within which submitted tasks are collected for one call of map
 
 
 class PolledPool(Executor):
@@ -63,10 +63,10 @@ class PolledPool(Executor):
                 raise BrokenExecutor("a worker of the pool has died")
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End our threads; the pool is the user's."""
+        """End the threads; the pool belongs to the user."""
         self.closed.set()
         self.threads.shutdown(wait=wait, cancel_futures=cancel_futures)
-        with suppress(OSError):  # of tasks that begin only now
+        with suppress(OSError):  # tasks may begin only now and write files
             self.folder.cleanup()
 
 
@@ -91,12 +91,12 @@ class Watch:
         return {process.pid for process in list(self.pool._pool) if process.exitcode is None}
 
     def lost(self) -> bool:
-        """Whether the task's worker has ended, or no worker has begun it for long."""
+        """Whether the task's worker has ended, or no worker has begun it for a long time."""
         living = self.living()
         begun = self.mark.read_text() if self.mark.exists() else ""
         if begun:
             self.gone += int(begun) not in living
-            return self.gone > 2  # what a worker has returned at its end may be under way
+            return self.gone > 2  # the last result of a worker may still arrive
         if self.known - living and not self.since:
             self.since = time.monotonic()
         self.known |= living
@@ -127,7 +127,7 @@ class MapPool(Executor):
         with self.condition:
             self.waiting.append((future, (function, args, kwargs)))
             if self.thread is None:
-                # a daemon: where a call of map never returns, the program can end nevertheless
+                # a daemon, so that the program can end even if a call of map never returns
                 self.thread = threading.Thread(target=self.serve, name="fastkam-map", daemon=True)
                 self.thread.start()
             self.condition.notify()
@@ -148,7 +148,7 @@ class MapPool(Executor):
             self.hand_out([future for future, _ in some], [task for _, task in some])
 
     def hand_out(self, futures: list[Future[Any]], tasks: list[Any]) -> None:
-        """One call of the pool's map."""
+        """Run tasks by one call of the pool's map."""
         try:
             results = list(self.map_tasks(attempted, tasks)) if tasks else []
         except BaseException as error:
@@ -160,7 +160,7 @@ class MapPool(Executor):
                 future.set_exception(problem)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End our thread; the pool is the user's."""
+        """End the thread; the pool belongs to the user."""
         with self.condition:
             self.closed = True
             while self.waiting:

@@ -100,7 +100,7 @@ def end_all(processes: set[Process], lock: threading.Lock) -> None:
 
 
 class Process:
-    """A worker process, and our end of the connection to it."""
+    """A worker process, and this process's end of the connection to it."""
 
     def __init__(self) -> None:
         self.connection, theirs = Pipe()
@@ -113,7 +113,7 @@ class Process:
             theirs.close()  # so that the end of the process is seen here
 
     def call(self, data: bytes) -> tuple[Any, BaseException | None]:
-        """Run a task in the process: (value, error); EOFError or OSError where the process ends."""
+        """Run a task in the process: (value, error); EOFError or OSError if the process ends."""
         self.connection.send_bytes(data)
         value, error = pickle.loads(self.connection.recv_bytes())
         return value, error

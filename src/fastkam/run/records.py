@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Fields = dict[str, tuple[tuple[int, ...], str]]  # name -> shape and type
 
-alone = threading.Lock()  # chains in several threads find the fields at once
+alone = threading.Lock()  # chains in several threads may find the fields at once
 
 
 def renew_lock() -> None:
@@ -82,7 +82,7 @@ class Records:
     # ---- as a part of a trace ----
 
     def grown(self, rows: int) -> Records:
-        """The same records with room for `rows` rows a chain."""
+        """The same records with room for `rows` rows per chain."""
         new = Records(len(self.filled), rows, self.fields, self.n_extras)
         n = min(rows, self.block.shape[1])
         new.block[:, :n] = self.block[:, :n]
@@ -131,7 +131,7 @@ def record(
     """
     records = trace.records
     if not (target.returns_extras or run.derived or records.fields):
-        return  # and no chain has noted any
+        return  # no chain has noted any extras
     notes = {k: chain.take_notes() for k, chain in chains}
     errors = [error for _, chain in chains if (error := chain.take_note_error()) is not None]
     if records.n_extras:  # found by another chain

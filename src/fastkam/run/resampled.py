@@ -12,7 +12,7 @@ from fastkam.run.state import RunState
 from fastkam.run.trace import Trace
 from fastkam.samplers.importance import ImportanceWeighted
 
-AFTER_KEY = 2**32 - 2  # of what is drawn after the run among the children of a seed
+AFTER_KEY = 2**32 - 2  # child of a seed that is used after the run
 
 
 def after_generator(seed: np.random.SeedSequence) -> np.random.Generator:
@@ -24,7 +24,7 @@ def after_generator(seed: np.random.SeedSequence) -> np.random.Generator:
 def evenly(
     state: RunState, log_weights: NDArray[np.float64], rows: int, rng: np.random.Generator
 ) -> RunState:
-    """Resample `rows` draws a chain by the logs of weights (chains, draws)."""
+    """Resample `rows` draws per chain by the logs of weights (chains, draws)."""
     assert isinstance(state.sampler, ImportanceWeighted)
     if not np.isfinite(log_weights.max(initial=-np.inf)):
         raise ValueError("the weights are all 0: no draw of the surrogate has a density")

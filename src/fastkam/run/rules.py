@@ -185,7 +185,7 @@ def as_stop(rule: StopRule | None) -> StopRule | None:
 
 
 def check_rule(rule: StopRule) -> StopRule:
-    """`rule`, if it is one."""
+    """Return `rule` if it is a StopRule."""
     if isinstance(rule, StopRule):
         return rule
     mend = ""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fastkam.density.target import Target
     from fastkam.run.state import RunState
 
-TARGET_TOLERANCE = 1e-8  # of the log density at the points where a run goes on
+TARGET_TOLERANCE = 1e-8  # for the log density at the points where a run continues
 
 
 def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:
@@ -39,7 +39,7 @@ def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:
 
 
 def check_noise_of(state: RunState, target: Target) -> None:
-    """Refuse a target with other noise than that of the run."""
+    """Refuse a target that takes more or less noise than that of the run."""
     for chain in state.states:
         k = chain["u"].shape[1] if "u" in chain else 0
         if k != target.n_aux:
@@ -55,7 +55,7 @@ def check_density_of(state: RunState, target: Target) -> None:
         x, kept = chain["x"] * state.scales, float(chain["logp_x"])
         try:
             found = density_at(target, x, chain["u"][0] if target.is_estimate else None)
-        except Exception:  # the run says so, with the draws that there are, if it comes back
+        except Exception:  # if it recurs, the run reports it with the draws so far
             return
         if differs(found, kept):
             raise ValueError(
@@ -78,9 +78,9 @@ def differs(found: float, kept: float) -> bool:
 def with_values_of(state: RunState, target: Target) -> tuple[RunState, NDArray[np.float64]]:
     """The run with the values of `target` at the states of its chains, and the differences.
 
-    With the old values the first decisions would compare two densities; if these were larger, the
-    chains might never move. Unfinished steps are begun again. If the differences are only rounding,
-    the run is returned unchanged. ValueError if the new density is 0 at a chain's state.
+    With the old values the first decisions would compare two densities; if the old values were
+    larger, the chains might never move. Unfinished steps are begun again. If the differences are
+    only rounding, the run is returned unchanged. ValueError if the new density is 0 at a state.
     """
     begun = [chain for chain in state.states if np.isfinite(chain["logp_x"])]
     moved = [at_new_values(chain, state, target) for chain in begun]
@@ -115,7 +115,7 @@ def at_new_values(chain: dict[str, Any], state: RunState, target: Target) -> dic
         new[rung + "accepted"], new[rung + "waits"] = np.array(0), np.array(0)
         first += len(new[rung + "logps"])
     for name in new:
-        if name.endswith("log_s_x"):  # of a surrogate, which is asked again
+        if name.endswith("log_s_x"):  # values of a surrogate, which is evaluated again
             new[name] = np.array(np.nan)
     if not decided:
         new["pending"], new["accepted"] = np.array(0), np.array(0)

@@ -44,7 +44,7 @@ class Sending:
         self.carried, self.arrived = 0, False
 
     def for_task(self, *, again: bool) -> Any:
-        """Return the payload of the next task: the target, with `again` in any case, or None."""
+        """Return the payload of the next task: the target (always with `again`), or None."""
         first = not self.arrived if self.number is None else self.carried < self.number
         if not (again or first):
             return None

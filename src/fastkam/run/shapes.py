@@ -99,7 +99,7 @@ class Layout:
     def places(self, name: str) -> list[int]:
         """The indices of the coordinates of that name: a parameter's, or one by either label.
 
-        Empty where there are none; a parameter's own name comes first.
+        Empty if there are none; a parameter's own name has priority.
         """
         start = 0
         for known, shape in self.shapes.items():
@@ -114,7 +114,7 @@ class Layout:
 
 
 def labeled(name: str, ticks: list[list[str]]) -> list[str]:
-    """The labels of a parameter: its name with what stands along each of its dimensions."""
+    """The labels of a parameter: its name with the ticks along each of its dimensions."""
     return [f"{name}[{', '.join(index)}]" if index else name for index in product(*ticks)]
 
 
@@ -143,7 +143,7 @@ def check_layout(
     if unknown := sorted(set(coords) - {dim for some in dims.values() for dim in some}):
         raise ValueError(f"coords names {unknown}, which are no dimensions in dims")
     if taken := sorted({dim for some in dims.values() for dim in some} & set(names)):
-        raise ValueError(f"dims must not be called like parameters, as {taken} are")
+        raise ValueError(f"dims must not have the names of parameters, as {taken} do")
     if whole:
         return Layout({"x": (d,)}, {}, {})
     found = {name: check_shape(name, shapes[name]) if name in shapes else
@@ -169,7 +169,7 @@ def check_names(names: Any, shapes: dict[str, Any], dims: dict[str, Any]) -> lis
         names = list(shapes) + [name for name in dims if name not in shapes]
         if shapes and len(names) > len(shapes):
             raise ValueError(f"names must be given, in the order of the parameters in x: dims has "
-                             f"{names[len(shapes):]}, which shapes has not")
+                             f"{names[len(shapes):]}, which shapes does not have")
         names = names or ["x"]
     if isinstance(names, str):
         names = [names]

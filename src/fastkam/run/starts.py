@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastkam.arguments import check_array, plain_seed, real_array, shown
 
-SEARCH_KEY = 2**32 - 1  # of the search among the children of a seed, behind all chains
+SEARCH_KEY = 2**32 - 1  # child of a seed for the search, after those of all chains
 
 
 def starting_points(x0: Any, chains: int) -> NDArray[np.float64]:
@@ -31,9 +31,9 @@ def starting_points(x0: Any, chains: int) -> NDArray[np.float64]:
 
 
 def seed_sequence(seed: Any) -> np.random.SeedSequence:
-    """A SeedSequence from anything numpy takes as a seed."""
+    """A SeedSequence from anything that numpy accepts as a seed."""
     if isinstance(seed, np.random.SeedSequence):
-        return copy.deepcopy(seed)  # its owner may go on spawning
+        return copy.deepcopy(seed)  # its owner may spawn more children
     if isinstance(seed, np.random.Generator):
         seed = seed.bit_generator
     if isinstance(seed, np.random.BitGenerator):

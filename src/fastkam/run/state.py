@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 STATUSES = ("new", "running", "complete", "stopped", "interrupted", "failed")
 MOST_SNAPSHOTS = 50
-HISTORY_BYTES = 2**23  # most that a chain's snapshots of what is learned may take, if there are
-LEAST_SNAPSHOTS, LARGE_BYTES = 2, 2**26  # more than two; and where two take more there are none
+HISTORY_BYTES = 2**23  # for a chain's snapshots of learned fields, if there are more than two
+LEAST_SNAPSHOTS, LARGE_BYTES = 2, 2**26  # if two take more than that, there are none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +208,7 @@ def snapshot_steps(kernel: Kernel, tune: int) -> NDArray[np.int64]:
 
 
 def check_bit_generator(name: Any) -> str:
-    """`name`, if it is a bit generator of numpy.random."""
+    """Return `name` if it is a bit generator of numpy.random."""
     if not isinstance(name, str) or name not in BIT_GENERATORS:
         raise ValueError(f"bit_generator must be one of {list(BIT_GENERATORS)}, not {shown(name)}"
                          f"{near(name, BIT_GENERATORS)}")

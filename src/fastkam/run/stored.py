@@ -21,13 +21,13 @@ from fastkam.run.trace import COLUMNS, Trace
 from fastkam.stores import Store
 from fastkam.stores.store import Rows
 
-WINDOW_BYTES = 2**23  # of the rows in memory, all chains together: they stay in the cache
-CHAIN_BYTES = 2**16  # of a chain at least, as each write takes some time whatever its size
-BLOCKED_BYTES = 2**26  # where the store writes larger blocks as a whole
-FEWEST_ROWS = 16  # of a chain in memory
-BLOCK_ROWS, BLOCK_BYTES = 2**18, 2**23  # of a chunk in which rows are written in pieces
-EVERY_SECONDS = 1.0  # rows are written, if not because the window is half full
-SHARE = 20  # times as long as writing has taken is waited until rows are written again
+WINDOW_BYTES = 2**23  # for the rows of all chains in memory, which fit into the cache
+CHAIN_BYTES = 2**16  # at least per chain, since every write has a fixed cost
+BLOCKED_BYTES = 2**26  # if the store writes larger blocks as a whole
+FEWEST_ROWS = 16  # per chain in memory
+BLOCK_ROWS, BLOCK_BYTES = 2**18, 2**23  # limits of a chunk that is written in pieces
+EVERY_SECONDS = 1.0  # between two writes, unless the window is half full
+SHARE = 20  # the next write waits this many times the duration of the last
 WARMUP, DRAWS, UNDECIDED, THINNED = "warmup", "draws", "undecided", "thinned"  # sections
 OF_DRAWS = (DRAWS, UNDECIDED, THINNED)
 STORED = Field("rows in the store", ("chains",), "i8", least=0, most=MOST_COUNT)
@@ -68,12 +68,12 @@ class StoredTrace(StoredRows):
         self.records = self.window.records
         self.capacity, self.revision = 0, 0
         self.ready: set[str] = set()  # columns that the store has
-        self.next: dict[int, float] = {}  # when the rows of a group are to be written, by a chain
+        self.next: dict[int, float] = {}  # time of the next write of a group, by its first chain
 
     # ---- writing during the run ----
 
     def grown(self, rows: int) -> StoredTrace:
-        """The same trace, to which up to `rows` rows a chain can be added."""
+        """The same trace, to which up to `rows` rows per chain can be added."""
         new = self.held()
         new.capacity = rows
         left = rows - int(self.base.min(initial=rows))
@@ -206,7 +206,7 @@ class StoredTrace(StoredRows):
         return new
 
     def hold(self, held: StoredTrace, chains: list[int]) -> None:
-        """Bring what `held` has of these chains up to date."""
+        """Update the rows of these chains in `held`."""
         held.base[chains], held.counts[chains] = self.base[chains], self.counts[chains]
         records = held.records
         if self.records.fields and not records.fields:
@@ -265,7 +265,7 @@ class StoredTrace(StoredRows):
         return self.counts.copy(), self.records.filled.copy()
 
     def back(self, mark: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
-        """Leave out the rows added since."""
+        """Remove the rows added since `mark`."""
         self.counts[:], self.records.filled[:] = mark
         np.minimum(self.base, self.counts, out=self.base)
 

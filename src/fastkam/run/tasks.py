@@ -19,7 +19,7 @@ from fastkam.arguments import shown
 from fastkam.run.worker import GRACE_SECONDS, Asked, run_part, run_sent
 from fastkam.stop import Time
 
-numbers = itertools.count()  # of tasks
+numbers = itertools.count()  # numbers of tasks
 
 
 class LocalTasks:
@@ -40,14 +40,14 @@ class LocalTasks:
         return None if error_of(future) is not None else future.result()
 
     def tend(self):
-        """Nothing to do: no task waits here."""
+        """Do nothing: no task waits here."""
 
     def halt(self, pending):
         self.halted.set()
         withdraw(pending)
 
     def close(self):
-        """Nothing to do: no resource is open."""
+        """Do nothing: no resource is open."""
 
 
 class RemoteTasks:
@@ -62,7 +62,7 @@ class RemoteTasks:
         self.workers, self.seconds = workers, seconds
         self.sending = workers.sending(target)
         self.carrying = set()  # the tasks that bring the target
-        self.numbers = {}  # of the tasks that have not returned
+        self.numbers = {}  # numbers of the tasks that have not returned
         self.own = None
 
     def submit(self, bounced, *task):
@@ -90,7 +90,7 @@ class RemoteTasks:
     def value(self, future):
         """Return the state and the failure of a task.
 
-        None after an error, and if its worker had not the target. TypeError for another value.
+        None after an error, or if its worker did not have the target. TypeError for another value.
         """
         carried, number = future in self.carrying, self.numbers.pop(future)
         self.carrying.discard(future)
@@ -122,7 +122,7 @@ def error_of(future):
     """The error that an executor has set in the future of a task, or None."""
     try:
         return future.exception()
-    except CancelledError as error:  # by the executor itself
+    except CancelledError as error:  # cancelled by the executor itself
         return error
 
 
@@ -176,7 +176,7 @@ class OneEach(Executor):
         self.pool = one_like(pool)
         self.free = [None] * pool._max_workers  # pools without a task; None for one yet to be made
         self.waiting: deque[Any] = deque()
-        self.running = {}  # the future of a pool -> the pool, and the future that we have returned
+        self.running = {}  # the future of a pool -> the pool, and the future that `submit` returned
 
     def submit(self, function, /, *args, **kwargs):
         future: Future[Any] = Future()

@@ -14,11 +14,11 @@ from fastkam._core.engine.ranges import MOST_COUNT, BadField, check_form, check_
 from fastkam._core.numerics.elementary import exp
 from fastkam.run.records import Fields, Records
 
-# of the statistics that are no floating-point numbers
+# dtypes of the statistics that are not floating-point numbers
 TYPES = {"diverging": np.bool_, "tree_depth": np.int64, "n_steps": np.int64}
-BLOCK = 65_536  # rows that are looked at together
+BLOCK = 65_536  # rows processed at once
 COLUMNS = ("x", "logp", "log_ratio", "accepted", "extra")
-# of what comes from a file
+# ranges of the arrays of a file
 COUNT = Field("rows that are filled", ("chains",), "i8", least=0, most="rows")
 FLAG = Field("whether the proposal was accepted", ("rows",), "i1", least=0, most=1)
 
@@ -136,14 +136,14 @@ class Trace(Recorded):
         return False
 
     def flush(self, chains: list[int], expected: bool) -> None:
-        """Nothing to do: there is no store to which rows could be moved."""
+        """Do nothing: there is no store to which rows could be moved."""
 
     def mark(self) -> NDArray[np.int64]:
         """Number of rows so far, to which `back` may return."""
         return self.counts.copy()
 
     def back(self, mark: NDArray[np.int64]) -> None:
-        """Leave out the rows added since."""
+        """Remove the rows added since `mark`."""
         self.counts[:] = mark
         self.records.filled = np.minimum(self.records.filled, mark)
 
@@ -152,7 +152,7 @@ class Trace(Recorded):
         return self.first(self.counts.copy())
 
     def hold(self, held: Trace, chains: list[int]) -> None:
-        """Bring what `held` has of these chains up to date."""
+        """Update the rows of these chains in `held`."""
         held.counts[chains] = self.counts[chains]
 
     # ---- parts and copies ----
@@ -164,7 +164,7 @@ class Trace(Recorded):
         return new
 
     def grown(self, rows: int) -> Trace:
-        """The same trace with room for `rows` rows a chain."""
+        """The same trace with room for `rows` rows per chain."""
         chains, _, d = self.x.shape
         new = Trace(chains, rows, d, self.stat_names)
         filled = int(self.counts.max(initial=0))
@@ -238,7 +238,7 @@ class Trace(Recorded):
         check_form("counts", arrays["counts"], (chains,), np.int64)
         check_range("counts", COUNT, arrays["counts"], {"rows": rows})
         for accepted, count in zip(arrays["accepted"], arrays["counts"], strict=True):
-            check_range("accepted", FLAG, accepted[:count], {})  # others are of no chain
+            check_range("accepted", FLAG, accepted[:count], {})  # the others are not filled
         for name in (*COLUMNS, "counts"):
             setattr(self, name, arrays[name])
         self.records = Records(chains, 0, fields, n_extras)

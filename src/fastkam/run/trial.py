@@ -16,13 +16,13 @@ from fastkam.run.same_target import density_at, differs
 if TYPE_CHECKING:
     from fastkam.run.groups import ChainGroup
 
-SLOW_SECONDS = 2e-3  # an evaluation, from which on threads are thought of
-TICK_SECONDS = 1e-3  # at which another thread asks for the GIL
-FREE = 0.35  # of the time at least it gets it so often; of a Python loop it is 1 part in 6
-FASTER = 1.3  # times as many evaluations a second that threads must bring
-LOOKS = 6  # rounds of the chains in which it is measured; others may use the processors meanwhile
+SLOW_SECONDS = 2e-3  # seconds per evaluation above which threads are considered
+TICK_SECONDS = 1e-3  # interval at which another thread requests the GIL
+FREE = 0.35  # smallest share of the time with the GIL free; a Python loop leaves 1/6
+FASTER = 1.3  # factor in evaluations per second that threads must gain
+LOOKS = 6  # rounds of the chains that are measured; other programs may use the processors meanwhile
 MOST_THREADS = 64
-CHECK_SECONDS = 1.0  # that a look at the values at the end may take, if there is more than one
+CHECK_SECONDS = 1.0  # for the comparison of values at the end, after the first value
 log = logging.getLogger("fastkam")
 
 
@@ -52,15 +52,15 @@ class Trial:
         return Measured(groups, ticking=self.slow)
 
     def look(self, groups: list[ChainGroup], measured: Measured) -> None:
-        """Decide by a round that has been measured."""
+        """Decide from the measurements of a round."""
         n, each = measured.evaluations(), measured.each()
         self.looks -= n > 0
         if n == 0 or not self.slow:
-            self.slow = each > SLOW_SECONDS  # then the next round is looked at more closely
+            self.slow = each > SLOW_SECONDS  # the next round is examined in detail
             return
         threads = min(len(groups), measured.threads(), MOST_THREADS)
         points = [group.point() for group in groups]
-        different = len({x.tobytes() for x, _ in points}) > 1  # else they would say nothing
+        different = len({x.tobytes() for x, _ in points}) > 1  # equal points would test nothing
         if measured.free() < FREE or threads < 2 or not different:
             return
         if self.together(groups, points, threads, each):
@@ -133,7 +133,7 @@ class Measured:
             self.thread.join()
 
     def evaluations(self) -> int:
-        """Number of threads."""
+        """Number of evaluations in the round."""
         return self.count() - self.before
 
     def each(self) -> float:
@@ -146,7 +146,7 @@ class Measured:
 
     def threads(self) -> int:
         """Number of threads that keep the processors busy."""
-        share = self.cpu / max(self.seconds, 1e-9)  # of one of them
+        share = self.cpu / max(self.seconds, 1e-9)  # of one processor
         return round(processors() / max(share, 1 / MOST_THREADS))
 
     def tick(self) -> None:
@@ -154,7 +154,7 @@ class Measured:
             self.ticks += 1
 
     def count(self) -> int:
-        """Evaluations of the groups' chains."""
+        """Number of evaluations of the groups' chains."""
         return sum(chain.n_evaluations for group in self.groups for chain in group.chains)
 
 
@@ -165,7 +165,7 @@ def busy() -> float:
 
 
 def processors() -> int:
-    """The processors that this process may use."""
+    """Number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""The work of a worker: to continue some chains for a while, and to return them."""
+"""The work of a worker: continue some chains for a while and return them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fastkam.run.same_target import check_density_of
 from fastkam.run.writer import CheckpointWriter
 from fastkam.stop import StopRule, Time
 
-GRACE_SECONDS = 4.0  # after an interrupt, for what workers bring
+GRACE_SECONDS = 4.0  # after an interrupt, for the results of workers
 N_KEPT = 4  # targets kept in a worker
 
 
@@ -32,7 +32,7 @@ def run_part(target, piece, rows, most_evaluations, stop):
     """Continue `piece`, the run of some chains, until `stop`; return its state and the failure."""
     run = Run(piece, target, rows)
     run.most_evaluations = most_evaluations
-    # what it took to build large kernels is not for `stop`
+    # the time to build large kernels does not count for `stop`
     run.begun = run.called = time.perf_counter()
     status, failure = run.drive(1, Reporter(False), stop, CheckpointWriter())
     return run.state(status), failure
@@ -52,7 +52,7 @@ class Asked(StopRule):
 
 # ---- in another process ------------------------------------------------------------------------
 
-known_targets: dict[str, tuple[str, Target]] = {}  # of this worker, by digest, with the run
+known_targets: dict[str, tuple[str, Target]] = {}  # by digest, with the name of their run
 one_at_a_time = threading.RLock()
 
 
@@ -71,8 +71,8 @@ def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluation
     (number, None) if the worker does not have the target. `run` is the name of the run, `digest`
     that of the target. A target that another run has left is made again from the same bytes, since
     files that a recipe reads may have changed; its density must agree with the states of the
-    chains. `number` distinguishes tasks: for executors that merge equal calls, such as dask's, and
-    where the value of another task comes back.
+    chains. `number` distinguishes tasks, for executors that merge equal calls, such as dask's, and
+    to detect the value of another task.
     """
     interrupts.begin()
     try:
@@ -86,7 +86,7 @@ def run_sent(number, run, digest, payload, seconds, piece, rows, most_evaluation
                 check_density_of(piece, target)
             stop = Time(seconds) | Asked(interrupts.asked)
             state, failure = run_part(target, piece, rows, most_evaluations, stop)
-    except Exception as error:  # of a recipe, or another density
+    except Exception as error:  # a recipe has failed, or the density is another one
         state, failure = piece, error
     finally:
         interrupts.end()
@@ -177,7 +177,7 @@ class Interrupts:
     def __init__(self):
         self.asked = threading.Event()
         self.tasks, self.ended = 0, 0.0
-        self.alone = False  # whether the process has nothing else to do
+        self.alone = False  # whether the process only runs tasks
         self.previous: Callable[..., Any] = signal.default_int_handler
 
     def begin(self):
@@ -191,7 +191,7 @@ class Interrupts:
             signal.signal(signal.SIGINT, self.receive)
 
     def take_over(self):
-        """Handle SIGINT in a process that has nothing else to do than tasks."""
+        """Handle SIGINT in a process that only runs tasks."""
         self.alone = True
         signal.signal(signal.SIGINT, self.receive)
 

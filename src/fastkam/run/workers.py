@@ -41,7 +41,7 @@ class Workers(Executor):
         self.local = type(executor) is ThreadPoolExecutor or getattr(executor, "local", False)
         self.number = number_of_workers(executor)
         self.run = secrets.token_hex(8)
-        self.sendings: dict[int, tuple[Any, Sending]] = {}  # by the address of a target, kept here
+        self.sendings: dict[int, tuple[Any, Sending]] = {}  # by addresses of the targets kept
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Submit a task to the executor; TypeError if it returns no Future."""
@@ -76,7 +76,7 @@ def as_workers(given: Any) -> Workers | None:
     """The Workers of an argument `executor`, or None; a TypeError suggests what to pass instead."""
     if given is None or isinstance(given, Workers):
         return given
-    # with what starts processes, which runs without an executor need not load
+    # these start processes or threads: runs without an executor need not load them
     from fastkam.run.pools import MapPool, PolledPool
     from fastkam.run.processes import Processes
 
@@ -97,7 +97,7 @@ def as_workers(given: Any) -> Workers | None:
     if callable(getattr(given, "submit", None)):
         return Workers(given)
     if callable(getattr(given, "apply_async", None)) and hasattr(given, "terminate"):
-        from multiprocessing.pool import ThreadPool  # which no other call needs
+        from multiprocessing.pool import ThreadPool  # needed by no other call
 
         return Workers(PolledPool(given, local=isinstance(given, ThreadPool)), own=True)
     if type(given).__module__.partition(".")[0] == "joblib" and callable(given):
@@ -129,7 +129,7 @@ def scattered(executor: Any, payload: bytes) -> Any:
 
 
 def number_of_workers(executor: Any) -> int | None:
-    """Number of workers of an executor, where it says so."""
+    """Number of workers of an executor, if it is known."""
     client: Any = getattr(executor, "_client", None)  # of dask
     if callable(getattr(client, "nthreads", None)):
         return max(1, len(client.nthreads()))

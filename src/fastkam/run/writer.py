@@ -21,8 +21,8 @@ from fastkam.stores import Store
 class CheckpointWriter:
     """Writes checkpoints, if there is a path or a store.
 
-    A file that cannot be written does not end a run that may have taken days: there is a warning,
-    the next interval tries again, and only at the end it is an error, which has the draws.
+    A file that cannot be written does not end a run that may have taken days: the writer warns and
+    tries again after the next interval; only a failure at the end is an error, with the draws.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class CheckpointWriter:
         self.path, self.interval, self.store = path, interval, store
         self.last = time.monotonic()
         self.error: Exception | None = None
-        self.revision: int | None = None  # of the last state in the store
+        self.revision: int | None = None  # number of the last state in the store
         self.failed, self.tidy = "", False
         if path is not None:
             clear(path)
@@ -80,7 +80,7 @@ class CheckpointWriter:
         run.trace.revision = self.revision
         store.sync()
         checkpoint.write(store.state_path, run)
-        if not self.tidy:  # what has been thinned
+        if not self.tidy:  # the sections before thinning
             for section in OF_DRAWS:
                 if section != run.trace.section:
                     store.remove(section)
@@ -89,7 +89,7 @@ class CheckpointWriter:
 
     @property
     def problem(self) -> str:
-        """Describe what is wrong with the file, as the end of a message; "" where nothing is."""
+        """Describe what is wrong with the file, as the end of a message; "" if nothing is."""
         return f", but {self.failed} cannot be written: {self.error}" if self.error else ""
 
 

@@ -24,7 +24,7 @@ class DelayedAcceptance(Composite):
     Parameters
     ----------
     sampler : Sampler
-        A sampler without gradients that makes one evaluation a step.
+        A sampler without gradients that makes one evaluation per step.
     steps : int
         Number of steps of the sampler on the surrogate for each evaluation of the density. With
         more than one, the sampler adapts to the surrogate alone.
@@ -49,7 +49,7 @@ class DelayedAcceptance(Composite):
             raise ValueError(f"a surrogate stands in for the density, not for the gradient that "
                              f"{name} needs: take a sampler without gradients")
         if self.sampler.several_evaluations:
-            raise ValueError(f"a surrogate can stand before one evaluation a step, and {name} "
+            raise ValueError(f"surrogate= needs a sampler with one evaluation per step; {name} "
                              "makes several: take another sampler, such as \"ram\"")
 
     def parts(self) -> list[Sampler]:
@@ -80,7 +80,7 @@ def check_stages(sampler: Sampler, target: Target) -> None:
 
 
 def check_steps(steps: Any, surrogate: Any) -> int:
-    """`surrogate_steps` as an int, 1 where it is None."""
+    """`surrogate_steps` as an int, 1 if it is None."""
     if steps is None:
         return 1
     if surrogate is None:

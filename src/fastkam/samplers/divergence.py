@@ -30,7 +30,7 @@ class DivergenceMinimization(Sampler, name="dm"):
     proposal_cov : float, array (d,) or array (d, d), optional
         Covariance of the first proposal; 4 times the squared scales by default.
     n_gradients : int
-        J, the number of points, with the proposal, at which a step of warm-up uses the gradient.
+        J, the number of points, the proposal among them, whose gradients a warm-up step uses.
     entropy_weight : float
         b; the larger it is, the longer are the steps.
     largest_step : float, optional

@@ -26,7 +26,7 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
     proposal_cov : float, array (d,) or array (d, d), optional
         Covariance of the first proposal; 0.01 / d times the squared scales by default.
     diagonal : bool
-        Learn a diagonal L, at O(d) a step.
+        Learn a diagonal L, at a cost of O(d) per step.
     target_acceptance : float
         Acceptance rate that the adaptation aims at.
     optimizer : str
@@ -127,9 +127,9 @@ class GradientAdaptiveMALA(GradientAdaptiveRandomWalk, name="gadmala"):
     entropy_weight, min_entropy_weight, max_entropy_weight, entropy_weight_gain
         As for `GradientAdaptiveRandomWalk`.
     exact : bool
-        Differentiate through the gradient at the proposal too, by one product of the Hessian with a
-        vector a step: the target's `hvp`, or two more gradients. Otherwise that gradient counts as
-        a constant, which is faster and works as well.
+        Differentiate through the gradient at the proposal too, by one Hessian-vector product per
+        step: the target's `hvp`, or two more gradients. Otherwise that gradient counts as a
+        constant, which is faster and works as well.
 
     References
     ----------

@@ -116,7 +116,7 @@ class ModeJumping(Composite, name="jumps"):
 
     @property
     def several_evaluations(self) -> bool:
-        """Whether the sampler within makes several evaluations a step: a move makes one."""
+        """Whether the sampler within makes several evaluations per step: a move makes one."""
         return self.parts()[0].several_evaluations
 
     def parts(self) -> list[Sampler]:

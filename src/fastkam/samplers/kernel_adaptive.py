@@ -95,7 +95,7 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
         return constant(0.2)
 
     def few_points(self, d: int) -> bool:
-        """Whether a step uses n x n matrices, not d x d: if this is faster by our measurements."""
+        """Whether a step uses n x n matrices, not d x d: if this was faster in measurements."""
         return self.subsample < 1.4 * d - 4
 
     def options(self, d: int) -> dict[str, Any]:
@@ -136,8 +136,8 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, name="kpca"):
     References
     ----------
     Sejdinovic, D. et al. (2014). Kernel adaptive Metropolis-Hastings. Proceedings of Machine
-    Learning Research 32, 1665-1673. Appendix C. The weights are (l_i + 1) / (sum l + k), as the
-    authors' programs have them.
+    Learning Research 32, 1665-1673. Appendix C. The weights are (l_i + 1) / (sum l + k), as in the
+    authors' programs.
     """
 
     n_components: int = 10

@@ -4,8 +4,8 @@ The best linear map of a density onto N(0, I), in Fisher divergence, has the cov
 
     Sigma cov(grad) Sigma = cov(x),
 
-the geometric mean of cov(x) and cov(grad)^-1: of a Gaussian exact from as many draws as it has
-dimensions and one more. On the diagonal it is Sigma_ii = sd(x_i) / sd(grad_i).
+the geometric mean of cov(x) and cov(grad)^-1. For a Gaussian it is exact if there is one draw more
+than dimensions. On the diagonal it is Sigma_ii = sd(x_i) / sd(grad_i).
 
 Seyboldt, A., Carlson, E. L. and Carpenter, B. (2026). Preconditioning Hamiltonian Monte Carlo by
 minimizing Fisher divergence.
@@ -32,18 +32,18 @@ def low_rank(draws: Array, gradients: Array, *, most: int, cutoff: float = 2.0) 
     ----------
     draws, gradients : array (n, d)
     most : int
-        Directions at most.
+        Largest number of directions.
     cutoff : float
-        Only directions whose variance is above this, or below its inverse, after scaling by s.
+        A direction is used if its variance after scaling by s is above this or below its inverse.
 
     Returns
     -------
     s : ndarray, shape (d,)
-        sd(x_i) / sd(grad_i), square-rooted.
+        Square root of sd(x_i) / sd(grad_i).
     U : ndarray, shape (r, d)
         Orthonormal rows.
     w : ndarray, shape (r,)
-        Square root of the variance along each, less 1.
+        Square root of the variance along each, minus 1.
     """
     s, basis, variances = scaled_eigenvectors(draws, gradients)
     far = np.abs(log(variances))
@@ -71,7 +71,7 @@ def dense_from_draws(draws: Array, gradients: Array) -> Any:
 def scaled_eigenvectors(x: Array, g: Array) -> tuple[Array, Array, Array]:
     """(s, eigenvectors (d, r), eigenvalues (r,)) of Sigma in units of its diagonal estimate s.
 
-    Within the span of draws and gradients; outside of it Sigma is I in these units.
+    They are within the span of draws and gradients; outside of it Sigma is I in these units.
     """
     x, g = x - x.mean(axis=0), g - g.mean(axis=0)
     s = np.sqrt(x.std(axis=0) / g.std(axis=0))
@@ -86,8 +86,8 @@ def scaled_eigenvectors(x: Array, g: Array) -> tuple[Array, Array, Array]:
         x, g = product(x, Q), product(g, Q)
     L_x = cholesky(product(x.T, x) / n + ridge)
     L_g = cholesky(product(g.T, g) / n + ridge)
-    # L_g' L_x = U D V', Sigma = R R', R = L_x V D^-1/2: of factors, as rounding may make the least
-    # eigenvalues of their products negative
+    # L_g' L_x = U D V', Sigma = R R', R = L_x V D^-1/2: from factors, since rounding may make the
+    # least eigenvalues of their products negative
     D, V = singular(product(L_g.T, L_x))
     root, W = singular((product(L_x, V) / np.sqrt(D)).T)
     return s, W if Q is None else product(Q, W), root**2

@@ -13,7 +13,7 @@ Mixture = tuple[Array, Array, Array]  # weights (K,), means (K, d), factors (K, 
 
 WIDE_WEIGHT = 0.05
 MOST_ITERATIONS = 20
-LEAST_GAIN = 0.3  # of the log likelihood in an iteration, for each parameter of a component
+LEAST_GAIN = 0.3  # smallest gain in log likelihood, per parameter of a component, to iterate on
 RIDGE = 1e-6  # added to covariances in units of the states' variances
 
 

@@ -181,7 +181,7 @@ def as_power(name: str, value: Any) -> Power:
             f"{name} must be a positive number or a Power, not {shown(value)}") from None
 
 
-MOST_DENSE = 50  # dimensions to which a whole covariance is learned where nothing is said
+MOST_DENSE = 50  # dimensions up to which a full covariance is learned by default
 LEARNED_METRICS = ("diagonal", "dense", "fixed")
 
 

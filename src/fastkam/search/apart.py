@@ -1,4 +1,4 @@
-"""Whether a point belongs to another mode: a step towards the known one lowers the density.
+"""A test for points of another mode: a step towards the known one lowers the density.
 
 If a density has one mode and falls off from it on all sides, a step towards the mode raises it.
 """
@@ -21,6 +21,6 @@ def is_apart(
 ) -> NDArray[np.bool_]:
     """Mask of points x (n, d) from which steps towards `mode` (n, d) lower the log density (n,).
     """
-    # a short step stays within a narrow mode, one of its size leads across it, a long one beyond
+    # a short step stays within a narrow mode, a longer one leads across it or beyond
     lowest = np.min([evaluate(x + step * (mode - x)) for step in TOWARDS], axis=0)
     return np.asarray(lowest < logp - LEAST_DROP)

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fastkam")
 
-MOST_GATHERED = 15  # dimensions to which walkers are gathered where there is a gradient
+MOST_GATHERED = 15  # dimensions in which walkers are still used if there is a gradient
 FIRST_EVALUATIONS, EVALUATIONS_PER_DIMENSION = 60_000, 4_000  # that a search may take
 MOST_EVALUATIONS = 400_000
-LEARNED_TUNE = 300  # steps of warm-up of what begins with a shape that the search has learned
-NORMAL_TUNE, INDEPENDENT = 100, 0.7  # where this is one component; share of independent proposals
+LEARNED_TUNE = 300  # warm-up steps of a sampler that starts with a shape learned by the search
+NORMAL_TUNE, INDEPENDENT = 100, 0.7  # the same for one component; share of independent proposals
 NUTS_TUNE = 400
 PLAIN_TUNE = 1000
 LEAST_ACCEPTED = 0.1  # share of independent proposals, below which the gradient does more
@@ -270,7 +270,7 @@ def around_mixture(search: Search, reason: str, gradient: bool) -> Choice:
 def before_the_run(target: Target, problem: Any = None) -> Iterator[None]:
     """A context in which a fault of the target becomes a SamplingError without a result.
 
-    The point of a fault is shown in the coordinates of the problem, where there is one.
+    The point of a fault is shown in the coordinates of the problem, if there is one.
     """
     try:
         yield
@@ -278,7 +278,7 @@ def before_the_run(target: Target, problem: Any = None) -> Iterator[None]:
         if fault.cause is not None and not isinstance(fault.cause, Exception):
             raise fault.cause from None  # KeyboardInterrupt, SystemExit
         if problem is not None:
-            with suppress(Exception):  # of a transform in Python, which may be the failure itself
+            with suppress(Exception):  # a transform in Python may fail, and be the failure itself
                 fault.x = problem.constrain(fault.x)
         what = describe(fault, "in the search for a start") + advice(fault, 0, target)
         raise SamplingError(f"{what}; no draw had been made", x=fault.x) from fault.cause
@@ -292,7 +292,7 @@ def has_gradient(target: Target, points: NDArray[np.float64]) -> bool:
     try:
         with np.errstate(all="ignore"):
             returned = function(points.copy() if target.batched else points[0].copy())
-    except Exception:  # the search meets it again, and says so
+    except Exception:  # the search will raise it again
         return False
     if type(returned) not in (tuple, list) or len(returned) < 2:
         return False

@@ -22,8 +22,8 @@ Array = NDArray[np.float64]
 MOST_POINTS = 256  # in one call of a vectorized function
 NUMERICAL = (ArithmeticError, ValueError, RuntimeError, AssertionError)  # may be due to x alone
 MOST_KEPT = 10  # failures
-MOST_IN_ROW = 1000  # failures without any value between, after which the function itself has failed
-SLOW_SECONDS = 2e-3  # seconds a point from which on points are sent to workers
+MOST_IN_ROW = 1000  # failures in a row, after which the function itself counts as failing
+SLOW_SECONDS = 2e-3  # seconds per point above which points are sent to workers
 
 
 class Evaluator:
@@ -119,7 +119,7 @@ class Evaluator:
     def elsewhere(self, X: Array, values: Array, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Evaluate rows of X into `values` by `spread`; return the rows that are left."""
         returned = self.spread(X[rows], self.noise) if self.spread is not None else None
-        if returned is None:  # all later ones too
+        if returned is None:  # workers were lost: evaluate all later points here, too
             self.spread = None
             return rows
         values[rows], n, failures, n_failed = returned
@@ -141,7 +141,7 @@ class Evaluator:
             code, x = int(codes[done]), X[done].copy()
             alone = len(X) == 1 or code == INFINITE
             fault = Fault(0, x, code, self.target.fault(code, x))
-            of_function = fault.cause is None or isinstance(fault.cause, Exception)  # no Ctrl-C
+            of_function = fault.cause is None or isinstance(fault.cause, Exception)  # not Ctrl-C
             if self.target.batched and self.found and not alone and of_function:
                 # one of them has made the whole call fail
                 return self.some(X[:1], values, rows[:1])
@@ -169,7 +169,7 @@ class Evaluator:
         if not passed or not self.found or self.strict or self.in_row > MOST_IN_ROW:
             raise fault
         self.n_failed += 1
-        if len(self.failures) < MOST_KEPT:  # each may have much in memory
+        if len(self.failures) < MOST_KEPT:  # each may hold much memory
             if cause is not None:
                 cause.__traceback__ = cause.__context__ = cause.__cause__ = None
             self.failures.append(fault)

@@ -50,7 +50,7 @@ class Search:
     settled : bool
         Whether the walkers agreed at the end; True if there were none.
     steps : list of str
-        The steps of the search, a line each.
+        The steps of the search, one line each.
     mixture : Mixture or None
         The mixture fitted to the walkers' states, with components that cover the tails.
     components : int

@@ -29,7 +29,7 @@ def try_images(population: Population) -> None:
     exchanged[rows, pairs[:, 1]] = best[pairs[:, 0]]
     images = np.vstack([signs, exchanged])
     values = population.evaluate(images)
-    order = np.argsort(population.logp, kind="stable")  # the lowest walkers give way
+    order = np.argsort(population.logp, kind="stable")  # the lowest walkers are replaced
     good = np.flatnonzero(values > population.logp[order[K // 4]])
     good = good[np.argsort(-values[good], kind="stable")][: K // 4]
     population.x[order[: len(good)]] = images[good]

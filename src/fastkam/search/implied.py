@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-SHARE = 0.06  # of the evaluations so far, that gradients may take, and as much the check of them
+SHARE = 0.06  # of the evaluations so far, for the gradients, and the same for the check of them
 MOST_LOOKED_AT = 20_000  # draws
-MOST_DRAWS, MOST_OF_OWN = 1000, 4000  # at which differences are taken, or the density's gradients
+MOST_DRAWS, MOST_OF_OWN = 1000, 4000  # for differences, and for the density's own gradients
 STEP = 1e-4  # of differences, in standard deviations
 MOST_LEVEL = 0.05  # share of draws around which the log density does not change
 REACH, PARTS, HALVINGS = 0.5, 8, 12  # of the segments on which walls and jumps are looked for
 EACH = PARTS + 2 + HALVINGS  # evaluations
-SEGMENTS = 64, 256  # how many, from and to
+SEGMENTS = 64, 256  # least and largest number of them
 DEPTH = 10.0
 LEAST_JUMP = 0.01  # of the log density
 
@@ -85,7 +85,7 @@ def moments_by_gradients(
         return nothing
     whitened = np.linalg.solve(L, (z - middle).T).T.reshape(some.shape)
     implied = implied_moments(whitened, gradients.reshape(some.shape), state.constrain(some))
-    if np.isnan(implied[:, 2]).all():  # no standard deviation, as where a difference met a jump
+    if np.isnan(implied[:, 2]).all():  # no standard deviation: a difference may have met a jump
         return nothing
     if len(disagreeing(implied, state.constrain(draws))):
         many = int(np.clip(share / EACH, *SEGMENTS))
@@ -168,6 +168,6 @@ def with_implied(outcome: Outcome, target: Target, options: RunOptions) -> Outco
         cause = error.cause if isinstance(error, Fault) else error
         if isinstance(cause, KeyboardInterrupt):
             options.shield.waiting = True
-        return outcome  # an error here has not occurred in the run
+        return outcome  # an error here is not an error of the run
     searched = state.searched + evaluate.n
     return replace(outcome, state=replace(state, implied=implied, searched=searched))

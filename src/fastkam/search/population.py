@@ -42,7 +42,7 @@ Indices = NDArray[np.intp]
 CLIMB_STEPS = 25  # steps of a stage of the approach
 PAUSES = 1  # stages in a row in which a walker far below the others may fail to climb
 WALK_TARGET = 0.3  # acceptance probability of a walk
-FIRST_WINDOW, GROWTH = 40, 1.5  # steps of a window, and from one to the next
+FIRST_WINDOW, GROWTH = 40, 1.5  # steps of the first window; factor from one window to the next
 SCOUTS = 0.07  # share of scouts
 FARTHEST = 1000.0  # scouts' longest step, in units of the scales
 LONGEST = 1e8  # largest step size in the approach, in the same units
@@ -52,10 +52,10 @@ DEEPEST = 0.5  # points of a normal approximation, in units of the largest plaus
 MOST_ROUNDS, MOST_DIMENSIONS = 6, 60  # of a normal approximation by a fit
 MOST_ROUNDS_BY_DIFFERENCES, MOST_BY_DIFFERENCES = 2, 250  # of one by differences
 AGREED, AGREED_NORMAL = 1.2, 1.5  # R-hat over walkers at which they agree
-FITTED_STATES = 4000  # states that a mixture is fitted to at most
+FITTED_STATES = 4000  # largest number of states to which a mixture is fitted
 MOST_COMPONENTS = 32
 PENALTY = 1.5  # of the log likelihood, for each parameter, as in AIC3
-WORTH = 2.0  # effective states for each parameter, from which a fit may be better
+WORTH = 2.0  # effective states for each parameter, above which a fit may be better
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Window:
         return float(r_hat(columns).max()) if near.sum() > 1 else np.inf
 
     def effective(self) -> float:
-        """Effective number of independent states in the second half, at least one a walker."""
+        """Effective number of independent states in the second half, at least one per walker."""
         half, near = self.second_half, self.near
         x = self.x[half, near]
         variance = x.reshape(-1, x.shape[2]).var(axis=0)
@@ -115,7 +115,7 @@ class Window:
         return float((second - first) / np.sqrt(d / 2))
 
     def settled(self, *, normal: bool = False) -> bool:
-        """Whether all walkers agree; sooner where the density is known to be nearly normal."""
+        """Whether all walkers agree; with a wider bound if the density is known to be normal."""
         agreed = AGREED_NORMAL if normal else AGREED
         return bool(self.near.all() and abs(self.drift()) < 0.25 and self.r_hat() < agreed)
 
@@ -179,12 +179,12 @@ class Population:
         self.log_length = log(lengths)
         self.approximates = approximates and wrap is None and self.d <= MOST_BY_DIFFERENCES
         self.normal: Quadratic | None = None
-        self.by_differences = False  # whether that has been tried
-        self.approximation: Mixture | None = None  # that is taken
+        self.by_differences = False  # whether these have been tried
+        self.approximation: Mixture | None = None  # the one in use
         self.mixture: Mixture | None = None
         self.independent = 0.0  # share of independent proposals
         self.scouted: list[tuple[Array, Array]] = []  # points of scouts, and the log densities
-        self.climbed: list[tuple[Array, Array]] = []  # those of walkers that climb
+        self.climbed: list[tuple[Array, Array]] = []  # the same of walkers that climb
 
     # ---- the approach ----
 
@@ -208,7 +208,7 @@ class Population:
         """Move each walker alone while it climbs, for at most that number of stages.
 
         A walker far below `level`, or below the highest walker, may pause for some stages in a row.
-        One is also done when it has arrived, as `arrived` tells from the numbers of walkers.
+        A walker is also done when it has arrived: `arrived` maps indices of walkers to a mask.
         """
         rows, paused = np.arange(self.K), np.zeros(self.K, int)
         for _ in range(stages):
@@ -269,7 +269,7 @@ class Population:
     def take_normal(self) -> bool:
         """Take the normal approximation of the density for q, unless points are apart from it.
 
-        These are plausible points to which walkers are, or have been.
+        These are plausible points at which walkers are, or have been.
         """
         found = self.approximate(MOST_ROUNDS)
         if found is None:
@@ -309,11 +309,11 @@ class Population:
         self.x[::2], self.logp[::2] = x, logp
 
     def propose(self, half: slice) -> tuple[Array, Array, Indices, Indices, Indices]:
-        """Propose points for a half: points, log ratios of proposal densities, masks of the kinds.
+        """Propose for one half: points, log ratios of proposal densities, masks of the kinds.
 
         The kinds are independent proposals, walks and scouts. A walk has the shape of the nearest
         component, which leads along a bent ridge and out to its ends. (It is not exactly
-        reversible if the step changes the nearest component: walkers explore, and are not draws.)
+        reversible if the step changes the nearest component: the walkers only explore.)
         """
         x, rng, d = self.x[half], self.rng, self.d
         others = self.x[self.K // 2 :] if half.start == 0 else self.x[: self.K // 2]
@@ -400,7 +400,7 @@ class Population:
         return found is not None and found.n == 1
 
     def fit(self, window: Window, most: int = MOST_COMPONENTS) -> Mixture | None:
-        """The mixture of a window's states, or the normal approximation if these are worth less."""
+        """The mixture of a window's states, or the normal approximation if it is about as good."""
         states = window.states()
         states = states[np.isfinite(states).all(axis=1)]
         states = states[:: max(1, -(-len(states) // FITTED_STATES))]

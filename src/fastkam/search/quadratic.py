@@ -1,12 +1,12 @@
 """The normal approximation of a density, from log densities at points around its mode.
 
 A quadratic function is fitted to the logarithm of the density by weighted least squares, first at
-points that walkers have climbed through. Points are then drawn from the normal density that this
-is, and evaluated, until their importance weights are even. The next fit is to these alone once they
-suffice, since walkers have also climbed through other modes, which make a fit too wide. Where the
+points that walkers have climbed through. Points are then drawn from the corresponding normal
+density, and evaluated, until their importance weights are even. The next fit uses these alone once
+they suffice, since walkers have also climbed through other modes, which make a fit too wide. If the
 density has one mode and is nearly normal, some 200 evaluations do what takes walkers several
 thousand. In many dimensions a fit would take too long: first and second differences at one point
-give the function, at the same number of evaluations.
+determine the function, with the same number of evaluations.
 
 Tierney, L. and Kadane, J. B. (1986). Accurate approximations for posterior moments and marginal
 densities. Journal of the American Statistical Association 81, 82-86.
@@ -27,13 +27,13 @@ from fastkam.search.apart import is_apart
 Array = NDArray[np.float64]
 
 LEAST_POINTS = 64  # of a round
-EVEN = 0.8  # effective share of the points of a round, from which their weights are even
+EVEN = 0.8  # effective share of the points of a round, above which their weights are even
 NEARLY_EVEN = 0.5  # the same, if the next fit is no better
 LEAST_FITTED, MOST_FITTED = 2, 8  # points of a fit, for each coefficient
 RIDGE = 1e-9  # of the normal equations, in units of their diagonal
 FLATTEST = 0.1  # curvature, in units of that of a normal density with the covariance of the points
 FLATTEST_DIFFERENCE = 1e-8  # the same of differences, in units of the largest
-FARTHEST = 3.0  # the mode, from the middle of the points, in their standard deviations
+FARTHEST = 3.0  # distance of the mode from the middle of the points, in standard deviations
 ABOVE, ABOVE_DROP = 2.0, 0.25  # log density above the approximation, and that for each unit of drop
 
 
@@ -48,8 +48,8 @@ class Quadratic:
         Lower-triangular factor L of the covariance.
     height : float
     sure : bool
-        Whether the points reach far enough for it: False if it has been kept from being much wider
-        than they are, or far from them.
+        Whether the points reach far enough to determine it: False if it had to be kept from being
+        much wider than the points, or far from them.
     """
 
     mean: Array
@@ -196,7 +196,7 @@ def differences(
 def effective_share(
     evaluate: Callable[[Array], Array], found: Quadratic, n: int, rng: np.random.Generator
 ) -> tuple[float, Array, Array]:
-    """The effective share of n points of a normal approximation; the points, and log densities."""
+    """The effective share of n points of a normal approximation; the points; log densities."""
     x = found.mean + product(rng.standard_normal((n, len(found.mean))), found.factor.T)
     logp = evaluate(x)
     log_weights = logp - found(x)
@@ -207,7 +207,7 @@ def effective_share(
 def fitted(x: Array, logp: Array, deepest: float, coefficients: int) -> Quadratic | None:
     """Fit a quadratic function to the highest log densities (n,) at points x (n, d).
 
-    The weight of a point is exp(-drop / d). None if there are too few points, or in a plane.
+    The weight of a point is exp(-drop / d). None if the points are too few, or lie in a plane.
     """
     d, (least, most) = x.shape[1], (LEAST_FITTED * coefficients, MOST_FITTED * coefficients)
     many = max(least, int((logp > logp.max() - deepest).sum()))

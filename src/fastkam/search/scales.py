@@ -14,11 +14,11 @@ Array = NDArray[np.float64]
 
 FIRST = 0.01  # the first step, in units of the coordinate, or absolute where that is 0
 NEAR = (0.5, 2.0)  # changes of the log density that are close enough to 1
-NARROW = 1.1  # a bracket with this ratio of its ends holds a wall
+NARROW = 1.1  # a bracket with a smaller ratio of its ends contains a wall
 LEAST, MOST = 1e-300, 1e300  # steps beyond which a coordinate does not matter
-FASTEST = 1e30  # most by which a step grows or shrinks at once
+FASTEST = 1e30  # largest factor by which a step grows or shrinks at once
 ROUNDS = 80
-JUMP = 40  # ever shorter steps with one and the same change, from which on it is that of a jump
+JUMP = 40  # number of ever shorter steps with the same change that show a jump
 
 
 def first_with_density(
@@ -49,8 +49,8 @@ def find_scales(
     """Find the length scale of each coordinate at `x0`.
 
     Steps to both sides of every coordinate grow or shrink until the log density changes by 1; the
-    shorter of the two is taken. A side on which the density becomes 0 before, or jumps at `x0`, is
-    used only if the other side is of the same kind: the distance to a wall is not a width.
+    shorter of the two is taken. A side on which the density becomes 0 before that, or jumps at
+    `x0`, is used only if the other side is of the same kind: the distance to a wall is not a width.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ class Bracket:
     step : ndarray, shape (d,)
         The next steps to be tried; at the end the scales.
     done, wall, flat : ndarray of bool, shape (d,)
-        Whether the search has ended; has ended at a wall, beyond which the density is 0; has ended
-        without any change of the density.
+        Whether the search has ended; whether it ended at a wall, beyond which the density is 0;
+        whether it ended without any change of the density.
     """
 
     def __init__(self, step: Array) -> None:
@@ -107,12 +107,12 @@ class Bracket:
         self.low_change, self.high_change = np.zeros(d), np.full(d, np.inf)
         self.growth = np.full(d, 8.0)
         self.done, self.wall, self.flat, self.hidden = (np.zeros(d, bool) for _ in range(4))
-        self.change, self.same = np.zeros(d), np.zeros(d, int)  # the last, and how often in turn
+        self.change, self.same = np.zeros(d), np.zeros(d, int)  # last change, its repetitions
 
     def learn(self, k: int, change: float, moved: bool) -> None:
-        """Take the change of the log density along a step of coordinate k; choose the next step."""
+        """Use the change of the log density along a step of coordinate k; choose the next step."""
         t = self.step[k]
-        if not moved:  # rounding hides a step so short: nothing below it can be told apart
+        if not moved:  # the step is lost to rounding, as is any shorter one
             self.low[k], self.low_change[k], self.hidden[k] = t, 0.0, True
         elif change > 1:
             self.high[k], self.high_change[k] = t, change
@@ -122,7 +122,7 @@ class Bracket:
         if moved and NEAR[0] < change < NEAR[1]:
             self.done[k] = True
         elif low > 0 and high < NARROW * low:
-            # it ends there; or jumps at x0 itself, where the longest step that rounding hides is
+            # the density ends there, or jumps at x0: the low end is then lost to rounding
             self.done[k], self.wall[k] = True, np.isinf(self.high_change[k]) or self.hidden[k]
         elif high == np.inf:
             self.grow(k, change if moved else 0.0)
@@ -156,7 +156,7 @@ class Bracket:
         self.done[k] = self.step[k] < LEAST
 
     def between(self, k: int) -> float:
-        """A step within the bracket: where a power of the step through its ends is 1."""
+        """A step within the bracket, at which a power function through its ends is 1."""
         low, high = self.low[k], self.high[k]
         share = 0.5
         if np.isfinite(self.high_change[k]) and self.low_change[k] > 0:

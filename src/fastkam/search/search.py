@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 LEAST_WALKERS = 32
-PRIOR_DRAWS, MOST_PRIOR_DRAWS = 1500, 6000  # a dimension, that are looked at; and in all
+PRIOR_DRAWS, MOST_PRIOR_DRAWS = 1500, 6000  # number evaluated per dimension, and at most
 CANDIDATES = 4  # points of which the best is where a walker starts
 TRIES = 12  # rounds of candidates, each nearer than the last
 SPREAD, SPREAD_STEPS = 0.25, 60  # the power of the density on which walkers spread at first
 FLATTER, TAIL_STEPS = 0.5, 60  # the power of the density whose states show its tails
 AGREED_FLATTER = 1.1  # R-hat there
 WARM_WEIGHT, MOST_WARM = 0.2, 16  # of the components fitted to these
-BENT, BENT_WEIGHT = 3, 0.4  # components from which on a density is bent, and that weight for it
+BENT, BENT_WEIGHT = 3, 0.4  # number of components of a bent density at least; its WARM_WEIGHT
 MOST_TAIL_WINDOWS = 6
 FAR_AWAY, RISING = 1e4, -1.0  # scales from the origin; the tail index where there is no tail
-LEAST_FAR, NEARLY_0 = 100, 1e-3  # points, and a likelihood, where it may be no logarithm
+LEAST_FAR, NEARLY_0 = 100, 1e-3  # points needed, and bound, to find that it is no logarithm
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
 BRIEF_STAGES, FULL_STAGES = 10, 40  # of the approach, at most
@@ -136,9 +136,9 @@ class Searcher:
         return self.population
 
     def from_prior(self, prior: Prior, n: int) -> tuple[Array, Array]:
-        """n of many draws from the prior, half of them those of highest density; log densities.
+        """Select n of many draws from the prior, half of them by density; also log densities.
 
-        Only few of many draws are near a narrow mode, and these have the highest densities.
+        Only a few of many draws are near a narrow mode, and these have the highest densities.
         """
         x, logp = self.many_from_prior(prior)
         some = np.flatnonzero(np.isfinite(logp))
@@ -167,7 +167,7 @@ class Searcher:
             population.learn(population.window(FIRST_WINDOW))
             window = self.agree_soon(population)
         if self.normal:
-            if self.known.prior is not None:  # the walkers have seen little else
+            if self.known.prior is not None:  # the walkers have seen little beyond the mode
                 self.many_from_prior(self.known.prior)
         else:
             population.learn(window)
@@ -200,7 +200,7 @@ class Searcher:
         """Run windows until the walkers agree, or all evaluations are spent.
 
         If the density has a normal approximation they need not agree closely; the windows then also
-        end where this has turned out to be wrong.
+        end if the approximation turns out to be wrong.
         """
         steps = float(FIRST_WINDOW)
         while True:
@@ -307,7 +307,7 @@ class Searcher:
         self.begin()
         K = max(LEAST_WALKERS, 2 * (self.d + 1))
         population = self.gather(K, levels(self.d))
-        # modes that only walkers have reached that then leave them are looked for again
+        # a mode may be lost when all walkers in it leave it: it can be found again from these
         self.seen.append(population.approach(self.stages))
         if len(found := self.rising(population)):
             return self.without_end(population, found)
@@ -325,7 +325,7 @@ class Searcher:
             self.say(f"tails that fall off as a power, x^-{power:.3g}")
         else:
             cold = self.covering(population, cold, window.acceptance, most_evaluations)
-            if cold is not None and self.known.wrap is None:  # q is not used where points repeat
+            if cold is not None and self.known.wrap is None:  # q is not used if x is periodic
                 some = states[:: max(1, -(-len(states) // FITTED_STATES))]
                 cold, along = followed(
                     self.evaluate, some, cold, self.rng, bent=n > 1 and not self.normal)
@@ -348,8 +348,8 @@ class Searcher:
         return rising(self.evaluate, best, np.maximum(np.abs(best - self.origin), self.scales))
 
     def without_end(self, population: Population, found: NDArray[np.intp]) -> Search:
-        """The outcome for a density that goes on rising."""
-        self.say(f"the log density goes on rising along {found.tolist()}")
+        """The outcome for a density that keeps rising."""
+        self.say(f"the log density keeps rising along {found.tolist()}")
         return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       False, self.lines + self.failures(),
                       tails=np.column_stack([found, np.full(len(found), RISING)]),

@@ -1,17 +1,17 @@
 """Slabs across a coordinate, which follow a density to ends that walkers have not seen.
 
 Chains hardly move where a density is narrow: they may never reach the narrow end of a funnel, or
-the far end of a thin bent ridge, at an R-hat of 1.00. So the search follows such a density along
+the far end of a thin bent ridge, although R-hat is 1.00. So the search follows such a density along
 coordinate k, from the middle to both ends, in slabs
 
     |x_k - c| < h / 2,      x_others | x_k  ~  N(m + (x_k - c) b, C)   approximately
 
 In each slab points are drawn, x_k uniformly and the others from a Student distribution with this
 center and shape; their importance weights refit m, b and C, and the mean weight estimates the mass
-of the slab. The next slab starts at what follows if b, and the variances along the eigenvectors of
-C, go on changing as they did between the last two. Where the weights are too uneven, a slab of half
-the width is tried. A side is done when the density there has faded. Each slab becomes a component
-of the mixture.
+of the slab. The start of the next slab is an extrapolation: b, and the variances along the
+eigenvectors of C, keep changing as they did between the last two. If the weights are too uneven, a
+slab of half the width is tried. A side is done when the density there has faded. Each slab becomes
+a component of the mixture.
 
 Neal, R. M. (2003). Slice sampling. Annals of Statistics 31, 705-767, section 8: the funnel. Cappé,
 O., Douc, R., Guillin, A., Marin, J.-M. and Robert, C. P. (2008). Adaptive importance sampling in
@@ -36,7 +36,7 @@ Evaluate = Callable[[Array], Array]
 
 BINS = 5  # of the states, by their x_k
 LEAST_CHANGE = 3.0  # of the log volume of the others, from the first bin to the last
-REVERSALS = 0.3  # of the mean change from bin to bin, that one may go the other way
+REVERSALS = 0.3  # of the mean change between bins, by which one of them may go the other way
 MOST_FUNNELS = 3
 MOST_DIMENSIONS, MOST_TURNED = 15, 8  # of bent densities, and of those along principal axes
 FITS = 0.25  # efficiency of a first slab of these
@@ -47,7 +47,7 @@ CHANGE, WIDEST = 0.5, 0.5  # of the log widths across a slab; a slab, in standar
 MOST_CHANGE = 1.5  # of the log variances from a slab to the next
 ROUNDS, ENOUGH, LEAST_EFFICIENCY = 4, 0.25, 0.08  # effective share of the points of a slab
 THINNEST = 0.05  # slab, in units of the first
-SURE = 3.0  # standard errors, by which a slope must change to go on changing
+SURE = 3.0  # standard errors by which a slope must change to be extrapolated
 FADED = 1e-4  # density of a slab where a side is done, in units of the highest
 MOST_ROUNDS = 80  # of points, on one side
 SHARE = 0.6  # of the components that are slabs, in a mixture
@@ -87,12 +87,12 @@ class Slab:
 
     @property
     def log_height(self) -> float:
-        """The logarithm of its mass by its width."""
+        """The logarithm of its mass divided by its width."""
         return self.log_mass - float(log(self.width))
 
     @property
     def slope_error(self) -> Array:
-        """Standard errors of the slope, (d - 1,); infinite where it is not from weighted points."""
+        """Standard errors of the slope, (d - 1,); infinite if it is not from weighted points."""
         worth = max(self.efficiency * self.n, 1e-300)
         return np.asarray(np.sqrt(12 * self.cov.diagonal() / worth) / self.width)
 
@@ -109,7 +109,7 @@ def funnels(states: Array) -> list[int]:
     """The coordinates along which the width of the others changes most, MOST_FUNNELS at most.
 
     Their states (n, d) are put into bins by x_k. From bin to bin the volume of the others, the root
-    of the determinant of their covariance, must change into the same direction.
+    of the determinant of their covariance, must change in the same direction.
     """
     n, d = states.shape
     if d < 2 or n < BINS * 4 * d:
@@ -157,7 +157,7 @@ class Walk:
     k : int
     rng : Generator
     axes : array (d, d), optional
-        The axes, as columns, of which the k-th is walked along; by default the coordinates.
+        The axes, as columns; the walk is along the k-th. By default the coordinates.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Walk:
         return f"{'principal axis' if self.turned else 'coordinate'} {self.k}"
 
     def first_width(self) -> float:
-        """The width of a slab, by how the widths of the other coordinates change."""
+        """The width of the first slab, from the changes in width of the other coordinates."""
         low, high = self.low, self.high
         of_each = log(high.cov.diagonal() / low.cov.diagonal()) / 2
         of_all = (log_volume(high) - log_volume(low)) / len(of_each)
@@ -289,7 +289,7 @@ def followed(
         made = walks(evaluate, states, rng, bent=bent)
         if made:
             q = q.extended(*components(made), SHARE)
-    except ValueError:  # a covariance that no longer is one, of what does not fall off
+    except ValueError:  # a covariance that is no longer valid, as the density does not fall off
         return q, []
     return q, [str(walk) for walk in made]
 

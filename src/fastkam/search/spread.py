@@ -39,7 +39,7 @@ class Spread:
         self.number = workers.number or os.cpu_count() or 1
 
     def __call__(self, X: Array, noise: Array | None) -> Returned | None:
-        """The values at points and the failures; None where workers died."""
+        """The values at points and the failures; None if workers died."""
         parts = np.array_split(X, min(len(X), self.number))
         try:
             returned = self.ask(parts, noise, again=not self.sending.arrived)
@@ -47,21 +47,21 @@ class Spread:
             again = self.ask([parts[i] for i in missing], noise, again=True)
             if any(one is None for one in again):
                 raise RuntimeError("workers return no value, although the tasks bring the target")
-        except Exception as error:  # each kind of executor has its own for a worker that is lost
+        except Exception as error:  # each kind of executor has its own error for a lost worker
             log.info("points of the search are evaluated here, as workers were lost: %s",
                      told(error))
             return None
         for i, one in zip(missing, again, strict=True):
             returned[i] = one
         for one in returned:
-            if isinstance(one, BaseException):  # of the density
+            if isinstance(one, BaseException):  # an error of the density
                 raise one
         self.sending.arrived = True
         return (np.concatenate([one[0] for one in returned]), sum(one[1] for one in returned),
                 [fault for one in returned for fault in one[2]], sum(one[3] for one in returned))
 
     def ask(self, parts: list[Array], noise: Array | None, *, again: bool) -> list[Any]:
-        """Results of the workers, one a part; None from a worker that does not have the target."""
+        """Results of the workers, one per part; None from one that does not have the target."""
         sent = [next(numbers) for _ in parts]
         tasks = [self.workers.submit(evaluate_sent, number, *self.names,
                                      self.sending.for_task(again=again), part, noise)
@@ -77,7 +77,7 @@ class Spread:
 def evaluate_sent(
     number: int, run: str, digest: str, payload: bytes | None, X: Array, noise: Array | None
 ) -> tuple[int, Returned | BaseException | None]:
-    """Evaluate points in a worker; (number, None) where it has not the target of the run."""
+    """Evaluate points in a worker; return (number, None) if it does not have the target."""
     target = known_target(run, digest, payload)
     if target is None:
         return number, None

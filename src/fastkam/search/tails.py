@@ -25,7 +25,7 @@ Indices = NDArray[np.intp]
 
 DISTANCES = (1e3, 1e4, 1e5)     # in standard deviations
 SAME = 0.02                     # difference of the powers between these, as a part of them
-MOST_DIMENSIONS = 30            # with more, one point a coordinate would be many
+MOST_DIMENSIONS = 30            # with more, one point per coordinate would be too many
 
 
 def rising(evaluate: Callable[[Array], Array], center: Array, lengths: Array) -> Indices:

@@ -22,7 +22,7 @@ from fastkam.search.population import Population, Window, largest_drop
 
 Array = NDArray[np.float64]
 
-AROUND, MOST_AROUND = 500, 3000  # points around the walkers, a dimension, and in all
+AROUND, MOST_AROUND = 500, 3000  # points around the walkers, per dimension and at most
 NEAR_AND_FAR = 2.0, 30.0  # how far these are, in standard deviations within a mode
 MOST_TRIED, MOST_WALKERS = 150, 16
 FIRST = 0.025  # the first steps of walkers from there, as parts of the way to the nearest component

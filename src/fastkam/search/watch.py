@@ -54,7 +54,7 @@ class Watch:
         self.until = self.begun + share * self.limits.seconds
         most = share * self.limits.evaluations
         self.most_evaluations = most if most == math.inf else math.floor(most)
-        self.drawn, self.requested = 0, 0  # draws a chain, where weighted draws are made
+        self.drawn, self.requested = 0, 0  # draws per chain, if weighted draws are made
 
     def __call__(self, n: int) -> None:
         """Report the progress after n evaluations; raise Spent if the share is used up."""

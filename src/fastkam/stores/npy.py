@@ -1,4 +1,4 @@
-"""A folder of .npy files: one a column and chain, which grows at its end."""
+"""A folder of .npy files: one per column and chain, which grows at its end."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from fastkam.stores.store import Rows, Store
 
 STATE, ABOUT = "state.npz", "store.json"
-PIECE = 2**24  # bytes of a file that are mapped at once where some rows are left out
+PIECE = 2**24  # bytes of a file that are mapped at once if some rows are left out
 
 
 class Npy(Store):
     """A folder of .npy files, one for each chain and column: ``draws/x.0.npy`` is (n, d).
 
-    ``np.load(path, mmap_mode="r")`` opens each of them, also while the run goes on: the length in
-    its header is written after the rows.
+    ``np.load(path, mmap_mode="r")`` opens each of them, also during the run: the length in its
+    header is written after the rows.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Npy(Store):
         try:
             (count, *_), _ = read_header(io.BytesIO(data))
             good = data == header(count, tail, np.dtype(dtype))
-        except Exception:  # of many kinds: what numpy reads it with is not made for other files
+        except Exception:  # numpy's reader raises errors of many types for other files
             good = False
         if not good:
             raise ValueError("has a damaged header")
@@ -96,8 +96,8 @@ class Npy(Store):
         count = self.room(section, column, k)
         if not count or not prod(tail):
             return np.empty((count, *tail), dtype)[rows]
-        # mapped for each look: thousands of chains have more files than a process may have open;
-        # and in pieces, as the pages of all rows between those that are wanted count as memory
+        # mapped for each read: thousands of chains have more files than a process may have open;
+        # and in pieces, since the pages of all rows between the requested ones count as memory
         path, size = self.file(section, column, k), dtype.itemsize * prod(tail)
         if not isinstance(rows, slice) or rows.step == 1:
             return np.array(np.memmap(path, dtype, "r", before, (count, *tail))[rows])
@@ -129,7 +129,7 @@ class Npy(Store):
 
 
 def header(count: int, tail: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
-    """The first bytes of a .npy file, as many whatever the count: numpy leaves room for it."""
+    """The header of a .npy file; its length is the same for all counts, as numpy leaves room."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {
         "descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False,

@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from fastkam.arguments import shown
 
-LOCK = "lock"  # a file that the process which writes holds locked
-Rows = slice | NDArray[np.int64]  # with a positive step, or an array (n,) of indices
+LOCK = "lock"  # a file that the writing process holds locked
+Rows = slice | NDArray[np.int64]  # a slice with a positive step, or indices (n,)
 KINDS: list[type[Store]] = []  # in the order in which a path is offered to them
 
 held: weakref.WeakSet[Store] = weakref.WeakSet()  # stores that this process writes
 
 
 def let_go_after_fork() -> None:
-    """Close the locks that a child has inherited: it must not hold them beyond its parent's end."""
+    """Close inherited locks: a forked process must not hold them after its parent has ended."""
     for store in list(held):
         store.close_lock()
 
@@ -39,7 +39,7 @@ class Store(ABC):
 
     Rows of chain k are kept in columns, which belong to sections ("draws", "warmup"). They are
     written first, and then published: a reader sees no more rows than are there. Rows after those
-    of the last state are overwritten when a run goes on.
+    of the last state are overwritten when a run continues.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Store(ABC):
     """
 
     KIND: ClassVar[str]
-    MARK: ClassVar[str]  # a file by which a folder of this kind is known
+    MARK: ClassVar[str]  # a file by which a folder of this kind is recognized
 
     def __init_subclass__(cls, **others: Any) -> None:
         super().__init_subclass__(**others)
@@ -64,7 +64,7 @@ class Store(ABC):
             raise ValueError(f"store must be a path, not {shown(path)}: {error}") from None
         self.lock: int | None = None
         self.blocked = False
-        self.dirty: set[Path] = set()  # files that are not on the disk for certain
+        self.dirty: set[Path] = set()  # files that may not be on the disk yet
 
     # ---- what a kind of store implements ----
 
@@ -86,7 +86,7 @@ class Store(ABC):
             block: int) -> None:
         """Make an empty column with rows of shape `tail`, or leave one that is there.
 
-        `block` is the number of rows that are mostly written at once.
+        `block` is the number of rows that are usually written at once.
         """
 
     @abstractmethod
@@ -104,7 +104,7 @@ class Store(ABC):
     @abstractmethod
     def check_form(self, section: str, column: str, k: int, tail: tuple[int, ...],
                    dtype: Any) -> None:
-        """Raise ValueError, which says what chain k has, unless it has rows of this kind."""
+        """Raise ValueError, with what chain k has, unless it has rows of this kind."""
 
     @abstractmethod
     def room(self, section: str, column: str, k: int) -> int:
@@ -115,7 +115,7 @@ class Store(ABC):
         """Remove a section, if it is there."""
 
     def finish(self) -> None:  # noqa: B027  (not all kinds have something to do)
-        """Bring the files into the form in which others like them, at the end of a run."""
+        """Bring the files into the form that other programs expect, at the end of a run."""
 
     # ---- what they have in common ----
 
@@ -134,10 +134,10 @@ class Store(ABC):
         self.dirty.add(path)
 
     def sync(self) -> None:
-        """Bring what was written since the last call to the disk."""
+        """Flush to the disk what was written since the last call."""
         dirty, self.dirty = self.dirty, set()
         for path in list(dirty):  # other threads may add to it
-            with suppress(FileNotFoundError):  # of a section that has been removed
+            with suppress(FileNotFoundError):  # a file of a section that has been removed
                 number = os.open(path, os.O_RDONLY)
                 try:
                     os.fsync(number)
@@ -164,7 +164,7 @@ class Store(ABC):
             raise PermissionError(f"store={str(path)!r} is in a folder without permission to write")
 
     def create(self) -> str:
-        """Make the store; the identity that it has been given."""
+        """Make the store; return its identity."""
         self.check_free()
         self.path.mkdir(exist_ok=True)
         identity = secrets.token_hex(8)
@@ -188,7 +188,7 @@ class Store(ABC):
 
     @contextmanager
     def writing(self) -> Iterator[Self]:
-        """A context in which this process alone writes; BlockingIOError where another one does."""
+        """A context in which this process alone writes; BlockingIOError if another one does."""
         if self.lock is not None:  # a run within a run of the same thread: a progress function
             raise BlockingIOError(errno.EWOULDBLOCK, f"store={str(self.path)!r} is being written "
                                                      "by another run of this process")
@@ -204,7 +204,7 @@ class Store(ABC):
             self.close_lock()
 
     def take_lock(self) -> None:
-        """Lock the store, where the file system can."""
+        """Lock the store, if the file system has locks."""
         lock = os.open(self.state_path.parent / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -219,7 +219,7 @@ class Store(ABC):
         self.lock = lock
 
     def close_lock(self) -> None:
-        """Close the file that is locked, which lets others have it."""
+        """Close the locked file, which releases the lock."""
         lock, self.lock = self.lock, None
         if lock is not None:
             os.close(lock)
@@ -243,7 +243,7 @@ def as_store(store: Any) -> Store | None:
 
 
 def store_at(path: Path) -> Store | None:
-    """The store in a folder; None where it holds none."""
+    """The store in a folder; None if it holds none."""
     for kind in KINDS:
         if (path / kind.MARK).exists():
             return kind(path)

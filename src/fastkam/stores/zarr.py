@@ -43,7 +43,7 @@ class Form:
         self.compressed = any(codec["name"] != "bytes" for codec in self.metadata["codecs"])
 
     def resize(self, rows: int) -> None:
-        """Let the column have this many rows; a reader sees the old metadata or the new."""
+        """Resize the column to this many rows; a reader sees the old metadata or the new."""
         self.metadata["shape"][1] = self.rows = rows
         temporary = self.path.with_name(f"{self.path.name}.new")
         temporary.write_text(json.dumps(self.metadata))
@@ -53,16 +53,16 @@ class Form:
 class Zarr(Store):
     """A zarr group (format 3): ``zarr.open("run.zarr")["draws/x"]`` is (chains, draws, d).
 
-    ``["draws/counts"]`` are the rows that each chain has, which may be fewer. It needs zarr.
+    ``["draws/counts"]`` are the numbers of rows of the chains, which may be smaller. It needs zarr.
 
     Parameters
     ----------
     path : path
         A folder that does not exist yet, or is empty.
     compression : str or None
-        "zstd", "gzip" or "lz4"; None, the default, writes quickest.
+        "zstd", "gzip" or "lz4"; None, the default, is the fastest.
     level : int, optional
-        Of the compression: 1, the default, is the quickest.
+        Level of the compression: 1, the default, is the fastest.
     """
 
     KIND, MARK = "zarr", "zarr.json"
@@ -81,8 +81,8 @@ class Zarr(Store):
         self.compression, self.level, self.blocked = compression, level, compression is not None
         self.alone = threading.RLock()
         self.arrays: dict[str, Any] = {}
-        self.forms: dict[str, Form] = {}  # of the columns that are written
-        self.counts: dict[str, int] = {}  # of the longest chain, by sections that are written
+        self.forms: dict[str, Form] = {}  # forms of the columns that are written
+        self.counts: dict[str, int] = {}  # rows of the longest chain, by section
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"zarr": None, "alone": None, "arrays": {}, "forms": {}}
@@ -148,7 +148,7 @@ class Zarr(Store):
                         parents=True, exist_ok=True)
 
     def form(self, section: str, column: str) -> Form:
-        """The form of a column, which its metadata tell; reading them by zarr takes much longer."""
+        """The form of a column, from its metadata; reading them by zarr takes much longer."""
         path = f"{section}/{column}"
         with self.alone:
             if path not in self.forms:
@@ -156,7 +156,7 @@ class Zarr(Store):
             return self.forms[path]
 
     def resize(self, section: str, column: str, rows: int) -> None:
-        """Let a column have room for this many rows of each chain."""
+        """Make room in a column for this many rows of each chain."""
         path = f"{section}/{column}"
         self.form(section, column).resize(rows)
         self.arrays.pop(path, None)  # it has the old shape
@@ -185,7 +185,7 @@ class Zarr(Store):
                     chunks: tuple[int, ...]) -> None:
         """Write rows into chunks without compression, files of their bytes as they are.
 
-        zarr would read and write all of a chunk for each piece of it.
+        zarr would read and write a whole chunk for each piece of it.
         """
         block, size = chunks[1], rows.dtype.itemsize * prod(chunks[2:])
         first = start // block
@@ -206,7 +206,7 @@ class Zarr(Store):
         self.put(path, np.array([count], "<i8"), 0)
 
     def finish(self) -> None:
-        """Let the shapes be those of the longest chains."""
+        """Set the shapes to those of the longest chains."""
         for path, form in self.forms.items():
             section, _, column = path.partition("/")
             count = self.counts.get(section)
@@ -221,7 +221,7 @@ class Zarr(Store):
         return np.asarray(array.oindex[k, rows])
 
     def check_chunks(self, section: str, column: str, k: int, array: Any, rows: Rows) -> None:
-        """Raise FileNotFoundError for chunks that are not there, which zarr takes as zeros."""
+        """Raise FileNotFoundError for missing chunks, which zarr reads as zeros."""
         block = array.chunks[1]
         chunks = np.unique(rows // block) if not isinstance(rows, slice) else np.arange(
             rows.start // block, -(-max(rows.start, rows.stop) // block))

@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from fastkam._core.density.target import Target
     from fastkam.search.found import Known
 
-BUDGET = 2000  # calls, where nothing is said
+BUDGET = 2000  # calls, by default
 LEAST_BUDGET = 50
-CHECKED = 5  # calls that check a gradient that is right
+CHECKED = 5  # calls that a gradient check takes if the gradient is right
 
-DEFAULTS = {  # what else an argument may be, and why not
+DEFAULTS = {  # the only values accepted, with the reason
     "sampler": ("auto", "chains on the surrogate have a sampler of their own"),
     "share": (False, "chains on the surrogate do not learn together"),
     "keep_stats": (True, "weights are statistics"),
     "thin": (None, "chains on the surrogate are thinned as they need it"),
     "store": (None, "the draws are few"),
     "checkpoint": (None, 'evaluations="calls.fk" keeps every call, and the same call of sample '
-                         "goes on from there"),
+                         "continues from there"),
 }
 
 
@@ -43,7 +43,7 @@ def within_budget(
 ) -> StopRule | None:
     """Return the stop rule, combined with one for the budget if there is a budget.
 
-    `reserved` of its evaluations are left for calls that a run does not count.
+    Of the budget, `reserved` evaluations are kept for calls that a run does not count.
     """
     if budget is None:
         return stop
@@ -52,10 +52,10 @@ def within_budget(
 
 
 def uncounted(chains: int, *, vectorized: bool) -> int:
-    """Return the number of calls of a run beside its `evaluations`, with one in each step.
+    """Return the number of calls that a run of one call per step makes beyond its `evaluations`.
 
-    They are made at the starting points of the chains, to see what the function returns, and to
-    check its gradient; and equal shares of the chains are rounded up.
+    They are made at the starting points of the chains, to find out what the function returns, and
+    to check its gradient; and equal shares of the budget for the chains are rounded up.
     """
     return chains + (chains if vectorized else 1) + CHECKED + chains - 1
 

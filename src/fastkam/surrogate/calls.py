@@ -27,7 +27,7 @@ class Inspecting(Evaluator):
     Attributes
     ----------
     kinds : dict of bytes to int
-        The kind of each, by its bytes.
+        The kind of each point, by the bytes of the point.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Calls:
         return self.last(done) if done else np.zeros(0)
 
     def at_draws(self, X: Array) -> Array:
-        """Return the same at draws, where every error ends the work, as in a chain."""
+        """Return the same at draws, where any error ends the run, as in a chain."""
         self.evaluator.strict = True
         try:
             return self(X)
@@ -91,9 +91,9 @@ class Calls:
             self.evaluator.strict = False
 
     def kinds(self, X: Array, values: Array) -> NDArray[np.int8]:
-        """Return what points X (n, d) without a density are, indices of REJECTED, (n,).
+        """Return the kinds (n,) of the points X (n, d) without a density, indices of REJECTED.
 
-        HAS_DENSITY for the others. Of NaN in the workers of a search nothing is known.
+        The others have HAS_DENSITY. NaN in a worker counts as outside: workers do not report it.
         """
         kinds = np.full(len(X), HAS_DENSITY, np.int8)
         for i in np.flatnonzero(values == -np.inf):

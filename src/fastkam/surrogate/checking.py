@@ -1,4 +1,4 @@
-"""A check of weighted draws by chains on the density itself, which can leave what s has.
+"""A check of weighted draws by chains on the density itself, which can leave the support of s.
 
 Draws x of s with the weights pi(x)^b / s(x) are draws of the tempered density pi^b, and remain so
 when chains move them by steps that leave pi^b invariant. Chains enter a region where s is far too
@@ -29,7 +29,7 @@ from fastkam.surrogate.learning import BETA, Chains
 Array = NDArray[np.float64]
 
 STEPS = 5  # of each chain
-ABOVE = 0.01  # share of the sum of the weights that is above the level looked at
+ABOVE = 0.01  # share of the sum of the weights that is above the level of the check
 FALSE_ALARM = 1e-3
 FAR_ABOVE = 1.0  # by which a log weight is above those of all draws
 HIGH, RANGE = 4.5, 0.005  # distance below the maximum; share of draws outside of their range
@@ -97,7 +97,7 @@ class Check(NamedTuple):
         return max(n, int((found > level).sum()), int((proposed > level).sum()))
 
     def worst(self, density: LearnedDensity, m: int) -> tuple[Array, Array]:
-        """m points (m, d) where s is most too small, and log pi there (m,)."""
+        """The m points (m, d) at which s / pi is smallest, and log pi there (m,)."""
         x = np.vstack([self.states.x, self.points])
         logp = np.concatenate([self.states.logp, self.values])
         order = np.argsort(density.logp(x) - logp, kind="stable")[:m]
@@ -107,16 +107,16 @@ class Check(NamedTuple):
 def outside(X: Array, y: Array, draws: Array, logp: Array) -> int:
     """Return the number of points with a high density that are far outside the range of the draws.
 
-    A density is high where it has fallen by less than half of what it has at the ends of a normal
-    one (`drop`), and by no more than along one coordinate of it at three standard deviations. Far
-    is more than a standard deviation of the draws beyond all but 0.5 % of them.
+    A density is high where its log has fallen by less than half of `drop`, its fall at the ends of
+    a normal density, and by no more than that falls along one coordinate in three standard
+    deviations. Far is more than a standard deviation of the draws beyond all but 0.5 % of them.
 
     Parameters
     ----------
     X, y : array (m, d), (m,)
         Points, and the log densities there.
     draws, logp : array (n, d), (n,)
-        Draws of s, and log pi there; those at which it has fallen further do not count.
+        Draws of s, and log pi there; those at which it has fallen by more than `drop` do not count.
     """
     d, top = draws.shape[1], y.max()
     high, near = X[y > top - min(0.5 * drop(d), HIGH)], draws[logp > top - drop(d)]
@@ -128,16 +128,16 @@ def outside(X: Array, y: Array, draws: Array, logp: Array) -> int:
 
 
 def tempered(logp: Array, log_weights: Array) -> Array:
-    """The logs of weights (n,) by which draws of s are draws of pi^b."""
+    """The logs of the weights (n,) with which draws of s are draws of pi^b."""
     return log_weights - (1 - BETA) * np.where(np.isfinite(logp), logp, 0.0)
 
 
 def above_expected(log_weights: Array, log_shares: Array, found: Array) -> int:
     """Return the number of log weights `found` (m,) that are too high, or 0.
 
-    The level is that above which draws with `log_weights` (n,) have 1 % of the sum of the weights
-    with the logs `log_shares` (n,), and the error of that share. It is 0 as well where the number
-    has a probability of 0.001 or more.
+    They are too high above the level at which draws with `log_weights` (n,) have 1 % of the sum of
+    the weights with the logs `log_shares` (n,). The number is compared with that share plus its
+    error, and is 0 if one as large has a probability of 0.001 or more.
     """
     order = np.argsort(-log_weights, kind="stable")
     lw, w = log_weights[order], np.exp(log_shares - log_shares.max())[order]

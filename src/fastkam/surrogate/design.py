@@ -22,20 +22,21 @@ from fastkam.surrogate.calls import Calls
 Array = NDArray[np.float64]
 
 MOST_STARTS = 3
-CLIMB, FURTHER_CLIMB = 25, 10  # calls a dimension, at most
+CLIMB, FURTHER_CLIMB = 25, 10  # calls per dimension, at most
 FIRST_RADIUS, LAST_RADIUS = 1.0, 0.1  # of the trust region
-SHELL, SHELL_EACH = 10, 5  # points on shells, and a dimension
+SHELL, SHELL_EACH = 10, 5  # points on shells, and further ones per dimension
 NEAREST, FARTHEST = 2.5, 15.0  # radii of shells, in standard deviations
 HIGHER = 0.4  # share of the fall from the maximum by which a value is higher than expected
 FURTHER_CLIMBS = 2
 MOST_EXCHANGED = 15  # pairs of coordinates
-PRIOR_DRAWS = 10  # a dimension
+PRIOR_DRAWS = 10  # per dimension
 
 
 def design(
     calls: Calls, searcher: Searcher, points: Array, known: Known, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Make the first calls; return about the center (d,) and a factor (d, d) of the covariance."""
+    """Make the first calls; return roughly the center (d,) and a factor (d, d) of the covariance.
+    """
     searcher.begin()
     scales = searcher.scales
     for start in starts(calls, searcher, points, known, rng):
@@ -70,7 +71,7 @@ def starts(
 
 
 def climb(calls: Calls, start: Array, scales: Array, calls_each: int) -> None:
-    """Maximize the log density from `start` on, in units of the scales."""
+    """Maximize the log density in units of the scales, beginning at `start`."""
     worst = -np.inf
 
     def height(u: Array) -> float:
@@ -107,7 +108,7 @@ def laplace(calls: Calls, scales: Array) -> tuple[Array, Array]:
     """Return the mode (d,) of a quadratic fitted to the calls, and a factor (d, d) of -(2 B)^-1."""
     X, y = calls.finite()
     center, factor = X[y.argmax()], np.diag(scales)
-    for _ in range(3):  # the units of the fit, whose penalty knows them, are those of the last
+    for _ in range(3):  # the penalty depends on the units of a fit, which come from the last one
         rows = regression.near_enough(y.max() - y, X.shape[1])
         z = regression.whitened(X[rows], center, factor)
         _, b, B = regression.mean_of(z, y[rows], y.max() - y[rows])

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-FIRST_LOOK = 80  # draws after which, and after each twice as many, their weights decide whether
-# the surrogate stays
+FIRST_LOOK = 80  # draws after which, and after each doubling, their weights decide whether the
+# surrogate is kept
 AGAIN = 6  # rounds in which it is refitted
 LEFT = 450  # calls that must be left for that
 DISAPPOINTING = 0.5  # share of the efficiency expected of them
@@ -67,8 +67,8 @@ class Drawing:
         self.run: RunState | None = None
         self.state: RunState | None = None
         self.log_s: Array = np.zeros((chains, 0))
-        self.log_integral = 0.0  # of the surrogate, that is taken off log_s
-        self.asked = 0  # rows after which the stop rule has last been asked
+        self.log_integral = 0.0  # of the surrogate, subtracted from log_s
+        self.asked = 0  # rows at the last check of the stop rule
         self.stopped_by = ""
         self.reserved = 0  # calls for the check of the draws
         self.checked: Check | None = None
@@ -91,7 +91,7 @@ class Drawing:
         return efficiency(self.log_weights.ravel())
 
     def carry_out(self, rounds: Rounds, budget: float) -> None:
-        """Draw, learn again while that is called for, and draw until there is enough."""
+        """Draw, learn again as long as needed, and draw until there are enough draws."""
         for k in range(TRIALS):
             self.reserved = int(min(CHECKED * budget, MOST_CHECKED, max(0.0, self.calls.left)))
             self.calls.budget -= self.reserved
@@ -116,7 +116,7 @@ class Drawing:
         self.complete()
 
     def complete(self) -> None:
-        """Draw until there is enough."""
+        """Draw until there are enough draws."""
         assert self.weighting is not None
         assert self.learned is not None
         with suppress(Spent):
@@ -128,7 +128,7 @@ class Drawing:
             n = self.beyond()
             if n:
                 self.done.lines.append(
-                    f"{TOO_LOW} at {n} of the points to which chains on the tempered density came "
+                    f"{TOO_LOW} at {n} of the points that chains on the tempered density reached "
                     "from its draws")
             if self.efficiency < DISAPPOINTING * self.learned.efficiency:
                 self.done.lines.append(
@@ -142,7 +142,7 @@ class Drawing:
             self.state = self.weighted("stopped" if self.stopped_by else "complete")
 
     def check(self) -> None:
-        """Check the draws so far, by the calls that are kept for that."""
+        """Check the draws so far, with the calls reserved for that."""
         assert self.weighting is not None
         assert self.learned is not None
         n, self.reserved = self.reserved, 0
@@ -241,7 +241,7 @@ class Drawing:
         if self.rows:
             try:
                 return self.weighted(status)
-            except Exception:  # of extras or derived quantities: perhaps the one that has ended it
+            except Exception:  # of extras or derived quantities, perhaps the one that ended it
                 return replace(self.weighted("running"), status=status)
         self.done.lines.append(f"{status} after {self.calls.n} evaluations, before any draw of "
                                "a surrogate")

@@ -9,12 +9,12 @@ F being the distribution function of chi-squared with d degrees of freedom: a no
 0.1 % of its probability beyond. A point of the profile is where the surrogate g is largest at this
 x_j, a step beyond the outermost points at which the density has not fallen so far, or sooner where
 g has fallen by more than D. If the density has fallen there about as far as g has, the end is
-known. Otherwise steps grow where it has not fallen, and shrink where it has, since g may not know
-how a ridge bends; then the next point of the profile is at the outermost one. The end is known,
-too, once steps are short and the profile is below D / 2, or steps are very short.
+known. Otherwise steps grow where it has not fallen, and shrink where it has, since g may miss the
+bend of a ridge; then the next point of the profile is at the outermost one. The end is also known
+once steps are short and the profile is below D / 2, or steps are very short.
 
-A long, thin arm with one percent of the probability is so followed in some ten calls, which chains
-would rarely enter.
+A long, thin arm with one percent of the probability, which chains would rarely enter, is followed
+in some ten calls.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BEFORE, BEYOND = (0.6, 0.9), (1.05, 1.35)  # falls of g to which steps lead, in 
 RIGHT = 0.05  # of D: largest error of g at an end that is known by it
 BISECTIONS = 6
 SHORT, VERY_SHORT = 0.2, 0.03  # standard deviations
-STRIP = 0.5  # standard deviations from the outermost point, in which the highest one is begun from
+STRIP = 0.5  # standard deviations from the outermost point: a step starts at the highest one there
 SIDEWAYS = 3.0  # standard deviations by which a point may be beside the step
 ITERATIONS = 50
 DIFFERENCE = 1e-4
@@ -63,7 +63,7 @@ class Ends:
     asked : list of (int, int)
         The ends of the last points.
     foreseen : list of Foreseen or None
-        Of those of them that are at an end by the surrogate.
+        For each of these, the end according to the surrogate, if the point is there.
     """
 
     steps: Array
@@ -75,7 +75,7 @@ class Ends:
 
     @staticmethod
     def of(d: int) -> Ends:
-        """Return the ends of d coordinates, of which nothing is known."""
+        """Return the ends of d coordinates before anything is known of them."""
         walls, missed = np.zeros((2, d, 2), bool)
         return Ends(np.ones((d, 2)), walls, missed, np.full((d, 2), np.nan))
 
@@ -144,7 +144,7 @@ class Ends:
         return np.array(points).reshape(-1, len(sd))
 
     def tell(self, points: Array, values: Array, top: float) -> None:
-        """Take the log densities (n,) at the points of `propose`; `top` is the largest of all."""
+        """Use the log densities (n,) at the points of `propose`; `top` is the largest of all."""
         D = drop(points.shape[1])
         for end, foreseen, fall in zip(self.asked, self.foreseen, top - values, strict=True):
             if self.missed[end]:
@@ -158,7 +158,7 @@ class Ends:
 
 
 class Foreseen(NamedTuple):
-    """The distance of an end by a surrogate, in standard deviations; its fall where it is called.
+    """An end by the surrogate: its distance in standard deviations, its fall at the called point.
     """
 
     at: float

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-PILOT = 500  # draws a chain, that show how far apart independent ones are
+PILOT = 500  # draws per chain, which show how far apart independent ones are
 APART = 2.0  # times that distance
 MOST_THIN = 500
 BLOCK = 64  # points evaluated at once
@@ -85,7 +85,7 @@ class Weighting:
     logp : ndarray, shape (chains, n)
         Log densities of the rows so far.
     kinds : ndarray, shape (chains, n)
-        What the draws without a density are: see `Calls.kinds`. Of equal draws in a row the first.
+        The kinds of the draws: see `Calls.kinds`. Of equal draws in a row only the first is marked.
     made : ndarray, shape (chains,)
         Number of calls of each chain.
     """

@@ -1,8 +1,8 @@
 """The integral of a learned surrogate s: a bridge between its draws and those of a mixture.
 
-s is cheap, so that the error is small beside that of the weights pi / s. The mixture that learning
-has left may miss a part of s. So another one is fitted to its draws, weighted by the ratio of the
-densities, and again while they differ.
+s is cheap, so that the error is small beside that of the weights pi / s. The mixture from the
+learning may miss a part of s. So another one is fitted to draws of it, weighted by the ratio of the
+densities, and this is repeated while they differ.
 """
 
 from __future__ import annotations

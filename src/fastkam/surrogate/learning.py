@@ -2,11 +2,11 @@
 
 A round calls the density at draws of the surrogate s, and at as many points where its logarithm is
 least certain, taken from draws of (g e^(2 sd))^(1/2), where log g has this standard deviation: so
-it comes to the ends of tails. A few chains on pi^(1/2), of which each makes a step a round, do not
-depend on what g is sure of. Before they join the fit, the draws of s test it: with
-the weights w = pi / s, E = (sum w)^2 / (n sum w^2) is the share of weighted draws that count.
-Learning ends when s no longer moves, is nowhere far below the density, and E is good or grows too
-slowly to pay.
+it reaches the ends of tails. A few chains on pi^(1/2), which make one step per round, do not depend
+on where g is certain. Before the draws of s join the fit, they test it: with the weights
+w = pi / s, E = (sum w)^2 / (n sum w^2) is the share of weighted draws that count. Learning ends
+when s no longer changes, is nowhere far below the density, and E is good or grows too slowly to
+pay.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from fastkam.surrogate.regression import Process, fit, near_enough, whitened
 
 Array = NDArray[np.float64]
 
-BATCH, BATCH_EACH = 18, 3  # calls of a round, and a dimension
+BATCH, BATCH_EACH = 18, 3  # calls of a round, and further ones per dimension
 HEAVY, FLAT = 0.1, 0.15  # shares of them from the two wider terms of s
 STEPS_OF_CHAINS = 0.25  # share of them that chains on the density itself take
-BETA = 0.5  # power of the density on which these chains are: they come to its tails sooner
+BETA = 0.5  # power of the density for these chains: they reach its tails sooner
 WALKERS = 64
 LOWEST = -1e10  # where a walker starts whose log density is -inf
 HOPE = 2.0  # standard deviations
@@ -129,10 +129,10 @@ class Rounds:
                 break
 
     def begin_again(self, states: tuple[Array, Array] | None = None) -> None:
-        """Forget how good the surrogates until now have been.
+        """Forget how good the surrogates so far have been.
 
-        Chains on the density go on from `states` (m, d) with log densities (m,), the first of them,
-        where there are some.
+        Chains on the density continue from the first of `states` (m, d), with log densities (m,),
+        if these are given.
         """
         self.log_weights.clear()
         self.shares.clear()
@@ -147,13 +147,13 @@ class Rounds:
             return False
         settled = max(self.moved[-2:]) < STILL and max(self.unsure[-2:]) < SURE
         settled = settled and self.surprise() < FEW and not self.ends.asked
-        # before that E is of a part of the distribution
+        # before that, E describes only a part of the distribution
         return bool(settled and (self.efficiency(-2) > ENOUGH or self.late()))
 
     def surprise(self) -> float:
         """The share of the distribution where s is too small, by the states of the chains.
 
-        These have the density to the power BETA, and so count by what is missing of it.
+        The chains are on the density to the power BETA: weights make up for the rest of the power.
         """
         if not self.surprised:
             return 0.0
@@ -226,7 +226,7 @@ class Rounds:
         return Learned(density, mixture, window, self.learned.efficiency)
 
     def follow(self) -> None:
-        """Call the density beyond the ends that it has had so far, with a new fit each time."""
+        """Call the density beyond its ends so far, with a new fit each time."""
         for _ in range(FOLLOWED):
             X, y = self.calls.finite()
             process = fit(X, y, self.center, self.factor, self.theta, 0)
@@ -332,7 +332,7 @@ class Chains:
     x : ndarray, shape (m, d)
     logp : ndarray, shape (m,)
     log_length : float
-        Of their proposals, for which they aim at an acceptance rate of 0.3.
+        Log of the length of their proposals, adapted to an acceptance rate of 0.3.
     beta : float
         The power of the density that they leave invariant.
     """
@@ -375,7 +375,7 @@ class Chains:
 class Trusted:
     """The log density of a surrogate near the points that it was fitted to, and -inf elsewhere.
 
-    With the `process` it is hopeful: higher by HOPE standard deviations.
+    With `process`, it is hopeful: higher by HOPE standard deviations.
     """
 
     def __init__(

@@ -30,8 +30,8 @@ MOST_BELOW = (16.0, 4.0)  # points further below the maximum than the first + d 
 FIRST_NOISE = 0.3  # of the mean's regression
 RELATIVE_NOISE = 0.1  # of the mean's regression, times the distance below the maximum
 GROWTH = 0.15  # g
-LIFTED = 0.3  # share of the most below, by which a point left out may be too high
-TIMES = 4  # that points left out are looked at
+LIFTED = 0.3  # share of `most_below` by which the process may be too high at a point left out
+TIMES = 4  # number of times that the points left out are checked
 CURVATURE_SD, SLOPE_SD = 0.5, 3.0  # of the priors of B and b
 LEAST_CURVATURE = 0.05  # of -B
 LENGTH_SD, AMPLITUDE_SD, NOISE_SD = 0.7, 1.5, 1.0  # of the priors of log l, log s and log v
@@ -174,7 +174,7 @@ def conditioned(process: Process, residual: Array, extra: Array) -> Process:
 
 
 def most_below(d: int) -> float:
-    """Return how far below the maximum log densities are left out."""
+    """Return the distance below the maximum at which log densities are left out."""
     return MOST_BELOW[0] + MOST_BELOW[1] * d
 
 
@@ -184,7 +184,8 @@ def noise_of(below: Array, d: int) -> Array:
 
 
 def near_enough(below: Array, d: int) -> NDArray[np.bool_]:
-    """Return which points are not far below the maximum, at least as many as a quadratic needs."""
+    """Return the mask of points not far below the maximum, at least as many as a quadratic needs.
+    """
     least = (d + 1) * (d + 2) // 2 + d
     order = np.argsort(below, kind="stable")
     near = below < most_below(d)
@@ -238,7 +239,7 @@ def mean_of(z: Array, y: Array, below: Array) -> tuple[float, Array, Array]:
     B = 0.5 * (B + B.T)
     values, vectors = np.linalg.eigh(B)
     clipped = np.minimum(values, -LEAST_CURVATURE)
-    if (clipped != values).any():  # the linear part again, with the curvature that B has now
+    if (clipped != values).any():  # fit the linear part again, with the new curvature B
         B = (vectors * clipped) @ vectors.T
         rest = (y - y.max() - np.einsum("ij,jk,ik->i", z, B, z)) / noise
         W = W[:, : d + 1]

@@ -36,8 +36,8 @@ log = logging.getLogger("fastkam")
 
 SHARE = 0.6  # of the budget that learning may take
 LEARNING_TIME = 0.5  # share of the time of a stop rule
-LEARNING, LEARNING_EACH = 400, 100  # calls of learning, and a dimension, at most
-MANY_LEFT_OUT = 2  # points with a high density outside its draws, for which a surrogate is given up
+LEARNING, LEARNING_EACH = 400, 100  # most calls of learning, and further ones per dimension
+MANY_LEFT_OUT = 2  # points with a high density outside its draws that rule out a surrogate
 SETTLING = 20  # steps of warm-up of a chain whose proposals are several steps on the surrogate
 
 
@@ -55,9 +55,9 @@ class Attempt:
     learned : Learned or None
         The frozen surrogate.
     lines : list of str
-        What was done.
+        The log of what was done.
     failure : Exception or None
-        The error that has ended it: a Fault if it is one of the density.
+        The error that ended learning: a Fault if it is an error of the density.
     """
 
     calls: Calls
@@ -80,10 +80,11 @@ class Attempt:
             seconds=time.perf_counter() - options.begun)
 
     def warn(self) -> None:
-        """Say that the run goes on without a surrogate."""
+        """Warn that the run continues without a surrogate."""
         log.info("surrogate: %s", self.lines[-1])
         warn(SamplingWarning(
-            f"{self.lines[-1]}: the run goes on without one. All calls are in result.state.calls"))
+            f"{self.lines[-1]}: the run continues without one. All calls are in "
+            "result.state.calls"))
 
     @property
     def record(self) -> Array:
@@ -156,7 +157,8 @@ def learn(
 ) -> Rounds | None:
     """Return the rounds after the first points; None if no surrogate pays.
 
-    Only where the density goes on are more than some hundred calls made, and at most `longest`.
+    At most `longest` calls are made, and more than 400 + 100 d only if some ends of the density are
+    still unknown.
     """
     most = LEARNING + LEARNING_EACH * points.shape[1]
     searcher = Searcher(calls.evaluator.target, points, rng, known, None, calls.evaluator.watch)
@@ -174,7 +176,7 @@ def learn(
             rounds.until_good(longest)
     except Spent:
         pass
-    except (np.linalg.LinAlgError, ValueError) as error:  # of a fit to values of no curve
+    except (np.linalg.LinAlgError, ValueError) as error:  # of a fit to values without curvature
         log.info("surrogate: %s", error)
         rounds = None
     finally:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-FIRST, FURTHER = 50, 1.1  # rows after which a rule is first asked, and by what factor later
+FIRST, FURTHER = 50, 1.1  # rows at the first check of a rule, and their growth between checks
 
 
 @dataclass
@@ -92,4 +92,4 @@ def holds(rule: StopRule, run: WeightedRun, table: Any) -> bool:
         return run.evaluations >= rule.count
     if isinstance(rule, Time):
         return run.seconds >= float(rule.limit)
-    return bool(rule.met(cast(Any, run)))  # a rule of the user
+    return bool(rule.met(cast(Any, run)))  # a user's own rule

@@ -1,7 +1,7 @@
-"""Built-in targets: compiled densities that carry their truth and exact draws.
+"""Built-in targets: compiled densities with known moments and exact draws.
 
-A class is a family; a function makes the member of it that a paper used. Every one is a `Target`,
-may be given to `fastkam.sample` as it is, runs without the GIL in any number of threads, and can be
+A class is a family; a function returns the member of it that a paper used. Each is a `Target`, can
+be passed to `fastkam.sample` as it is, runs without the GIL in any number of threads, and can be
 pickled. `TARGETS` holds those that need no argument by their short names.
 
     target = fastkam.targets.two_mode()

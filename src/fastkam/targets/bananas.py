@@ -19,8 +19,8 @@ from fastkam.targets.builtin import Exact, check_points, mixture_moments
 class BananaMixture(Exact, BananaMixtureDensity):
     """A mixture of bent Gaussians. Normalized.
 
-    In component k all coordinates are independent N(0, v_kj), but for one, which follows a parabola
-    in another:
+    In component k all coordinates are independent N(0, v_kj), except for one, which follows a
+    parabola in another:
 
         x_bent = shift + curvature x_along^2 + e,   e ~ N(0, v_k,bent)
 
@@ -33,12 +33,12 @@ class BananaMixture(Exact, BananaMixtureDensity):
     variances : array (K, d)
         v.
     weights : array (K,), optional
-        Positive; they are divided by their sum. Equal where absent.
+        Positive; they are divided by their sum. Equal by default.
 
     Raises
     ------
     TypeError, ValueError
-        If shapes do not fit, a coordinate is not there, or a variance or weight not positive.
+        If shapes do not fit, a coordinate does not exist, or a variance or weight is not positive.
     """
 
     def __init__(self, bent, along, shift, curvature, variances, weights=None):
@@ -91,12 +91,12 @@ class Banana(BananaMixture):
     curvature, shift : float
         The parabola.
     variances : array (d,)
-        v, that of e in the second place.
+        v; the second is the variance of e.
 
     Raises
     ------
     TypeError, ValueError
-        If a number is not finite, or a variance not positive.
+        If a number is not finite, or a variance is not positive.
     """
 
     def __init__(self, curvature, shift, variances):
@@ -147,7 +147,7 @@ def banana(b=0.03, V=100.0, d=8):
     Parameters
     ----------
     b : float
-        How strongly it is twisted.
+        Strength of the twist.
     V : float
         Variance of the first coordinate.
     d : int

@@ -12,7 +12,7 @@ from fastkam.arguments import check_array, check_generator, check_integer, real_
 
 
 class BuiltIn:
-    """A target whose truth is known, beside its compiled density.
+    """A target with a compiled density and known moments.
 
     Attributes
     ----------
@@ -23,11 +23,11 @@ class BuiltIn:
     second_moment : ndarray (d,) or None
         The exact E x_j^2.
     parameters : dict
-        The arguments that rebuild the target; also how it is pickled.
+        The arguments that rebuild the target, for example when it is unpickled.
 
     Notes
     -----
-    ``sample``, ``quantile_region`` and ``mode_of`` are there only where they are exact: ask with
+    ``sample``, ``quantile_region`` and ``mode_of`` exist only if they are exact: check with
     ``hasattr``.
     """
 
@@ -45,7 +45,7 @@ class BuiltIn:
         return np.diag(self.cov) + self.mean**2
 
     def named(self, name):
-        """Itself, called by the name under which a paper knows it."""
+        """Return this target, with the name that a paper gives it."""
         self.name = name
         return self
 
@@ -65,7 +65,7 @@ class BuiltIn:
 
 
 class Exact(BuiltIn):
-    """A built-in target that can be drawn from; a family says how in `draw`."""
+    """A built-in target with exact draws, which each family defines in `draw`."""
 
     def sample(self, n, seed=None):
         """Independent exact draws.
@@ -73,9 +73,9 @@ class Exact(BuiltIn):
         Parameters
         ----------
         n : int
-            How many.
+            Number of draws.
         seed : int, SeedSequence, BitGenerator or Generator, optional
-            As numpy.random.default_rng takes it; a Generator is used, and moves on.
+            As for numpy.random.default_rng; a Generator is advanced.
 
         Returns
         -------
@@ -84,7 +84,7 @@ class Exact(BuiltIn):
         Raises
         ------
         TypeError, ValueError
-            If `n` is not an integer of at least 0, or `seed` is no seed.
+            If `n` is not an integer of at least 0, or `seed` is not a valid seed.
         """
         n = check_integer("n", n, least=0)
         return self.draw(n, check_generator("seed", seed))

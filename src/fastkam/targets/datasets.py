@@ -15,11 +15,11 @@ FOLDER = "FASTKAM_DATA"  # the environment variable that names the folder
 
 @dataclass(frozen=True)
 class DataSet:
-    """Expected shape of a data set, and where OpenML has the same one, if it has."""
+    """Expected shape of a data set, and its name in OpenML, if OpenML has it."""
 
     rows: int
     features: int
-    counts: tuple[int, int]  # how many labels are 0 (or -1), and 1
+    counts: tuple[int, int]  # numbers of labels 0 (or -1) and 1
     openml: int | None = None
     positive: tuple[str, ...] = ()  # OpenML's names of the class 1
     labels: tuple[int, int] = (0, 1)
@@ -60,9 +60,9 @@ def load_dataset(name):
     Raises
     ------
     ValueError
-        If the name is unknown, or what was found is not this data set.
+        If the name is unknown, or the data that were found are not this data set.
     FileNotFoundError
-        If it is nowhere: the message says all the ways to provide it.
+        If it is not found: the message lists the ways to provide it.
     """
     check_choice("name", name, sorted(DATASETS))
     folders = [Path(os.environ[FOLDER])] if os.environ.get(FOLDER) else []

@@ -34,9 +34,9 @@ class FlowerFamily(Exact, FlowerDensity):
         Over the radius R > t in closed form, with t the norm of x_3 .. x_d where it counts; over
         w phi by the trapezoidal rule, which for a smooth periodic function is exact to rounding;
         over t by Gauss's rule in panels. The means and E x_1 x_2 vanish by symmetry, and
-        cos(phi)^2 = (1 + cos(2 phi))/2 sees the petals only where there are two.
+        cos(phi)^2 = (1 + cos(2 phi))/2 depends on the petals only if there are two.
         """
-        from scipy.special import ndtr  # late: it takes longer than all else here
+        from scipy.special import ndtr  # late: it takes longer than all else here to import
 
         s = np.sqrt(s2)
         petal = np.cos(np.linspace(0, 2 * np.pi, 512, endpoint=False))
@@ -75,7 +75,7 @@ class FlowerFamily(Exact, FlowerDensity):
         """
         r0, A, w, s2, d = self.parameters.values()
         s = np.sqrt(s2)
-        largest = r0 + abs(A) + 10 * s  # beyond lies less than 1e-22
+        largest = r0 + abs(A) + 10 * s  # a probability of less than 1e-22 is beyond
         x = np.empty((0, d))
         while len(x) < n:
             y = rng.standard_normal((n + 100, d))
@@ -93,7 +93,7 @@ class Flower(FlowerFamily):
     """The flower: log pi(x) = c - (rho - r0 - A cos(w phi))^2/(2 s2) - sum_{j>2} x_j^2/2.
 
     rho and phi are the polar coordinates of (x_1, x_2). Normalized. Mean 0; E x_1^2 = E x_2^2 =
-    (r0^2 + 1.5 A^2 + 3 s2)/2 for w > 2, but for what is cut off at rho = 0, which is counted:
+    (r0^2 + 1.5 A^2 + 3 s2)/2 for w > 2, apart from the cut at rho = 0, which is taken into account:
     78.5 for the default. Sejdinovic et al. (2014), whose formula lacks the square.
 
     Parameters
@@ -130,9 +130,9 @@ class Flower(FlowerFamily):
         Notes
         -----
         With e the deviation of the radius from mu, its density given the angle is that of a
-        Gaussian times rho = mu + e, and what is odd in e leaves the distribution of e^2 alone.
-        So this is exact but for the cut at rho = 0, which counts where r0 - |A| is less than some 4
-        standard deviations.
+        Gaussian times rho = mu + e, and the part that is odd in e does not change the distribution
+        of e^2. So this is exact except for the cut at rho = 0, which matters if r0 - |A| is less
+        than some 4 standard deviations.
         """
         x = check_points(self, x)
         r0, A, w, s2, d = self.parameters.values()
@@ -141,7 +141,7 @@ class Flower(FlowerFamily):
 
 
 class FlowerFullNorm(FlowerFamily):
-    """The flower as the authors' program has it: rho is the norm of all d coordinates.
+    """The flower as in the authors' program: rho is the norm of all d coordinates.
 
     Otherwise as `Flower`, to which it is equal for d = 2. Normalized by quadrature; E x_1^2 = 75.8
     for the default. The distribution of its quantile regions has no closed form.

@@ -111,8 +111,8 @@ class StudentT(Exact, StudentTDensity):
         Returns
         -------
         q : ndarray (...)
-            (x - m)' S^-1 (x - m) / d, of Fisher's F distribution, carried over to the chi-squared
-            by the quantiles of both.
+            (x - m)' S^-1 (x - m) / d, which has Fisher's F distribution, mapped to chi-squared by
+            the quantiles of both.
         df : int
             Its degrees of freedom, d.
         """

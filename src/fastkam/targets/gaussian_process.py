@@ -43,7 +43,7 @@ class GaussianProcessClassification(GaussianProcess):
         y_i = +-1 with p(y_i | f_i) = 1 / (1 + exp(-y_i f_i)),   f ~ N(0, K + ridge I),
         K_ij = exp(-sum_k (x_ik - x_jk)^2 / (2 l_k^2)),   theta ~ N(0, prior_variance I)
 
-    Of log p(y | theta) + log N(theta; 0, prior_variance I), with all constants, the first term is
+    In log p(y | theta) + log N(theta; 0, prior_variance I), with all constants, the first term is
     the log of an estimate: `n_importance` draws of f from the Laplace approximation, weighted
     (Filippone and Girolami 2014). It is a function of theta and of n_importance * n standard
     normals. `laplace` is the same posterior by Laplace's approximation, a target without noise.
@@ -55,7 +55,7 @@ class GaussianProcessClassification(GaussianProcess):
     y : array (n,)
         Labels, 0 and 1 or -1 and 1.
     n_importance : int
-        Draws of f in an estimate.
+        Number of draws of f in an estimate.
     ridge : float
         Added to the variances of f, and to those of the draws. With 0 a covariance may be singular;
         such a theta is rejected.
@@ -67,13 +67,13 @@ class GaussianProcessClassification(GaussianProcess):
     Raises
     ------
     TypeError, ValueError
-        If shapes do not fit, a number is not finite or out of range, or a label is neither.
+        If shapes do not fit, a number is not finite or out of range, or a label is not valid.
 
     Notes
     -----
     A call is O(n^3 + n^2 n_importance), 1.5 ms for 214 points and 100 draws, nearly all of it BLAS.
-    Memory is kept between calls, and calls may overlap. Bits are the same in every run with the
-    same BLAS and number of BLAS threads, which is one within `fastkam.sample`.
+    Memory is kept between calls, and calls may overlap. Results are bitwise the same in every run
+    with the same BLAS and number of BLAS threads, which is one within `fastkam.sample`.
 
     On the data set glass the estimate's logarithm has, in the posterior, a standard deviation of
     0.5 with one draw, 0.17 with 10 and 0.06 with 100.
@@ -151,7 +151,7 @@ class GaussianProcessLaplace(GaussianProcess):
     Raises
     ------
     TypeError, ValueError
-        If shapes do not fit, a number is not finite or out of range, or a label is neither.
+        If shapes do not fit, a number is not finite or out of range, or a label is not valid.
 
     References
     ----------
@@ -171,7 +171,7 @@ def glass_classification(**options):
     Parameters
     ----------
     **options
-        Of `GaussianProcessClassification`, besides X and y.
+        Arguments of `GaussianProcessClassification`, other than X and y.
 
     Returns
     -------

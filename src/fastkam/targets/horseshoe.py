@@ -19,7 +19,7 @@ class HorseshoeRegression(BuiltIn, HorseshoeDensity):
         p(sigma^2) proportional to 1 / sigma^2
 
     The coordinates are (beta, log sigma^2, log l, log tau), 2 p + 2 of them. With gradient; moments
-    are not known. Some 0.1 µs and O(p^2): X enters by its products alone.
+    are not known. A call takes some 0.1 µs and is O(p^2): X enters only by its products.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class HorseshoeRegression(BuiltIn, HorseshoeDensity):
     Raises
     ------
     TypeError, ValueError
-        If shapes do not fit, a number is not finite, or X has not the rank p.
+        If shapes do not fit, a number is not finite, or X does not have rank p.
 
     References
     ----------
@@ -38,7 +38,7 @@ class HorseshoeRegression(BuiltIn, HorseshoeDensity):
     Artificial Intelligence and Statistics 5, 73-80: there the scale of tau is sigma.
     """
 
-    coefficients: NDArray[np.float64] | None = None  # the true ones, where they are known
+    coefficients: NDArray[np.float64] | None = None  # the true ones, if they are known
 
     def __init__(self, X, y):
         shape = real_array("X", X, copy=False).shape
@@ -65,9 +65,9 @@ def horseshoe(n=1000, seed=1):
     Parameters
     ----------
     n : int
-        Rows, more than 20.
+        Number of rows, more than 20.
     seed : int
-        Of the data.
+        Seed of the data.
 
     Returns
     -------

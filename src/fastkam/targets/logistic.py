@@ -30,7 +30,7 @@ class LogisticRegression(BuiltIn, LogisticDensity):
     Raises
     ------
     TypeError, ValueError
-        If shapes do not fit, a number is not finite, or a label is neither.
+        If shapes do not fit, a number is not finite, or a label is not valid.
     """
 
     def __init__(self, X, y, prior_variance=1.0):
@@ -54,7 +54,7 @@ class LogisticRegression(BuiltIn, LogisticDensity):
         Parameters
         ----------
         tolerance : float
-            See below.
+            Bound on the gradient times the step, below which the step is the last one.
 
         Returns
         -------
@@ -64,8 +64,8 @@ class LogisticRegression(BuiltIn, LogisticDensity):
 
         Notes
         -----
-        log pi is concave; a step is halved until it ascends. The last step is made where the one
-        before promised less than `tolerance`, so that what it leaves is of the order of its square.
+        log pi is concave; a step is halved until it ascends. Convergence is quadratic: the gain
+        that the last step leaves is of the order of the square of `tolerance`.
         """
         w = np.zeros(self.dim)
         logp, grad = self.logp_grad(w)

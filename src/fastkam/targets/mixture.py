@@ -1,4 +1,4 @@
-"""Gaussian mixtures: any, and one with equally spaced modes in each coordinate; the papers' own."""
+"""Gaussian mixtures: general ones, lattices of equally spaced modes, and those of the papers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GaussianMixture(Exact, GaussianMixtureDensity):
         The covariances: one variance for all, a variance for each component, variances for each
         coordinate of each, or a matrix each.
     weights : array (K,), optional
-        Positive; they are divided by their sum. Equal where absent.
+        Positive; they are divided by their sum. Equal by default.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class LatticeMixture(Exact, LatticeMixtureDensity):
     """K^d equal modes on a lattice: log pi(x) = sum_j log (1/K) sum_m phi(x_j; mu_m, v).
 
     mu_m, m = 1 .. K, lie `spacing` apart about 0. Normalized; one evaluation costs two exponentials
-    a coordinate.
+    per coordinate.
 
     Parameters
     ----------

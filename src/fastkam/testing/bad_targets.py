@@ -24,14 +24,14 @@ Array = NDArray[np.float64]
 
 EDGE = 1.0              # of the half-space x0 > EDGE
 BELOW_EDGE = -0.2875999709391784  # mean of a standard normal x0 given x0 < EDGE
-STEP, STEP_AT = 3.0, 0.5  # by which the log density falls, and at which x0
+STEP, STEP_AT = 3.0, 0.5  # drop of the log density, and the x0 at which it drops
 BEYOND_STEP = 0.021732690656794913  # of the probability
 NARROW = 1e-3
 BOX = 0.01
 WITHIN_1_OF_T3 = 0.6089977810442294   # P(|x| < 1) of Student's t with 3 degrees of freedom
 LIMIT = 5.0             # standard errors: 6e-7 for a right sampler
 LEAST_ESS = 100.0       # below which a standard error is not known well enough
-FAILS_AT = 1500         # evaluations; by then a chain draws, or nearly
+FAILS_AT = 1500         # evaluations; by then warm-up is over, or nearly
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class BadTarget:
     mean : float
         Its mean.
     x0 : float
-        Every coordinate of the start.
+        Value of every coordinate of the starting point.
     gradient : bool
         Whether it is only for samplers that use the gradient.
     """

@@ -24,7 +24,7 @@ from fastkam.sampling import sample
 from fastkam.testing.fits import Fit, Fits, fit_sent
 from fastkam.testing.report import Calibration
 
-# arguments of `sample` that each fit has its own of, and what to do instead
+# arguments of `sample` that each fit sets itself: the reason, or what to do instead
 OWN = {
     "target": "it is loglike", "args": "give further arguments of loglike in kwargs",
     "derived": "give quantities", "names": "the prior has them", "shapes": "the prior has them",
@@ -32,7 +32,7 @@ OWN = {
     "checkpoint": "fits are short", "checkpoint_interval": "fits are short",
     "diagnose": "every fit is diagnosed", "keep_stats": "they are needed",
 }
-TRIED = 3  # data sets, if all of which fail, nothing is begun
+TRIED = 3  # data sets that are tried first: if all fail, no fit is started
 
 
 @checked_names

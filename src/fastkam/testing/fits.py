@@ -25,9 +25,9 @@ PARTS_OF_PROBLEM = {"bounds", "transforms", "kwargs", "vectorized", "dims", "coo
 # Draws of a chain that are kept at distances of 1 / SPARE of what makes them independent, by the
 # effective sample size, still have a correlation of exp(-2 SPARE): with 3 it is 0.002.
 SPARE = 3
-FIRST = 6  # draws made for each effective one that is needed, to begin with
-LEAST_ROWS = 400  # a chain, fewer of which say little of how correlated they are
-MOST_GROWTH, MOST_ROWS = 8.0, 64  # of a run that goes on: at once, and over that to begin with
+FIRST = 6  # draws made at first for each effective one that is needed
+LEAST_ROWS = 400  # per chain: fewer say little about their correlation
+MOST_GROWTH, MOST_ROWS = 8.0, 64  # growth of a run that continues: at once, and in all
 QUIET: dict[str, Any] = {"progress": False, "diagnose": False}
 LEAST_CHAINS = 4  # that `sample` runs by default
 
@@ -152,7 +152,7 @@ class Fits:
             problem = self.problem(data)
             check_truth(problem, x)
             self.rank(made, problem, data, seeds[1:])
-        except SamplingWarning as warning:  # where warnings are made errors
+        except SamplingWarning as warning:  # if warnings are turned into errors
             made.interrupted = getattr(warning.result, "status", "") == "interrupted"
             made.failure = f"SamplingWarning: {warning}"
         except Exception as error:

@@ -55,7 +55,7 @@ class Invariance:
 
     def __str__(self) -> str:
         if self.moved == 0:
-            return "no point has moved: nothing can be said of the sampler"
+            return "no point has moved: nothing can be said about the sampler"
         return (f"the largest deviation is that of {self.worst}, {self.z:.1f} standard errors; "
                 f"with a sampler that leaves the target invariant one as large has probability "
                 f"{self.p_value:.2g} at most; {100 * self.moved:.3g} % of the points have moved")

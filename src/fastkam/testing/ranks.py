@@ -125,7 +125,7 @@ def band(n: int, L: int, rate: float) -> tuple[Counts, Counts]:
     """Bounds of all counts R_i at once, (L,) each.
 
     n uniform ranks are beyond any of them with a probability of at most `rate`, and as near to it
-    as whole numbers can be.
+    as whole numbers allow.
     """
     low, high = np.log(rate / L) - 1, 0.0
     for _ in range(HALVINGS):

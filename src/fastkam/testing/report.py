@@ -113,11 +113,11 @@ class Calibration:
             1 - `false_alarm_rate`. "histogram": the number of fits with ranks in each bin, relative
             to what is expected, with ranges that hold all of them with such a probability.
         names : list of str, optional
-            Quantities to show; by default all, the 16 worst of many.
+            Quantities to show; by default all, or the 16 worst if there are more.
         columns : int, optional
             Panels side by side; by default at most 4.
         width : float, optional
-            Of the figure, in inches; by default 2.6 a panel, and 2 more if it is the only one.
+            Of the figure, in inches; by default 2.6 per panel, and 2 more if it is the only one.
 
         Returns
         -------

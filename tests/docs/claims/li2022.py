@@ -36,7 +36,7 @@ CLAIMS = [
     ("gave 0.510 ± 0.006, 1.8 standard errors", [
         *cells(BIAS, "exact, draws of Sampling", "left mode", (0, 1)),
         Cell(BIAS, "exact, draws of Sampling", "standard errors from 1/2")]),
-    ("with one of up to 4 %", [most_bias]),
+    ("with a bias of up to 4 %", [most_bias]),
     ("40 to 60 % of the steps", 2 * [Stated(PROGRAM)]),
     ("after 2 million evaluations the symmetric KL", [Text(TWO, EVALUATIONS)]),
     ("is 0.066 (quartiles 0.065 to 0.069) in 0.48 s", [
@@ -68,14 +68,14 @@ CLAIMS = [
      cells(WIDE, ["cKAM, paper", "cKAM, as released", "GAM", "RBAM", "AM"], KL)),
     ("takes 0.69 microseconds, one of cKAM 3.06",
      cells(WIDE, ["GAM", "cKAM, paper"], "µs an evaluation")),
-    ("random walk, 0.068, tempering, 0.027, and a random walk of 15 times that variance, 0.009", [
+    ("random walk (0.068), tempering (0.027) and a random walk of 15 times that variance (0.009)", [
         *cells(WIDE, ["RW", "parallel tempering"], KL),
         Stated("code: bench/papers/li2022/__main__.py, samplers"), Cell(WIDE, "RW, wide", KL)]),
-    ("programs, 0.024, in the end", [Cell(WIDE, "KAM, paper", KL)]),
+    ("programs (0.024)", [Cell(WIDE, "KAM, paper", KL)]),
     ("have 0.136 and 0.103, those with the kernel's 0.143 and 0.132", [
         Cell(file, row, KL) for row in ("the cycles without the kernel", PUBLISHED)
         for file in (FIVE, WIDE)]),
-    ("the 32-dimensional one is", [Stated("definition: of fastkam.targets.mixture_32d")]),
+    ("the 32-dimensional density", [Stated("definition: of fastkam.targets.mixture_32d")]),
     ("eps is 2 in the programs and 0.75 in the tables", [
         Stated(PROGRAM), Stated("paper: tables of parameters")]),
 ]
