@@ -297,7 +297,7 @@ FUNCTIONS = {
     "parameters by name": (lambda x: x["mu"], {}, "array of shape (2,), one point"),
     "as attributes": (lambda x: x.mu, {}, "array of shape (2,), one point"),
     "too many parameters": (lambda x: x[2], {}, "array of shape (2,), one point"),
-    "one point": (logp, {"vectorized": True}, "takes points (k, d), a row each, where vectorized"),
+    "one point": (logp, {"vectorized": True}, "takes points (k, d), one per row"),
     "a sum over all": (lambda X: (X**2).sum(), {"vectorized": True}, "takes points (k, d)"),
     "x changed": (lambda x: x.sort(), {}, "x is read-only, change a copy, x.copy()"),
     "outside": (lambda x: -np.inf, {}, "it is -inf there; give x0 inside the support"),

@@ -1,4 +1,4 @@
-"""One coordinate x of z: its transform, the slope of that, and its inverse; see space.pyx."""
+"""One coordinate x of z: the transform, its slope and its inverse; see space.pyx."""
 from libc.math cimport INFINITY, NAN, exp, fabs, floor, isfinite, log, log1p, nextafter
 
 cdef enum:
@@ -29,7 +29,7 @@ cdef struct Segment:        # the transform of coordinates that are alike, or of
 
 
 cdef inline double within(double x, double low, double high) noexcept nogil:
-    """x, moved by one rounding error where rounding has put it on a finite edge of (low, high)."""
+    """Return x, moved inward by one rounding error if it is on a finite edge of (low, high)."""
     if x <= low > -INFINITY:
         return nextafter(low, INFINITY)
     if x >= high < INFINITY:
@@ -38,7 +38,7 @@ cdef inline double within(double x, double low, double high) noexcept nogil:
 
 
 cdef inline double folded(const Segment *s, double z, double *sign) noexcept nogil:
-    """z reflected into [low, high]; the sign of the slope there."""
+    """Return z reflected into [low, high], and write the sign of the slope there."""
     cdef double t = z - s.low
     sign[0] = 1.0
     if not isfinite(z):
@@ -51,7 +51,7 @@ cdef inline double folded(const Segment *s, double z, double *sign) noexcept nog
 
 
 cdef inline double wrapped(const Segment *s, double z) noexcept nogil:
-    """z wrapped into [low, high)."""
+    """Return z wrapped into [low, high)."""
     cdef double x
     if s.low <= z < s.high:
         return z
@@ -62,12 +62,12 @@ cdef inline double wrapped(const Segment *s, double z) noexcept nogil:
 
 
 cdef inline double from_middle(const Segment *s, double z) noexcept nogil:
-    """The distance of z from the middle of [low, high), in units of the spread."""
+    """Return the distance of z from the middle of [low, high), in units of the spread."""
     return (z - s.low - 0.5 * s.width) / s.spread
 
 
 cdef inline double log_weight(const Segment *s, double z) noexcept nogil:
-    """log(w g(z)), see space.pyx."""
+    """Return log(w g(z)), see space.pyx."""
     cdef double u = from_middle(s, z)
     return s.log_height - 0.5 * u * u
 
@@ -120,7 +120,7 @@ cdef inline int forward(int kind, const Segment *s, double z, double *x, double 
 
 cdef inline double near_slope(const Segment *s, double x, double dx, double dbelow,
                               double dabove) noexcept nogil:
-    """df/dx of f(x, below, above)."""
+    """Return df/dx of f(x, below, above)."""
     if dbelow != 0:
         dx += dbelow / (x - s.low)
     if dabove != 0:
@@ -130,7 +130,7 @@ cdef inline double near_slope(const Segment *s, double x, double dx, double dbel
 
 cdef inline double backward(int kind, const Segment *s, double z, double x, double dx,
                             double dbelow, double dabove) noexcept nogil:
-    """d/dz of f(x, below, above) + log |dx/dz|."""
+    """Return d/dz of f(x, below, above) + log |dx/dz|."""
     cdef double e, p, q
     if kind == IDENTITY:
         return near_slope(s, x, dx, dbelow, dabove)

@@ -15,15 +15,15 @@ KEY = 2         # normals whose bits are the key of a generator
 
 
 cdef class PythonEstimator(PythonTarget):
-    """A trampoline to ``f(x, u)``, vectorized ``f(X, U)``, or ``f(x, rng)`` where n_aux is None.
+    """A trampoline to ``f(x, u)``, vectorized ``f(X, U)``, or ``f(x, rng)`` if n_aux is None.
 
-    rng runs on Philox with 128 bits of noise as its key: so this too is a known function of its
-    noise, of two normals, which is kept, written to files and replayed like any other.
+    rng runs on Philox with 128 bits of noise as its key. So this is also a known function of its
+    noise, two normals, which are kept, written to files and replayed like any others.
     """
     cdef object n
     cdef object rng
     cdef object bits
-    cdef dict start             # the state of a generator just made
+    cdef dict start             # the initial state of the generator
 
     def __init__(self, f, size_t dim, n_aux, *, bint vectorized=False, double correlation,
                  Py_ssize_t blocks):

@@ -1,7 +1,7 @@
 """Extras: named numbers and arrays that a user's function returns beside the log density.
 
-They are stored as rows of doubles, by the bytes of the point of the evaluation: a draw may be
-recorded long after its evaluation. If they are no longer stored then, they are evaluated again.
+They are stored as rows of doubles under the bytes of the point of the evaluation, since a draw may
+be recorded long after its evaluation. If they are no longer stored then, they are evaluated again.
 """
 
 import sys
@@ -9,9 +9,9 @@ from math import prod
 
 import numpy as np
 
-KEPT = 512  # points whose extras are kept, at most
+KEPT = 512  # most points whose extras are kept
 KEPT_BYTES = 2**24
-TYPES = {"f": "f8", "i": "i8", "u": "i8", "b": "b1"}  # kind of an array -> the type it is kept as
+TYPES = {"f": "f8", "i": "i8", "u": "i8", "b": "b1"}  # {kind of an array: stored type}
 
 
 def fields_of(extras, lead=()):
@@ -53,7 +53,7 @@ def width(fields):
 
 
 def packed(extras, fields, lead=()):
-    """Return a dict of extras as rows (*lead, width(fields)); TypeError if its fields differ."""
+    """Return extras as rows (*lead, width(fields)); raise TypeError if their fields differ."""
     if extras.keys() != fields.keys():
         raise TypeError(f"extras must have the same names at every point: {list(fields)}, and now "
                         f"{list(extras)}")

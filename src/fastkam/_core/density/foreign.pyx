@@ -20,7 +20,7 @@ SIGNATURES = (
 ESTIMATOR = ("int (size_t n, const double *x, size_t n_aux, const double *u, double *logp, "
              "void *data)")
 ESTIMATOR_TYPES = ["double*", "double*", "double*", "void*"]     # besides the two sizes
-# the names of size_t in ctypes, cffi and numba; ctypes has only the type that it is an alias of
+# the names of size_t in ctypes, cffi and numba; ctypes only has the type of which it is an alias
 SIZE_T = {"size_t", "uintptr_t", ctypes.c_size_t.__name__.removeprefix("c_"),
           {4: "uint32_t", 8: "uint64_t"}[sizeof(size_t)],
           {4: "unsignedint", 8: "unsignedlong"}[sizeof(size_t)]}
@@ -111,14 +111,13 @@ def low_level(function, user_data):
 
 
 cdef class AddressTarget(Target):
-    """Functions of `fastkam/target.h`'s signatures, by the integers that are their addresses.
+    """Functions with the signatures of `fastkam/target.h`, given by their addresses.
 
     Parameters
     ----------
     dim : int
     logp, logp_grad, noisy : int
-        Addresses of an fk_logp_fn, an fk_logp_grad_fn and an fk_noisy_fn; 0 if the ability is
-        absent.
+        Addresses of an fk_logp_fn, an fk_logp_grad_fn and an fk_noisy_fn; 0 if there is none.
     data : int
         The functions' argument `data`.
     owner : object

@@ -1,6 +1,6 @@
 """JoinedTarget, whose value and gradient come from two targets, and ZeroTarget.
 
-So samplers without gradients do not pay for them. Without a second target, a JoinedTarget is the
+Thus samplers without gradients do not pay for them. Without a second target, a JoinedTarget is the
 first one with derived quantities of its draws.
 """
 from fastkam._core.density.target cimport Target
@@ -96,7 +96,7 @@ cdef int call_batch(size_t k, size_t n, const double *X, double *grad, double *l
 
 
 cdef class ZeroTarget(Target):
-    """The log likelihood 0, of a Problem that is its prior alone.
+    """The log likelihood 0 of a Problem that consists of its prior alone.
 
     Parameters
     ----------

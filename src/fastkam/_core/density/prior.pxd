@@ -25,9 +25,9 @@ cdef class Prior:
     cdef readonly list rows
     cdef list arrays        # the arrays that the factors point to
 
-# adds log p(x) to `value` and, where dx is not NULL, sets (n_x,) the partial derivatives with
-# respect to x, log(x - low) and log(high - x); BROKEN where Python has raised. Distributions in
-# Python are left out where only the `compiled` are wanted
+# Add log p(x) to `value` and, unless dx is NULL, set the partial derivatives (n_x,) with respect to
+# x, log(x - low) and log(high - x); return BROKEN if Python has raised an exception. With
+# `compiled`, distributions in Python are left out
 cdef int evaluate(const Product *c, const double *x, const double *below, const double *above,
                   double *value, double *dx, double *dbelow, double *dabove,
                   bint compiled) noexcept nogil

@@ -1,7 +1,7 @@
 """Prior: the log density of a point x, as a sum over its coordinates and blocks of them.
 
 With y = (x - loc) / scale, p = log(x - low), q = log(high - x) and r = p - log scale, where low and
-high are the ends of the support, and constants that make each a density:
+high are the ends of the support, and up to constants that make each a density:
 
     normal      -y^2 / 2                        also halved and truncated
     flat        0
@@ -29,7 +29,7 @@ Blocks of n coordinates: with v = W (x - m), W' W the inverse of the scale matri
     powers          sum of a_k log x_k over a_k that are not 0
 
 p and q are given, not computed from x, which is too coarse in the tails of a transformed
-coordinate. So the derivatives with respect to p, q and x are separate.
+coordinate. Hence the derivatives with respect to p, q and x are separate.
 """
 from libc.math cimport INFINITY, exp, fabs, isfinite, log, log1p, sin
 from libc.stdlib cimport calloc, free, malloc
@@ -123,18 +123,18 @@ cdef class Prior:
 
 
 cdef inline double times(double a, double p) noexcept nogil:
-    """a p, and 0 where a = 0 and p is infinite."""
+    """Return a p; 0 if a = 0 and p is infinite."""
     return a * p if a != 0 else 0.0
 
 
 cdef inline double spherical(double a, double squares, double n, double *slope) noexcept nogil:
-    """-(a + n) / 2 log(1 + squares / a), and its derivative with respect to `squares`."""
+    """Return -(a + n) / 2 log(1 + squares / a); write its derivative in `squares`."""
     slope[0] = -0.5 * (a + n) / (a + squares)
     return -0.5 * (a + n) * log1p(squares / a)
 
 
 cdef inline double long_tail(double a, double y, double *slope) noexcept nogil:
-    """-(a + 1) / 2 log(1 + y^2 / a) and its derivative, where y^2 may overflow."""
+    """Return -(a + 1) / 2 log(1 + y^2 / a), where y^2 may overflow; write its derivative."""
     if fabs(y) < 1e100:
         slope[0] = -(a + 1) * y / (a + y * y)
         return -0.5 * (a + 1) * log1p(y * y / a)
@@ -195,7 +195,7 @@ cdef inline double univariate(const Factor *f, double x, double p, double q, dou
 
 
 cdef double whitened(const Factor *f, const double *x, double *v) noexcept nogil:
-    """|v|^2 of v = W (x - m); v (n,)."""
+    """Write v = W (x - m), (n,), and return |v|^2."""
     cdef double total = 0, sum
     cdef Py_ssize_t i, j
     for i in range(f.n):
@@ -208,7 +208,7 @@ cdef double whitened(const Factor *f, const double *x, double *v) noexcept nogil
 
 
 cdef int elliptic(const Factor *f, const double *x, double *value, double *dx) noexcept nogil:
-    """A normal or Student's t distribution of a block; BROKEN without memory."""
+    """Add the normal or Student's t log density of a block; return BROKEN if out of memory."""
     cdef double room[32]
     cdef double *v = &room[0]
     cdef double squares, slope = -0.5
@@ -234,7 +234,7 @@ cdef int elliptic(const Factor *f, const double *x, double *value, double *dx) n
 
 cdef int call_python(const Factor *f, const double *x, double *value,
                      double *dx) noexcept with gil:
-    """A distribution of Python: ``logp(x)``, ``logp_grad(x)``."""
+    """Call a distribution in Python: ``logp(x)``, ``logp_grad(x)``."""
     cdef Callback callback = <Callback>f.callback
     cdef double[::1] slope
     cdef double[::1] copy
@@ -267,7 +267,7 @@ cdef int evaluate(const Product *c, const double *x, const double *below, const 
     for i in range(c.n):
         f = &c.factors[i]
         if f.kind < MULTINORMAL:
-            for k in range(f.x, f.x + f.n):     # more than one where all are alike
+            for k in range(f.x, f.x + f.n):     # several if they are alike
                 value[0] += univariate(f, x[k], below[k], above[k], &slope, &dp, &dq)
                 if dx != NULL:
                     dx[k], dbelow[k], dabove[k] = slope, dp, dq

@@ -27,14 +27,14 @@ cdef extern from "workspace.h" nogil:
     void free_workspace "fk_free_workspace" (Workspace *w)
 
 cdef enum:
-    NO_MEMORY = -201        # the code of an evaluation without memory to work in
-    VECTORS = 7             # of n_x doubles each, for one point
+    NO_MEMORY = -201        # the code of an evaluation that is out of memory
+    VECTORS = 7             # vectors of n_x doubles for one point
 
 cdef struct Point:          # a point and its derived vectors, (n_x,) each
     double *x
     double *below           # log distances to the bounds
     double *above
-    double *dx              # partial derivatives of the log prior; of the likelihood too
+    double *dx              # partial derivatives of the log prior, later plus the likelihood's
     double *dbelow
     double *dabove
     double *gradient        # of the likelihood
@@ -197,7 +197,7 @@ cdef class ProblemTarget(Target):
 
 cdef int place(Parts *self, const double *z, Point *p, bint gradient,
                bint compiled) noexcept nogil:
-    """x, and the log prior with the log Jacobian, -inf where the density is 0; its code."""
+    """Compute x and log prior + log Jacobian, -inf where the density is 0; return a code."""
     cdef int rc
     p.base = 0
     rc = constrain(self.space, z, p.x, p.below, p.above, &p.base)
@@ -296,9 +296,9 @@ cdef int call_noisy_batch(size_t k, size_t n, const double *Z, size_t n_aux, con
 
 cdef int call_many(Parts *self, size_t k, const double *Z, size_t n_aux, const double *U,
                    double *gradients, double *logp) noexcept nogil:
-    """One call of the likelihood; U (k, n_aux) is its noise, where it is an estimate."""
+    """Call the likelihood once; U (k, n_aux) is its noise, if it is an estimate."""
     cdef size_t n_x = self.space.n_x
-    # of each point: its vectors, x and the gradient once more in one block, values, noise, index
+    # per point: its vectors, a second copy of x and the gradient, its value, noise and index
     cdef size_t size = k * (VECTORS * n_x + 2 * n_x + n_aux + 3)
     cdef double *memory = <double *>malloc(size * sizeof(double))
     cdef int rc

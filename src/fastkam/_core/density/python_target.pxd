@@ -2,7 +2,7 @@
 from fastkam._core.density.target cimport Target
 
 cdef enum:
-    RAISED = -100           # the code of a function that has raised
+    RAISED = -100           # the code of a function that has raised an exception
 
 cdef class PythonTarget(Target):
     cdef object f

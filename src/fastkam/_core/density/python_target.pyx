@@ -26,7 +26,7 @@ class MissingGradient(TypeError):
 
     def __init__(self, value):
         super().__init__("this sampler needs the gradient: the function must return the pair "
-                         f"(log density, gradient), not {value!r:.200}; or take a sampler without "
+                         f"(log density, gradient), not {value!r:.200}; or use a sampler without "
                          'gradients, such as "ram"')
 
 
@@ -34,7 +34,7 @@ cdef class PythonTarget(Target):
     """A trampoline that passes one read-only array, which it reuses.
 
     The caller holds the GIL, as FK_NEEDS_GIL requires: taking it each time would cost 20 ns.
-    So its functions are not compiled for `nogil`; a cast makes them pointers to such functions.
+    Hence its functions are not compiled for `nogil`; a cast makes them pointers to such functions.
     """
 
     def __init__(self, f, size_t dim, *, vectorized, gradient, hvp=None):
@@ -125,8 +125,7 @@ cdef class PythonTarget(Target):
         return error if rc == RAISED else None
 
     cdef object argument(self, size_t k, const double *x):
-        """Return the array of k points for f; a new one if f has kept or changed the last.
-        """
+        """Return the array of k points for f; a new one if f has kept or changed the last."""
         cdef Py_ssize_t first = k if self.vectorized else self.c.dim
         if (self.point is None or Py_REFCNT(<PyObject *>self.point) > 1
                 or PyArray_NDIM(self.point) != 1 + self.vectorized
@@ -232,7 +231,7 @@ def extras_in(value):
         return value[len(value) - 1]
     if len(value) != 2:
         raise TypeError(f"the log density must be one real number, not {value!r:.200} of type "
-                        "tuple; beside it may stand its gradient, extras in a dict, or first the "
+                        "tuple; it may be followed by its gradient, by extras in a dict, or by the "
                         "gradient and then extras")
     return None
 
@@ -275,7 +274,7 @@ cdef object array_of(size_t n, const double *x):
 
 def as_float(value):
     """Return the real number in `value`, or raise TypeError with a description of the value."""
-    # float() would read a text, and drop the imaginary part of a numpy number
+    # float() would parse a string, and drop the imaginary part of a numpy number
     if not isinstance(value, (str, bytes, bool, np.bool_, np.complexfloating)) and not (
             isinstance(value, np.ndarray) and is_masked(value)):
         try:
@@ -284,7 +283,7 @@ def as_float(value):
             array = np.asarray(value)
             if array.size == 1 and array.dtype.kind in "fiu":
                 return float(array.item())
-        except (TypeError, ValueError, RuntimeError):    # of a tensor with a gradient, say
+        except (TypeError, ValueError, RuntimeError):    # e.g. of a tensor with a gradient
             pass
         except OverflowError:
             raise ValueError("the log density must be one real number, not an integer beyond "
@@ -295,7 +294,7 @@ def as_float(value):
 
 
 def mend(value):
-    """Suggest, as the end of a message, what to do about a value that is no log density."""
+    """Suggest, as the end of a message, what to do about a value that is not a log density."""
     if value is None:
         return ": the function has to return it"
     if isinstance(value, (complex, np.complexfloating)):
@@ -309,7 +308,7 @@ def mend(value):
 
 
 def mend_array(array, shape, what):
-    """The same of an array that is not of that shape, or not of real numbers."""
+    """Suggest the same about an array of the wrong shape or type."""
     if what == "log density" and array.dtype == bool:
         return ": return 0.0 or -inf where x is possible or not"
     if array.shape == (*shape, 1):
@@ -320,13 +319,13 @@ def mend_array(array, shape, what):
 
 
 cdef bint is_plain(value):
-    """Return whether it is a contiguous array of doubles."""
+    """Return whether `value` is a contiguous array of doubles."""
     return (PyArray_CheckExact(value) and PyArray_ISCARRAY_RO(value)
             and PyArray_TYPE(value) == NPY_DOUBLE)
 
 
 cdef int copy_vector(value, size_t n, what, double *out) except -1:
-    """Copy an array of shape (n,), as `copy_array` without a tuple: called in every step."""
+    """Copy an array of shape (n,) like `copy_array`, without a tuple: called in every step."""
     if is_plain(value) and PyArray_NDIM(value) == 1 and PyArray_SIZE(value) == <Py_ssize_t>n:
         memcpy(out, PyArray_DATA(value), n * sizeof(double))
         return 0
@@ -334,13 +333,13 @@ cdef int copy_vector(value, size_t n, what, double *out) except -1:
 
 
 def as_array(value, shape, what):
-    """An array of that shape, contiguous and of doubles; a TypeError that says what else it was."""
+    """Return a contiguous array of doubles of that shape, or raise TypeError with what it was."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiu" or array.shape != shape or is_masked(value):
         got = (f"{value!r:.200}" if array.dtype.kind == "O"
                else f"a {array.dtype} array of shape {array.shape}")
         masked = " with masked elements" if is_masked(value) else ""
-        points = (": the function takes points (k, d), a row each, where vectorized=True"
+        points = (": with vectorized=True the function takes points (k, d), one per row"
                   if what == "log density" else "")
         raise TypeError(f"the {what} must be a real array of shape {shape}, not {got}{masked}"
                         f"{mend_array(array, shape, what)}{points}")
@@ -348,7 +347,7 @@ def as_array(value, shape, what):
 
 
 cdef int copy_array(value, tuple shape, what, double *out) except -1:
-    """An array of that shape, into out; a TypeError that says what else it was."""
+    """Copy an array of that shape to out, or raise TypeError with what it was."""
     array = as_array(value, shape, what)
     memcpy(out, PyArray_DATA(array), PyArray_NBYTES(array))
     return 0

@@ -15,7 +15,7 @@ import numpy as np
 
 cdef enum:
     ROOM = 512              # coordinates that fit on the stack
-    NO_MEMORY = -202        # the code of an evaluation without memory to work in
+    NO_MEMORY = -202        # the code of an evaluation that is out of memory
 
 
 cdef struct Inner:          # what the C functions receive as `data`

@@ -2,7 +2,7 @@
 from fastkam._core.density.coordinate cimport Segment
 
 cdef enum:
-    BROKEN = -200           # the code of a Python prior or transform that has raised
+    BROKEN = -200           # the code of a Python prior or transform that has raised an exception
 
 cdef struct Transforms:     # of all coordinates
     Segment *segments
@@ -19,13 +19,13 @@ cdef class Space:
     cdef readonly list callbacks
     cdef readonly list rows
 
-# x and, where a prior reads them, log(x - low) and log(high - x); the log Jacobian is added
+# Compute x and, if a prior reads them, log(x - low) and log(high - x); add the log Jacobian
 cdef int constrain(const Transforms *c, const double *z, double *x, double *below, double *above,
                    double *log_jacobian) noexcept nogil
 
-# log(x - low) and log(high - x) of a point x; OUTSIDE where it is beyond the bounds
+# Compute log(x - low) and log(high - x); return OUTSIDE if x is beyond the bounds
 cdef int locate(const Transforms *c, const double *x, double *below, double *above) noexcept nogil
 
-# dz <- the gradient with respect to z of f(x, below, above) and of the log Jacobian
+# Set dz to the gradient with respect to z of f(x, below, above) plus the log Jacobian
 cdef int pull_back(const Transforms *c, const double *z, const double *x, const double *dx,
                    const double *dbelow, const double *dabove, double *dz) noexcept nogil

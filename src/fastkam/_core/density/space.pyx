@@ -3,7 +3,7 @@
 With e = exp(z), s = 1 / (1 + exp(-z)), w = high - low:
 
     kind        x                               log |dx/dz|
-    identity    z, outside of [low, high] none  0
+    identity    z; none outside [low, high]     0
     log         low + e                         z
     upper       high - 1 / e                    -z
     interval    low + w s                       log w + log s + log(1 - s)
@@ -180,14 +180,14 @@ cdef class Space:
 # ---- transforms in Python ----------------------------------------------------------------------
 
 cdef object vector(Py_ssize_t n, const double *values):
-    """A copy as an array (n,)."""
+    """Return a copy as an array (n,)."""
     cdef double[::1] copy = np.empty(n)
     memcpy(&copy[0], values, n * sizeof(double))
     return np.asarray(copy)
 
 
 cdef int put(values, Py_ssize_t n, what, double *out) except -1:
-    """Copy what a transform has returned, n numbers."""
+    """Copy the n numbers that a transform has returned."""
     cdef double[::1] array = np.ascontiguousarray(values, dtype=float).reshape(-1)
     if array.shape[0] != n:
         raise TypeError(f"{what} must return {n} numbers, not an array of shape "
@@ -300,7 +300,7 @@ cdef int pull_back(const Transforms *c, const double *z, const double *x, const 
 
 
 cdef Py_ssize_t unconstrain(const Transforms *c, const double *x, double *z) noexcept nogil:
-    """z of x; the number of the segment that is invalid, or -1."""
+    """Compute z from x; return the index of the invalid segment, or -1."""
     cdef const Segment *s
     cdef Py_ssize_t i, k
     cdef int rc

@@ -79,7 +79,7 @@ cdef class StanTarget(Target):
 
 
 cdef int failed(Stan *self, char *text) noexcept nogil:
-    """Store the text of a failure, and free that of the one before."""
+    """Store the text of a failure, and free that of the previous one."""
     cdef char *before = fk_exchange(&self.text, text)
     if before != NULL:
         self.free_error(before)

@@ -21,4 +21,4 @@ cdef class Target:
     cdef readonly Target surrogate      # None for most
     cdef bint *extras           # whether evaluations have returned extras; NULL where none can
     cdef readonly object derived    # a Python function of x, evaluated at each draw, or None
-    cdef public object recipe   # a picklable call that makes the target again, where there is one
+    cdef public object recipe   # a picklable call that makes the target again, or None

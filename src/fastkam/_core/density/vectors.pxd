@@ -18,7 +18,7 @@ cdef inline double sigmoid(double z) noexcept nogil:
 
 cdef inline void simplex(Py_ssize_t n, const double *z, double *x, double *below,
                          double *log_jacobian) noexcept nogil:
-    """The n coordinates of a simplex, of n - 1; below = log x."""
+    """Compute the n coordinates of a simplex from n - 1; below = log x."""
     cdef double rest = 0, shifted           # rest = log r_k
     cdef Py_ssize_t k
     for k in range(n - 1):
@@ -34,8 +34,8 @@ cdef inline void simplex(Py_ssize_t n, const double *z, double *x, double *below
 
 cdef inline void simplex_back(Py_ssize_t n, const double *z, const double *x, const double *dx,
                               const double *dbelow, double *dz) noexcept nogil:
-    """dlog x_j / dz_k = 1 - s_k where j = k, -s_k where j > k; each log x_j, j < n - 1, is in the
-    log Jacobian too, and log(1 - s_j)."""
+    """Pull back the slopes: dlog x_j / dz_k = 1 - s_k if j = k, -s_k if j > k; the log Jacobian
+    also contains log x_j, j < n - 1, and log(1 - s_j)."""
     cdef double after = x[n - 1] * dx[n - 1] + dbelow[n - 1]    # sum over j > k
     cdef double s, mine
     cdef Py_ssize_t k
@@ -101,13 +101,13 @@ cdef inline int ordered_inverse(const Segment *s, const double *x, double *z) no
 
 
 cdef inline double log_one_minus_square(double z) noexcept nogil:
-    """log(1 - tanh(z)^2)"""
+    """Return log(1 - tanh(z)^2)."""
     z = fabs(z)
     return 2 * (0.6931471805599453 - z - log1p(exp(-2 * z)))
 
 
 cdef inline Py_ssize_t order_of(const Segment *s) noexcept nogil:
-    """n of a matrix (n, n)."""
+    """Return n for a matrix (n, n)."""
     return <Py_ssize_t>(sqrt(<double>s.n_x) + 0.5)
 
 
@@ -136,7 +136,7 @@ cdef inline void correlation_back(const Segment *s, const double *z, const doubl
         half = 0
         for j in range(i):
             half += 0.5 * log_one_minus_square(z[j])
-        after = dL[i * n + i] * L[i * n + i]        # of all elements to the right
+        after = dL[i * n + i] * L[i * n + i]        # sum over all elements to the right
         for j in range(i - 1, -1, -1):
             y, part = tanh(z[j]), log_one_minus_square(z[j])
             half -= 0.5 * part                      # log r_j
@@ -157,7 +157,7 @@ cdef inline int correlation_inverse(const Segment *s, const double *L, double *z
         for j in range(i + 1, n):
             if L[i * n + j] != 0:
                 return OUTSIDE
-        rest = L[i * n + i] * L[i * n + i]      # of the squares to the right
+        rest = L[i * n + i] * L[i * n + i]      # sum of the squares to the right
         for j in range(i - 1, -1, -1):
             z[start + j] = asinh(L[i * n + j] / sqrt(rest))
             if not isfinite(z[start + j]):

@@ -33,7 +33,7 @@ static void forward(ptrdiff_t n, ptrdiff_t stride, const double *w, fk_wave *a)
         for (ptrdiff_t i = 0; i < n; i += m) pass(m, stride, w, a + i);
 }
 
-/* draw i of a half, as each kind of series has it, less the mean */
+/* draw i of a half in each kind of series, less the mean */
 static inline void draw(const fk_halves *h, int half, ptrdiff_t i, fk_kinds *kinds)
 {
     const double z = h->z[half * h->n + i], x = h->x[half * h->n + i];

@@ -44,7 +44,7 @@ static void fk_roots(ptrdiff_t n, double *w)
 FK_DISPATCH(void, fk_add_chain, (ptrdiff_t B, const double *w, const fk_halves *h, fk_wave *work,
                                  fk_wave *s))
 
-/* the inverse, times n; only the real part of the result is right, and the rest is not needed */
+/* the inverse, times n; only the real part of the result is correct: the rest is not needed */
 FK_DISPATCH(void, fk_backward, (ptrdiff_t n, const double *w, fk_wave *a))
 
 /* 1 / (relative efficiency) of one kind of series by Geyer's initial monotone sequence:

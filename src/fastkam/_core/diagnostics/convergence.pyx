@@ -9,8 +9,8 @@ Every chain is split into halves. With z the normal scores of the ranks of the d
     ESS tail = the lesser of those of x <= q5 and of x <= q95
     MCSE     = sd / sqrt(ESS of x),   sqrt(var(s) / (4 variance ESS of s)),   s = (x - mean)^2
 
-The error of the standard deviation uses the effective size of the squares: in antithetic chains, as
-of Hamiltonian samplers, it is far smaller than that of x.
+The error of the standard deviation uses the effective size of the squares: in antithetic chains,
+such as those of Hamiltonian samplers, it is far smaller than that of x.
 
 Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Bürkner, P.-C. (2021). Rank-normalization,
 folding, and localization: an improved R-hat. Bayesian Analysis 16, 667-718.
@@ -60,7 +60,7 @@ cdef enum:
     N_COLUMNS = 9
     LEAST_DRAWS = 4                 # of which the halves of a chain have two each
     FIRST_LAGS = 256                # the window of lags
-    WIDER = 8                       # the factor by which it is widened where it is not enough
+    WIDER = 8                       # the factor by which it is widened if it is not enough
 
 cdef double LOW = 0.05, HIGH = 0.95
 cdef double CORRELATED = 0.1        # an autocorrelation beyond which more lags are needed
@@ -118,7 +118,7 @@ def measure(const double[:, :, :] draws, *, bint r_hat=True, bint sizes=True, bi
 
 
 cdef int begin(Work *w, Py_ssize_t chains, Py_ssize_t rows) noexcept nogil:
-    """Allocate; 1 if out of memory."""
+    """Allocate memory; return 1 if out of memory."""
     cdef Py_ssize_t n = chains * rows
     memset(w, 0, sizeof(Work))
     w.chains, w.rows, w.half = chains, rows, rows // 2
@@ -147,7 +147,7 @@ cdef void end(Work *w) noexcept nogil:
 
 
 cdef int widen(Work *w, Py_ssize_t lags) noexcept nogil:
-    """Make room for a window of that number of lags, a power of two; 1 if out of memory."""
+    """Make room for a window of that number of lags, a power of two; return 1 if out of memory."""
     if lags == w.room:
         return 0
     free(w.waves)
@@ -168,7 +168,7 @@ cdef int widen(Work *w, Py_ssize_t lags) noexcept nogil:
 
 
 cdef int one_coordinate(Work *w, const double[:, :] draws, double *out) noexcept nogil:
-    """The statistics `out` (9,) of draws (chains, draws); 1 if out of memory."""
+    """Compute the statistics `out` (9,) of draws (chains, draws); return 1 if out of memory."""
     cdef Py_ssize_t n = w.chains * w.rows, m = 2 * w.chains * w.half
     cdef int exponent = 0, k
     cdef Ranked *ordered
@@ -209,9 +209,9 @@ cdef int one_coordinate(Work *w, const double[:, :] draws, double *out) noexcept
 
 
 cdef bint gather(Work *w, const double[:, :] draws, int *exponent) noexcept nogil:
-    """Copy the draws, the halves of chains first, in units of 2^exponent; False if not finite.
+    """Copy the draws, halves of chains first, in units of 2^exponent; return False if not finite.
 
-    The exponent is 0 but where squares might overflow or vanish.
+    The exponent is 0 unless squares might overflow or vanish.
     """
     cdef Py_ssize_t c, i, n = w.chains * w.rows, middle = 2 * w.half * w.chains, at = 0
     cdef double most = 0, x
@@ -239,7 +239,7 @@ cdef bint gather(Work *w, const double[:, :] draws, int *exponent) noexcept nogi
 
 cdef void moments(Py_ssize_t n, const double *x, double *mean, double *sd,
                   double *fourth) noexcept nogil:
-    """Mean, sd (divisor n - 1), and the variance of (x - mean)^2 (divisor n)."""
+    """Compute the mean, sd (divisor n - 1), and the variance of (x - mean)^2 (divisor n)."""
     cdef Py_ssize_t i
     cdef double total = 0, v, q
     for i in range(n):
@@ -255,7 +255,7 @@ cdef void moments(Py_ssize_t n, const double *x, double *mean, double *sd,
 
 
 cdef double variance(Py_ssize_t n, const double *x, double mean) noexcept nogil:
-    """The variance, with divisor n."""
+    """Return the variance, with divisor n."""
     cdef Py_ssize_t i
     cdef double total = 0
     for i in range(n):
@@ -264,7 +264,7 @@ cdef double variance(Py_ssize_t n, const double *x, double mean) noexcept nogil:
 
 
 cdef double mean_of(Py_ssize_t n, const double *x) noexcept nogil:
-    """The mean, which of equal numbers is exact."""
+    """Return the mean, which is exact for equal numbers."""
     cdef Py_ssize_t i
     cdef double total = 0
     for i in range(n):
@@ -273,7 +273,7 @@ cdef double mean_of(Py_ssize_t n, const double *x) noexcept nogil:
 
 
 cdef double split_r_hat(const Work *w) noexcept nogil:
-    """R-hat of z; the means of the halves are left in w.means."""
+    """Return R-hat of z, and store the means of the halves in w.means."""
     cdef Py_ssize_t h, n = w.half, halves = 2 * w.chains
     cdef double within = 0, total = 0, between = 0, mean
     for h in range(halves):
@@ -294,13 +294,13 @@ cdef double split_r_hat(const Work *w) noexcept nogil:
 
 
 cdef int efficiencies(Work *w, double low, double high, double *tau) noexcept nogil:
-    """tau (KINDS,) of the series: their ESS is the number of draws / tau; 1 if out of memory."""
+    """Compute tau (KINDS,) of the series, ESS = draws / tau; return 1 if out of memory."""
     cdef Py_ssize_t n = w.half, m = 2 * w.chains * n, lags = FIRST_LAGS
     cdef double spread[KINDS]
     cdef int k, done = 0
     cdef bint constant[KINDS]
     means_of_halves(w, low, high, spread, constant)
-    if n > lags and correlation(w, lags) > CORRELATED:      # a narrow window would be in vain
+    if n > lags and correlation(w, lags) > CORRELATED:      # a narrow window would not suffice
         lags *= WIDER
     while done < KINDS:
         while lags // 2 >= n and lags > 2:      # no wider than there are lags
@@ -320,7 +320,7 @@ cdef int efficiencies(Work *w, double low, double high, double *tau) noexcept no
 
 
 cdef double correlation(const Work *w, Py_ssize_t lag) noexcept nogil:
-    """The autocorrelation of z at a lag below the length of the halves."""
+    """Return the autocorrelation of z at a lag below the length of the halves."""
     cdef Py_ssize_t h, i, n = w.half
     cdef const double *z
     cdef double mean, product = 0, square = 0
@@ -334,15 +334,15 @@ cdef double correlation(const Work *w, Py_ssize_t lag) noexcept nogil:
 
 cdef int efficiency_of_squares(Work *w, double mean, double variance, double fourth,
                                double *tau_of_squares) noexcept nogil:
-    """tau of (x - mean)^2, which takes the place of x in w; 1 if out of memory."""
+    """Compute tau of (x - mean)^2, which replaces x in w; return 1 if out of memory."""
     cdef Py_ssize_t i, m = 2 * w.chains * w.half
     cdef double tau[KINDS]
-    if not fourth > 1e-30 * variance * variance:    # the squares are the same but for rounding
+    if not fourth > 1e-30 * variance * variance:    # the squares are equal up to rounding
         tau_of_squares[0] = 1
         return 0
     for i in range(m):
         w.x[i] = (w.x[i] - mean) / variance * (w.x[i] - mean)
-    if efficiencies(w, -1.0, -1.0, tau):        # below which there are none: nothing of tails
+    if efficiencies(w, -1.0, -1.0, tau):        # no square is below -1: no tails
         return 1
     tau_of_squares[0] = tau[1]
     return 0
@@ -380,7 +380,7 @@ cdef void means_of_halves(Work *w, double low, double high, double *spread,
 
 
 cdef int autocovariances(Work *w, Py_ssize_t lags, double low, double high) noexcept nogil:
-    """Set w.c, the autocovariances up to a lag, mean over the halves; 1 if out of memory."""
+    """Set w.c, autocovariances up to a lag averaged over halves; return 1 if out of memory."""
     cdef Py_ssize_t c, i, n = w.half
     cdef Halves h
     cdef int k, half

@@ -1,8 +1,8 @@
 /* Ranks of draws, their normal scores, and quantiles: all from one sort.
  *
- * A radix sort of the bits of the draws, one byte a pass: first by the 32 highest bits in which they
- * differ, by which nearly all are in order, and the others are inserted where they belong. The order
- * of |x - median| needs no second sort: it is a merge of the draws below the median, read backwards,
+ * A radix sort of the bits of the draws, a byte a pass: first by the 32 highest bits in which they
+ * differ, which puts nearly all in order; then the others are inserted where they belong. The order
+ * of |x - median| needs no second sort: it is a merge of the draws below the median, read backward,
  * with those above. */
 #ifndef FASTKAM_RANKS_H
 #define FASTKAM_RANKS_H
@@ -58,7 +58,7 @@ static fk_ranked *fk_sort_by_bits(ptrdiff_t n, fk_ranked *a, fk_ranked *other, u
     return a;
 }
 
-/* sort draws that are nearly in order, stably; whether that took at most `most` moves */
+/* sort draws that are nearly in order, stably; return whether that took at most `most` moves */
 static int fk_insert(ptrdiff_t n, fk_ranked *a, ptrdiff_t most)
 {
     for (ptrdiff_t i = 1; i < n; i++) {
@@ -97,7 +97,7 @@ static double fk_quantile(ptrdiff_t n, const fk_ranked *sorted, double p)
     return t >= 0.5 ? b - (b - a) * (1 - t) : a + (b - a) * t;
 }
 
-/* keep the draws that have a place among the halves */
+/* keep the draws that have a place among the halves; return their number */
 static ptrdiff_t fk_keep_placed(ptrdiff_t n, fk_ranked *a)
 {
     ptrdiff_t m = 0;
@@ -123,8 +123,8 @@ static void fk_fold(ptrdiff_t m, const fk_ranked *sorted, fk_ranked *folded)
 }
 
 /* The quantile of N(0, 1) at p in (0, 1), to 1e-16: Wichura, M. J. (1988). Algorithm AS 241: the
- * percentage points of the normal distribution. Applied Statistics 37, 477-484. PPND16. First where
- * |p - 0.5| <= 0.425, written out so that a loop of it is vectorized. */
+ * percentage points of the normal distribution. Applied Statistics 37, 477-484. PPND16. First for
+ * |p - 0.5| <= 0.425, written out so that a loop over it is vectorized. */
 static inline double fk_central_quantile(double p)
 {
     const double q = p - 0.5, r = 0.180625 - q * q;
@@ -178,7 +178,7 @@ static inline double fk_score(double rank, ptrdiff_t m)
     return fk_normal_quantile(fk_probability(rank, m));
 }
 
-/* scores of the ranks 1 .. m/2; the others are these with the other sign */
+/* scores of the ranks 1 .. m/2; the others are their negatives */
 static void fk_score_table(ptrdiff_t m, double *table)
 {
     ptrdiff_t i = 0;

@@ -1,11 +1,11 @@
 /* The bits of a numpy generator, those of PCG64 in line.
  *
- * numpy makes 64 bits by a call through a pointer, which takes as long as the few instructions of
- * its default generator, and prevents overlap of instructions. The generator is repeated here,
+ * numpy draws 64 bits by a call through a pointer, which takes as long as the few instructions of
+ * its default generator and prevents instructions from overlapping. The generator is repeated here,
  *
  *     s <- a s + c mod 2^128,   (high of s xor low of s), rotated to the right by s / 2^122,
  *
- * on numpy's own state, so that a generator can be used in both ways. The place of that state is
+ * on numpy's own state, so that a generator can be used in both ways. The address of that state is
  * not part of numpy's interface: when the library is loaded, fk_find_pcg64 checks that it is at the
  * expected place and gives numpy's bits; otherwise, and for other generators, numpy is called. The
  * state of any generator may change with each call.
@@ -43,10 +43,10 @@ static inline uint64_t fk_pcg64_next(fk_pcg64 *g)
     return folded >> turn | folded << (-turn & 63);
 }
 
-/* the state of a generator of numpy that is a PCG64 */
+/* the state of a numpy generator that is a PCG64 */
 static inline fk_pcg64 *fk_pcg64_of(const bitgen_t *rng) { return *(fk_pcg64 **)rng->state; }
 
-/* numpy's function if `rng`, a PCG64 in the `size` bytes from `object` on, is as above; or NULL */
+/* numpy's function if `rng`, a PCG64 in the `size` bytes at `object`, is as above, else NULL */
 static fk_next fk_find_pcg64(bitgen_t *rng, const void *object, size_t size)
 {
     const uintptr_t begin = (uintptr_t)object, end = begin + size;
@@ -75,7 +75,7 @@ static fk_next fk_find_pcg64(bitgen_t *rng, const void *object, size_t size)
 
 #endif
 
-/* 64 bits; pcg64 is what fk_find_pcg64 has returned */
+/* draw 64 bits; pcg64 is the result of fk_find_pcg64 */
 static inline uint64_t fk_bits(fk_next pcg64, bitgen_t *rng)
 {
 #ifdef FK_HAS_PCG64

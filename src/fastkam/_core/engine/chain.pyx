@@ -25,7 +25,7 @@ import_array()
 # log density NaN, -inf; target's code > 0; an element of the gradient that is not finite
 REJECTED = ("nan", "outside", "failed", "gradient")
 
-# of the struct that kernels see
+# numbers of the struct that kernels see
 NUMBERS = {
     "logp_x": Field("log density at x"),
     "logp_y": Field("log density at y"),
@@ -39,7 +39,7 @@ NUMBERS = {
 
 
 cdef inline Py_ssize_t lines(Py_ssize_t n) noexcept nogil:
-    """Return the numbers in as many lines of the cache as n numbers need."""
+    """Return n rounded up to a multiple of 8, the doubles in a cache line."""
     return (n + 7) // 8 * 8
 
 
@@ -114,7 +114,7 @@ cdef class ChainState(State):
         self.c.keep = 1
 
     cdef int lay_out(self, const double[::1] x0, Py_ssize_t n_aux) except -1:
-        """Take memory for all arrays at once: among thousands of chains each object counts."""
+        """Allocate all arrays at once: with thousands of chains, each object counts."""
         cdef Chain *c = &self.c
         cdef Py_ssize_t i, d = c.d, w = self.kernel.width, kept = N_KINDS * N_KEPT * d
         cdef Py_ssize_t gradients = self.kernel.gradient
@@ -147,7 +147,7 @@ cdef class ChainState(State):
         return 0
 
     cdef object view(self, int kind, const void *start, tuple shape):
-        """Return an array of this chain's memory, which it keeps alive."""
+        """Return an array that shares this chain's memory and keeps it alive."""
         cdef npy_intp lengths[3]
         cdef Py_ssize_t i, n = len(shape)
         cdef ndarray view
@@ -159,13 +159,12 @@ cdef class ChainState(State):
         return view
 
     cdef object reals(self, const double *start, tuple shape):
-        """The same of real numbers."""
+        """Return a view of doubles."""
         return self.view(NPY_DOUBLE, start, shape)
 
     cdef int move_to(self, double *x, double *grad_x, double *y, double *grad_y,
                      signed char *wanted, signed char *status, object common) except -1:
-        """Move arrays to memory that chains of a group have in `common`; NULL for one that stays.
-        """
+        """Move arrays to the memory of a group, owned by `common`; those given as NULL stay."""
         cdef Chain *c = &self.c
         cdef Py_ssize_t d = c.d, w = self.kernel.width
         if x != NULL:
@@ -230,13 +229,13 @@ cdef class ChainState(State):
         self.arrays, self.noting = arrays, noting
         self.trace.filled = &counts[0]
         self.trace.count = count
-        self.trace.capacity = capacity  # unless it is 0, the trace is full
+        self.trace.capacity = capacity  # remains if the trace is full, or nothing is recorded (0)
         if count >= capacity:
             return
         x, extra = arrays["x"], arrays["extra"]
         logp, log_ratio = arrays["logp"], arrays["log_ratio"]
         accepted = arrays["accepted"]
-        # of the row 0, which need not be there: rows before the first are not touched
+        # pointers to row 0, which need not exist: rows before `first` are not accessed
         self.trace.x = &x[0, 0] - first * self.c.d
         self.trace.scales = NULL
         if "scales" in arrays:
@@ -255,7 +254,7 @@ cdef class ChainState(State):
     cdef void note(self, int64_t row) noexcept with gil:
         """Note the extras of the state, stored since its evaluation or computed again.
 
-        A KeyboardInterrupt is deferred until then; after any other error they are missing.
+        A KeyboardInterrupt is deferred until then; after any other error the extras are missing.
         """
         try:
             uninterrupted(self.note_extras, row)
@@ -291,7 +290,7 @@ cdef class ChainState(State):
         learned = self.learned
         if learned is None:
             learned = [(self.history[name], value) for name, value in self.kernel.learned().items()]
-            if type(self.kernel).learned is State.learned:    # others may not keep their arrays
+            if type(self.kernel).learned is State.learned:    # overrides may return new arrays
                 self.learned = learned
         for snapshots, value in learned:
             snapshots[i] = value
@@ -345,7 +344,7 @@ cdef class ChainState(State):
             if name not in own:
                 raise BadField(name, "is missing")
             check_form(name, own.pop(name), snapshots.shape, snapshots.dtype)
-        for name in ("t", "pending"):   # on which the ranges of others depend
+        for name in ("t", "pending"):   # the ranges of others depend on these
             check_form(name, own.get(name), (), np.int64)
             check_range(name, self.FIELDS[name], own[name], {})
         super().check(own, Step(int(own["t"]), bool(own["pending"]),

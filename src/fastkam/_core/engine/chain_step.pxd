@@ -1,10 +1,10 @@
 """A step of a chain: propose, evaluate, decide, adapt, move, record.
 
 A step that cannot be finished, because the target failed or was interrupted, is left pending: the
-proposal is kept, and the next run begins with its evaluation. So a chain can be stopped at any
-evaluation and go on bit for bit as if it had not been.
+proposal is kept, and the next run begins with its evaluation. Thus a chain can be stopped at any
+evaluation and continue bit for bit as if it had not been.
 
-These are functions in line, not methods: the loop over a group (group.pyx) is compiled with them.
+These are inline functions, not methods: they are compiled into the loop over a group (group.pyx).
 """
 from libc.math cimport INFINITY, ceil, isnan, log, pow
 from libc.limits cimport INT_MIN
@@ -31,7 +31,7 @@ cdef struct Schedule:
     int64_t start
     int64_t stop
     double rarity           # > 0: only at start - 1 + ceil(j^(1 + rarity)), j = 1, 2, ...
-    int64_t n               # of the term last computed: chains that step together share it
+    int64_t n               # index of the term last computed, shared by chains that step together
     double term
 
 
@@ -81,9 +81,9 @@ cdef inline int settle(ChainState s, double *gradient) except -1 nogil:
 cdef inline int begin(ChainState s, Schedule *schedule) except -1 nogil:
     """Propose, unless a proposal is pending, and draw E = -log U for the decision.
 
-    E is drawn whatever the density turns out to be, so that the stream does not depend on it; and
-    before the density is evaluated, since many of them load y as vectors, which would otherwise
-    wait for the elements just stored (20 ns a step).
+    E is drawn whatever the density turns out to be, so that the stream does not depend on it, and
+    before the density is evaluated: many densities load y as vectors, which would otherwise wait
+    for the elements just stored (20 ns a step).
     """
     if not s.pending:
         s.answer = AGAIN
@@ -99,7 +99,7 @@ cdef inline int begin(ChainState s, Schedule *schedule) except -1 nogil:
 
 
 cdef inline int draw_noise(ChainState s) except -1 nogil:
-    """Make the noise of the evaluations to come."""
+    """Draw the noise of the next evaluations."""
     cdef Chain *c = &s.c
     cdef Py_ssize_t k = c.n_aux, row
     for row in range(s.kernel.width):
@@ -126,7 +126,7 @@ cdef inline bint is_fatal(int rc, double logp) noexcept nogil:
 
 
 cdef inline int judge(ChainState s, int row, int rc, double logp) noexcept nogil:
-    """Classify the density at a row of y, good or rejected (status); 1 if fatal, in c.code."""
+    """Set the status of a row of y, good or rejected; return 1 if fatal (c.code)."""
     s.c.logps[row] = -INFINITY
     if rc < 0:
         s.c.code = rc
@@ -149,18 +149,18 @@ cdef inline int judge(ChainState s, int row, int rc, double logp) noexcept nogil
 
 
 cdef inline int consider(ChainState s) except -1 nogil:
-    """Let the kernel consider the density at y, if it waits for it; 1 if fatal, in c.code."""
+    """Let the kernel consider the density at y if it waits for it; return 1 if fatal (c.code)."""
     cdef int answer
     if s.answer == AGAIN:
         answer = s.kernel.consider(&s.c)
-        if answer == FATAL:     # the same evaluation is made again when the run goes on
+        if answer == FATAL:     # the evaluation is repeated when the run resumes
             return 1
         s.answer = answer
         if answer == AGAIN:
             if not s.kernel.several:
                 with gil:
                     raise TypeError(f"{type(s.kernel).__name__} makes several evaluations a "
-                                    "step: its class must say SEVERAL = True")
+                                    "step: its class must set SEVERAL = True")
             if s.c.n_aux:
                 draw_noise(s)
     return 0
@@ -211,14 +211,13 @@ cdef inline int adapt(ChainState s, Schedule *schedule) except -1 nogil:
 
 
 cdef inline bint adapts_at(const Schedule *schedule, int64_t t, int64_t due) noexcept nogil:
-    """Whether the step after t ends with an adaptation; where they are rare, none is before `due`.
-    """
+    """Return whether the step after t adapts; under a rare schedule not before step `due`."""
     return schedule.start <= t < schedule.stop and (schedule.rarity <= 0 or t >= due)
 
 
 cdef inline int64_t adaptation_after(const Schedule *schedule, int64_t n_adapted,
                                      int64_t due) noexcept nogil:
-    """Return the step of the adaptation after the next, or `due`; n_adapted were made before."""
+    """Return the step of adaptation n_adapted + 2 if they are rare, else `due`."""
     if schedule.rarity <= 0:
         return due
     return schedule.start - 1 + <int64_t>min(
@@ -226,14 +225,14 @@ cdef inline int64_t adaptation_after(const Schedule *schedule, int64_t n_adapted
 
 
 cdef inline double gain_of(Schedule *schedule, int64_t n) noexcept nogil:
-    """The gain of the n-th adaptation."""
+    """Return the gain of the n-th adaptation."""
     if n != schedule.n:
         schedule.n, schedule.term = n, term(&schedule.gain, n)
     return schedule.term
 
 
 cdef inline int freeze(ChainState s, Schedule *schedule) except -1 nogil:
-    """Freeze the kernel if adaptation has just ended, for all that it may share with."""
+    """Freeze the kernel if adaptation has just ended, for all kernels that may share with it."""
     if s.t == schedule.stop and not s.frozen:
         s.frozen = True
         s.kernel.freeze(&s.c)
@@ -251,7 +250,7 @@ cdef inline void tally(ChainState s) noexcept nogil:
 
 
 cdef inline void tally_point(ChainState s, int row) noexcept nogil:
-    """Count an evaluation, and a point without a density: the first of a kind are kept."""
+    """Count an evaluation, and any point without a density; the first of each kind are kept."""
     cdef int status = s.status[row]
     cdef int64_t n
     s.n_evaluations += 1

@@ -1,8 +1,8 @@
-/* A pool of a few threads, which run errand(0), ..., errand(m - 1) together with the caller.
+/* A pool of a few threads, which run the tasks errand(0), ..., errand(m - 1) with the caller.
  *
- * An idle helper looks for the next round for some microseconds, then sleeps. The caller never
- * waits for a helper that has not begun: it closes the round when every errand is taken, and waits
- * for the helpers inside. The locks are Python's; the threads are the system's (POSIX), since
+ * An idle helper polls for the next round for some microseconds, then sleeps. The caller never
+ * waits for a helper that has not begun: it closes the round when every task is taken, and waits
+ * for the helpers inside it. The locks are Python's; the threads are the system's (POSIX), since
  * Python's cannot be joined from C, and they run no Python. */
 #ifndef FASTKAM_CREW_H
 #define FASTKAM_CREW_H
@@ -11,8 +11,8 @@
 #include <pthread.h>
 #include <time.h>
 
-#define FK_HELPERS 63    /* at most */
-#define FK_LOOKS 2000    /* before a sleep: some 50 microseconds */
+#define FK_HELPERS 63    /* at most this many */
+#define FK_LOOKS 2000    /* polls before a helper sleeps: about 50 microseconds */
 #define FK_CLOSED (1 << 30)
 #define FK_STACK (8 << 20) /* the default of some systems, half a megabyte, can be too little */
 
@@ -21,16 +21,16 @@ typedef void (*fk_errand)(int i, void *data);
 typedef struct {
     struct fk_crew *crew;
     pthread_t thread;
-    PyThread_type_lock wake; /* held, but for the moment of a signal */
+    PyThread_type_lock wake; /* held, except while the helper is being woken */
     int asleep;
 } fk_helper;
 
 typedef struct fk_crew {
     fk_errand errand;
     void *data;
-    int m, next;  /* errands, and the next to be taken */
-    int gate;     /* helpers inside the round, and FK_CLOSED once it is */
-    int round;    /* how many there have been */
+    int m, next;  /* the number of tasks, and the next to be taken */
+    int gate;     /* helpers inside the round, plus FK_CLOSED once it is closed */
+    int round;    /* the number of rounds so far */
     int leaving;  /* the helpers are to end */
     int waiting;  /* the caller sleeps until the last helper has left the round */
     int helpers;
@@ -67,8 +67,8 @@ static inline int fk_enter_round(fk_crew *c)
     return 0;
 }
 
-/* Return when there is a round other than `seen`, or when the helpers are to end. Either side may
- * reset `asleep`: if the caller has, it will release `wake`, which must then be acquired. */
+/* Return when there is a round other than `seen`, or when the helpers are to end. The helper and
+ * the caller may reset `asleep`: if the caller does, it releases `wake`, which must be acquired. */
 static inline void fk_await_round(fk_helper *h, int seen)
 {
     fk_crew *c = h->crew;
@@ -98,7 +98,7 @@ static void *fk_help(void *data)
     return 0;
 }
 
-/* return 0, or another number if the system starts no thread */
+/* Start a helper's thread; return 0, or another number if the system cannot. */
 static inline int fk_start_thread(fk_helper *h)
 {
     pthread_attr_t attributes;
@@ -117,7 +117,7 @@ static inline void fk_call_round(fk_crew *c)
         if (fk_atomic_take(&c->helper[j].asleep)) PyThread_release_lock(c->helper[j].wake);
 }
 
-/* Run all errands; they are done when this returns. */
+/* Run errand(0), ..., errand(m - 1); all are done when this returns. */
 static inline void fk_run_errands(fk_crew *c, int m, fk_errand errand, void *data)
 {
     if (m < 2) {
@@ -135,7 +135,7 @@ static inline void fk_run_errands(fk_crew *c, int m, fk_errand errand, void *dat
         if (look < FK_LOOKS) continue;
         fk_atomic_store(&c->waiting, 1);
         if (fk_atomic_load(&c->gate) == FK_CLOSED && fk_atomic_take(&c->waiting)) return;
-        /* the signal may be a late one, of a helper that has left the round before: look again */
+        /* this may be a late signal from a helper that has left an earlier round: poll again */
         PyThread_acquire_lock(c->empty, WAIT_LOCK);
     }
 }
@@ -147,8 +147,8 @@ static inline PyThread_type_lock fk_held_lock(void)
     return lock;
 }
 
-/* Allocate missing locks of `helpers` threads; return 0, or -1 if out of memory. The pool must be
- * zero-initialized. */
+/* Allocate the missing locks of `helpers` threads; return 0, or -1 if out of memory. The pool must
+ * be zero-initialized. */
 static inline int fk_prepare_crew(fk_crew *c, int helpers)
 {
     if (!c->empty) c->empty = fk_held_lock();
@@ -186,7 +186,7 @@ static inline void fk_free_crew(fk_crew *c)
         if (c->helper[j].wake) PyThread_free_lock(c->helper[j].wake);
 }
 
-/* Seconds on some clock. */
+/* Return the time in seconds. */
 static inline double fk_now(void)
 {
     struct timespec now;

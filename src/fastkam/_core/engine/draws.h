@@ -16,12 +16,12 @@
 
 typedef struct {
     double w[256];
-    uint64_t k[256]; /* 0 until the tables are made: all draws go the slow way */
+    uint64_t k[256]; /* 0 until the tables are made: all draws take the slow path */
 } fk_ziggurat;
 
 typedef struct {
     fk_ziggurat normal, exponential;
-    fk_next pcg64; /* numpy's function for it, where it is as bits.h has it; else NULL */
+    fk_next pcg64; /* numpy's function for PCG64 if it is as in bits.h, else NULL */
 } fk_tables;
 
 /* a generator that returns `first`, and then the numbers of another one */
@@ -46,7 +46,7 @@ static double fk_replay_double(void *state)
 
 typedef double (*fk_draw_fn)(bitgen_t *rng);
 
-/* numpy's result if its first 64 bits are r; *calls is the number of its draws */
+/* numpy's result if its first 64 bits are r; *calls is the number of draws it takes */
 static __attribute__((noinline)) double fk_draw_from(fk_draw_fn draw, bitgen_t *rest, uint64_t r,
                                                      int *calls)
 {
@@ -57,7 +57,7 @@ static __attribute__((noinline)) double fk_draw_from(fk_draw_fn draw, bitgen_t *
     return x;
 }
 
-/* whether r is the quick case of a normal; x is then the draw */
+/* return whether r is the quick case of a normal; *x is then the draw */
 static inline int fk_is_normal(const fk_ziggurat *table, uint64_t r, double *x)
 {
     const uint64_t i = r & 0xff, m = (r >> 9) & UINT64_C(0xfffffffffffff);
@@ -107,8 +107,8 @@ static inline void fk_normals(const fk_tables *tables, bitgen_t *rng, ptrdiff_t 
     for (; i < n; i++) out[i] = fk_normal(tables, rng);
 }
 
-/* w_i = the result at m = 1, k_i = the first m that is not quick, by bisection; i and m stand at
- * these bits of r, and m has m_bits */
+/* find w_i, the result at m = 1, and by bisection k_i, the first m that is not quick; i and m begin
+ * at the bits i_at and m_at of r, and m has m_bits bits */
 static void fk_make_ziggurat(fk_ziggurat *table, fk_draw_fn draw, bitgen_t *some, int i_at,
                              int m_at, int m_bits)
 {

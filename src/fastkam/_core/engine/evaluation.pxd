@@ -1,4 +1,4 @@
-"""The density at the points of a group, and the helpers that share in it."""
+"""Evaluation of the density at the points of a group, with helper threads."""
 cimport cython
 
 from fastkam._core.density.target cimport Target
@@ -12,14 +12,14 @@ cdef extern from "crew.h" nogil:
 @cython.final
 cdef class Evaluation:
     cdef Target target
-    cdef dict arrays                        # the memory of those below, by name
+    cdef dict arrays                        # owners of the arrays below, by name
     cdef double *points                     # (n, d)
-    cdef double *gradients                  # (n, d), there
+    cdef double *gradients                  # (n, d), at the points
     cdef double *values                     # (n,)
     cdef int *codes                         # (n,) return codes of the target
-    cdef int *waiting                       # (n,) indices of the points that do, the first m
-    cdef const double **noises              # (n,) each of the target's n_aux, for an estimate
-    cdef double *some_points                # the same for those alone, for one call
+    cdef int *waiting                       # (n,) indices of points to be evaluated, the first m
+    cdef const double **noises              # (n,) each to the n_aux noise variables of a point
+    cdef double *some_points                # the same for the waiting points alone, for one call
     cdef double *some_gradients
     cdef double *some_values
     cdef double *some_noise
@@ -27,9 +27,9 @@ cdef class Evaluation:
     cdef bint gradient
     cdef bint noisy
     cdef bint batched                       # one call for all points
-    cdef Crew *crew                         # helpers, where a point takes long
+    cdef Crew *crew                         # helper threads, if a point takes long
     cdef int untimed                        # calls still to be timed
-    cdef double fastest                     # seconds a point of those that were
+    cdef double fastest                     # least seconds per point of the timed calls
     cdef void at(self, int m) noexcept nogil
     cdef void evaluate(self, int m) noexcept nogil
     cdef int evaluate_point(self, int i) noexcept nogil

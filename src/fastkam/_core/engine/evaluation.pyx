@@ -19,11 +19,11 @@ cdef extern from "crew.h" nogil:
     double now "fk_now" ()
 
 N_TIMED = 8                                 # calls timed to decide whether helpers pay
-cdef double SLOW = 20e-6                    # seconds a point from which on they do
+cdef double SLOW = 20e-6                    # seconds per point above which helper threads pay
 
 
 cdef class Evaluation:
-    """n points, and the density there."""
+    """Evaluation of the density at up to n points."""
 
     def __cinit__(self, Target target, int n, bint gradient):
         cdef Py_ssize_t d = target.c.dim
@@ -90,7 +90,7 @@ cdef class Evaluation:
         return self.arrays["values"][:m].copy(), self.arrays["codes"][:m].copy()
 
     cdef void at(self, int m) noexcept nogil:
-        """Evaluate points waiting[:m]; those after one with a code < 0 may be left out."""
+        """Evaluate points waiting[:m]; those after one with a code < 0 may be skipped."""
         cdef double begun
         if not self.untimed or m == 0:
             self.evaluate(m)
@@ -126,7 +126,7 @@ cdef class Evaluation:
         return target.logp(target.dim, x, &self.values[i], target.data)
 
     cdef void evaluate_batch(self, int m) noexcept nogil:
-        """Values, or estimates, and gradients, in one call."""
+        """Evaluate points waiting[:m] in one call: values, or estimates, and gradients."""
         cdef size_t d = self.target.c.dim, k = self.target.c.n_aux
         cdef int j, i, rc
         if m == 0:
@@ -159,6 +159,6 @@ cdef class Evaluation:
 
 
 cdef void run_errand(int j, void *evaluation) noexcept nogil:
-    """One evaluation, in any thread."""
+    """Make one evaluation, in any thread."""
     cdef int i = (<Evaluation>evaluation).waiting[j]
     (<Evaluation>evaluation).codes[i] = (<Evaluation>evaluation).evaluate_point(i)

@@ -1,8 +1,8 @@
-"""Fetches of the data of a step into the cache, a few chains ahead.
+"""Prefetches of the data of a step into the cache, a few chains ahead.
 
-Thousands of chains exceed the cache, and what a step of one needs is in a dozen places. The address
-of a line is often read from another line, which must have been fetched before: so there are stages,
-some chains apart. Nothing but the time depends on it.
+Thousands of chains exceed the cache, and the data for a step of one are in a dozen places. The
+address of a line is often read from another line, which must have been fetched before; therefore
+there are stages, a few chains apart. Only the running time depends on these prefetches.
 """
 from libc.stdint cimport int64_t
 
@@ -20,8 +20,8 @@ cdef extern from *:
 
 cdef enum:
     AHEAD = 3                               # chains between one stage and the next
-    CHAIN_LINES = 7                         # of the cache
-    KERNEL_LINES = 3
+    CHAIN_LINES = 7                         # cache lines of a chain
+    KERNEL_LINES = 3                        # and of its kernel
 
 
 cdef inline void fetch_step(void **pointers, int k, int K) noexcept nogil:
@@ -37,8 +37,8 @@ cdef inline void fetch_step(void **pointers, int k, int K) noexcept nogil:
         fetch_row(&(<ChainState>pointers[k + 3 * AHEAD]).trace, c.d)
     if k + 2 * AHEAD < K:
         fetch_lines((<ChainState>pointers[k + 2 * AHEAD]).c.rng.state, 1)
-    # most of numpy's generators keep their numbers behind a pointer, which comes first in their
-    # state; where it is something else, there is nothing at that address, and nothing is fetched
+    # most numpy generators keep their numbers behind a pointer, which comes first in their state;
+    # if it is something else, there is nothing at that address, and nothing is fetched
     if k + AHEAD < K:
         fetch_lines((<void **>(<ChainState>pointers[k + AHEAD]).c.rng.state)[0], 1)
 

@@ -16,7 +16,7 @@ class Field(NamedTuple):
         Names of sizes; () for a number. A shape ("d", something) is a matrix in column-major order,
         any other array is in row-major order.
     dtype : str
-        "f8", "i8", or for arrays any other of numpy.
+        "f8", "i8", or for arrays any other numpy type.
     shared : bool
         Whether chains with a common adaptation share it.
     learned : bool

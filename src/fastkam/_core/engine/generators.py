@@ -1,6 +1,6 @@
-"""The states of numpy's bit generators, checked before they are set.
+"""Checks of the states of numpy's bit generators, made before they are set.
 
-numpy's setters do not check them: a position beyond the buffer would be read from there.
+numpy's setters do not check them: with a position beyond the buffer they read beyond it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ PHILOX_WORDS = 4
 
 
 def check_generator(name: str, kind: str, state: Any) -> None:
-    """Raise BadField, with the name, unless it is a state of a bit generator of class `kind`.
+    """Raise BadField, with the name, unless `state` is one of a bit generator of class `kind`.
 
-    The states of a generator are dicts, as its attribute ``state`` gives them.
+    The states of a generator are dicts, as returned by its attribute ``state``.
     """
     keys(name, state, ("bit_generator", "state", *OTHERS[kind]))
     if state["bit_generator"] != kind:
@@ -34,21 +34,21 @@ def check_generator(name: str, kind: str, state: Any) -> None:
 
 
 def keys(name: str, value: Any, expected: tuple[str, ...]) -> None:
-    """Raise BadField unless it is a dict with these keys."""
+    """Raise BadField unless `value` is a dict with these keys."""
     if not isinstance(value, dict) or set(value) != set(expected):
         found = list(value) if isinstance(value, dict) else value
         raise BadField(name, f"must have {list(expected)}, not {found!r:.100}")
 
 
 def integer(name: str, value: Any, most: int) -> None:
-    """Raise BadField unless it is an integer from 0 to `most`."""
+    """Raise BadField unless `value` is an integer from 0 to `most`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or (
             not 0 <= value <= most):
         raise BadField(name, f"must be an integer from 0 to {most}, not {value!r:.100}")
 
 
 def words(name: str, value: Any, n: int, dtype: type) -> None:
-    """Raise BadField unless it is an array of n words."""
+    """Raise BadField unless `value` is an array of n words."""
     check_form(name, value, (n,), dtype)
 
 
@@ -79,7 +79,7 @@ def sfc64(name: str, state: Any) -> None:
     words(f"{name}.state", state["state"], 4, np.uint64)
 
 
-HALF = ("has_uint32", "uinteger")  # of a word that was drawn and half used
+HALF = ("has_uint32", "uinteger")  # the unused half of a word
 INNER = {"PCG64": pcg, "PCG64DXSM": pcg, "MT19937": mt19937, "Philox": philox, "SFC64": sfc64}
 OTHERS = {"PCG64": HALF, "PCG64DXSM": HALF, "MT19937": (), "SFC64": HALF,
           "Philox": ("buffer", "buffer_pos", *HALF)}

@@ -8,8 +8,8 @@ from fastkam._core.engine.members cimport Members
 
 @cython.final
 cdef class Group(Members):
-    cdef Lockstep lockstep                  # None where the chains cannot step side by side
-    cdef int64_t most_evaluations           # a chain
+    cdef Lockstep lockstep                  # None if the chains cannot step side by side
+    cdef int64_t most_evaluations           # per chain
     cdef int64_t done                       # steps made by the last call of run
     cdef int settle(self) except -1 nogil
     cdef void hand_on(self, int k, int to) noexcept nogil

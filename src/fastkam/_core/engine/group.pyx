@@ -40,7 +40,7 @@ cdef class Group(Members):
             self.lockstep = Lockstep(self.evaluation, chains)
 
     def may_step_side_by_side(self):
-        """Return whether all kernels are of one class that steps in lanes; none may share."""
+        """Return whether all kernels are of one class that steps in lanes, and none share."""
         cls = type(self.chains[0].kernel)
         return (self.K > 1 and self.width == 1 and not (self.noisy or self.shares)
                 and all(s.kernel.in_lanes and type(s.kernel) is cls for s in self.chains))
@@ -62,7 +62,7 @@ cdef class Group(Members):
             else:
                 with nogil:
                     fault = self.advance(n)
-        finally:            # compiled: no signal comes between a step and its count
+        finally:            # compiled code: no signal comes between a step and its count
             self.evaluation.dismiss_helpers()
             if self.lockstep is not None:
                 self.lockstep.store()
@@ -80,8 +80,8 @@ cdef class Group(Members):
         cdef int64_t due, t
         cdef bint full = False
         self.done = 0
-        # here too: a run may be resumed where one is due; where a proposal is pending it was taken
-        # before that was made, which may have changed what is kept
+        # a resumed run may start at a snapshot step; with a proposal pending the snapshot was
+        # already taken, before proposing may have changed what it stores
         if not (<ChainState>self.pointers[0]).pending:
             self.take_snapshots()
         while self.done < n and not full:
@@ -154,8 +154,7 @@ cdef class Group(Members):
         return 0
 
     cdef int advance_side_by_side(self, int64_t last, bint *full) except -1 nogil:
-        """As `advance_segment`, of kernels that step in lanes; chains apart from others catch up.
-        """
+        """Do as `advance_segment`, for kernels that step in lanes; chains out of step catch up."""
         cdef int fault
         while self.done < last and not full[0]:
             if not self.lockstep.load():
@@ -170,11 +169,11 @@ cdef class Group(Members):
         return 0
 
     cdef int advance_in_step(self, int64_t last, bint *full) except -1 nogil:
-        """As `advance_segment`, of chains of one point each that share nothing.
+        """Do as `advance_segment`, for chains of one point each that share nothing.
 
-        The same is done with every chain in the same order, with fewer passes over all of them: a
-        chain proposes as soon as it has finished the step before, unless that may be the last.
-        Thousands of chains exceed the caches, so that what comes next is fetched ahead.
+        Each chain does the same in the same order, with fewer passes over all of them: a chain
+        proposes as soon as it has finished the step before, unless that may be the last. Thousands
+        of chains exceed the caches, so the data needed next are fetched ahead.
         """
         cdef int k, waiting, m = self.begin_all()
         cdef bint ahead
@@ -193,7 +192,7 @@ cdef class Group(Members):
                 finish(<ChainState>self.pointers[k], &self.schedule)
                 full[0] = full[0] and is_full(<ChainState>self.pointers[k], self.most_evaluations)
                 freeze(<ChainState>self.pointers[k], &self.schedule)
-                if ahead and not full[0]:       # not all chains are full, as one is not
+                if ahead and not full[0]:       # some chain is not full
                     begin(<ChainState>self.pointers[k], &self.schedule)
                     m = self.wait_for(k, m)
                 else:

@@ -1,4 +1,4 @@
-"""Rows of many traces, on their way there."""
+"""Rows of the traces of many chains, not yet written to them."""
 cimport cython
 from libc.stdint cimport int64_t
 
@@ -10,11 +10,11 @@ cdef void *room_in(dict arrays, name, Py_ssize_t n, dtype=*) except NULL
 
 @cython.final
 cdef class HeldRows:
-    cdef Trace trace                        # of the first chain; its count has the held rows too
+    cdef Trace trace                        # of the first chain; its count includes the held rows
     cdef Py_ssize_t K
     cdef Py_ssize_t d
     cdef void **chains                      # (K,) each a ChainState
-    cdef dict arrays                        # what pointers point to
+    cdef dict arrays                        # owners of the memory below
     cdef int64_t held
     cdef int64_t room
     cdef Py_ssize_t stride                  # from row to row, K or a little more

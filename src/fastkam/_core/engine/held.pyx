@@ -1,8 +1,8 @@
 """Rows of the traces of many chains, held back for some steps.
 
-A step makes one row of each trace, and the rows of a chain stand together: to write a few bytes
-into thousands of places takes longer than the step. So the rows of some steps are kept as they are
-made, those of all chains one after another, and dealt out together.
+A step adds one row to each trace, and the rows of a chain are contiguous: writing a few bytes to
+thousands of places would take longer than the step. Therefore the rows of several steps are held
+in the order in which they are made, all chains one after another, and written together.
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
@@ -27,8 +27,8 @@ cdef extern from "together.h" nogil:
 
 cdef enum:
     MOST_HELD = 64          # rows of the trace
-    LEAST_HELD = 8          # a line of the cache
-    HELD_NUMBERS = 65536    # of all chains' states, where that allows more rows than the least
+    LEAST_HELD = 8          # a cache line
+    HELD_NUMBERS = 65536    # of all chains' states, if that allows more than LEAST_HELD rows
 
 
 cdef class HeldRows:
@@ -37,7 +37,7 @@ cdef class HeldRows:
     Parameters
     ----------
     chains : list of ChainState
-        They live as long as this.
+        They must live as long as this object.
     """
 
     def __cinit__(self, list chains):
@@ -61,7 +61,7 @@ cdef class HeldRows:
         self.to_accepted = <signed char **>room_in(self.arrays, "to_accepted", self.K, np.intp)
 
     cdef void begin(self) noexcept nogil:
-        """Go on where the traces of the chains are, which are all at the same row."""
+        """Begin at the current row of the traces, which is the same for all chains."""
         cdef const Trace *trace
         cdef Py_ssize_t k
         self.held, self.trace = 0, (<ChainState>self.chains[0]).trace
@@ -91,7 +91,7 @@ cdef class HeldRows:
             self.trace.thin <= 1 or t % self.trace.thin == 0)
 
     cdef void hold(self, const Lanes *g) noexcept nogil:
-        """Keep a row of each chain; deal out what is held where there is no more room."""
+        """Hold a row of each chain; write all held rows when there is no more room."""
         cdef Py_ssize_t k, i
         cdef double *x = self.rows_x + self.held * self.stride_x
         cdef Py_ssize_t row = self.held * self.stride
@@ -110,7 +110,7 @@ cdef class HeldRows:
             self.flush()
 
     cdef void flush(self) noexcept nogil:
-        """Write what is held to the traces."""
+        """Write the held rows to the traces."""
         deal_rows(self.K, self.held, self.d, self.stride_x, self.rows_x, self.to_x)
         if self.trace.logp != NULL:
             deal_rows(self.K, self.held, 1, self.stride, self.rows_logp, self.to_logp)
@@ -119,7 +119,7 @@ cdef class HeldRows:
         self.held = 0
 
     cdef void end(self) noexcept nogil:
-        """Write what is held, and tell the chains how many rows they have."""
+        """Write the held rows, and set the number of rows of each chain."""
         cdef Py_ssize_t k
         if self.held:
             self.flush()
@@ -128,12 +128,11 @@ cdef class HeldRows:
 
 
 cdef void *room_in(dict arrays, name, Py_ssize_t n, dtype=float) except NULL:
-    """Return the place of n zeros, which `arrays` keeps under that name."""
+    """Return the address of n zeros, which `arrays` keeps under that name."""
     array = arrays[name] = zeros(n, dtype)
     return PyArray_DATA(array)
 
 
 cdef inline Py_ssize_t odd_lines(Py_ssize_t n) noexcept nogil:
-    """Return n or more: an odd number of lines of the cache, so that columns do not fall together.
-    """
+    """Round n up to an odd number of cache lines, so that columns do not share a cache set."""
     return ((n + 7) // 8 | 1) * 8

@@ -6,7 +6,7 @@ from fastkam._core.engine.rng cimport bitgen_t
 from fastkam._core.engine.state cimport State
 from fastkam.target cimport fk_target
 
-cdef struct Parts:              # what the log density of a tempered chain is made of: replica.pyx
+cdef struct Parts:              # terms of the log density of a tempered chain: see replica.pyx
     double log_pi_x             # log pi and the log density of the reference at x
     double log_ref_x
     double log_pi_y             # and at y
@@ -17,9 +17,9 @@ cdef struct Parts:              # what the log density of a tempered chain is ma
 cdef struct Chain:              # all that a kernel may touch
     Py_ssize_t d
     bitgen_t *rng
-    void *bit_generator         # numpy's object that has it, for kernels in Python
+    void *bit_generator         # the numpy object that owns rng, for kernels in Python
     const fk_target *target
-    const fk_target *surrogate  # a cheap density that stands in for it; NULL for most
+    const fk_target *surrogate  # a cheap density that stands in for target; NULL for most
     double *x                   # (d,) current point
     double *y                   # (d,) proposed point, the first of `width` rows
     double *grad_x              # (d,) gradient of log pi; NULL where the kernel needs none
@@ -27,12 +27,12 @@ cdef struct Chain:              # all that a kernel may touch
     double *logps               # (width,) log pi at each row of y; logp_y is the first of them
     signed char *wanted         # (width,) which rows are to be evaluated
     Parts *parts                # of a tempered chain; NULL for others
-    Py_ssize_t n_aux            # numbers of noise that an estimate takes; 0 for a known density
-    double *u                   # (width, n_aux) noise at x, the first row; others are the kernel's
+    Py_ssize_t n_aux            # noise variables of an estimate; 0 for a known density
+    double *u                   # (width, n_aux) first row: noise at x; the others are the kernel's
     double *v                   # (width, n_aux) noise at each row of y
     signed char *noise          # (width,) which noise the evaluation of each row takes
     double logp_x
-    double logp_y               # -inf where y has no density (or no gradient): grad_y is then void
+    double logp_y               # -inf where y has no density or gradient; grad_y is then undefined
     double log_q                # log q(x|y) - log q(y|x); kept from step to step
     const double *drawn         # (d,) normals that propose begins with, drawn ahead; or NULL
     double E                    # -log U of the decision: accepted if E > -log(ratio)
@@ -40,9 +40,9 @@ cdef struct Chain:              # all that a kernel may touch
     int64_t accepted            # whether the last proposal was accepted
     int64_t keep                # whether the state after this step is a draw
     int64_t adapting            # whether this step ends with adapt
-    int code                    # of the target, where it is fatal
+    int code                    # the target's return code, if it is fatal
 
-cdef struct Lanes:              # K chains that step together, what is theirs side by side
+cdef struct Lanes:              # K chains that step together, their numbers stored contiguously
     Py_ssize_t K
     Py_ssize_t d
     void **kernels              # (K,)
@@ -58,10 +58,10 @@ cdef struct Lanes:              # K chains that step together, what is theirs si
     double *alpha
     double *log_ratio
     double *drawn               # (K, d) while they propose, or NULL
-    double *own                 # (K,) what `lay_out` has put there
+    double *own                 # (K,) a number of each kernel, written by `lay_out`
     signed char *accepted
     signed char *answer         # of each kernel's last consider
-    int64_t t                   # steps that each has made
+    int64_t t                   # steps made by each
     bint adapting
     bint decided                # whether any answer of this step is DECIDED
 
@@ -72,23 +72,23 @@ cdef enum:                      # what consider returns
     FATAL = 3                   # the target returned `code` < 0 to the kernel itself
 
 cdef enum:                      # the noise of an evaluation
-    MOVED = 0                   # v from u, in the target's way: what propose gets
-    FURTHER = 1                 # v from v, in that way
+    MOVED = 0                   # v from u by the target's refresh: set before propose
+    FURTHER = 1                 # v from v in the same way
     FRESH = 2                   # v ~ N(0, I)
-    SAME = 3                    # v as it is
-    HELD = 4                    # u in place of v
-    SPENT = 5                   # v has been used: at AGAIN the kernel says which comes next
+    SAME = 3                    # v unchanged
+    HELD = 4                    # u instead of v
+    SPENT = 5                   # v has been used: at AGAIN the kernel chooses the next
 
 cdef class Kernel(State):
     cdef readonly Py_ssize_t d
     cdef readonly bint gradient             # grad_x and grad_y are needed
     cdef readonly bint several              # consider may ask for further evaluations
-    cdef readonly bint in_lanes             # the methods of that name may be called
+    cdef readonly bint in_lanes             # the methods *_lanes may be called
     cdef readonly bint normals_first        # propose begins with draw_normals of d (step.pxd)
     cdef readonly int width                 # points evaluated at once; 1 for most
     cdef readonly int sharers               # kernels that learn as one; 1 for most
     cdef int64_t t                          # steps that this kernel has made: its clock
-    cdef int64_t end_of_adaptation          # the t from which on it is frozen; INT64_MAX for never
+    cdef int64_t end_of_adaptation          # the step t at which it is frozen; INT64_MAX for never
     cdef void connect(self, Chain *c) noexcept
     cdef void plan(self, int64_t end_of_adaptation) noexcept
     cdef int propose(self, Chain *c) except -1 nogil
@@ -108,13 +108,13 @@ cdef class Kernel(State):
 
 
 cdef inline void blank(const Lanes *g, Chain *c) noexcept nogil:
-    """Make c a chain in which what all have in common is right."""
+    """Clear c and set the members that all chains have in common."""
     memset(c, 0, sizeof(Chain))
     c.d, c.adapting, c.keep = g.d, g.adapting, 1
 
 
 cdef inline void enter(const Lanes *g, Py_ssize_t k, Chain *c) noexcept nogil:
-    """Make c the k-th chain."""
+    """Fill c with the members of the k-th chain."""
     c.rng = g.rng[k]
     c.x, c.y = g.x + k * g.d, g.y + k * g.d
     if g.grad_x != NULL:
@@ -125,17 +125,17 @@ cdef inline void enter(const Lanes *g, Py_ssize_t k, Chain *c) noexcept nogil:
 
 
 cdef inline void proposed(Lanes *g, Py_ssize_t k, const Chain *c) noexcept nogil:
-    """The k-th chain has proposed."""
+    """Copy back what `propose` of the k-th chain has set."""
     g.log_q[k] = c.log_q
 
 
 cdef inline bint has_considered(const Lanes *g, Py_ssize_t k) noexcept nogil:
-    """Return whether the k-th chain waits for no evaluation any more."""
+    """Return whether the k-th chain no longer waits for an evaluation."""
     return g.answer[k] != AGAIN
 
 
 cdef inline bint considered(Lanes *g, Py_ssize_t k, const Chain *c, int answer) noexcept nogil:
-    """The k-th chain has considered the point, with this answer; return whether it waits again."""
+    """Copy back what `consider` of the k-th chain has set; return whether it waits again."""
     g.answer[k] = answer
     g.logp_y[k], g.log_q[k] = c.logp_y, c.log_q
     if answer == DECIDED:

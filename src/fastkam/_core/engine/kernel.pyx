@@ -37,9 +37,9 @@ held_back = threading.local()       # .any: a KeyboardInterrupt of this thread h
 
 
 def interrupt_later():
-    """End the run of this thread as by KeyboardInterrupt, after its present chunk of steps.
+    """End this thread's run as KeyboardInterrupt would, after its current chunk of steps.
 
-    A signal would not do, since a process may ignore SIGINT.
+    A signal would not suffice, since a process may ignore SIGINT.
     """
     held_back.any = True
 
@@ -77,14 +77,13 @@ cdef class Kernel(State):
 
     With GRADIENT the kernel needs the gradient; with SEVERAL `consider` may return AGAIN.
 
-    LANES says that chains of this class itself, not of one derived from it, may step side by side
-    (lockstep.pyx): its methods use no more of a Chain than d, rng, x, y, their gradients, logp_x,
-    logp_y, log_q, alpha, accepted and adapting, which are in another place at each call; never
-    return FATAL; and raise nothing. Then propose_lanes, consider_lanes and adapt_lanes are called,
-    on one of the kernels, to do the same with all of them. A class writes its own only where these
-    here, with a call of a method for each chain, take long. An object whose propose begins with d
-    normals, which `draw_normals` makes (step.pxd), sets normals_first: they are drawn for all
-    chains at once.
+    LANES means that chains of this class itself, not of a derived class, may step side by side
+    (lockstep.pyx): its methods use no other members of a Chain than d, rng, x, y, their gradients,
+    logp_x, logp_y, log_q, alpha, accepted and adapting, whose addresses may differ at each call;
+    never return FATAL; and raise nothing. Then propose_lanes, consider_lanes and adapt_lanes of one
+    kernel are called to do the same for all of them. A class overrides them only if these defaults,
+    with a method call for each chain, take long. An object whose propose begins with d normals from
+    `draw_normals` (step.pxd) sets normals_first: they are drawn for all chains at once.
     """
     GRADIENT = False
     SEVERAL = False
@@ -101,7 +100,7 @@ cdef class Kernel(State):
         super().allocate(**sizes)
 
     def join(self, first, int sharers):
-        """Share the adaptation with `first`, a kernel with the same parameters; `sharers` in all.
+        """Share the adaptation with `first`, one of `sharers` kernels with the same parameters.
 
         From now on the shared arrays are those of `first`.
         """
@@ -117,7 +116,7 @@ cdef class Kernel(State):
         """Take pointers to the chain's target and arrays, which no longer move."""
 
     cdef void plan(self, int64_t end_of_adaptation) noexcept:
-        """Plan for the end of adaptation at this step, or never."""
+        """Set the step at which adaptation ends; INT64_MAX for never."""
         self.end_of_adaptation = end_of_adaptation
 
     cdef int propose(self, Chain *c) except -1 nogil:
@@ -143,7 +142,7 @@ cdef class Kernel(State):
         """
 
     cdef int propose_lanes(self, Lanes *g) except -1 nogil:
-        """`propose` of each chain."""
+        """Call `propose` for each chain."""
         cdef Py_ssize_t k
         cdef Chain c
         blank(g, &c)
@@ -155,7 +154,7 @@ cdef class Kernel(State):
         return 0
 
     cdef int consider_lanes(self, Lanes *g) except -1 nogil:
-        """`consider` of each chain that waits for it; return how many wait for another point."""
+        """Call `consider` for each chain that waits; return how many wait for another point."""
         cdef Py_ssize_t k
         cdef int waiting = 0
         cdef Chain c
@@ -168,7 +167,7 @@ cdef class Kernel(State):
         return waiting
 
     cdef int adapt_lanes(self, Lanes *g, double gain) except -1 nogil:
-        """`adapt` of each chain."""
+        """Call `adapt` for each chain."""
         cdef Py_ssize_t k
         cdef Chain c
         blank(g, &c)
@@ -182,7 +181,7 @@ cdef class Kernel(State):
         """Mark values computed at x as invalid, since another kernel has moved x."""
 
     cdef void take(self, Kernel other) noexcept nogil:
-        """Copy the shared numbers of another kernel, joined with this one, that has adapted.
+        """Copy the shared numbers of another kernel, joined with this one, after it has adapted.
 
         Both have the same shared arrays, so that values computed from them may be invalid now.
         """

@@ -27,10 +27,10 @@ cdef class Lockstep:
     cdef Lanes g
     cdef void **chains                      # (K,) each a ChainState
     cdef Evaluation evaluation
-    cdef dict arrays                        # what pointers point to
-    cdef bint loaded                        # the states of the chains are here
-    cdef bint pending                       # a step has begun that is not finished
-    cdef bint in_streams                    # the chains draw from generators side by side
+    cdef dict arrays                        # owners of the memory below
+    cdef bint loaded                        # whether the states of the chains are here
+    cdef bint pending                       # whether a step has begun and is not finished
+    cdef bint in_streams                    # whether the chains draw from `streams`
     cdef Streams streams
     cdef double *drawn                      # (K, d) normals
     # what all chains have in common
@@ -40,9 +40,9 @@ cdef class Lockstep:
     cdef bint noting
     # counted since `load`
     cdef int64_t *n_accepted                # (K,)
-    cdef int64_t rounds                     # evaluations of all chains that were not tallied
+    cdef int64_t rounds                     # evaluations of all chains, not yet in their counts
     cdef int listed                         # points listed as waiting
-    cdef HeldRows rows                      # that are not yet in the traces
+    cdef HeldRows rows                      # rows that are not yet in the traces
     cdef int make_streams(self) except -1
     cdef bint load(self) noexcept nogil
     cdef bint is_like_the_first(self, int k) noexcept nogil

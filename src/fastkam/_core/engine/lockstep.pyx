@@ -1,9 +1,9 @@
-"""The loop over chains that step side by side: what they have in common is looked at once a step.
+"""The loop over chains that step side by side: shared conditions are tested once per step.
 
-What a step needs of thousands of chains, in an object each, would be in a dozen places that no
-cache holds. During a run it is in arrays instead, one number of all chains after another (`Lanes`
-of kernel.pxd), where `load` puts it and `store` takes it from: between two runs each chain has its
-own state, and the draws are those of chains that have been run one by one.
+With one object per chain, the data for a step of thousands of chains would be scattered over more
+places than a cache holds. During a run they are in arrays instead, one for each number of all
+chains (`Lanes` of kernel.pxd): `load` copies them there and `store` copies them back. Between two
+runs each chain has its own state, and the draws are those of chains run one by one.
 """
 from libc.math cimport log
 from libc.stdint cimport int64_t, uint64_t
@@ -46,7 +46,7 @@ cdef extern from "streams.h" nogil:
 
 
 cdef class Lockstep:
-    """K chains of one kind.
+    """K chains with kernels of one class, which step side by side.
 
     Parameters
     ----------
@@ -90,8 +90,7 @@ cdef class Lockstep:
         return s.kernel.normals_first and <void *>s.c.rng.next_uint64 == tables.pcg64
 
     cdef int make_streams(self) except -1:
-        """Let every chain draw from a generator that goes on where its own one is, beside others.
-        """
+        """Let every chain draw from a copy of its generator, stored side by side with others."""
         cdef Streams *streams = &self.streams
         cdef Py_ssize_t k, K = self.g.K
         self.in_streams = True
@@ -111,7 +110,7 @@ cdef class Lockstep:
     # ---- the states of the chains, before and after steps ----
 
     cdef bint load(self) noexcept nogil:
-        """Take over the states of all chains; False where they are not all at the same place."""
+        """Take over the states of all chains; return False if they are not in step."""
         cdef Lanes *g = &self.g
         cdef int k
         g.t, self.n_adapted = (<ChainState>self.chains[0]).t, (<ChainState>self.chains[0]).n_adapted
@@ -135,7 +134,7 @@ cdef class Lockstep:
         return True
 
     cdef bint is_like_the_first(self, int k) noexcept nogil:
-        """Whether the k-th chain is between two steps, and where the first one is."""
+        """Return whether the k-th chain is between two steps, in step with the first one."""
         return (
             not (<ChainState>self.chains[k]).pending
             and (<ChainState>self.chains[k]).c.keep
@@ -147,7 +146,7 @@ cdef class Lockstep:
             and self.rows.is_like_the_first(&(<ChainState>self.chains[k]).trace))
 
     cdef void store(self) noexcept nogil:
-        """Give each chain its state back, if they have been taken over."""
+        """Give each chain its state back, if it has been taken over."""
         cdef const Lanes *g = &self.g
         cdef int k
         if not self.loaded:
@@ -180,8 +179,8 @@ cdef class Lockstep:
                      bint *full) except -1 nogil:
         """Make up to n steps after `load`, fewer if no chain may make more (full); add to `done`.
 
-        Return 1 where the run must stop since a density fails. Then, and after an exception, the
-        step is left pending, to be stored.
+        Return 1 if the run must stop because a density fails. Then, and after an exception, the
+        step is left pending for `store`.
         """
         cdef Lanes *g = &self.g
         cdef int64_t _i
@@ -215,7 +214,7 @@ cdef class Lockstep:
         return 0
 
     cdef int settle(self) except -1 nogil:
-        """Evaluate until every chain can decide; 1 where a density fails, which is not judged."""
+        """Evaluate until every chain can decide; return 1, without judging, if a density fails."""
         cdef Lanes *g = &self.g
         cdef int waiting = g.K
         memset(g.answer, AGAIN, g.K)
@@ -232,7 +231,7 @@ cdef class Lockstep:
         return 0
 
     cdef void wait_for(self, int waiting) noexcept nogil:
-        """List the points that are to be evaluated, of which there are `waiting`."""
+        """List the points to be evaluated, `waiting` in number."""
         cdef int k, m = 0
         if waiting == self.g.K == self.listed:
             return
@@ -242,7 +241,7 @@ cdef class Lockstep:
         self.listed = waiting
 
     cdef bint are_good(self, int m) noexcept nogil:
-        """Whether all chains have been evaluated, and all have a density."""
+        """Return whether all chains have been evaluated, and all have a density."""
         return m == self.g.K and all_good(
             m, self.evaluation.codes, self.evaluation.values) and (
             self.g.grad_y == NULL or are_finite(m * self.g.d, self.g.grad_y))
@@ -317,7 +316,7 @@ cdef class Lockstep:
         return 0
 
     cdef bint is_full(self, int64_t most_evaluations) noexcept nogil:
-        """Whether no chain may make more steps."""
+        """Return whether no chain may make more steps."""
         cdef int k
         if self.rows.is_full():
             return True
@@ -327,7 +326,7 @@ cdef class Lockstep:
         return True
 
     cdef void record(self) noexcept nogil:
-        """Record the states of all chains, where they become rows of the trace."""
+        """Record the states of all chains, if they become rows of the traces."""
         cdef Lanes *g = &self.g
         cdef const Trace *trace = &self.rows.trace
         cdef Chain c
@@ -348,7 +347,7 @@ cdef class Lockstep:
 
 
 cdef inline void take_over(ChainState s, Lanes *g, Py_ssize_t k) noexcept nogil:
-    """Put the numbers of a chain in their places."""
+    """Copy the numbers of a chain to the arrays of all chains."""
     g.logp_x[k], g.logp_y[k], g.log_q[k] = s.c.logp_x, s.c.logp_y, s.c.log_q
     g.alpha[k], g.accepted[k], g.E[k] = s.c.alpha, s.c.accepted, s.c.E
     g.answer[k], g.log_ratio[k] = s.answer, s.log_ratio

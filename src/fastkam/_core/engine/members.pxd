@@ -12,12 +12,12 @@ cdef class Members:
     cdef Schedule schedule
     cdef void **pointers                    # (K,) each a ChainState
     cdef Evaluation evaluation
-    cdef dict arrays                        # those of the chains, if there are several:
+    cdef dict arrays                        # owners of these arrays of several chains:
     cdef double *xs                         # (K, d) their x
-    cdef double *grad_xs                    # (K, d) gradients there
+    cdef double *grad_xs                    # (K, d) gradients at x
     cdef signed char *wanteds               # (K width,) their wanted
     cdef signed char *statuses              # (K width,) their status
-    cdef tuple common                       # what all of this points into
+    cdef tuple common                       # owners of all memory that is moved here
     cdef bint noisy
     cdef bint alone                         # one chain, one point of a known density at a time
     cdef readonly bint shares               # the chains learn as one

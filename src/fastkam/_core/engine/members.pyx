@@ -32,14 +32,14 @@ def check_fit(Kernel kernel, Target target):
     if kernel.gradient and not target.has_gradient:
         raise TypeError(f"{type(kernel).__name__} needs the gradient, and {target!r} has none")
     if kernel.d != <Py_ssize_t>target.c.dim:
-        raise TypeError(f"{type(kernel).__name__} is of {kernel.d} dimensions, and {target!r} of "
+        raise TypeError(f"{type(kernel).__name__} has {kernel.d} dimensions, and {target!r} has "
                         f"{target.c.dim}")
 
 
 def check_alike(Kernel kernel, Kernel first):
-    """Refuse kernels of one group that need different room."""
+    """Refuse kernels of one group that differ in the number of points or in gradients."""
     if (kernel.width, kernel.gradient) != (first.width, first.gradient):
-        raise TypeError("the kernels of all chains must evaluate as many points a step, with or "
+        raise TypeError("all kernels of a group must evaluate equally many points a step, with or "
                         f"without gradients: {type(kernel).__name__} has width {kernel.width} and "
                         f"gradient {bool(kernel.gradient)}, {type(first).__name__} has "
                         f"{first.width} and {bool(first.gradient)}")
@@ -51,7 +51,7 @@ cdef class Members:
     Parameters
     ----------
     target, chains, schedule, share, snapshot_steps
-        As of a Group.
+        As for a Group.
     """
 
     def __cinit__(self, Target target, list chains, schedule, *, bint share=False,
@@ -102,10 +102,10 @@ cdef class Members:
                 s.turn = i
 
     cdef int place_together(self, Py_ssize_t i) except -1:
-        """Move what chain i keeps in small arrays to arrays of all chains, which take fewer lines.
+        """Move the small arrays of chain i into those of the group, which use fewer cache lines.
 
-        Proposals stand together for a call of the density at all of them; a single chain keeps the
-        rest.
+        Proposals are contiguous for a call of the density at all of them; a single chain keeps its
+        other arrays.
         """
         cdef ChainState s = self.chains[i]
         cdef Py_ssize_t d = s.c.d, row = i * self.width
@@ -122,7 +122,7 @@ cdef class Members:
     def start(self):
         """Evaluate the starting points; search around those without a finite density.
 
-        The k-th try adds N(0, s^2) to each coordinate, s growing from 0.01 (1 + |x0|) to 10 times
+        The k-th try adds N(0, s^2) to each coordinate; s grows from 0.01 (1 + |x0|) to 10 times
         (1 + |x0|) by the last try. Raises Fault if none of 100 tries has a finite density. After a
         Fault the chains are as before, so that the search can be repeated point by point.
         """
@@ -143,8 +143,7 @@ cdef class Members:
             freeze(s, &self.schedule)
 
     def search(self, origins, generators):
-        """Search around the points (K, d); keep the states of generators that are used, {k: state}.
-        """
+        """Search around the points (K, d); save the states of the generators used, {k: state}."""
         cdef ChainState s
         cdef int fault
         cdef Py_ssize_t d = origins.shape[1]
@@ -192,7 +191,7 @@ cdef class Members:
     # ---- the density at pending points ----
 
     def error(self):
-        """Return what has stopped the run."""
+        """Return the Fault that has stopped the run."""
         cdef Py_ssize_t d = self.target.c.dim, row = self.failed * self.width + self.failed_row
         x = self.evaluation.arrays["points"][row * d:(row + 1) * d].copy()
         cdef int code = (<ChainState>self.pointers[self.failed]).c.code

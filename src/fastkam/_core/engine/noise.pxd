@@ -1,8 +1,8 @@
-"""The noise of an estimated density: how that of a proposal comes from that of the state.
+"""The noise of an estimated density: how a proposal's is drawn given that of the state.
 
     fresh        v ~ N(0, I)
     correlated   v = rho u + sqrt(1 - rho^2) xi,   xi ~ N(0, I)
-    block        v = u but for one block of its elements, chosen at random, which is drawn again
+    block        v = u except for one block of its elements, chosen at random, which is drawn again
 
 Each is reversible with respect to N(0, I).
 
@@ -21,7 +21,7 @@ from fastkam._core.density.target cimport Refresh
 
 cdef inline void refresh_noise(const Refresh *r, bitgen_t *rng, Py_ssize_t k, const double *u,
                                double *v) noexcept nogil:
-    """v (k,) from u (k,), which may be the same array."""
+    """Draw v (k,) given u (k,), which may be the same array."""
     cdef Py_ssize_t i, b
     cdef double s
     if r.correlation > 0:

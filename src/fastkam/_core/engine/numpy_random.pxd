@@ -1,7 +1,7 @@
 """Declarations of numpy's generators and distributions, from its C headers alone.
 
-numpy's own declarations bring in the whole of numpy, for every module that sees a generator: half
-of the time of its translation, and a fifth of its C.
+numpy's own declarations bring all of numpy into every module that uses a generator, which would
+take half of its translation time and a fifth of its C code.
 """
 from libc.stdint cimport uint64_t
 

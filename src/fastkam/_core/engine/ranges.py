@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.fields import Field
 
-MOST_COUNT = 2**53  # what no loop counts to, and a double holds exactly
+MOST_COUNT = 2**53  # more than any loop counts, and exact as a double
 BOUNDS = {"above": (operator.gt, "above"), "least": (operator.ge, "at least"),
           "below": (operator.lt, "below"), "most": (operator.le, "at most")}
 
@@ -65,7 +65,7 @@ def check_names(expected: Iterable[str], found: Iterable[str]) -> None:
             raise BadField(name, "is missing")
     for name in found:
         if name not in expected:
-            raise BadField(name, "is no field of this run")
+            raise BadField(name, "is not a field of this run")
 
 
 def check_form(name: str, value: Any, shape: tuple[int | None, ...], dtype: Any) -> NDArray[Any]:
@@ -81,7 +81,7 @@ def check_form(name: str, value: Any, shape: tuple[int | None, ...], dtype: Any)
 
 
 def described(value: Any) -> str:
-    """Return the shape and type of an array as text."""
+    """Return the type of an array, or the start of another value's repr, as text."""
     return f"one of {value.dtype}" if isinstance(value, np.ndarray) else repr(value)[:100]
 
 
@@ -131,7 +131,7 @@ def check_range(name: str, field: Field, value: NDArray[Any], known: Mapping[str
             continue
         of = f" ({limit})" if isinstance(limit, str) else ""
         limit = known[limit] if isinstance(limit, str) else limit
-        good = holds(value, limit)  # never of NaN
+        good = holds(value, limit)  # false for NaN
         if not np.all(good):
             raise BadField(name, f"must be {words} {limit}{of}, not {first(value, good)}")
 

@@ -1,4 +1,4 @@
-"""The generator seam: numpy's bitgen_t, and numpy's own distributions, so that a chain can be
+"""Random numbers from numpy's bitgen_t by numpy's own distributions, so that a chain can be
 replayed with numpy.random.Generator draw by draw."""
 from libc.stdint cimport int64_t
 
@@ -18,20 +18,20 @@ cdef list decoded_states(encoded)
 
 
 cdef inline double normal(bitgen_t *rng) noexcept nogil:
-    """N(0, 1); Generator.standard_normal()."""
+    """Draw from N(0, 1), as Generator.standard_normal()."""
     return fk_normal(&tables, rng)
 
 
 cdef inline double exponential(bitgen_t *rng) noexcept nogil:
-    """-log U; Generator.standard_exponential()."""
+    """Draw -log U, as Generator.standard_exponential()."""
     return fk_exponential(&tables, rng)
 
 
 cdef inline int64_t integer(bitgen_t *rng, int64_t n) noexcept nogil:
-    """floor(n U), uniform on 0 .. n-1 up to 2^-53 n; int(n * Generator.random())."""
+    """Draw floor(n U), uniform on 0 .. n-1 up to 2^-53 n, as int(n * Generator.random())."""
     return <int64_t>(<double>n * random_standard_uniform(rng))
 
 
 cdef inline double jittered(bitgen_t *rng, double jitter) noexcept nogil:
-    """1 + jitter (2 U - 1), a factor on a step size; 1 without a draw where jitter is 0."""
+    """Draw 1 + jitter (2 U - 1), a factor of a step size; 1 without a draw if jitter is 0."""
     return 1 + jitter * (2 * random_standard_uniform(rng) - 1) if jitter > 0 else 1.0

@@ -14,7 +14,7 @@ cdef extern from "draws.h" nogil:
 
 
 cdef void normals(bitgen_t *rng, Py_ssize_t n, double *out) noexcept nogil:
-    """out ~ N(0, I_n); Generator.standard_normal(n)."""
+    """Draw out ~ N(0, I_n), as Generator.standard_normal(n)."""
     draw_normals(&tables, rng, n, out)
 
 
@@ -41,12 +41,12 @@ def in_turns(bit_generator, Py_ssize_t n):
 
 
 def is_in_line():
-    """Return whether PCG64 is used without a call of numpy; for tests."""
+    """Return whether PCG64 is used without calling numpy; for tests."""
     return tables.pcg64 != NULL
 
 
 cdef object encoded_states(list states):
-    """Return states of a bit generator, as numpy gives them, as an array of bytes."""
+    """Return the states of a bit generator, as returned by numpy, encoded in an array of bytes."""
     if not states:
         return np.zeros(0, np.uint8)
     text = json.dumps(states, default=lambda a: {"array": a.tolist(), "dtype": str(a.dtype)})
@@ -54,7 +54,7 @@ cdef object encoded_states(list states):
 
 
 cdef list decoded_states(encoded):
-    """Return the states from the bytes of `encoded_states`."""
+    """Return the states that `encoded_states` has encoded."""
     def array(found):
         if "array" not in found:
             return found
@@ -66,5 +66,5 @@ cdef list decoded_states(encoded):
 
 
 probe = np.random.PCG64(0)
-make_tables(&tables, bits_of(probe))    # which do not depend on the generator
+make_tables(&tables, bits_of(probe))    # the tables do not depend on the generator
 tables.pcg64 = find_pcg64(bits_of(probe), <PyObject *>probe, type(probe).__basicsize__)

@@ -1,4 +1,4 @@
-"""Objects whose state is declared once, in a table: what `cimport` sees of it."""
+"""Declarations of objects whose state is declared once, in a table."""
 from libc.stdint cimport int64_t
 
 cdef object real_view(double *number)
@@ -10,7 +10,7 @@ cdef class Places:
     cdef const Py_ssize_t[::1] recorded     # of the recorded ones; ~offset for an integer
 
 cdef class State:
-    cdef readonly dict sizes                # those given to `allocate`
+    cdef readonly dict sizes                # the sizes given to `allocate`
     cdef Places places
     cdef void copy_shared_numbers(self, State other) noexcept nogil
     cdef void record_numbers(self, double *row) noexcept nogil

@@ -34,11 +34,11 @@ MARKS = {"f8": (-1.2345678901234567e-211, 7.654321e+187),
 def zeros(shape, dtype=float, order="C"):
     """Return zeros that begin at a cache line and share none, so that threads do not interfere.
 
-    A vector of the processor is as long as a cache line: if a column begins at a line, each load
+    A vector register is as long as a cache line: if a column begins at a line, each load
     reads one line, not two.
     """
     dtype = np.dtype(dtype)
-    # lengths may be small integers of numpy's, whose products overflow
+    # lengths may be small numpy integers, whose products overflow
     n = prod(map(int, shape)) if isinstance(shape, (tuple, list)) else int(shape)
     memory = np.zeros(n * dtype.itemsize + 4 * LINE, np.uint8)
     cdef size_t address = <size_t>PyArray_DATA(memory)
@@ -50,7 +50,7 @@ ROOM = threading.local()        # .bytes, if set: the memory that this thread ma
 
 @contextmanager
 def room_for(n):
-    """Limit the fields that are allocated meanwhile to n bytes; more raise BadField."""
+    """Limit the fields allocated in this context to n bytes; more raise BadField."""
     ROOM.bytes = n
     try:
         yield
@@ -83,7 +83,7 @@ cdef object integer_view(int64_t *number):
 
 
 cdef object array_of(memory):
-    """Return np.asarray(memory), a typed memoryview, in a tenth of the time where it is dense."""
+    """Return np.asarray(memory), a typed memoryview, in a tenth of the time if contiguous."""
     cdef Py_buffer b
     cdef npy_intp lengths[8]
     cdef Py_ssize_t i
@@ -169,9 +169,9 @@ cdef class State:
         self.sizes = {}
 
     def allocate(self, **sizes):
-        """Make every array, zero, and find the numbers.
+        """Allocate every array, filled with zeros, and find the numbers.
 
-        `sizes` are those that shapes and ranges name.
+        `sizes` are the sizes that shapes and ranges name.
         """
         self.sizes = sizes
         take_room(self.FIELDS, sizes)
@@ -215,7 +215,7 @@ cdef class State:
     def state(self):
         """Return a copy of every field, {name: array}; of a part's as "part.name"."""
         cdef dict state = self.views()
-        for name, view in state.items():    # of which none is added or taken
+        for name, view in state.items():    # no key is added or removed
             state[name] = PyArray_NewCopy(view, NPY_CORDER)
         for name, part in self.parts().items():
             state |= {f"{name}.{field}": value for field, value in part.state().items()}
@@ -228,8 +228,8 @@ cdef class State:
     def check(self, state, step):
         """Raise BadField unless `restore` can take `state`: the right fields, all in their ranges.
 
-        A state from a file passes here before anything of it is restored. `step` (ranges.Step) is
-        where the chain stands.
+        A state from a file is checked here before any of it is restored. `step` (ranges.Step) is
+        the step of the chain.
         """
         own = dict(state)
         for name, part in self.parts().items():
@@ -259,7 +259,7 @@ cdef class State:
             view[...] = state[name]
 
     def learned(self):
-        """Return the fields whose course through warm-up is kept, {name: array}."""
+        """Return the fields that are recorded through warm-up, {name: array}."""
         fields = [(name, field) for name, field in self.FIELDS.items() if field.learned]
         numbers = {} if all(field.shape for _, field in fields) else self.numbers()
         return {name: array_of(getattr(self, name)) if field.shape else numbers[name]

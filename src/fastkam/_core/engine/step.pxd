@@ -12,7 +12,7 @@ cdef enum:
 
 
 cdef inline void draw_normals(Chain *c, Py_ssize_t n, double *out) noexcept nogil:
-    """out ~ N(0, I_n): those that have been drawn ahead, which serve once, or new ones."""
+    """Set out ~ N(0, I_n): normals drawn ahead, which are used once, or new ones."""
     if c.drawn != NULL:
         copy(n, c.drawn, out)
         c.drawn = NULL
@@ -21,14 +21,14 @@ cdef inline void draw_normals(Chain *c, Py_ssize_t n, double *out) noexcept nogi
 
 
 cdef inline void normal_step(Chain *c, double scale, const double *L, double *e) noexcept nogil:
-    """e ~ N(0, I),   y = x + scale L e"""
+    """Draw e ~ N(0, I) and set y = x + scale L e."""
     draw_normals(c, c.d, e)
     copy(c.d, c.x, c.y)
     add_Lz(c.d, scale, L, e, c.y)
 
 
 cdef inline bint accepts(double E, double *log_ratio) noexcept nogil:
-    """Decide: whether E = -log U > -log(ratio), which has the probability min(1, ratio).
+    """Return whether E = -log U > -log(ratio), which has probability min(1, ratio).
 
     A ratio that is not a number (a proposal density has overflowed) becomes 0: y is rejected.
     """
@@ -48,14 +48,14 @@ cdef inline double log_target_ratio(const Chain *c) noexcept nogil:
 
 
 cdef inline void accept_parts(Chain *c) noexcept nogil:
-    """log pi, the reference and the gradient of log pi at x become those at y."""
+    """Replace log pi, the reference and the gradient of log pi at x by those at y."""
     c.parts.log_pi_x, c.parts.log_ref_x = c.parts.log_pi_y, c.parts.log_ref_y
     if c.parts.grad_pi_x != NULL:
         copy(c.d, c.parts.grad_pi_y, c.parts.grad_pi_x)
 
 
 cdef inline void accept(Chain *c) noexcept nogil:
-    """x becomes y, with all that is known there."""
+    """Replace x by y, with all that is known there."""
     copy(c.d, c.y, c.x)
     copy(c.n_aux, c.v, c.u)
     c.logp_x = c.logp_y
@@ -66,7 +66,7 @@ cdef inline void accept(Chain *c) noexcept nogil:
 
 
 cdef inline void accept_noise(Chain *c) noexcept nogil:
-    """The noise u becomes v, at the same x; y is x."""
+    """Replace the noise u by v, at the same x; y is x."""
     copy(c.n_aux, c.v, c.u)
     c.logp_x = c.logp_y
     if c.parts != NULL:
@@ -92,7 +92,7 @@ cdef inline void keep_point(const Chain *c, double own, double *point) noexcept 
 
 
 cdef inline void recall_point(Chain *c, const double *point) noexcept nogil:
-    """Make a kept point y again."""
+    """Restore y from a kept point."""
     cdef const double *rest = point + KEPT + c.d
     c.logp_y = point[0]
     copy(c.d, point + KEPT, c.y)
@@ -121,7 +121,7 @@ cdef inline void copy_point(const Chain *c, const double *point, double *to) noe
 
 cdef inline int64_t keep_every_second(int64_t n, Py_ssize_t d, int64_t first,
                                       double *rows) noexcept nogil:
-    """Keep the rows first, first + 2, ... of n rows (n, d), moved to the front; their number."""
+    """Move the rows first, first + 2, ... of n rows (n, d) to the front; return their number."""
     cdef int64_t i, kept = 0
     for i in range(first, n, 2):
         memmove(rows + kept * d, rows + i * d, d * sizeof(double))

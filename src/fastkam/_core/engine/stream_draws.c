@@ -1,14 +1,14 @@
 /* Normals and exponentials from many generators at once, compiled once for each instruction set.
  *
- * Eight products of 64 bits at a time are those of their halves of 32. A draw that is not the quick
- * case of its ziggurat (draws.h) is made by numpy's function, alone: one in a hundred. */
+ * Eight 64-bit products at a time are computed from their 32-bit halves. One draw in a hundred is
+ * not the quick case of its ziggurat (draws.h) and is made by numpy's function, one at a time. */
 #include "stream_draws.h"
 
 #include <string.h>
 
 #include "vector.h"
 
-#define BLOCK 64 /* chains: a bit of a word for each */
+#define BLOCK 64 /* chains at a time: one bit of a word for each */
 
 #ifdef FK_HAS_PCG64
 
@@ -23,7 +23,7 @@ FK_INLINE uint64_t upper(uint64_t s)
     const uint64_t t = s1 * a0 + (s0 * a0 >> 32), u = s0 * a1 + (t & mask);
     return s1 * a1 + (t >> 32) + (u >> 32);
 }
-#else /* shorter vectors have no product of 64 bits: the processor's own is faster */
+#else /* shorter vectors have no 64-bit product: the scalar one is faster */
 FK_INLINE uint64_t upper(uint64_t s) { return (uint64_t)((unsigned __int128)s * A_LOW >> 64); }
 #endif
 
@@ -47,12 +47,12 @@ FK_INLINE void bits(fk_streams *g, ptrdiff_t first, ptrdiff_t n, uint64_t *restr
     }
 }
 
-/* the number m < 2^53 */
+/* convert m < 2^53 */
 FK_INLINE double exact(uint64_t m)
 {
 #if FK_WIDTH == 8
     return (double)(int64_t)m;
-#else /* which shorter vectors cannot convert */
+#else /* shorter vectors cannot convert 64-bit integers */
     const uint64_t low = (m & UINT64_C(0xffffffff)) | UINT64_C(0x4330000000000000);
     const uint64_t high = m >> 32 | UINT64_C(0x4330000000000000);
     double a, b;
@@ -62,7 +62,7 @@ FK_INLINE double exact(uint64_t m)
 #endif
 }
 
-/* x (n,) of the bits r where they are the quick case; the others, each a bit of the result */
+/* x (n,) from the bits r in the quick case; return a word with the bits of the other draws set */
 FK_INLINE uint64_t quick_normals(const fk_ziggurat *table, ptrdiff_t n, const uint64_t *restrict r,
                                  double *restrict x)
 {
@@ -111,7 +111,7 @@ static double begun_double(void *state)
     return (double)(fk_pcg64_next(&((begun *)state)->rest) >> 11) * 0x1p-53;
 }
 
-/* make the draws that are slow, of generators from `first` on */
+/* make the slow draws of the generators from `first` on */
 FK_INLINE void finish(fk_draw_fn draw, fk_streams *g, ptrdiff_t first, uint64_t slow,
                       const uint64_t *r, double *x)
 {
@@ -125,7 +125,7 @@ FK_INLINE void finish(fk_draw_fn draw, fk_streams *g, ptrdiff_t first, uint64_t 
     }
 }
 
-/* the rows of x (d, BLOCK) become d columns, from row to row `stride` apart */
+/* copy the rows of x (d, BLOCK) to d columns, whose rows are `stride` apart */
 FK_INLINE void put(ptrdiff_t n, const ptrdiff_t d, const ptrdiff_t stride, const double *restrict x,
                    double *restrict out)
 {

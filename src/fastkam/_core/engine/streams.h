@@ -10,7 +10,7 @@
 typedef struct fk_streams fk_streams;
 typedef struct { fk_streams *all; ptrdiff_t k; } fk_lane;
 
-/* the states of n generators, halves apart */
+/* the states of n generators, with their halves in separate arrays */
 struct fk_streams {
     ptrdiff_t n;
     uint64_t *low, *high;     /* (n,) of s */
@@ -38,7 +38,7 @@ static double fk_lane_double(void *state)
     return (double)(fk_lane_uint64(state) >> 11) * 0x1p-53;
 }
 
-/* the k-th as a generator of its own, for 64 bits and doubles; *lane stays as long as it does */
+/* the k-th as a generator of its own, for 64 bits and doubles; *lane must live as long as it */
 static inline bitgen_t fk_one_stream(fk_streams *g, ptrdiff_t k, fk_lane *lane)
 {
     *lane = (fk_lane){g, k};
@@ -50,7 +50,7 @@ static inline void fk_make_stream(fk_streams *g, ptrdiff_t k)
     g->each[k] = fk_one_stream(g, k, g->lanes + k);
 }
 
-/* the state of a PCG64 of numpy to its place, and back */
+/* copy the state of a numpy PCG64 to its place, and back */
 static inline void fk_load_stream(fk_streams *g, ptrdiff_t k, const bitgen_t *rng)
 {
     const fk_pcg64 *one = fk_pcg64_of(rng);

@@ -3,8 +3,8 @@
 
 #include "together.h"
 
-#define BLOCK 64 /* chains */
-#define AHEAD 32 /* chains, whose places are fetched */
+#define BLOCK 64 /* chains at a time */
+#define AHEAD 32 /* chains ahead whose places are fetched */
 
 int FK_LEVEL(fk_all_good)(ptrdiff_t n, const int *restrict codes, const double *restrict values)
 {
@@ -47,7 +47,7 @@ FK_INLINE void blend(ptrdiff_t n, const int64_t *restrict mask, const double *re
     }
 }
 
-/* of few dimensions: a branch would be mispredicted every third time */
+/* for few dimensions: a branch would be mispredicted every third time */
 FK_INLINE void select_rows(ptrdiff_t n, const ptrdiff_t d, const signed char *restrict accepted,
                            const double *restrict from, double *restrict to)
 {
@@ -74,7 +74,7 @@ void FK_LEVEL(fk_move)(ptrdiff_t n, ptrdiff_t d, const signed char *restrict acc
         if (accepted[k]) memcpy(to + k * d, from + k * d, (size_t)d * sizeof(double));
 }
 
-/* the places of one chain are far from those of the next, and known: they are fetched ahead */
+/* the places of successive chains are far apart but known beforehand: they are fetched ahead */
 FK_INLINE void fetch(const char *place, ptrdiff_t bytes)
 {
     for (ptrdiff_t i = 0; i < bytes + 63; i += 64) __builtin_prefetch(place + i, 1);

@@ -1,4 +1,4 @@
-/* What is done with all chains of a lockstep at once (lockstep.pyx). */
+/* Operations on all chains of a lockstep at once (lockstep.pyx). */
 #ifndef FASTKAM_TOGETHER_H
 #define FASTKAM_TOGETHER_H
 
@@ -19,18 +19,18 @@ FK_DISPATCH(void, fk_count, (ptrdiff_t n, const signed char *accepted, int64_t *
 FK_DISPATCH(void, fk_move,
             (ptrdiff_t n, ptrdiff_t d, const signed char *accepted, const double *from, double *to))
 
-/* row r of `from` (rows, stride) has d numbers of each of n chains: they become the r-th row at
- * to[k], which moves on behind the last of them */
+/* row r of `from` (rows, stride) has d numbers of each of n chains: they are copied to the r-th row
+ * at to[k], which is advanced past the last row */
 FK_DISPATCH(void, fk_deal_rows,
             (ptrdiff_t n, ptrdiff_t rows, ptrdiff_t d, ptrdiff_t stride, const double *from,
              double **to))
 
-/* the same of one byte of each chain */
+/* the same for one byte of each chain */
 FK_DISPATCH(void, fk_deal_bytes,
             (ptrdiff_t n, ptrdiff_t rows, ptrdiff_t stride, const signed char *from,
              signed char **to))
 
-/* y = x + scale e, rows (n, d), of which each has its scale (n,) */
+/* y = x + scale e for rows (n, d), each with its own scale (n,) */
 FK_DISPATCH(void, fk_step_by,
             (ptrdiff_t n, ptrdiff_t d, const double *scale, const double *x, const double *e,
              double *y))

@@ -1,4 +1,4 @@
-/* A point and a normal step from it, number by number. */
+/* A normal step from a point, computed number by number. */
 #ifndef FASTKAM_WALK_H
 #define FASTKAM_WALK_H
 
@@ -6,8 +6,8 @@
 
 /* y_i = x_i + s L_i e_i, e ~ N(0, I_n); L_i is 1 where L is NULL.
  *
- * The numbers of e are not stored, and the generator's stay in registers: to load a vector of what
- * has just been stored one by one takes as long as to draw two of them. */
+ * The numbers of e are not stored, and the generator's state stays in registers: loading a vector
+ * of numbers just stored one by one takes as long as drawing two of them. */
 static inline void fk_walk(const fk_tables *tables, bitgen_t *rng, ptrdiff_t n, double s,
                            const double *L, const double *x, double *y)
 {

@@ -1,6 +1,6 @@
 /* The kernels of KAM, in the form for loops over a subsample.
  *
- * M_i = 2 grad_y k(y, z_i) = w_i D_i with D_i = z_i - y: the kernels differ in the weight alone,
+ * M_i = 2 grad_y k(y, z_i) = w_i D_i with D_i = z_i - y: the kernels differ only in the weight,
  *
  *     linear     k = y'z                      w = 2   (M_i = 2 z_i; H removes the shift by y)
  *     Gaussian   k = exp(-|D|^2 / 2 l^2)      w = 2 k / l^2

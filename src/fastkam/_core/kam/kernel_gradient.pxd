@@ -1,4 +1,4 @@
-"""The kernels of KAM, and the covariance that a pass of kernel_pass.h gives."""
+"""The kernels of KAM, and the covariance computed from a pass of kernel_pass.h."""
 from fastkam._core.kam.kernel cimport fk_kernel
 
 cdef class KernelFunction:              # fk_kernel and its table

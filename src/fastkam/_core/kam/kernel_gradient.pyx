@@ -40,7 +40,7 @@ cdef class KernelFunction:
             self.k.degree = self.table.shape[1] - 1
 
     def moments(self, y, z):
-        """Q = sum_i M_i M_i' (d, d) and s = sum_i M_i (d,), M_i = 2 grad_y k(y, z_i)."""
+        """Return Q = sum_i M_i M_i' (d, d) and s = sum_i M_i (d,), M_i = 2 grad_y k(y, z_i)."""
         cdef const double[::1] point = np.ascontiguousarray(y, dtype=float)
         cdef const double[:, :, ::1] blocks = blocked(z)
         cdef Py_ssize_t d = point.shape[0]
@@ -58,7 +58,7 @@ cdef class KernelFunction:
             self, const double[:, ::1] y, const double[:, :, ::1] blocks, Py_ssize_t n,
             double step_size, double noise, double[:, :, ::1] out, Py_ssize_t begin,
             Py_ssize_t end):
-        """out_i = noise^2 I + step_size^2 (Q - s s' / n) at y_i, for begin <= i < end."""
+        """Set out_i = noise^2 I + step_size^2 (Q - s s' / n) at y_i, for begin <= i < end."""
         cdef Py_ssize_t i, j, k, d = y.shape[1]
         cdef double[::1] s = np.zeros(d)
         cdef double[::1] work = np.empty(fk_kernel_pass_work(d))
@@ -79,7 +79,7 @@ cdef class KernelFunction:
 cdef int proposal_factor(
         Py_ssize_t d, Py_ssize_t n, double gamma, double nu, const double *Q, const double *s,
         double *L, double *v, double *log_det) noexcept nogil:
-    """L L' = gamma^2 I + nu^2 (Q - s s' / n), v <- L^-1 v unless it is NULL, log_det = log det L.
+    """Factor L L' = gamma^2 I + nu^2 (Q - s s' / n); v <- L^-1 v unless NULL; set log det L.
 
     Return 1 if L overflows, else 0.
     """
@@ -95,7 +95,7 @@ cdef int proposal_factor(
 cdef void gradients(
         const fk_kernel *k, Py_ssize_t n, Py_ssize_t d, const double *z, const double *y,
         double *w, double *M) noexcept nogil:
-    """M_i = 2 grad_y k(y, z_i) = w_i (z_i - y), (n, d), from z in blocks; w has whole blocks."""
+    """Set M_i = 2 grad_y k(y, z_i) = w_i (z_i - y), (n, d), z in blocks; w has whole blocks."""
     cdef Py_ssize_t i, j
     cdef const double *at
     if n == 0:

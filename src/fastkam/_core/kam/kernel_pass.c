@@ -69,9 +69,9 @@ void FK_LEVEL(fk_kernel_weights)(const fk_kernel *k, ptrdiff_t blocks, double *w
     }
 }
 
-/* The rows of M stand in groups of 4, (group, block, row, lane): what a tile of Q
- * reads is contiguous. A tile, q (column, row, lane), is added to in each chunk of blocks.
- * Accumulators are named, and as many as there are registers: gcc keeps these there. */
+/* The rows of M are stored in groups of 4, (group, block, row, lane), so that a tile of Q reads
+ * contiguous memory. A tile, q (column, row, lane), accumulates over the chunks of blocks.
+ * Accumulators are named and as many as there are registers, so that gcc keeps them there. */
 #define FK_COLUMN(c) fk_vec c##0 = fk_splat(0), c##1 = c##0, c##2 = c##0, c##3 = c##0
 #define FK_GET(c, q) c##0 = fk_load(q), c##1 = fk_load((q) + 8), c##2 = fk_load((q) + 16),        \
                      c##3 = fk_load((q) + 24)
@@ -111,7 +111,7 @@ static void add_tile(ptrdiff_t blocks, int first, const double *a, const double 
 #endif
 }
 
-/* the same of rows a with themselves: on and below the diagonal */
+/* the same for rows a with themselves: on and below the diagonal */
 static void add_diagonal(ptrdiff_t blocks, int first, const double *a, double *q)
 {
     for (int l = 0; l < FK_LANES; l += FK_WIDTH, a += FK_WIDTH, q += FK_WIDTH) {
@@ -155,7 +155,7 @@ static void add_plane(ptrdiff_t blocks, const double *z, const double *y, const 
 
 static ptrdiff_t padded(ptrdiff_t d) { return (d + 3) & ~(ptrdiff_t)3; }
 
-/* blocks of points between two sweeps over Q: 16 KB of M, and more where there is more to fill */
+/* blocks of points between two sweeps over Q: 16 KB of M, and more in many dimensions */
 static ptrdiff_t chunk_blocks(ptrdiff_t dp) { return 256 / dp > 16 ? 256 / dp : 16; }
 
 static ptrdiff_t tiles(ptrdiff_t dp) { return (dp / 4) * (dp / 4 + 1) / 2; }
@@ -182,7 +182,7 @@ FK_INLINE void squares(const ptrdiff_t d, ptrdiff_t blocks, const double *restri
         }
 }
 
-/* `rows` rows of a group, M = w (z - y), and their sums; d is the distance of two blocks of z */
+/* `rows` rows of a group, M = w (z - y), and their sums; d is the distance between blocks of z */
 FK_INLINE void scale(const int rows, ptrdiff_t d, ptrdiff_t blocks, const double *restrict z,
                      const double *restrict y, const double *restrict w, double *restrict M,
                      double *restrict sums)
@@ -235,7 +235,7 @@ static void scale_rows(ptrdiff_t rows, ptrdiff_t d, ptrdiff_t blocks, const doub
     }
 }
 
-/* Q from its tiles, in the order in which they are added to */
+/* Q from its tiles, in the order in which they are computed */
 static void gather(ptrdiff_t d, const double *q, double *restrict Q)
 {
     for (ptrdiff_t j = 0; j < d; j += 4)

@@ -1,4 +1,4 @@
-/* One pass over a subsample z of the chain's history, which gives all that a KAM proposal needs:
+/* One pass over a subsample z of the chain's history, which computes all that a KAM proposal needs:
  *
  *     D_i = z_i - y,   w_i with M_i = w_i D_i as in kernel.h,
  *     s = sum_i M_i,   Q = sum_i M_i M_i',
@@ -17,7 +17,7 @@ FK_DISPATCH(void, fk_kernel_pass, (const fk_kernel *k, ptrdiff_t n, ptrdiff_t d,
 
 FK_DISPATCH(ptrdiff_t, fk_kernel_pass_work, (ptrdiff_t d))
 
-/* w at the points of some blocks, in place of r2 = |D|^2 */
+/* replace r2 = |D|^2 by w at the points of some blocks */
 FK_DISPATCH(void, fk_kernel_weights, (const fk_kernel *k, ptrdiff_t blocks, double *w))
 
 #endif

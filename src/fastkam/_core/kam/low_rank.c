@@ -3,9 +3,9 @@
 #include "kernel_pass.h"
 #include "vector.h"
 
-#define SUMS 8                          /* that do not wait for each other */
+#define SUMS 8                          /* independent sums */
 
-/* r of some blocks, of as many vectors */
+/* r of some blocks, which have `vectors` vectors */
 FK_INLINE void few_distances(const int vectors, ptrdiff_t d, const double *restrict z,
                              const double *restrict y, double *restrict r)
 {
@@ -68,7 +68,7 @@ void FK_LEVEL(fk_gram)(const fk_kernel *k, ptrdiff_t n, ptrdiff_t ld, const doub
         total += mean[j] = 0.5 * w[j] * fk_total(sum) / (double)n;
     }
     total /= (double)n;
-    for (ptrdiff_t j = 0; j < n; j++) { /* a column spills into the next, which is made after it */
+    for (ptrdiff_t j = 0; j < n; j++) { /* a column spills into the next, which is written later */
         const double half = 0.5 * w[j], rest = total - mean[j];
         for (ptrdiff_t i = j & ~(ptrdiff_t)(FK_WIDTH - 1); i < n; i += FK_WIDTH)
             fk_store(K + j * n + i, (product(w + i, r + i, T + j * ld + i, r[j]) * half
@@ -85,7 +85,7 @@ void FK_LEVEL(fk_shift)(ptrdiff_t n, double a, const double *K, double *B)
     }
 }
 
-/* y += sum_i u_i (z_i - x) in a few dimensions; d is the distance of two blocks */
+/* y += sum_i u_i (z_i - x) in a few dimensions; d is the distance between blocks */
 FK_INLINE void few_dimensions(const int rows, ptrdiff_t d, ptrdiff_t blocks,
                               const double *restrict z, const double *restrict x,
                               const double *restrict u, double *restrict y)

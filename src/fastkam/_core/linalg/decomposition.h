@@ -23,21 +23,21 @@ static inline ptrdiff_t fk_decomposition_work(ptrdiff_t d)
 }
 
 /* A is padded: column-major, `fk_padded(d)` elements from column to column, zeros below row d; it is
- * destroyed. values (d,); vectors in tiles, a column to each value, in no order. 0, or 1 where the
- * iteration does not converge, as with a NaN. */
+ * destroyed. values (d,); vectors in tiles, one column per value, in no order. Return 0, or 1 if
+ * the iteration does not converge, as with a NaN. */
 
 /* A = V diag(values) V' of a symmetric A (both triangles given) */
 FK_DISPATCH(int, fk_eigen, (ptrdiff_t d, double *A, double *values, double *vectors, double *work))
 
-/* A = U diag(|values|) V' of a square A: V, without U */
+/* A = U diag(|values|) V' of a square A; only V is computed */
 FK_DISPATCH(int, fk_singular, (ptrdiff_t d, double *A, double *values, double *vectors,
                                double *work))
 
 /* A (m, n) <- Q with orthonormal columns, which span those of A; m >= n, padded; work (n,) */
 FK_DISPATCH(void, fk_orthonormal, (ptrdiff_t m, ptrdiff_t n, double *A, double *work))
 
-/* C <- A B, (m, k) and (k, n), the strides of rows and columns in elements; C by rows; work of
- * FK_TILE * k elements */
+/* C <- A B, (m, k) and (k, n), with strides of rows and columns in elements; C is row-major; work
+ * of FK_TILE * k elements */
 FK_DISPATCH(void, fk_product, (ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const double *A,
                                ptrdiff_t a_row, ptrdiff_t a_column, const double *B,
                                ptrdiff_t b_row, ptrdiff_t b_column, double *C, double *work))

@@ -28,7 +28,7 @@ cdef extern from "decomposition.h" nogil:
 
 
 cdef double *aligned(double[::1] room) noexcept nogil:
-    """Return the offset of the first cache line in an array with 8 spare elements."""
+    """Return the address of the first cache line in an array with 8 spare elements."""
     return &room[0] + (64 - <uintptr_t>&room[0] % 64) % 64 // 8
 
 
@@ -69,7 +69,7 @@ def eigen(A):
 def singular(A):
     """Return singular values (d,) of A (d, d), the largest first, and right singular vectors.
 
-    A = U diag(values) V', with the vectors as columns of V (d, d); for A' they are A's left ones.
+    A = U diag(values) V', with the vectors as columns of V (d, d); those of A' are A's left ones.
     """
     return spectral(A, True)
 

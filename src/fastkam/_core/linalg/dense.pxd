@@ -7,7 +7,7 @@ cdef extern from "linalg.h" nogil:
     double log_det_L "fk_log_det_L" (Py_ssize_t d, const double *L)
     bint all_finite "fk_all_finite" (Py_ssize_t d, const double *v)
 
-# what others call of factor.h
+# functions of factor.h for other modules
 cdef int (*cholesky)(Py_ssize_t d, double *A, double *v, double *log_det) noexcept nogil
 cdef int (*rank_one)(Py_ssize_t d, double *L, double a, double s, double *v) noexcept nogil
 cdef void (*solve_L)(Py_ssize_t d, const double *L, double *v) noexcept nogil
@@ -20,7 +20,7 @@ cdef void (*times_Lt)(
 cdef void (*times_Rt)(
     Py_ssize_t d, double a, const double *R, const double *g, double *u) noexcept nogil
 
-# of elementwise.h, for some dozens of dimensions and more
+# functions of elementwise.h, for a few dozen dimensions or more
 cdef void (*add_products)(
     Py_ssize_t d, double a, const double *s, const double *g, double *v) noexcept nogil
 cdef double (*long_square)(Py_ssize_t d, const double *v) noexcept nogil

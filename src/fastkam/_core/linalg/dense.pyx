@@ -37,7 +37,7 @@ long_square, long_all_finite = fk_long_square, fk_long_all_finite
 
 
 def factorize(double[:, :, ::1] A, Py_ssize_t begin, Py_ssize_t end):
-    """A_k <- L_k with L_k L_k' = A_k, column-major (k, column, row), for begin <= k < end.
+    """Set A_k <- L_k with L_k L_k' = A_k, column-major (k, column, row), for begin <= k < end.
 
     Returns the first k whose A_k is not positive definite, or -1.
     """
@@ -53,13 +53,13 @@ def factorize(double[:, :, ::1] A, Py_ssize_t begin, Py_ssize_t end):
 
 def add_product(double[::1] y, double a, const double[::1, :] M, const double[::1] z,
                 bint triangular):
-    """y += a M z, M lower triangular or square."""
+    """Add a M z to y, for M lower triangular or square."""
     (add_Lz if triangular else add_Rz)(y.shape[0], a, &M[0, 0], &z[0], &y[0])
 
 
 def transposed_product(double[::1] u, double a, const double[::1, :] M, const double[::1] g,
                        bint triangular):
-    """u <- a M' g, M lower triangular or square."""
+    """Set u <- a M' g, for M lower triangular or square."""
     (times_Lt if triangular else times_Rt)(u.shape[0], a, &M[0, 0], &g[0], &u[0])
 
 
@@ -156,7 +156,7 @@ def update(
 def log_densities(
         const double[:, ::1] x, const double[:, ::1] mean, const double[:, :, ::1] L,
         const int64_t[:, ::1] which, double[::1] out, Py_ssize_t begin, Py_ssize_t end):
-    """out_i = log N(x_a; mean_b, L_c L_c') with a, b, c = which_i, for begin <= i < end.
+    """Set out_i = log N(x_a; mean_b, L_c L_c') with a, b, c = which_i, for begin <= i < end.
 
     L is (c, column, row). Eight densities with the same factor are computed at once. The log
     density is -inf at an infinite point.

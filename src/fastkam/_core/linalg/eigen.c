@@ -11,7 +11,7 @@ FK_INLINE fk_vec less_two(fk_vec a, fk_vec b, double x, fk_vec c, double y)
     return fk_fnma_vec(c, fk_splat(y), fk_fnma_vec(b, fk_splat(x), a));
 }
 
-/* A_j -= v q_j + q v_j, then p += A_j u_j, for columns j on: rows from `begin` */
+/* A_j -= v q_j + q v_j, then p += A_j u_j, for columns from j on and rows from `begin` on */
 static void update_columns(ptrdiff_t j, ptrdiff_t d, ptrdiff_t begin, ptrdiff_t ld, double *A,
                            const double *v, const double *q, const double *u, double *p)
 {
@@ -38,14 +38,14 @@ static void update_columns(ptrdiff_t j, ptrdiff_t d, ptrdiff_t begin, ptrdiff_t 
     }
 }
 
-/* diagonal and off-diagonal (d,) of H A H' with H = .. H_1 H_0; the vectors of the reflections take
- * the columns of A */
+/* diagonal and off-diagonal (d,) of H A H' with H = .. H_1 H_0; the vectors of the reflections
+ * replace the columns of A */
 static void reduce(ptrdiff_t d, double *A, double *diagonal, double *off, double *inverse,
                    double *work)
 {
     const ptrdiff_t ld = fk_padded(d);
     double *q = work, *p = work + ld, *none = work + 2 * ld;
-    const double *v = none;         /* of the reflection before: its update of A is still to come */
+    const double *v = none;         /* of the previous reflection, whose update of A is pending */
     memset(work, 0, (size_t)(3 * ld) * sizeof(double));
     for (ptrdiff_t k = 0; k < d; k++) {
         const ptrdiff_t begin = k & ~(ptrdiff_t)7;

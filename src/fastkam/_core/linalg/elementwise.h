@@ -1,11 +1,11 @@
-/* Elementwise functions of vectors, for some dozens of dimensions and more; for fewer, the inline
+/* Elementwise functions of vectors, for a few dozen dimensions or more; for fewer, the inline
  * functions of linalg.h are as fast. */
 #ifndef FASTKAM_ELEMENTWISE_H
 #define FASTKAM_ELEMENTWISE_H
 
 #include "levels.h"
 
-/* v_i += a s_i g_i, not fused; v apart from s and g */
+/* v_i += a s_i g_i, not fused; v does not overlap s or g */
 FK_DISPATCH(void, fk_add_products,
             (ptrdiff_t d, double a, const double *s, const double *g, double *v))
 

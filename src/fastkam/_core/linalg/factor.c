@@ -1,14 +1,14 @@
 /* Cholesky factors, compiled once for each instruction set.
  *
  * Panels of 4 columns, left-looking: a group of rows of the panel stays in registers while the
- * products with all columns before are taken from it, and is then divided by the panel's block on
- * the diagonal. That block is factored as L D L', so that a column waits for a division but not for
- * a root. Every element sees the same operations in the same order, whatever the grouping. */
+ * products with all previous columns are subtracted from it, and is then divided by the panel's
+ * block on the diagonal. That block is factored as L D L', so that a column waits for a division
+ * but not for a root. Each element has the same operations in the same order for any grouping. */
 #include "factor.h"
 #include "linalg.h"
 #include "vector.h"
 
-#define BLOCK 64                              /* columns of a block, whose factor is at hand in S */
+#define BLOCK 64                              /* columns of a block, whose factor is in S */
 #define LD (BLOCK + 8)                        /* off the multiples of 64, which share cache lines */
 #define TILE 32                               /* rows of a tile below a block */
 #define HEIGHT (FK_WIDTH == 8 ? 4 : 2)        /* vectors of a group: 4 columns fill the registers */
@@ -21,7 +21,7 @@ FK_INLINE fk_vec less_vec(fk_vec c, fk_vec a, double b) { return fk_fnma_vec(a, 
 /* the 4 x 4 block of a panel: M unit lower triangular, M D M', and r = D^-1/2 */
 typedef struct { double m10, m20, m30, m21, m31, m32, D[4], r[4]; } pivots;
 
-/* r = D^-1/2; 1 where that is not positive and finite. The root need not wait for the inverse. */
+/* r = D^-1/2; return 1 if not positive and finite. The root need not wait for the inverse. */
 FK_INLINE int roots(const int n, const double *D, const double *inverse, double *r)
 {
     int bad = 0;
@@ -32,7 +32,7 @@ FK_INLINE int roots(const int n, const double *D, const double *inverse, double 
     return bad;
 }
 
-/* D, M and r from the lower triangle of a (column, row), from row `top` on; 1 where D is not
+/* D, M and r from the lower triangle of a (column, row), from row `top` on; return 1 if D is not
  * positive */
 FK_INLINE int factor_block(const double a[4][8], ptrdiff_t top, pivots *p)
 {
@@ -52,7 +52,7 @@ FK_INLINE int factor_block(const double a[4][8], ptrdiff_t top, pivots *p)
     return roots(4, p->D, inverse, p->r);
 }
 
-/* t -= P q' over k columns; P has R vectors to a column, q the 4 elements of a row to each */
+/* t -= P q' over k columns; for each, P has R vectors and q the 4 elements of a row */
 FK_INLINE void take_products(const int R, ptrdiff_t k, const double *P, ptrdiff_t ldp,
                              const double *q, ptrdiff_t ldq, fk_vec t[4][4])
 {
@@ -67,9 +67,9 @@ FK_INLINE void take_products(const int R, ptrdiff_t k, const double *P, ptrdiff_
         }
 }
 
-/* A panel's rows 0 to last, R vectors of A (ld): products taken, divided, written to A and to P
- * (ldp), and taken from the residuals v. Where the panel's own block is among them, at row `top`,
- * it is factored first. */
+/* Take rows 0 to `last` of a panel, R vectors of A (ld): subtract the products, divide, write them
+ * to A and to P (ldp), and subtract from the residuals v. If the panel's own block is among them,
+ * at row `top`, it is factored first. */
 FK_INLINE int group(const int R, ptrdiff_t top, ptrdiff_t last, ptrdiff_t k, double *A,
                     ptrdiff_t ld, double *P, ptrdiff_t ldp, const double *q, pivots *p, double *v,
                     double *w)
@@ -133,7 +133,7 @@ static int any_group(ptrdiff_t top, ptrdiff_t rows, ptrdiff_t k, double *A, ptrd
     }
 }
 
-/* the last columns, fewer than 4: one by one, S as far as it is known */
+/* the last columns, fewer than 4, one by one; S has those before */
 static int factor_rest(ptrdiff_t d, ptrdiff_t j, double *A, ptrdiff_t ld, double *S, double *v,
                        double *w, fk_log_product *det)
 {
@@ -211,7 +211,7 @@ static void take_tile(ptrdiff_t rows, ptrdiff_t columns, int diagonal, const dou
         }
 }
 
-/* what stands below and right of a block of BLOCK columns, whose factor is S */
+/* update the part below and right of a block of BLOCK columns, whose factor is S */
 static void reduce(ptrdiff_t d, double *A, ptrdiff_t ld, const double *S, pivots *p, double *v,
                    double *w)
 {
@@ -232,8 +232,8 @@ static void reduce(ptrdiff_t d, double *A, ptrdiff_t ld, const double *S, pivots
     }
 }
 
-/* 1 / e', e' = e - u^2 / d the pivot after d: their determinant d e' need not wait for 1 / d. What
- * might over- or underflow waits. */
+/* 1 / e', where e' = e - u^2 / d is the pivot after d: the determinant d e' need not wait for
+ * 1 / d, unless it might over- or underflow. */
 FK_INLINE double inverse_after(double d, double e, double u, double pivot)
 {
     const double det = fk_fma(d, e, -(u * u));

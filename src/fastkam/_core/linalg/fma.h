@@ -7,8 +7,8 @@
  *
  * where odd rounds a number between two neighbors to the one whose last bit is 1: Boldo, S. and
  * Melquiond, G. (2008). Emulation of a FMA and correctly rounded sums: proved algorithms using
- * rounding to odd. IEEE Transactions on Computers 57, 462-471. The C library's fma is right as well,
- * but took 100 ns there, against 3 ns a number; it has what could over- or underflow. */
+ * rounding to odd. IEEE Transactions on Computers 57, 462-471. The C library's fma is also correct,
+ * but took 100 ns there, against 3 ns a number; it is used if numbers could over- or underflow. */
 #ifndef FASTKAM_FMA_H
 #define FASTKAM_FMA_H
 

@@ -1,4 +1,4 @@
-/* Which of the instruction sets of levels.h is used. */
+/* The choice among the instruction sets of levels.h. */
 #include "levels.h"
 
 #include <stdlib.h>

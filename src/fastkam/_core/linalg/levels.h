@@ -2,13 +2,13 @@
  *
  * A loop over many numbers is written in a .c file that src/fastkam/meson.build lists. Every such
  * file is compiled for each instruction set, with FK_SUFFIX its name (_base, _avx2, _avx512), and
- * defines FK_LEVEL(f). The header declares f with FK_DISPATCH, and callers write f(...), a call by
- * a pointer. Within these files the version for the same set is called, again as FK_LEVEL(f).
+ * defines FK_LEVEL(f). The header declares f with FK_DISPATCH, and callers write f(...), a call
+ * through a pointer. Within these files the version for the same set is called, as FK_LEVEL(f).
  *
  * A function that takes only some nanoseconds is static inline in a header instead (linalg.h,
- * step.pxd): a call by a pointer would cost more than longer vectors save.
+ * step.pxd): a call through a pointer would cost more than longer vectors save.
  *
- * The attribute target_clones would choose in the same way, but GCC alone has it, not for every C
+ * The attribute target_clones would choose in the same way, but only GCC has it, not for every C
  * library, and a function cannot ask which of its clones it is: the length of its vectors (vector.h)
  * could not depend on the set. FASTKAM_LEVEL would not reach it either.
  *
@@ -19,10 +19,10 @@
 
 #include <stddef.h>
 
-#define FK_LANES 8 /* points and rows stand in blocks of 8, whatever the machine's vectors are */
+#define FK_LANES 8 /* points and rows are in blocks of 8, whatever the machine's vectors are */
 
 /* 0 base, 1 AVX2, 2 AVX-512: the best that the processor has, or what FASTKAM_LEVEL names in the
- * environment; -1 where the processor has no such set */
+ * environment; -1 if the processor has no such set */
 int fk_level(void);
 
 /* FK_ONE_LEVEL: a build without the others (tests/twins/build.py) */

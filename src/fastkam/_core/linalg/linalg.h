@@ -84,7 +84,7 @@ static inline int fk_all_finite(ptrdiff_t d, const double *v)
 }
 
 /* the logarithm of a product: log |x_1 x_2 ...| = rest + log product, where the product is kept
- * from overflow. It begins as {1, 0}. */
+ * from overflow. It is initialized as {1, 0}. */
 typedef struct { double product, rest; } fk_log_product;
 
 static inline void fk_multiply(fk_log_product *s, double x)

@@ -25,7 +25,7 @@ cdef inline bint is_certain(Py_ssize_t d, double s, const double *L,
 
 cdef inline int update_twice(Py_ssize_t d, double *L, double a, double s, double *v, double b,
                              double *w) noexcept nogil:
-    """L L' <- a L L' + s v v' + b w w', the last if b > 0; or return 1, with L unchanged.
+    """Set L L' <- a L L' + s v v' + b w w', the last if b > 0; or return 1, with L unchanged.
 
     v and w are overwritten. An update can fail after some columns; L is copied only if a test
     beforehand cannot exclude this, which is rare.
@@ -48,13 +48,13 @@ cdef inline int update_twice(Py_ssize_t d, double *L, double a, double s, double
 
 
 cdef inline int update(Py_ssize_t d, double *L, double a, double s, double *v) noexcept nogil:
-    """L L' <- a L L' + s v v', or return 1, with L unchanged. v is overwritten."""
+    """Set L L' <- a L L' + s v v', or return 1, with L unchanged. v is overwritten."""
     return update_twice(d, L, a, s, v, 0.0, NULL)
 
 
 cdef inline int learn_moments(Py_ssize_t d, double g, const double *x, double *mu, double *L,
                               double *work) noexcept nogil:
-    """D = x - mu;  L L' <- (1 - g) L L' + g D D';  mu <- mu + g D.  0 <= g < 1.
+    """Set L L' <- (1 - g) L L' + g D D',  mu <- mu + g D,  with D = x - mu, 0 <= g < 1.
 
     Return 1, without an update, if x is so far away that squares overflow.
     """

@@ -3,7 +3,7 @@
 #include "decomposition.h"
 #include "reflectors.h"
 
-/* A <- Q of A = Q R (m, n), column by column; reflection k is kept in column k until Q takes it */
+/* A <- Q of A = Q R (m, n), column by column; reflection k stays in column k until Q replaces it */
 void FK_LEVEL(fk_orthonormal)(ptrdiff_t m, ptrdiff_t n, double *A, double *inverse)
 {
     const ptrdiff_t ld = fk_padded(m);
@@ -34,7 +34,7 @@ void FK_LEVEL(fk_orthonormal)(ptrdiff_t m, ptrdiff_t n, double *A, double *inver
 #define VECTORS (FK_WIDTH == 8 ? 4 : 2)
 #define COLUMNS (VECTORS * FK_WIDTH)
 
-/* 4 rows of A (the last ones again where there are fewer) times a panel of B, (k, COLUMNS) */
+/* 4 rows of A (the last one repeated if there are fewer) times a panel of B, (k, COLUMNS) */
 FK_INLINE void multiply(ptrdiff_t k, const double *const a[4], ptrdiff_t step, const double *panel,
                         fk_vec c[4][4])
 {

@@ -1,6 +1,6 @@
-/* y += a M z, compiled once for each instruction set: column after column, four at a time, so that y
- * is loaded and stored once for them. y, M and z are apart. */
-#define FK_NARROW /* with vectors of 8 the diagonal and the end cost more than is won */
+/* y += a M z, compiled once for each instruction set: column by column, four at a time, so that y
+ * is loaded and stored once for them. y, M and z do not overlap. */
+#define FK_NARROW /* with vectors of 8 the diagonal and the end cost more than is gained */
 #include "factor.h"
 #include "vector.h"
 
@@ -14,8 +14,8 @@ FK_INLINE fk_vec from(ptrdiff_t k, fk_vec a, fk_vec b)
     return (fk_vec)((mask & (fk_ivec)a) | (~mask & (fk_ivec)b));
 }
 
-/* a vector of rows of y += s_0 m_0 + s_1 m_1 + .., n columns m (ld); where the diagonal is among
- * them, at lane `diagonal` of the first, what is above it is left out */
+/* a vector of rows of y += s_0 m_0 + s_1 m_1 + .., n columns m (ld); if the diagonal is among them,
+ * at lane `diagonal` of the first, the elements above it are left out */
 FK_INLINE void add(const int n, const int triangular, ptrdiff_t diagonal, ptrdiff_t ld,
                    const double *s, const double *m, double *y)
 {
@@ -45,7 +45,7 @@ FK_INLINE void sweep(const int n, const int triangular, ptrdiff_t j, ptrdiff_t d
             y[i] = fk_fma(s[c], m[c * d + i], y[i]);
 }
 
-/* few dimensions, in scalars, row after row: the sums are the same */
+/* few dimensions, in scalars, row by row: the sums are the same */
 FK_INLINE void small(const int d, const int triangular, double a, const double *restrict M,
                      const double *restrict z, double *restrict y)
 {

@@ -10,10 +10,10 @@
 #include "factor.h"
 #include "vector.h"
 
-/* w, p, q of 4 columns, and what their own rows become (column, row) */
+/* w, p, q of 4 columns, and the new values of their own rows (column, row) */
 typedef struct { double w[4], p[4], q[4], l[4][4]; } columns;
 
-/* the rows of n columns on the diagonal, l (ld), v; t -> t_j+n; 1 where that is not positive */
+/* the rows of n columns on the diagonal, l (ld), v; t -> t_j+n; return 1 if not positive */
 FK_INLINE int corner(const int n, const double *l, ptrdiff_t ld, double a, double s,
                      const double *v, double *t, columns *k)
 {
@@ -102,7 +102,7 @@ int FK_LEVEL(fk_rank_one)(ptrdiff_t d, double *L, double a, double s, double *v)
         }
         for (; i + FK_WIDTH <= d; i += FK_WIDTH) sweep(l + i, d, v + i, &k, 0, FK_WIDTH);
         if (i < d) sweep(l + i, d, v + i, &k, 0, d - i);
-        put(4, &k, l + j, d); /* only now: a vector that overlaps it would have waited */
+        put(4, &k, l + j, d); /* last: a load of a vector that overlaps it would wait */
     }
     double *l = L + j * (d + 1);
     switch (d - j) {

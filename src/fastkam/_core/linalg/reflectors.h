@@ -1,7 +1,7 @@
 /* Householder reflections of padded columns: H = I - v v' / h,  h = |v|^2 / 2.
  *
- * Whole vectors of 8 lanes are worked on, from the one that holds the first row: what stands in rows
- * before it is 0 in v. */
+ * Whole vectors of 8 lanes are processed, from the one that contains the first row: v is 0 in the
+ * rows before it. */
 #ifndef FASTKAM_REFLECTORS_H
 #define FASTKAM_REFLECTORS_H
 
@@ -23,8 +23,8 @@ FK_INLINE void add_to(ptrdiff_t n, double a, const double *x, double *y)
 }
 
 /* The reflection that takes x, from row k on, to alpha e_k: v is x from row k on with v_k changed,
- * and 0 in rows `begin` to k. Returns 1 / h, or 0 where x is alpha e_k already, but for what is too
- * small to be squared beside elements of about 1; v is then 0. */
+ * and 0 in rows `begin` to k. Returns 1 / h, or 0 if x is alpha e_k already, up to elements that
+ * are too small to be squared beside elements of about 1; v is then 0. */
 FK_INLINE double reflector(ptrdiff_t begin, ptrdiff_t k, ptrdiff_t n, const double *x, double *v,
                            double *alpha)
 {

@@ -6,7 +6,7 @@
  * Journal on Scientific and Statistical Computing 11, 873-912: the sweep without a shift. */
 #include "tiles.h"
 
-/* For columns j on, rows from `begin`: A_j -= y w_j, A_j -= v (v'A_j) / h, row_j = A_kj,
+/* For columns j > k and rows from `begin` on: A_j -= y w_j, A_j -= v (v'A_j) / h, row_j = A_kj,
  * z += row_j A_j */
 static void update_columns(ptrdiff_t k, ptrdiff_t d, ptrdiff_t begin, ptrdiff_t ld, double *A,
                            const double *y, const double *w, const double *v, double inverse,
@@ -75,7 +75,7 @@ static void shifted_sweep(ptrdiff_t lo, ptrdiff_t hi, double shift, double *a, d
     b[hi - 1] = f;
 }
 
-/* a sweep without a shift: where a diagonal element is 0, b[hi - 1] becomes 0 */
+/* a sweep without a shift: if a diagonal element is 0, b[hi - 1] becomes 0 */
 static void plain_sweep(ptrdiff_t lo, ptrdiff_t hi, double *a, double *b, double *rotations)
 {
     double c = 1, c2 = 1, s2 = 0, s;

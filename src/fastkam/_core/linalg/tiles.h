@@ -1,5 +1,5 @@
-/* The vectors of a decomposition, in tiles of rows, and the rotations that turn their columns. Every
- * row is turned alone, one to a lane. */
+/* The vectors of a decomposition, in tiles of rows, and the rotations that turn their columns. Rows
+ * are turned independently, one in each lane. */
 #ifndef FASTKAM_TILES_H
 #define FASTKAM_TILES_H
 
@@ -9,9 +9,9 @@
 #include "reflectors.h"
 
 enum {
-    FK_GROUP = 4 * FK_WIDTH,   /* rows that are worked on at once */
-    FK_SWEEPS = 256,           /* sweeps, which are runs of rotations of neighboring columns */
-    FK_MOST_SWEEPS = 60        /* for an eigenvalue or a singular value */
+    FK_GROUP = 4 * FK_WIDTH,   /* rows that are processed at once */
+    FK_SWEEPS = 256,           /* kept sweeps, which are runs of rotations of neighboring columns */
+    FK_MOST_SWEEPS = 60        /* per eigenvalue or singular value */
 };
 
 typedef struct {
@@ -53,7 +53,7 @@ static void start_vectors(ptrdiff_t d, const double *W, ptrdiff_t ld, const doub
     }
 }
 
-/* apply the rotations that are kept */
+/* apply the kept rotations */
 static void turn(turns *t)
 {
     for (ptrdiff_t begin = 0; begin < t->d; begin += FK_TILE)
@@ -103,15 +103,15 @@ FK_INLINE double rotation(double f, double g, double *c, double *s)
     return r;
 }
 
-/* The QR iteration: blocks of a matrix with one diagonal and one beside it, the last block first.
+/* The QR iteration: blocks of a matrix with a diagonal and one beside it, the last block first.
  * A block ends where an element beside the diagonal is negligible. */
 typedef struct {
     const double *diagonal, *off;
     double negligible;
-    ptrdiff_t lo, hi, left; /* the block, and how many more sweeps there may be */
+    ptrdiff_t lo, hi, left; /* the block, and the number of sweeps left */
 } blocks;
 
-/* 1 where an element is not finite */
+/* return 1 if an element is not finite */
 static int begin_blocks(ptrdiff_t d, const double *diagonal, const double *off, blocks *b)
 {
     double norm = 0;
@@ -124,7 +124,7 @@ static int begin_blocks(ptrdiff_t d, const double *diagonal, const double *off, 
     return 0;
 }
 
-/* 1 where lo and hi are those of a block to be swept, 0 where all has been, -1 where that fails */
+/* return 1 if a block from lo to hi is to be swept, 0 if none is, -1 if no sweeps are left */
 static int next_block(blocks *b)
 {
     while (b->hi > 0 && fabs(b->off[b->hi - 1]) <= b->negligible) b->hi--;

@@ -1,7 +1,7 @@
 /* Vectors of doubles in plain C, for the sources that are compiled for each instruction set.
  *
- * A vector holds 2, 4 or 8 of the 8 lanes (FK_NARROW asks for 4 at most). Every lane is computed
- * alone, products are fused with sums where fk_fma says so and nowhere else, and lanes are added in
+ * A vector holds 2, 4 or 8 of the 8 lanes (at most 4 with FK_NARROW). Every lane is computed
+ * alone, products are fused with sums only by fk_fma and its vector forms, and lanes are added in
  * one fixed order: the result has the same bits on every instruction set. */
 #ifndef FASTKAM_VECTOR_H
 #define FASTKAM_VECTOR_H
@@ -34,7 +34,7 @@
 typedef double fk_vec __attribute__((vector_size(8 * FK_WIDTH), aligned(8), may_alias));
 typedef int64_t fk_ivec __attribute__((vector_size(8 * FK_WIDTH), aligned(8), may_alias));
 
-/* four lanes at every level: what comes in fours, and comparisons whose results become bits */
+/* four lanes at every level: for groups of four, and comparisons whose results become bits */
 typedef double fk_quad __attribute__((vector_size(32)));
 
 FK_INLINE fk_quad fk_load_quad(const double *p)
@@ -125,7 +125,7 @@ FK_INLINE double fk_sum_lanes(const double *p)
     return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
 }
 
-/* fk_sum_lanes of two times 8 lanes; out of 2 */
+/* fk_sum_lanes of two sets of 8 lanes; out (2,) */
 FK_INLINE void fk_sum_two(const double *p, const double *q, double *out)
 {
     typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
@@ -140,7 +140,7 @@ FK_INLINE double fk_multiply_lanes(const double *p)
     return ((p[0] * p[4]) * (p[2] * p[6])) * ((p[1] * p[5]) * (p[3] * p[7]));
 }
 
-/* 8 sums that do not wait for each other */
+/* 8 independent sums */
 typedef struct { fk_vec v[FK_PARTS]; } fk_lanes;
 
 FK_INLINE fk_lanes fk_zero(void)
@@ -187,8 +187,8 @@ FK_INLINE double fk_total(fk_lanes s)
  *
  *     x = k log 2 + r,   |r| <= log(2) / 2,   e^x = 2^k e^r
  *
- * k is found by adding 1.5 2^52, after which it stands in the low bits of the sum, from where it is
- * added to the exponent. e^r is a polynomial of degree 11 (Chebyshev interpolation, 1.6e-17).
+ * k is found by adding 1.5 2^52: it is then in the low bits of the sum, from which it is added to
+ * the exponent. e^r is a polynomial of degree 11 (Chebyshev interpolation, 1.6e-17).
  *
  * This is for loops over many numbers, which become loops over vectors. Single numbers take the
  * exponential of the C library, in Python through numerics/elementary.pyx. */
@@ -210,7 +210,7 @@ FK_INLINE double fk_exp(double x)
     memcpy(&scaled, &p, 8);
     scaled += bits << 52;
     memcpy(&p, &scaled, 8);
-    return x < -708.0 ? 0.0 : p; /* whatever has come of these */
+    return x < -708.0 ? 0.0 : p; /* whatever p is there */
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* The filter of nearest.h: points rounded to a grid, whose distances are sums of integers.
  *
- * Points stand in groups of 64, as (pair of coordinates, point, 2). */
+ * Points are stored in groups of 64, as (pair of coordinates, point, 2). */
 #ifndef FASTKAM_FILTER_H
 #define FASTKAM_FILTER_H
 
@@ -20,10 +20,10 @@
 #endif
 
 enum {
-    FK_POINTS = FK_BYTES / 4,               /* of a vector */
-    FK_VECTORS = FK_BYTES == 64 ? 4 : 8,    /* that are worked on at once */
-    FK_GRID = 4095,                         /* half of its width */
-    FK_PAIRS = 16                           /* whose squares add up to less than 2^31 */
+    FK_POINTS = FK_BYTES / 4,               /* points of a vector */
+    FK_VECTORS = FK_BYTES == 64 ? 4 : 8,    /* vectors processed at once */
+    FK_GRID = 4095,                         /* half the width of the grid */
+    FK_PAIRS = 16                           /* pairs whose squares add up to less than 2^31 */
 };
 
 typedef int16_t fk_shorts __attribute__((vector_size(FK_BYTES), aligned(4), may_alias));
@@ -65,7 +65,7 @@ static inline int16_t fk_on_grid(double x)
     return (int16_t)floor((x < -FK_GRID ? -FK_GRID : x > FK_GRID ? FK_GRID : x) + 0.5);
 }
 
-/* the squared distances of some points of a group from z, pairs of coordinates; the least */
+/* the squared distances of some points of a group from z, pairs of coordinates; return the least */
 FK_INLINE fk_floats fk_some_distances(ptrdiff_t pairs, const int16_t *p, const int32_t *z,
                                       float *distance)
 {
@@ -96,7 +96,7 @@ FK_INLINE fk_floats fk_some_distances(ptrdiff_t pairs, const int16_t *p, const i
     return low;
 }
 
-/* the squared distances of n points, whole groups; the least of them */
+/* the squared distances of n points, whole groups; return the least of them */
 static float fk_grid_distances(ptrdiff_t pairs, ptrdiff_t n, const int16_t *filter,
                                const int32_t *z, float *distance)
 {
@@ -111,7 +111,7 @@ static float fk_grid_distances(ptrdiff_t pairs, ptrdiff_t n, const int16_t *filt
     return least;
 }
 
-/* the next point from i on that is at most so far, or s; `distance` is of whole groups */
+/* return the next point from i on within the limit, or s; `distance` has whole groups */
 FK_INLINE ptrdiff_t fk_next_within(ptrdiff_t i, ptrdiff_t s, const float *distance, float limit)
 {
     enum { STEP = FK_VECTORS * FK_POINTS };

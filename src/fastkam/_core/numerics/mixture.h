@@ -21,7 +21,7 @@ FK_DISPATCH(void, fk_mixture_squares, (ptrdiff_t blocks, ptrdiff_t d, const doub
 FK_DISPATCH(double, fk_mixture_log, (ptrdiff_t K, ptrdiff_t d, const double *c, double s,
                                      double log_core, double log_tail, double *q))
 
-/* q_k becomes e^c_k e^(-q_k/2) / s, the sum over all; returns log s */
+/* replace q_k by e^c_k e^(-q_k/2) / s, with s the sum over all; return log s */
 FK_DISPATCH(double, fk_mixture_shares, (ptrdiff_t K, const double *c, double *q))
 
 /* sum += share x, squares += share x x' */

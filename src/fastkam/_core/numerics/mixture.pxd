@@ -4,7 +4,7 @@ cdef double TAIL            # the share of each component that has twice its sca
 
 cdef class Mixture:
     cdef readonly Py_ssize_t d, n           # n components; 0 if there is no mixture
-    cdef double[::1] means, W, c            # eight components a block
+    cdef double[::1] means, W, c            # eight components per block
     cdef double[::1] q                      # the last squares
     cdef double log_tail                    # log t 2^-d
     cdef double to_student                  # s

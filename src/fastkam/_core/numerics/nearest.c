@@ -35,7 +35,7 @@ static inline void partition(const fk_nearest *n, int64_t *order, ptrdiff_t a, p
     }
 }
 
-/* The box of order[a..b), into `box` (d, 2, 16) at one lane unless that is NULL; its widest axis. */
+/* Write the box of order[a..b) to a lane of `box` (d, 2, 16) or NULL; return its widest axis. */
 static inline ptrdiff_t bound(const fk_nearest *n, const int64_t *order, ptrdiff_t a, ptrdiff_t b,
                               double *box)
 {
@@ -239,7 +239,7 @@ FK_INLINE double exact_square(const fk_nearest *n, const double *x, ptrdiff_t i)
     return s;
 }
 
-/* distances on the grid; the limit that none exceeds which may be that of the nearest point */
+/* distances on the grid; return a limit that the distance of the nearest point does not exceed */
 static float distances_and_limit(const fk_nearest *n, const double *x, float *distance)
 {
     const ptrdiff_t d = n->d, pairs = (d + 1) / 2, size = fk_in_groups(n->s);
@@ -267,7 +267,7 @@ static found search_filter(const fk_nearest *n, const double *x, float *distance
     for (ptrdiff_t i = 0; (i = fk_next_within(i, n->s, distance, limit)) < n->s; i++) {
         const double *p = n->points + i * n->d;
         if (i && !memcmp(p, p - n->d, sizeof(double) * (size_t)n->d))
-            continue; /* a chain that stood still */
+            continue; /* the same point, where a chain did not move */
         const double s = exact_square(n, x, i);
         if (s < best.distance) {
             best.distance = s;
@@ -290,7 +290,7 @@ static double scaled_distance(ptrdiff_t d, double h, const double *x, const doub
     return largest * sqrt(s);
 }
 
-/* one by one */
+/* search all points one by one */
 static int64_t search_all(const fk_nearest *n, const double *x)
 {
     found best = {HUGE_VAL, 0};

@@ -1,4 +1,4 @@
-/* The nearest of s points: the index of the least sum_k (x_k - p_k)^2, of equals the lowest.
+/* The nearest of s points: the lowest index with the least sum_k (x_k - p_k)^2.
  *
  * Few dimensions: a tree. Repeated halving along the widest axis sorts neighboring points into
  * leaves of 16, 16 leaves into a node, 16 nodes into another, up to the root; only the last of each
@@ -24,7 +24,7 @@
 #include "levels.h"
 
 #define FK_WAYS 16      /* points of a leaf, children of a node */
-#define FK_GROUP 64     /* points of the filter that stand together */
+#define FK_GROUP 64     /* points of the filter in a group */
 
 typedef struct {
     ptrdiff_t d, s;
@@ -42,7 +42,7 @@ typedef struct {
     /* the filter */
     int16_t *filter;        /* (ceil(s / 64), ceil(d / 2), 64, 2) */
     double *center;         /* (d,) */
-    double scale;           /* units of the grid in 1; 0 where no filter is possible */
+    double scale;           /* units of the grid in 1; 0 if no filter is possible */
 } fk_nearest;
 
 static inline ptrdiff_t fk_sixteenths(ptrdiff_t n) { return (n + FK_WAYS - 1) / FK_WAYS; }
@@ -53,7 +53,7 @@ static inline ptrdiff_t fk_in_groups(ptrdiff_t s)
     return (s + FK_GROUP - 1) / FK_GROUP * FK_GROUP;
 }
 
-/* The nodes of a tree of s points. */
+/* The number of nodes of a tree of s points. */
 static inline ptrdiff_t fk_count_nodes(ptrdiff_t s)
 {
     ptrdiff_t nodes = 0, count = fk_sixteenths(s);

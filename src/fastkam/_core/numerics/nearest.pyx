@@ -36,7 +36,7 @@ cdef class NearestIndex:
         self.build(s)
 
     cdef void build(self, Py_ssize_t n) noexcept nogil:
-        """Build the index of the first n points from their present values."""
+        """Build the index of the first n points from their current values."""
         if self.c.is_tree:
             fk_nearest_build_tree(&self.c, n)
         else:

@@ -4,8 +4,8 @@
 
 #include "levels.h"
 
-/* The gradient is lower(sum_k left_k right_k') + beta diag(1 / L_ii), of three such products; the
- * factor has d columns of d elements, or one column, the diagonal of a diagonal one. */
+/* The gradient is lower(sum_k left_k right_k') + beta diag(1 / L_ii), with three such products; the
+ * factor has d columns of d elements, or is diagonal and has one column. */
 enum { FK_RMSPROP, FK_ADAM, FK_PLAIN };
 
 typedef struct fk_ascent {

@@ -26,7 +26,7 @@ cdef class AutoStep(Kernel):
     cdef bint dense
     cdef bint learns
     cdef double[::1] work
-    cdef double r                   # of the point looked at, in one call of consider
+    cdef double r                   # r at the current point, within one call of consider
     cdef void shoot(self, Chain *c, const double *x, const double *grad) noexcept nogil
     cdef void add_F(self, Py_ssize_t d, double a, const double *p, double *y) noexcept nogil
     cdef void add_Ft(self, Py_ssize_t d, double a, const double *grad, double *q) noexcept nogil

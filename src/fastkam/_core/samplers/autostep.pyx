@@ -1,6 +1,6 @@
 """A step size that is chosen in every step by doubling or halving, reversibly.
 
-    (y, q) = T_eps(x, p),   an involution but for the sign of q,   p ~ N(0, I)
+    (y, q) = T_eps(x, p),   an involution up to the sign of q,   p ~ N(0, I)
     r(eps) = log of the ratio of the densities of (y, q) and (x, p)
     eps = 2^k eps_0,  0 < a < b < 1 uniform:  k = 0, 1, ... while |r| < |log b|, the last such; or
                                               k = 0, -1, ... while |r| > |log a|, the first other
@@ -8,7 +8,7 @@
 The search ends at k = j. The same search from (y, -q) must also end there, or the step is rejected:
 so a move and its reverse use the same T_eps, and the ratio is exp(r). Since |r| at k = j is the
 same from both ends, the searches agree if their comparisons agree at every other k of the first
-one. These are made from the longest step on, which is the likeliest to differ. For an estimated
+one. These start with the longest step, which is the likeliest to differ. For an estimated
 density, noise would not decrease with eps and the search would not end: a step begins with a
 Metropolis step of the noise, from u to v, and then keeps the noise fixed.
 
@@ -53,22 +53,22 @@ cdef class AutoStep(Kernel):
         "F": Field("factor of the learned covariance: its diagonal, or its columns in turn",
                    ("size",), shared=True, learned=True),
         "p": Field("momentum where the search under way begins", ("d",)),
-        "q": Field("momentum of the point looked at", ("d",)),
+        "q": Field("momentum of the point considered", ("d",)),
         "low": Field("-log b"),
         "high": Field("-log a"),
         "chosen": Field("the step size chosen", stat="step_size"),
         "refreshing": Field("whether the noise is being moved", dtype="i8", least=0, most=1),
-        "k": Field("step size looked at, in doublings of eps_0", dtype="i8",
+        "k": Field("step size considered, in doublings of eps_0", dtype="i8",
                    least=-MOST, most=MOST),
         "j": Field("step size chosen, in doublings of eps_0", dtype="i8", least=-MOST, most=MOST),
-        "direction": Field("of the search: 1 doubles, -1 halves, 0 has found eps_0 good",
+        "direction": Field("of the search: 1 doubles, -1 halves, 0 keeps eps_0",
                            dtype="i8", least=-1, most=1),
         "backwards": Field("whether the search from the candidate is under way", dtype="i8",
                            least=0, most=1),
-        "agreed": Field("whether the search backwards found the same", dtype="i8",
+        "agreed": Field("whether the backward search agreed", dtype="i8",
                         stat="reversible", least=0, most=1),
         "candidate": Field("the candidate, with r as its own number", ("point",)),
-        "q_y": Field("its momentum", ("d",)),
+        "q_y": Field("momentum of the candidate", ("d",)),
     }
 
     def __init__(self, mean, factor, *, double step_size, bint learns):
@@ -108,7 +108,7 @@ cdef class AutoStep(Kernel):
             q[i] += a * self.F[i] * grad[i]
 
     cdef double eps(self, int64_t k) noexcept nogil:
-        """2^k eps_0"""
+        """Return 2^k eps_0."""
         return ldexp(exp(self.log_eps), <int>k)
 
     cdef int propose(self, Chain *c) except -1 nogil:
@@ -136,7 +136,7 @@ cdef class AutoStep(Kernel):
         return self.look(c, 0)
 
     cdef int look(self, Chain *c, int64_t k) noexcept nogil:
-        """Request the density at the point of 2^k eps_0, from x or back from the candidate."""
+        """Request the density at the point for 2^k eps_0, from x or back from the candidate."""
         self.k = k
         c.noise[0] = HELD
         if self.backwards:
@@ -192,7 +192,7 @@ cdef class AutoStep(Kernel):
         return self.look(c, self.j + 1)
 
     cdef int search_back(self, Chain *c) noexcept nogil:
-        """Compare with the search from x, which continued at all k but, if it doubled, at j + 1."""
+        """Compare with the search from x, which continued at all k except j + 1 if it doubled."""
         cdef bint went_on = self.direction == -1 or self.k < self.j
         if self.goes_on(self.size(c)) != went_on:
             return self.reject(c)

@@ -41,7 +41,7 @@ cdef class BarkerProposal(Kernel):
         "F": Field("factor of the preconditioner: its diagonal, or its columns in turn", ("size",),
                    shared=True, learned=True),
         "w": Field("the last step, F^-1 (y - x)", ("d",)),
-        "log_forward": Field("-log of the probability of its signs"),
+        "log_forward": Field("-log of the probability of the signs of w"),
     }
     cdef public double log_s
     cdef public double s

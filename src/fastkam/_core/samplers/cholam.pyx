@@ -33,7 +33,7 @@ cdef class CholeskyAdaptiveMetropolis(Kernel):
     cdef public double[::1, :] L
     cdef public double delta
     cdef double[::1] v
-    cdef double mean_gain           # 0: the schedule's
+    cdef double mean_gain           # 0: the schedule's gain
     cdef double scale_gain
     cdef double target_acceptance
     cdef double floor

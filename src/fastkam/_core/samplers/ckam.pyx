@@ -2,7 +2,7 @@
 
 Cycles of T steps; within a cycle, i = 0, ..., T - 1, and T_e = floor(beta T):
 
-    i < T_e    Exploration: a KAM step with history, nu and gamma that begin again in each cycle,
+    i < T_e    Exploration: a KAM step with a history, nu and gamma that restart in each cycle,
                log nu <- log nu + g_i (alpha - alpha*),   g_i = (1 + i)^-eps by default
     i = T_e    Sigma = R(x_e) / nu_exp^2,   x_e = x,   nu_exp the last nu of Exploration
     i >= T_e   Sampling: y ~ N(x, nu_i^2 Sigma),   nu_i = nu_0 / 2 (cos(pi i / T) + 1),
@@ -12,14 +12,14 @@ so that nu_i^2 Sigma = r_i^2 R with r_i = (cos(pi i / T) + 1) / (cos(beta pi) + 
 
 Li, C. et al., Cyclical kernel adaptive Metropolis. Algorithm 2. As published, Sigma depends on the
 state at which Sampling begins, and z on the states of the same cycle: over whole cycles the target
-is not invariant, and the end of adaptation does not change this. So in warm-up each cycle stores
+is not invariant, and the end of adaptation does not change this. Hence in warm-up each cycle stores
 its (z, nu_exp, length, x_e) in a bank; once adaptation has ended, each cycle draws an entry of
 the bank, independently of the state, and uses it throughout: every step is then a Metropolis step
 with a kernel that is fixed beforehand. A frozen cycle begins with the uniform variate that draws
 its entry; Sigma has gamma of the last step of Exploration. R is recomputed from x_e in each cycle,
 which is one step in T, so that the bank stores no matrices. The metric of kam.pyx is learned in
 all steps that adapt, and is not reset in each cycle. The bank has the points z themselves, which a
-frozen cycle transforms by the last metric, where it learns their median length.
+frozen cycle transforms by the last metric, in which it learns their median length.
 """
 from libc.math cimport INFINITY, M_PI, cos, exp
 from libc.stdint cimport int64_t
@@ -42,7 +42,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
     FIELDS = {name: field._replace(shared=False)
               for name, field in kam.KernelAdaptiveMetropolis.FIELDS.items()} | {
         "origin": Field("the step at which cycles began to be counted", dtype="i8", least=0),
-        "x_e": Field("the state at which Sampling began: R is that of this point", ("d",)),
+        "x_e": Field("the state at which Sampling began, where R is evaluated", ("d",)),
         "exploring": Field("1 in Exploration, 0 in Sampling", dtype="i8", stat="exploring",
                            least=0, most=1),
         "frozen": Field("whether adaptation has ended", dtype="i8", least=0, most=1),
@@ -89,7 +89,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
                                      f"{state['origin']}")
 
     def check_points(self, state):
-        if not state["frozen"]:     # else they are from the bank
+        if not state["frozen"]:     # otherwise they come from the bank
             super().check_points(state)
 
     cdef int64_t index(self, Chain *c) noexcept nogil:
@@ -112,7 +112,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
             self.age = i
             if c.accepted and self.at_y.seen:
                 self.at_x, self.at_y = self.at_y, self.at_x
-            self.at_y.seen = self.at_x.factored = False     # gamma is another at each step
+            self.at_y.seen = self.at_x.factored = False     # gamma changes at each step
             return self.move(c)
         if i == self.T_e:
             self.begin_sampling(c)
@@ -138,7 +138,7 @@ cdef class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis):
         return 0
 
     cdef void begin_sampling(self, Chain *c) noexcept nogil:
-        """Begin Sampling: at_x is that of x_e, and a cycle that adapts is stored in the bank."""
+        """Begin Sampling, with at_x for x_e from now on; store a cycle that adapts in the bank."""
         cdef int64_t i, b = self.banked % self.bank_n.shape[0]
         self.forget()
         if self.frozen:

@@ -1,8 +1,8 @@
 """Delayed acceptance: a surrogate s screens the proposals of samplers with one evaluation a step.
 
     y ~ q(. | x), as the sampler proposes it
-    alpha_1 = min(1, s(y) q(x|y) / (s(x) q(y|x)))           else rejected, pi(y) not asked for
-    alpha_2 = min(1, pi(y) s(x) / (pi(x) s(y)))             accepted with both
+    alpha_1 = min(1, s(y) q(x|y) / (s(x) q(y|x)))           otherwise rejected without pi(y)
+    alpha_2 = min(1, pi(y) s(x) / (pi(x) s(y)))             accepted after both stages
 
 The sampler learns from alpha_2 if y reaches the second stage, and from 0 otherwise. The mean of
 this is alpha_1 alpha_2, the acceptance probability, which is unknown if s rejects y.
@@ -11,7 +11,7 @@ pi may be an estimate, whose noise is drawn for the second stage only.
 With m > 1 steps the proposal is the end of a chain of the sampler on s,
 
     x = z_0, z_1, ..., z_m = y,            each z_k accepted with s(z') q(z|z') / (s(z) q(z'|z))
-    alpha_2 as above                       pi(y) not asked for where y = x
+    alpha_2 as above                       pi(y) is not evaluated if y = x
 
 which is reversible with respect to s, so that its proposal density contributes s(x) / s(y) to the
 ratio. The sampler learns from the last of these steps, as in a chain on s.
@@ -38,10 +38,10 @@ import numpy as np
 
 
 cdef class DelayedAcceptance(Kernel):
-    """A kernel that makes the two stages with the proposals of another kernel."""
+    """A kernel that applies the two stages to the proposals of another kernel."""
     SEVERAL = True
     FIELDS = {
-        "log_s_x": Field("log s(x); NaN where it is not known"),
+        "log_s_x": Field("log s(x); NaN if not known"),
         "log_s_y": Field("log s(y)"),
         "passed": Field("whether the surrogate let the proposal pass", dtype="i8", stat="passed",
                         least=0, most=1),
@@ -124,8 +124,8 @@ cdef class DelayedAcceptance(Kernel):
         """Complete the proposal density of the sampler."""
         if self.inner.consider(c) != DECIDE:
             with gil:
-                raise TypeError(f"{type(self.inner).__name__} makes several evaluations a step, "
-                                "which a surrogate cannot stand before")
+                raise TypeError("surrogate= needs a sampler with one evaluation per step; "
+                                f"{type(self.inner).__name__} makes several")
         return 0
 
     cdef int decide(self, Chain *c, double log_ratio) noexcept nogil:
@@ -136,7 +136,7 @@ cdef class DelayedAcceptance(Kernel):
         return DECIDED
 
     cdef int ask(self, Chain *c, const double *x, double *log_s) noexcept nogil:
-        """Write log s(x), or -inf; return 0, or the fatal code, which c.code has too."""
+        """Write log s(x), or -inf; return 0, or the fatal code, which is also in c.code."""
         cdef int rc
         c.code = 0
         if c.surrogate.flags & FK_NEEDS_GIL:
@@ -183,10 +183,10 @@ cdef class DelayedAcceptance(Kernel):
 cdef class SubchainAcceptance(DelayedAcceptance):
     """Several steps on the surrogate, then the second stage."""
     FIELDS = DelayedAcceptance.FIELDS | {
-        "z": Field("where the last step on the surrogate began", ("d",)),
-        "last_y": Field("its proposal", ("d",)),
-        "last_log_s_x": Field("log s where it began"),
-        "last_log_s_y": Field("log s of its proposal"),
+        "z": Field("start of the last step on the surrogate", ("d",)),
+        "last_y": Field("proposal of that step", ("d",)),
+        "last_log_s_x": Field("log s at its start"),
+        "last_log_s_y": Field("log s at its proposal"),
         "last_log_q": Field("log of the ratio of its proposal densities"),
         "last_alpha": Field("its acceptance probability"),
         "last_accepted": Field("whether it was accepted", dtype="i8", least=0, most=1),

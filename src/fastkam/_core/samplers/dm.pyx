@@ -1,6 +1,6 @@
 """The divergence-minimization (DM) sampler.
 
-    e_0, ..., e_J-1 ~ N(0, I),   y_j = x + C e_j,   y_0 is the proposal, a random walk's
+    e_0, ..., e_J-1 ~ N(0, I),   y_j = x + C e_j,   y_0 is the proposal, of a random walk
     G = lower( (1/J) sum_j c_j grad log pi(y_j) e_j' ) + b diag(1 / C_ii),
         c_j = b + 1 where pi(y_j) < pi(x), otherwise b
     C <- C + g G
@@ -56,7 +56,7 @@ cdef class DivergenceMinimization(Kernel):
         "bank_C": Field("their factors, each transposed", ("bank", "d", "d")),
         "at_x": Field("the entry nearest to x; -1 if not known", dtype="i8",
                       least=UNKNOWN, below="banked"),
-        "at_y": Field("that of the reverse move", dtype="i8", least=UNKNOWN, below="banked"),
+        "at_y": Field("the entry of the reverse move", dtype="i8", least=UNKNOWN, below="banked"),
     }
     cdef public double[::1, :] C
     cdef public double[:, ::1] e

@@ -42,7 +42,7 @@ cdef class DelayedRejectionAdaptiveMetropolis(Kernel):
                    learned=True),
         "step": Field("sqrt(lambda) of the step, jitter included"),
         "e": Field("standard normal draw of the first try", ("d",)),
-        "f": Field("that of the second", ("d",)),
+        "f": Field("standard normal draw of the second try", ("d",)),
         "logp_first": Field("log density of the first try"),
         "stage": Field("which try was decided on, 1 or 2", dtype="i8", stat="stage",
                        least=0, most=2),

@@ -10,8 +10,8 @@ under q,
     log Z - log Z_q = log P + integral of E_beta W over beta > 0,
 
 and W at beta = 0 is that of the states in the set. A batch keeps the sums of exp((beta_r-1 -
-beta_r) W), of W and of W^2, and the number of states outside. When all batches are full, two of
-them become one, of twice the length.
+beta_r) W), of W and of W^2, and the number of states outside. When all batches are full, they are
+merged in pairs into batches of twice the length.
 
 Xie, W., Lewis, P. O., Fan, Y., Kuo, L. and Chen, M.-H. (2011). Improving marginal likelihood
 estimation for Bayesian phylogenetic model selection. Systematic Biology 60, 150-160.

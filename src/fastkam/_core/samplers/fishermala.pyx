@@ -84,7 +84,7 @@ cdef class FisherAdaptiveMALA(Kernel):
 
     cdef int adapt(self, Chain *c, double gain) except -1 nogil:
         self.n += 1
-        # otherwise grad_y is undefined
+        # grad_y is undefined if alpha is 0
         if self.n > self.plain_steps * self.sharers and c.alpha > 0:
             self.learn(sqrt(c.alpha), c)
         self.log_s += gain * (c.alpha - self.target_acceptance)
@@ -99,7 +99,7 @@ cdef class FisherAdaptiveMALA(Kernel):
         cdef double a, b
         for i in range(d):
             v[i] = w * (c.grad_y[i] - c.grad_x[i])
-        if not square(d, v) < LARGEST:      # NaN too: R would leave the range of numbers
+        if not square(d, v) < LARGEST:      # or NaN: R would overflow
             return
         times_Rt(d, 1.0, &self.R[0, 0], v, phi)
         a = 1 + square(d, phi)
@@ -107,7 +107,7 @@ cdef class FisherAdaptiveMALA(Kernel):
         for i in range(d):
             v[i] = 0
         add_Rz(d, b, &self.R[0, 0], phi, v)
-        self.trace = 0              # summed again over R: an update would lose digits
+        self.trace = 0              # computed again from R: an update would lose digits
         for j in range(d):
             column = &self.R[0, 0] + j * d
             add(d, -phi[j], v, column)

@@ -30,7 +30,7 @@ from fastkam._core.engine.fields import Field
 from fastkam._core.engine.state import zeros
 from fastkam._core.samplers.gad import GradientAdaptive as Base
 
-cdef double DIFFERENCE = 1e-5       # |eps L v| / (1 + |y|): third root of the rounding error
+cdef double DIFFERENCE = 1e-5       # |eps L v| / (1 + |y|): cube root of the rounding error
 
 cdef enum:                          # stages of a step
     PROPOSED = 0
@@ -47,8 +47,8 @@ cdef class GradientAdaptiveMALA(GradientAdaptive):
         "known": Field("whether k is known", dtype="i8", least=0, most=1),
         "stage": Field("which evaluation of the step comes next", dtype="i8",
                        least=PROPOSED, most=BELOW),
-        "eps": Field("of the central difference"),
-        "proposal": Field("y, during the difference", ("point",)),
+        "eps": Field("step of the central difference"),
+        "proposal": Field("y, kept during the central difference", ("point",)),
     }
     cdef public double[::1] h
     cdef public double[::1] h_y

@@ -3,7 +3,7 @@
     y = x + L e,   e ~ N(0, I)
     g = beta diag(1 / L_ii) + [pi(y) < pi(x)] lower(grad log pi(y) e')
 
-g changes L, and beta follows the acceptance rate, as in gad.pyx. L stays if y has no gradient.
+g changes L, and beta follows the acceptance rate, as in gad.pyx. L is kept if y has no gradient.
 
 Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
 Advances in Neural Information Processing Systems 32. Section 3.1.

@@ -38,17 +38,17 @@ import numpy as np
 
 cdef enum:
     FIRST_WINDOW = 10
-    LEAST = 4               # draws from which a metric is learned
+    LEAST = 4               # least number of draws from which a metric is learned
     OLD = 0
     YOUNG = 1
     X = 0                   # rows of the moments: mean, and sum of squares after it
     GRAD = 2
 
-cdef double FINAL = 0.15    # of warm-up: only the step size is learned
-cdef double GROWTH = 1.5    # of windows
+cdef double FINAL = 0.15    # last part of warm-up, in which only the step size is learned
+cdef double GROWTH = 1.5    # factor from one window to the next
 cdef double LOG_2 = log(2.0), LOG_0_8 = log(0.8)
 cdef double SHRINKAGE, T0, KAPPA
-SHRINKAGE, T0, KAPPA = 0.05, 10.0, 0.75     # of dual averaging
+SHRINKAGE, T0, KAPPA = 0.05, 10.0, 0.75     # parameters of dual averaging
 
 
 cdef class Hamiltonian(Kernel):
@@ -71,23 +71,23 @@ cdef class Hamiltonian(Kernel):
                    ("dense", "dense"), shared=True, learned=True),
         "U": Field("orthonormal directions of a low-rank metric, scaled by s",
                    ("ranks", "low_rank"), shared=True),
-        "w": Field("how much longer F is along each, less 1", ("ranks",), shared=True),
+        "w": Field("factor by which F is longer along each, less 1", ("ranks",), shared=True),
         "rank": Field("directions in use", dtype="i8", shared=True, least=0, most="ranks"),
         "log_eps": Field("log of the step size", shared=True, learned=True),
-        "log_eps_mean": Field("its weighted mean, in force when adaptation has ended", shared=True),
+        "log_eps_mean": Field("its weighted mean, used when adaptation has ended", shared=True),
         "mu": Field("the log step size that dual averaging shrinks to", shared=True),
         "H_mean": Field("mean of alpha* - alpha", shared=True),
         "n_eps": Field("steps since dual averaging began", dtype="i8", shared=True, least=0),
         "searching": Field("search for a step size: -1 wanted, 0 none, > 0 under way", dtype="i8",
                            least=WANTED, most=HALVING),
         "age": Field("adaptations made", dtype="i8", shared=True, least=0),
-        "window": Field("steps after which the young window takes the old one's place", dtype="i8",
+        "window": Field("steps after which the young window replaces the old one", dtype="i8",
                         shared=True, least=1),
-        "counts": Field("draws in each window, in the young one forgotten ones too", ("windows",),
+        "counts": Field("draws in each window, with forgotten ones in the young one", ("windows",),
                         "i8", shared=True, least=0),
         "moments": Field("running mean and sum of squares of draws and of gradients",
                          ("windows", "statistics", "d"), shared=True),
-        "draws": Field("draws of the old window, which the young one ends", ("rows", "d"),
+        "draws": Field("draws of the old window; those of the young one are last", ("rows", "d"),
                        shared=True, finite=True),
         "gradients": Field("gradients at these", ("rows", "d"), shared=True, finite=True),
         "p": Field("momentum", ("d",)),
@@ -194,7 +194,7 @@ cdef class Hamiltonian(Kernel):
         return self.launch(c)
 
     cdef int try_step(self, Chain *c) noexcept nogil:
-        """Begin one step of the present size from x, with a new momentum."""
+        """Begin one step of the current size from x, with a new momentum."""
         self.draw_momentum(c)
         self.first_kick(c, exp(self.log_eps), c.grad_x)
         self.drift(c, exp(self.log_eps), c.x)
@@ -319,7 +319,7 @@ cdef class Hamiltonian(Kernel):
                 self.counts[OLD] * self.d * sizeof(double))
 
     cdef void learn_diagonal(self) noexcept nogil:
-        """s_i^2 = sd(x_i) / sd(grad_i), or var(x_i) with the last value weighted as 5 draws."""
+        """Set s_i^2 = sd(x_i) / sd(grad_i), or var(x_i) with the last value as 5 more draws."""
         cdef Py_ssize_t i
         cdef double n = <double>self.counts[OLD], v
         for i in range(self.d):
@@ -338,7 +338,7 @@ cdef class Hamiltonian(Kernel):
             return
         try:
             s, U, w = self.estimate(draws, gradients)
-        except np.linalg.LinAlgError:   # draws and gradients of all sizes at once: keep the last
+        except np.linalg.LinAlgError:   # numbers of very different sizes: keep the last
             return
         if self.kind == DENSE:
             np.asarray(self.L)[...] = s.T

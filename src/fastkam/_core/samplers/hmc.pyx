@@ -26,10 +26,10 @@ from fastkam._core.samplers.hamiltonian import Hamiltonian as Base
 cdef class HMC(Hamiltonian):
     LANES = True
     FIELDS = Base.FIELDS | {
-        "step": Field("leapfrog steps made of it", dtype="i8", least=0, most="steps"),
-        "lowest": Field("least H along it"),
-        "highest": Field("largest H along it"),
-        "H": Field("H where it ends"),
+        "step": Field("leapfrog steps made of the trajectory", dtype="i8", least=0, most="steps"),
+        "lowest": Field("least H along the trajectory"),
+        "highest": Field("largest H along the trajectory"),
+        "H": Field("H where the trajectory ends"),
         "diverging": Field("whether H ranges over more than the limit", dtype="i8",
                            stat="diverging", least=0, most=1),
     }

@@ -52,15 +52,15 @@ import numpy as np
 
 cdef enum:
     FIRST_FIT = 256
-    SOON = 32       # states too few for another fit
-    FEW_MOVES = 50  # too few to learn their probabilities from
-    WARM = 3        # every third warmer state is fitted to
+    SOON = 32       # least number of new states for another fit
+    FEW_MOVES = 50  # least number from which probabilities are learned
+    WARM = 3        # every third warmer state is used in a fit
 
 cdef double FIRST_PROBABILITY = 0.2
 cdef double LEAST_PROBABILITY = 0.01
 cdef double MOST_PROBABILITY = 0.8
 cdef double[3] MOST_PROBABILITIES = [0.1, 0.7, 0.2]   # of jump, independent and hop
-LEARNED_SHARE = 0.5      # what the inner sampler's plan takes for its share of warm-up
+LEARNED_SHARE = 0.5      # assumed share of the inner sampler in warm-up
 COUNTS = {"diverging", "n_steps", "tree_depth"}     # statistics of the inner sampler's own steps
 
 KINDS = {"jump": JUMP, "independent": INDEPENDENT, "hop": HOP}
@@ -74,40 +74,40 @@ cdef enum:
 
 cdef class ModeJumping(Kernel):
     FIELDS = {
-        "move": Field("the last step's: 0 the sampler's, 1 jump, 2 independent, 3 hop", dtype="i8",
+        "move": Field("last step: 0 of the sampler, 1 jump, 2 independent, 3 hop", dtype="i8",
                       stat="move", least=INNER, most=HOP),
-        "inner_t": Field("steps of the sampler within: its clock", dtype="i8", least=0),
-        "accepted": Field("whether the last of them was accepted, x being there still", dtype="i8",
+        "inner_t": Field("steps of the inner sampler: its clock", dtype="i8", least=0),
+        "accepted": Field("whether the last of them was accepted and x is still there", dtype="i8",
                           least=0, most=1),
         "probabilities": Field("p_k of jump, independent and hop", ("kinds",), shared=True,
                                least=0, most=1),
-        "n_proposed": Field("number of each, older ones counting less", ("kinds",), shared=True,
+        "n_proposed": Field("proposals of each, older ones weighted less", ("kinds",), shared=True,
                             least=0),
-        "n_accepted": Field("how many of them were accepted", ("kinds",), shared=True, least=0),
+        "n_accepted": Field("those accepted, weighted alike", ("kinds",), shared=True, least=0),
         "n": Field("components of q; 0 if there is none", dtype="i8", shared=True,
                    least=0, most="components"),
-        "weights": Field("their weights, the wide one's first", ("components",), shared=True,
+        "weights": Field("weights of components, the wide one first", ("components",), shared=True,
                          learned=True, least=0, finite=True),
         "means": Field("their means", ("components", "d"), shared=True, learned=True, finite=True),
         "factors": Field("factors of their covariances, each transposed", ("components", "d", "d"),
                          shared=True, finite=True),
-        "history": Field("states of warm-up at equal distances in time", ("states", "d"),
+        "history": Field("states of warm-up, equally spaced in time", ("states", "d"),
                          shared=True, finite=True),
-        "warmer": Field("states of the next rung at these times, where there is one",
+        "warmer": Field("states of the next rung at these times, if there is one",
                         ("warmer", "d"), finite=True),
         "seen": Field("states of warm-up so far", dtype="i8", shared=True, least=0),
         "fitted": Field("states at the last fit", dtype="i8", shared=True, least=0, most="seen"),
-        "kept": Field("how many of them are in the history", dtype="i8", shared=True,
+        "kept": Field("states in the history", dtype="i8", shared=True,
                       least=0, most="states"),
-        "stride": Field("their distance in time", dtype="i8", shared=True, least=1),
+        "stride": Field("steps from one of them to the next", dtype="i8", shared=True, least=1),
     }
     cdef readonly Kernel inner
-    cdef Exchange tempered                  # the same, where it is one; else None
+    cdef Exchange tempered                  # inner, if it is an Exchange; else None
     cdef object estimate
-    cdef bint[3] used                       # which kinds
-    cdef int[::1] counts                    # columns of the inner sampler's that count its steps
+    cdef bint[3] used                       # which kinds of moves are used
+    cdef int[::1] counts                    # columns of inner that count its steps
     cdef bint learns_probabilities
-    cdef double planned                     # what share of warm-up the inner sampler plans for
+    cdef double planned                     # share of warm-up for which inner plans
     cdef const double[:, ::1] jump_factor   # transposed
     cdef public int64_t move
     cdef public int64_t inner_t
@@ -398,7 +398,7 @@ cdef class ModeJumping(Kernel):
         if self.move == INNER:
             self.inner.record(c, row + 1)
             return
-        c.accepted = self.accepted      # of the last inner step: its statistics are recorded again
+        c.accepted = self.accepted      # of the last inner step, whose statistics are repeated
         self.inner.record(c, row + 1)
         c.accepted = accepted
         for i in range(self.counts.shape[0]):

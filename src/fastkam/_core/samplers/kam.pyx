@@ -18,13 +18,13 @@ shuffle (Fisher and Yates) of a stored permutation: n more variates. A median le
 from some 500 pairs (`learn_length`) when z is renewed or, while z grows, when it has 1, 2, 4, 8,
 ... or all of its points.
 
-In the paper gamma and the length of the kernel are those of all directions alike. Here, unless the
+In the paper gamma and the length of the kernel are the same in all directions. Here, unless the
 metric is "identity", they are relative to a running covariance: all of this is in the coordinates
 u = A^-1 x, and y = x + A (y_u - x_u), which is
 
     R(x) = gamma^2 Sigma + nu^2 Sigma M H M' Sigma,    Sigma = A A',   |x - z| = |A^-1 (x - z)|
 
-in those of x. The n-th adaptation updates the mean and covariance of the chain as in adaptive
+in terms of x. The n-th adaptation updates the mean and covariance of the chain as in adaptive
 Metropolis (am.pyx), with the gain (1 + 5 d + n)^(-0.8). Sigma becomes that covariance whenever z is
 renewed or, while z grows, when the length is learned; in between, and after adaptation, it is
 fixed.
@@ -57,10 +57,10 @@ cdef extern from "select.h" nogil:
     double fk_select(Py_ssize_t n, Py_ssize_t k, double *a)
 
 cdef enum:
-    N_DISTANCES = 500           # pairs behind a median, about
-    WEIGHT = 5                  # of the first covariance, times d
+    N_DISTANCES = 500           # approximate number of pairs for a median
+    WEIGHT = 5                  # of the first covariance, in units of d
 
-cdef double SAME = 1e-20        # squared distance in a metric
+cdef double SAME = 1e-20        # squared distance of equal points in a metric
 
 
 cdef class KernelAdaptiveMetropolis(LocalNormal):
@@ -76,12 +76,12 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
                       least=0, most="capacity"),
         "stride": Field("every stride-th state enters the history", dtype="i8", shared=True,
                         least=1),
-        "passed": Field("states since the last that entered", dtype="i8", shared=True,
+        "passed": Field("states since the last one that entered", dtype="i8", shared=True,
                         least=0, below="stride"),
-        "n_learned": Field("states behind mu and L", dtype="i8", shared=True, least=0),
+        "n_learned": Field("states used for mu and L", dtype="i8", shared=True, least=0),
         "mu": Field("learned mean; empty if the metric is I", ("moments",), shared=True,
                     learned=True),
-        "L": Field("factor of the learned covariance, column by column; empty as mu", ("factor",),
+        "L": Field("factor of the learned covariance, column by column; empty like mu", ("factor",),
                    shared=True, learned=True),
     }
 
@@ -169,7 +169,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
                 self.learn_length()
         elif random_standard_uniform(c.rng) < term(&self.renewal, self.age + 1):
             self.take_metric()
-            for i in range(self.subsample):     # Fisher and Yates, as far as it is needed
+            for i in range(self.subsample):     # the first places of a shuffle
                 j = i + integer(c.rng, self.kept - i)
                 self.order[i], self.order[j] = self.order[j], self.order[i]
                 self.set_point(i, &self.history[self.order[i], 0])
@@ -198,7 +198,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         """Add x to the history; return True if it has entered.
 
         When the history is full, every second state is removed, and from then on half as many
-        enter: so the states are equally spaced over the whole chain.
+        enter, so that the states are equally spaced over the whole chain.
         """
         cdef int64_t i
         self.passed += 1
@@ -234,7 +234,7 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         self.forget()
 
     cdef int learn_length(self) except -1 nogil:
-        """length = (median of |z_i - z_j| over some 500 pairs with i != j, z_i != z_j) / sqrt 2
+        """Set length = (median of |z_i - z_j| over some 500 pairs, i != j, z_i != z_j) / sqrt 2.
 
         j - i runs over max(1, 500 // n) shifts, at most n // 2, spread evenly over half the circle
         of indices; for an even number of distances it is the upper median. In a learned metric,

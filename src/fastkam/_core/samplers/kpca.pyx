@@ -40,7 +40,7 @@ import numpy as np
 
 cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
     FIELDS = kam.KernelAdaptiveMetropolis.FIELDS | {
-        "e": Field("the last standard normal draw; A^-1 (y - x) from the evaluation on", ("d",)),
+        "e": Field("the last standard normal draw; A^-1 (y - x) after the evaluation", ("d",)),
         "used": Field("points of the subsample when the directions were made", dtype="i8",
                       shared=True, least=0, most="subsample"),
         "a": Field("H a_c, the directions in feature space, as columns",
@@ -70,7 +70,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         super().allocate(components=self.components, **sizes)
 
     cdef void look(self, const double *x, double *V) noexcept nogil:
-        """v_c(x) = M H a_c, the columns of V (d, components)"""
+        """Compute v_c(x) = M H a_c, the columns of V (d, components)."""
         cdef int64_t i, j, k, n = self.components
         cdef double m
         cdef const double *a
@@ -111,7 +111,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         return 0
 
     cdef double log_mixture(self, const double *V, const double *D) noexcept nogil:
-        """log q(y|x) with V at x and D = y - x, without the factor common to both directions"""
+        """Return log q(y|x), V at x and D = y - x, without the factor common to both directions."""
         cdef Py_ssize_t j, k, n = self.components
         cdef double gamma2 = self.gamma() ** 2
         cdef double h = exp(2 * self.log_nu) / gamma2
@@ -158,7 +158,7 @@ cdef class KernelPCAMetropolis(KernelAdaptiveMetropolis):
         K = K - K.mean(axis=1, keepdims=True)
         eigenvalues, eigenvectors = eigen(0.5 * (K + K.T))
         largest, a = np.maximum(eigenvalues[:k], 0.0), eigenvectors[:, :k]
-        # an eigenvector's sign is arbitrary: take + for its first element that is about the largest
+        # an eigenvector's sign is arbitrary: take + for its first element of about the largest size
         size = np.abs(a)
         first = (size > 0.9 * size.max(axis=0)).argmax(axis=0)
         a = a * np.sign(a[first, np.arange(k)])

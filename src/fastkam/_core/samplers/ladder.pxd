@@ -25,7 +25,7 @@ cdef inline void tune_ladder(int rungs, const double *rejections, double *ladder
     copy(rungs, ladder, &old[0])
     barrier[0] = 0
     for r in range(rungs - 1):
-        # at least 1e-3: the barrier must rise, for its inverse
+        # at least 1e-3: the barrier must increase to be invertible
         barrier[r + 1] = barrier[r] + max(rejections[r], 1e-3)
     for r in range(1, rungs - 1):
         at = barrier[rungs - 1] * r / (rungs - 1)

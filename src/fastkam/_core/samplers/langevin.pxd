@@ -1,4 +1,4 @@
-"""The Langevin proposal for a factor L of any shape, step included.
+"""The Langevin proposal for a factor L of any shape, which includes the step size.
 
     h = 1/2 L' grad log pi(x) + e,   y = x + L h,                e ~ N(0, I)
     log q(x|y) - log q(y|x) = (|e|^2 - |h + 1/2 L' grad log pi(y)|^2) / 2

@@ -4,11 +4,11 @@ from libc.stdint cimport int64_t
 from fastkam._core.engine.kernel cimport Chain, Kernel
 from fastkam._core.kam.kernel_gradient cimport KernelFunction
 
-cdef struct Pass:               # the kernel pass at one point, and the factor made of it
-    bint seen                   # Q and s, or r, w and Q, are those of the point and the subsample
-    bint factored               # and L is that of these, nu and gamma
+cdef struct Pass:               # the kernel pass at one point, and its factor
+    bint seen                   # whether Q and s, or r, w and Q, match the point and the subsample
+    bint factored               # whether L also matches these, nu and gamma
     double *Q                   # (d, d) as in kernel_pass.h; with few points K of low_rank.h
-    double *s                   # (d,) as there
+    double *s                   # (d,) as in kernel_pass.h
     double *u                   # (d,) the point in the coordinates of z
     double *r                   # with few points, (n,) as in low_rank.h
     double *w                   # and the weights
@@ -27,12 +27,12 @@ cdef class LocalNormal(Kernel):
     cdef bint few                       # the form with n x n matrices
     cdef double[::1] work
     cdef double[::1] v                  # x - y in the coordinates of z
-    cdef double[:, ::1] buffers         # what the passes point into
+    cdef double[:, ::1] buffers         # memory of the passes
     cdef Pass at_x
     cdef Pass at_y
     cdef double[::1] f                  # with few points: the draw in n dimensions
     cdef double[:, ::1] T               # |z_i - z_j|^2
-    cdef int64_t measured               # points whose distances stand in T
+    cdef int64_t measured               # number of points whose distances are in T
     cdef double gamma(self) noexcept nogil
     cdef void draw(self, Chain *c, const double *center, double scale) noexcept nogil
     cdef void whiten(self, double *v) noexcept nogil

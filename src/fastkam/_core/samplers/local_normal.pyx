@@ -6,7 +6,7 @@ With d x d matrices: Q and s of kernel_pass.h, and
 
     y = x + L e,                        e ~ N(0, I_d),   L L' = R(x)
 
-With n x n matrices, where there are few points for the dimensions (low_rank.h):
+With n x n matrices, if there are few points for the dimensions (low_rank.h):
 
     y = x + gamma e + nu M H f,         e ~ N(0, I_d), then f ~ N(0, I_n)
     B = I_n + (nu / gamma)^2 H M'M H = C C',          log det R = 2 d log gamma + 2 log det C
@@ -22,8 +22,8 @@ otherwise u = x. Factors that are equal in both directions cancel in the ratio: 
 
     (z_i - x)'(y - x) = (|z_i - x|^2 + |y - x|^2 - |z_i - y|^2) / 2
 
-After an acceptance, the pass at y is that at x, so that there is one pass in each step, and a new
-nu costs one small factorization.
+After an acceptance, the pass at y becomes the pass at x. Hence there is one pass in each step, and
+a new nu costs one small factorization.
 """
 from libc.math cimport INFINITY, exp
 from libc.stdint cimport int64_t
@@ -114,7 +114,7 @@ cdef class LocalNormal(Kernel):
             solve_L(self.d, &self.A[0], v)
 
     cdef void see(self, const double *point, Pass *p) noexcept nogil:
-        """Make the kernel pass at a point, unless it was made before."""
+        """Make the kernel pass at a point, unless it has been made."""
         cdef const double *z = &self.z[0, 0, 0]
         if p.seen:
             return
@@ -135,7 +135,7 @@ cdef class LocalNormal(Kernel):
                 p.Q)
 
     cdef int factor(self, const double *point, Pass *p, double *v) noexcept nogil:
-        """Update a pass, and v <- L^-1 v unless it is NULL; return 1 if R overflows."""
+        """Update a pass, and set v <- L^-1 v unless v is NULL; return 1 if R overflows."""
         cdef double gamma, nu
         self.see(point, p)
         if p.factored:
@@ -174,14 +174,14 @@ cdef class LocalNormal(Kernel):
         return self.at_x.log_det - self.at_y.log_det + 0.5 * a
 
     cdef double along(self, const Pass *p, const Pass *q, double v2) noexcept nogil:
-        """Return |C^-1 H M'v|^2 at the point of p, with v from there to that of q, |v|^2 = v2."""
+        """Return |C^-1 H M'v|^2 at the point of p, for v from it to that of q, |v|^2 = v2."""
         cdef double *b = &self.work[0]
         fk_project(self.n, p.w, p.r, q.r, v2, b)
         solve_L(self.n, p.L, b)
         return square(self.n, b)
 
     def log_q(self, double[::1] x, double[::1] y):
-        """Return log q(x|y) - log q(y|x) for the present state, for tests."""
+        """Return log q(x|y) - log q(y|x) for the current state, for tests."""
         cdef Py_ssize_t i
         cdef Chain c
         c.d, c.x, c.y = self.d, &x[0], &y[0]
@@ -198,7 +198,7 @@ cdef class LocalNormal(Kernel):
     # ---- the subsample ----
 
     cdef void set_point(self, int64_t i, const double *x) noexcept nogil:
-        """z_i = A^-1 x"""
+        """Set z_i = A^-1 x."""
         cdef Py_ssize_t j
         copy(self.d, x, &self.v[0])
         self.whiten(&self.v[0])
@@ -218,7 +218,7 @@ cdef class LocalNormal(Kernel):
 
 cdef void set_pass(
         Pass *p, Py_ssize_t m, Py_ssize_t d, Py_ssize_t padded, double *buffer) noexcept nogil:
-    """L and Q are (m, m), and 8 elements for low_rank.h."""
+    """Divide a buffer; L and Q are (m, m), with 8 more elements for low_rank.h."""
     p.seen = p.factored = False
     p.L, p.Q = buffer, buffer + m * m + 8
     p.s = p.Q + m * m + 8

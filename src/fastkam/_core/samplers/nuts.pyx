@@ -38,8 +38,8 @@ cdef enum:
     X = 0           # rows of an end of the trajectory
     P = 1
     G = 2
-    FIRST = 0       # rows of a subtrajectory: momenta of its first and last point, their sum;
-    LAST = 1        # of one point they are the same: FIRST alone is there
+    FIRST = 0       # rows of a subtrajectory: momenta of its first and last point, sum of all;
+    LAST = 1        # for one point they are equal, and only FIRST is set
     RHO = 2
 
 
@@ -54,7 +54,7 @@ cdef class NUTS(Hamiltonian):
         "stack": Field("subtrajectories that wait to be merged", ("levels", "three", "d")),
         "stack_log_w": Field("their log weights", ("levels",)),
         "stack_draws": Field("the points drawn from them", ("levels", "point")),
-        "direction": Field("of the trajectory that grows: 0 backwards, 1 forwards", dtype="i8",
+        "direction": Field("in which the trajectory grows: 0 backward, 1 forward", dtype="i8",
                            least=0, most=1),
         "depth": Field("doublings made", dtype="i8", stat="tree_depth", least=0, below="levels"),
         "leaves": Field("points of this doubling", dtype="i8", least=0),

@@ -2,7 +2,7 @@
 
 cdef class PythonFields:
     cdef object own
-    cdef dict space                 # its attributes
+    cdef dict space                 # the attributes of own
     cdef dict table
     cdef list names
     cdef list shared

@@ -6,7 +6,7 @@ from fastkam._core.samplers.python_fields cimport PythonFields
 
 cdef class PythonKernel(Kernel):
     cdef readonly object own
-    cdef dict space                 # its attributes
+    cdef dict space                 # the attributes of own
     cdef PythonFields fields
     cdef object proposes
     cdef object corrects
@@ -16,7 +16,7 @@ cdef class PythonKernel(Kernel):
     cdef object takes
     cdef object bits                # numpy's bit generator of the chain
     cdef object rng                 # a Generator on it
-    cdef int interrupts             # held back in this call
+    cdef int interrupts             # number deferred in this call
     cdef object error               # to be raised at the next call, if this one cannot raise
     cdef object x                   # of this step
     cdef object y

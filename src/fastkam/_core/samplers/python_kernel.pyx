@@ -4,8 +4,8 @@ The methods of the user's class are called with the GIL held, on a copy of the s
 to one chain and has the fields as attributes.
 
 A run may stop at any evaluation, and neither a generator nor the attributes that `propose` leaves
-for `adapt` can be stored. So for an unfinished step its start and all that it has received since
-are stored: the fields, the point and the state of the bit generator at the start, the states of the
+for `adapt` can be stored. So for an unfinished step its start and everything received since are
+stored: the fields, the point and the state of the bit generator at the start, the states of the
 bit generator at each continuation, and the points evaluated. When the run is resumed, the step is
 replayed from these. A call that KeyboardInterrupt has cut short is undone in the same way and
 repeated, and the interrupt is raised when it has returned.
@@ -85,7 +85,7 @@ cdef class PythonKernel(Kernel):
     def state(self):
         try:
             now = self.fields.now()
-        except (AttributeError, TypeError, ValueError):     # the next step says so
+        except (AttributeError, TypeError, ValueError):     # the next step raises this error
             now = self.begun
         return self.fields.stored("", now) | self.fields.stored("begun.", self.begun) | {
             "step.origin": np.array(self.origin),
@@ -333,7 +333,7 @@ cdef class PythonKernel(Kernel):
     # ---- overridden for steps with several evaluations (python_steps.pyx) ----
 
     cdef int open(self, Chain *c, double *y) except -1:
-        """Begin the step; write a proposal to y, if wanted."""
+        """Begin the step; write a proposal to y unless it is NULL."""
         self.set_out(c)
         found = self.proposes(self.x, self.rng)
         if y != NULL:
@@ -373,7 +373,7 @@ cdef class PythonKernel(Kernel):
         return 0
 
     cdef int catch_up(self, Chain *c) except -1:
-        """Replay the step after its beginning."""
+        """Replay the rest of the step."""
         if self.seen:
             self.look(c)
         return 0

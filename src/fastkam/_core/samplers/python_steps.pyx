@@ -23,10 +23,10 @@ cdef class StepKernel(PythonKernel):
     SEVERAL = True
     cdef object running             # the generator of a step
     cdef object queue               # (m, d) the points that it has yielded
-    cdef Py_ssize_t given           # of them, those evaluated
-    cdef bint single                # whether that was one point, not a list
+    cdef Py_ssize_t given           # number of these that were evaluated
+    cdef bint single                # whether it yielded one point, not a list
     cdef bint finished
-    cdef object verdict             # what it has returned
+    cdef object verdict             # its return value
     cdef list received              # the points that it has received
 
     def restore(self, state):
@@ -152,7 +152,7 @@ cdef class StepKernel(PythonKernel):
         cdef Py_ssize_t i
         cdef const double *at
         cdef Point point
-        if first < 0 or first + n > self.n_kept:    # a file, or a step that is not a function of
+        if first < 0 or first + n > self.n_kept:    # wrong file, or step not repeatable
             raise ValueError(f"{self.where('step')} must yield the same points when it is replayed")
         found = []
         for i in range(first, first + n):
@@ -236,7 +236,7 @@ cdef class StepKernel(PythonKernel):
         return 0
 
     cdef int settle(self, Chain *c) except -1:
-        """Return x and y at the end of the step, for adapt."""
+        """Set x and y to their values at the end of the step, for adapt."""
         verdict, self.y = self.verdict, self.x
         if isinstance(verdict, Decision) and (<Decision>verdict).x is not None:
             self.x = self.y = read_only(c.d, c.x)

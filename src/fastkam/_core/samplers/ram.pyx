@@ -8,15 +8,15 @@ warm-up: otherwise thousands of steps would pass if the first S is a hundred tim
 
 The update changes the shape with a decaying gain and one direction at a time, which takes very long
 if the target is much longer in one direction than in another. With `windows`, a finite warm-up also
-has windows of states, each 1.5 times as long as the one before. With n states of a window, of
-covariance C, at its end
+has windows of states, each 1.5 times as long as the one before. At the end of a window with n
+states of covariance C,
 
     Sigma = (n C + w (d / 2.38^2) S S') / (n + w),        w = 5 d
     S S' <- (tr(Sigma^-1 S S') / d) Sigma
 
-The step keeps its mean square length in the metric of Sigma, and so about its acceptance rate; S S'
-determines the directions in which the window has too few states. Within a window the update also
-has a scale, with the gain h_m = 2 m^(-2/3) at the m-th state of the window:
+The step keeps its mean square length in the metric of Sigma, and so roughly its acceptance rate;
+S S' determines the directions in which the window has too few states. Within a window the update
+also has a scale, with the gain h_m = 2 m^(-2/3) at the m-th state of the window:
 
     S S' <- exp(h_m (alpha - alpha*)) S (I + g (alpha - alpha*) u u' / |u|^2) S'
 
@@ -26,7 +26,7 @@ Schedules without an end have no windows: h_m, which begins again with each wind
 diminish.
 
 Vihola, M. (2012). Robust adaptive Metropolis algorithm with coerced acceptance rate. Statistics
-and Computing 22, 997-1008. Eq. (1); the gain is min(1, d n^(-2/3)) there.
+and Computing 22, 997-1008. Eq. (1), whose gain is min(1, d n^(-2/3)).
 """
 from libc.math cimport exp, pow, sqrt
 from libc.stdint cimport INT64_MAX, int64_t
@@ -47,10 +47,10 @@ import numpy as np
 
 
 cdef enum:
-    ROW = 10            # of refused proposals
-    EARLY = 2           # part of warm-up
-    FIRST = 3           # length of the first window, times d + 2
-    WEIGHT = 5          # of S S' against the states of a window, times d
+    ROW = 10            # refused proposals in succession
+    EARLY = 2           # 1 / part of warm-up
+    FIRST = 3           # length of the first window, in units of d + 2
+    WEIGHT = 5          # of S S', in units of d states of a window
 
 cdef double REFUSED = 0.01
 cdef double GROWTH = 1.5        # of the length of windows
@@ -66,10 +66,10 @@ cdef class RobustAdaptiveMetropolis(Kernel):
         "u": Field("the last standard normal draw", ("d",)),
         "refused": Field("proposals in a row with alpha < 0.01", dtype="i8", shared=True,
                          least=0, below=ROW),
-        "n": Field("states of the present window", dtype="i8", shared=True, least=0),
-        "begin": Field("the step before which it began", dtype="i8", shared=True, least=0),
-        "end": Field("the step after which it ends; 0 before the first", dtype="i8", shared=True,
-                     least=0, most=INT64_MAX),
+        "n": Field("states of the current window", dtype="i8", shared=True, least=0),
+        "begin": Field("the step before which the window began", dtype="i8", shared=True, least=0),
+        "end": Field("the step after which the window ends; 0 before the first", dtype="i8",
+                     shared=True, least=0, most=INT64_MAX),
         "mean": Field("mean of the states of the window", ("d",), shared=True),
         "scatter": Field("sum of their squared deviations from it, lower triangle", ("d", "d"),
                          shared=True),

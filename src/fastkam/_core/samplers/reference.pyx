@@ -70,7 +70,7 @@ cdef class Reference(State):
         return value
 
     cdef void draw(self, bitgen_t *rng, double *y) noexcept nogil:
-        """y ~ q"""
+        """Draw y ~ q."""
         normals(rng, self.d, &self.u[0])
         copy(self.d, &self.mean[0], y)
         add_Lz(self.d, 1.0, &self.L[0, 0], &self.u[0], y)

@@ -49,7 +49,7 @@ cdef class Replica(State):
         return self.FIELDS | CHAIN
 
     def check(self, state, step):
-        # its kernel is not within a step if it has decided, or is drawn from the reference
+        # the kernel is not within a step if the replica has decided, or is drawn from the reference
         super().check(state, step._replace(under_way=False))
 
     cdef bint is_reference(self) noexcept nogil:

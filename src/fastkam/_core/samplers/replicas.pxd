@@ -7,8 +7,8 @@ from fastkam._core.samplers.replica cimport Replica
 
 cdef class Replicas:
     cdef readonly list members
-    cdef readonly int width                 # rows of y that they have in all
-    cdef readonly bint gradient             # whether one of them needs it
+    cdef readonly int width                 # total number of their rows of y
+    cdef readonly bint gradient             # whether one of them needs the gradient
     cdef Reference reference
     cdef void **pointers                    # to the members
     cdef int rungs

@@ -1,4 +1,4 @@
-"""All replicas of a chain, which make each part of a step rung after rung.
+"""All replicas of a chain, which carry out each part of a step rung by rung.
 
 The state of rung 0 is that of the chain, which the engine moves.
 """

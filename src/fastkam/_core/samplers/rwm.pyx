@@ -41,11 +41,11 @@ cdef class RandomWalk(Kernel):
     """
     LANES = True
     FIELDS = {"s": Field("scale of the walk", shared=True, learned=True)}
-    cdef public double s                # what every proposal needs stands together
+    cdef public double s                # data that every proposal needs are contiguous
     cdef double length                  # of an isotropic walk
     cdef double jitter
     cdef int ndim
-    cdef bint in_own                    # the widths of all chains are laid out
+    cdef bint in_own                    # whether Lanes.own has the scales of all chains
     cdef double target_acceptance
     cdef double[::1] L
     cdef double[::1] e
@@ -65,7 +65,7 @@ cdef class RandomWalk(Kernel):
         return 0
 
     cdef void lay_out(self, Lanes *g) noexcept nogil:
-        """Lay out the scales of isotropic walks."""
+        """Copy the scales of isotropic walks to g.own."""
         cdef Py_ssize_t k
         self.in_own = True
         for k in range(g.K):
@@ -97,13 +97,13 @@ cdef class RandomWalk(Kernel):
 
 
 cdef inline void walk(RandomWalk self, Chain *c) noexcept nogil:
-    """Fill y."""
+    """Propose y."""
     cdef Py_ssize_t i
     cdef double s = self.s * jittered(c.rng, self.jitter)
     if self.ndim == 2:
         normal_step(c, s, &self.L[0], &self.e[0])
         return
-    if self.ndim == 0:          # among thousands of chains, L is not in the cache
+    if self.ndim == 0:          # with thousands of chains, L is not in the cache
         s *= self.length
     if c.drawn == NULL:
         step_from(&tables, c.rng, c.d, s, &self.L[0] if self.ndim else NULL, c.x, c.y)

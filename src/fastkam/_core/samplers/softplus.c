@@ -2,7 +2,7 @@
 #include "softplus.h"
 #include "vector.h"
 
-#define BLOCK 64 /* 2^64 is far from overflow */
+#define BLOCK 64 /* factors, each up to 2: 2^64 is far from overflow */
 
 void FK_LEVEL(fk_logistic)(ptrdiff_t d, const double *restrict g, const double *restrict w,
                            double *restrict p)

@@ -1,4 +1,4 @@
-/* The logistic function and the sum of softplus, of many coordinates at once. */
+/* The logistic function and the sum of softplus, for many coordinates at once. */
 #ifndef FASTKAM_SOFTPLUS_H
 #define FASTKAM_SOFTPLUS_H
 

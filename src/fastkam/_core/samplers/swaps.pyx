@@ -3,7 +3,8 @@
     alpha(a, b) = min(1, exp((beta_a - beta_b) (W(x_b) - W(x_a)))),   W = log pi - log q
 
 "even-odd" attempts to swap the pairs (0, 1), (2, 3), ... and (1, 2), (3, 4), ... alternately;
-"random" one pair of any two rungs. A round trip takes a state from the hottest rung to the coldest.
+"random" tries one pair of any two rungs. A round trip takes a state from the hottest rung to the
+coldest.
 
 Geyer, C. J. (1991). Markov chain Monte Carlo maximum likelihood. Computing Science and Statistics
 23, 156-163. Syed, S., Bouchard-Cote, A., Deligiannidis, G. and Doucet, A. (2022). Non-reversible
@@ -52,11 +53,11 @@ cdef class Swaps(State):
         "tried": Field("swaps tried between each rung and the next", ("rungs",),
                        least=0, finite=True),
         "swapped": Field("sum of their probabilities", ("rungs",), least=0, finite=True),
-        "replica": Field("which of the replicas is at each rung", ("rungs",), "i8",
+        "replica": Field("index of the replica at each rung", ("rungs",), "i8",
                          permutation=True),
         "was_hot": Field("whether each replica was at the hottest rung last", ("rungs",), "i8",
                          least=0, most=1),
-        "round_trips": Field("ways from the hottest rung to the coldest", dtype="i8", least=0),
+        "round_trips": Field("trips from the hottest rung to the coldest", dtype="i8", least=0),
     }
 
     def __init__(self, int rungs, *, scheme, int64_t every):

@@ -14,7 +14,7 @@ cdef inline double tempered(double beta, double log_pi, double log_ref) noexcept
 
 cdef inline void temper_gradient(Py_ssize_t d, double beta, const double *grad_pi,
                                  double *grad) noexcept nogil:
-    """grad <- beta grad log pi + (1 - beta) grad, where grad is grad log q on entry"""
+    """Set grad <- beta grad log pi + (1 - beta) grad, where grad is grad log q on entry."""
     cdef Py_ssize_t i
     for i in range(d):
         grad[i] = beta * grad_pi[i] + (1 - beta) * grad[i]

@@ -8,7 +8,7 @@ typedef struct { const double *a_first, *a_last, *a_rho, *b_first, *b_last, *b_r
 
 FK_INLINE void store_quad(double *p, fk_quad v) { memcpy(p, &v, sizeof v); }
 
-/* add the products of coordinates i to i + 3; out of 4: those of rho */
+/* add the products of coordinates i to i + 3, and write the 4 elements of rho to out */
 FK_INLINE void add(const momenta *m, ptrdiff_t i, fk_quad s[6], double *out)
 {
     const fk_quad a_first = fk_load_quad(m->a_first + i), a_last = fk_load_quad(m->a_last + i);

@@ -25,7 +25,7 @@ cdef extern from "regression.h" nogil:
     double fk_nearest_square(Py_ssize_t blocks, Py_ssize_t d, const double *U, const double *u)
 
 cdef enum:
-    MOST_D = 64         # coordinates; those of u stand on the stack
+    MOST_D = 64         # coordinates; those of u are on the stack
 
 MOST_DIMENSIONS = MOST_D
 FAR = 1e100             # the coordinates of padding
@@ -37,7 +37,7 @@ cdef struct Model:
     Py_ssize_t K            # Student components
     double b0
     double power            # p
-    double flat             # v; -inf where there is no such term
+    double flat             # v; -inf if there is no such term
     double flatter          # q
     const double *low       # (d,)
     const double *high      # (d,)
@@ -137,7 +137,7 @@ def made(given):
 
 
 cdef void transform(const Model *f, const double *x, double *u) noexcept nogil:
-    """u = T (x - c)"""
+    """Compute u = T (x - c)."""
     cdef Py_ssize_t i, j
     for i in range(f.d):
         u[i] = 0

@@ -2,7 +2,8 @@
  *
  *     sum_i a_i k(|u - U_i|),   k(r) = (1 + s + s^2/3) e^-s,   s = sqrt(5) r
  *
- * Points stand as [block][j][lane]. The last block is padded with a_i = 0 and points far away. */
+ * Points are stored as [block][j][lane]. The last block is padded with a_i = 0 and points far
+ * away. */
 #ifndef FASTKAM_REGRESSION_H
 #define FASTKAM_REGRESSION_H
 

@@ -37,7 +37,7 @@ cdef struct Bananas:
 cdef class BananaMixtureDensity(Target):
     """log pi(x) = log sum_k w_k phi(x_bent - shift - curvature x_along^2) prod_other phi(x_j).
 
-    A component: a Gaussian of independent coordinates, one of which is shifted by a parabola in
+    A component is a Gaussian of independent coordinates, one of which is shifted by a parabola in
     another; the map has unit Jacobian.
     """
     cdef Bananas bananas
@@ -88,7 +88,7 @@ cdef inline double banana_term(const Bananas *f, Py_ssize_t k, size_t n,
 
 
 cdef int bananas_logp(size_t n, const double *x, double *logp, void *data) noexcept nogil:
-    """log sum_k e^t_k, as for the Gaussian mixture."""
+    """Compute log sum_k e^t_k, as for the Gaussian mixture."""
     cdef const Bananas *f = <const Bananas *>data
     cdef LogSum total = LogSum(-INFINITY, 0)
     cdef double t
@@ -157,7 +157,7 @@ cdef class FlowerDensity(Target):
 
 
 cdef inline void power(double c, double s, int w, double *C, double *S) noexcept nogil:
-    """C + iS = (c + is)^w, by squaring: cos(w phi) and sin(w phi) without an angle."""
+    """Compute C + iS = (c + is)^w by squaring: cos(w phi) and sin(w phi) without an angle."""
     cdef double t
     C[0] = 1
     S[0] = 0
@@ -179,7 +179,7 @@ cdef inline double flower_any(const Flower *f, size_t n, const double *x,
     cdef double plane = x[0] * x[0] + x[1] * x[1], tail = 0
     cdef double rho = sqrt(plane), c = 1, s = 0, C, S, R, e, turn
     cdef size_t j
-    if rho != 0:                # at the origin the angle is 0, as atan2 has it
+    if rho != 0:                # at the origin the angle is 0, as for atan2
         c = x[0] / rho
         s = x[1] / rho
     power(c, s, f.w, &C, &S)
@@ -238,7 +238,7 @@ cdef int funnel_logp(size_t n, const double *x, double *logp, void *data) noexce
     cdef size_t j
     for j in range(1, n):
         tail += x[j] * x[j]
-    if tail != 0:               # at 0 an overflow of exp(-x_1) counts for nothing; a NaN stays
+    if tail != 0:               # at 0 an overflow of exp(-x_1) has no effect; a NaN remains
         tail *= exp(-x[0])
     logp[0] = f.constant - 0.5 * (f.h * x[0] * x[0] + (n - 1) * x[0] + tail)
     return 0

@@ -70,7 +70,7 @@ cdef struct Model:
     double slope                # log w = slope theta
     Workspace workspace
 
-cdef struct Work:               # each aligned as the whole is
+cdef struct Work:               # each aligned like the whole
     double *K                   # (n, n) lower, and then its factor
     double *A                   # (n, n) lower: B, its factor, S + r I, its factor
     double *F                   # (N, n) draws of f; before, Z (d, n)
@@ -84,7 +84,7 @@ cdef struct Work:               # each aligned as the whole is
 
 
 cdef size_t padded(size_t size) noexcept nogil:
-    """The next multiple of 8."""
+    """Return the next multiple of 8."""
     return (size + 7) // 8 * 8
 
 
@@ -166,7 +166,7 @@ cdef int estimated_logp(size_t d, const double *theta, size_t k, const double *u
 
 
 cdef int evaluate(Model *p, const double *theta, const double *u, double *logp) noexcept nogil:
-    """log N(theta; 0, v I) and the estimate from u, or Laplace's approximation without u."""
+    """Compute log N(theta; 0, v I) plus the estimate from u, or Laplace's without u."""
     cdef Work w
     cdef int place, rc
     cdef double value
@@ -189,7 +189,7 @@ cdef int evaluate(Model *p, const double *theta, const double *u, double *logp) 
 
 
 cdef void covariance(const Model *p, const double *theta, Work *w) noexcept nogil:
-    """K, from the inputs times w / sqrt(2)."""
+    """Compute K from the inputs times w / sqrt(2)."""
     cdef Py_ssize_t i, k
     cdef double weight
     for k in range(p.d):
@@ -248,12 +248,12 @@ cdef int fit(const Model *p, Work *w, double *log_q) noexcept nogil:
 
 
 cdef inline double objective(const Model *p, const Work *w) noexcept nogil:
-    """log p(y | f) - a'f/2"""
+    """Return log p(y | f) - a'f/2."""
     return -sum_softplus(p.n, -1, p.y, w.f) - 0.5 * dot(p.n, w.a, w.f)
 
 
 cdef int estimate(const Model *p, const double *u, Work *w, double *log_p) noexcept nogil:
-    """log p_hat(y) from u (N, n), after `fit`.
+    """Compute log p_hat(y) from u (N, n), after `fit`.
 
     S is computed as s^-1 (I - B^-1) s^-1, with a third of the operations of K - K s B^-1 s K and no
     memory. This loses few digits, since at the mode m_i^2 <= m'K^-1 m = sum_i y_i m_i
@@ -285,7 +285,7 @@ cdef int estimate(const Model *p, const double *u, Work *w, double *log_p) noexc
 
 
 cdef int factor(int n, double *A) noexcept nogil:
-    """A <- its lower Cholesky factor; return 1 if a pivot is within the rounding error."""
+    """Replace A by its lower Cholesky factor; return 1 if a pivot is within the rounding error."""
     cdef int rc
     cdef Py_ssize_t i
     cdef double largest = 0

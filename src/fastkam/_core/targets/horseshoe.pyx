@@ -4,7 +4,8 @@
     log pi = -(n/2) s - e^-s (RSS + |R (beta - b)|^2)/2
              - sum_j (beta_j^2 e^(-2 a_j - 2 t)/2 + t + log(1 + e^(2 a_j))) + t - log(1 + e^(2 t))
 
-with s = log sigma^2, a_j = log l_j, t = log tau, R'R = X'X, b the least squares and RSS their sum.
+with s = log sigma^2, a_j = log l_j, t = log tau, R'R = X'X, b the least-squares estimate and RSS
+its sum of squares.
 """
 from libc.math cimport exp
 

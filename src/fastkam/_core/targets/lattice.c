@@ -2,7 +2,7 @@
 #include "lattice.h"
 #include "vector.h"
 
-#define TOGETHER 32 /* coordinates to one logarithm; S <= K <= 2^32 cannot overflow it */
+#define TOGETHER 32 /* coordinates per logarithm; S <= K <= 2^32 cannot overflow */
 
 double FK_LEVEL(fk_lattice_logp)(const fk_lattice *f, ptrdiff_t d, const double *restrict x,
                                  double *restrict grad)
@@ -17,7 +17,7 @@ double FK_LEVEL(fk_lattice_logp)(const fk_lattice *f, ptrdiff_t d, const double 
         #pragma omp simd
         for (ptrdiff_t j = 0; j < n; j++) {
             double nearest = (x[j0 + j] - f->low) / f->h;
-            nearest = nearest < 0 ? 0 : nearest; /* beyond the ends the outermost center is */
+            nearest = nearest < 0 ? 0 : nearest; /* beyond the ends, the outermost center */
             nearest = nearest > last ? last : nearest;
             i[j] = (nearest + shift) - shift;
             r[j] = x[j0 + j] - (f->low + i[j] * f->h);

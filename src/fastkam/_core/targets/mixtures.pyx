@@ -46,7 +46,7 @@ cdef class GaussianMixtureDensity(Target):
 
 
 cdef int mixture_logp(size_t n, const double *x, double *logp, void *data) noexcept nogil:
-    """log sum_k e^t_k, in one pass."""
+    """Compute log sum_k e^t_k in one pass."""
     cdef Mixture *mixture = <Mixture *>data
     cdef const Form *form = mixture.form
     cdef const double *constant = mixture.constant

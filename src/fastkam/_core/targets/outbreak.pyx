@@ -5,8 +5,8 @@
     x = (log beta, log gamma, log i0, log phi),   x_j ~ N(m_j, 1)
 
 The solver is the pair of orders 5 and 4 of Dormand, J. R. and Prince, P. J. (1980), A family of
-embedded Runge-Kutta formulae, Journal of Computational and Applied Mathematics 6, 19-26, of which
-the first is taken. Its unknowns are s = S / N and u = log I, so that a small I keeps its relative
+embedded Runge-Kutta formulae, Journal of Computational and Applied Mathematics 6, 19-26; the result
+of order 5 is used. Its unknowns are s = S / N and u = log I, so that a small I keeps its relative
 accuracy.
 """
 from libc.math cimport INFINITY, exp, fabs, isfinite, log, pow, sqrt
@@ -61,9 +61,9 @@ cdef class OutbreakDensity(Target):
 
 
 cdef double log_gamma(double x) noexcept nogil:
-    """log Gamma(x) of x > 0, to some 1e-14: Stirling's series at x + 8 and above.
+    """Return log Gamma(x) for x > 0, to some 1e-14, by Stirling's series at 8 and above.
 
-    The C library's writes to a variable that threads share.
+    The C library's function writes to a variable that threads share.
     """
     cdef double product = 1, z, w
     while x < 8:
@@ -78,7 +78,7 @@ cdef double log_gamma(double x) noexcept nogil:
 
 cdef inline void slope(double over_n, double beta, double gamma, double s, double u,
                        double *k) noexcept nogil:
-    """(s', u')"""
+    """Compute (s', u')."""
     k[0] = -beta * s * exp(u) * over_n
     k[1] = beta * s - gamma
 

@@ -59,7 +59,7 @@ double FK_LEVEL(fk_log_sigmoid)(ptrdiff_t n, ptrdiff_t d, const double *restrict
         group_times(nb, d, B, w, z);
         #pragma omp simd
         for (ptrdiff_t i = 0; i < rows; i++) e[i] = fk_exp(-fabs(z[i]));
-        for (ptrdiff_t i = left; i < rows; i++) e[i] = 0; /* the padding counts for nothing */
+        for (ptrdiff_t i = left; i < rows; i++) e[i] = 0; /* the padding adds nothing */
         double sum[FK_LANES] = {0}, product[FK_LANES] = {1, 1, 1, 1, 1, 1, 1, 1};
         for (ptrdiff_t b = 0; b < nb; b++)
             for (int i = 0; i < FK_LANES; i++) {

@@ -1,7 +1,7 @@
 /* Matrices in blocks of 8 rows, [row / 8][column][row % 8], the last block padded with zero rows:
  * a block times a vector fills 8 lanes in one pass down the columns, and no sum is reordered.
  *
- * Nothing here keeps scratch beyond a fixed amount of stack: all may run in several threads. */
+ * These functions use only a fixed amount of stack: all may run in several threads. */
 #ifndef FASTKAM_ROWS_H
 #define FASTKAM_ROWS_H
 
