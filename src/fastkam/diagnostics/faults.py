@@ -85,6 +85,7 @@ def odd(look: Look) -> Iterator[Finding]:
     yield from cut_off(look)
     yield from tails(look)
     yield from moments(look)
+    yield from unvisited(look)
     yield from acceptance(look)
     yield from divergences(look)
 
@@ -320,6 +321,25 @@ def moments(look: Look) -> Iterator[Finding]:
         f"have: {listed(found, len(where))}. The chains have not been everywhere, or too rarely: "
         "run longer (draws=, tune=); if it stays so, reparametrize, or try another sampler.",
         look.named(where), status="wrong")
+
+
+def unvisited(look: Look) -> Iterator[Finding]:
+    """Yield a finding for a place that no chain has visited."""
+    state = look.state
+    for *z, value, mass in state.unvisited:
+        x = state.constrain(np.array([z]))[0]
+        some = ", ".join(f"{element:.3g}" for element in x[:4])
+        place = f"({some}{', ...' if len(x) > 4 else ''})"
+        if mass > 0:
+            text = (f"Far from all draws, near {place}, the density has mass that no chain has "
+                    f"visited: {100 * mass:.2g} % of what the draws have, by a rough estimate.")
+        else:
+            level = float(np.median(state.trace.logp[:, : state.trace.rows]))
+            text = (f"No chain has visited a mode near {place}, where the log density is "
+                    f"{value:.4g}; at the draws its median is {level:.4g}.")
+        yield Finding(
+            "unvisited", f'{text} Start chains there too (x0=), or let sampler="auto" search from '
+            "there.", status="wrong")
 
 
 def acceptance_bounds(sampler: Sampler, is_estimate: bool) -> tuple[float, float]:

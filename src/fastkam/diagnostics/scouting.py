@@ -10,7 +10,8 @@ Four methods share a number of evaluations:
 - If a density falls off on all sides, a step towards the draws raises it. Where such a step lowers
   it, a search uphill begins; if it ends far from q, at a density comparable with that at the draws,
   there is another mode.
-- Such searches also begin at points whose coordinates come from different draws, or are uniform
+- Such searches also begin at draws that are far from the others, which a chain left where it had
+  been for a moment, and at points whose coordinates come from different draws, or are uniform
   between two bounds.
 - Gradients at the draws imply moments (see `fastkam.diagnostics.identities`), if the number of
   evaluations allows for enough of them.
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.linalg.decomposition import cholesky
 from fastkam._core.numerics.elementary import exp, log
-from fastkam.diagnostics.faults import tails
+from fastkam.diagnostics.faults import tails, unvisited
 from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments
 from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.evidence.density import Density, Window, target_for
@@ -37,14 +38,14 @@ from fastkam.run.state import child
 from fastkam.search.choice import has_gradient
 from fastkam.search.evaluator import NUMERICAL, Evaluator
 from fastkam.search.implied import MOST_LEVEL, MOST_LOOKED_AT, STEP, is_continuous
+from fastkam.search.mixture import Mixture
 from fastkam.search.tails import tail_indices
 
 if TYPE_CHECKING:
-    from fastkam._core.density.target import Target
+    from fastkam.density.target import Target
     from fastkam.problem.coordinates import Coordinates
     from fastkam.result import Result
     from fastkam.run.state import RunState
-    from fastkam.search.mixture import Mixture
 
 Array = NDArray[np.float64]
 Gradient = Callable[[Array], tuple[float, Array]]
@@ -56,6 +57,8 @@ SHARE_GRADIENTS = 0.45  # at most
 MOST_MASS = 0.05
 TOWARDS, LEAST_DROP = 0.1, 1.0
 UNEXPLAINED = 5.0       # log p above that of q
+LEAST_WEIGHT = 0.05     # of a component that explains draws
+MOST_APART = 3          # draws from which searches begin
 MOST_DROP = 5.0         # of the log density at a mode below its median at the draws
 MOST_CLIMBS, LARGE = 60, 1e300  # iterations of a search uphill; in place of an infinite value
 MOST_FOR_TAILS = 0.15   # of the evaluations
@@ -100,22 +103,29 @@ def scout(
     if density is None:
         raise ValueError("target must be given: a result from a file does not hold the density")
     state = result.state
-    window = Window(state.coordinates, state.trace.x[:, : state.trace.rows])
-    budget = Budget(Density(density, window, rng), evaluations)
-    z, log_p = draws_in(window, state)
-    step = max(1, -(-log_p.size // MOST_FITTED))
-    z, log_p = z[:, ::step], log_p[:, ::step]
     found: list[Finding] = []
-    with np.errstate(all="ignore"):
-        q = fit(z, rng)
-        if q is not None:
-            slope = gradient_of(density, z[0]) if window.coordinates is None else None
-            with suppress(Spent):
-                found += by_tails(state, budget, evaluations)
-                found += by_gradients(state, Slopes(density, slope, budget, rng), evaluations)
-                found += Scouting(z, log_p, q, budget, rng, slope,
-                                  state.coordinates).findings(budget.left)
-    return found, evaluations - budget.left
+    scouting = Scouting.of(state, density, evaluations, rng)
+    if scouting is None:
+        return [], 0
+    slopes = Slopes(density, scouting.gradient, scouting.budget, rng)
+    with np.errstate(all="ignore"), suppress(Spent):
+        found += by_tails(state, scouting.budget, evaluations)
+        found += by_gradients(state, slopes, evaluations)
+        place = scouting.place(scouting.budget.left)
+        found += unvisited(Look(replace(state, unvisited=place)))
+    return found, evaluations - scouting.budget.left
+
+
+def place_beyond(
+    state: RunState, density: Target, evaluations: int, rng: np.random.Generator
+) -> tuple[Array, int]:
+    """Return (`RunState.unvisited`, evaluations made)."""
+    place, scouting = np.zeros((0, state.d + 2)), Scouting.of(state, density, evaluations, rng)
+    if scouting is None:
+        return place, 0
+    with np.errstate(all="ignore"), suppress(Spent):
+        place = scouting.place(evaluations)
+    return place, evaluations - scouting.budget.left
 
 
 def gradient_of(density: Target, points: Array) -> Gradient | None:
@@ -153,6 +163,8 @@ class Scouting:
         gradient: Gradient | None = None, coordinates: Coordinates | None = None,
     ) -> None:
         self.q, self.budget, self.rng, self.gradient = q, budget, rng, gradient
+        large = np.r_[True, q.weights[1:] >= LEAST_WEIGHT * q.weights[1:].sum()]
+        self.main = Mixture(q.weights[large], q.means[large], q.factors[large])
         self.flat = np.ascontiguousarray(z.reshape(-1, z.shape[2]))
         self.d = z.shape[2]
         self.within = between_bounds(coordinates, self.d)
@@ -164,15 +176,39 @@ class Scouting:
         cov = np.atleast_2d(np.cov(self.flat.T))
         self.L = np.linalg.cholesky(cov + np.diag(1e-12 * self.sd**2))
 
-    def findings(self, evaluations: int) -> list[Finding]:
-        """Return the findings from this number of evaluations."""
+    @classmethod
+    def of(
+        cls, state: RunState, density: Target, evaluations: int, rng: np.random.Generator
+    ) -> Scouting | None:
+        """Return the searches for the draws of a run; None if no mixture fits these."""
+        window = Window(state.coordinates, state.trace.x[:, : state.trace.rows])
+        budget = Budget(Density(density, window, rng), evaluations)
+        z, log_p = draws_in(window, state)
+        step = max(1, -(-log_p.size // MOST_FITTED))
+        z, log_p = z[:, ::step], log_p[:, ::step]
+        with np.errstate(all="ignore"):
+            q = fit(z, rng)
+        if q is None:
+            return None
+        slope = None
+        if window.coordinates is None:
+            budget.take(1)  # to see what the density returns
+            slope = gradient_of(density, z[0])
+        return cls(z, log_p, q, budget, rng, slope, state.coordinates)
+
+    def place(self, evaluations: int) -> Array:
+        """Return a row (1, d + 2) of `RunState.unvisited` if there is such a place, or none."""
         wide, log_g = self.wide(max(4, int(SHARE_WIDE * evaluations)))
         values = self.budget(wide)
         beyond = self.q.log_density(wide) < self.edge
         weights = np.where(beyond, exp(values - log_g - self.log_z), 0.0)
-        mass = float(weights.mean())
-        if mass > MOST_MASS:
-            return [self.of_mass(mass, wide[int(weights.argmax())])]
+        if weights.mean() > MOST_MASS:
+            best = int(weights.argmax())
+            return np.r_[wide[best], values[best], weights.mean()][None]
+        for start in self.apart():
+            end, value = self.uphill(start)
+            if self.is_new(end, value):
+                return np.r_[end, value, np.nan][None]
         others = np.concatenate([self.along(max(4, int(SHARE_ALONG * evaluations))),
                                  self.across(max(4, int(SHARE_ACROSS * evaluations)))])
         more = self.budget(others)
@@ -180,8 +216,8 @@ class Scouting:
         for start in self.starts(points, values, max(4, int(SHARE_STEPS * evaluations))):
             end, value = self.uphill(start)
             if self.is_new(end, value):
-                return [self.of_mode(end, value)]
-        return []
+                return np.r_[end, value, np.nan][None]
+        return np.zeros((0, self.d + 2))
 
     def wide(self, n: int) -> tuple[Array, Array]:
         """Return n draws of g and log g there: a Cauchy distribution with the draws' shape."""
@@ -213,6 +249,16 @@ class Scouting:
         share = self.rng.random((n // 2, int(self.within.sum())))
         z[: n // 2, self.within] = log(share) - log(1 - share)
         return z
+
+    def apart(self) -> Array:
+        """Return draws (n, d) far from all components that explain many draws, the farthest first.
+
+        A chain that has once been in a narrow mode has left them there.
+        """
+        squares, _ = self.main.nearest(self.flat)
+        places, first = np.unique(self.flat, axis=0, return_index=True)
+        farthest = squares[first].argsort()[::-1][:MOST_APART]
+        return places[farthest[squares[first[farthest]] > self.far]]
 
     def starts(self, points: Array, values: Array, n: int) -> Array:
         """Return starting points of searches uphill, from points (m, d) far out.
@@ -262,19 +308,7 @@ class Scouting:
         return bool(
             value > self.level - MOST_DROP
             and value - self.q.log_density(row)[0] > self.log_z + UNEXPLAINED
-            and self.q.nearest(row)[0][0] > self.far)
-
-    def of_mass(self, mass: float, z: Array) -> Finding:
-        return Finding(
-            "unvisited", f"Far from all draws, near {point(z)}, the density has mass that no chain "
-            f"has visited: {100 * mass:.2g} % of what the draws have, by a rough estimate. Start "
-            'chains there (x0=), or let sampler="auto" search.', status="wrong")
-
-    def of_mode(self, z: Array, value: float) -> Finding:
-        return Finding(
-            "unvisited", f"No chain has visited a mode near {point(z)}, where the log density is "
-            f"{value:.4g}; at the draws its median is {self.level:.4g}. Start chains there too "
-            '(x0=), or let sampler="auto" search.', status="wrong")
+            and self.main.nearest(row)[0][0] > self.far)
 
 
 def between_bounds(coordinates: Coordinates | None, d: int) -> NDArray[np.bool_]:
@@ -283,12 +317,6 @@ def between_bounds(coordinates: Coordinates | None, d: int) -> NDArray[np.bool_]
         return np.zeros(d, bool)
     return np.repeat([row[0] == "interval" for row in coordinates.rows],
                      [row[3] for row in coordinates.rows])
-
-
-def point(z: Array) -> str:
-    """Return a point (d,) as text, in the coordinates of the chains, abridged if it is long."""
-    some = ", ".join(f"{value:.3g}" for value in z[:4])
-    return f"({some}{', ...' if len(z) > 4 else ''})"
 
 
 # ---- gradients at draws ----

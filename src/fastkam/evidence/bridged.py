@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
+from fastkam.diagnostics.faults import unvisited
+from fastkam.diagnostics.look import Look
 from fastkam.diagnostics.scouting import MOST_FITTED, Budget, Scouting, Spent
 from fastkam.evidence.bridge import Bridge, Pairs, bridge, crossed_share, effective, joined
 from fastkam.evidence.density import Density, Window
@@ -139,8 +141,8 @@ def by_fitted(
             scouting = Scouting(z[:, ::step], log_p[:, ::step], made.q, Budget(at, scouted), rng,
                                 coordinates=state.coordinates)
             with suppress(Spent):
-                made = replace(made, unvisited=" ".join(
-                    one.text for one in scouting.findings(scouted)))
+                look = Look(replace(state, unvisited=scouting.place(scouted)))
+                made = replace(made, unvisited=" ".join(one.text for one in unvisited(look)))
     return replace(made, evaluations=at.n, failed=failed)
 
 

@@ -48,6 +48,7 @@ from fastkam.stores.store import Store, store_at
 MODEL = '"fastkam.interop.model:ModelTransform"'
 FORMAT = 2
 ARRAYS = ("x0", "snapshot_steps", "scales", "tails", "implied")
+OPTIONAL = ("calls", "unvisited")
 Place = tuple[Store, str, int]  # a store, the section of the draws, and the revision
 FINITE = Field("an array of finite numbers", finite=True)
 
@@ -76,6 +77,8 @@ def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -
         "tails": run.tails, "implied": run.implied}
     if run.calls is not None:
         arrays["calls"] = run.calls
+    if len(run.unvisited):
+        arrays["unvisited"] = run.unvisited
     traces = [trace.whole() if whole and isinstance(trace, StoredTrace) else trace.arrays()
               for trace in (run.trace, run.warmup)]
     parts = {"trace.": traces[0], "warmup.": traces[1], "coords.": run.layout.coords}
@@ -189,7 +192,7 @@ def from_parts(
 ) -> RunState:
     """The run of a file's header and arrays; `store` is the one in which the file is."""
     parts = taken_apart(arrays)
-    check_names([*ARRAYS, *(["calls"] if "calls" in arrays else [])], parts.pop("", {}))
+    check_names([*ARRAYS, *(name for name in OPTIONAL if name in arrays)], parts.pop("", {}))
     chains, d = check_arrays(arrays)
     stat_names = header.pop("stat_names")
     fields, n_extras = fields_of_extras(header.pop("extras", None), header.pop("n_extras", 0))
@@ -202,6 +205,8 @@ def from_parts(
     implied = check_form("implied", arrays["implied"], (None, 4), np.float64)
     if len(implied) not in (0, len(layout.labels)):
         raise BadField("implied", f"must have {len(layout.labels)} rows or none")
+    unvisited = check_form("unvisited", arrays.get("unvisited", np.zeros((0, d + 2))),
+                           (None, d + 2), np.float64)
     place = place_in(header.pop("store", None), store)
     trace = trace_of("trace", parts.pop("trace", {}), (chains, d), stat_names, fields, n_extras,
                      place)
@@ -219,6 +224,7 @@ def from_parts(
         scales=arrays["scales"],
         tails=arrays["tails"],
         implied=implied,
+        unvisited=unvisited,
         calls=arrays.get("calls"),
         states=[parts[name] for name in names],
         generators=generators_of(header.pop("generators"), header["bit_generator"], chains),

@@ -13,6 +13,7 @@ from fastkam.diagnostics.look import Finding
 from fastkam.run.loop import Outcome, Run
 from fastkam.run.options import RunOptions
 from fastkam.run.stored import StoredTrace
+from fastkam.search.beyond import with_unvisited
 from fastkam.search.implied import disagrees, with_implied
 from fastkam.stop import CURABLE, Evaluations, Limits
 
@@ -40,11 +41,13 @@ def carry_out_to_its_end(
     They suffice if the diagnostics find nothing that further steps may correct, and the moments
     that gradients imply, if they are computed, agree with those of the draws. Otherwise the chains
     make as many steps again, and every second draw is kept, as long as the run stays within its
-    budget. If a rule is to end the run, all draws are kept until it is met. A run whose number of
-    draws was given (``state.budget`` is 0) makes these and no more.
+    budget. If a rule is to end the run, all draws are kept until it is met. At the end some
+    evaluations look for a mode that no chain has visited. A run whose number of draws was given
+    (``state.budget`` is 0) makes these and no more.
     """
     if state.budget and options.stop is None:
         options = options.ended_by(Evaluations(max(1, state.budget - state.chains)))
+    state = replace(state, unvisited=np.zeros((0, state.d + 2)))
     going = carry_out_thinned if state.undecided else carry_out
     outcome = going(state, target, rows, options)
     while True:
@@ -58,7 +61,9 @@ def carry_out_to_its_end(
                 outcome = replace(outcome, found=None)
                 suffice = not outcome.state.budget
         if suffice or not may_go_on(outcome.state, options):
-            return outcome
+            if outcome.state.by_gradients and outcome.state.budget:
+                outcome = with_unvisited(outcome, target, options)
+            return replace(outcome, found=None) if len(outcome.state.unvisited) else outcome
         state = replace(outcome.state, requested=rows)
         if options.until_stop:
             rows *= LONGER
@@ -87,7 +92,8 @@ def go_on(
     """
     if more is not None:
         rows = int(state.trace.counts.max()) + more
-        return carry_out(replace(state, undecided=0, budget=0), target, rows, options)
+        state = replace(state, undecided=0, budget=0, unvisited=np.zeros((0, state.d + 2)))
+        return carry_out(state, target, rows, options)
     if state.budget and state.status in ("complete", "stopped"):
         state = replace(state, budget=state.evaluations + state.budget)
     return carry_out_to_its_end(state, target, state.requested, options)

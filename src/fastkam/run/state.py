@@ -65,7 +65,7 @@ class RunState:
     search : list of str
         The protocol of the search for starting points, scales and a sampler.
     searched : int
-        Number of evaluations of the search, and of those for `implied`.
+        Number of evaluations of the search, and of those for `implied` and `unvisited`.
     tails : ndarray, shape (n, 2)
         k and a for each coordinate k whose tails fall off as a power: P(|x_k| > R) ~ R^-a.
     is_density : bool
@@ -74,6 +74,9 @@ class RunState:
         For each coordinate of the user, the mean, its error, the standard deviation and its error
         that gradients at draws imply (`fastkam.diagnostics.identities`); n = 0 if these were not
         computed.
+    unvisited : ndarray, shape (n, d + 2)
+        Places that no chain has visited, found by evaluations after the run: the point z, its log
+        density, and its estimated mass in parts of that of the draws, or NaN for a mode.
     calls : ndarray, shape (n, d + 1), or None
         For a run with a learned surrogate, the points at which the density was evaluated, with the
         log densities, in order; otherwise None.
@@ -112,6 +115,7 @@ class RunState:
     tails: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
     is_density: bool = False
     implied: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 4)))
+    unvisited: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
     calls: NDArray[np.float64] | None = None
     states: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     generators: list[dict[str, Any]] = field(default_factory=list)

@@ -1,0 +1,47 @@
+"""A check after a run: whether the density has a mode that no chain has visited."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fastkam._core.engine.fault import Fault
+from fastkam.diagnostics.faults import LEAST_DRAWS
+from fastkam.diagnostics.scouting import place_beyond
+from fastkam.errors import SamplingError
+from fastkam.run.starts import search_generator
+from fastkam.stop import Limits
+
+if TYPE_CHECKING:
+    from fastkam.density.target import Target
+    from fastkam.run.loop import Outcome
+    from fastkam.run.options import RunOptions
+
+SHARE, MOST = 0.05, 1000  # of the evaluations so far; evaluations
+LEAST = 100
+
+
+def with_unvisited(outcome: Outcome, target: Target, options: RunOptions) -> Outcome:
+    """Add places that no chain has visited to the outcome of a run, as far as a look finds any.
+
+    There is no look if `stop` limits evaluations or time, or if the density is estimated, has a
+    surrogate or is evaluated by workers: its evaluations follow one another. It makes no more of
+    them than a budget leaves. Ctrl-C ends it, and not the run.
+    """
+    state = outcome.state
+    limits = Limits() if options.stop is None else options.stop.limits()
+    limited = options.until_stop and limits != Limits()
+    most = int(min(MOST, SHARE * state.evaluations, limits.evaluations - state.evaluations))
+    if (state.status != "complete" or limited or target.is_estimate or most < LEAST
+            or target.surrogate is not None or options.executor is not None or options.on_points
+            or state.trace.rows < LEAST_DRAWS):
+        return outcome
+    rng = search_generator(state.seed).spawn(2)[1]
+    try:
+        with options.shield.opened:
+            place, made = place_beyond(state, target, most, rng)
+    except (KeyboardInterrupt, SamplingError, Fault) as error:
+        if isinstance(error, KeyboardInterrupt):
+            options.shield.waiting = True
+        return outcome  # an error here is not an error of the run
+    return replace(outcome, state=replace(state, unvisited=place, searched=state.searched + made))

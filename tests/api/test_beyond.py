@@ -1,0 +1,117 @@
+"""Modes that no chain of a default call has visited: evaluations at its end look for them."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import fastkam as fk
+
+HIGH = np.array([0.8, 0.7, 0.5, 0.3])
+
+
+def lattice(x):
+    """Sixteen modes, of weights from 0.02 to 0.2."""
+    return np.logaddexp(np.log(HIGH) - 2 * (x - 10) ** 2,
+                        np.log(1 - HIGH) - 2 * (x + 10) ** 2).sum()
+
+
+def half_narrow(d, sd):
+    """N(0, I) and N(m, sd^2 I) with equal weights, 8 standard deviations apart."""
+    middle = 8 / np.sqrt(d)
+
+    def logp(x):
+        return np.logaddexp(-0.5 * x @ x,
+                            -0.5 * ((x - middle) / sd) @ ((x - middle) / sd) - d * np.log(sd))
+
+    return logp
+
+
+def quietly(f, x0, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)
+        return fk.sample(f, x0, progress=False, **options)
+
+
+@pytest.fixture(scope="module")
+def left_out():
+    return quietly(lattice, np.zeros(4), seed=2)
+
+
+def kinds(result):
+    return {one.kind for one in result.warnings}
+
+
+def test_modes_that_are_left_out_are_found(left_out):
+    """Of two of the sixteen, R-hat and ESS say nothing."""
+    visited = {tuple(signs) for signs in np.sign(left_out.draws).reshape(-1, 4)}
+    assert len(visited) < 16
+    assert not kinds(left_out) & {"r_hat", "ess"}
+    assert "unvisited" in kinds(left_out)
+    assert left_out.verdict().status == "wrong"
+    *place, value, mass = left_out.state.unvisited[0]
+    assert tuple(np.sign(place)) not in visited
+    assert np.isnan(mass) or mass > 0
+    assert value == pytest.approx(lattice(np.array(place)))
+
+
+def test_a_mode_in_which_a_chain_was_once_is_found():
+    """Of the half of the mass 0.35 % of the draws are left, at one point far from the mode."""
+    result = quietly(half_narrow(5, 0.35), np.zeros(5), seed=2)
+    assert "unvisited" in kinds(result)
+    *place, _, _ = result.state.unvisited[0]
+    np.testing.assert_allclose(place, 8 / np.sqrt(5), atol=0.01)
+
+
+def test_the_place_is_in_the_coordinates_of_the_user():
+    """Chains move in log x."""
+    result = quietly(lambda x: lattice(np.log(x)) - np.log(x).sum(), np.ones(4), seed=2,
+                     bounds=[(0, None)] * 4)
+    found = [one.text for one in result.warnings if one.kind == "unvisited"]
+    assert "2.2e+04" in found[0] or "4.54e-05" in found[0]
+
+
+def test_the_finding_is_kept_in_files(left_out, tmp_path):
+    left_out.save(tmp_path / "run.fk")
+    again = fk.load(tmp_path / "run.fk")
+    np.testing.assert_array_equal(again.state.unvisited, left_out.state.unvisited)
+    assert again.warnings == left_out.warnings
+
+
+def test_chains_that_go_on_may_visit_the_place(left_out):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)
+        more = left_out.resume(10, progress=False)
+    assert "unvisited" not in kinds(more)
+
+
+def test_evaluations_are_few_and_counted():
+    calls = [0]
+
+    def normal(x):
+        calls[0] += 1
+        return -0.5 * x @ x
+
+    without = quietly(normal, np.zeros(2), seed=1, draws=1000)
+    before, calls[0] = calls[0], 0
+    result = quietly(normal, np.zeros(2), seed=1)
+    np.testing.assert_array_equal(result.draws, without.draws)
+    assert 0 < calls[0] - before <= 0.05 * before
+    assert result.evaluations - without.evaluations == calls[0] - before
+    assert result.warnings == []
+
+
+def test_ctrl_c_during_the_look_leaves_the_run():
+    calls = [0]
+    total = quietly(lambda x: -0.5 * x @ x, np.zeros(2), seed=1).evaluations
+
+    def until(x):
+        calls[0] += 1
+        if calls[0] == total - 20:
+            raise KeyboardInterrupt
+        return -0.5 * x @ x
+
+    with pytest.warns(fk.SamplingWarning, match="interrupted"):
+        result = fk.sample(until, np.zeros(2), seed=1, progress=False)
+    assert result.draws.shape == (4, 1000, 2)
+    assert len(result.state.unvisited) == 0
