@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST_COUNT = 2**48  # steps, rows or points: more than fit into memory or years of computing
 MOST_CHAINS = 2**20  # each is an object, and each of a thread has a stack
 MOST_THREADS = 2**16
+NEAR = 0.7  # similarity of a name that is suggested in place of another
 MOST_SHOWN = 300  # characters of a value in a message
 MOST_TOLD = 10_000  # characters of the message of another exception
 NO_NUMBERS = (bool, np.timedelta64)  # though Python and numpy count them among the integers
@@ -63,7 +64,7 @@ def near(name: Any, known: Iterable[str]) -> str:
 
     by_lower = {one.lower(): one for one in known}
     other = ELSEWHERE.get(name.lower(), "")
-    found = [other] if other in by_lower else get_close_matches(name.lower(), by_lower, 1)
+    found = [other] if other in by_lower else get_close_matches(name.lower(), by_lower, 1, NEAR)
     return f": did you mean {by_lower[found[0]]!r}?" if found else ""
 
 
@@ -78,6 +79,8 @@ def check_call(
         if name not in parameters:
             near_one = near(name, parameters)
             known = "" if near_one else f"; it has {', '.join(parameters) or 'none'}"
+            if known and "sampler" in parameters:
+                known += ". Those of a sampler are given to it, as in sampler=fk.NUTS(max_depth=8)"
             raise TypeError(f"{who} has no argument {name!r}{near_one}{known}")
     by_place = [p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
     if len(places) > len(by_place) and not any(

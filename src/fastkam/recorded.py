@@ -140,10 +140,15 @@ class Recorded:
         return self.trace.stats
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
-        """The draws of a named parameter, or of an extra, (chains, draws, *shape)."""
+        """The draws of a named parameter or of an extra, (chains, draws, *shape).
+
+        The label of one coordinate, such as "x[0]", selects its draws, (chains, draws).
+        """
         if not isinstance(name, str) or name not in self.shapes:
             if isinstance(name, str) and name in (extras := self.extras):
                 return extras[name]
+            if isinstance(name, str) and (which := self.state.layout.places(name)):
+                return mapped(self.draws, lambda some: some[..., which[0]])
             known = [*self.shapes, *self.extras]
             raise KeyError(f"there is no parameter {shown(name)}; there are {known}"
                            f"{near(name, known)}")

@@ -102,8 +102,9 @@ def sample(
         Number of recorded draws of each chain. By default 1000, with enough steps between them:
         the number of steps is doubled, and every second draw is kept, until the diagnostics find
         nothing that further steps may correct (see `fastkam.stop.Done`), or the next doubling would
-        exceed `budget`. The result warns if its draws do not suffice. With `stop` and without
-        `draws`, all draws are kept until the rule is met.
+        exceed `budget`. With "auto" some more evaluations then look for modes that no chain has
+        visited (see `Result.verdict`). The result warns if its draws do not suffice. With `stop`
+        and without `draws`, all draws are kept until the rule is met.
     tune : int, optional
         Number of warm-up steps. By default 1000; with "auto" as many as the chosen sampler needs.
     chains : int
@@ -217,8 +218,8 @@ def sample(
         With "learn" the draws then have no weights.
     budget : int, optional
         The largest number of calls of the function in a run without `draws`, except that a step
-        with several evaluations, once begun, is completed. By default the run begins no doubling
-        that would go beyond 1 000 000, unless `stop` limits its time or evaluations. With "learn"
+        with several evaluations, once begun, is completed. By default 1 000 000, unless `stop`
+        is given: then the run begins no doubling that would go beyond that number. With "learn"
         the default is 2000, and there is no limit if the surrogate is not useful and the run
         continues without it.
     bit_generator : str

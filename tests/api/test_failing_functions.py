@@ -1,5 +1,6 @@
 """Functions that keep failing, and exceptions that cannot be printed: no draw or call is lost."""
 
+import math
 import queue
 import time
 import warnings
@@ -119,6 +120,18 @@ def test_points_without_a_density_can_be_rejected(error, advised):
         sample(After(300, error), np.ones(2), **options)
     assert ('return -inf where x is impossible, or give on_error="reject"' in str(info.value)) == (
         advised)
+
+
+def test_a_logarithm_outside_its_domain_is_such_a_point():
+    """The math module raises a ValueError there, which otherwise is rarely due to x alone."""
+    with pytest.raises(fk.SamplingError, match="math domain error.*: return -inf where x is"):
+        sample(lambda x: math.log(x[0]) - x[0], np.ones(1), draws=500, tune=50, seed=1,
+               sampler="ram", search=False)
+
+
+def test_a_function_of_one_point_cannot_be_vectorized():
+    with pytest.raises(fk.SamplingError, match=r"called with points \(k, d\), one per row"):
+        fk.sample(lambda x: -0.5 * x @ x, np.zeros(2), vectorized=True, progress=False)
 
 
 @pytest.mark.parametrize(("after", "error"), [

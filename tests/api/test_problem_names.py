@@ -51,6 +51,19 @@ def test_the_error_for_named_arguments_with_an_array_x0_shows_the_call():
         fk.sample(lambda a, b, c=1.0: 0.0, [0.0, 0.0])
 
 
+@pytest.mark.parametrize("layout", [
+    {"shapes": {"c": 3}}, {"dims": {"c": ["k"]}, "coords": {"k": [5, 6, 7]}},
+    {"names": ["b", "c"], "shapes": {"c": 3}}])
+def test_shapes_of_some_parameters_alone(layout):
+    """The others have the shapes of their starting values."""
+    result = fk.sample(lambda b, c: -b * b - c @ c, {"b": 0.0, "c": [-1.0, 0.0, 1.0]},
+                       sampler="ram", draws=20, tune=20, progress=False, diagnose=False, **layout)
+    assert result.names == ["b", "c"]
+    assert result["b"].shape == (4, 20)
+    assert result["c"].shape == (4, 20, 3)
+    np.testing.assert_array_equal(result["c[1]"], result["c"][:, :, 1])
+
+
 # ---- names of derived quantities ----
 
 

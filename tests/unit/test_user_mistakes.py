@@ -11,6 +11,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import fastkam as fk
 
@@ -34,6 +35,8 @@ class Communicator:
     """A stand-in for a communicator of mpi4py."""
 
     def Get_rank(self): ...
+
+    def logp(self, x): ...
 
 
 class Series:
@@ -79,6 +82,10 @@ REFUSED = {
     "of Stan": ({"iter_warmup": 1}, "'iter_warmup': did you mean 'tune'?"),
     "of emcee": ({"nwalkers": 1}, "'nwalkers': did you mean 'chains'?"),
     "unknown": ({"wibble": 1}, "sample() has no argument 'wibble'; it has target, x0, sampler"),
+    "a sampler's": ({"target_acceptance": 0.3}, "Those of a sampler are given to it, as in"),
+    "bounds of one": ({"x0": [0.5], "bounds": (0, 1)},
+                      "bounds must be a list of pairs (low, high), one per coordinate, as [(0, 1)]"),
+    "data": ({"args": np.ones(3)}, "args must be a tuple of arguments, as args=(data,), not array"),
     # integers
     "1e3 draws": ({"draws": 1e3}, "draws must be an integer, not 1000.0: write 1000"),
     "half a draw": ({"draws": 10.5}, "draws must be an integer, not 10.5"),
@@ -191,6 +198,11 @@ CALLS = {
     "where to save": (lambda: run().save("no/such/run.fk"), ValueError,
                       "path must be a file in a folder that exists, not 'no/such/run.fk'"),
     "misspelled": (lambda: run().resume(drws=5), TypeError, "resume() has no argument 'drws': did"),
+    "no near name": (lambda: run().resume(5, seed=3), TypeError, "no argument 'seed'; it has"),
+    "a scale below 0": (lambda: fk.sample(lambda a: 0.0, prior={"a": stats.norm(0, -1)}),
+                        ValueError, "such as a scale that is not positive"),
+    "a method of no object": (lambda: fk.sample(Communicator.logp, [0.0]), TypeError,
+                              "is a method: give that of an object"),
     "fewer draws": (lambda: run().resume(-5), ValueError, "draws must be at least 0, not -5"),
 }
 

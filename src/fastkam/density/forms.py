@@ -90,6 +90,9 @@ def check_function(function: Any, takes: str) -> None:
         signature.bind(None)
     except TypeError as error:
         name = getattr(function, "__name__", repr(function))
+        if next(iter(signature.parameters), "") == "self":
+            raise TypeError(f"target must be a function of one argument, {takes}, and {name}"
+                            f"{signature} is a method: give that of an object") from None
         raise TypeError(
             f"target must be a function of one argument, {takes}, not {name}{signature} "
             f"({error}): data go in as lambda x: {name if name.isidentifier() else 'f'}(x, data), "

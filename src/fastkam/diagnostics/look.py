@@ -36,7 +36,7 @@ class Finding:
         "bound", "tails", "moments", "acceptance", "divergences", "r_hat", "ess", "mcse_sd",
         "log_density", "adaptation", "gradient" or "short"; "functionals", "drift", "stay",
         "excursion", "place", "modes", "nested_r_hat", "energy", "tree_depth", "swaps", "mixture",
-        "evidence"; or "unvisited", which only `Result.verdict` finds with further evaluations.
+        "evidence"; or "unvisited", which further evaluations find (see `Result.verdict`).
     text : str
         What was found, and what to do.
     coordinates : tuple of str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,9 @@ def bounds_in_order(bounds: Any, d: int) -> tuple[Array, Array]:
             raise ValueError(f"bounds has {low.size} coordinates, but x0 has {d}")
         return np.broadcast_to(low, d), np.broadcast_to(high, d)
     rows = list(bounds)
+    if len(rows) == 2 and all(row is None or isinstance(row, Real) for row in rows):
+        raise ValueError("bounds must be a list of pairs (low, high), one per coordinate, as "
+                         f"[{shown(tuple(rows))}], not {shown(bounds)}")
     if len(rows) != d:
         raise ValueError(f"bounds has {len(rows)} pairs (low, high), but there are {d} coordinates")
     pairs = [pair(f"bounds[{i}]", row) for i, row in enumerate(rows)]

@@ -178,8 +178,8 @@ def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> Pa
     low, high = (np.array(np.broadcast_to(v, shape), dtype=float).reshape(-1) for v in (low, high))
     if not (low < high).all():
         i = int(np.argmin(low < high))
-        raise ValueError(f"prior[{name!r}] has parameters that are not valid: its support is "
-                         f"({low[i]}, {high[i]})")
+        raise ValueError(f"prior[{name!r}] has parameters that are not valid, such as a scale that "
+                         f"is not positive: its support is ({low[i]}, {high[i]})")
     if isinstance(getattr(value, "dist", None), type(stats.t)):
         df, loc, scale = value.dist._parse_args(*value.args, **value.kwds)
         if np.isinf(df[0]).all():  # scipy cannot draw from it

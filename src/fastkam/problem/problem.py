@@ -130,7 +130,8 @@ class Problem(Described):
         if named is not None:
             named = check_flag("named", named)
         if not isinstance(args, (tuple, list, type(None))):
-            raise TypeError(f"args must be a tuple of arguments, not {shown(args)}")
+            raise TypeError("args must be a tuple of arguments, as args=(data,), not "
+                            f"{shown(args)}")
         self.args, self.kwargs = tuple(args or ()), check_mapping("kwargs", kwargs)
         if prior is not None and (names is not None or shapes is not None):
             raise ValueError("names and shapes must not be given with prior, which has them")
@@ -376,12 +377,14 @@ def problem_from(target: Any, x0: Any, arguments: dict[str, Any], vectorized: bo
         return Problem(target, **arguments, vectorized=vectorized)
     dim = None
     if isinstance(x0, Mapping):
-        layout = ("names", "shapes", "dims", "coords")
+        given = [{} if arguments[name] is None else arguments[name] for name in ("shapes", "dims")]
         bounds = arguments.get("bounds")
         all_bounded = isinstance(bounds, Mapping) and bounds.keys() >= x0.keys()
-        if not all_bounded and not any(arguments[name] is not None for name in layout):
-            shapes = {name: np.shape(value) for name, value in x0.items()}
-            arguments |= {"names": list(shapes), "shapes": shapes}
+        plain = arguments["names"] is None and all(isinstance(one, Mapping) for one in given)
+        known = {name for one in given for name in one} if plain else set()
+        if plain and known <= x0.keys() and not (all_bounded and not known):
+            shapes = {name: np.shape(x0[name]) for name in x0 if name not in known}
+            arguments |= {"names": list(x0), "shapes": shapes | dict(given[0])}
     elif x0 is None:
         raise ValueError("x0 must be the point where the search begins, not None; or give prior, "
                          "from which to draw it")

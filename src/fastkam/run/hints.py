@@ -25,9 +25,14 @@ def advice(fault: Fault, step: int, target: Target) -> str:
     if fault.code == INFINITE:
         return (": is its sign wrong? A function that is to be minimized, such as a negative log "
                 "likelihood, must be given with a minus sign")
-    if isinstance(fault.cause, NUMERICAL) and not isinstance(fault.cause, NEVER_DUE_TO_X):
+    numerical = isinstance(fault.cause, NUMERICAL) and not isinstance(fault.cause, NEVER_DUE_TO_X)
+    if numerical or "math domain error" in told(fault.cause):  # a ValueError
         return ': return -inf where x is impossible, or give on_error="reject"'
-    return hint(fault.cause, fault.x) if step == 0 else ""
+    if step > 0:
+        return ""
+    return hint(fault.cause, fault.x) or (
+        ": with vectorized=True the function is called with points (k, d), one per row"
+        if target.batched and isinstance(fault.cause, (TypeError, ValueError)) else "")
 
 
 def at_start(target: Target, x: NDArray[np.float64]) -> str:
