@@ -43,7 +43,7 @@ def kinds(result):
 
 
 def test_modes_that_are_left_out_are_found(left_out):
-    """Of two of the sixteen, R-hat and ESS say nothing."""
+    """R-hat and ESS say nothing of modes without draws."""
     visited = {tuple(signs) for signs in np.sign(left_out.draws).reshape(-1, 4)}
     assert len(visited) < 16
     assert not kinds(left_out) & {"r_hat", "ess"}
@@ -56,7 +56,7 @@ def test_modes_that_are_left_out_are_found(left_out):
 
 
 def test_a_mode_in_which_a_chain_was_once_is_found():
-    """Of the half of the mass 0.35 % of the draws are left, at one point far from the mode."""
+    """A chain has left 0.35 % of the draws there, at one point, where half of the mass is."""
     result = quietly(half_narrow(5, 0.35), np.zeros(5), seed=2)
     assert "unvisited" in kinds(result)
     *place, _, _ = result.state.unvisited[0]

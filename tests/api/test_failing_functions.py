@@ -124,7 +124,7 @@ def test_points_without_a_density_can_be_rejected(error, advised):
 
 def test_a_logarithm_outside_its_domain_is_such_a_point():
     """The math module raises a ValueError there, which otherwise is rarely due to x alone."""
-    with pytest.raises(fk.SamplingError, match="math domain error.*: return -inf where x is"):
+    with pytest.raises(fk.SamplingError, match=r"math domain error.*: return -inf where x is"):
         sample(lambda x: math.log(x[0]) - x[0], np.ones(1), draws=500, tune=50, seed=1,
                sampler="ram", search=False)
 

@@ -84,7 +84,7 @@ REFUSED = {
     "unknown": ({"wibble": 1}, "sample() has no argument 'wibble'; it has target, x0, sampler"),
     "a sampler's": ({"target_acceptance": 0.3}, "Those of a sampler are given to it, as in"),
     "bounds of one": ({"x0": [0.5], "bounds": (0, 1)},
-                      "bounds must be a list of pairs (low, high), one per coordinate, as [(0, 1)]"),
+                      "bounds must be a list of pairs (low, high), one per .*, as [(0, 1)]"),
     "data": ({"args": np.ones(3)}, "args must be a tuple of arguments, as args=(data,), not array"),
     # integers
     "1e3 draws": ({"draws": 1e3}, "draws must be an integer, not 1000.0: write 1000"),
