@@ -239,3 +239,30 @@ def test_energy_fractions():
 def test_odd_draws_cause_no_error(x):
     with np.errstate(all="ignore"):
         found(x)
+
+
+# ---- groups that are apart ----
+
+TAILS = {
+    "normal": lambda rng, n: rng.standard_normal(n), "t2": lambda rng, n: rng.standard_t(2, n),
+    "Cauchy": lambda rng, n: rng.standard_cauchy(n),
+    "exponential": lambda rng, n: rng.exponential(size=n),
+    "Pareto": lambda rng, n: rng.pareto(1.0, n),
+}
+
+
+@pytest.mark.parametrize("repeats", [1, 10])
+@pytest.mark.parametrize("name", TAILS)
+def test_a_tail_is_not_apart(name, repeats):
+    """Nor if chains stand still; none of 1000 samples, so at most 0.5 % with 99 % confidence."""
+    rng = np.random.default_rng(6)
+    assert not any(signs.is_apart(np.repeat(TAILS[name](rng, 4000 // repeats), repeats))
+                   for _ in range(1000))
+
+
+@pytest.mark.parametrize("weight", [0.01, 0.02, 0.3])
+def test_a_separate_mode_is_apart(weight):
+    rng = np.random.default_rng(7)
+    for _ in range(100):
+        modes = rng.random(4000) < weight
+        assert signs.is_apart(rng.standard_normal(4000) + 20 * modes)

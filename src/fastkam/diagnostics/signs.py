@@ -29,6 +29,7 @@ MOST_TAIL = 0.2         # share of the draws to which a tail is fitted
 LEAST_TAIL = 25         # draws in it
 HEAVY_KURTOSIS = 5.0    # below which no tail is fitted: 3 for a normal, 6 for a Laplace density
 GAP_SHARE = 0.02        # of the draws on either side of a gap, at least
+RARE, APART = 0.002, 6.0    # share of the draws, and gap, of a separate mode (see `gap_of`)
 MOST_GROUPS = 16        # of chains, in nested R-hat
 CURVE_DRAWS = 2000      # at which the density is compared with a curve
 CURVES = 0.3, 300.0, 31 # the constants of the curves: from, to, how many
@@ -214,7 +215,8 @@ def tail_shapes(draws: Standardized) -> tuple[Array, int]:
     if m < LEAST_TAIL:
         return shapes, m
     for i in np.flatnonzero(draws.kurtosis > HEAVY_KURTOSIS):
-        shapes[i] = max(side_shape(u[i], m), side_shape(-u[i], m))
+        if not is_apart(u[i]):  # a separate mode is not a tail
+            shapes[i] = max(side_shape(u[i], m), side_shape(-u[i], m))
     return shapes, m
 
 
@@ -299,14 +301,28 @@ def robust_squares(x: Array) -> Array | None:
     return np.asarray(squares)
 
 
-def gap_of(values: Array) -> tuple[float, float]:
+def is_apart(values: Array) -> bool:
+    """Return whether a gap divides the different values (n,) into groups of 0.2 % and 10 at least.
+
+    The gap is wider than six standard deviations of the narrower group, and than one of the other:
+    the values far out in a heavy tail have a large spread themselves.
+    """
+    values = np.unique(values)
+    gap, place = gap_of(values, RARE)
+    if gap <= APART:
+        return False
+    low, high = values[values < place], values[values > place]
+    return bool(high[0] - low[-1] > max(low.std(), high.std()))
+
+
+def gap_of(values: Array, share: float = GAP_SHARE) -> tuple[float, float]:
     """Return the widest gap among values (n,), over the spread of the narrower side, and its place.
 
-    Only gaps with at least 2 % of the values on either side count; 0 if there is none.
+    Only gaps with at least this share of the values on either side count; 0 if there is none.
     """
     ordered = np.sort(values)
     n = len(ordered)
-    least = max(10, int(GAP_SHARE * n))
+    least = max(10, int(share * n))
     if n < 4 * least:
         return 0.0, np.nan
     steps = np.diff(ordered[least - 1 : n - least + 1])

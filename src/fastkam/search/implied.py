@@ -13,6 +13,7 @@ from fastkam._core.engine.fault import Fault
 from fastkam._core.linalg.decomposition import cholesky
 from fastkam.diagnostics.faults import LEAST_DRAWS
 from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments
+from fastkam.diagnostics.signs import is_apart
 from fastkam.run.starts import search_generator
 from fastkam.search.choice import spread_over
 from fastkam.search.evaluator import Evaluator
@@ -60,7 +61,8 @@ def moments_by_gradients(
     -------
     ndarray, shape (m, 4)
         As from `fastkam.diagnostics.identities.implied_moments`; m = 0 if there are too few draws,
-        or if the density has hard bounds, jumps or plateaus, for which the identities do not hold.
+        or if the density has hard bounds, jumps or plateaus, for which the identities do not hold,
+        or separate modes, whose weights they do not show.
     """
     nothing, draws = np.zeros((0, 4)), draws_of(state)
     chains, rows, d = draws.shape
@@ -75,6 +77,8 @@ def moments_by_gradients(
     try:
         L = cholesky(np.atleast_2d(np.cov(flat.T)))
     except ValueError:
+        return nothing
+    if any(is_apart(column) for column in flat.T):
         return nothing
     some = draws[:, np.linspace(0, rows - 1, n // chains).astype(int)]
     z, middle = some.reshape(-1, d), flat.mean(axis=0)
