@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_COUNT = 2**48  # steps, rows or points: more than fit into memory or years of computing
 MOST_CHAINS = 2**20  # each is an object, and each of a thread has a stack
 MOST_THREADS = 2**16
-NEAR = 0.7  # similarity of a name that is suggested in place of another
+NEAR, NEAR_SHORT = 0.7, 0.65  # similarity of a suggested name; to one of at most four letters
 MOST_SHOWN = 300  # characters of a value in a message
 MOST_TOLD = 10_000  # characters of the message of another exception
 NO_NUMBERS = (bool, np.timedelta64)  # though Python and numpy count them among the integers
@@ -64,7 +64,8 @@ def near(name: Any, known: Iterable[str]) -> str:
 
     by_lower = {one.lower(): one for one in known}
     other = ELSEWHERE.get(name.lower(), "")
-    found = [other] if other in by_lower else get_close_matches(name.lower(), by_lower, 1, NEAR)
+    least = NEAR if len(name) > 4 else NEAR_SHORT
+    found = [other] if other in by_lower else get_close_matches(name.lower(), by_lower, 1, least)
     return f": did you mean {by_lower[found[0]]!r}?" if found else ""
 
 
