@@ -78,6 +78,19 @@ def test_the_finding_is_kept_in_files(left_out, tmp_path):
     assert again.warnings == left_out.warnings
 
 
+@pytest.mark.parametrize("wrong", [
+    np.zeros((2, 6)), np.zeros((1, 5)), np.zeros(6), [[np.nan] + [0.0] * 5],
+    [[0.0] * 4 + [np.inf, 1]]])
+def test_a_file_with_another_place_is_refused(left_out, tmp_path, wrong):
+    path = tmp_path / "run.npz"
+    left_out.save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **arrays | {"unvisited": np.array(wrong)})
+    with pytest.raises(ValueError, match="unvisited"):
+        fk.load(path)
+
+
 def test_chains_that_go_on_may_visit_the_place(left_out):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fk.SamplingWarning)
@@ -101,17 +114,28 @@ def test_evaluations_are_few_and_counted():
     assert result.warnings == []
 
 
-def test_ctrl_c_during_the_look_leaves_the_run():
-    calls = [0]
-    total = quietly(lambda x: -0.5 * x @ x, np.zeros(2), seed=1).evaluations
+class FailsAtTheEnd:
+    """A normal density that raises an error at the last 20 evaluations of its default call."""
 
-    def until(x):
-        calls[0] += 1
-        if calls[0] == total - 20:
-            raise KeyboardInterrupt
-        return -0.5 * x @ x
+    def __init__(self, error, gradient, total):
+        self.error, self.gradient, self.left = error, gradient, total - 20
 
-    with pytest.warns(fk.SamplingWarning, match="interrupted"):
-        result = fk.sample(until, np.zeros(2), seed=1, progress=False)
+    def __call__(self, x):
+        self.left -= 1
+        if self.left < 0:
+            raise self.error
+        return (-0.5 * x @ x, -x) if self.gradient else -0.5 * x @ x
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("error", [OSError("gone"), TypeError("odd"), SystemExit(3), MemoryError(),
+                                   ValueError("bad"), KeyboardInterrupt()], ids=repr)
+def test_an_error_during_the_look_leaves_the_run(gradient, error):
+    def run(total):
+        f = FailsAtTheEnd(error, gradient, total)
+        return quietly(fk.Target.from_python(f, 2, gradient=gradient), np.zeros(2), seed=1)
+
+    result = run(run(10**9).evaluations)
     assert result.draws.shape == (4, 1000, 2)
+    assert result.status == "complete"
     assert len(result.state.unvisited) == 0

@@ -35,7 +35,7 @@ from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.diagnostics.signs import is_apart
 from fastkam.evidence.density import Density, Window, target_for
 from fastkam.evidence.proposals import draws_in, fit
-from fastkam.run.state import child
+from fastkam.run.state import NOWHERE, child
 from fastkam.search.choice import has_gradient
 from fastkam.search.evaluator import NUMERICAL, Evaluator
 from fastkam.search.implied import MOST_LEVEL, MOST_LOOKED_AT, STEP, is_continuous
@@ -121,7 +121,7 @@ def place_beyond(
     state: RunState, density: Target, evaluations: int, rng: np.random.Generator
 ) -> tuple[Array, int]:
     """Return (`RunState.unvisited`, evaluations made)."""
-    place, scouting = np.zeros((0, state.d + 2)), Scouting.of(state, density, evaluations, rng)
+    place, scouting = NOWHERE, Scouting.of(state, density, evaluations, rng)
     if scouting is None:
         return place, 0
     with np.errstate(all="ignore"), suppress(Spent):
@@ -218,7 +218,7 @@ class Scouting:
             end, value = self.uphill(start)
             if self.is_new(end, value):
                 return np.r_[end, value, np.nan][None]
-        return np.zeros((0, self.d + 2))
+        return NOWHERE
 
     def wide(self, n: int) -> tuple[Array, Array]:
         """Return n draws of g and log g there: a Cauchy distribution with the draws' shape."""

@@ -38,7 +38,7 @@ from fastkam.run.interrupts import Shield
 from fastkam.run.members import read_members, write_members
 from fastkam.run.records import Fields
 from fastkam.run.shapes import Layout, check_layout
-from fastkam.run.state import RunState
+from fastkam.run.state import NOWHERE, RunState
 from fastkam.run.stored import OF_DRAWS, WARMUP, StoredTrace
 from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
@@ -205,8 +205,6 @@ def from_parts(
     implied = check_form("implied", arrays["implied"], (None, 4), np.float64)
     if len(implied) not in (0, len(layout.labels)):
         raise BadField("implied", f"must have {len(layout.labels)} rows or none")
-    unvisited = check_form("unvisited", arrays.get("unvisited", np.zeros((0, d + 2))),
-                           (None, d + 2), np.float64)
     place = place_in(header.pop("store", None), store)
     trace = trace_of("trace", parts.pop("trace", {}), (chains, d), stat_names, fields, n_extras,
                      place)
@@ -224,7 +222,7 @@ def from_parts(
         scales=arrays["scales"],
         tails=arrays["tails"],
         implied=implied,
-        unvisited=unvisited,
+        unvisited=arrays.get("unvisited", NOWHERE),
         calls=arrays.get("calls"),
         states=[parts[name] for name in names],
         generators=generators_of(header.pop("generators"), header["bit_generator"], chains),
@@ -246,6 +244,9 @@ def check_arrays(arrays: dict[str, NDArray[Any]]) -> tuple[int, int]:
         raise BadField("tails", f"must have indices from 0 to {d - 1} in its first column")
     if "calls" in arrays:
         check_form("calls", arrays["calls"], (None, d + 1), np.float64)
+    if "unvisited" in arrays:
+        place = check_form("unvisited", arrays["unvisited"], (1, d + 2), np.float64)
+        finite("unvisited", place[:, :-1], 2)  # the mass may be unknown
     check_form("snapshot_steps", arrays["snapshot_steps"], (None,), np.int64)
     return chains, d
 

@@ -12,6 +12,7 @@ from fastkam.diagnostics import checks, ess_bulk
 from fastkam.diagnostics.look import Finding
 from fastkam.run.loop import Outcome, Run
 from fastkam.run.options import RunOptions
+from fastkam.run.state import NOWHERE
 from fastkam.run.stored import StoredTrace
 from fastkam.search.beyond import with_unvisited
 from fastkam.search.implied import disagrees, with_implied
@@ -47,7 +48,7 @@ def carry_out_to_its_end(
     """
     if state.budget and options.stop is None:
         options = options.ended_by(Evaluations(max(1, state.budget - state.chains)))
-    state = replace(state, unvisited=np.zeros((0, state.d + 2)))
+    state = replace(state, unvisited=NOWHERE)
     going = carry_out_thinned if state.undecided else carry_out
     outcome = going(state, target, rows, options)
     while True:
@@ -92,7 +93,7 @@ def go_on(
     """
     if more is not None:
         rows = int(state.trace.counts.max()) + more
-        state = replace(state, undecided=0, budget=0, unvisited=np.zeros((0, state.d + 2)))
+        state = replace(state, undecided=0, budget=0, unvisited=NOWHERE)
         return carry_out(state, target, rows, options)
     if state.budget and state.status in ("complete", "stopped"):
         state = replace(state, budget=state.evaluations + state.budget)

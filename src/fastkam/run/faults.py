@@ -1,11 +1,18 @@
-"""Faults of a target, described; and the loss of a task that an executor had."""
+"""Faults of a target, during a run and after it; and the loss of a task that an executor had."""
 
 from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from fastkam._core.engine.fault import INFINITE, Fault
 from fastkam.arguments import told
+from fastkam.run.interrupts import Shield
+
+log = logging.getLogger("fastkam")
 
 
 class TaskLost(Exception):
@@ -38,3 +45,16 @@ def describe(fault: Fault, where: str) -> str:
     else:
         what = f"the target returned the fatal code {fault.code}"
     return f"{what} ({where}, at x = {np.array2string(fault.x, threshold=8)})"
+
+
+@contextmanager
+def after_run(shield: Shield) -> Iterator[None]:
+    """A context for a check after a run: errors and Ctrl-C end the check, and not the run."""
+    try:
+        with shield.opened, np.errstate(all="ignore"):
+            yield
+    except (Exception, KeyboardInterrupt, SystemExit) as error:
+        cause = error.cause if isinstance(error, Fault) else error
+        if isinstance(cause, KeyboardInterrupt):
+            shield.waiting = True
+        log.info("a check after the run was ended by %r", cause)

@@ -25,6 +25,7 @@ STATUSES = ("new", "running", "complete", "stopped", "interrupted", "failed")
 MOST_SNAPSHOTS = 50
 HISTORY_BYTES = 2**23  # for a chain's snapshots of learned fields, if there are more than two
 LEAST_SNAPSHOTS, LARGE_BYTES = 2, 2**26  # if two take more than that, there are none
+NOWHERE = np.zeros((0, 0))  # `RunState.unvisited` without a place
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +75,9 @@ class RunState:
         For each coordinate of the user, the mean, its error, the standard deviation and its error
         that gradients at draws imply (`fastkam.diagnostics.identities`); n = 0 if these were not
         computed.
-    unvisited : ndarray, shape (n, d + 2)
-        Places that no chain has visited, found by evaluations after the run: the point z, its log
-        density, and its estimated mass in parts of that of the draws, or NaN for a mode.
+    unvisited : ndarray, shape (1, d + 2) or (0, 0)
+        A place that no chain has visited, if evaluations after the run have found one: the point z,
+        its log density, and its estimated mass in parts of that of the draws, or NaN for a mode.
     calls : ndarray, shape (n, d + 1), or None
         For a run with a learned surrogate, the points at which the density was evaluated, with the
         log densities, in order; otherwise None.
@@ -115,7 +116,7 @@ class RunState:
     tails: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 2)))
     is_density: bool = False
     implied: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 4)))
-    unvisited: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    unvisited: NDArray[np.float64] = field(default_factory=lambda: NOWHERE)
     calls: NDArray[np.float64] | None = None
     states: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     generators: list[dict[str, Any]] = field(default_factory=list)

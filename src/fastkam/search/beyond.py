@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fastkam._core.engine.fault import Fault
 from fastkam.diagnostics.faults import LEAST_DRAWS
 from fastkam.diagnostics.scouting import place_beyond
-from fastkam.errors import SamplingError
+from fastkam.run.faults import after_run
 from fastkam.run.starts import search_generator
 from fastkam.stop import Limits
 
@@ -37,11 +36,7 @@ def with_unvisited(outcome: Outcome, target: Target, options: RunOptions) -> Out
             or state.trace.rows < LEAST_DRAWS):
         return outcome
     rng = search_generator(state.seed).spawn(2)[1]
-    try:
-        with options.shield.opened:
-            place, made = place_beyond(state, target, most, rng)
-    except (KeyboardInterrupt, SamplingError, Fault) as error:
-        if isinstance(error, KeyboardInterrupt):
-            options.shield.waiting = True
-        return outcome  # an error here is not an error of the run
-    return replace(outcome, state=replace(state, unvisited=place, searched=state.searched + made))
+    with after_run(options.shield):
+        place, made = place_beyond(state, target, most, rng)
+        state = replace(state, unvisited=place, searched=state.searched + made)
+    return replace(outcome, state=state)

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.engine.chain import REJECTED
-from fastkam._core.engine.fault import Fault
 from fastkam._core.linalg.decomposition import cholesky
 from fastkam.diagnostics.faults import LEAST_DRAWS
 from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments
 from fastkam.diagnostics.signs import is_apart
+from fastkam.run.faults import after_run
 from fastkam.run.starts import search_generator
 from fastkam.search.choice import spread_over
 from fastkam.search.evaluator import Evaluator
@@ -164,14 +164,8 @@ def with_implied(outcome: Outcome, target: Target, options: RunOptions) -> Outco
     rng = search_generator(state.seed).spawn(1)[0]
     evaluate = Evaluator(target, rng)
     evaluate.found, evaluate.spread = True, spread_over(options.for_chains, target)
-    try:
-        with options.shield.opened, np.errstate(all="ignore"):
-            implied = moments_by_gradients(
-                state, evaluate, rng, limits.evaluations - state.evaluations)
-    except (KeyboardInterrupt, Fault) as error:
-        cause = error.cause if isinstance(error, Fault) else error
-        if isinstance(cause, KeyboardInterrupt):
-            options.shield.waiting = True
-        return outcome  # an error here is not an error of the run
+    implied = state.implied
+    with after_run(options.shield):
+        implied = moments_by_gradients(state, evaluate, rng, limits.evaluations - state.evaluations)
     searched = state.searched + evaluate.n
     return replace(outcome, state=replace(state, implied=implied, searched=searched))
