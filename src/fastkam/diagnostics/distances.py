@@ -173,7 +173,7 @@ def on_grid(logp, axes):
     if np.isnan(values).any() or values.max() in (np.inf, -np.inf):
         raise ValueError("logp must be a number or -inf on the grid, and finite somewhere")
     values = values.reshape(shape) - values.max()
-    return values - np.log(np.exp(values).sum())
+    return values - np.logaddexp.reduce(values, axis=None)
 
 
 def coarse(log_p, bins, refine):

@@ -162,8 +162,7 @@ class Rungs:
     def stepping_stones(self, batches: NDArray[np.int64]) -> float:
         """sum_r log mean exp((beta_r - beta_r+1) W), W at rung r + 1."""
         logs = self["evidence.stones"][batches, 1:]
-        high = logs.max(axis=0)
-        sums = high + np.log(np.exp(logs - high).sum(axis=0))
+        sums = np.logaddexp.reduce(logs, axis=0)
         return float((sums - np.log(len(batches) * self.length)).sum())
 
     def thermodynamic(self, batches: NDArray[np.int64]) -> float:

@@ -26,9 +26,9 @@ Array = NDArray[np.float64]
 def by_weights(state: RunState, log_weights: Array) -> tuple[float, float] | None:
     """(log Z, standard error) from logs of weights (chains, n); None if s is not normalized."""
     lines = [line for line in state.search if line.startswith(NORMALIZED)]
-    high = float(log_weights.max())
-    if not lines or not np.isfinite(high):
+    total = float(np.logaddexp.reduce(log_weights, axis=None))
+    if not lines or not np.isfinite(total):
         return None
     own = float(lines[-1].removeprefix(NORMALIZED))
-    value = high + float(np.log(np.exp(log_weights - high).mean()))
-    return value, float(np.hypot(standard_error(normalized(log_weights)), own))
+    error = np.hypot(standard_error(normalized(log_weights)), own)
+    return total - float(np.log(log_weights.size)), float(error)

@@ -8,13 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.linalg.decomposition import product
-from fastkam._core.numerics.mixture import log_densities
+from fastkam._core.numerics.mixture import DEGREES, TAIL, TAIL_SCALE, log_densities
 from fastkam.samplers import modes
 
 Array = NDArray[np.float64]
-
-TAIL, TAIL_SCALE = 0.1, 2.0  # of each component but the first
-DEGREES = 3  # of freedom, of the first
 
 
 @dataclass(frozen=True)

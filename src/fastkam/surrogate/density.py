@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln, logsumexp
 
-from fastkam._core.surrogate.learned import LearnedDensity, made
+from fastkam._core.surrogate.learned import DEGREES, LearnedDensity, made
 from fastkam.search.mixture import Mixture
 from fastkam.surrogate.regression import Process
 
@@ -24,7 +24,6 @@ SHARE = 0.07  # of the heavy-tailed components in s
 FLAT_SHARE = 0.13  # of g to the power FLATTER
 FLATTER = 0.5
 WIDER = 2.0  # their scale, relative to that of the components of the mixture
-DEGREES = 3  # of freedom
 MOST_COMPONENTS = 6
 N_DRAWS = 2000  # for the integral of the process
 POWER = 8.0  # with which s falls off towards points without a density

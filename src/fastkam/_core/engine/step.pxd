@@ -1,11 +1,15 @@
 """The parts of a step that kernels and the engine share: propose, decide, move, keep a point."""
-from libc.math cimport INFINITY, exp, isnan
+from libc.math cimport exp
 from libc.stdint cimport int64_t
 from libc.string cimport memmove
 
 from fastkam._core.engine.kernel cimport Chain
 from fastkam._core.linalg.dense cimport add_Lz, copy
 from fastkam._core.engine.rng cimport normals
+
+cdef extern from "decide.h" nogil:
+    double fk_valid(double log_ratio)
+    bint fk_accepts(double E, double log_ratio)
 
 cdef enum:
     KEPT = 4        # numbers of a kept point before its coordinates
@@ -28,13 +32,9 @@ cdef inline void normal_step(Chain *c, double scale, const double *L, double *e)
 
 
 cdef inline bint accepts(double E, double *log_ratio) noexcept nogil:
-    """Return whether E = -log U > -log(ratio), which has probability min(1, ratio).
-
-    A ratio that is not a number (a proposal density has overflowed) becomes 0: y is rejected.
-    """
-    if isnan(log_ratio[0]):
-        log_ratio[0] = -INFINITY
-    return E > -log_ratio[0]
+    """Return whether y is accepted; a ratio that is not a number becomes 0."""
+    log_ratio[0] = fk_valid(log_ratio[0])
+    return fk_accepts(E, log_ratio[0])
 
 
 cdef inline double probability(double log_ratio) noexcept nogil:

@@ -1,6 +1,7 @@
 /* Loops over the chains of a lockstep, without branches, compiled once for each instruction set. */
 #include "vector.h"
 
+#include "decide.h"
 #include "together.h"
 
 #define BLOCK 64 /* chains at a time */
@@ -22,12 +23,10 @@ void FK_LEVEL(fk_decide)(ptrdiff_t n, const double *restrict logp_x, const doubl
                          double *restrict log_ratio, signed char *restrict accepted)
 {
 #pragma omp simd
-    for (ptrdiff_t k = 0; k < n; k++) {
-        const double ratio = logp_y[k] - logp_x[k] + log_q[k];
-        log_ratio[k] = ratio == ratio ? ratio : -INFINITY;
-    }
+    for (ptrdiff_t k = 0; k < n; k++)
+        log_ratio[k] = fk_valid(logp_y[k] - logp_x[k] + log_q[k]);
 #pragma omp simd
-    for (ptrdiff_t k = 0; k < n; k++) accepted[k] = E[k] > -log_ratio[k];
+    for (ptrdiff_t k = 0; k < n; k++) accepted[k] = fk_accepts(E[k], log_ratio[k]);
 }
 
 void FK_LEVEL(fk_count)(ptrdiff_t n, const signed char *restrict accepted, int64_t *restrict counts)

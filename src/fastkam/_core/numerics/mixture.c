@@ -24,18 +24,19 @@ void FK_LEVEL(fk_mixture_squares)(ptrdiff_t blocks, ptrdiff_t d, const double *r
 double FK_LEVEL(fk_mixture_log)(ptrdiff_t K, ptrdiff_t d, const double *restrict c, double s,
                                 double log_core, double log_tail, double *restrict q)
 {
-    const double student = c[0] + s - 0.5 * (3.0 + (double)d) * log1p(q[0] / 3);
+    const double student = c[0] + s - 0.5 * (double)(FK_DEGREES + d) * log1p(q[0] / FK_DEGREES);
+    const double half = 0.5 / (FK_TAIL_SCALE * FK_TAIL_SCALE);
     double high = student, total = 0;
     q[0] = INFINITY;
     for (ptrdiff_t k = 0; k < K; k++) {
-        const double core = c[k] - 0.5 * q[k] + log_core, tail = c[k] - 0.125 * q[k] + log_tail;
+        const double core = c[k] - 0.5 * q[k] + log_core, tail = c[k] - half * q[k] + log_tail;
         const double larger = core > tail ? core : tail;
         high = larger > high ? larger : high;
     }
     #pragma omp simd
     for (ptrdiff_t k = 0; k < K; k++)
         q[k] = fk_exp(c[k] - 0.5 * q[k] + log_core - high)
-            + fk_exp(c[k] - 0.125 * q[k] + log_tail - high);
+            + fk_exp(c[k] - half * q[k] + log_tail - high);
     for (ptrdiff_t k = 1; k < K; k++) total += q[k];
     return high + log(total + exp(student - high));
 }

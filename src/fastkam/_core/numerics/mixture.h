@@ -12,6 +12,7 @@
 #define FASTKAM_MIXTURE_H
 
 #include "levels.h"
+#include "tails.h"
 
 /* q_k of every component */
 FK_DISPATCH(void, fk_mixture_squares, (ptrdiff_t blocks, ptrdiff_t d, const double *means,

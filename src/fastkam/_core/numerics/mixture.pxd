@@ -1,5 +1,8 @@
 """A Gaussian mixture, packed for fast evaluation of its density; see mixture.h."""
-cdef double TAIL            # the share of each component that has twice its scale
+cdef extern from "tails.h" nogil:
+    enum:
+        FK_DEGREES
+    const double FK_TAIL, FK_TAIL_SCALE
 
 
 cdef class Mixture:

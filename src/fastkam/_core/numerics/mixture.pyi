@@ -1,6 +1,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+DEGREES: int
+TAIL: float
+TAIL_SCALE: float
+
 class Mixture:
     def __init__(self, d: int, most: int) -> None: ...
     @property

@@ -15,7 +15,8 @@ cdef extern from "mixture.h" nogil:
     double fk_mixture_log(Py_ssize_t K, Py_ssize_t d, const double *c, double s,
                           double log_core, double log_tail, double *q)
 
-cdef double TAIL = 0.1              # the share of each component that has twice its scale
+DEGREES = FK_DEGREES                        # of freedom, of component 0
+TAIL, TAIL_SCALE = FK_TAIL, FK_TAIL_SCALE   # the share of each other one that has so wide a scale
 cdef double NEGLIGIBLE = 1e-4       # a state's share in a component
 
 
@@ -27,8 +28,9 @@ cdef class Mixture:
         self.d = d
         self.means, self.W = zeros(padded * d), zeros(padded * d * (d + 1) // 2)
         self.c, self.q = zeros(padded), zeros(padded)
-        self.log_tail = log(TAIL) - d * log(2.0)
-        self.to_student = lgamma(0.5 * (3 + d)) - lgamma(1.5) - 0.5 * d * log(1.5)
+        self.log_tail = log(FK_TAIL) - d * log(FK_TAIL_SCALE)
+        self.to_student = (lgamma(0.5 * (FK_DEGREES + d)) - lgamma(0.5 * FK_DEGREES)
+                           - 0.5 * d * log(0.5 * FK_DEGREES))
 
     cdef void set(self, Py_ssize_t n, const double *weights, const double *means,
                   const double *factors) noexcept nogil:
@@ -61,7 +63,7 @@ cdef class Mixture:
         """Return log((2 pi)^(d/2) q(x)), with all tails."""
         self.squares(x)
         return fk_mixture_log((self.n + LANES - 1) // LANES * LANES, self.d, &self.c[0],
-                              self.to_student, log(1 - TAIL), self.log_tail, &self.q[0])
+                              self.to_student, log(1 - FK_TAIL), self.log_tail, &self.q[0])
 
     cdef double shares(self, const double *x) noexcept nogil:
         """Return log((2 pi)^(d/2) q(x)) without tails; write each component's share to q."""

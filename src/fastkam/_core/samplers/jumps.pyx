@@ -38,7 +38,7 @@ from libc.stdint cimport INT64_MAX, int64_t
 
 from fastkam._core.engine.kernel cimport DECIDE, Chain, Kernel
 from fastkam._core.linalg.dense cimport add_Lz, copy, solve_L
-from fastkam._core.numerics.mixture cimport TAIL, Mixture
+from fastkam._core.numerics.mixture cimport FK_DEGREES, FK_TAIL, FK_TAIL_SCALE, Mixture
 from fastkam._core.engine.rng cimport integer, normals, random_standard_uniform
 from fastkam._core.samplers.exchange cimport Exchange
 from fastkam._core.engine.step cimport keep_every_second, normal_step
@@ -260,16 +260,18 @@ cdef class ModeJumping(Kernel):
 
     cdef void draw_independently(self, Chain *c) noexcept nogil:
         cdef int k = 0
-        cdef double[3] chi
+        cdef double z, chi_squared = 0
         cdef double scale, u = random_standard_uniform(c.rng), total = self.weights[0]
         while u >= total and k < self.n - 1:
             k += 1
             total += self.weights[k]
         if k == 0:
-            normals(c.rng, 3, &chi[0])
-            scale = sqrt(3 / (chi[0]**2 + chi[1]**2 + chi[2]**2))
+            for _ in range(FK_DEGREES):
+                normals(c.rng, 1, &z)
+                chi_squared += z * z
+            scale = sqrt(FK_DEGREES / chi_squared)
         else:
-            scale = 2.0 if random_standard_uniform(c.rng) < TAIL else 1.0
+            scale = FK_TAIL_SCALE if random_standard_uniform(c.rng) < FK_TAIL else 1.0
         normals(c.rng, c.d, &self.v[0])
         self.put(c, &self.means[k, 0], scale, &self.factors[k, 0, 0])
         if isnan(self.log_q_x):

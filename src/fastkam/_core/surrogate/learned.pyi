@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastkam._core.density.target import Target
 
 MOST_DIMENSIONS: int
+DEGREES: int
 FAR: float
 
 def packed(points: Any) -> Any: ...

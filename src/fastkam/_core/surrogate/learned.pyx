@@ -2,7 +2,7 @@
 
     u = T (x - c),                                     T (d, d)
     log g(x) = b0 + b'u + u'B u + sum_i a_i k(|u - U_i|) - log(1 + (r_in / r_out)^p)
-    log s(x) = log(g(x) + e^v g(x)^q + sum_k e^w_k (1 + |W_k (u - m_k)|^2 / 3)^(-(3 + d)/2))
+    log s(x) = log(g(x) + e^v g(x)^q + sum_k e^w_k (1 + |W_k (u - m_k)|^2 / nu)^(-(nu + d)/2))
 
 for low < x < high, and g = 0 elsewhere. k is the Matern covariance of order 5/2; r_in and r_out are
 the distances of u from the nearest points of nonzero and of zero density. Two terms bound pi / s
@@ -26,8 +26,9 @@ cdef extern from "regression.h" nogil:
 
 cdef enum:
     MOST_D = 64         # coordinates; those of u are on the stack
+    NU = 3              # degrees of freedom of the Student components
 
-MOST_DIMENSIONS = MOST_D
+MOST_DIMENSIONS, DEGREES = MOST_D, NU
 FAR = 1e100             # the coordinates of padding
 
 cdef struct Model:
@@ -175,7 +176,7 @@ cdef double log_students(const Model *f, const double *u) noexcept nogil:
             for j in range(d):
                 row += W[i * d + j] * (u[j] - f.m[k * d + j])
             square += row * row
-        total = log_add(total, f.w[k] - 0.5 * (3 + d) * log1p(square / 3))
+        total = log_add(total, f.w[k] - 0.5 * (NU + d) * log1p(square / NU))
     return total
 
 
