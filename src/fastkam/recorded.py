@@ -194,10 +194,10 @@ class Recorded:
     def adaptation(self) -> dict[str, NDArray[Any]]:
         """The learned fields during warm-up, {"step": (n,), field: (chains, n, *shape)}.
 
-        The fields (see the sampler's kernel, ``sampler.kernel_class().FIELDS``) are recorded after
-        up to 50 evenly spaced steps of warm-up, in units of the scales, with NaN for steps that a
-        chain has not reached. There are fewer steps if the fields are large, and none (n = 0) if
-        two records take more than 64 MB.
+        The fields (``docs/names.md`` has their meanings) are recorded after up to 50 evenly spaced
+        steps of warm-up, in units of the scales, with NaN for steps that a chain has not reached.
+        There are fewer steps if the fields are large, and none (n = 0) if two records take more
+        than 64 MB.
         """
         names = [name for name in (self.states or [{}])[0] if name.startswith("adaptation.")]
         fields = {name.removeprefix("adaptation."): np.array([state[name] for state in self.states])

@@ -1,4 +1,4 @@
-"""The table of docs/names.md has the parameters and the statistics that the code has."""
+"""The tables of docs/names.md have the parameters, statistics and learned fields of the code."""
 
 import dataclasses
 import re
@@ -13,13 +13,18 @@ from fastkam.samplers import SAMPLERS
 
 PAGE = Path(__file__).parents[2] / "docs" / "names.md"
 ROW = re.compile(r"^\| `(\w+)` \| (parameter|statistic) \| (.*) \| (.*) \|$")
+LEARNED, LEARNED_ROW = "## Learned fields", re.compile(r"^\| `(\w+)` \| (.*) \| (.*) \|$")
 ALL, BEHIND_A_SURROGATE = "all", "any, with `surrogate=`"
 
 
 def rows():
-    """[(name, kind, meaning, samplers)] of the page; every line of its table is one."""
-    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("|")][2:]
-    found = [ROW.match(line) for line in lines]
+    """[(name, kind, meaning, samplers)] of the page; every line of its first table is one."""
+    return parsed(ROW, PAGE.read_text().partition(LEARNED)[0])
+
+
+def parsed(pattern, text):
+    lines = [line for line in text.splitlines() if line.startswith("|")][2:]
+    found = [pattern.match(line) for line in lines]
     assert all(found), [line for line, row in zip(lines, found, strict=True) if not row]
     return [row.groups() for row in found]
 
@@ -83,3 +88,15 @@ def test_sampler_is_listed_with_its_names(name):
     listed = {(row, kind) for row, kind, _, cell in rows() if f"`{name}`" in cell}
     fields = {(field.name, "parameter") for field in dataclasses.fields(SAMPLERS[name])}
     assert listed == fields | {(stat, "statistic") for stat in SAMPLERS[name]().stat_names}
+
+
+def test_learned_fields_have_their_meanings():
+    found = defaultdict(set)
+    for sampler, cls in SAMPLERS.items():
+        for name, field in cls().kernel_class().FIELDS.items():
+            if field.learned:
+                found[name, field.meaning].add(sampler)
+    table = parsed(LEARNED_ROW, PAGE.read_text().partition(LEARNED)[2])
+    listed = {(name, meaning): samplers_of(cell) for name, meaning, cell in table}
+    assert listed == dict(found)
+    assert [row[:2] for row in table] == sorted(listed, key=lambda key: (key[0].lower(), key))

@@ -48,7 +48,8 @@ cdef class AutoStep(Kernel):
     """The search; `shoot` is T_eps, `log_ratio` completes q and returns r."""
     SEVERAL = True
     FIELDS = {
-        "log_eps": Field("log eps_0, with which the search begins", shared=True, learned=True),
+        "log_eps": Field("log of the step size eps_0, with which the search begins", shared=True,
+                         learned=True),
         "mu": Field("learned mean", ("d",), shared=True, learned=True),
         "F": Field("factor of the learned covariance: its diagonal, or its columns in turn",
                    ("size",), shared=True, learned=True),

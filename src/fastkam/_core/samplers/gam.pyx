@@ -25,7 +25,7 @@ cdef class GlobalAdaptiveMetropolis(Kernel):
         "mu": Field("learned mean", ("d",), shared=True, learned=True),
         "L": Field("lower-triangular factor of the learned covariance", ("d", "d"), shared=True,
                    learned=True),
-        "log_scale": Field("log lambda", shared=True, learned=True, stat="log_scale"),
+        "log_scale": Field("log of the scale lambda", shared=True, learned=True, stat="log_scale"),
     }
     cdef public double[::1] mu
     cdef public double[::1, :] L

@@ -67,8 +67,8 @@ cdef class Hamiltonian(Kernel):
     SEVERAL = True
     FIELDS = {
         "s": Field("diagonal of the metric's factor F", ("d",), shared=True, learned=True),
-        "L": Field("the columns of the lower-triangular factor F of a dense metric",
-                   ("dense", "dense"), shared=True, learned=True),
+        "L": Field("lower-triangular factor F of a dense metric", ("dense", "dense"), shared=True,
+                   learned=True),
         "U": Field("orthonormal directions of a low-rank metric, scaled by s",
                    ("ranks", "low_rank"), shared=True),
         "w": Field("factor by which F is longer along each, less 1", ("ranks",), shared=True),

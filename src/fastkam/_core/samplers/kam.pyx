@@ -81,8 +81,8 @@ cdef class KernelAdaptiveMetropolis(LocalNormal):
         "n_learned": Field("states used for mu and L", dtype="i8", shared=True, least=0),
         "mu": Field("learned mean; empty if the metric is I", ("moments",), shared=True,
                     learned=True),
-        "L": Field("factor of the learned covariance, column by column; empty like mu", ("factor",),
-                   shared=True, learned=True),
+        "L": Field("lower-triangular factor of the learned covariance; empty if the metric is I",
+                   ("factor",), shared=True, learned=True),
     }
 
     def __init__(self, Py_ssize_t d, KernelFunction function, *, length, Py_ssize_t subsample,

@@ -51,7 +51,7 @@ cdef class LocalNormal(Kernel):
                    shared=True, finite=True),
         "n": Field("points of the subsample", dtype="i8", shared=True, least=0, most="subsample"),
         "length": Field("length of the kernel", shared=True, learned=True, above=0),
-        "log_nu": Field("log step size", shared=True, learned=True),
+        "log_nu": Field("log of the step size nu", shared=True, learned=True),
         "e": Field("the last standard normal draw", ("d",)),
         "A": Field("factor of the metric, its columns in turn; none where that is I", ("factor",),
                    shared=True),
