@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import fastkam as fk
 from fastkam.diagnostics import checks
@@ -231,6 +232,34 @@ def test_a_run_on_an_improper_density_is_not_extended():
     result = quietly(lambda x: -0.5 * float(np.log1p(x @ x)), np.zeros(2))
     assert "improper" in [one.kind for one in result.warnings]
     assert result.thin <= drive.MOST_THINNED
+
+
+def one_or_pair(f, slope, gradient):
+    """f, or the pair of it and its gradient."""
+    return (lambda x: (f(x), slope(x))) if gradient else f
+
+
+NO_LOG_DENSITIES = {
+    "constant": (lambda x: -3.0, lambda x: 0 * x),
+    "not_a_logarithm": (lambda x: float(np.exp(normal(x))), lambda x: -np.exp(normal(x)) * x),
+}
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("x0", [np.ones(1), np.zeros(2)], ids=len)
+@pytest.mark.parametrize("kind", NO_LOG_DENSITIES)
+def test_what_is_no_log_density_costs_little(kind, x0, gradient):
+    f = one_or_pair(*NO_LOG_DENSITIES[kind], gradient)
+    result = quietly(f, x0)
+    assert [one.kind for one in result.warnings] == [kind]
+    assert result.evaluations < 50_000
+    assert result.draws.shape == (4, 1000, len(x0))
+
+
+def test_a_constant_likelihood_leaves_the_prior():
+    result = quietly(lambda a: 0.0, None, prior={"a": stats.norm(3, 2)})
+    assert result.warnings == []
+    assert result["a"].std() == pytest.approx(2, rel=0.1)
 
 
 @pytest.mark.parametrize(("name", "value"), [("draws", 100), ("thin", 2)])

@@ -36,13 +36,14 @@ FAR = 1000                  # times 1 + |x0|
 
 IF_IT_STAYS = ("if it stays so, look at where the chains are (several modes? a bend?), and "
                "reparametrize, or try another sampler")
-ABOUT_DENSITY = {"improper", "constant", "not_a_logarithm"}
+NO_LOG_DENSITY = {"constant", "not_a_logarithm"}
+ABOUT_DENSITY = NO_LOG_DENSITY | {"improper"}
 MEASURES = {"r_hat", "ess"}
 AGREEMENT = {"log_density", "functionals", "drift", "mcse_sd"}
+WITHOUT_INTEGRAL = AGREEMENT | MEASURES | {"adaptation", "moments", "mixture", "unvisited"}
 # kind of finding -> the kinds that follow from it
-FOLLOWING = {"r_hat": AGREEMENT} | {
-    kind: AGREEMENT | MEASURES | {"adaptation", "moments", "mixture", "unvisited"}
-    for kind in ABOUT_DENSITY}
+FOLLOWING = {"r_hat": AGREEMENT, "improper": WITHOUT_INTEGRAL} | dict.fromkeys(
+    NO_LOG_DENSITY, WITHOUT_INTEGRAL | {"improper", "not_finite", "stuck", "acceptance"})
 # kinds that mean only that a run is too short
 TOO_SHORT = {"r_hat", "functionals", "ess", "mcse_sd", "adaptation", "short"}
 

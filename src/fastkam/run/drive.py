@@ -135,7 +135,8 @@ def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOp
 
     The effective sample size of the first 250, 500, ... draws of each chain is the smallest among
     those of the means, variances and log density. Every k-th draw is kept, including the first
-    ones, so that one in four of the draws kept is effective.
+    ones, so that one in four of the draws kept is effective. All are kept if what the function
+    returns is constant, or a density and not its logarithm: further steps would be in vain.
     """
     some = state.undecided
     while True:
@@ -151,6 +152,9 @@ def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOp
     state = replace(state, undecided=0)
     steps = some * state.chains
     thin = int(np.clip(np.ceil(WORTH * steps / max(effective, 1.0)), 1, most_thinned(state, rows)))
+    if thin > 1 and not checks.NO_LOG_DENSITY.isdisjoint(
+            one.kind for one in checks.findings(state)):
+        thin = 1
     if thin == 1 and some == rows and not isinstance(state.trace, StoredTrace):
         return replace(outcome, state=state)
     return carry_out(thinned(state, thin), target, rows, options)

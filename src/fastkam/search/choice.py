@@ -140,6 +140,10 @@ def choose(
         found = searcher.full(chains, most)
     periodic = known is not None and known.wrap is not None
     hard = gradient and found.independent_acceptance < LEAST_ACCEPTED
+    if found.is_constant or found.is_density:
+        why = ("does not change" if found.is_constant else
+               "is never negative, as a density is and the logarithm of one is not")
+        return Choice(RandomWalk(), f"what the function returns {why}", found, PLAIN_TUNE)
     if found.mixture is None or periodic or hard:
         why = ("some coordinates are periodic" if periodic else
                "the search has ended early" if searcher.spent else

@@ -62,6 +62,8 @@ class Search:
     is_density : bool
         Whether the likelihood was never negative, and nearly always close to 0, as if the function
         returned the density and not its logarithm.
+    is_constant : bool
+        Whether the log density was the same wherever the walkers were.
     """
 
     points: Array
@@ -75,6 +77,7 @@ class Search:
     independent_acceptance: float = float("nan")
     tails: Array = field(default_factory=lambda: np.zeros((0, 2)))
     is_density: bool = False
+    is_constant: bool = False
 
 
 def unsearched(points: Array) -> Search:

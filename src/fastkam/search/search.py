@@ -314,6 +314,9 @@ class Searcher:
         self.start, self.extent = population.x.mean(axis=0), np.maximum(
             population.x.std(axis=0), self.scales)
         try_images(population)
+        if self.flat.all() and (population.logp == self.level).all():
+            return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
+                          False, self.lines + self.failures(), is_constant=True)
         self.say("walkers have reached the mass")
         window = self.settle(population, most_evaluations)
         if len(found := self.rising(population)):
@@ -333,7 +336,7 @@ class Searcher:
                     self.say(f"followed to both ends of {' and '.join(along)}")
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails,
-                      self.likelihood_is_density(population))
+                      is_density=self.likelihood_is_density(population))
 
     def far_away(self, population: Population) -> bool:
         """Whether half of the walkers are so far away that the density must be improper."""
