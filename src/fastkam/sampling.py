@@ -200,9 +200,9 @@ def sample(
         repeated and compared.
     on_error : str
         What to do with a point at which the function has raised an exception, or the worker has
-        died, twice: "stop" ends the run with that error; "reject" uses -inf as the log density and
-        continues (see ``result.workers.failures``). With "reject", as with `evaluations`, points
-        are evaluated one by one.
+        died, twice: "stop" ends the run with that error; "reject" takes the log density to be NaN,
+        so that the point is rejected, and continues (see ``result.workers.failures``). With
+        "reject", as with `evaluations`, points are evaluated one by one.
     check_gradient : bool
         Whether the gradient, if the sampler uses it, is first compared with finite differences near
         the first starting point; a wrong one is warned of (see `fastkam.check_gradient`).

@@ -53,6 +53,10 @@ def raises_beyond(x):
     return -0.5 * float(x @ x)
 
 
+def nan_beyond(x):
+    return np.nan if x[0] > 1.5 else -0.5 * float(x @ x)
+
+
 def outside_beyond(x):
     return -np.inf if x[0] > 1.5 else -0.5 * float(x @ x)
 

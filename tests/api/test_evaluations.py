@@ -129,7 +129,7 @@ def test_failures_are_kept_with_their_errors(path):
     assert set(np.array(calls.errors)[failed]) == {"ValueError: no solution"}
     assert (calls.x[failed, 0] > 1.5).all()
     assert (calls.x[~failed, 0] <= 1.5).all()
-    assert result.rejected["outside"].sum() == failed.sum()
+    assert result.rejected["nan"].sum() == failed.sum()
     f = Counted(raises_beyond)
     sample(f, evaluations=path, on_error="reject", **OPTIONS | {"x0": np.zeros(2)})
     assert f.n <= 1     # to compare the functions, as this one is within an object

@@ -397,3 +397,17 @@ def test_a_density_of_zero_at_weighted_draws_is_no_fault():
         result.rejected["outside"] > 0, ((result.weights == 0).sum(axis=1) > 0))
     assert not result.rejected["nan"].any()
     assert "rejected" not in [one.kind for one in result.warnings]
+
+
+def test_many_failures_that_are_rejected_are_found():
+    """They cut off a part of the density, here a third of it."""
+    def fails_beyond(x):
+        if x[0] > 0.4:
+            raise ValueError("no solution")
+        return -0.5 * float(x @ x)
+
+    with pytest.warns(fk.SamplingWarning, match="The density was NaN at .*what makes it fail"):
+        result = fk.sample(fails_beyond, -np.ones(2), on_error="reject", seed=1, progress=False)
+    assert result.verdict().status == "doubtful"
+    assert (result.offending["nan"][:, 0] > 0.4).all()
+    assert not result.rejected["outside"].any()

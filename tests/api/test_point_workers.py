@@ -23,6 +23,7 @@ from simulators import (
     dies_beyond,
     dies_once,
     loglike,
+    nan_beyond,
     noted,
     outside_beyond,
     pid_of,
@@ -203,14 +204,14 @@ def test_a_worker_that_dies_costs_the_points_it_held(tmp_path):
 @pytest.mark.parametrize("target", [dies_beyond, raises_beyond])
 def test_a_point_that_fails_twice_is_rejected(target, tmp_path):
     options = OPTIONS | {"x0": np.zeros(2), "draws": 20, "tune": 10, "chains": 3}
-    expected = sample(outside_beyond, **options)
+    expected = sample(nan_beyond, **options)
     with ProcessPoolExecutor(2) as pool:
         result = sample(target, executor=pool, on_error="reject",
                         evaluations=tmp_path / "calls.fk", **options)
     assert_same(result, expected)
     calls = fk.Evaluations(tmp_path / "calls.fk")
     failed = np.array([error != "" for error in calls.errors])
-    assert failed.sum() == expected.rejected["outside"].sum() > 0
+    assert failed.sum() == expected.rejected["nan"].sum() > 0
     assert (calls.x[failed, 0] > 1.5).all()
     x, error, _ = result.workers.failures[-1]
     assert ("no solution" in error) == (target is raises_beyond)

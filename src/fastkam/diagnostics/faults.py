@@ -194,7 +194,8 @@ def often_rejected(
     words = {"nan": "NaN", "failed": "a code of failure", "gradient": "a gradient that is not "
              "finite", "outside": "-inf"}
     advice = {
-        "nan": "Return -inf where x is impossible; elsewhere find what makes it NaN",
+        "nan": "Return -inf where x is impossible; elsewhere find what makes it NaN (with "
+               'on_error="reject": what makes it fail)',
         "failed": "Find what fails",
         "gradient": "Find where the gradient overflows or divides by 0",
         "outside": "Few proposals are possible: transform the parameters so that all are, or begin "

@@ -66,7 +66,7 @@ class PointPool:
         Known calls, to which new ones are added.
     on_error : str
         The treatment of a point that has failed twice: "stop" leaves its error in the reply, and
-        "reject" makes its log density -inf.
+        "reject" takes its log density to be NaN, without an error.
 
     Examples
     --------
@@ -112,9 +112,7 @@ class PointPool:
     def known(self, key: bytes) -> Reply | None:
         """The reply at a point, given by its bytes, if there is one."""
         reply = self.calls.get(key)
-        if reply is None or reply.error is None or self.on_error == "stop":
-            return reply
-        return reply._replace(value=-np.inf)
+        return None if reply is None else self.judged(reply)
 
     def wait(self, timeout: float | None = None) -> list[tuple[int, Reply]]:
         """Return replies that have arrived, with their numbers; maybe none after `timeout` seconds.
@@ -196,8 +194,7 @@ class PointPool:
 
     def judged(self, reply: Reply) -> Reply:
         """A reply as the run sees it."""
-        rejected = reply.error is not None and self.on_error == "reject"
-        return reply._replace(value=-np.inf) if rejected else reply
+        return reply._replace(error=None) if self.on_error == "reject" else reply
 
     def cancel(self) -> None:
         """Forget all points that have no reply, without waiting for them."""
@@ -218,10 +215,3 @@ class PointPool:
             self.carrier.close()
         finally:
             self.calls.close()
-
-
-def error_of(reply: Reply) -> BaseException | None:
-    """The error for which a run has to stop."""
-    if reply.error is None or reply.value == -np.inf:
-        return None
-    return reply.error

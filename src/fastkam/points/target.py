@@ -13,7 +13,7 @@ from fastkam._core.density.extras import fields_of
 from fastkam._core.density.problem_target import ProblemTarget
 from fastkam._core.density.python_target import PythonTarget
 from fastkam._core.engine.fault import Fault
-from fastkam.points.pool import PointPool, error_of
+from fastkam.points.pool import PointPool
 from fastkam.points.records import blank
 from fastkam.points.reply import Reply
 
@@ -80,9 +80,8 @@ class Lookup:
 def joined(replies: list[Reply]) -> Any:
     """Replies in the form that a function of many points returns."""
     for reply in replies:
-        error = error_of(reply)
-        if error is not None:
-            raise error
+        if reply.error is not None:
+            raise reply.error
     parts: list[Any] = [np.array([reply.value for reply in replies], dtype=float)]
     with_gradient = next((r.gradient for r in replies if r.gradient is not None), None)
     if with_gradient is not None:

@@ -175,7 +175,8 @@ def least_effective(state: RunState) -> float:
     rows = state.trace.rows
     step = max(1, state.chains * rows // MOST_DRAWS)
     draws = state.in_one_period(state.trace.x[:, :rows:step])
-    columns = [draws, (draws - draws.mean(axis=(0, 1))) ** 2]
+    with np.errstate(all="ignore"):  # draws may be infinite
+        columns = [draws, (draws - draws.mean(axis=(0, 1))) ** 2]
     if state.trace.stat_names is not None:
         columns.append(state.lp(step)[:, :, None])
     sizes = ess_bulk(np.concatenate(columns, axis=2))
