@@ -76,6 +76,16 @@ def test_a_wrong_gradient_is_reported_before_the_run(factor):
                check_gradient=False)
 
 
+def test_a_wrong_gradient_is_warned_of_once():
+    """The moments of the draws, which are right, are not compared with those that it implies."""
+    target = fk.Target.from_python(lambda x: (-0.5 * x @ x, -3 * x), 2, gradient=True)
+    with pytest.warns(fk.SamplingWarning) as warned:
+        result = fk.sample(target, np.ones(2), seed=1, progress=False)
+    assert len(warned) == 1
+    assert "disagrees with the density in 2 of 2 coordinates" in str(warned[0].message)
+    assert [one.kind for one in result.warnings] == ["gradient"]
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("draws", [5, 500])
 def test_a_wrong_gradient_is_among_the_warnings_of_the_result(draws, tmp_path):

@@ -210,8 +210,11 @@ def notes(found: list[Finding], summary: Summary) -> list[str]:
 
 
 def warn(result: Result) -> None:
-    """Issue one warning with all findings against the draws of a run, if there are any."""
-    found = [one for one in result.warnings if one.status != "ok"]
+    """Issue one warning with all findings against the draws of a run, if there are any.
+
+    A wrong gradient was warned of when the run began.
+    """
+    found = [one for one in result.warnings if one.status != "ok" and one.kind != "gradient"]
     if not found:
         return
     kind = ConvergenceWarning if {one.kind for one in found} <= TOO_SHORT else SamplingWarning

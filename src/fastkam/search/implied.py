@@ -67,7 +67,7 @@ def moments_by_gradients(
     nothing, draws = np.zeros((0, 4)), draws_of(state)
     chains, rows, d = draws.shape
     share = min(SHARE * state.evaluations, most / 2)
-    own = "logp_grad" in evaluate.target.abilities
+    own = "logp_grad" in evaluate.target.abilities and not state.wrong_gradient
     n = int(min(chains * rows, *((MOST_OF_OWN, share) if own else
                                  (MOST_DRAWS, share / (2 * d)))))
     periodic = state.coordinates is not None and state.coordinates.repeats
