@@ -166,3 +166,9 @@ def test_imports_are_found(tmp_path, monkeypatch):
     assert imports(lazy) == {"fastkam.stop", "fastkam.run.loop"}
     assert imports(typed) == {"fastkam.linalg"}
     assert imports(cython) == {"fastkam._core.engine.rng", "fastkam.plots", "fastkam.kernels"}
+
+
+def test_files_of_tests_have_different_names():
+    """Pytest imports them by name, without their folder."""
+    names = sorted(path.name for path in Path(__file__).parents[1].rglob("test_*.py"))
+    assert names == sorted(set(names))
