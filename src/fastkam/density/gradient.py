@@ -147,6 +147,6 @@ def check_start(target: Target, x0: NDArray[np.float64]) -> str:
     if check.ok:
         return ""
     text = f"{check}, at x = {np.array2string(x, threshold=8)}"
-    warn(SamplingWarning(f"{text}. Correct it: with a wrong gradient chains may move slowly, or not "
-                         "at all (check_gradient=False leaves out this check)"))
+    warn(SamplingWarning(f"{text}. Correct it: with a wrong gradient chains may move slowly, or "
+                         "not at all (check_gradient=False leaves out this check)"))
     return text
