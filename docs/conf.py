@@ -20,6 +20,7 @@ extensions = [
     "sphinx_copybutton",
     "contents_of_tables",
     "docstrings",
+    "shown_references",             # before links_outside, which changes their links
     "links_outside",
     "missing_packages",
     "titles_of_links",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import fastkam as fk
+from fastkam.samplers import SAMPLERS
 
 DOCS = Path(__file__).parents[2] / "docs"
 MODULES = {name for name in fk.__all__ if inspect.ismodule(getattr(fk, name))}
@@ -112,6 +113,15 @@ def test_links_by_the_name_of_a_file_have_titles():
     text = "[plots.md](plots.md), [a.md](../b/a.md#c), [the page](plots.md), [a.md](b.md)"
     assert extension("titles_of_links").with_titles(text) == (
         "[](plots.md), [](../b/a.md#c), [the page](plots.md), [a.md](b.md)")
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_reference_implementation_is_shown_below_the_formula(name):
+    text = extension("shown_references").with_references((DOCS / "samplers.md").read_text(), DOCS)
+    section = re.search(rf"^## {name}: .*?(?=^## |\Z)", text, re.M | re.S)[0]
+    path, code = re.search(r"{literalinclude} (\S+)\n:pyobject: (\w+)\n", section).groups()
+    assert f'class {code}(' in (DOCS / path).read_text()
+    assert f'of="{name}"):' in (DOCS / path).read_text()
 
 
 def test_the_first_page_has_the_example_of_the_readme():
