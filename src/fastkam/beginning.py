@@ -125,12 +125,15 @@ class Call:
         self.take_forms(method)
         if self.surrogate is not None:
             method = DelayedAcceptance(sampler=method, steps=self.steps)
+        without = self.tune is None
         kernel = self.checked(method)
         if self.choice is None:
             with self.watch, before_the_run(self.target, self.problem):
                 self.found = find(self.target, self.points, self.chains, self.rng,
                                   search=self.search, executor=self.options.for_chains,
                                   watch=self.watch)
+            if without:
+                self.tune = self.shortened(PLAIN_TUNE)
         return self.state(method, kernel)
 
     # ---- the density, and the start of the search ----
@@ -243,10 +246,7 @@ class Call:
         target = self.target
         check_stages(method, target)
         if self.tune is None:
-            self.tune = PLAIN_TUNE
-            if self.choice is not None:
-                most = self.watch.most_tune(self.found.evaluations)
-                self.tune = int(min(self.choice.tune, most))
+            self.tune = PLAIN_TUNE if self.choice is None else self.shortened(self.choice.tune)
         method.check_run(self.schedule, self.tune)
         if self.share:
             method.check_share()
@@ -255,6 +255,12 @@ class Call:
         if self.check_gradient and method.needs_gradient:
             self.wrong_gradient = check_start(target, self.points[0])
         return kernel
+
+    def shortened(self, tune: int) -> int:
+        """A number of warm-up steps that takes at most half of what the search has left."""
+        n = self.found.evaluations
+        of_budget = ((self.budget or BUDGET) - n) / (2 * self.chains) if self.enough else tune
+        return int(max(0, min(tune, of_budget, self.watch.most_tune(n))))
 
     # ---- the run ----
 

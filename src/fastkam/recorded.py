@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -154,6 +154,19 @@ class Recorded:
                            f"{near(name, known)}")
         layout = self.state.layout
         return mapped(self.draws, lambda some: layout.split(some)[name])
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a parameter, an extra or a coordinate of that name."""
+        return isinstance(name, str) and bool(
+            name in self.shapes or name in self.extras or self.state.layout.places(name))
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the parameters and extras."""
+        return iter(self.keys())
+
+    def keys(self) -> list[str]:
+        """The names of the parameters and extras, with which ``dict(result)`` has their draws."""
+        return [*self.shapes, *self.extras]
 
     @property
     def evaluations(self) -> int:

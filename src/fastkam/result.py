@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 from collections.abc import Callable
@@ -158,12 +159,26 @@ class Result(Outputs):
         """
         if path is None:
             raise TypeError("path must be the path of a file, not None")
-        check_path("path", path)
+        check_path("path", path, result=True)
         write(path, self.state, whole=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the target, which may not be picklable."""
         return self.__dict__ | {"target": None, "mapped": None}
+
+    def __copy__(self) -> Result:
+        """A result with the same draws and the same target."""
+        return self.with_target_of(self.__getstate__())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Result:
+        """A result with copies of the draws, and the same target."""
+        return self.with_target_of(copy.deepcopy(self.__getstate__(), memo))
+
+    def with_target_of(self, state: dict[str, Any]) -> Result:
+        """A result from the values of its attributes, with the target of this one."""
+        new = object.__new__(type(self))
+        new.__dict__.update(state, target=self.target)
+        return new
 
 
 def load(

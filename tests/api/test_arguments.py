@@ -239,3 +239,29 @@ def test_a_seed_sequence_that_has_children_gives_chains_of_their_own():
     taken = np.random.PCG64(child).state["state"]["inc"]
     assert taken not in [state["state"]["inc"] for state in result.state.generators]
     assert seed.n_children_spawned == 1
+
+
+BIT_STREAMS = {
+    "philox with a key": lambda: np.random.Generator(np.random.Philox(key=7)),
+    "a legacy generator's": lambda: np.random.RandomState(3)._bit_generator,
+    "jumped": lambda: np.random.Generator(np.random.PCG64(3).jumped()),
+    "advanced": lambda: advanced(np.random.default_rng(3)),
+    "plain": lambda: np.random.default_rng(3),
+}
+
+
+def advanced(rng):
+    rng.random(1000)
+    return rng
+
+
+def test_the_state_of_a_generator_determines_the_draws():
+    def run(seed):
+        return fk.sample(lambda x: -0.5 * x @ x, np.zeros(2), sampler="ram", draws=5, tune=5,
+                         seed=seed, progress=False, diagnose=False).draws.tobytes()
+
+    found = [run(make()) for make in BIT_STREAMS.values()]
+    assert len(set(found)) == len(found)
+    assert found == [run(make()) for make in BIT_STREAMS.values()]
+    rng = np.random.default_rng(3)
+    assert run(rng) != run(rng)

@@ -139,3 +139,15 @@ def test_an_error_during_the_look_leaves_the_run(gradient, error):
     assert result.draws.shape == (4, 1000, 2)
     assert result.status == "complete"
     assert len(result.state.unvisited) == 0
+
+
+def test_a_density_of_many_modes_of_equal_weight_is_looked_at():
+    """No component of the fitted mixture has a twentieth of the weight."""
+    middles = 4.0 * np.array([(i, j) for i in range(5) for j in range(5)])
+
+    def grid(x):
+        return np.logaddexp.reduce(-0.5 * ((x - middles) ** 2).sum(axis=1))
+
+    result = quietly(grid, np.zeros(2), seed=1)
+    found = result.log_evidence()
+    assert abs(found.value - np.log(25 * 2 * np.pi)) < 5 * found.error

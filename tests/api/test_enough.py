@@ -303,3 +303,13 @@ def test_own_gradients_show_a_neck_without_draws(monkeypatch):
     assert table["ess_bulk"].min() > 400
     assert abs(table["mean"][1] - 0.80) > 0.2 * 1.17
     assert "moments" in [one.kind for one in result.warnings]
+
+
+@pytest.mark.parametrize("options", [
+    {"budget": 3000}, {"stop": fk.stop.Evaluations(3000)}, {"stop": fk.stop.Evaluations(3000),
+                                                            "draws": 500}])
+@pytest.mark.parametrize("sampler", ["ram", "am", "auto"])
+def test_warm_up_takes_at_most_half_of_a_limit(sampler, options):
+    result = quietly(normal, np.zeros(2), sampler=sampler, **options)
+    assert 4 * result.tune <= 1500
+    assert result.trace.counts.min() > 100

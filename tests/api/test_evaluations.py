@@ -455,3 +455,26 @@ def test_an_interrupt_ends_a_long_call(path):
     assert_same(result.resume(evaluations=path, diagnose=False), sample(quick, **OPTIONS))
     # the call that was interrupted, and one to compare f, whose list is another now
     assert len(fk.Evaluations(path)) == len(seen) - 2
+
+
+def test_calls_with_gradients_that_are_nan_are_read_again(path):
+    def f(x):
+        return -0.5 * float(x @ x), x * np.nan if x[0] > 1.5 else -x
+
+    options = {"sampler": "nuts", "draws": 50, "tune": 100, "seed": 1, "diagnose": False,
+               "evaluations": path, "progress": False}
+    one, other = (fk.sample(f, np.zeros(2), **options) for _ in range(2))
+    np.testing.assert_array_equal(one.draws, other.draws)
+    assert one.rejected["gradient"].sum() == other.rejected["gradient"].sum() > 0
+
+
+def test_the_file_of_calls_is_not_that_of_the_run(path):
+    with pytest.raises(ValueError, match="checkpoint and evaluations must be different files"):
+        sample(lambda x: -0.5 * x @ x, evaluations=path, checkpoint=path, **OPTIONS)
+    sample(lambda x: -0.5 * x @ x, evaluations=path, **OPTIONS)
+    calls = path.read_bytes()
+    for use in (lambda: sample(lambda x: -0.5 * x @ x, checkpoint=path, **OPTIONS),
+                lambda: sample(lambda x: -0.5 * x @ x, **OPTIONS).save(path)):
+        with pytest.raises(ValueError, match="must be a new file or one that fastkam has written"):
+            use()
+    assert path.read_bytes() == calls

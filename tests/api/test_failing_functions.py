@@ -411,3 +411,43 @@ def test_many_failures_that_are_rejected_are_found():
     assert result.verdict().status == "doubtful"
     assert (result.offending["nan"][:, 0] > 0.4).all()
     assert not result.rejected["outside"].any()
+
+
+GRADIENT_SAMPLERS = ["nuts", "hmc", "mala", "barker", "auto"]
+
+
+@pytest.mark.parametrize("sampler", GRADIENT_SAMPLERS)
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_points_that_are_rejected_need_no_gradient(sampler, vectorized):
+    def fails_beyond(x):
+        if np.max(x[..., 0]) > 1.5:
+            raise RuntimeError("no convergence")
+        return -0.5 * (x * x).sum(axis=-1)[()], -x
+
+    result = fk.sample(fails_beyond, np.zeros(2), sampler=sampler, draws=50, tune=100, seed=1,
+                       on_error="reject", vectorized=vectorized, progress=False, diagnose=False)
+    assert result.rejected["nan"].sum() > 0
+    assert result.draws[..., 0].max() <= 1.5
+
+
+@pytest.mark.parametrize("nothing", [-np.inf, np.nan, np.float64(-np.inf)])
+def test_where_there_is_no_density_there_need_not_be_a_gradient(nothing):
+    def half(x):
+        return nothing if x[0] > 1.5 else (-0.5 * float(x @ x), -x)
+
+    def half_with(x):
+        return (nothing, 0 * x) if x[0] > 1.5 else (-0.5 * float(x @ x), -x)
+
+    one, other = (fk.sample(f, np.zeros(2), sampler="nuts", draws=100, tune=100, seed=1,
+                            progress=False, diagnose=False) for f in (half, half_with))
+    np.testing.assert_array_equal(one.draws, other.draws)
+    with pytest.raises(TypeError, match="needs the gradient"):
+        fk.sample(lambda x: -0.5 * float(x @ x), np.zeros(2), sampler="nuts", draws=10)
+
+
+def test_extras_may_be_empty_where_there_is_no_density():
+    def logp(m):
+        return (-0.5 * m * m, {"q": 2 * m}) if m < 1 else (-np.inf, {})
+
+    result = fk.sample(logp, {"m": 0.0}, seed=1, progress=False)
+    np.testing.assert_array_equal(result.extras["q"], 2 * result["m"])

@@ -480,3 +480,20 @@ def test_names_of_columns_are_not_lost():
         fk.sample(lambda x: -x @ x, frame, draws=2, search=False)
     plain = pandas.DataFrame(np.ones((4, 2)))
     assert fk.sample(lambda x: -x @ x, plain, draws=2, search=False, diagnose=False).d == 2
+
+
+@pytest.mark.parametrize("prior", [
+    stats.vonmises(2, scale=2), stats.vonmises(2, loc=3), stats.wrapcauchy(0.5, loc=1),
+    stats.wrapcauchy(0.5, loc=-np.pi, scale=0.5)])
+def test_draws_from_circular_priors_with_loc_and_scale(prior):
+    problem = fk.Problem(lambda a: 0.0, prior={"a": prior})
+    x = problem.constrain(problem.sample_prior(4000, 1))[:, 0]
+    assert stats.kstest(x, prior.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (1, 3), (1, 1), (2, 2)])
+def test_a_matrix_normal_prior_keeps_its_shape(shape):
+    problem = fk.Problem(lambda b: 0.0 * b.sum(), prior={"b": stats.matrix_normal(np.zeros(shape))})
+    assert problem.shapes == {"b": shape}
+    z = problem.sample_prior(2, 1)
+    assert problem.logp(z[0]) == pytest.approx(stats.norm.logpdf(z[0]).sum())

@@ -99,3 +99,22 @@ def test_extras_by_name():
     np.testing.assert_array_equal(result["s"], result.extras["s"])
     with pytest.raises(KeyError, match=r"there are \['x', 's'\]"):
         result["t"]
+
+
+def test_a_result_has_the_names_of_a_mapping():
+    result = fk.sample(lambda a, b: (-0.5 * (a * a + b @ b), {"q": a}),
+                       {"a": 0.0, "b": np.zeros(2)}, sampler="ram", seed=1, draws=20, diagnose=False)
+    assert list(result) == result.keys() == ["a", "b", "q"]
+    assert all(name in result for name in ("a", "b", "q", "b[1]"))
+    assert not any(name in result for name in ("c", "b[2]", 0, None))
+    assert {name: draws.shape for name, draws in dict(result).items()} == {
+        "a": (4, 20), "b": (4, 20, 2), "q": (4, 20)}
+
+
+def test_a_start_may_have_the_labels_of_coordinates():
+    options = {"prior": {"th": (stats.norm(), 3)}, "sampler": "ram", "seed": 1, "draws": 20,
+               "diagnose": False}
+    labels = {f"th[{i}]": float(i) for i in range(3)}
+    one, other = (fk.sample(lambda th: -0.5 * th @ th, x0, **options)
+                  for x0 in (labels, {"th": np.arange(3.0)}))
+    np.testing.assert_array_equal(one.draws, other.draws)

@@ -461,3 +461,30 @@ def test_an_executed_notebook():
     shown = [output for output in book.cells[0].outputs if output.output_type == "display_data"]
     assert len(shown) == 1
     assert "draws 3 000 of 3 000" in shown[0]["data"]["text/plain"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+@pytest.mark.parametrize("place", ["/dev/full", "a closed pipe"])
+def test_a_run_whose_last_line_cannot_be_written_ends_well(place):
+    code = ("import fastkam as fk\n"
+            "r = fk.sample(lambda x: -0.5 * x @ x, [0.0, 0.0], sampler='ram', draws=300, seed=1,"
+            " progress=True)\n"
+            "print(r.draws.shape)")
+    if place == "a closed pipe":
+        reading, writing = os.pipe()
+        os.close(reading)
+        error = os.fdopen(writing, "w")
+    else:
+        error = open(place, "w")
+    with error:
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=error,
+                              text=True)
+    assert done.stdout == "(4, 300, 2)\n"
+
+
+def test_a_closed_standard_error(monkeypatch):
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed)
+    assert fk.sample(lambda x: -0.5 * x @ x, np.zeros(2), sampler="ram", seed=1, draws=20,
+                     diagnose=False).status == "complete"

@@ -1,5 +1,6 @@
 """Resuming: run(n) is run(k), save, load in a new process, run(n - k), bit for bit."""
 
+import copy
 import errno
 import json
 import os
@@ -381,3 +382,24 @@ def test_an_interrupt_within_an_adaptation(monkeypatch, tmp_path, name, module, 
     assert part.status == "interrupted"
     part.save(path)
     assert_same(fk.resume(path, target=target), whole)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
+def test_a_copy_of_a_result_can_be_resumed(duplicate):
+    result = fk.sample(lambda x: -0.5 * x @ x, np.zeros(2), sampler="ram", seed=1, draws=50)
+    again = duplicate(result)
+    np.testing.assert_array_equal(again.resume(5).draws, result.resume(5).draws)
+
+
+def test_a_checkpoint_stays_in_its_folder(tmp_path, monkeypatch):
+    """Although the function changes the current one, as simulators do."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "work").mkdir()
+
+    def logp(x):
+        os.chdir(tmp_path / "work")
+        return -0.5 * float(x @ x)
+
+    fk.sample(logp, np.zeros(2), sampler="ram", draws=50, tune=50, checkpoint="run.fk",
+              progress=False, diagnose=False)
+    assert fk.load(tmp_path / "run.fk").draws.shape == (4, 50, 2)

@@ -31,6 +31,22 @@ def test_the_number_of_threads_changes_nothing(library, name, kind):
         assert_same(one, other)
 
 
+def test_chains_that_outnumber_the_threads_advance_in_turn():
+    """Wherever the run ends, every chain has draws."""
+    most, draws = 0, 3_000_000
+
+    def until_one_is_half_done(progress):
+        nonlocal most
+        most = max(progress.draws)
+        if most > draws / 2:
+            progress.stop()
+
+    result = fk.sample(fk.targets.banana(d=4), np.zeros(4), sampler="ram", draws=draws, thin=1,
+                       seed=1, threads=2, progress=until_one_is_half_done, diagnose=False)
+    assert result.status == "stopped"
+    assert result.trace.counts.min() > draws / 8
+
+
 def test_the_number_of_chains_does_not_change_the_first():
     few, many = (sample(densities.python, np.ones(D), draws=50, chains=n, seed=1)
                  for n in (2, 5))

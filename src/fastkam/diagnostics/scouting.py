@@ -164,7 +164,8 @@ class Scouting:
         gradient: Gradient | None = None, coordinates: Coordinates | None = None,
     ) -> None:
         self.q, self.budget, self.rng, self.gradient = q, budget, rng, gradient
-        large = np.r_[True, q.weights[1:] >= LEAST_WEIGHT * q.weights[1:].sum()]
+        least = min(LEAST_WEIGHT * q.weights[1:].sum(), q.weights[1:].max())
+        large = np.r_[True, q.weights[1:] >= least]
         self.main = Mixture(q.weights[large], q.means[large], q.factors[large])
         self.flat = np.ascontiguousarray(z.reshape(-1, z.shape[2]))
         self.d = z.shape[2]

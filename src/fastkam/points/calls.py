@@ -227,10 +227,9 @@ def replies_of(form: Form, rows: NDArray[Any]) -> Iterator[tuple[bytes, Reply]]:
     extras = unpacked(packed_rows, form.extras)
     for i, row in enumerate(rows):
         error = row["error"].decode("utf-8", "replace")
-        gradient = row["gradient"].copy() if form.gradient else None
         yield row["x"].tobytes(), Reply(
             float(row["value"]),
-            None if gradient is None or np.isnan(gradient).all() else gradient,
+            row["gradient"].copy() if form.gradient and not error else None,
             {name: value[i] for name, value in extras.items()} or None,
             float(row["seconds"]), row["worker"].decode("utf-8", "replace"),
             PointLost(error) if error else None)

@@ -23,6 +23,7 @@ from fastkam.problem.lkj import LKJ
 Draws = Callable[[int, Any], NDArray[np.float64]]  # (n, rng) -> (n, ...)
 Row = tuple[str, int, float, float, float, float, float, Any, Any, Any]
 
+CIRCULAR = {"vonmises", "wrapcauchy"}  # scipy takes remainders after it has scaled their draws
 SPHERES = {  # distributions that have no density on an open set, and no transform here
     "wishart": "positive definite matrices", "invwishart": "positive definite matrices",
     "normal_inverse_gamma": "pairs", "vonmises_fisher": "unit vectors",
@@ -245,6 +246,10 @@ def factor_rows(
 
 def draws(value: Any, own: tuple[int, ...], shape: tuple[int, ...], k: int, rng: Any) -> Any:
     """Independent draws (k, *shape) of a distribution with parameters of shape `own`."""
+    if getattr(getattr(value, "dist", None), "name", None) in CIRCULAR:
+        args, loc, scale = value.dist._parse_args(*value.args, **value.kwds)
+        standard = value.dist.rvs(*args, size=(k, *shape), random_state=rng)
+        return loc + scale * np.asarray(standard, dtype=float)
     if hasattr(value, "rvs"):
         return np.asarray(value.rvs(size=(k, *shape), random_state=rng), dtype=float)
     lead = shape[: len(shape) - len(own)]
@@ -272,7 +277,8 @@ def multivariate_prior(name: str, value: Any, lead: tuple[int, ...]) -> Paramete
             block, row = dirichlet_block(value)
             transform, low, high, logs = "simplex", 0.0, 1.0, 0
         else:
-            block = np.shape(np.squeeze(value.rvs(random_state=0)))
+            one = value.rvs(random_state=0)
+            block = np.shape(one if kind == "matrix_normal" else np.squeeze(one))
             row = ("python", prod(block), 0.0, 1.0, 0.0, 0.0, 0.0, None, None,
                    Multivariate(value, block))
     except np.linalg.LinAlgError:

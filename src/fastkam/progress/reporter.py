@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 from fastkam.arguments import shown
@@ -108,7 +109,7 @@ class Reporter:
             try:
                 self.view(progress)
             except (OSError, ValueError):  # its terminal is gone: the run continues
-                self.view.close()
+                self.__exit__()
                 self.wanted, self.function, self.view = False, None, None
         elif self.function is not None:
             self.function(progress)
@@ -118,7 +119,8 @@ class Reporter:
 
     def __exit__(self, *error: object) -> None:
         if self.view is not None:
-            self.view.close()
+            with suppress(OSError, ValueError):  # its terminal is gone
+                self.view.close()
 
 
 def view(*, asked: bool) -> Terminal | Notebook | Lines:
@@ -134,12 +136,20 @@ def view(*, asked: bool) -> Terminal | Notebook | Lines:
 
 def on_terminal() -> bool:
     """Whether standard error is a terminal that can go back to a line."""
-    return (sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
+    return has_terminal() and os.environ.get("TERM") != "dumb"
+
+
+def has_terminal() -> bool:
+    """Whether standard error is open, and a terminal."""
+    try:
+        return sys.stderr is not None and sys.stderr.isatty()
+    except ValueError:  # it is closed
+        return False
 
 
 def interactive() -> bool:
     """Whether a user watches: in a terminal, or in a notebook."""
-    return (sys.stderr is not None and sys.stderr.isatty()) or in_notebook()
+    return has_terminal() or in_notebook()
 
 
 def check_progress(progress: Any) -> None:

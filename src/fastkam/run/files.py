@@ -19,8 +19,11 @@ UNFINISHED = ".unfinished"
 MOST_NAME = 255 - len(".." + UNFINISHED) - 16  # bytes of a name that unfinished files keep
 
 
-def check_path(name: str, path: Any) -> None:
-    """Refuse, before any work, the path of a file that could not be written."""
+def check_path(name: str, path: Any, *, result: bool = False) -> None:
+    """Refuse, before any work, the path of a file that could not be written.
+
+    With `result`, the place of a run, a file that has something else is refused, too.
+    """
     if path is None:
         return
     if not isinstance(path, (str, os.PathLike)):
@@ -40,6 +43,16 @@ def check_path(name: str, path: Any) -> None:
         raise PermissionError(f"{name}={str(path)!r} is a file without permission to write")
     if not os.access(file.parent, os.W_OK):
         raise PermissionError(f"{name}={str(path)!r} is in a folder without permission")
+    if result and file.exists() and not may_be_result(file):
+        raise ValueError(f"{name} must be a new file or one that fastkam has written, not "
+                         f"{shown(path)}, which has something else: give another name")
+
+
+def may_be_result(file: Path) -> bool:
+    """Whether a file begins as that of a run does (`fastkam.run.members`), or is empty."""
+    with file.open("rb") as opened:
+        start = opened.read(64)
+    return not start or (start[:4] == b"PK\3\4" and b".npy" in start)
 
 
 def place_of(path: str | os.PathLike[str]) -> Path:

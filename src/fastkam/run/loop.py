@@ -213,19 +213,24 @@ class Run:
         return stopped
 
     def advance_threads(self, waiting, rows, threads, between):
-        """Advance in worker threads, divided among the groups, while this thread watches."""
+        """Advance in worker threads, while this thread watches.
+
+        After each chunk a thread takes the group that has waited longest, so that all chains have
+        draws wherever the run ends.
+        """
         self.halt.clear()
         share = max(1, threads // len(waiting))
         left = deque(waiting)  # one task per thread, not per group: this thread polls all tasks
 
         def work():
-            while True:
+            while not self.halt.is_set():
                 try:
                     group = left.popleft()
-                except IndexError:
+                except IndexError:  # the other threads have the last groups
                     return
-                while not (self.halt.is_set() or group.reached(rows)):
-                    group.chunk(rows, share, FREE)
+                group.chunk(rows, share, FREE)
+                if not group.reached(rows):
+                    left.append(group)
 
         with ThreadPoolExecutor(threads, thread_name_prefix="fastkam") as pool:
             try:

@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fastkam.arguments import check_flag, check_number, check_threads
+from fastkam.arguments import check_flag, check_number, check_threads, shown
 from fastkam.progress.reporter import Reporter, check_progress
-from fastkam.run.files import check_path
+from fastkam.run.files import check_path, place_of
 from fastkam.run.interrupts import Shield
 from fastkam.run.rules import StopRule, as_stop
 from fastkam.run.trial import Trial, processors
@@ -66,7 +66,14 @@ class RunOptions:
         check_progress(self.progress)
         object.__setattr__(self, "report", Reporter(self.progress))
         as_stop(self.stop)
-        check_path("checkpoint", self.checkpoint)
+        if self.checkpoint is not None:
+            check_path("checkpoint", self.checkpoint, result=True)
+            # the function may change the current folder
+            object.__setattr__(self, "checkpoint", os.path.abspath(self.checkpoint))
+            calls = None if self.desk is None else self.desk.evaluations
+            if calls is not None and place_of(calls) == place_of(self.checkpoint):
+                raise ValueError("checkpoint and evaluations must be different files, not both "
+                                 f"{shown(calls)}")
         check_number("checkpoint_interval", self.checkpoint_interval, least=0)
         if self.store is not None:
             self.store.check_free()

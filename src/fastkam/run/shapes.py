@@ -46,6 +46,9 @@ class Layout:
 
     def join(self, what: str, x: Mapping[str, Any]) -> NDArray[np.float64]:
         """An array (..., d) of a dict of arrays (..., *shape); `what` is the argument's name."""
+        for labels in (self.labels, self.numbered):
+            if set(x) == set(labels):  # as in a Series of a summary
+                return np.stack([real_array(f"{what}[{name!r}]", x[name]) for name in labels], -1)
         unknown = [name for name in x if name not in self.shapes]
         if missing := [name for name in self.shapes if name not in x]:
             there = f"; {unknown} are no parameters" if unknown else ""

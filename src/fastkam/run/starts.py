@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,9 @@ def seed_sequence(seed: Any) -> np.random.SeedSequence:
     if isinstance(seed, np.random.Generator):
         seed = seed.bit_generator
     if isinstance(seed, np.random.BitGenerator):
-        # the next child: each run from one generator gets its own stream
-        return cast(np.random.SeedSequence, seed.seed_seq).spawn(1)[0]
+        # advances the generator: each run from it gets its own stream, which its state determines
+        words = np.random.Generator(seed).integers(2**32, size=8, dtype=np.uint32)
+        return np.random.SeedSequence(words.tolist())
     try:
         return np.random.SeedSequence(plain_seed(seed))
     except (TypeError, ValueError):

@@ -88,7 +88,8 @@ class Watch:
         """Warm-up steps of a chain that take half of the budget left after n evaluations."""
         left = self.limits.evaluations - n
         elapsed = time.perf_counter() - self.begun
-        left = min(left, n * (self.limits.seconds / max(elapsed, 1e-9) - 1))
+        if n:  # these show how long an evaluation takes
+            left = min(left, n * (self.limits.seconds / max(elapsed, 1e-9) - 1))
         return max(0.0, left / (2 * self.chains))
 
     def __enter__(self) -> Watch:

@@ -85,7 +85,7 @@ cdef class PythonTarget(Target):
         row = self.kept.get(key)
         if row is None:
             extras = extras_in(self.call(x, u))
-            if extras is None:
+            if not extras:
                 return None
             self.kept.put(key, extras)
             row = self.kept.get(key)
@@ -99,9 +99,10 @@ cdef class PythonTarget(Target):
                                const double *u):
         """Return the value without its extras, which are stored: a number, or (value, gradient)."""
         extras = extras_in(value)
-        if extras is not None:
+        if extras:  # none, or {}, where the density is 0
             self.has_extras = True
             self.kept.put(key_of(n, x, n_aux, u), extras)
+        if extras is not None:
             value = value[: len(value) - 1]
         if n_aux and len(value) == 2:
             raise TypeError(f"an estimate has no gradient: the function returned {value!r:.200}")
@@ -111,10 +112,11 @@ cdef class PythonTarget(Target):
                                     size_t n_aux, const double *U):
         """Return the same as `without_extras`, for k points at once."""
         extras = extras_in(value)
-        if extras is not None:
+        if extras:
             self.has_extras = True
             keys = [key_of(n, X + i * n, n_aux, U + i * n_aux) for i in range(k)]
             self.kept.put_rows(keys, extras)
+        if extras is not None:
             value = value[: len(value) - 1]
         if n_aux and len(value) == 2:
             raise TypeError(f"an estimate has no gradient: the function returned {value!r:.200}")
@@ -166,6 +168,8 @@ cdef int call_gradient(
         answer = paired(self.f(self.argument(1, x)))
         if type(answer) is tuple:
             answer = self.without_extras(answer, n, x, 0, NULL)
+        if is_nowhere(answer, ()):
+            answer = answer, np.zeros(n)
         if type(answer) is not tuple or len(answer) != 2:
             raise MissingGradient(answer)
         value, gradient = answer
@@ -201,6 +205,8 @@ cdef int call_vectorized(size_t k, size_t n, const double *X, double *grad, doub
             value, gradient = value
             if grad == NULL:
                 check_gradient(gradient, k * n)
+        elif grad != NULL and is_nowhere(value, (k,)):
+            gradient = np.zeros((k, n))
         elif grad != NULL:
             raise MissingGradient(value)
         if grad != NULL:
@@ -234,6 +240,14 @@ def extras_in(value):
                         "tuple; it may be followed by its gradient, by extras in a dict, or by the "
                         "gradient and then extras")
     return None
+
+
+def is_nowhere(value, shape):
+    """Return whether these are log densities of points without a density, which have no gradient.
+    """
+    return (isinstance(value, (float, np.ndarray)) and np.shape(value) == shape
+            and getattr(value, "dtype", np.dtype(float)).kind == "f"
+            and not np.any(np.greater(value, -np.inf)))
 
 
 def first_row(value):
