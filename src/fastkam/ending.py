@@ -49,6 +49,7 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
             raise failure
         lost = isinstance(failure, TaskLost)
         what = str(failure) if lost else told(failure)
+        what = ", ".join([what, *getattr(failure, "__notes__", ())])
         raise SamplingError(
             f"the run was stopped by {what}; {kept}{problem}", result=result,
             chain=failure.chains[0] if isinstance(failure, TaskLost) else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import inspect
 import numbers
+import sys
 import weakref
 from abc import ABCMeta
 from copy import deepcopy
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from fastkam.arguments import check_call, near, shown
 
-DEFINED: dict[str, weakref.WeakSet[type]] = {}  # path -> the classes defined under it
+DEFINED: dict[str, list[weakref.ref[type]]] = {}  # path -> the classes defined under it, in order
 
 
 class Owning(ABCMeta):
@@ -95,9 +96,7 @@ class Parameters(metaclass=Owning):
             if method not in vars(cls):
                 setattr(cls, method, getattr(cls, method))
         path = class_path(cls)
-        if "<locals>" not in path:  # a class that is defined again takes the place of the first
-            DEFINED.pop(path, None)
-        DEFINED.setdefault(path, weakref.WeakSet()).add(cls)
+        DEFINED[path] = [*(weakref.ref(one) for one in living(path)), weakref.ref(cls)]
         if name is not None:
             other = cls.NAMES.setdefault(name, cls)
             if class_path(other) != path:
@@ -170,10 +169,10 @@ def class_path(cls: type) -> str:
 
 def class_of(path: str) -> type[Parameters]:
     """The class defined under a path; UnknownClass if there is none, or more than one."""
-    known = list(DEFINED.get(path, ()))
+    known = living(path)
     if len(known) > 1:  # made by several calls of a function: some may be garbage by now
         gc.collect()
-        known = list(DEFINED[path])
+        known = living(path)
     if not known:
         raise UnknownClass(f"names the class {path!r}, which this process has not defined: import "
                            f"the module {path.partition(':')[0]!r} first")
@@ -184,12 +183,28 @@ def class_of(path: str) -> type[Parameters]:
     return cls
 
 
+def living(path: str) -> list[type]:
+    """The classes defined under a path that still exist.
+
+    Of those of a module this is the one that the module has, or else the last; an older one was
+    defined before it, and another is a copy that came from a worker.
+    """
+    known = [cls for one in DEFINED.get(path, ()) if (cls := one()) is not None]
+    if "<locals>" in path or len(known) < 2:
+        return known
+    module, _, names = path.partition(":")
+    found: Any = sys.modules.get(module)
+    for name in names.split("."):
+        found = getattr(found, name, None)
+    return [found] if found in known else known[-1:]
+
+
 def defined() -> dict[str, type[Parameters]]:
     """The classes of modules, by bare name; among those of the same name fastkam's is taken."""
     found: dict[str, type[Parameters]] = {}
     for path in sorted(DEFINED, key=lambda path: not path.startswith("fastkam.")):
         if "<locals>" not in path:
-            for cls in DEFINED[path]:
+            for cls in living(path):
                 found.setdefault(cls.__name__, cls)
     return found
 

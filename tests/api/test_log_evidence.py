@@ -416,3 +416,10 @@ def test_a_short_run_of_one_mode_suffices():
         assert result.evaluations + found.evaluations <= 5100
         off.append(found.value - truth)
     assert np.sqrt(np.mean(np.square(off))) < 0.02
+
+
+def test_without_log_densities_there_is_none():
+    result = fk.sample(lambda x: -0.5 * x @ x, np.zeros(2), sampler="ram", seed=1, draws=100,
+                       keep_stats=False, diagnose=False)
+    with pytest.raises(ValueError, match="keep_stats=False"):
+        result.log_evidence()

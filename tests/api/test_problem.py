@@ -497,3 +497,14 @@ def test_a_matrix_normal_prior_keeps_its_shape(shape):
     assert problem.shapes == {"b": shape}
     z = problem.sample_prior(2, 1)
     assert problem.logp(z[0]) == pytest.approx(stats.norm.logpdf(z[0]).sum())
+
+
+def test_an_error_of_derived_is_named():
+    def derived(a):
+        return {"b": 1 / 0 if a > 2 else a}
+
+    says = r"division by zero, raised by derived, at x = \["
+    with pytest.raises(fk.SamplingError, match=says) as at:
+        fk.sample(lambda a: -0.5 * a * a, {"a": 0.0}, derived=derived, sampler="ram", tune=200,
+                  draws=3000, seed=1, progress=False)
+    assert at.value.result is not None

@@ -103,7 +103,8 @@ def test_extras_by_name():
 
 def test_a_result_has_the_names_of_a_mapping():
     result = fk.sample(lambda a, b: (-0.5 * (a * a + b @ b), {"q": a}),
-                       {"a": 0.0, "b": np.zeros(2)}, sampler="ram", seed=1, draws=20, diagnose=False)
+                       {"a": 0.0, "b": np.zeros(2)}, sampler="ram", seed=1, draws=20,
+                       diagnose=False)
     assert list(result) == result.keys() == ["a", "b", "q"]
     assert all(name in result for name in ("a", "b", "q", "b[1]"))
     assert not any(name in result for name in ("c", "b[2]", 0, None))

@@ -475,7 +475,7 @@ def test_a_run_whose_last_line_cannot_be_written_ends_well(place):
         os.close(reading)
         error = os.fdopen(writing, "w")
     else:
-        error = open(place, "w")
+        error = open(place, "w")  # noqa: SIM115
     with error:
         done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=error,
                               text=True)

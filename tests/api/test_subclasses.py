@@ -206,3 +206,24 @@ def test_a_registered_name_cannot_be_used_again():
 def test_paths_of_built_ins():
     for cls in SAMPLERS.values():
         assert class_path(cls).startswith("fastkam.samplers.")
+
+
+def test_a_copy_of_a_class_does_not_hide_it(tmp_path):
+    """Workers may send such copies, which are gone later."""
+    cls = subclasses.RandomWalk
+    result = sample(densities.python, np.ones(D), sampler=cls(), draws=5, tune=5, chains=1, seed=1)
+    result.save(tmp_path / "run.fk")
+    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "build": cls.build}
+    other = type(cls)(cls.__name__, cls.__bases__, names)
+    assert class_path(other) == class_path(cls)
+    assert type(fk.load(tmp_path / "run.fk").sampler) is cls
+    del other
+    gc.collect()
+    assert type(fk.load(tmp_path / "run.fk").sampler) is cls
+
+
+def test_another_sampler_for_a_file_is_refused_by_name(tmp_path):
+    result = sample(densities.python, np.ones(D), sampler="ram", draws=5, tune=5, chains=1, seed=1)
+    result.save(tmp_path / "run.fk")
+    with pytest.raises(ValueError, match=r"sampler must be the one whose states .*mu is missing"):
+        fk.load(tmp_path / "run.fk", sampler="am")

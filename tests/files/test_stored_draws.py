@@ -92,3 +92,12 @@ def test_saved_without_its_store(place, tmp_path):
                       diagnose=False)
     assert_same(other, whole)
     same_extras(other, whole)
+
+
+def test_arithmetic_reads_stored_draws(tmp_path):
+    options = {"sampler": "ram", "seed": 1, "draws": 50, "tune": 50, "diagnose": False}
+    stored, kept = (fk.sample(lambda a: -0.5 * a * a, {"a": 0.0}, store=store, **options)["a"]
+                    for store in (tmp_path / "store", None))
+    for f in (lambda a: a + 1, lambda a: 2 / a, lambda a: -a, lambda a: a > 0, lambda a: a == a,
+              np.exp, lambda a: a - a):
+        np.testing.assert_array_equal(f(stored), f(kept))

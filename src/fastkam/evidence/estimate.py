@@ -127,8 +127,13 @@ def log_evidence(
     rng = None if seed is None else check_generator("seed", seed)
     state = result.state
     if not state.states or state.trace.rows < LEAST_ROWS:
+        more = ("continue with result.resume(draws=...)" if result.log_weights is None else
+                "call sample again with a larger budget")
         raise ValueError(f"result must have at least {LEAST_ROWS} draws a chain, not "
-                         f"{state.trace.rows}: continue with result.resume(draws=...)")
+                         f"{state.trace.rows}: {more}")
+    if state.trace.stat_names is None:
+        raise ValueError("result must have the log densities of its draws, which a run with "
+                         "keep_stats=False does not keep")
     wanted = None if method is None else METHODS[method]
     if result.log_weights is not None:
         return of_weighted(result, wanted, evaluations)

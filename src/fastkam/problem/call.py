@@ -150,5 +150,13 @@ class Derived(Call):
         super().__init__(f, shapes=shapes)
         self.vectorized = vectorized
 
+    def __call__(self, x: NDArray[np.float64], *noise: Any) -> Any:
+        """Call the function; its errors say where they were raised."""
+        try:
+            return super().__call__(x, *noise)
+        except Exception as error:
+            error.add_note(f"raised by derived, at x = {np.array2string(x, threshold=8)}")
+            raise
+
     def __reduce__(self) -> Any:
         return Derived, (self.f, self.shapes, self.vectorized)

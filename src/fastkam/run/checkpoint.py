@@ -135,9 +135,15 @@ def read(
         sampler = DelayedAcceptance(sampler=sampler)
     header["sampler"] = sampler or parameters(path, header, "sampler", Sampler)
     header["schedule"] = schedule or parameters(path, header, "schedule", Schedule)
-    with named(path):
-        run = from_parts(header, arrays, store)
-        check_run(run)
+    try:
+        with named(path):
+            run = from_parts(header, arrays, store)
+            check_run(run)
+    except ValueError as error:
+        if sampler is None:
+            raise
+        raise ValueError(f"sampler must be the one whose states {path} has, not {shown(sampler)}: "
+                         f"{error.__cause__}") from error
     return run
 
 

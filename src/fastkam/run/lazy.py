@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from fastkam.stores import Store
@@ -18,11 +19,11 @@ FEWEST_ROWS = 1000  # per chain
 Reader = Callable[[int, Rows], NDArray[Any]]  # reads some rows of a chain
 
 
-class StoredArray:
+class StoredArray(NDArrayOperatorsMixin):
     """An array (chains, draws, ...) that is read from a store when it is indexed.
 
     A part, ``draws[0, :100]`` or ``draws[:, ::1000]``, is a NumPy array, and ``np.asarray(draws)``
-    reads everything. NumPy's functions take it as an array.
+    reads everything. NumPy's functions and operators take it as an array.
 
     Attributes
     ----------
@@ -89,6 +90,10 @@ class StoredArray:
         for k, start, part in self.blocks():
             array[k, start : start + len(part)] = part
         return array
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        read = (np.asarray(one) if isinstance(one, StoredArray) else one for one in inputs)
+        return getattr(ufunc, method)(*read, **options)
 
     def blocks(self, size: int = BLOCK) -> Iterator[tuple[int, int, NDArray[Any]]]:
         """Yield (chain, row, rows from there on), `size` rows at a time."""
