@@ -16,7 +16,7 @@ from fastkam.interop.doors import opened
 from fastkam.run.drive import BUDGET, FIRST_ROWS
 from fastkam.run.loop import Outcome
 from fastkam.run.records import check_derived
-from fastkam.run.shapes import Layout, check_layout
+from fastkam.run.shapes import Layout, check_extras, check_layout
 from fastkam.run.starts import search_generator, starting_points
 from fastkam.run.state import RunState, snapshot_steps
 from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, new_trace
@@ -269,6 +269,8 @@ class Call:
         options, found, learned = self.options, self.found, self.learned
         chains, d = self.points.shape
         assert self.tune is not None
+        if self.target.returns_extras:
+            check_extras(self.target.extras_fields(), self.layout.shapes)
         thinned = self.thin is None and (self.enough or self.choice is not None)
         if options.store is not None:
             options.store.create()

@@ -191,10 +191,9 @@ def test_netcdf_round_trip(result, tmp_path):
 
 
 def test_a_name_that_arviz_needs_is_refused():
-    result = sample(lambda x: -0.5 * x @ x, [0.0], draws=5, tune=5, seed=1, names=["draw"],
-                    progress=False)
-    with pytest.raises(ValueError, match=r"names must not be .* as \['draw'\] are"):
-        result.to_datatree()
+    with pytest.raises(ValueError, match=r"names must not have \['draw'\]"):
+        sample(lambda x: -0.5 * x @ x, [0.0], draws=5, tune=5, seed=1, names=["draw"],
+               progress=False)
 
 
 def test_advice_without_xarray(result, monkeypatch):

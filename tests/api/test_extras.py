@@ -8,6 +8,7 @@ import problems
 import pytest
 from problems import check_extras, problem
 from runs import sample
+from scipy import stats
 
 import fastkam as fk
 from fastkam.run.drive import thinned
@@ -293,3 +294,15 @@ def test_a_run_that_goes_on_outside_the_support_keeps_extras():
         result = result.resume(1, diagnose=False)
     np.testing.assert_array_equal(result.extras["first"], result.draws[..., 0])
     assert len(np.unique(result.draws)) < 8
+
+
+@pytest.mark.parametrize(("f", "options", "says"), [
+    (lambda a: (-0.5 * a * a, {"chain": a}), {"prior": {"a": stats.norm()}}, "extras .*'chain'"),
+    (lambda a, b: (-0.5 * a * a, {"a": b}), {"prior": {"a": stats.norm(), "b": stats.norm()}},
+     "extras .*'a'"),
+    (lambda lp: -0.5 * lp * lp, {"prior": {"lp": stats.norm()}}, "names .*'lp'"),
+    (lambda x: -0.5 * x @ x, {"x0": np.zeros(2), "names": ["", "b"]}, "names .*''"),
+])
+def test_names_that_tables_have_for_others_are_refused(f, options, says):
+    with pytest.raises(ValueError, match=f"{says}.*rename them"):
+        fk.sample(f, **options, seed=1, progress=False)

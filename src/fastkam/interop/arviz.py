@@ -37,12 +37,9 @@ def to_datatree(result):
     ImportError
         Without xarray.
     ValueError
-        If a parameter's name is that of a dimension.
+        If an extra has the name of a parameter or of a dimension.
     """
     xarray = import_extra("xarray", ADVICE)
-    taken = {"chain", "draw"} & set(result.shapes)
-    if taken:
-        raise ValueError(f"names must not be those of ArviZ's dimensions, as {sorted(taken)} are")
     layout = result.state.layout
     groups = {
         "posterior": dataset(xarray, layout.split(result.draws) | extras_of(result), layout),

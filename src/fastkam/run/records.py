@@ -218,9 +218,6 @@ def check_derived(run: Target, z: NDArray[np.float64], names: Collection[str]) -
         _, fields = derived(run, run.points_of(z))
     except (ArithmeticError, ValueError):
         return
-    except Exception as error:
-        error.add_note("raised by derived= at the point where the search begins")
-        raise
     if both := sorted(set(fields) & set(names)):
         raise ValueError(f"derived must not return {both}, which are parameters")
 

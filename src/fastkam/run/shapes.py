@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fastkam.arguments import check_integer, real_array, shown
 
 OF_ARVIZ = ("chain", "draw")
+RESERVED = ("", "lp", *OF_ARVIZ)  # names that tables of results have for others
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ class Layout:
     shapes: dict[str, tuple[int, ...]]
     dims: dict[str, list[str]]
     coords: dict[str, NDArray[Any]]
+
+    def __post_init__(self) -> None:
+        if taken := [name for name in self.shapes if name in RESERVED]:
+            raise ValueError(f"names must not have {taken}, which tables of results use for "
+                             "others: rename them")
 
     def split(self, draws: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """{name: (..., *shape)} of an array (..., d)."""
@@ -182,6 +188,13 @@ def check_names(names: Any, shapes: dict[str, Any], dims: dict[str, Any]) -> lis
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise ValueError(f"names must be different strings, not {shown(names)}")
     return names
+
+
+def check_extras(extras: Iterable[str], names: Iterable[str]) -> None:
+    """Refuse extras that have the names of parameters, or of dimensions and statistics."""
+    if taken := sorted(set(extras) & {*RESERVED, *names}):
+        raise ValueError(f"extras must not have the names {taken}, which parameters, dimensions or "
+                         "statistics have: rename them in what the function returns")
 
 
 def check_shape(name: str, shape: Any) -> tuple[int, ...]:
