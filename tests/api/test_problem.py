@@ -338,6 +338,27 @@ class Square(fk.Transform):
         return dx * 2 * self.scale * np.exp(2 * z) + 2
 
 
+@dataclass(frozen=True)
+class WithoutJacobian(Square):
+    def log_jacobian(self, z):
+        return 0.0
+
+
+@dataclass(frozen=True)
+class OfWrongSign(Square):
+    def log_jacobian(self, z):
+        return -super().log_jacobian(z)
+
+
+@pytest.mark.parametrize("wrong", [WithoutJacobian(), OfWrongSign()])
+@pytest.mark.parametrize("shape", [1, 3])
+def test_a_wrong_jacobian_of_a_transform_is_refused(wrong, shape):
+    prior = {"a": (stats.gamma(2), shape)}
+    with pytest.raises(ValueError, match=r"log_jacobian of transforms\['a'\] must be log .dx/dz"):
+        fk.Problem(lambda a: 0.0, prior, transforms={"a": wrong})
+    fk.Problem(lambda a: 0.0, prior, transforms={"a": Square()})
+
+
 def test_a_user_defined_transform(tmp_path):
     prior = {"a": stats.gamma(2), "b": stats.norm()}
     problem = fk.Problem(lambda x: (0.0, np.zeros(2)), prior, transforms={"a": Square(3.0)})

@@ -20,6 +20,7 @@ NAMES = {"identity": "identity", "log": "log", "logit": "interval", "interval": 
          "ordered": "ordered", "simplex": "simplex", "cholesky_corr": "cholesky_corr",
          "periodic": "periodic", "reflect": "reflect"}
 
+MOST_CHECKED = 100  # coordinates of a transform whose Jacobian is compared with differences
 Row = tuple[str, str, int, int, int, float, float, Any]  # of `fastkam._core.density.space.Space`
 
 
@@ -153,9 +154,35 @@ def own_row(name: str, transform: Transform, prior: ParameterPrior) -> Row:
         raise ValueError(f"transforms[{name!r}] has {n_z} coordinates for {n} numbers, so that "
                          "their prior is no density of theirs: give None as the prior, and add "
                          "it to the log density")
+    if n_z == n <= MOST_CHECKED:
+        check_jacobian(name, transform, n)
     logs = int(np.bitwise_or.reduce(prior.logs, initial=0))
     return ("python", "identity", logs, int(n_z), n, float(prior.low.min()),
             float(prior.high.max()), transform)
+
+
+def check_jacobian(name: str, transform: Transform, n: int) -> None:
+    """Refuse a transform whose log_jacobian disagrees with differences at all of three points.
+
+    With a wrong one the draws are those of another density. Errors are left to the run.
+    """
+    rng, h = np.random.default_rng(20), 1e-5
+    says = ""
+    for z in 0.5 * rng.standard_normal((3, n)):
+        try:
+            with np.errstate(all="ignore"):
+                differences = [np.subtract(transform.constrain(z + e), transform.constrain(z - e))
+                               for e in h * np.eye(n)]
+                numerical = np.linalg.slogdet(np.reshape(differences, (n, n)) / (2 * h))[1]
+                own = float(transform.log_jacobian(z))
+        except Exception:
+            return
+        if not np.isfinite(numerical) or abs(own - numerical) < 1e-3 * (n + abs(numerical)):
+            return
+        says = (f"log_jacobian of transforms[{name!r}] must be log |dx/dz|: it is {own:.6g} at "
+                f"z = {np.array2string(z, threshold=8)}, and differences of constrain give "
+                f"{numerical:.6g}")
+    raise ValueError(says)
 
 
 # ---- vectors ----
