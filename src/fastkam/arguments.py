@@ -79,7 +79,8 @@ def check_call(
     for name in named:
         if name not in parameters:
             near_one = near(name, parameters)
-            known = "" if near_one else f"; it has {', '.join(parameters) or 'none'}"
+            own = [one for one in parameters if one != "self"]
+            known = "" if near_one else f"; it has {', '.join(own) or 'none'}"
             if known and "sampler" in parameters:
                 known += ". Those of a sampler are given to it, as in sampler=fk.NUTS(max_depth=8)"
             raise TypeError(f"{who} has no argument {name!r}{near_one}{known}")
@@ -100,7 +101,8 @@ def checked_names(function: Callable[Arguments, Value]) -> Callable[Arguments, V
 
     @wraps(function)
     def call(*places: Arguments.args, **named: Arguments.kwargs) -> Value:
-        check_call(f"{function.__name__}()", signature, places, named)
+        who = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+        check_call(f"{who}()", signature, places, named)
         return function(*places, **named)
 
     return call

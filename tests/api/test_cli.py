@@ -37,6 +37,12 @@ def failing(x):
     return -0.5 * float(x @ x)
 
 
+def fails_beyond(x):
+    if x[0] > 1:
+        raise RuntimeError("no convergence")
+    return -0.5 * float(x @ x)
+
+
 class Model:
     logp = staticmethod(logp)
 
@@ -115,6 +121,26 @@ def test_the_options_arrive(folder):
     assert saved.sampler.target_acceptance == 0.3
     assert saved.sampler.proposal_cov == [1, 4]
     np.testing.assert_array_equal(fk.load("check.fk").draws, saved.draws)
+
+
+def test_failing_points_are_rejected_and_calls_kept(folder):
+    assert run("sample", "our_model:fails_beyond", "--dim", "2", "--draws", "20", "--tune", "20",
+               "--evaluations", "calls.fk", "--on-error", "reject") == 0
+    saved, calls = fk.load("fails_beyond.fk"), fk.Evaluations("calls.fk")
+    assert saved.draws[:, :, 0].max() <= 1
+    assert sum(bool(error) for error in calls.errors) == saved.rejected["nan"].sum() > 0
+
+
+def test_a_budget(folder):
+    assert run("sample", "our_model:logp", "--dim", "2", "--budget", "3000") == 0
+    assert fk.load("logp.fk").evaluations <= 3000
+
+
+def test_a_file_of_something_else_is_not_replaced(folder, capsys):
+    assert run("sample", "our_model:logp", "--dim", "2", "--draws", "5", "--out",
+               "our_model.py") == 2
+    assert "--out must be a new file or one that fastkam has written" in capsys.readouterr().err
+    assert (folder / "our_model.py").read_text() == MODEL
 
 
 def test_a_report_is_written(folder, capsys):

@@ -119,3 +119,6 @@ def test_a_start_may_have_the_labels_of_coordinates():
     one, other = (fk.sample(lambda th: -0.5 * th @ th, x0, **options)
                   for x0 in (labels, {"th": np.arange(3.0)}))
     np.testing.assert_array_equal(one.draws, other.draws)
+    options["prior"] = {"a": stats.norm(), "b": stats.norm()}
+    some = fk.sample(lambda a, b: 0.0, {"a": np.arange(4.0), "b": 2.0}, search=False, **options)
+    np.testing.assert_array_equal(some.state.x0, [[0, 2], [1, 2], [2, 2], [3, 2]])

@@ -235,6 +235,7 @@ def test_shapes():
 @pytest.mark.parametrize(("value", "says"), [
     (stats.poisson(3), "'k'.*must be continuous.*discrete"),
     (stats.multinomial(3, [0.2, 0.8]), "'k'.*must be continuous"),
+    (stats.rv_histogram(np.histogram([1.0, 2.0, 4.0])), r"rv_histogram\(...\)\(\)"),
     (stats.norm, r"'k'.*with its parameters, such as scipy.stats.norm\(0, 1\)"),
     (stats.multivariate_normal, "'k'.*with its parameters"),
     (stats.norm(0, -1), "'k'.*not valid.*nan"),

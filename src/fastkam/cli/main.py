@@ -13,6 +13,7 @@ from fastkam._version import __version__
 from fastkam.cli.options import UsageError, find_target, read_init, read_sampler
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.problem.described import Described
+from fastkam.run.files import check_path
 from fastkam.run.stored import StoredTrace
 
 
@@ -103,6 +104,9 @@ def add_sample(commands):
                      "(default: %(default)s)")
     one.add_argument("--draws", type=int,
                      help="draws a chain (default: 1000, so far apart that they suffice)")
+    one.add_argument("--budget", type=int,
+                     help="evaluations within which a run without --draws goes on "
+                     "(default: 1000000)")
     one.add_argument("--tune", type=int,
                      help="steps of warm-up (default: 1000; with auto what the choice needs)")
     one.add_argument("--chains", type=int, default=4, help="default: %(default)s")
@@ -143,6 +147,10 @@ def add_running(one, out):
                      help="write a report too: summary, findings, figures, settings")
     one.add_argument("--store", metavar="FOLDER",
                      help="where the draws go during the run, in place of a file at its end")
+    one.add_argument("--evaluations", metavar="FILE",
+                     help="where every call of the function is kept; those in it are not repeated")
+    one.add_argument("--on-error", choices=("stop", "reject"), default="stop",
+                     help="at a point where the function fails twice: stop, or reject the point")
     one.add_argument("--no-progress", action="store_true", help="do not show progress")
 
 
@@ -208,6 +216,7 @@ def sample(options):
         search=not options.no_search,
         schedule=options.schedule,
         draws=options.draws,
+        budget=options.budget,
         tune=options.tune,
         chains=options.chains,
         share=options.share,
@@ -222,7 +231,8 @@ def how_to_run(options):
     """The arguments that `fastkam.sample` and `fastkam.resume` share."""
     return {"vectorized": options.vectorized, "threads": options.threads,
             "executor": options.processes, "checkpoint": options.checkpoint,
-            "store": options.store, "progress": False if options.no_progress else None}
+            "store": options.store, "evaluations": options.evaluations,
+            "on_error": options.on_error, "progress": False if options.no_progress else None}
 
 
 def say_choice(options, result):
@@ -281,6 +291,10 @@ def place(options, otherwise):
         return Path(options.store)
     path = Path(options.out or otherwise)
     check_folder("--out", path)
+    try:
+        check_path("--out", path, result=True)
+    except (ValueError, OSError) as error:
+        raise UsageError(error) from error
     return path
 
 

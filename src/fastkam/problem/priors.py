@@ -119,8 +119,10 @@ def check_distribution(name: str, value: Any) -> None:
     """Refuse an object that is not a frozen continuous distribution."""
     if isinstance(value, (type, stats.rv_continuous, stats.rv_discrete)) or (
             hasattr(value, "rvs") and not hasattr(value, "dist") and callable(value)):
+        call = (": call it, as in rv_histogram(...)()" if isinstance(value, stats.rv_histogram)
+                else "")
         raise TypeError(f"prior[{name!r}] must be a distribution with its parameters, such as "
-                        f"scipy.stats.norm(0, 1), not {shown(value)}")
+                        f"scipy.stats.norm(0, 1), not {shown(value)}{call}")
     classes = {kind.__name__ for kind in type(value).__mro__}
     if "DiscreteDistribution" in classes or (
             hasattr(value, "logpmf") and not hasattr(value, "logpdf")):

@@ -53,8 +53,9 @@ class Layout:
     def join(self, what: str, x: Mapping[str, Any]) -> NDArray[np.float64]:
         """An array (..., d) of a dict of arrays (..., *shape); `what` is the argument's name."""
         for labels in (self.labels, self.numbered):
-            if set(x) == set(labels):  # as in a Series of a summary
-                return np.stack([real_array(f"{what}[{name!r}]", x[name]) for name in labels], -1)
+            if set(x) == set(labels) != set(self.shapes):  # as in a Series of a summary
+                each = (real_array(f"{what}[{name!r}]", x[name]) for name in labels)
+                return np.stack(np.broadcast_arrays(*each), axis=-1)
         unknown = [name for name in x if name not in self.shapes]
         if missing := [name for name in self.shapes if name not in x]:
             there = f"; {unknown} are no parameters" if unknown else ""
@@ -159,7 +160,8 @@ def check_layout(
              shape_from(name, dims.get(name, []), coords) for name in names}
     size = sum(int(np.prod(shape)) for shape in found.values())
     if size != d:
-        raise ValueError(f"names and shapes describe {size} coordinates, but x0 has {d}")
+        raise ValueError(f"names and shapes describe {size} coordinates, but x0 has {d}: the "
+                         f"parameters would be {found}, each with its shape")
     check_sizes({**(extras or {}), **found}, dims, coords)
     return Layout(found, dims, coords)
 

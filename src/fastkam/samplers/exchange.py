@@ -118,8 +118,11 @@ class ParallelTempering(Coupled, name="pt"):
                              f"{shown(self.reference)}")
 
     def check_ladder(self, flat: bool) -> None:
-        ladder = check_array("betas", np.atleast_1d(real_array("betas", self.betas)),
-                             shape=(self.n_replicas,))
+        ladder = np.atleast_1d(real_array("betas", self.betas))
+        if ladder.shape != (self.n_replicas,):
+            raise ValueError(f"betas must be {self.n_replicas} numbers (n_replicas), not "
+                             f"{shown(self.betas)}")
+        ladder = check_array("betas", ladder, shape=(self.n_replicas,))
         if ladder[0] != 1 or (np.diff(ladder) >= 0).any() or ladder[-1] < 0:
             raise ValueError(f"betas must fall from 1 to 0 or more, not {shown(self.betas)}")
         if flat and ladder[-1] == 0:
