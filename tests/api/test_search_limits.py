@@ -70,7 +70,8 @@ def test_either_and_both():
 
 
 @pytest.mark.parametrize(("options", "text"), [
-    ({"sampler": "ram", "tune": 100}, "before any draw was kept"), ({}, "draws a chain: they are too few")])
+    ({"sampler": "ram", "tune": 100}, "before any draw was kept"),
+    ({}, "draws a chain: they are too few")])
 def test_a_limit_that_leaves_too_few_draws_is_reported(options, text):
     with pytest.warns(fk.SamplingWarning, match=text):
         fk.sample(Counted(), [1.0, 2.0], seed=1, stop=fk.stop.Evaluations(60), **options)
