@@ -1,7 +1,6 @@
 """Executors that return garbage, and workers that exit: no draw is lost, and the executor named."""
 
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing.pool import ThreadPool
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -122,28 +121,3 @@ def test_a_function_that_exits_in_a_thread():
     with ThreadPoolExecutor(2) as pool:
         result = sample(f, executor=pool, spread="points", on_error="reject", **OPTIONS)
     assert (np.asarray(result.draws)[..., 0] <= 1.9).all()
-
-
-def closed_thread_pool():
-    pool = ThreadPoolExecutor(1)
-    pool.shutdown()
-    return pool
-
-
-def closed_process_pool():
-    pool = ProcessPoolExecutor(1)
-    pool.shutdown()
-    return pool
-
-
-def closed_pool():
-    pool = ThreadPool(1)
-    pool.close()
-    pool.join()
-    return pool
-
-
-@pytest.mark.parametrize("make", [closed_thread_pool, closed_process_pool, closed_pool])
-def test_a_closed_executor_is_refused(make):
-    with pytest.raises(ValueError, match=r"executor must be open, and .* was shut down"):
-        fk.sample(lambda x: -0.5 * x @ x, np.zeros(2), executor=make())

@@ -72,13 +72,6 @@ class Workers(Executor):
             self.executor.shutdown(wait=False, cancel_futures=True)
 
 
-def is_closed(given: Any) -> bool:
-    """Whether an executor of Python, or a pool of multiprocessing, takes no tasks any more."""
-    return (getattr(given, "_shutdown", False) is True
-            or getattr(given, "_shutdown_thread", False) is True
-            or getattr(given, "_state", "RUN") in ("CLOSE", "TERMINATE"))
-
-
 def as_workers(given: Any) -> Workers | None:
     """The Workers of an argument `executor`, or None; a TypeError suggests what to pass instead."""
     if given is None or isinstance(given, Workers):
@@ -99,8 +92,6 @@ def as_workers(given: Any) -> Workers | None:
     if isinstance(given, type):
         raise TypeError(f"executor must be an Executor, a pool, a dask client or a number of "
                         f"processes, not {shown(given)}: give an object, {given.__name__}(...)")
-    if is_closed(given):
-        raise ValueError(f"executor must be open, and {shown(given)} was shut down")
     if callable(getattr(given, "get_executor", None)):  # a dask client
         return Workers(given.get_executor(pure=False))
     if callable(getattr(given, "submit", None)):
