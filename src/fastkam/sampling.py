@@ -111,7 +111,8 @@ def sample(
         Number of chains.
     seed : int, SeedSequence, Generator or BitGenerator, optional
         The source of all randomness. The same seed gives the same draws, bit for bit, for any
-        number of threads and in whichever form the density is given.
+        number of threads and in whichever form the density is given. A generator is advanced: its
+        state determines the draws.
     prior : dict, optional
         Distributions of scipy.stats by parameter name: see `Problem`.
     bounds : optional

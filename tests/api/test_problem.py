@@ -2,7 +2,6 @@
 
 import ctypes
 import pickle
-from dataclasses import dataclass
 
 import numpy as np
 import problems
@@ -317,76 +316,6 @@ def test_starts_name_parameters_without_bounds():
     assert (result["b"] > 0).all()
     with pytest.raises(ValueError, match=r"bounds names \['c'\], and the parameters are \['b'\]"):
         run(lambda b: -b, {"b": 0.5}, bounds={"c": (0, None)})
-
-
-@dataclass(frozen=True)
-class Square(fk.Transform):
-    """x = scale z^2 of z > 0, given by log z."""
-
-    scale: float = 1.0
-
-    def constrain(self, z):
-        return self.scale * np.exp(2 * z)
-
-    def unconstrain(self, x):
-        return 0.5 * np.log(x / self.scale)
-
-    def log_jacobian(self, z):
-        return float((np.log(2 * self.scale) + 2 * z).sum())
-
-    def pull_back(self, z, dx):
-        return dx * 2 * self.scale * np.exp(2 * z) + 2
-
-
-@dataclass(frozen=True)
-class WithoutJacobian(Square):
-    def log_jacobian(self, z):
-        return 0.0
-
-
-@dataclass(frozen=True)
-class OfWrongSign(Square):
-    def log_jacobian(self, z):
-        return -super().log_jacobian(z)
-
-
-@pytest.mark.parametrize("wrong", [WithoutJacobian(), OfWrongSign()])
-@pytest.mark.parametrize("shape", [1, 3])
-def test_a_wrong_jacobian_of_a_transform_is_refused(wrong, shape):
-    prior = {"a": (stats.gamma(2), shape)}
-    with pytest.raises(ValueError, match=r"log_jacobian of transforms\['a'\] must be log .dx/dz"):
-        fk.Problem(lambda a: 0.0, prior, transforms={"a": wrong})
-    fk.Problem(lambda a: 0.0, prior, transforms={"a": Square()})
-
-
-def test_a_user_defined_transform(tmp_path):
-    prior = {"a": stats.gamma(2), "b": stats.norm()}
-    problem = fk.Problem(lambda x: (0.0, np.zeros(2)), prior, transforms={"a": Square(3.0)})
-    z = np.array([0.2, 0.1])
-    assert fk.check_gradient(problem.target(gradient=True), z).ok
-    density = np.exp(problem.log_prior_z(np.stack([np.linspace(-9, 3, 10_001),
-                                                   np.zeros(10_001)], axis=1)))
-    np.testing.assert_allclose(np.trapezoid(density, np.linspace(-9, 3, 10_001)),
-                               stats.norm.pdf(0), rtol=1e-6)
-    result = run(problem, sampler="nuts")
-    result.save(tmp_path / "run.fk")
-    np.testing.assert_array_equal(fk.load(tmp_path / "run.fk").draws, result.draws)
-
-
-def test_a_transform_that_fails():
-    @dataclass(frozen=True)
-    class Fragile(Square):
-        def log_jacobian(self, z):
-            raise ArithmeticError("no Jacobian")
-
-    @dataclass(frozen=True)
-    class WrongSize(Square):
-        def constrain(self, z):
-            return np.zeros(3)
-
-    for transform, says in ((Fragile(), "no Jacobian"), (WrongSize(), "constrain must return 1")):
-        with pytest.raises(fk.SamplingError, match=says):
-            run(lambda x: 0.0, [1.0], bounds={"x": (0, None)}, transforms={"x": transform})
 
 
 # ---- errors ----

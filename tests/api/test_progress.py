@@ -463,8 +463,11 @@ def test_an_executed_notebook():
     assert "draws 3 000 of 3 000" in shown[0]["data"]["text/plain"]
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
-@pytest.mark.parametrize("place", ["/dev/full", "a closed pipe"])
+FULL = pytest.param("/dev/full", marks=pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux has a device that is always full"))
+
+
+@pytest.mark.parametrize("place", [FULL, "a closed pipe"])
 def test_a_run_whose_last_line_cannot_be_written_ends_well(place):
     code = ("import fastkam as fk\n"
             "r = fk.sample(lambda x: -0.5 * x @ x, [0.0, 0.0], sampler='ram', draws=300, seed=1,"

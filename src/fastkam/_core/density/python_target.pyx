@@ -168,10 +168,10 @@ cdef int call_gradient(
         answer = paired(self.f(self.argument(1, x)))
         if type(answer) is tuple:
             answer = self.without_extras(answer, n, x, 0, NULL)
-        if is_nowhere(answer, ()):
-            answer = answer, np.zeros(n)
         if type(answer) is not tuple or len(answer) != 2:
-            raise MissingGradient(answer)
+            if not is_nowhere(answer, ()):
+                raise MissingGradient(answer)
+            answer = answer, np.zeros(n)
         value, gradient = answer
         logp[0] = value if isinstance(value, float) else as_float(value)
         copy_vector(gradient, n, "gradient", grad)
