@@ -23,6 +23,7 @@ extensions = [
     "shown_references",             # before links_outside, which changes their links
     "links_outside",
     "missing_packages",
+    "samplers_in_tables",           # before titles_of_links, which adds titles to their links
     "titles_of_links",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}     # autosummary takes the first

@@ -360,10 +360,14 @@ def test_every_sampler_can_be_described(capsys):
     for name, cls in fk.samplers.SAMPLERS.items():
         assert run("samplers", name) == 0
         said = capsys.readouterr().out
-        assert said.startswith(f"{name}: fastkam.{cls.__name__}\n")
+        assert said.startswith(f"{name}: fastkam.samplers.{cls.__name__}\n")
         assert "References" in said
         for field in dataclasses.fields(cls):
             assert f"  {field.name} = " in said
+        fields = cls.kernel_class().FIELDS
+        learned = {key for key, field in fields.items() if field.learned}
+        for key in learned | {field.stat for field in fields.values() if field.stat}:
+            assert f"\n  {key}: " in said
     assert run("samplers", "ram") == 0
     said = capsys.readouterr().out
     assert "  target_acceptance = 0.234   (float)\n      Acceptance probability that the" in said

@@ -124,6 +124,29 @@ def test_the_reference_implementation_is_shown_below_the_formula(name):
     assert f'of="{name}"):' in (DOCS / path).read_text()
 
 
+def rows(text):
+    """The cells of each row of a text's tables."""
+    return [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+
+
+def test_a_table_of_the_samplers_is_made_of_the_first_sentences_of_their_sections():
+    tables = extension("samplers_in_tables")
+    text = (DOCS / "samplers.md").read_text()
+    made = tables.overview(text)
+    assert sorted(name for name, *_ in made) == sorted(f"`{name}`" for name in SAMPLERS)
+    idea = "A random walk with the covariance of the chain so far"
+    assert ["`am`", idea, "the covariance", "O(d²)"] in rows(tables.with_overview(text))
+
+
+def test_the_names_of_parameters_get_their_samplers():
+    made = rows(extension("samplers_in_tables").with_samplers((DOCS / "names.md").read_text()))
+    samplers = {tuple(row[:2]): row[-1] for row in made}
+    assert samplers["`betas`", "parameter"] == "`pt`"
+    assert samplers["`max_energy_error`", "statistic"] == "`nuts`, `hmc`"
+    assert samplers["`lp`", "statistic"] == "all"
+    assert samplers["`mu`", "learned mean"].startswith("`am`, `rbam`, `gam`, `dram`, `arwm`, ")
+
+
 def test_the_first_page_has_the_example_of_the_readme():
     block = re.compile(r"^```(?:python|text)\n.*?^```$", re.M | re.S)
     first, readme = (block.findall(page.read_text())[:2]

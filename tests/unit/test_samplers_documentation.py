@@ -44,7 +44,6 @@ def test_exported(name):
     cls = SAMPLERS[name]
     assert getattr(fk.samplers, cls.__name__) is cls
     assert cls.__name__ in fk.samplers.__all__
-    assert cls.__name__ in fk.samplers.__all__
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

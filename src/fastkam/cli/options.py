@@ -210,18 +210,31 @@ def first_line(cls):
 
 
 def describe_sampler(name):
-    """A sampler's documentation, each parameter with its default."""
+    """A sampler's documentation, each parameter with its default, and what it records."""
     cls = sampler_class(name)
     sections = documentation(inspect.getdoc(cls) or "")
-    lines = [f"{name}: fastkam.{cls.__name__}", "", sections.pop("", "")]
+    lines = [f"{name}: fastkam.samplers.{cls.__name__}", "", sections.pop("", "")]
     described = parameters(sections.pop("Parameters", ""))
     for field in dataclasses.fields(cls):
         kind, text = described.get(field.name, ("", ""))
         lines += ["", f"  {field.name} = {default(field)}" + (f"   ({kind})" if kind else "")]
         lines += [f"      {line}" for line in text.splitlines()]
+    for title, meanings in recorded(cls).items():
+        lines += ["", title, *(f"  {symbol}: {text}" for symbol, text in meanings.items())]
     for title, text in sections.items():
         lines += ["", title, *(f"  {line}".rstrip() for line in text.splitlines())]
     return "\n".join(lines)
+
+
+def recorded(cls):
+    """{title: {name: meaning}} of a sampler's own statistics, and of what it learns."""
+    fields = cls.kernel_class().FIELDS
+    found = {
+        "Recorded with each draw (result.stats)":
+            {field.stat: field.meaning for field in fields.values() if field.stat},
+        "Learned in warm-up (result.adaptation)":
+            {name: field.meaning for name, field in fields.items() if field.learned}}
+    return {title: meanings for title, meanings in found.items() if meanings}
 
 
 def default(field):
