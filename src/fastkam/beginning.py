@@ -222,6 +222,7 @@ class Call:
                 plain, self.points, self.chains, self.rng, search=self.search,
                 surrogate=self.surrogate is not None, threads=self.options.threads or 1,
                 known=known_of(self.problem), executor=self.options.for_chains, watch=self.watch)
+        check_extras(plain.extras_fields() or {}, self.layout.shapes)
         log.info("auto: %s", self.choice)
         self.found = self.choice.search
         return self.choice.sampler
@@ -269,8 +270,7 @@ class Call:
         options, found, learned = self.options, self.found, self.learned
         chains, d = self.points.shape
         assert self.tune is not None
-        if self.target.returns_extras:
-            check_extras(self.target.extras_fields(), self.layout.shapes)
+        check_extras(self.target.extras_fields() or {}, self.layout.shapes)
         thinned = self.thin is None and (self.enough or self.choice is not None)
         if options.store is not None:
             options.store.create()

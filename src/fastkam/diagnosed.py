@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import check_flag, check_generator, check_integer, checked_names
+from fastkam.arguments import (
+    check_flag,
+    check_generator,
+    check_integer,
+    checked_names,
+)
 from fastkam.diagnostics import checks, summary
+from fastkam.diagnostics.draws import OUTER_QUANTILES, check_levels
 from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.scouting import own_generator, scout
 from fastkam.diagnostics.table import Summary
@@ -54,33 +61,60 @@ class Diagnosed(Recorded):
         log_weights = self.log_weights
         return None if log_weights is None else normalized(log_weights)
 
-    def summary(self) -> Summary:
+    @checked_names
+    def summary(
+        self, var_names: str | Iterable[str] | None = None, *,
+        quantiles: Sequence[float] = OUTER_QUANTILES,
+    ) -> Summary:
         """Mean, sd, quantiles, Monte Carlo error, effective sample sizes and R-hat.
+
+        Parameters
+        ----------
+        var_names : str or list of str, optional
+            Parameters and extras, or single elements of these such as "theta[2]"; all parameters
+            by default.
+        quantiles : list of float, optional
+            Probabilities between 0 and 1; the columns are "q5", "q95", "q2.5" and so on.
 
         Returns
         -------
         Summary
-            Prints as a table, followed by the verdict and the findings of `warnings`;
-            ``summary["r_hat"]`` is a column as an array. For a long run with ``store=`` some two
-            million evenly spaced draws are read, as a note below the table says.
+            Prints as a table, followed by the verdict and the findings of `warnings`, which are
+            those of the whole run; ``summary["r_hat"]`` is a column as an array. For a long run
+            with ``store=`` some two million evenly spaced draws are read, as a note below the
+            table says.
+
+        Raises
+        ------
+        ValueError
+            If there is no parameter, extra or element of such a name.
         """
-        log_weights = self.log_weights
-        if log_weights is not None:
-            table = weighted_summary(
-                np.asarray(self.draws), log_weights, self.state.layout.labels)
-            judged = checks.verdict_of(self.state, self.warnings, table)
-            table.verdict = judged.heading
-            table.notes = [one.text for one in judged.reasons]
-            return table
-        step = distance(self.draws)
-        table = summary(self.draws[:, ::step], self.state.layout.labels)
-        judged = checks.verdict_of(self.state, self.warnings, table)
+        levels = check_levels("quantiles", quantiles)
+        step = distance(self.draws) if self.log_weights is None else 1
+        if var_names is None:
+            draws, labels = np.asarray(self.draws[:, ::step]), self.state.layout.labels
+        else:
+            draws, labels = self.selected(var_names, step)
+        table = self.table(draws, labels, levels)
+        judged = checks.verdict_of(self.state, self.warnings, table if var_names is None else None)
         table.verdict = judged.heading
-        table.notes = checks.notes(list(judged.reasons), table)
+        if var_names is None and self.log_weights is None:
+            table.notes = checks.notes(list(judged.reasons), table)
+        else:
+            table.notes = [one.text for one in judged.reasons]
         if step > 1:
             table.notes.append(f"Of every {step}th draw of each chain: effective sample sizes are "
                                "no larger than those of all draws, and errors no smaller.")
         return table
+
+    def table(
+        self, draws: NDArray[np.float64], labels: list[str], levels: tuple[float, ...]
+    ) -> Summary:
+        """The summary of some columns (chains, draws, d), with their quantiles."""
+        if self.log_weights is None:
+            return summary(draws, labels, quantiles=levels)
+        return weighted_summary(draws, self.log_weights, labels, levels)
+
 
     @property
     def warnings(self) -> list[Finding]:

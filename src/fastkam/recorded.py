@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -142,23 +142,87 @@ class Recorded:
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         """The draws of a named parameter or of an extra, (chains, draws, *shape).
 
-        The label of one coordinate, such as "x[0]", selects its draws, (chains, draws).
+        The label of one coordinate or of one element of an extra, such as "x[0]", selects its
+        draws, (chains, draws).
         """
-        if not isinstance(name, str) or name not in self.shapes:
-            if isinstance(name, str) and name in (extras := self.extras):
-                return extras[name]
-            if isinstance(name, str) and (which := self.state.layout.places(name)):
-                return mapped(self.draws, lambda some: some[..., which[0]])
+        places, extra = self.places(name)
+        if not places and extra is None:
             known = [*self.shapes, *self.extras]
             raise KeyError(f"there is no parameter {shown(name)}; there are {known}"
                            f"{near(name, known)}")
         layout = self.state.layout
-        return mapped(self.draws, lambda some: layout.split(some)[name])
+        if name in self.shapes:
+            return mapped(self.draws, lambda some: layout.split(some)[name])
+        if extra is None:
+            return mapped(self.draws, lambda some: some[..., places[0]])
+        whole, index = extra
+        at: tuple[Any, ...] = (..., *index)
+        return mapped(self.extras[whole], lambda some: some[at])
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a parameter, an extra or a coordinate of that name."""
-        return isinstance(name, str) and bool(
-            name in self.shapes or name in self.extras or self.state.layout.places(name))
+        places, extra = self.places(name)
+        return bool(places) or extra is not None
+
+    def places(self, name: object) -> tuple[list[int], tuple[str, tuple[int, ...]] | None]:
+        """Indices of the coordinates of that name, or the name of an extra and an index in it.
+
+        A parameter or an extra has priority over the label of an element.
+        """
+        if not isinstance(name, str):
+            return [], None
+        if name not in self.shapes and name in self.extras:
+            return [], (name, ())
+        if places := self.state.layout.places(name):
+            return places, None
+        whole = name.partition("[")[0]
+        if whole in self.extras and whole not in self.shapes:
+            shape = self.extras[whole].shape[2:]
+            labels = self.state.layout.labels_of(whole, shape)
+            if name in labels:
+                at = np.unravel_index(labels.index(name), shape)
+                return [], (whole, tuple(int(i) for i in at))
+        return [], None
+
+    def selected(
+        self, var_names: str | Iterable[str], step: int = 1
+    ) -> tuple[NDArray[np.float64], list[str]]:
+        """Every `step`-th draw of parameters, extras and elements of these, and their labels.
+
+        Returns
+        -------
+        draws : ndarray, shape (chains, draws, d)
+        labels : list of d str
+
+        Raises
+        ------
+        ValueError
+            If there is none of such a name.
+        """
+        if not isinstance(var_names, Iterable):
+            raise TypeError(f"var_names must be a name or a list of names, not {shown(var_names)}")
+        labels, parts = [], []
+        for name in dict.fromkeys([var_names] if isinstance(var_names, str) else var_names):
+            if name not in self:
+                raise ValueError(f"var_names has {shown(name)}, and there are "
+                                 f"{', '.join(self.keys()[:20])}{near(str(name), self.keys())}")
+            part = np.asarray(self[name][:, ::step], dtype=float)
+            labels += self.labels_of(name)
+            parts.append(part.reshape(*part.shape[:2], -1))
+        if not labels:
+            raise ValueError("var_names must name a parameter or an extra that has elements, not "
+                             f"{shown(var_names)}")
+        return np.concatenate(parts, axis=2), labels
+
+    def labels_of(self, name: str) -> list[str]:
+        """A label for each element of a parameter or an extra, or that of one element."""
+        places, extra = self.places(name)
+        if extra is None:
+            labels = self.state.layout.labels
+            return [labels[i] for i in places]
+        whole, index = extra
+        return [name] if index else self.state.layout.labels_of(
+            whole, self.extras[whole].shape[2:])
 
     def __iter__(self) -> Iterator[str]:
         """The names of the parameters and extras."""

@@ -70,8 +70,24 @@ def test_names_choose_parameters_and_coordinates(result, name, tmp_path):
     saved(plot(result), tmp_path)
 
 
+@pytest.mark.parametrize("name", GENERAL)
+def test_names_choose_extras(name, tmp_path):
+    def logp(x):
+        return -0.5 * x @ x, {"norm": np.sqrt(x @ x), "twice": 2 * x}
+
+    result = sample(logp, np.zeros(2), draws=100, tune=100, chains=2, seed=1, sampler="ram",
+                    progress=False)
+    figure = getattr(fk.plots, name)(result, ["twice[1]", "norm", "x"])
+    labels = ["twice[1]", "norm", "x[0]", "x[1]"]
+    if name == "plot_pair":
+        assert [text for axes in figure.axes if (text := axes.get_xlabel())] == labels
+    else:
+        assert titles(figure) == labels
+    saved(figure, tmp_path)
+
+
 def test_unknown_names_are_refused_with_the_nearest(result):
-    with pytest.raises(ValueError, match=r"var_names has 'aa', and the parameters are a, b"):
+    with pytest.raises(ValueError, match=r"var_names has 'aa', and there are a, b: did you"):
         fk.plots.plot_trace(result, "aa")
     with pytest.raises(ValueError, match="var_names must name a parameter"):
         fk.plots.plot_rank(result, [])
@@ -369,6 +385,8 @@ def test_bad_arguments(result):
         fk.plots.plot_2d(result, (0, 3))
     with pytest.raises(ValueError, match=r"pair must name single coordinates, and 'b' has 2"):
         fk.plots.plot_2d(result, ("a", "b"))
+    with pytest.raises(ValueError, match=r"'b\[2\]' is none: did you mean 'b\[1\]'\?"):
+        fk.plots.plot_2d(result, ("a", "b[2]"))
     with pytest.raises(ValueError, match="most must be at least 1, not 0"):
         fk.plots.plot_trace(result, most=0)
     with pytest.raises(ValueError, match="backend must be one of"):

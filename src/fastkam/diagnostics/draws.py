@@ -17,20 +17,23 @@ from fastkam.arguments import (
 )
 from fastkam.diagnostics.table import Summary
 
+OUTER_QUANTILES = (0.05, 0.95)
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 # ---- convergence and precision, over all chains ----
 
 
-def summary(draws, labels=None):
-    """Mean, sd, 5 % and 95 % quantile, Monte Carlo errors, effective sample sizes and R-hat.
+def summary(draws, labels=None, *, quantiles=OUTER_QUANTILES):
+    """Mean, sd, quantiles, Monte Carlo errors, effective sample sizes and R-hat.
 
     Parameters
     ----------
     draws : array (chains, draws, d)
     labels : list of d str, optional
         Names of the coordinates; "x[0]", "x[1]", ... by default.
+    quantiles : list of float, optional
+        Probabilities between 0 and 1; the columns are "q5", "q95", "q2.5" and so on.
 
     Returns
     -------
@@ -41,7 +44,29 @@ def summary(draws, labels=None):
     labels = [f"x[{i}]" for i in range(d)] if labels is None else check_list("labels", labels)
     if len(labels) != d or not all(isinstance(label, str) for label in labels):
         raise ValueError(f"labels must be {d} names, one a coordinate, not {shown(labels)}")
-    return Summary(labels, statistics(draws))
+    levels, columns = check_levels("quantiles", quantiles), statistics(draws)
+    if levels != OUTER_QUANTILES:
+        found = np.full((len(levels), d), np.nan)
+        known = np.isfinite(columns["mean"])
+        found[:, known] = np.quantile(draws[..., known], levels, axis=(0, 1))
+        columns = with_quantiles(columns, levels, found)
+    return Summary(labels, columns)
+
+
+def check_levels(name, value):
+    """Probabilities between 0 and 1, each once, as a tuple of floats."""
+    levels = check_vector(name, np.atleast_1d(value))
+    if not (((levels > 0) & (levels < 1)).all() and len(set(levels)) == len(levels)):
+        raise ValueError(f"{name} must be different probabilities above 0 and below 1, not "
+                         f"{shown(value)}")
+    return tuple(levels.tolist())
+
+
+def with_quantiles(columns, levels, found):
+    """The columns of a summary with quantiles `found` (levels, d) in place of its own."""
+    named = {f"q{100 * level:.6g}": row for level, row in zip(levels, found, strict=True)}
+    return {"mean": columns["mean"], "sd": columns["sd"], **named,
+            **{name: columns[name] for name in COLUMNS[4:]}}
 
 
 def statistics(draws, **wanted):

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS
-from fastkam.diagnostics.draws import statistics
+from fastkam.diagnostics.draws import OUTER_QUANTILES, statistics, with_quantiles
 from fastkam.diagnostics.faults import often_rejected
 from fastkam.diagnostics.look import Finding
 from fastkam.diagnostics.table import Summary
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-TAILS = (0.05, 0.95)
 Z = 1.6449  # of the intervals whose probability is corrected, 90 %
 OF_SKEWNESS, OF_KURTOSIS = (Z**4 + 2 * Z**2 - 3) / 18, (3 - Z**2) / 12
 OF_ESTIMATED_VARIANCE = (Z**2 + 3) / 4
@@ -64,29 +63,33 @@ def normalized(log_weights: Array) -> Array:
         return np.asarray(w / w.mean())
 
 
-def weighted_summary(draws: Array, log_weights: Array, labels: list[str]) -> Summary:
+def weighted_summary(
+    draws: Array, log_weights: Array, labels: list[str],
+    levels: tuple[float, ...] = OUTER_QUANTILES,
+) -> Summary:
     """Return the summary of draws (chains, draws, d) with log weights (chains, draws).
 
     The columns are those of `fastkam.diagnostics.summary`; R-hat is that of the draws without
     weights.
     """
     if not log_weights.size:
-        return Summary(labels, {name: np.full(len(labels), np.nan) for name in COLUMNS})
+        none = dict.fromkeys(COLUMNS, np.full(len(labels), np.nan))
+        return Summary(labels, with_quantiles(none, levels, [none["mean"]] * len(levels)))
     w = normalized(log_weights)[:, :, None]
     mean = (w * draws).mean(axis=(0, 1))
     away = draws - mean
     variance = (w * away**2).mean(axis=(0, 1))
     sd = np.sqrt(variance)
-    q5, q95 = quantiles(draws, w[:, :, 0], TAILS)
+    q5, q95 = quantiles(draws, w[:, :, 0], OUTER_QUANTILES)
     with np.errstate(all="ignore"):
         mcse_mean = error_of(w * away)
         mcse_sd = error_of(w * (away**2 - variance)) / (2 * sd)
         tails = [p * (1 - p) / error_of(w * ((draws <= q) - p)) ** 2
-                 for p, q in zip(TAILS, (q5, q95), strict=True)]
+                 for p, q in zip(OUTER_QUANTILES, (q5, q95), strict=True)]
         bulk = variance / mcse_mean**2
-    return Summary(labels, {
-        "mean": mean, "sd": sd, "q5": q5, "q95": q95, "mcse_mean": mcse_mean, "mcse_sd": mcse_sd,
-        "ess_bulk": bulk, "ess_tail": np.fmin(*tails), "r_hat": statistics(draws)["r_hat"]})
+    columns = {"mean": mean, "sd": sd, "mcse_mean": mcse_mean, "mcse_sd": mcse_sd,
+               "ess_bulk": bulk, "ess_tail": np.fmin(*tails), "r_hat": statistics(draws)["r_hat"]}
+    return Summary(labels, with_quantiles(columns, levels, quantiles(draws, w[:, :, 0], levels)))
 
 
 def error_of(terms: Array) -> Array:

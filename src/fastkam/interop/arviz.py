@@ -69,11 +69,8 @@ def to_netcdf(result, path):
 
 
 def extras_of(result):
-    """Extras by name; the name of a parameter or of a dimension is refused."""
-    extras = result.extras
-    if taken := sorted(set(extras) & {"chain", "draw", *result.shapes}):
-        raise ValueError(f"extras must not have names of parameters or dimensions, as {taken} do")
-    return {name: values for name, values in extras.items() if not is_likelihood(name)}
+    """Extras by name, without those of the likelihood."""
+    return {name: values for name, values in result.extras.items() if not is_likelihood(name)}
 
 
 def is_likelihood(name):

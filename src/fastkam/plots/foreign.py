@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from fastkam.arguments import check_choice, import_extra
 from fastkam.interop.arviz import to_datatree
 from fastkam.plots.style import check_figsize
@@ -19,8 +17,8 @@ def check_backend(backend, ax):
     return backend
 
 
-def drawn_by_arviz(name, result, indices, figsize):
-    """The figure of the function of arviz-plots of that name, of these coordinates.
+def drawn_by_arviz(name, result, what, figsize):
+    """The figure of the function of arviz-plots of that name, of the draws `what` (`Shown`).
 
     Raises
     ------
@@ -33,7 +31,7 @@ def drawn_by_arviz(name, result, indices, figsize):
     except AttributeError as error:  # what arviz-plots 0.8 uses is gone in matplotlib 3.11
         raise ImportError(f"arviz-plots cannot be imported ({error}): {ADVICE} installs versions "
                           "of it and of matplotlib that go together") from error
-    tree = only(to_datatree(result), result, indices)
+    tree = only(to_datatree(result), what)
     options = {"figure_kwargs": {"figsize": figsize}} if figsize else {}
     collection = getattr(arviz_plots, name)(tree, backend="matplotlib", **options)
     found = collection.viz["figure"].item()
@@ -42,14 +40,12 @@ def drawn_by_arviz(name, result, indices, figsize):
     return figure
 
 
-def only(tree, result, indices):
-    """The DataTree with those coordinates of its posterior, each under its label."""
+def only(tree, what):
+    """The DataTree with some draws (`Shown`) as its posterior, each column under its label."""
     import xarray
 
-    labels = result.state.layout.labels
-    draws = np.asarray(result.draws)
     dims = ("chain", "draw")
-    some = {labels[i]: (dims, draws[:, :, i]) for i in indices}
+    some = {label: (dims, what.draws[:, :, i]) for i, label in enumerate(what.labels)}
     return xarray.DataTree.from_dict({
         "/posterior": xarray.Dataset(some, coords={
             dim: tree["posterior"].coords[dim] for dim in dims}),

@@ -8,7 +8,7 @@ from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam.arguments import check_integer
 from fastkam.diagnostics.draws import in_units_of_spread
 from fastkam.plots.foreign import check_backend, drawn_by_arviz
-from fastkam.plots.select import check_some, chosen, labels_of
+from fastkam.plots.select import chosen
 from fastkam.plots.style import (
     COLORS,
     GRAY,
@@ -54,18 +54,18 @@ def plot_autocorr(result, var_names=None, *, max_lag=None, most=9, ax=None, figs
     -----
     Only the last 100 000 draws of longer chains are used, and the figure says so.
     """
-    draws = check_some(result, least=3)
-    which, note = chosen(result, draws, var_names, most)
+    what = chosen(result, var_names, most, least=3)
+    draws = what.draws
     if max_lag is not None:
         max_lag = check_integer("max_lag", max_lag, least=1, most=draws.shape[1] - 1)
     if check_backend(backend, ax) == "arviz":
-        return drawn_by_arviz("plot_autocorr", result, which, figsize)
+        return drawn_by_arviz("plot_autocorr", result, what, figsize)
     used = draws[:, -MOST_CORRELATED:]
     n = used.shape[1]
     lags = min(max_lag or min(MOST_LAGS, max(2, n // 3)), n - 1)
-    figure, axes = panels(len(which), (2.7, 1.9), ax=ax, figsize=figsize)
+    figure, axes = panels(len(what.labels), (2.7, 1.9), ax=ax, figsize=figsize)
     band = 1.96 / np.sqrt(n)
-    for one, i, label in zip(axes, which, labels_of(result, which), strict=True):
+    for i, (one, label) in enumerate(zip(axes, what.labels, strict=True)):
         one.axhspan(-band, band, color=PALE, lw=0)
         one.axhline(0, color=GRAY, lw=0.6)
         moves = False
@@ -83,7 +83,7 @@ def plot_autocorr(result, var_names=None, *, max_lag=None, most=9, ax=None, figs
         few_ticks(one, y=0, whole=True)
         quiet(one)
     cut = f"of the last {n} draws" if n < draws.shape[1] else ""
-    say(figure, ax, [note, cut])
+    say(figure, ax, [what.note, cut])
     return figure
 
 
@@ -121,18 +121,17 @@ def plot_ess(result, var_names=None, *, most=9, ax=None, figsize=None, backend=N
     -----
     All draws are used, at 20 sizes; at six if they are more than 2 000 000 numbers.
     """
-    draws = check_some(result, least=4)
-    which, note = chosen(result, draws, var_names, most)
+    what = chosen(result, var_names, most, least=4)
     if check_backend(backend, ax) == "arviz":
-        return drawn_by_arviz("plot_ess_evolution", result, which, figsize)
-    x = np.ascontiguousarray(draws[:, :, which])
+        return drawn_by_arviz("plot_ess_evolution", result, what, figsize)
+    x = np.ascontiguousarray(what.draws[:])
     n = x.shape[1]
     points = POINTS if x.size <= MOST_QUICK else FEW_POINTS
     sizes = np.unique(np.linspace(max(4, n / points), n, points).astype(int))
     with np.errstate(all="ignore"):
         found = [measure(np.ascontiguousarray(x[:, :size])) for size in sizes]
-    figure, axes = panels(len(which), (2.7, 1.9), ax=ax, figsize=figsize)
-    for k, (one, label) in enumerate(zip(axes, labels_of(result, which), strict=True)):
+    figure, axes = panels(len(what.labels), (2.7, 1.9), ax=ax, figsize=figsize)
+    for k, (one, label) in enumerate(zip(axes, what.labels, strict=True)):
         for name, color, mark in (("bulk", COLORS[0], "o"), ("tail", COLORS[1], "s")):
             values = [columns[COLUMNS.index(f"ess_{name}"), k] for columns in found]
             one.plot(sizes, values, mark, ls="-" if mark == "o" else "--", ms=3, lw=1.1,
@@ -151,5 +150,5 @@ def plot_ess(result, var_names=None, *, most=9, ax=None, figsize=None, backend=N
         quiet(one)
     axes[0].set_ylabel("effective draws", fontsize=8)
     axes[0].legend(fontsize=7, frameon=False, loc="upper left")
-    say(figure, ax, [note])
+    say(figure, ax, [what.note])
     return figure

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastkam.arguments import check_flag, check_integer, check_list, real_array, shown
+from fastkam.arguments import check_flag, check_integer, check_list, near, real_array, shown
 from fastkam.diagnostics.distances import check_bounds
 from fastkam.plots.foreign import check_backend, drawn_by_arviz
-from fastkam.plots.select import (
-    MOST_COUNTED,
-    MOST_POINTS,
-    check_some,
-    chosen,
-    indices_of,
-    labels_of,
-    thinned,
-)
+from fastkam.plots.select import MOST_COUNTED, MOST_POINTS, check_some, chosen, thinned
 from fastkam.plots.style import (
     color_of,
     few_ticks,
@@ -46,10 +38,8 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
     Parameters
     ----------
     result : Result
-    var_names : str or list of str, optional
+    var_names, most
         As in `plot_trace`.
-    most : int
-        Number of coordinates shown if none are named.
     bins : int
         Bars of the marginals' histograms.
     equal : bool
@@ -68,16 +58,14 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
     At most 4000 points are drawn, and at most 200 000 draws are counted. If a few draws lie far
     from all others, they are outside the axes, and the figure says how many there are.
     """
-    draws, bins = check_some(result), check_integer("bins", bins, least=1)
+    what, bins = chosen(result, var_names, most), check_integer("bins", bins, least=1)
     equal = check_flag("equal", equal)
-    which, note = chosen(result, draws, var_names, most)
     if check_backend(backend, ax) == "arviz":
-        return drawn_by_arviz("plot_pair", result, which, figsize)
-    k, labels = len(which), labels_of(result, which)
+        return drawn_by_arviz("plot_pair", result, what, figsize)
+    k = len(what.labels)
     side = max(3.4, min(11.0, 1.7 * k + 0.5))
     figure, axes = grid(k, k, (side, side), ax=ax, figsize=figsize)
-    counted, _ = thinned(draws, max(1, MOST_COUNTED // len(draws)))
-    x = counted[:, :, which]
+    x, _ = thinned(what.draws, max(1, MOST_COUNTED // len(what.draws)))
     limits = np.array([range_of(x[:, :, i]) for i in range(k)])
     if equal:
         half = np.max(limits[:, 1] - limits[:, 0]) / 2
@@ -92,11 +80,12 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
             else:
                 scatter(axes[i, j], x[:, :, [j, i]], limits[[j, i]])
                 density_of_draws(axes[i, j], x[:, :, [j, i]], limits[[j, i]])
-    frame(axes, labels)
+    frame(axes, what.labels)
     if ax is None:
         figure.align_labels()
     away = outside(x, limits)
-    say(figure, ax, [note, f"{away} of {x[:, :, 0].size} draws outside the axes" if away else ""])
+    said = f"{away} of {x[:, :, 0].size} draws outside the axes" if away else ""
+    say(figure, ax, [what.note, said])
     return figure
 
 
@@ -280,10 +269,11 @@ def check_pair(result, pair):
     found = []
     for one in pair:
         if isinstance(one, str):
-            indices = indices_of(result, one, "pair")
+            indices, labels = result.state.layout.places(one), result.state.layout.labels
             if len(indices) != 1:
-                raise ValueError(f"pair must name single coordinates, and {one!r} has "
-                                 f"{len(indices)}: {labels_of(result, indices)[0]}, ...")
+                has = (f"{one!r} has {len(indices)}: {labels[indices[0]]}, ..." if indices else
+                       f"{one!r} is none{near(one, labels)}")
+                raise ValueError(f"pair must name single coordinates, and {has}")
             found += indices
         else:
             found.append(check_coordinate(one, result.d))

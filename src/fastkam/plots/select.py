@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
-from fastkam.arguments import check_integer, near, shown
+from fastkam.arguments import check_integer, shown
 
 MOST_POINTS = 4000  # points of a line or scatter plot: more cannot be distinguished
 MOST_COUNTED = 200_000  # draws of a coordinate behind a histogram, a density or ranks
@@ -28,50 +31,36 @@ def check_some(result, least=1):
     return draws
 
 
-def indices_of(result, name, argument="var_names"):
-    """The indices of the coordinates of a parameter, or of one coordinate by its label."""
-    layout = result.state.layout
-    if isinstance(name, str) and (name in layout.shapes or layout.places(name)):
-        return layout.places(name)
-    known = [*result.shapes, *layout.labels]
-    raise ValueError(f"{argument} has {shown(name)}, and the parameters are "
-                     f"{', '.join(list(result.shapes)[:20])}{near(str(name), known)}")
+class Shown(NamedTuple):
+    """Draws (chains, draws, k) of a figure, a label for each column, and a note on the choice."""
+
+    draws: NDArray[np.float64]
+    labels: list[str]
+    note: str
 
 
-def chosen(result, draws, var_names, most):
-    """The indices of the coordinates to show, and a note on the choice.
+def chosen(result, var_names, most, least=1):
+    """The draws of `var_names`, which must be at least `least` a chain.
 
-    Those of `var_names`; by default all or, if there are more than `most`, those with the smallest
-    effective sample sizes, in their order in a point.
+    By default they are those of all coordinates or, if there are more than `most`, of those with
+    the smallest effective sample sizes, in their order in a point.
     """
-    d = draws.shape[2]
+    draws = check_some(result, least)
     if var_names is not None:
-        listed = [var_names] if isinstance(var_names, str) else var_names
-        try:
-            found = [i for name in listed for i in indices_of(result, name)]
-        except TypeError:
-            raise TypeError(f"var_names must be a name or a list of names, not {shown(var_names)}"
-                            ) from None
-        found = list(dict.fromkeys(found))
-        if not found:
-            raise ValueError("var_names must name a parameter that has coordinates, not "
-                             f"{shown(var_names)}")
-        return found, ""
-    most = check_integer("most", most, least=1)
+        draws, labels = result.selected(var_names)
+        return Shown(draws, labels, "")
+    most, labels = check_integer("most", most, least=1), result.state.layout.labels
+    d = draws.shape[2]
     if d <= most:
-        return list(range(d)), ""
+        return Shown(draws, labels, "")
     every = max(1, -(-draws.size // MOST_MEASURED))
     with np.errstate(all="ignore"):
         ess = measure(np.ascontiguousarray(draws[:, ::every]))[COLUMNS.index("ess_bulk")]
     order = np.argsort(np.nan_to_num(ess, nan=-1.0), kind="stable")
-    found = sorted(int(i) for i in order[:most])
-    return found, (f"{most} of {d} coordinates, those with the smallest effective sample sizes "
-                   "(var_names= chooses)")
-
-
-def labels_of(result, indices):
-    labels = result.state.layout.labels
-    return [labels[i] for i in indices]
+    which = sorted(int(i) for i in order[:most])
+    return Shown(draws[:, :, which], [labels[i] for i in which],
+                 f"{most} of {d} coordinates, those with the smallest effective sample sizes "
+                 "(var_names= chooses)")
 
 
 def thinned(draws, most):

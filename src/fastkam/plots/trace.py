@@ -9,9 +9,7 @@ from fastkam.plots.foreign import check_backend, drawn_by_arviz
 from fastkam.plots.select import (
     MOST_COUNTED,
     MOST_POINTS,
-    check_some,
     chosen,
-    labels_of,
     spaced,
     thinned,
 )
@@ -45,8 +43,9 @@ def plot_trace(result, var_names=None, *, most=8, bins=40, ax=None, figsize=None
     ----------
     result : Result
     var_names : str or list of str, optional
-        Parameters or coordinates; by default all or, if there are more than `most`, those with the
-        smallest effective sample sizes.
+        Parameters, extras, or single elements of these such as "theta[1]"; by default all
+        coordinates or, if there are more than `most`, those with the smallest effective sample
+        sizes.
     most : int
         Number of coordinates shown if none are named.
     bins : int
@@ -66,26 +65,25 @@ def plot_trace(result, var_names=None, *, most=8, bins=40, ax=None, figsize=None
     -----
     For long chains only every k-th draw is shown, and the figure says so.
     """
-    bins, draws = check_integer("bins", bins, least=1), check_some(result)
-    which, note = chosen(result, draws, var_names, most)
+    bins, what = check_integer("bins", bins, least=1), chosen(result, var_names, most)
     if check_backend(backend, ax) == "arviz":
-        return drawn_by_arviz("plot_trace", result, which, figsize)
-    size = (9.0, 1.45 * len(which) + 0.6)
-    figure, axes = grid(len(which), 3, size, ax=ax, figsize=figsize, width_ratios=[3, 1, 1.5])
+        return drawn_by_arviz("plot_trace", result, what, figsize)
+    size = (9.0, 1.45 * len(what.labels) + 0.6)
+    figure, axes = grid(len(what.labels), 3, size, ax=ax, figsize=figsize, width_ratios=[3, 1, 1.5])
     every = 1
-    for row, i, label in zip(axes, which, labels_of(result, which), strict=True):
-        every = trace_row(row[:2], draws[:, :, i], label, bins)
+    for i, (row, label) in enumerate(zip(axes, what.labels, strict=True)):
+        every = trace_row(row[:2], what.draws[:, :, i], label, bins)
         row[1].sharey(row[0])
         row[1].tick_params(labelleft=False)
         few_ticks(row[0], whole=True)
-        rank_bars(row[2], draws[:, :, i])
+        rank_bars(row[2], what.draws[:, :, i])
     axes[-1, 0].set_xlabel("draw", fontsize=8)
     axes[0, 1].set_title("histogram", fontsize=9)
     axes[0, 2].set_title("ranks", fontsize=9)
     for row in axes[:-1]:
         for one in row:
             one.tick_params(labelbottom=False)
-    say(figure, ax, [note, spaced(every)])
+    say(figure, ax, [what.note, spaced(every)])
     return figure
 
 
@@ -145,18 +143,17 @@ def plot_rank(result, var_names=None, *, most=9, ax=None, figsize=None, backend=
     -------
     matplotlib.figure.Figure
     """
-    draws = check_some(result)
-    which, note = chosen(result, draws, var_names, most)
+    what = chosen(result, var_names, most)
     if check_backend(backend, ax) == "arviz":
-        return drawn_by_arviz("plot_rank", result, which, figsize)
-    figure, axes = panels(len(which), (2.7, 0.7 + 0.28 * min(max(2, len(draws)), MOST_BARS)), ax=ax,
-                          figsize=figsize)
+        return drawn_by_arviz("plot_rank", result, what, figsize)
+    height = 0.7 + 0.28 * min(max(2, len(what.draws)), MOST_BARS)
+    figure, axes = panels(len(what.labels), (2.7, height), ax=ax, figsize=figsize)
     every = 1
-    for one, i, label in zip(axes, which, labels_of(result, which), strict=True):
-        every = rank_bars(one, draws[:, :, i])
+    for i, (one, label) in enumerate(zip(axes, what.labels, strict=True)):
+        every = rank_bars(one, what.draws[:, :, i])
         title(one, label)
         one.set_xlabel("rank", fontsize=8)
-    say(figure, ax, [note, f"ranks of {spaced(every)}" if every > 1 else ""])
+    say(figure, ax, [what.note, f"ranks of {spaced(every)}" if every > 1 else ""])
     return figure
 
 

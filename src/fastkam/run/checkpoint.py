@@ -37,7 +37,7 @@ from fastkam.run.header import (
 from fastkam.run.interrupts import Shield
 from fastkam.run.members import read_members, write_members
 from fastkam.run.records import Fields
-from fastkam.run.shapes import Layout, check_layout
+from fastkam.run.shapes import Layout, check_extras, check_layout
 from fastkam.run.state import NOWHERE, RunState
 from fastkam.run.stored import OF_DRAWS, WARMUP, StoredTrace
 from fastkam.run.trace import Trace
@@ -338,6 +338,7 @@ def layout_of(
         dims = {name: some for name, some in dims.items() if name in shapes}
         used = {dim for some in dims.values() for dim in some}
         coords = {dim: values for dim, values in coords.items() if dim in used}
+    check_extras(extras, shapes)
     return check_layout(list(shapes), shapes, dims, coords, d, extras)
 
 

@@ -11,6 +11,7 @@ from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.fault import Fault
 from fastkam._core.engine.group import Group
 from fastkam.run.records import record
+from fastkam.run.shapes import check_extras
 
 CHUNK_SECONDS = 0.05
 LEAST_GROWTH, MOST_GROWTH = 0.1, 8.0  # limits of a chunk's size relative to the last
@@ -134,8 +135,10 @@ class ChainGroup:
     def record(self, *, ending=False):
         """Record the extras and the derived quantities of the draws just made."""
         trace = self.run.trace
-        chains = list(zip(self.indices, self.chains, strict=True))
+        chains, known = list(zip(self.indices, self.chains, strict=True)), trace.records.fields
         record(trace, chains, self.target, self.run.target, ending=ending)
+        if known is None and trace.records.fields:
+            check_extras(trace.records.fields, self.run.past.layout.shapes)
 
 
 def paced(made, seconds):

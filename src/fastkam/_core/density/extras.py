@@ -82,9 +82,13 @@ def unpacked(rows, fields):
 
 
 class Kept:
-    """The extras of the last evaluations, by a key."""
+    """The extras of the last evaluations, by a key.
 
-    def __init__(self):
+    A copy of a density has its own; the fields are also set in that of the `original`.
+    """
+
+    def __init__(self, original=None):
+        self.original = original
         self.fields = None
         self.rows = {}
 
@@ -97,6 +101,8 @@ class Kept:
         lead = (len(keys),)
         if self.fields is None:
             self.fields = fields_of(extras, lead)
+            if self.original is not None:
+                self.original.fields = self.fields
         rows = packed(extras, self.fields, lead)
         for key, row in zip(keys, rows, strict=True):
             self.rows.pop(key, None)

@@ -69,7 +69,9 @@ cdef class PythonTarget(Target):
                 "hvp": self.hessian_product}
 
     def bind(self):
-        return PythonTarget(self.f, self.c.dim, **self.options())
+        bound = PythonTarget(self.f, self.c.dim, **self.options())
+        bound.kept.original = self.kept
+        return bound
 
     # ---- extras ----
 
