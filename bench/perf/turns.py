@@ -106,14 +106,14 @@ def main():
     for name in chosen.only or [name for name in had if name in has]:
         row = [f"`{name}`"]
         for d in DIMENSIONS:
-            for phase in ("learning", "learnt"):
+            for phase in ("learning", "learned"):
                 old, new, ratio = cell(builds, name, d, phase)
                 row.append(f"{old:,.0f}, {new:,.0f}, {ratio:.2f}")
                 ratios.append(ratio)
         rows.append(row)
         print(*row, sep=" | ", flush=True)
     columns = ["before, after, ratio"] + [f"d = {d}, {phase}" for d in DIMENSIONS
-                                          for phase in ("learning", "learnt")]
+                                          for phase in ("learning", "learned")]
     text += NOTE.format(rounds=ROUNDS, before=before, median=np.median(ratios),
                         over=sum(ratio > 1.03 for ratio in ratios), count=len(ratios))
     text += "\n" + table(columns, rows)

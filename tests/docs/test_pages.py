@@ -1,6 +1,5 @@
 """The pages: every example is run, every sampler has its place, every link leads somewhere."""
 
-import dataclasses
 import doctest
 import importlib
 import importlib.util
@@ -101,12 +100,10 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_every_sampler_has_its_section(name):
-    """A section with its parameters, and the sentences of which the site makes a table."""
+    """A section; test_site.py looks for the sentences of which the site makes a table."""
     text = (ROOT / "docs" / "samplers.md").read_text()
     section = re.search(rf"^## {name}: .*?(?=^## |\Z)", text, re.M | re.S)
     assert section, f"docs/samplers.md has no section {name!r}"
-    for field in dataclasses.fields(SAMPLERS[name]):
-        assert f"`{field.name}`" in section[0] or f"`{field.name}=" in section[0], field.name
 
 
 def modules():

@@ -10,14 +10,15 @@ from runs import sample
 import fastkam as fk
 
 PAGE = Path(__file__).parents[2] / "docs" / "contributing.md"
+SOURCE = Path(__file__).parents[2] / "src" / "fastkam"
 PACKAGE = Path(fk.__file__).parent
 MOST_FILES = 7
 
 
 def listed():
-    """The files of the page's sentence, in order; what is in brackets may be left for later."""
+    """The files of the page's sentence, in order."""
     text = re.search(r"To follow one draw, read (.*?)\.\n\n", PAGE.read_text(), re.S)[1]
-    return re.findall(r"`([\w./]+)`", re.sub(r"\([^)]*\)", "", text))
+    return re.findall(r"`([\w./]+)`", text)
 
 
 def files_on_the_stack():
@@ -42,13 +43,19 @@ def test_the_documented_call_path_from_sample_to_the_density():
     result = sample(logp, np.zeros(2), draws=10, tune=10, chains=1, progress=False)
     assert result.draws.shape == (1, 10, 2)
     # from the face into the loop; all that follows up to the stored draw is compiled
-    assert set(ways[-1]) <= set(listed()), ways[-1]
-    assert ways[-1][0] == "sampling.py"
-    assert "run/loop.py" in ways[-1]
+    assert ways[-1] == [path for path in listed() if path.endswith(".py")]
+
+
+def test_the_compiled_files_of_the_path_lead_to_the_next():
+    """Each includes the next, and the last has the functions that a sampler defines."""
+    group, step = (path for path in listed() if path.endswith((".pyx", ".pxd")))
+    assert f"engine.{Path(step).stem} cimport" in (SOURCE / group).read_text()
+    assert {"kernel.propose(", "kernel.adapt("} <= set(re.findall(
+        r"kernel\.\w+\(", (SOURCE / step).read_text()))
+    assert "_core/samplers" in listed()
 
 
 def test_the_files_on_the_call_path_exist_and_are_few():
     files = listed()
     assert len(files) <= MOST_FILES, files
-    source = Path(__file__).parents[2] / "src" / "fastkam"
-    assert all((source / file).exists() for file in files), files
+    assert all((SOURCE / file).exists() for file in files), files

@@ -11,6 +11,7 @@ import argparse
 import collections
 import os
 import sys
+import tempfile
 
 from fuzz.workers import tried
 
@@ -33,7 +34,9 @@ def main():
 
         name, arguments, changed = made(options.seed, options.once, options.only)
         print(name, {one: str(arguments[one])[:1000] for one in changed})
-        print(ENTRIES[name].call(**arguments))
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)  # some calls write files
+            print(ENTRIES[name].call(**arguments))
         return 0
     counts, entries, wrong = collections.Counter(), collections.Counter(), 0
     numbers = range(options.first, options.first + options.calls)

@@ -92,7 +92,7 @@ def test_schedules(name, schedule):
     ("dram", {"target_cov": [0.5, 2.0], "mean": [1.0, -1.0], "scale": 9.0,
               "second_cov_ratio": 0.5}),
     ("hmc", {"metric": "fixed", "n_steps": 3, "jitter": 0.0, "step_size": 0.1}),
-    ("hmc", {"metric": "dense", "target_acceptance": 0.6, "max_energy_error": 1.0}),
+    ("hmc", {"metric": "dense", "target_acceptance": 0.6, "divergence_threshold": 1.0}),
     ("hmc", {"metric": "diagonal", "learn_from": "draws", "inverse_mass_matrix": [0.5, 2.0],
              "jitter": 0.9}),
     ("gadrwm", {"optimizer": "adam", "max_entropy_weight": 1.1, "min_diagonal": 0.02}),
@@ -131,7 +131,7 @@ def test_schedules(name, schedule):
               "max_tree_depth": 3}),
     ("nuts", {"metric": "dense", "step_size": 5.0}),
     ("nuts", {"metric": "dense", "learn_from": "draws"}),
-    ("nuts", {"metric": "low-rank", "rank": 1, "max_energy_error": 0.5}),
+    ("nuts", {"metric": "low-rank", "rank": 1, "divergence_threshold": 0.5}),
     ("nuts", {"metric": "diagonal"}),
     ("nuts", {"metric": "diagonal", "learn_from": "draws", "target_acceptance": 0.95}),
 ], ids=str)

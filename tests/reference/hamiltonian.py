@@ -151,7 +151,7 @@ class HMC(Hamiltonian, of="hmc"):
                 break
             y, grad = point.x, point.grad
             energies.append(self.H(point.logp, r))
-            self.diverging = not max(energies) - min(energies) <= self.s.max_energy_error
+            self.diverging = not max(energies) - min(energies) <= self.s.divergence_threshold
             if self.diverging:
                 break
         log_ratio = self.H0 - energies[-1]
@@ -212,7 +212,7 @@ class NUTS(Hamiltonian, of="nuts"):
             error = self.H(point.logp, r) - self.H0 if point.logp > -inf else inf
             self.n_steps += 1
             self.worst = max(self.worst, abs(error))
-            if not error <= self.s.max_energy_error:
+            if not error <= self.s.divergence_threshold:
                 self.diverging = True
                 return None
             self.sum_alpha += min(1, exp(-error))

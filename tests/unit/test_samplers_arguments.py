@@ -86,7 +86,7 @@ BAD = {  # values that are bad wherever the parameter occurs
     "learn_from": ["both", None],
     "rank": NOT_A_COUNT,
     "max_tree_depth": [31, *NOT_A_COUNT],
-    "max_energy_error": [*NOT_POSITIVE, None],
+    "divergence_threshold": [*NOT_POSITIVE, None],
     "n_steps": NOT_A_COUNT,
     "jitter": [-0.1, 1, np.nan, "x", None],
 }

@@ -44,11 +44,6 @@ class Coordinates:
         return sum(row[4] for row in self.rows)
 
     @property
-    def trivial(self) -> bool:
-        """Whether the map is the identity, without bounds."""
-        return all(row[0] == "identity" and not np.isfinite(row[5:7]).any() for row in self.rows)
-
-    @property
     def repeats(self) -> bool:
         """Whether any coordinate is periodic or reflected."""
         return any(row[0] in PERIODS for row in self.rows)

@@ -164,7 +164,7 @@ class ParallelTempering(Coupled, name="pt"):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scout(Coupled, name="scout"):
-    """Scout: two replicas, at inverse temperatures 1 and tau, that exchange states.
+    """Scout: two replicas, at inverse temperatures 1 and beta, that exchange states.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class Scout(Coupled, name="scout"):
     ----------
     Dharamshi, A., Ngo, V. and Rosenthal, J. S. (2023). Sampling by divergence minimization.
     Communications in Statistics: Simulation and Computation. Algorithm 3, with the ratio of the
-    text: min(1, (pi(s) / pi(x))^(1 - tau)).
+    text: min(1, (pi(s) / pi(x))^(1 - beta)).
     """
 
     main: Sampler | str = "ram"

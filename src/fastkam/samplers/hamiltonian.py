@@ -31,7 +31,7 @@ class Hamiltonian(Sampler):
     rank: int = 100
     step_size: float | None = None
     target_acceptance: float = 0.8
-    max_energy_error: float = 1000.0
+    divergence_threshold: float = 1000.0
 
     def __post_init__(self) -> None:
         check_choice("metric", self.metric, METRICS)
@@ -41,7 +41,7 @@ class Hamiltonian(Sampler):
         check_integer("rank", self.rank, least=1)
         check_optional("step_size", self.step_size)
         check_number("target_acceptance", self.target_acceptance, above=0, below=1)
-        check_number("max_energy_error", self.max_energy_error, above=0)
+        check_number("divergence_threshold", self.divergence_threshold, above=0)
 
     def estimate(self) -> Any:
         """The function of (draws, gradients) that estimates a metric that is not diagonal."""
@@ -72,7 +72,7 @@ class Hamiltonian(Sampler):
             "target_acceptance": self.target_acceptance,
             "learns_metric": self.metric != "fixed",
             "from_gradients": self.learn_from == "gradients",
-            "max_energy_error": self.max_energy_error,
+            "divergence_threshold": self.divergence_threshold,
         }
 
     def default_gain(self, d: int) -> Power:
@@ -113,7 +113,7 @@ class NUTS(Hamiltonian, name="nuts"):
         Initial step size of the leapfrog steps, from which adaptation starts; d^(-1/4) by default.
     target_acceptance : float
         Mean acceptance probability over the trajectory that the step size aims at.
-    max_energy_error : float
+    divergence_threshold : float
         A step that raises the Hamiltonian by more ends the trajectory as divergent.
     max_tree_depth : int
         A trajectory has at most 2^max_tree_depth steps.
@@ -150,7 +150,7 @@ class HMC(Hamiltonian, name="hmc"):
         As for `NUTS`.
     target_acceptance : float
         The acceptance probability that the step size aims at.
-    max_energy_error : float
+    divergence_threshold : float
         A trajectory along which the range of the Hamiltonian is larger is rejected as divergent.
     n_steps : int
         Number of leapfrog steps in a trajectory.

@@ -31,7 +31,7 @@ class Sampler(Parameters):
 
     @classmethod
     def kernel_class(cls) -> Any:
-        """The compiled class, whose FIELDS and STATS declare the state."""
+        """The compiled class, whose FIELDS declare the state."""
         module, name = cls.KERNEL.split(".")
         return getattr(import_module(f"fastkam._core.samplers.{module}"), name)
 

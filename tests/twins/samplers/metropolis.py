@@ -56,7 +56,7 @@ TWINS = [
           "change = 0.5 * (self.target_acceptance - c.alpha)")),
     twin("moment_of_second_order", "ram", "oracle",
          "The covariance of a window is taken about the first state, not the mean.",
-         ("self.mean[i] += D[i] / self.n", "self.mean[i] += D[i] if self.n == 1 else 0")),
+         ("moments", "mean[i] += D[i] / n", "mean[i] += D[i] if n == 1 else 0")),
     twin("not_in_a_row", "ram", "oracle",
          "An accepted proposal does not end the row of refused ones, so that halving goes on.",
          ("if c.alpha < REFUSED else 0", "if c.alpha < REFUSED else self.refused")),

@@ -51,15 +51,6 @@ cdef inline void fetch_decision(void **pointers, int k, int K) noexcept nogil:
         fetch_lines(<void *>(<ChainState>pointers[k + AHEAD]).kernel, 1)
 
 
-cdef inline void fetch_rows(const Trace *trace, Py_ssize_t d, int64_t n) noexcept nogil:
-    """Fetch the next n rows of a trace."""
-    fetch_lines(trace.x + trace.count * d, 1 + (n * d + 6) // 8)
-    if trace.logp != NULL:
-        fetch_lines(trace.logp + trace.count, 1 + (n + 6) // 8)
-        fetch_lines(trace.log_ratio + trace.count, 1 + (n + 6) // 8)
-        fetch_lines(trace.accepted + trace.count, 1)
-
-
 cdef inline void fetch_row(const Trace *trace, Py_ssize_t d) noexcept nogil:
     """Fetch the next row of a trace."""
     if trace.count >= trace.capacity:

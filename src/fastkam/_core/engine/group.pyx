@@ -3,6 +3,7 @@
 A run may end at any evaluation, and the next run begins with it (chain_step.pxd). Chains of the
 group that have decided keep their decision while others still wait.
 """
+cimport cython
 from libc.stdint cimport INT64_MAX, int64_t
 
 from fastkam._core.density.target cimport Target
@@ -18,6 +19,7 @@ from fastkam._core.engine.members cimport Members
 from fastkam._core.engine.kernel import take_interrupt, uninterrupted
 
 
+@cython.final
 cdef class Group(Members):
     """K chains that step together: propose all, evaluate once, finish each.
 
@@ -34,6 +36,9 @@ cdef class Group(Members):
     snapshot_steps : array of int64 (n,)
         Increasing steps after which each chain stores a snapshot of its learned quantities.
     """
+    cdef Lockstep lockstep                  # None if the chains cannot step side by side
+    cdef int64_t most_evaluations           # per chain
+    cdef int64_t done                       # steps made by the last call of run
 
     def __cinit__(self, Target target, list chains, schedule, **options):
         if self.may_step_side_by_side():

@@ -68,6 +68,33 @@ cdef inline int learn_moments(Py_ssize_t d, double g, const double *x, double *m
     return 0
 
 
+cdef inline void add_to_moments(Py_ssize_t d, double n, const double *x, double *mean,
+                                double *scatter, double *D) noexcept nogil:
+    """Add the n-th x to the mean and to the lower triangle of sum (x - mean)(x - mean)', (d, d).
+
+    D (d,) is workspace. Welford, B. P. (1962). Technometrics 4, 419-420.
+    """
+    cdef Py_ssize_t i, j
+    cdef double shift = 1.0 - 1.0 / n
+    for i in range(d):
+        D[i] = x[i] - mean[i]
+        mean[i] += D[i] / n
+    for j in range(d):
+        for i in range(j, d):
+            scatter[i + d * j] += shift * D[i] * D[j]
+
+
+cdef inline void add_to_variances(Py_ssize_t d, double n, const double *x,
+                                  double *moments) noexcept nogil:
+    """Add the n-th x to a mean (d,) and the sums of squared deviations (d,) that follow it."""
+    cdef Py_ssize_t i
+    cdef double D
+    for i in range(d):
+        D = x[i] - moments[i]
+        moments[i] += D / n
+        moments[d + i] += D * (x[i] - moments[i])
+
+
 cdef inline void learn_scales(Py_ssize_t d, double g, const double *x, double *mu,
                               double *s) noexcept nogil:
     """Update the diagonal alone: D = x - mu;  s^2 <- (1 - g) s^2 + g D^2;  mu <- mu + g D."""

@@ -1,7 +1,7 @@
 """Replica exchange: declarations for derived kernels."""
 from libc.stdint cimport int64_t
 
-from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.engine.kernel cimport Kernel
 from fastkam._core.samplers.evidence cimport Evidence
 from fastkam._core.samplers.reference cimport Reference
 from fastkam._core.samplers.replicas cimport Replicas

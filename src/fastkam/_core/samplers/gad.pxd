@@ -1,7 +1,7 @@
 """The factor of the gradient-based adaptive samplers, and the ascent on it."""
 from libc.stdint cimport int64_t
 
-from fastkam._core.engine.kernel cimport Chain, Kernel
+from fastkam._core.engine.kernel cimport Kernel
 
 cdef class GradientAdaptive(Kernel):
     cdef public double[::1, :] L

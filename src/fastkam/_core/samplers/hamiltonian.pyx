@@ -27,6 +27,7 @@ from libc.string cimport memmove, memset
 
 from fastkam._core.engine.kernel cimport AGAIN, Chain, Kernel
 from fastkam._core.linalg.dense cimport add_Lz, add_products, copy, dot, long_square, times_Lt
+from fastkam._core.linalg.moments cimport add_to_variances
 from fastkam._core.engine.step cimport draw_normals
 
 from fastkam._core.engine.fields import Field
@@ -295,9 +296,8 @@ cdef class Hamiltonian(Kernel):
         if self.kind == DIAGONAL:
             for window in range(2):
                 self.counts[window] += 1
-                add_to_moments(self.d, x, self.counts[window], &self.moments[window, X, 0])
-                add_to_moments(self.d, grad, self.counts[window],
-                               &self.moments[window, GRAD, 0])
+                add_to_variances(self.d, self.counts[window], x, &self.moments[window, X, 0])
+                add_to_variances(self.d, self.counts[window], grad, &self.moments[window, GRAD, 0])
             return
         if self.counts[OLD] == self.draws.shape[0]:
             self.forget(self.counts[OLD] // 2)
@@ -347,13 +347,3 @@ cdef class Hamiltonian(Kernel):
         self.rank = len(w)
         np.asarray(self.U)[:self.rank] = U
         np.asarray(self.w)[:self.rank] = w
-
-
-cdef void add_to_moments(Py_ssize_t d, const double *v, int64_t n, double *moments) noexcept nogil:
-    """Add the n-th draw v to mean (d,) and sum of squared deviations (d,)."""
-    cdef Py_ssize_t i
-    cdef double e
-    for i in range(d):
-        e = v[i] - moments[i]
-        moments[i] += e / <double>n
-        moments[d + i] += e * (v[i] - moments[i])

@@ -42,9 +42,9 @@ cdef class HMC(Hamiltonian):
     cdef double jitter
     cdef double range_limit
 
-    def __init__(self, d, *, int64_t steps, double jitter, double max_energy_error, **options):
+    def __init__(self, d, *, int64_t steps, double jitter, double divergence_threshold, **options):
         super().__init__(d, steps=steps, **options)
-        self.steps, self.jitter, self.range_limit = steps, jitter, max_energy_error
+        self.steps, self.jitter, self.range_limit = steps, jitter, divergence_threshold
 
     cdef int launch(self, Chain *c) except -1 nogil:
         self.eps = exp(self.log_eps) * jittered(c.rng, self.jitter)

@@ -83,9 +83,9 @@ cdef class NUTS(Hamiltonian):
     cdef int64_t max_depth
     cdef double error_limit
 
-    def __init__(self, d, *, int64_t max_depth, double max_energy_error, **options):
+    def __init__(self, d, *, int64_t max_depth, double divergence_threshold, **options):
         super().__init__(d, two=2, three=3, levels=max_depth + 1, point=point_size(d), **options)
-        self.max_depth, self.error_limit = max_depth, max_energy_error
+        self.max_depth, self.error_limit = max_depth, divergence_threshold
 
     def check_relations(self, state, step):
         super().check_relations(state, step)

@@ -34,7 +34,7 @@ from libc.string cimport memset
 
 from fastkam._core.engine.kernel cimport Chain, Kernel, Lanes
 from fastkam._core.linalg.dense cimport add_Lz, cholesky, copy, solve_L, square
-from fastkam._core.linalg.moments cimport update
+from fastkam._core.linalg.moments cimport add_to_moments, update
 from fastkam._core.engine.rng cimport jittered
 from fastkam._core.engine.step cimport normal_step
 
@@ -140,18 +140,11 @@ cdef class RobustAdaptiveMetropolis(Kernel):
 
     cdef void see(self, const double *x) noexcept nogil:
         """Add a state to the window, and end the window if it is complete."""
-        cdef Py_ssize_t i, j
-        cdef double *D = &self.v[0]
         if self.end == 0:
             self.begin = self.t
             self.plan_window(FIRST * (self.d + 2))
         self.n += 1
-        for i in range(self.d):
-            D[i] = x[i] - self.mean[i]
-            self.mean[i] += D[i] / self.n
-        for j in range(self.d):
-            for i in range(j, self.d):
-                self.scatter[i, j] += (1.0 - 1.0 / self.n) * D[i] * D[j]
+        add_to_moments(self.d, self.n, x, &self.mean[0], &self.scatter[0, 0], &self.v[0])
         if self.t >= self.end:
             self.learn_shape()
             self.begin_window()

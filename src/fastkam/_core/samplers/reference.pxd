@@ -12,8 +12,8 @@ cdef class Reference(State):
     cdef double[::1] u
     cdef public double[::1] mean
     cdef public double[::1, :] L
-    cdef public double[::1] sum_x
-    cdef public double[::1, :] sum_xx
+    cdef public double[::1] round_mean
+    cdef public double[::1, :] round_scatter
     cdef public double n_x
     cdef void find_norm(self) noexcept nogil
     cdef double log_density(self, const double *x, double *grad) noexcept nogil

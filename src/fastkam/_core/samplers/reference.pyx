@@ -14,6 +14,7 @@ from libc.math cimport M_PI, log
 from libc.string cimport memset
 
 from fastkam._core.linalg.dense cimport add_Lz, cholesky, copy, log_det_L, solve_L, square
+from fastkam._core.linalg.moments cimport add_to_moments
 from fastkam._core.engine.rng cimport bitgen_t, normals
 from fastkam._core.engine.state cimport State
 
@@ -26,8 +27,8 @@ cdef class Reference(State):
     FIELDS = {
         "mean": Field("m", ("d",)),
         "L": Field("lower-triangular factor of C", ("d", "d")),
-        "sum_x": Field("mean of the states of this round", ("d",)),
-        "sum_xx": Field("sum of their products, centered; the lower triangle", ("d", "d")),
+        "round_mean": Field("mean of the states of this round", ("d",)),
+        "round_scatter": Field("sum of their products, centered; the lower triangle", ("d", "d")),
         "n_x": Field("number of these states", least=0, finite=True),
     }
 
@@ -79,17 +80,8 @@ cdef class Reference(State):
 
     cdef void learn(self, const double *x) noexcept nogil:
         """Add a state to the moments of this round."""
-        cdef Py_ssize_t i, j
-        cdef double *u = &self.u[0]
-        cdef double shift
         self.n_x += 1
-        for i in range(self.d):
-            u[i] = x[i] - self.sum_x[i]
-            self.sum_x[i] += u[i] / self.n_x
-        shift = (self.n_x - 1) / self.n_x
-        for j in range(self.d):
-            for i in range(j, self.d):
-                self.sum_xx[i, j] += shift * u[i] * u[j]
+        add_to_moments(self.d, self.n_x, x, &self.round_mean[0], &self.round_scatter[0, 0], &self.u[0])
 
     cdef bint fit(self) noexcept nogil:
         """Fit q to the moments of this round; return False if they give no covariance."""
@@ -98,16 +90,16 @@ cdef class Reference(State):
             return False
         for j in range(self.d):
             for i in range(j, self.d):
-                self.sum_xx[i, j] *= self.widening / self.n_x
-        if cholesky(self.d, &self.sum_xx[0, 0], NULL, NULL):
+                self.round_scatter[i, j] *= self.widening / self.n_x
+        if cholesky(self.d, &self.round_scatter[0, 0], NULL, NULL):
             return False
-        copy(self.d, &self.sum_x[0], &self.mean[0])
-        copy(self.d * self.d, &self.sum_xx[0, 0], &self.L[0, 0])
+        copy(self.d, &self.round_mean[0], &self.mean[0])
+        copy(self.d * self.d, &self.round_scatter[0, 0], &self.L[0, 0])
         self.find_norm()
         return True
 
     cdef void forget(self) noexcept nogil:
         """Begin a new round."""
         self.n_x = 0
-        memset(&self.sum_x[0], 0, self.d * sizeof(double))
-        memset(&self.sum_xx[0, 0], 0, self.d * self.d * sizeof(double))
+        memset(&self.round_mean[0], 0, self.d * sizeof(double))
+        memset(&self.round_scatter[0, 0], 0, self.d * self.d * sizeof(double))
