@@ -67,3 +67,6 @@ SAMPLERS = {
     "a kernel within": fk.KernelAdaptiveMetropolis(kernel=Smooth(2.0), subsample=9),
     "a subclass within": fk.ParallelTempering(n_replicas=3, sampler=InPoints(subsample=9)),
 }
+for _base in fk.samplers.SAMPLERS.values():     # MyRandomWalk, MyHMC, ...
+    globals()[f"My{_base.__name__}"] = type(f"My{_base.__name__}", (_base,), {
+        "__module__": __name__, "__qualname__": f"My{_base.__name__}"})

@@ -23,6 +23,7 @@ import fastkam as fk
 from fastkam.parameters import class_path
 from fastkam.samplers import SAMPLERS
 
+TINY = {"ckam": {"cycle": 20}, "kpca": {"subsample": 12}}     # where defaults need a longer run
 OPTIONS = {"tune": 40, "chains": 2, "seed": 9, "progress": False}
 LAST = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import densities"
 
@@ -55,6 +56,20 @@ def test_a_subclass_is_read_back_from_a_file(name, tmp_path):
             assert repr(loaded.sampler) == repr(sampler)
             assert_same(fk.resume(path, 37, target=densities.python), whole)
             assert_same(loaded.resume(37, target=densities.python), whole)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_subclass_of_every_sampler_is_read_back_from_a_file(name, tmp_path):
+    own = getattr(subclasses, f"My{SAMPLERS[name].__name__}")
+    options = {"sampler": own(**TINY.get(name, {})), "draws": 20, **OPTIONS, "tune": 60}
+    part = sample(densities.python_pair, np.ones(D), checkpoint=tmp_path / "run.fk", **options)
+    loaded = fk.load(tmp_path / "run.fk")
+    assert type(loaded.sampler) is own
+    built_in = sample(densities.python_pair, np.ones(D),
+                      **options | {"sampler": SAMPLERS[name](**TINY.get(name, {}))})
+    np.testing.assert_array_equal(loaded.draws, built_in.draws)
+    assert_same(loaded.resume(5, target=densities.python_pair),
+                part.resume(5, target=densities.python_pair))
 
 
 def test_nested_classes_are_read_back(tmp_path):

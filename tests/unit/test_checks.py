@@ -344,7 +344,7 @@ def course(rng, drift, chains=4, n=50, k=3):
 
 @pytest.mark.parametrize("chains", [1, 2, 4])
 def test_drift_of_learned_quantities(chains):
-    """400 courses without a drift: none is found; all of 100 with one are."""
+    """No drift is found in 400 series without one, and the drift of each of 100 with one is."""
     rng = np.random.default_rng(chains)
     assert not any(drifts(course(rng, 0.0, chains), False) for _ in range(400))
     found = [drifts(np.exp(course(rng, 6.0, chains)), False) for _ in range(100)]

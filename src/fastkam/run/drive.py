@@ -136,7 +136,7 @@ def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOp
     The effective sample size of the first 250, 500, ... draws of each chain is the smallest among
     those of the means, variances and log density. Every k-th draw is kept, including the first
     ones, so that one in four of the draws kept is effective. All are kept if what the function
-    returns is constant, or a density and not its logarithm: further steps would be in vain.
+    returns is constant, or a density and not its logarithm: further steps would not help.
     """
     some = state.undecided
     while True:

@@ -26,7 +26,7 @@ from fastkam._core.engine.sums cimport log_add
 from fastkam._core.engine.fields import Field
 
 cdef enum:
-    N_BATCHES = 64
+    N_BATCHES = 64      # when they are merged 32 remain, for a standard error within some 13 %
 
 
 cdef class Evidence(State):

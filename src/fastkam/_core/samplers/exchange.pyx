@@ -26,7 +26,7 @@ from fastkam._core.engine.ranges import BadField
 import numpy as np
 
 cdef enum:
-    ROUNDS = 5      # rounds of tuning
+    ROUNDS = 5      # of tuning the ladder in warm-up, each twice as long as the one before
 
 
 cdef class Exchange(Kernel):

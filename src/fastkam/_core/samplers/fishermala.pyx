@@ -29,7 +29,7 @@ from fastkam._core.engine.state import zeros
 
 import numpy as np
 
-cdef double LARGEST = 1e200
+cdef double LARGEST = 1e200      # squared length of a signal, beyond which R would overflow
 
 
 cdef class FisherAdaptiveMALA(Kernel):
@@ -99,7 +99,7 @@ cdef class FisherAdaptiveMALA(Kernel):
         cdef double a, b
         for i in range(d):
             v[i] = w * (c.grad_y[i] - c.grad_x[i])
-        if not square(d, v) < LARGEST:      # or NaN: R would overflow
+        if not square(d, v) < LARGEST:      # or NaN
             return
         times_Rt(d, 1.0, &self.R[0, 0], v, phi)
         a = 1 + square(d, phi)

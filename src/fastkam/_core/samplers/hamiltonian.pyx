@@ -38,18 +38,25 @@ from fastkam._core.engine.state import zeros
 import numpy as np
 
 cdef enum:
-    FIRST_WINDOW = 10
-    LEAST = 4               # least number of draws from which a metric is learned
-    OLD = 0
+    OLD = 0                 # windows
     YOUNG = 1
     X = 0                   # rows of the moments: mean, and sum of squares after it
     GRAD = 2
 
-cdef double FINAL = 0.15    # last part of warm-up, in which only the step size is learned
+# windows and the last part of warm-up as in Seyboldt et al. (2026)
+cdef enum:
+    FIRST_WINDOW = 10       # draws
+    LEAST = 4               # least number of draws from which a metric is learned
+    MORE = 5                # draws that the last variances count as: Stan's n / (n + 5)
 cdef double GROWTH = 1.5    # factor from one window to the next
-cdef double LOG_2 = log(2.0), LOG_0_8 = log(0.8)
+cdef double FINAL = 0.15    # last part of warm-up, in which only the step size is learned
+
+# dual averaging, and the search for a first step size: Hoffman and Gelman (2014), section 3.2
 cdef double SHRINKAGE, T0, KAPPA
-SHRINKAGE, T0, KAPPA = 0.05, 10.0, 0.75     # parameters of dual averaging
+SHRINKAGE, T0, KAPPA = 0.05, 10.0, 0.75
+cdef double LOG_2 = log(2.0), LOG_0_8 = log(0.8)    # where they have 1/2, Stan has 0.8
+cdef double MOST_LOG_EPS = 50                       # |log eps| at which the search ends
+cdef double LEAST_SLOPE = 1e-10, MOST_SLOPE = 1e10  # gradients that say something of a scale
 
 
 cdef class Hamiltonian(Kernel):
@@ -219,7 +226,7 @@ cdef class Hamiltonian(Kernel):
         good = delta < -LOG_0_8
         if self.searching == BEGUN:
             self.searching = DOUBLING if good else HALVING
-        if good == (self.searching == DOUBLING) and fabs(self.log_eps) < 50:
+        if good == (self.searching == DOUBLING) and fabs(self.log_eps) < MOST_LOG_EPS:
             self.log_eps += LOG_2 if good else -LOG_2
             self.try_step(c)
             return AGAIN
@@ -263,7 +270,7 @@ cdef class Hamiltonian(Kernel):
         cdef double g
         for i in range(self.d):
             g = fabs(c.grad_x[i])
-            if 1e-10 < g < 1e10:
+            if LEAST_SLOPE < g < MOST_SLOPE:
                 if self.kind == DENSE:
                     self.L[i, i] = 1 / sqrt(g)
                 else:
@@ -319,7 +326,7 @@ cdef class Hamiltonian(Kernel):
                 self.counts[OLD] * self.d * sizeof(double))
 
     cdef void learn_diagonal(self) noexcept nogil:
-        """Set s_i^2 = sd(x_i) / sd(grad_i), or var(x_i) with the last value as 5 more draws."""
+        """Set s_i^2 = sd(x_i) / sd(grad_i), or var(x_i) with the last value as MORE draws."""
         cdef Py_ssize_t i
         cdef double n = <double>self.counts[OLD], v
         for i in range(self.d):
@@ -327,8 +334,8 @@ cdef class Hamiltonian(Kernel):
             if self.from_gradients:
                 v = sqrt(v / self.moments[OLD, GRAD + 1, i])
             else:
-                v = (v + 5 * self.s[i] * self.s[i]) / (n + 5)
-            if 1e-20 < v < 1e20:        # otherwise nothing has moved
+                v = (v + MORE * self.s[i] * self.s[i]) / (n + MORE)
+            if LEAST_SLOPE**2 < v < MOST_SLOPE**2:      # otherwise nothing has moved
                 self.s[i] = sqrt(v)
 
     def learn_shape(self):

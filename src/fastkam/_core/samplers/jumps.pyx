@@ -51,14 +51,14 @@ from fastkam._core.engine.state import zeros
 import numpy as np
 
 cdef enum:
-    FIRST_FIT = 256
+    FIRST_FIT = 256  # states; the next fits are at 512, 1024, ...
     SOON = 32       # least number of new states for another fit
     FEW_MOVES = 50  # least number from which probabilities are learned
     WARM = 3        # every third warmer state is used in a fit
 
-cdef double FIRST_PROBABILITY = 0.2
-cdef double LEAST_PROBABILITY = 0.01
-cdef double MOST_PROBABILITY = 0.8
+cdef double FIRST_PROBABILITY = 0.2     # of a move of any kind, until it is learned
+cdef double LEAST_PROBABILITY = 0.01    # of each kind: none is given up
+cdef double MOST_PROBABILITY = 0.8      # of all kinds: the inner sampler keeps a fifth of the steps
 cdef double[3] MOST_PROBABILITIES = [0.1, 0.7, 0.2]   # of jump, independent and hop
 LEARNED_SHARE = 0.5      # assumed share of the inner sampler in warm-up
 COUNTS = {"diverging", "n_steps", "tree_depth"}     # statistics of the inner sampler's own steps

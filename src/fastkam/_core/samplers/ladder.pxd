@@ -13,7 +13,7 @@ tempering. Journal of the Royal Statistical Society B 84, 321-350. Algorithm 4.
 from fastkam._core.linalg.dense cimport copy
 
 cdef enum:
-    MOST_RUNGS = 64
+    MOST_RUNGS = 64         # room on the stack
 
 
 cdef inline void tune_ladder(int rungs, const double *rejections, double *ladder) noexcept nogil:

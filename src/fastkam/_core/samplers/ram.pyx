@@ -46,15 +46,18 @@ from fastkam._core.samplers.optimal import OPTIMAL
 import numpy as np
 
 
+# the first steps: S is halved after ROW proposals in succession with alpha < REFUSED
 cdef enum:
-    ROW = 10            # refused proposals in succession
-    EARLY = 2           # 1 / part of warm-up
-    FIRST = 3           # length of the first window, in units of d + 2
-    WEIGHT = 5          # of S S', in units of d states of a window
-
+    ROW = 10
+    EARLY = 2                   # 1 / part of warm-up in which it is
 cdef double REFUSED = 0.01
-cdef double GROWTH = 1.5        # of the length of windows
-cdef double LAST = 0.9          # part of warm-up after which there is no window
+
+# windows, whose effect `python -m bench.units` measures
+cdef enum:
+    FIRST = 3                   # length of the first, in units of d + 2
+    WEIGHT = 5                  # of S S', in units of d states of a window
+cdef double GROWTH = 1.5        # of their length, as of those of `nuts`
+cdef double LAST = 0.9          # part of warm-up after which there is none
 cdef double STEP = OPTIMAL      # 2.38
 
 

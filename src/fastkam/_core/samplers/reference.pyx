@@ -81,7 +81,8 @@ cdef class Reference(State):
     cdef void learn(self, const double *x) noexcept nogil:
         """Add a state to the moments of this round."""
         self.n_x += 1
-        add_to_moments(self.d, self.n_x, x, &self.round_mean[0], &self.round_scatter[0, 0], &self.u[0])
+        add_to_moments(self.d, self.n_x, x, &self.round_mean[0], &self.round_scatter[0, 0],
+                       &self.u[0])
 
     cdef bint fit(self) noexcept nogil:
         """Fit q to the moments of this round; return False if they give no covariance."""
