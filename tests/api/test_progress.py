@@ -274,7 +274,7 @@ def test_durations(seconds, shown):
 
 
 def test_chains_of_which_some_have_not_begun():
-    """Two threads bring two of four chains to their end first: they are drawing all the same."""
+    """Chains that have draws are shown as drawing, though two of the four are still in warm-up."""
     line = text.one(progress_of(tuning=True, draws=[120_000, 0, 0, 90_000], requested=200_000))
     assert line.startswith("drawing 50 %, draws 0 to 120 000 of 200 000")
     assert text.one(progress_of(tuning=True, draws=[0, 0])).startswith("tuning")

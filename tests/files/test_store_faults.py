@@ -89,7 +89,7 @@ def test_killed_and_resumed(place, going_on):
     assert_same(fk.load(place), whole)
 
 
-def test_others_read_while_it_goes_on(place, going_on):
+def test_other_processes_read_the_store_of_a_run_under_way(place, going_on):
     """Readers see longer and longer beginnings of the run; no other process may write."""
     seen, last = [], None
     until = time.monotonic() + 20

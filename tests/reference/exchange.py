@@ -32,7 +32,7 @@ class Exchange(Composite):
         self.clear()
 
     def clear(self):
-        self.tried, self.swapped, self.states = np.zeros(self.R), np.zeros(self.R), []
+        self.attempted, self.swapped, self.states = np.zeros(self.R), np.zeros(self.R), []
 
     # ---- the tempered densities ----
 
@@ -156,7 +156,7 @@ class Exchange(Composite):
             log_ratio = -inf if isnan(log_ratio) else log_ratio
             E = rng.standard_exponential()
             if b == a + 1:
-                self.tried[a] += 1
+                self.attempted[a] += 1
                 self.swapped[a] += exp(min(0.0, log_ratio))
             if -log_ratio < E:
                 one, other = self.rungs[a], self.rungs[b]
@@ -189,7 +189,7 @@ class Exchange(Composite):
                 self.normal = X.mean(axis=0), C * self.widening
         if self.tunes:
             with np.errstate(invalid="ignore"):
-                rejected = np.where(self.tried > 0, 1 - self.swapped / self.tried, 0.5)[:-1]
+                rejected = np.where(self.attempted > 0, 1 - self.swapped / self.attempted, 0.5)[:-1]
             barrier = np.r_[0, np.cumsum(np.maximum(rejected, 1e-3))]
             self.ladder[1:-1] = np.interp(np.linspace(0, barrier[-1], self.R)[1:-1], barrier,
                                           self.ladder)
@@ -202,7 +202,7 @@ class Exchange(Composite):
         self.clear()
 
     def fields(self):
-        return {"ladder": self.ladder, "swaps.tried": self.tried, "swaps.swapped": self.swapped}
+        return {"ladder": self.ladder, "swaps.attempted": self.attempted, "swaps.swapped": self.swapped}
 
 
 class ParallelTempering(Exchange, of="pt"):

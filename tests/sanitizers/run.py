@@ -83,7 +83,7 @@ CHECKS = {
                             "exitcode=0:log_path={log}"},
         planted=(("race()", "data race"),),
         # 0.2 s, in which no draw is made here
-        tests=("--deselect=tests/api/test_threads.py::test_time", "tests/unit/test_crew.py",
+        tests=("--deselect=tests/api/test_threads.py::test_time", "tests/unit/test_pool.py",
                "tests/api/test_threads.py", "tests/api/test_share.py",
                "tests/api/test_executors.py", "tests/api/test_interrupts.py",
                "tests/api/test_adaptation.py", "tests/api/test_resume.py",

@@ -52,7 +52,7 @@ def test_a_bound_that_cuts_off_the_density_is_found(to, x0, options, bound):
     (lambda x: 0.0 * x[0], None, {"prior": {"p": stats.dirichlet([0.5, 0.5, 0.5])}}),
     (lambda x: 0.0 * x[0], None, {"prior": {"p": stats.beta(2, 2)}}),
 ], ids=["flat", "inside", "scale", "rate", "periodic", "simplex", "beta"])
-def test_a_bound_that_is_natural_is_not(logp, x0, options):
+def test_a_bound_within_the_mass_or_of_a_prior_is_no_finding(logp, x0, options):
     """7 densities by 5 seeds; of a flat density 7 % of the draws are so near, of 12 % asked."""
     assert not any(found(logp, x0, seed=seed, **options)[1] for seed in range(5))
 

@@ -186,7 +186,7 @@ def test_a_shared_number_is_taken_over_and_others_are_not():
 def test_parts_of_composites_have_tables_too():
     assert issubclass(Composite, Sampler)
     state = fk.ParallelTempering(n_replicas=3).build(np.zeros(2)).state()
-    for name in ("ladder", "swaps.tried", "evidence.stones", "reference.mean", "rung0.log_pi_x",
+    for name in ("ladder", "swaps.attempted", "evidence.stones", "reference.mean", "rung0.log_pi_x",
                  "rung2.kernel.S"):
         assert name in state
 

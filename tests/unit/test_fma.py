@@ -65,7 +65,7 @@ def numbers(rng, n, exponents):
 
 
 @pytest.mark.parametrize("exponents", [0, 2, 60, 500, 1020])
-def test_any_sizes(library, exponents):
+def test_products_and_sums_of_any_magnitude(library, exponents):
     rng = np.random.default_rng(exponents)
     a, b, c = (numbers(rng, 200_000, exponents) for _ in range(3))
     assert differences(library, a, b, c) == []

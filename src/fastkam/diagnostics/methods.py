@@ -88,7 +88,7 @@ def ladders(look: Look) -> Iterator[Finding]:
     rungs = rungs_of(look)
     if not rungs or len(rungs[0].ladder) < 2:
         return
-    tried = np.array([one["swaps.tried"][:-1] for one in rungs]).sum(axis=0)
+    tried = np.array([one["swaps.attempted"][:-1] for one in rungs]).sum(axis=0)
     swapped = np.array([one["swaps.swapped"][:-1] for one in rungs]).sum(axis=0)
     rates = swapped / np.maximum(tried, 1)
     trips = sum(int(one[name]) for one in rungs for name in ("swaps.round_trips",))

@@ -138,7 +138,7 @@ class Rungs:
         self.state, self.prefix = state, prefix
         self.ladder = self["ladder"]
         with np.errstate(invalid="ignore", divide="ignore"):
-            self.rates = (self["swaps.swapped"] / self["swaps.tried"])[:-1]
+            self.rates = (self["swaps.swapped"] / self["swaps.attempted"])[:-1]
         self.n = int(self["evidence.batch"])
         self.length = int(self["evidence.batch_length"])
 

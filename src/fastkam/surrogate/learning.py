@@ -375,7 +375,7 @@ class Chains:
 class Trusted:
     """The log density of a surrogate near the points that it was fitted to, and -inf elsewhere.
 
-    With `process`, it is hopeful: higher by HOPE standard deviations.
+    With `process`, it is an upper bound: higher by HOPE standard deviations.
     """
 
     def __init__(

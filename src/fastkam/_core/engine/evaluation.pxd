@@ -3,9 +3,9 @@ cimport cython
 
 from fastkam._core.density.target cimport Target
 
-cdef extern from "crew.h" nogil:
+cdef extern from "thread_pool.h" nogil:
     enum: FK_HELPERS
-    ctypedef struct Crew "fk_crew":
+    ctypedef struct Pool "fk_pool":
         int helpers
 
 
@@ -27,7 +27,7 @@ cdef class Evaluation:
     cdef bint gradient
     cdef bint noisy
     cdef bint batched                       # one call for all points
-    cdef Crew *crew                         # helper threads, if a point takes long
+    cdef Pool *pool                         # helper threads, if a point takes long
     cdef int untimed                        # calls still to be timed
     cdef double fastest                     # least seconds per point of the timed calls
     cdef void at(self, int m) noexcept nogil

@@ -9,13 +9,13 @@ from fastkam.target cimport fk_target
 
 import numpy as np
 
-cdef extern from "crew.h" nogil:
-    int prepare_crew "fk_prepare_crew" (Crew *crew, int helpers)
-    void start_crew "fk_start_crew" (Crew *crew, int helpers)
-    void run_errands "fk_run_errands" (
-        Crew *crew, int m, void (*errand)(int, void *) noexcept nogil, void *data)
-    void end_crew "fk_end_crew" (Crew *crew)
-    void free_crew "fk_free_crew" (Crew *crew)
+cdef extern from "thread_pool.h" nogil:
+    int prepare_pool "fk_prepare_pool" (Pool *pool, int helpers)
+    void start_pool "fk_start_pool" (Pool *pool, int helpers)
+    void run_tasks "fk_run_tasks" (
+        Pool *pool, int m, void (*task)(int, void *) noexcept nogil, void *data)
+    void end_pool "fk_end_pool" (Pool *pool)
+    void free_pool "fk_free_pool" (Pool *pool)
     double now "fk_now" ()
 
 N_TIMED = 8                                 # calls timed to decide whether helpers pay
@@ -47,9 +47,9 @@ cdef class Evaluation:
         self.untimed, self.fastest = N_TIMED, INFINITY
 
     def __dealloc__(self):
-        if self.crew != NULL:
-            free_crew(self.crew)
-            free(self.crew)
+        if self.pool != NULL:
+            free_pool(self.pool)
+            free(self.pool)
 
     def call_helpers(self, int threads):
         """Start the helper threads of a run; the first evaluations are timed without them."""
@@ -57,15 +57,15 @@ cdef class Evaluation:
         if helpers < 1 or self.target.needs_gil or self.target.serial or self.batched:
             self.untimed = 0
         elif self.untimed == 0 and self.fastest > SLOW:
-            if self.crew == NULL:
-                self.crew = <Crew *>calloc(1, sizeof(Crew))
-            if self.crew == NULL or prepare_crew(self.crew, helpers):
+            if self.pool == NULL:
+                self.pool = <Pool *>calloc(1, sizeof(Pool))
+            if self.pool == NULL or prepare_pool(self.pool, helpers):
                 raise MemoryError
-            start_crew(self.crew, helpers)
+            start_pool(self.pool, helpers)
 
     def dismiss_helpers(self):
-        if self.crew != NULL:
-            end_crew(self.crew)
+        if self.pool != NULL:
+            end_pool(self.pool)
 
     def values_of(self, const double[:, ::1] X, const double[::1] noise=None):
         """Return log densities and return codes at the rows of X (m, d), with m at most n.
@@ -104,8 +104,8 @@ cdef class Evaluation:
         cdef int j, i
         if self.batched:
             self.evaluate_batch(m)
-        elif self.crew != NULL and self.crew.helpers > 0:
-            run_errands(self.crew, m, run_errand, <void *>self)
+        elif self.pool != NULL and self.pool.helpers > 0:
+            run_tasks(self.pool, m, run_task, <void *>self)
         else:
             for j in range(m):
                 i = self.waiting[j]
@@ -158,7 +158,7 @@ cdef class Evaluation:
                             target.data)
 
 
-cdef void run_errand(int j, void *evaluation) noexcept nogil:
+cdef void run_task(int j, void *evaluation) noexcept nogil:
     """Make one evaluation, in any thread."""
     cdef int i = (<Evaluation>evaluation).waiting[j]
     (<Evaluation>evaluation).codes[i] = (<Evaluation>evaluation).evaluate_point(i)

@@ -143,7 +143,7 @@ cdef class NUTS(Hamiltonian):
         if self.leaves < 1 << self.depth:
             self.step(c, c.y, c.grad_y)
             return AGAIN
-        return self.join(c)
+        return self.extend(c)
 
     cdef int64_t put_point(self, Chain *c, double log_w) noexcept nogil:
         """Push y as a subtrajectory of one point; return its place, the number of bits set."""
@@ -177,7 +177,7 @@ cdef class NUTS(Hamiltonian):
         copy(c.d, &self.stack[b, last, 0], &self.stack[a, LAST, 0])
         return False
 
-    cdef int join(self, Chain *c) except -1 nogil:
+    cdef int extend(self, Chain *c) except -1 nogil:
         """Add a complete doubling that does not turn to the trajectory, and continue."""
         cdef double *new_end = &self.ends[self.direction, 0, 0]
         cdef int last = FIRST if self.depth == 0 else LAST, rho = FIRST if self.depth == 0 else RHO

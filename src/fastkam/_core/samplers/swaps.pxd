@@ -9,7 +9,7 @@ cdef class Swaps(State):
     cdef int rungs
     cdef int scheme
     cdef int64_t every
-    cdef public double[::1] tried
+    cdef public double[::1] attempted
     cdef public double[::1] swapped
     cdef public int64_t[::1] replica
     cdef public int64_t[::1] was_hot

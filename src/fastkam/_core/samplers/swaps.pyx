@@ -50,7 +50,7 @@ cdef inline void swap_states(Replica a, Replica b) noexcept nogil:
 
 cdef class Swaps(State):
     FIELDS = {
-        "tried": Field("swaps tried between each rung and the next", ("rungs",),
+        "attempted": Field("swaps attempted between each rung and the next", ("rungs",),
                        least=0, finite=True),
         "swapped": Field("sum of their probabilities", ("rungs",), least=0, finite=True),
         "replica": Field("index of the replica at each rung", ("rungs",), "i8",
@@ -66,9 +66,9 @@ cdef class Swaps(State):
         np.asarray(self.replica)[...] = np.arange(rungs)
 
     def check_relations(self, state, step):
-        if (state["swapped"] > state["tried"]).any():
-            raise BadField("swapped", "must be at most tried, not "
-                                      f"{state['swapped']} of {state['tried']}")
+        if (state["swapped"] > state["attempted"]).any():
+            raise BadField("swapped", "must be at most attempted, not "
+                                      f"{state['swapped']} of {state['attempted']}")
 
     cdef bint due(self, int64_t t) noexcept nogil:
         """Return whether swaps are due before step t."""
@@ -94,7 +94,7 @@ cdef class Swaps(State):
             (<Replica>replicas[b]).W() - (<Replica>replicas[a]).W())
         cdef bint accepted = accepts(exponential(rng), &log_ratio)
         if b == a + 1:
-            self.tried[a] += 1
+            self.attempted[a] += 1
             self.swapped[a] += exp(min(0.0, log_ratio))
         if accepted:
             swap_states(<Replica>replicas[a], <Replica>replicas[b])
@@ -111,11 +111,11 @@ cdef class Swaps(State):
         """Write the rejection rates (rungs - 1,) of neighbors; 1/2 if no swap was attempted."""
         cdef int r
         for r in range(self.rungs - 1):
-            rates[r] = 1 - self.swapped[r] / self.tried[r] if self.tried[r] > 0 else 0.5
+            rates[r] = 1 - self.swapped[r] / self.attempted[r] if self.attempted[r] > 0 else 0.5
 
     cdef void forget(self) noexcept nogil:
         """Reset the counts."""
         cdef int r
         for r in range(self.rungs):
-            self.tried[r] = self.swapped[r] = 0
+            self.attempted[r] = self.swapped[r] = 0
         self.round_trips = 0

@@ -9,7 +9,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-HEADER = Path(__file__).parents[2] / "src" / "fastkam" / "_core" / "engine" / "crew.h"
+HEADER = Path(__file__).parents[2] / "src" / "fastkam" / "_core" / "engine" / "thread_pool.h"
 
 DELAY = r"""
 #include <unistd.h>
@@ -26,7 +26,7 @@ PROGRAM = r"""
 #include <string.h>
 static int done[64], mark;
 
-static void errand(int i, void *data)
+static void task(int i, void *data)
 {
     unsigned r = (i * 2654435761u + mark * 40503u) >> 20;
     if (r % 4 == 0) usleep(r % 200);
@@ -35,22 +35,22 @@ static void errand(int i, void *data)
 
 int rounds_that_failed(int helpers, int rounds)
 {
-    static fk_crew crew;
+    static fk_pool pool;
     int failed = 0;
-    memset(&crew, 0, sizeof crew);
-    if (fk_prepare_crew(&crew, helpers)) return -1;
+    memset(&pool, 0, sizeof pool);
+    if (fk_prepare_pool(&pool, helpers)) return -1;
     for (int part = 0; part < 4; part++) {
-        fk_start_crew(&crew, 1 + part % helpers);
+        fk_start_pool(&pool, 1 + part % helpers);
         for (int k = 0; k < rounds; k++) {
             int m = k % 12;
             mark = part * rounds + k + 1;
             memset(done, 0, sizeof done);
-            fk_run_errands(&crew, m, errand, NULL);
+            fk_run_tasks(&pool, m, task, NULL);
             for (int i = 0; i < 64; i++) failed += done[i] != (i < m ? mark : 0);
         }
-        fk_end_crew(&crew);
+        fk_end_pool(&pool);
     }
-    fk_free_crew(&crew);
+    fk_free_pool(&pool);
     return failed;
 }
 """
@@ -64,15 +64,15 @@ def failures(folder, change=("", "")):
         ("#define FK_LOOKS 2000 ", "#define FK_LOOKS 20 "),
         ("            && fk_atomic_take(&c->waiting))\n            PyThread",
          "            && (delay(), fk_atomic_take(&c->waiting)))\n            PyThread"),
-        ("    fk_atomic_store(&h->asleep, 1);\n",
-         "    delay(); fk_atomic_store(&h->asleep, 1); delay();\n"),
+        ("    fk_atomic_store(&h->sleeping, 1);\n",
+         "    delay(); fk_atomic_store(&h->sleeping, 1); delay();\n"),
         ("        fk_atomic_store(&c->waiting, 1);\n",
          "        delay(); fk_atomic_store(&c->waiting, 1); delay();\n"),
         change,
     ):
         assert not old or text.count(old) == 1, old
         text = text.replace(old, new) if old else text
-    source, library = folder / "crew.c", folder / "crew.so"
+    source, library = folder / "pool.c", folder / "pool.so"
     source.write_text(text + PROGRAM)
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}",
                     "-o", library, source, "-lpthread"], check=True)

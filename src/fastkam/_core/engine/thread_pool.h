@@ -1,11 +1,11 @@
-/* A pool of a few threads, which run the tasks errand(0), ..., errand(m - 1) with the caller.
+/* A pool of a few threads, which run task(0), ..., task(m - 1) with the caller.
  *
  * An idle helper polls for the next round for some microseconds, then sleeps. The caller never
  * waits for a helper that has not begun: it closes the round when every task is taken, and waits
  * for the helpers inside it. The locks are Python's; the threads are the system's (POSIX), since
  * Python's cannot be joined from C, and they run no Python. */
-#ifndef FASTKAM_CREW_H
-#define FASTKAM_CREW_H
+#ifndef FASTKAM_THREAD_POOL_H
+#define FASTKAM_THREAD_POOL_H
 
 #include <Python.h>
 #include <pthread.h>
@@ -16,17 +16,17 @@
 #define FK_CLOSED (1 << 30)
 #define FK_STACK (8 << 20) /* the default of some systems, half a megabyte, can be too little */
 
-typedef void (*fk_errand)(int i, void *data);
+typedef void (*fk_task)(int i, void *data);
 
 typedef struct {
-    struct fk_crew *crew;
+    struct fk_pool *pool;
     pthread_t thread;
     PyThread_type_lock wake; /* held, except while the helper is being woken */
-    int asleep;
+    int sleeping;
 } fk_helper;
 
-typedef struct fk_crew {
-    fk_errand errand;
+typedef struct fk_pool {
+    fk_task task;
     void *data;
     int m, next;  /* the number of tasks, and the next to be taken */
     int gate;     /* helpers inside the round, plus FK_CLOSED once it is closed */
@@ -36,7 +36,7 @@ typedef struct fk_crew {
     int helpers;
     PyThread_type_lock empty;
     fk_helper helper[FK_HELPERS];
-} fk_crew;
+} fk_pool;
 
 static inline void fk_relax(void)
 {
@@ -51,13 +51,13 @@ static inline int fk_atomic_load(int *a) { return __atomic_load_n(a, __ATOMIC_SE
 static inline void fk_atomic_store(int *a, int v) { __atomic_store_n(a, v, __ATOMIC_SEQ_CST); }
 static inline int fk_atomic_take(int *a) { return __atomic_exchange_n(a, 0, __ATOMIC_SEQ_CST); }
 
-static inline void fk_share_out(fk_crew *c)
+static inline void fk_share_out(fk_pool *c)
 {
     for (int i; (i = __atomic_fetch_add(&c->next, 1, __ATOMIC_SEQ_CST)) < c->m;)
-        c->errand(i, c->data);
+        c->task(i, c->data);
 }
 
-static inline int fk_enter_round(fk_crew *c)
+static inline int fk_enter_round(fk_pool *c)
 {
     int inside = fk_atomic_load(&c->gate);
     while (!(inside & FK_CLOSED))
@@ -68,23 +68,23 @@ static inline int fk_enter_round(fk_crew *c)
 }
 
 /* Return when there is a round other than `seen`, or when the helpers are to end. The helper and
- * the caller may reset `asleep`: if the caller does, it releases `wake`, which must be acquired. */
+ * the caller may reset `sleeping`: if the caller does, it releases `wake`, which must be acquired. */
 static inline void fk_await_round(fk_helper *h, int seen)
 {
-    fk_crew *c = h->crew;
+    fk_pool *c = h->pool;
     for (int look = 0; look < FK_LOOKS; look++) {
         if (fk_atomic_load(&c->round) != seen) return;
         fk_relax();
     }
-    fk_atomic_store(&h->asleep, 1);
-    if (fk_atomic_load(&c->round) != seen && fk_atomic_take(&h->asleep)) return;
+    fk_atomic_store(&h->sleeping, 1);
+    if (fk_atomic_load(&c->round) != seen && fk_atomic_take(&h->sleeping)) return;
     PyThread_acquire_lock(h->wake, WAIT_LOCK);
 }
 
 static void *fk_help(void *data)
 {
     fk_helper *h = (fk_helper *)data;
-    fk_crew *c = h->crew;
+    fk_pool *c = h->pool;
     for (int seen = 0;;) {
         fk_await_round(h, seen);
         seen = fk_atomic_load(&c->round);
@@ -110,21 +110,21 @@ static inline int fk_start_thread(fk_helper *h)
     return missing;
 }
 
-static inline void fk_call_round(fk_crew *c)
+static inline void fk_call_round(fk_pool *c)
 {
     __atomic_add_fetch(&c->round, 1, __ATOMIC_SEQ_CST);
     for (int j = 0; j < c->helpers; j++)
-        if (fk_atomic_take(&c->helper[j].asleep)) PyThread_release_lock(c->helper[j].wake);
+        if (fk_atomic_take(&c->helper[j].sleeping)) PyThread_release_lock(c->helper[j].wake);
 }
 
-/* Run errand(0), ..., errand(m - 1); all are done when this returns. */
-static inline void fk_run_errands(fk_crew *c, int m, fk_errand errand, void *data)
+/* Run task(0), ..., task(m - 1); all are done when this returns. */
+static inline void fk_run_tasks(fk_pool *c, int m, fk_task task, void *data)
 {
     if (m < 2) {
-        if (m) errand(0, data);
+        if (m) task(0, data);
         return;
     }
-    c->errand = errand, c->data = data, c->m = m;
+    c->task = task, c->data = data, c->m = m;
     fk_atomic_store(&c->next, 0);
     fk_atomic_store(&c->gate, 0);
     fk_call_round(c);
@@ -149,13 +149,13 @@ static inline PyThread_type_lock fk_held_lock(void)
 
 /* Allocate the missing locks of `helpers` threads; return 0, or -1 if out of memory. The pool must
  * be zero-initialized. */
-static inline int fk_prepare_crew(fk_crew *c, int helpers)
+static inline int fk_prepare_pool(fk_pool *c, int helpers)
 {
     if (!c->empty) c->empty = fk_held_lock();
     c->gate = FK_CLOSED;
     for (int j = 0; j < helpers; j++) {
         fk_helper *h = &c->helper[j];
-        h->crew = c;
+        h->pool = c;
         if (!h->wake) h->wake = fk_held_lock();
         if (!h->wake) return -1;
     }
@@ -163,7 +163,7 @@ static inline int fk_prepare_crew(fk_crew *c, int helpers)
 }
 
 /* Start up to `helpers` of the prepared threads; fewer if the system starts no more. */
-static inline void fk_start_crew(fk_crew *c, int helpers)
+static inline void fk_start_pool(fk_pool *c, int helpers)
 {
     c->round = c->leaving = 0;
     c->helpers = 0;
@@ -171,7 +171,7 @@ static inline void fk_start_crew(fk_crew *c, int helpers)
 }
 
 /* End all helpers, and wait until they have ended. */
-static inline void fk_end_crew(fk_crew *c)
+static inline void fk_end_pool(fk_pool *c)
 {
     fk_atomic_store(&c->leaving, 1);
     fk_call_round(c);
@@ -179,7 +179,7 @@ static inline void fk_end_crew(fk_crew *c)
     c->helpers = 0;
 }
 
-static inline void fk_free_crew(fk_crew *c)
+static inline void fk_free_pool(fk_pool *c)
 {
     if (c->empty) PyThread_free_lock(c->empty);
     for (int j = 0; j < FK_HELPERS; j++)
