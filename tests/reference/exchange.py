@@ -202,7 +202,8 @@ class Exchange(Composite):
         self.clear()
 
     def fields(self):
-        return {"ladder": self.ladder, "swaps.attempted": self.attempted, "swaps.swapped": self.swapped}
+        return {"ladder": self.ladder, "swaps.attempted": self.attempted,
+                "swaps.swapped": self.swapped}
 
 
 class ParallelTempering(Exchange, of="pt"):

@@ -50,8 +50,8 @@ cdef inline void swap_states(Replica a, Replica b) noexcept nogil:
 
 cdef class Swaps(State):
     FIELDS = {
-        "attempted": Field("swaps attempted between each rung and the next", ("rungs",),
-                       least=0, finite=True),
+        "attempted": Field("swaps attempted between each rung and the next", ("rungs",), least=0,
+                           finite=True),
         "swapped": Field("sum of their probabilities", ("rungs",), least=0, finite=True),
         "replica": Field("index of the replica at each rung", ("rungs",), "i8",
                          permutation=True),
