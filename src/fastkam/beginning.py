@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from fastkam.surrogate.run import Attempt
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Call:
     """A call of `sample`: its checked arguments, and the parts of a run that are made from them.
 

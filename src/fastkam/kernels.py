@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MEDIAN = "median"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Kernel(Parameters):
     """A kernel whose gradient shapes the proposal."""
 
@@ -62,7 +62,7 @@ def check_length(length: float | str) -> float | str:
     return check_number("length", length, above=0, least=1e-150, most=1e150)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Linear(Kernel, name="linear"):
     """``k(x, z) = x'z``: the proposal has the global covariance of the history."""
 
@@ -75,7 +75,7 @@ class Linear(Kernel, name="linear"):
         return product(z, z.T)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(Kernel, name="gaussian"):
     """``k(x, z) = exp(-|x - z|^2 / 2 l^2)``.
 
@@ -101,7 +101,7 @@ class Gaussian(Kernel, name="gaussian"):
             return exp(-0.5 * distances(z) ** 2 / length**2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Matern(Kernel, name="matern"):
     """``k(x, z) = c_v u^v K_v(u)``, ``u = sqrt(2 v) |x - z| / l``, ``c_v = 2^(1-v) / Gamma(v)``.
 

@@ -104,6 +104,11 @@ class Parameters(metaclass=Owning):
                                  f"{class_path(other)}")
             cls.NAMES[name] = cls
 
+    def __repr__(self) -> str:
+        made: Any = self
+        parts = (f"{one.name}={getattr(made, one.name)!r}" for one in fields(made) if one.repr)
+        return f"{type(self).__qualname__}({', '.join(parts)})"
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented

@@ -27,7 +27,7 @@ class Plan(NamedTuple):
     rarity: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Power(Parameters):
     """The sequence ``min(cap, c (offset + n)^-k)``, n = 1, 2, ...: a gain, or a decaying noise.
 
@@ -64,7 +64,7 @@ def constant(c: float) -> Power:
     return Power(c=c, k=0.0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Schedule(Parameters):
     """Base class of schedules: when a sampler adapts, and with which gain.
 
@@ -105,7 +105,7 @@ class Schedule(Parameters):
         return 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Finite(Schedule, name="finite"):
     """Adaptation ends with warm-up; the draws come from one fixed kernel.
 
@@ -119,7 +119,7 @@ class Finite(Schedule, name="finite"):
         return tune
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Diminishing(Schedule, name="diminishing"):
     """Adaptation never ends, with a gain ``c n^-k``, k in (1/2, 1].
 
@@ -143,7 +143,7 @@ class Diminishing(Schedule, name="diminishing"):
         return super().compiled(sampler, d, tune)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class IncreasinglyRare(Schedule, name="rare"):
     """Adaptation only at the steps ``start + ceil(j^(1 + rarity)) - 1``, j = 1, 2, ...
 
@@ -164,7 +164,7 @@ class IncreasinglyRare(Schedule, name="rare"):
         check_number("rarity", self.rarity, above=0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Perpetual(Schedule, name="perpetual"):
     """Adaptation never ends, with any gain, as in several published samplers; no guarantee."""
 

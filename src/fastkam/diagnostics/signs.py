@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fastkam._core.diagnostics.convergence import COLUMNS, measure
 from fastkam._core.linalg.decomposition import cholesky, inverse, product
 from fastkam.evidence.pareto import pareto_shape
+from fastkam.numerics.median import median
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -283,8 +284,8 @@ def on_curve(squares: Array, values: Array, c: float) -> tuple[float, float, flo
 def robust_squares(x: Array) -> Array | None:
     """Return the squared radii of rows x (n, d), in the scatter of a fitted Student density."""
     d = x.shape[1]
-    u = x - np.median(x, axis=0)
-    spread = np.median(np.abs(u), axis=0)
+    u = x - median(x, axis=0)
+    spread = median(np.abs(u), axis=0)
     if not (np.isfinite(spread).all() and (spread > 0).all()):
         return None
     u = np.ascontiguousarray((u / spread).T)
@@ -307,7 +308,8 @@ def is_apart(values: Array) -> bool:
     The gap is wider than six standard deviations of the narrower group, and than one of the other:
     the values far out in a heavy tail have a large spread themselves.
     """
-    values = np.unique(values)
+    ordered = np.sort(values)
+    values = ordered[np.concatenate([[True], ordered[1:] > ordered[:-1]])]
     gap, place = gap_of(values, RARE)
     if gap <= APART:
         return False

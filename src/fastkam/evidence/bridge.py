@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 ITERATIONS = 200  # of bisection, which ends as soon as nothing changes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pairs:
     """log p - log q at draws of chains and at draws of q.
 
@@ -61,7 +61,7 @@ class Pairs:
         return np.r_[self.attached[~np.isnan(self.attached)], self.own]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Bridge:
     """An estimate of log Z from `Pairs`.
 

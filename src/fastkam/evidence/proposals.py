@@ -98,7 +98,7 @@ def folds(chains: int) -> list[NDArray[np.intp]]:
     return [part for part in np.array_split(np.arange(chains), FOLDS) if len(part)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fits:
     """A q for each fold of chains, fitted to the others.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 import threading
 from contextlib import suppress
@@ -37,7 +37,7 @@ class Terminal:
         if not self.mine:
             return
         self.searching = progress.total == 0
-        width = max(20, shutil.get_terminal_size().columns - 1)  # no line may be broken into two
+        width = max(20, columns(self.file) - 1)  # no line may be broken into two
         self.draw(text.several(progress, plain=self.plain, width=width))
 
     @property
@@ -65,3 +65,12 @@ class Terminal:
         if self.mine:
             self.mine = False
             shown.release()
+
+
+def columns(file: Any) -> int:
+    """The width of a terminal in characters; COLUMNS of the environment, if it is set, or 80."""
+    with suppress(KeyError, ValueError):
+        return int(os.environ["COLUMNS"]) or 80
+    with suppress(OSError, ValueError, AttributeError):  # ValueError if it is closed
+        return os.get_terminal_size(file.fileno()).columns
+    return 80

@@ -31,7 +31,7 @@ ASKED = "Progress.stop()"  # `stopped_by` of a run that its view has stopped
 WATCH_SECONDS = 0.05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Outcome:
     """The outcome of a run.
 

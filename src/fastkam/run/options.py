@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fastkam.samplers import Sampler
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RunOptions:
     """Options of a run, checked; `fastkam.sample` describes each.
 

@@ -28,7 +28,7 @@ LEAST_SNAPSHOTS, LARGE_BYTES = 2, 2**26  # if two take more than that, there are
 NOWHERE = np.zeros((0, 0))  # `RunState.unvisited` without a place
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RunState:
     """Everything needed to continue a run, except the density.
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AutoStep(Sampler):
     """Common parameters of the autoStep samplers."""
 
@@ -61,7 +61,7 @@ class AutoStep(Sampler):
         check_below_one(gain)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AutoMALA(AutoStep, name="automala"):
     """autoMALA: a Langevin step whose size is chosen at each state, by doubling or halving.
 
@@ -91,7 +91,7 @@ class AutoMALA(AutoStep, name="automala"):
         return float(d ** (-1 / 6))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AutoStepRandomWalk(AutoStep, name="autorwm"):
     """A random walk whose step size is chosen at each state, by doubling or halving.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BarkerProposal(Sampler, name="barker"):
     """The Barker proposal: a random walk whose signs follow the gradient.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DelayedAcceptance(Composite):
     """Delayed acceptance; made by `fastkam.sample` from a sampler, if there is a surrogate.
 

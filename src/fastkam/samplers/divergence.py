@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DivergenceMinimization(Sampler, name="dm"):
     """A random walk whose factor follows the target's shape around the chain.
 

@@ -38,7 +38,7 @@ class Coupled(Composite):
         return self.parts()[0].stat_names
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ParallelTempering(Coupled, name="pt"):
     """Parallel tempering: replicas at several temperatures, each moved by a sampler of any kind.
 
@@ -162,7 +162,7 @@ class ParallelTempering(Coupled, name="pt"):
         )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Scout(Coupled, name="scout"):
     """Scout: two replicas, at inverse temperatures 1 and beta, that exchange states.
 

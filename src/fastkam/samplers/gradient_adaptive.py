@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 OPTIMIZERS = ("rmsprop", "adam", "plain")
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
     """A random walk whose factor L climbs the gradient of the generalized speed measure.
 
@@ -114,7 +114,7 @@ class GradientAdaptiveRandomWalk(Sampler, name="gadrwm"):
         return constant(self.RHO)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class GradientAdaptiveMALA(GradientAdaptiveRandomWalk, name="gadmala"):
     """MALA whose preconditioner L L' climbs the gradient of the generalized speed measure.
 

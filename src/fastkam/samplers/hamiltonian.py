@@ -21,7 +21,7 @@ METRICS = ("diagonal", "dense", "low-rank", "fixed")
 ROWS = 1000  # most draws that a dense or low-rank metric is estimated from
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Hamiltonian(Sampler):
     """Common parameters of HMC and NUTS."""
 
@@ -91,7 +91,7 @@ class Hamiltonian(Sampler):
                 f"schedule must be Finite or Perpetual for {type(self).__name__}, not {name}")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NUTS(Hamiltonian, name="nuts"):
     """The No-U-Turn sampler: trajectories that end when they turn back.
 
@@ -140,7 +140,7 @@ class NUTS(Hamiltonian, name="nuts"):
         return self.kernel_class()(d, max_depth=self.max_tree_depth, **self.options(d))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class HMC(Hamiltonian, name="hmc"):
     """Hamiltonian Monte Carlo with a fixed number of leapfrog steps.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LOG_WEIGHT = "log_weight"  # the statistic of each draw
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ImportanceWeighted(Composite):
     """Importance weighting of draws from a surrogate s; made by ``surrogate="learn"``.
 

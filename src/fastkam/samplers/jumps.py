@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOVES = ("jump", "independent", "hop")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ModeJumping(Composite, name="jumps"):
     """A mixture of the steps of any sampler and of moves that may end in another mode.
 

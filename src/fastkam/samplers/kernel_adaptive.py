@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 METRICS = ("dense", "identity")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class KernelAdaptiveMetropolis(Sampler, name="kam"):
     """Kernel adaptive Metropolis: the proposal follows the local shape of the chain's history.
 
@@ -121,7 +121,7 @@ class KernelAdaptiveMetropolis(Sampler, name="kam"):
         return Power(c=0.5, k=0.5)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class KernelPCAMetropolis(KernelAdaptiveMetropolis, name="kpca"):
     """The kernel-PCA form of kernel adaptive Metropolis: a mixture of one-directional proposals.
 
@@ -155,7 +155,7 @@ class KernelPCAMetropolis(KernelAdaptiveMetropolis, name="kpca"):
         return super().options(d) | own
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
     """Cyclical kernel adaptive Metropolis: cycles of exploration, then steps of decreasing size.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MALA(Sampler, name="mala"):
     """The Metropolis-adjusted Langevin algorithm with a given preconditioner.
 
@@ -64,7 +64,7 @@ class MALA(Sampler, name="mala"):
         return Power(k=0.6)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class FisherAdaptiveMALA(Sampler, name="fishermala"):
     """MALA whose preconditioner is the inverse Fisher information, learned from gradients.
 

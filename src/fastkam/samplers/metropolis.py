@@ -28,7 +28,7 @@ def optimal_scale(d: int) -> float:
     return OPTIMAL**2 / d
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RandomWalk(Sampler, name="rwm"):
     """Random-walk Metropolis, N(x, cov), without adaptation, or with an adaptive scale.
 
@@ -74,7 +74,7 @@ class RandomWalk(Sampler, name="rwm"):
         return Power(k=0.6)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RobustAdaptiveMetropolis(Sampler, name="ram"):
     """Robust adaptive Metropolis: one update adapts shape and acceptance rate of the proposal.
 
@@ -129,7 +129,7 @@ class RobustAdaptiveMetropolis(Sampler, name="ram"):
             raise ValueError(f"the gain must be at most 1, not {gain(1)!r}: use a cap")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LearnedCovariance(Sampler):
     """Parameters of the samplers that propose by N(x, scale Sigma), with Sigma learned.
 
@@ -172,7 +172,7 @@ class LearnedCovariance(Sampler):
         check_below_one(gain)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AdaptiveMetropolis(LearnedCovariance, name="am"):
     """Adaptive Metropolis, N(x, scale Sigma) with Sigma learned from the chain.
 
@@ -198,7 +198,7 @@ class AdaptiveMetropolis(LearnedCovariance, name="am"):
     LENGTHS = ("target_cov", "mean")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RaoBlackwellizedAdaptiveMetropolis(LearnedCovariance, name="rbam"):
     """Adaptive Metropolis whose updates are averaged over each acceptance decision.
 
@@ -217,7 +217,7 @@ class RaoBlackwellizedAdaptiveMetropolis(LearnedCovariance, name="rbam"):
     LENGTHS = ("target_cov", "mean")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class GlobalAdaptiveMetropolis(LearnedCovariance, name="gam"):
     """Adaptive Metropolis that also learns a global scale, for a given acceptance probability.
 
@@ -246,7 +246,7 @@ class GlobalAdaptiveMetropolis(LearnedCovariance, name="gam"):
         return self.kernel_class()(*self.learner(x0), self.target_acceptance, jitter=self.jitter)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DelayedRejectionAdaptiveMetropolis(LearnedCovariance, name="dram"):
     """Adaptive Metropolis that tries a shorter step before it rejects: DRAM.
 
@@ -276,7 +276,7 @@ class DelayedRejectionAdaptiveMetropolis(LearnedCovariance, name="dram"):
         return self.kernel_class()(*self.learner(x0), self.second_cov_ratio, jitter=self.jitter)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AdaptiveRandomWalk(Sampler, name="arwm"):
     """Adaptive random walk with two components: the learned covariance, and a small safe one.
 
@@ -314,7 +314,7 @@ class AdaptiveRandomWalk(Sampler, name="arwm"):
         check_below_one(gain)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
     """Adaptive Metropolis that updates the Cholesky factor itself.
 

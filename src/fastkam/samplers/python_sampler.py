@@ -28,7 +28,7 @@ OWN = {"d", "t", "adapting", "end_of_adaptation", "keep", "E", "logp_x", "logp_y
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PythonSampler(Sampler):
     """Base class of samplers written in Python: define `propose` or `step`, and `adapt`.
 

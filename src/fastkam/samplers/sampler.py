@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Sampler(Parameters):
     """The parameters of a sampler, checked; `build` makes its compiled form for one chain.
 

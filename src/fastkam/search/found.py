@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 Prior = Callable[[int, np.random.Generator], Array]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Known:
     """Hints of a Problem about its density.
 
@@ -34,7 +34,7 @@ class Known:
     log_prior: Callable[[Array], Array] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Search:
     """The outcome of a search, and its cost.
 

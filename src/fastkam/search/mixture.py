@@ -14,7 +14,7 @@ from fastkam.samplers import modes
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Mixture:
     """A wide Student component in front, and normal ones with tails (see ``_core/samplers/jumps``).
 

@@ -58,7 +58,7 @@ PENALTY = 1.5  # of the log likelihood, for each parameter, as in AIC3
 WORTH = 2.0  # effective states for each parameter, above which a fit may be better
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Window:
     """Steps of all walkers.
 

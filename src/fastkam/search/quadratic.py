@@ -37,7 +37,7 @@ FARTHEST = 3.0  # distance of the mode from the middle of the points, in standar
 ABOVE, ABOVE_DROP = 2.0, 0.25  # log density above the approximation, and that for each unit of drop
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Quadratic:
     """log pi(x) = height - |L^-1 (x - mean)|^2 / 2, approximately.
 

@@ -54,7 +54,7 @@ SHARE = 0.6  # of the components that are slabs, in a mixture
 OVERLAP = 0.5  # standard deviation of a component along x_k, in units of its slab's width
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Slab:
     """A slab, and the distribution of the other coordinates in it.
 
