@@ -152,7 +152,20 @@ class Call:
             self.layout = problem.layout
         if self.options.stop is not None:
             self.options.stop.check(self.layout)
+        self.check_room()
         self.rng, self.watch = search_generator(seed), Watch(self.options, chains)
+
+    def check_room(self) -> None:
+        """Refuse draws for which there is no memory."""
+        d, rows = self.points.shape[1], self.rows
+        if self.options.store is not None:
+            return
+        try:
+            np.empty((self.chains, rows, d))
+        except (MemoryError, ValueError) as error:
+            mend = "leave draws out with stop=" if self.stop is not None else "take thin="
+            raise ValueError(f"draws must fit into memory, not {rows} for each of {self.chains} "
+                             f"chains of dimension {d}: {mend}, or give store=") from error
 
     @property
     def coordinates(self) -> Coordinates | None:

@@ -350,3 +350,10 @@ def test_unusual_but_valid_arguments_are_accepted(capsys):
     assert "called" in capsys.readouterr().out
     for draws in (np.int64(20), np.array(20)[()]):
         np.testing.assert_array_equal(run(draws=draws).draws, same)
+
+
+@pytest.mark.parametrize(("more", "mend"), [
+    ({}, "take thin="), ({"stop": fk.stop.Time(1)}, "leave draws out with stop=")])
+def test_more_draws_than_there_is_memory_for_are_refused(more, mend):
+    with pytest.raises(ValueError, match=f"draws must fit into memory, not {10**13} .*{mend}"):
+        run(never, draws=10**13, **more)
