@@ -61,13 +61,14 @@ def main():
     failed = {(run["name"], peer, run["reason"]) for peer, runs in found.items() for run in runs
               if "right" in run and "reason" in run}
     columns = ["density", *(text for peer in PEERS for text in (peer, "1000 evaluations"))]
+    errors = ["Runs that ended with an error:\n",
+              table(["density", "package", "error"], [list(one) for one in sorted(failed)])]
     write(chosen.folder / "first_answer_peers.md", "\n".join([
         heading("The first answer, and that of others", "python -m bench.first_answer.peers",
                 chosen),
-        f"Of {seeds} seeds: right / not, and said / wrong without a word.\n",
-        table(columns, [*rows, totals]),
-        "Runs that ended with an error:\n",
-        table(["density", "package", "error"], [list(one) for one in sorted(failed)])]))
+        f"Of {seeds} seeds: right (each mean and standard deviation within a tenth of the standard "
+        "deviation of the truth) / not, and said / wrong without a word.\n",
+        table(columns, [*rows, totals]), *(errors if failed else [])]))
 
 
 if __name__ == "__main__":
