@@ -56,10 +56,11 @@ class Diagnosed(Recorded):
         return np.asarray(self.stats[LOG_WEIGHT])
 
     @property
-    def weights(self) -> NDArray[np.float64] | None:
-        """Importance weights of the draws, (chains, draws), with mean 1; None if all are equal."""
-        log_weights = self.log_weights
-        return None if log_weights is None else normalized(log_weights)
+    def weights(self) -> NDArray[np.float64]:
+        """Importance weights of the draws, (chains, draws), with mean 1; read-only if all are 1."""
+        if self.log_weights is None:
+            return np.broadcast_to(np.float64(1.0), self.draws.shape[:2])
+        return normalized(self.log_weights)
 
     @checked_names
     def summary(
@@ -114,7 +115,6 @@ class Diagnosed(Recorded):
         if self.log_weights is None:
             return summary(draws, labels, quantiles=levels)
         return weighted_summary(draws, self.log_weights, labels, levels)
-
 
     @property
     def warnings(self) -> list[Finding]:
@@ -172,6 +172,9 @@ class Diagnosed(Recorded):
         if seed is not None:
             check_generator("seed", seed)
         found, made = self.warnings, 0
+        if evaluations and self.trace.stat_names is None:
+            raise ValueError("evaluations must be 0 for a run that kept no log densities "
+                             f"(keep_stats=False), not {evaluations}")
         if evaluations and self.trace.rows >= checks.LEAST_DRAWS:
             more, made = scout(cast("Result", self), evaluations, target, vectorized,
                                own_generator(self.state) if seed is None

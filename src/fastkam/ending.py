@@ -27,7 +27,7 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
     unwritten, problem = outcome.checkpoint.error, outcome.checkpoint.problem
     counts = result.trace.counts.tolist()
     kept = f"{counts} draws a chain are kept in this error's .result"
-    weighted = result.weights is not None
+    weighted = result.log_weights is not None
     if weighted:
         kept = (f"{counts} draws a chain and {result.evaluations} evaluations are kept in this "
                 "error's .result and .result.state.calls; with evaluations=\"calls.fk\" the same "

@@ -27,7 +27,7 @@ from fastkam.run.checkpoint import check_room, read, write
 from fastkam.run.drive import go_on
 from fastkam.run.files import check_path
 from fastkam.run.options import RunOptions
-from fastkam.run.resampled import after_generator, evenly
+from fastkam.run.resampled import after_generator, evenly, spread
 from fastkam.run.same_target import check_density_of, check_noise_of, target_in, with_values_of
 from fastkam.run.state import RunState
 from fastkam.run.stored import StoredTrace
@@ -110,7 +110,9 @@ class Result(Outputs):
     # ---- resample, resume and save ----
 
     def resample(self, draws: int | None = None, *, seed: Any = None) -> Result:
-        """Resample weighted draws, so that the draws of the new result have equal weights.
+        """Resample draws by their weights, so that those of the new result have equal weights.
+
+        Of draws without weights, evenly spaced ones are kept.
 
         Parameters
         ----------
@@ -126,14 +128,12 @@ class Result(Outputs):
             repeated (systematic resampling); some draws at the end of one chain may come from the
             next. The errors in its summary are somewhat larger than those of this result.
         """
-        log_weights = self.log_weights
-        if log_weights is None:
-            raise ValueError("the draws of this result have equal weights already: there is "
-                             "nothing to resample")
-        rows = self.trace.rows
+        log_weights, rows = self.log_weights, self.trace.rows
         if draws is not None:
             rows = check_integer("draws", draws, least=1, most=rows)
         rng = self.own_generator() if seed is None else check_generator("seed", seed)
+        if log_weights is None:
+            return self if rows == self.trace.rows else Result(spread(self.state, rows))
         even = Result(evenly(self.state, log_weights, rows, rng))
         even.found = [one for one in self.warnings if one.kind != "ess"]
         return even
@@ -320,7 +320,7 @@ def go_on_with(
 ) -> Result:
     """Continue the run of a result; the arguments are those of `resume`, checked."""
     state, desk = result.state, options.desk
-    target, surrogate = target_in(state, target, surrogate)
+    target, surrogate = target_in(state, target, surrogate, vectorized)
     own = target_of(state.sampler, target, state.d, vectorized)
     own = own.owner if own.surrogate is not None else own
     target = desk.through(own, state.x0[0], state.layout, len(state.x0))
@@ -329,7 +329,11 @@ def go_on_with(
     check_stages(state.sampler, target)
     check_noise_of(state, target)
     if given and check_target:
-        check_density_of(state, target)
+        try:
+            check_density_of(state, target)
+        except ValueError as error:
+            raise ValueError(f"{error}; check_target=False goes on with the values of the new one"
+                             ) from None
     elif given:
         state, more = with_values_of(state, target)
         if more.any():

@@ -349,7 +349,7 @@ def test_notes_of_a_comparison():
     table = fk.compare_evidence({
         "a": known(0.0, notes=("odd",)), "b": known(1.0, kind="integral of the density")})
     assert table.notes[0] == "a: odd"
-    assert "b: of a log density without prior=" in table.notes[1]
+    assert "b: not every parameter has a prior" in table.notes[1]
 
 
 def test_a_comparison_within_the_errors_says_so():

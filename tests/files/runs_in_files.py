@@ -196,7 +196,7 @@ def go_on(case, path):
         assert isinstance(part, dict)
     assert len(repr(result))
     assert result.state.layout.labels
-    if case == WEIGHTED and result.weights is not None:
+    if case == WEIGHTED and result.log_weights is not None:
         look_at(result)
         return
     more = {"surrogate": surrogate} if case == "behind a surrogate" else {}

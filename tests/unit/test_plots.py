@@ -432,3 +432,13 @@ def test_a_notebook_shows_figures(result):
     """Without pyplot IPython asks the figure itself for its picture."""
     figure = fk.plots.plot_trace(result)
     assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_ranks_of_equal_draws_show_how_often_each_chain_has_them():
+    """Of two chains, one has the larger of two values in 90 % of its draws, the other in 10 %."""
+    x = np.zeros((2, 1000, 1))
+    x[0, 100:] = x[1, 900:] = 1.0
+    axes = fk.plots.plot_rank(with_draws(x)).axes[0]
+    one, other = (bars.get_data().values - k for k, bars in enumerate(axes.patches))
+    assert one[0] < 0.2 < 0.8 < one[-1]
+    assert other[-1] < 0.2 < 0.8 < other[0]

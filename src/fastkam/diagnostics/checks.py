@@ -22,6 +22,7 @@ from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.diagnostics.methods import of_methods
 from fastkam.diagnostics.table import Summary
 from fastkam.diagnostics.verdict import Verdict, status_of
+from fastkam.diagnostics.weights import DOES_NOT_PAY, NO_SURROGATE
 from fastkam.errors import ConvergenceWarning, SamplingWarning
 
 if TYPE_CHECKING:
@@ -54,9 +55,10 @@ def findings(state: RunState) -> list[Finding]:
         return []
     short = stopped_early(state)
     if state.trace.rows == 0:
-        return short
+        return short + without_surrogate(state)
     with np.errstate(all="ignore"):  # draws from an improper density may be anywhere
-        return causes(of_gradient(state) + looked_at(Look(state))) + short
+        found = causes(of_gradient(state) + looked_at(Look(state)))
+    return found + short + without_surrogate(state)
 
 
 def causes(found: list[Finding]) -> list[Finding]:
@@ -94,6 +96,16 @@ def of_gradient(state: RunState) -> list[Finding]:
         return []
     return [Finding("gradient", f"{state.wrong_gradient} (fastkam.check_gradient). Correct it: "
                                 "with a wrong gradient chains may move slowly, or not at all.")]
+
+
+def without_surrogate(state: RunState) -> list[Finding]:
+    """Return the finding that a run went on without the surrogate that it was to learn."""
+    for line in state.search:
+        if line.startswith((NO_SURROGATE, DOES_NOT_PAY)):
+            text = (f"{line[0].upper()}{line[1:]}. The draws are those of a run without a "
+                    "surrogate, and all count alike; result.state.calls has the calls.")
+            return [Finding("surrogate", text, status="ok")]
+    return []
 
 
 def stopped_early(state: RunState) -> list[Finding]:

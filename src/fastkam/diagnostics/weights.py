@@ -50,6 +50,8 @@ LARGEST_SHARE = 0.05  # of the sum of the weights, above which one draw dominate
 
 TOO_LOW = "the surrogate is far too low"  # beginning of the line of a search that says so
 NOT_FALLEN = "the density has not fallen"  # beginning of another one
+NO_SURROGATE = "no surrogate was found"  # beginnings of lines of runs that go on without one
+DOES_NOT_PAY = "surrogate does not pay"
 # text before the number in the line of a search that says that the integral of the surrogate is 1
 NORMALIZED = "surrogate normalized, with a standard error of its log integral of"
 

@@ -153,9 +153,9 @@ def compared(found: dict[str, Evidence], prior: Array) -> EvidenceComparison:
                      "evaluations (result.log_evidence(evaluations=...)).")
     bare = [name for name in names if found[name].kind == INTEGRAL]
     if bare:
-        notes.append(f"{', '.join(bare)}: of a log density without prior=, whose integral is the "
-                     "evidence only if it is likelihood times normalized prior, all constants "
-                     "included.")
+        notes.append(f"{', '.join(bare)}: not every parameter has a prior (prior=). The integral "
+                     "is the evidence only if the density is the likelihood times a normalized "
+                     "prior, with all constants.")
     return EvidenceComparison(
         names=tuple(names), log_evidence=values, error=errors,
         log_bayes_factor=values - values[0],

@@ -32,7 +32,7 @@ def target_for(result: Result, target: Any, vectorized: bool) -> Target | None:
         has_surrogate = found is not None and found.surrogate is not None
         return cast("Target", found.owner) if found is not None and has_surrogate else found
     state = result.state
-    made, _ = target_in(state, target, None)
+    made, _ = target_in(state, target, None, vectorized)
     made = target_of(state.sampler, made, state.d, vectorized)
     check_noise_of(state, made)
     check_density_of(state, made)

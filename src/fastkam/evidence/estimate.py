@@ -65,9 +65,9 @@ class Evidence:
     evaluations : int
         Number of evaluations of the density for this estimate, beyond those of the run.
     kind : str
-        "marginal likelihood" if the run had a likelihood and a normalized prior; "integral of the
-        density" if it had a log density alone; "marginal likelihood, if the run had a prior" if the
-        result comes from a file that does not tell.
+        "marginal likelihood" if every parameter of the run had a prior; "integral of the density"
+        if it had a log density alone, or a parameter whose prior is None; "marginal likelihood,
+        if the run had a prior" if the result comes from a file that does not tell.
     estimates : dict of str to (float, float)
         Value and standard error by each method that the run allows.
     notes : tuple of str
@@ -207,10 +207,8 @@ def tempered(result: Result) -> dict[str, tuple[float, float]]:
 
 def kind_of(result: Result, density: Any) -> str:
     """Return what the value is: the attribute `kind` of `Evidence`."""
-    if isinstance(density, ProblemTarget):
-        x = np.ascontiguousarray(result.draws[:, :1].reshape(-1, result.d))
-        if (density.log_prior_x(x) != 0).any():
-            return LIKELIHOOD
+    if isinstance(density, ProblemTarget) and not density.without_prior:
+        return LIKELIHOOD
     return EITHER if density is None and result.state.coordinates is not None else INTEGRAL
 
 

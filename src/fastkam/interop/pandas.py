@@ -19,26 +19,24 @@ def to_pandas(result):
     Returns
     -------
     pandas.DataFrame
-        Its index has the levels "chain" and "draw".
+        Its index has the levels "chain" and "draw". A statistic that has the name of a parameter
+        or an extra is in the column "stats.NAME".
 
     Raises
     ------
     ImportError
         Without pandas.
-    ValueError
-        If an extra or a parameter has the name of a statistic.
     """
     pandas = import_extra("pandas", ADVICE)
     draws = np.asarray(result.draws)
     chains, rows, d = draws.shape
     columns = dict(zip(result.state.layout.labels, draws.reshape(-1, d).T, strict=True))
-    for name, values in (result.extras | result.stats).items():
+    for name, values in result.extras.items():
         array = np.asarray(values)
         labels = result.state.layout.labels_of(name, array.shape[2:])
         for label, index in zip(labels, np.ndindex(*array.shape[2:]), strict=True):
-            if label in columns:
-                raise ValueError(f"extras, statistics and parameters must have different names, "
-                                 f"and two are called {label!r}")
             columns[label] = array[(..., *index)].ravel()
+    for name, values in result.stats.items():
+        columns[f"stats.{name}" if name in columns else name] = np.asarray(values).ravel()
     index = pandas.MultiIndex.from_product([range(chains), range(rows)], names=["chain", "draw"])
     return pandas.DataFrame(columns, index=index)

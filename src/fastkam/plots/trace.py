@@ -159,16 +159,17 @@ def plot_rank(result, var_names=None, *, most=9, ax=None, figsize=None, backend=
 
 def rank_bars(axes, x):
     """Draw stacked histograms of the ranks of x (chains, draws); return the spacing of draws."""
-    from scipy.stats import rankdata
-
     x, every = thinned(x, max(1, MOST_COUNTED // len(x)))
     names = [str(k) for k in range(len(x))]
     if len(x) == 1 and x.shape[1] > 1:
         half = x.shape[1] // 2
         x, names = x[:, -2 * half:].reshape(2, half), ["1st half", "2nd half"]
     chains, n = x.shape
-    # draws that are not finite count as the largest
-    ranks = rankdata(np.nan_to_num(x, nan=np.inf, posinf=np.inf, neginf=-np.inf), "average")
+    # draws that are not finite count as the largest; equal ones are in random order
+    values = np.nan_to_num(x, nan=np.inf, posinf=np.inf, neginf=-np.inf).ravel()
+    order = np.lexsort((np.random.default_rng(0).random(x.size), values))
+    ranks = np.empty(x.size)
+    ranks[order] = np.arange(1, x.size + 1)
     bins = int(np.clip(n // 5, 1, BINS))
     edges = np.linspace(0.5, x.size + 0.5, bins + 1)
     heights = np.array([np.histogram(row, edges)[0] for row in ranks.reshape(x.shape)]) * bins / n

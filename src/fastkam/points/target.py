@@ -53,6 +53,8 @@ class Lookup:
     which stops a chain until they are known.
     """
 
+    of_single_points = True  # the user's function may take one point at a time
+
     def __init__(self, pool: PointPool) -> None:
         self.pool, self.defers = pool, False
 

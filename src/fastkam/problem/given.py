@@ -10,7 +10,9 @@ from fastkam.interop.doors import is_distribution, opened
 from fastkam.problem.described import Described
 
 if TYPE_CHECKING:
+    from fastkam.problem.coordinates import Coordinates
     from fastkam.problem.problem import Problem
+    from fastkam.run.shapes import Layout
 
 
 def start_by_name(x0: Any) -> Any:
@@ -62,3 +64,18 @@ def as_problem(
     from fastkam.problem.problem import problem_from
 
     return problem_from(target, x0, {name: own[name] for name in given} | common, vectorized)
+
+
+def problem_like(
+    layout: Layout, coordinates: Coordinates, f: Any, vectorized: bool
+) -> Problem | None:
+    """The Problem of a function with these names and bounds; None if the map is another one."""
+    from fastkam.problem.problem import Problem
+
+    bounds = [(low, high) for _, _, _, _, n, low, high, _ in coordinates.rows for _ in range(n)]
+    try:
+        made = Problem(f, names=list(layout.shapes), shapes=layout.shapes, dims=layout.dims,
+                       coords=layout.coords, bounds=bounds, vectorized=vectorized)
+    except (TypeError, ValueError):  # these were other transforms
+        return None
+    return made if made.coordinates.header() == coordinates.header() else None

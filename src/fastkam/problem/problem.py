@@ -204,7 +204,12 @@ class Problem(Described):
     @property
     def has_prior(self) -> bool:
         """Whether every parameter has a prior, from which points can be drawn."""
-        return all(one.draw is not None for one in self.priors.values())
+        return not self.without_prior
+
+    @property
+    def without_prior(self) -> list[str]:
+        """The names of the parameters that have no prior."""
+        return [name for name, one in self.priors.items() if one.draw is None]
 
     # ---- densities ----
 
@@ -269,7 +274,7 @@ class Problem(Described):
 
     def need_prior(self, who: str) -> None:
         """Refuse to draw a parameter without a prior."""
-        if missing := [name for name, one in self.priors.items() if one.draw is None]:
+        if missing := self.without_prior:
             raise ValueError(f"{who} needs a prior of every parameter, and {missing} have none")
 
     # ---- targets ----
@@ -284,7 +289,8 @@ class Problem(Described):
         """
         if gradient not in self.targets:
             inner = self.inner(gradient=gradient)
-            made: Any = ProblemTarget(inner, self.coordinates.rows, self.factors, self.derived)
+            made: Any = ProblemTarget(inner, self.coordinates.rows, self.factors, self.derived,
+                                      self.without_prior)
             self.targets[gradient] = made
         return self.targets[gradient]
 

@@ -30,9 +30,11 @@ def advice(fault: Fault, step: int, target: Target) -> str:
         return ': return -inf where x is impossible, or give on_error="reject"'
     if step > 0:
         return ""
+    rows = target.batched and not getattr(
+        getattr(getattr(target, "inner", target), "function", None), "of_single_points", False)
     return hint(fault.cause, fault.x) or (
         ": with vectorized=True the function is called with points (k, d), one per row"
-        if target.batched and isinstance(fault.cause, (TypeError, ValueError)) else "")
+        if rows and isinstance(fault.cause, (TypeError, ValueError)) else "")
 
 
 def at_start(target: Target, x: NDArray[np.float64]) -> str:

@@ -45,3 +45,12 @@ def evenly(
         trace.records.filled[:] = rows
     return replace(state, sampler=sampler, requested=rows, trace=trace,
                    warmup=Trace(state.chains, 0, state.d, sampler.stat_names))
+
+
+def spread(state: RunState, rows: int) -> RunState:
+    """Keep `rows` evenly spaced draws of each chain, the last among them, in memory."""
+    old = state.trace
+    kept = old.rows - 1 - np.arange(rows)[::-1] * old.rows // rows
+    if not isinstance(old, Trace):
+        raise ValueError("draws in a store are not copied: take some, result.draws[:, ::10]")
+    return replace(state, requested=rows, trace=old.take(kept))

@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 
 from fastkam._core.density.joined import JoinedTarget
 from fastkam._core.density.problem_target import ProblemTarget
+from fastkam._core.density.target import Target as CompiledTarget
+from fastkam.arguments import shown
 from fastkam.interop.doors import opened
 from fastkam.problem.described import Described
+from fastkam.problem.given import problem_like
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -20,9 +23,16 @@ if TYPE_CHECKING:
 TARGET_TOLERANCE = 1e-8  # for the log density at the points where a run continues
 
 
-def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:
-    """The target and the surrogate, as densities of the run's points; those of a Problem too."""
+def target_in(
+    state: RunState, target: Any, surrogate: Any, vectorized: bool = False
+) -> tuple[Any, Any]:
+    """The target and the surrogate, as densities of the run's points; those of a Problem too.
+
+    A function alone stands for a Problem without a prior, with the names and bounds of the run.
+    """
     target = opened(target)
+    if state.coordinates is not None and is_function(target) and not derives(state):
+        target = problem_like(state.layout, state.coordinates, target, vectorized) or target
     if isinstance(target, Described):
         target = cast(Any, target)
         if state.coordinates is None or target.coordinates.header() != state.coordinates.header():
@@ -33,9 +43,22 @@ def target_in(state: RunState, target: Any, surrogate: Any) -> tuple[Any, Any]:
         return target.target(gradient=state.sampler.needs_gradient), surrogate
     inner = target.owner if getattr(target, "surrogate", None) is not None else target
     if state.coordinates is not None and not isinstance(inner, (JoinedTarget, ProblemTarget)):
-        raise ValueError("target must be the fastkam.Problem or the model of which the run was: "
-                         "its prior and its functions are not in the file")
+        raise ValueError(f"target must be the fastkam.Problem or the model of which the run was, "
+                         f"not {shown(target)}: its prior, transforms, data and functions are not "
+                         "in the file. Write fk.Problem(f, prior=..., ...) with the arguments that "
+                         "sample had")
     return target, surrogate
+
+
+def is_function(target: Any) -> bool:
+    """Whether it is a function, and no form of a density of its own."""
+    return callable(target) and not isinstance(target, (type, CompiledTarget))
+
+
+def derives(state: RunState) -> bool:
+    """Whether the run has recorded derived quantities."""
+    records = state.trace.records
+    return len(records.fields or {}) > records.n_extras
 
 
 def check_noise_of(state: RunState, target: Target) -> None:
@@ -58,11 +81,12 @@ def check_density_of(state: RunState, target: Target) -> None:
         except Exception:  # if it recurs, the run reports it with the draws so far
             return
         if differs(found, kept):
+            mend = "" if state.coordinates is None else (
+                "; if that had a prior, give the fk.Problem with it")
             raise ValueError(
                 f"target must be the density of the run, not another one: at the point of chain "
                 f"{k} it returns {found!r}, and the run found {kept!r} there (x = "
-                f"{np.array2string(x, threshold=8)}); check_target=False goes on with the values "
-                "of the new one")
+                f"{np.array2string(x, threshold=8)}){mend}")
 
 
 def density_at(target: Target, x: NDArray[np.float64], u: NDArray[np.float64] | None) -> float:

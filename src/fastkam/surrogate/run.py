@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from fastkam._core.engine.fault import Fault
+from fastkam.diagnostics.weights import DOES_NOT_PAY, NO_SURROGATE
 from fastkam.errors import SamplingError, SamplingWarning, warn
 from fastkam.run.state import RunState
 from fastkam.samplers.metropolis import RandomWalk, optimal_scale
@@ -35,6 +36,7 @@ Array = NDArray[np.float64]
 log = logging.getLogger("fastkam")
 
 SHARE = 0.6  # of the budget that learning may take
+SHARE_OF_FEW = 0.85  # the same where that is less than it usually needs
 LEARNING_TIME = 0.5  # share of the time of a stop rule
 LEARNING, LEARNING_EACH = 400, 100  # most calls of learning, and further ones per dimension
 MANY_LEFT_OUT = 2  # points with a high density outside its draws that rule out a surrogate
@@ -114,7 +116,7 @@ def attempt(
     drawing = Drawing(done, options, chains, draws, rng, seed, bit_generator, layout, coordinates)
     try:
         with watch, threadpool_limits(1), np.errstate(all="ignore"):
-            rounds = learn(calls, points, known or Known(), rng, SHARE * budget, done)
+            rounds = learn(calls, points, known or Known(), rng, budget, done)
             if rounds is None:
                 return done
             if not weigh:
@@ -136,11 +138,11 @@ def attempt(
             done.failure = error.__cause__  # of the progress function
         return done
     if go_on and drawing.left_out >= MANY_LEFT_OUT:
-        done.lines.append("surrogate does not pay: it leaves out a part of the distribution, after "
+        done.lines.append(f"{DOES_NOT_PAY}: it leaves out a part of the distribution, after "
                           f"{calls.n} evaluations")
         return done
     if go_on and drawing.rows and drawing.efficiency < LEAST:
-        done.lines.append(f"surrogate does not pay: {100 * drawing.efficiency:.0f} % of weighted "
+        done.lines.append(f"{DOES_NOT_PAY}: {100 * drawing.efficiency:.0f} % of weighted "
                           f"draws count, after {calls.n} evaluations")
         return done
     if drawing.rows:
@@ -152,21 +154,23 @@ def attempt(
 
 
 def learn(
-    calls: Calls, points: Array, known: Known, rng: np.random.Generator, longest: float,
+    calls: Calls, points: Array, known: Known, rng: np.random.Generator, budget: float,
     done: Attempt,
 ) -> Rounds | None:
     """Return the rounds after the first points; None if no surrogate pays.
 
-    At most `longest` calls are made, and more than 400 + 100 d only if some ends of the density are
-    still unknown.
+    At most 60 % of the budget are used, or 85 % if that is less than 400 + 100 d calls; more than
+    these calls only if some ends of the density are still unknown.
     """
     most = LEARNING + LEARNING_EACH * points.shape[1]
+    longest = max(SHARE * budget, min(most, SHARE_OF_FEW * budget))
     searcher = Searcher(calls.evaluator.target, points, rng, known, None, calls.evaluator.watch)
     searcher.evaluate = calls  # type: ignore[assignment]
     watch = calls.evaluator.watch
     calls.budget, whole = longest, calls.budget
     watch.until, end = watch.begun + LEARNING_TIME * (watch.until - watch.begun), watch.until
     rounds: Rounds | None = None
+    more = ""
     try:
         center, factor = design(calls, searcher, points, known, rng)
         done.lines += [f"design of the surrogate, after {calls.n} evaluations"]
@@ -175,18 +179,18 @@ def learn(
         if rounds.ends.unknown:
             rounds.until_good(longest)
     except Spent:
-        pass
+        more = " (a larger budget= may give one)"
     except (np.linalg.LinAlgError, ValueError) as error:  # of a fit to values without curvature
         log.info("surrogate: %s", error)
         rounds = None
     finally:
         calls.budget, watch.until = whole, end
     if rounds is None or rounds.learned is None:
-        done.lines.append(f"no surrogate was found, after {calls.n} evaluations")
+        done.lines.append(f"{NO_SURROGATE}, after {calls.n} evaluations{more}")
         return None
     E = rounds.learned.efficiency
     if E < LEAST:
-        done.lines.append(f"surrogate does not pay: {100 * E:.0f} % of weighted draws would count, "
+        done.lines.append(f"{DOES_NOT_PAY}: {100 * E:.0f} % of weighted draws would count, "
                           f"after {calls.n} evaluations")
         return None
     done.lines.append(f"surrogate learned in {rounds.rounds} rounds, {100 * E:.0f} % of "

@@ -68,15 +68,19 @@ cdef class ProblemTarget(Target):
         See `Prior`.
     derived : callable, optional
         A Python function of x, evaluated at each recorded draw.
+    without_prior : sequence of str, optional
+        Names of the parameters whose prior is None.
     """
     cdef readonly Target inner
+    cdef readonly tuple without_prior
     cdef Space space
     cdef Prior prior
     cdef Parts parts
 
-    def __init__(self, Target inner, list space, list prior, derived=None):
+    def __init__(self, Target inner, list space, list prior, derived=None, without_prior=()):
         cdef fk_target *c = &self.c
         self.inner, self.space, self.prior = inner, Space(space), Prior(prior)
+        self.without_prior = tuple(without_prior)
         if not self.space.n_x == self.prior.n_x == inner.dim:
             raise ValueError(f"the transforms have {self.space.n_x} coordinates, the prior "
                              f"{self.prior.n_x}, and the likelihood {inner.dim}")
@@ -170,7 +174,8 @@ cdef class ProblemTarget(Target):
 
     def around(self, Target inner):
         """Return the same transforms and prior with another likelihood."""
-        return ProblemTarget(inner, self.space.rows, self.prior.rows, self.derived)
+        return ProblemTarget(inner, self.space.rows, self.prior.rows, self.derived,
+                             self.without_prior)
 
     def extras_fields(self):
         return self.inner.extras_fields()

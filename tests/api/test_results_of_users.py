@@ -1,0 +1,109 @@
+"""Results in a user's hands: names that clash, weights of any run, a density beside a file."""
+
+import numpy as np
+import pytest
+from runs import sample
+from scipy import stats
+
+import fastkam as fk
+from fastkam.diagnostics.weights import NO_SURROGATE
+
+SHORT = {"draws": 100, "tune": 100, "chains": 2, "seed": 1, "sampler": "am", "search": False}
+
+
+def test_statistics_do_not_replace_extras_in_a_data_frame():
+    pytest.importorskip("pandas")
+    result = sample(lambda x: (-0.5 * x @ x, {"accepted": 100 * x[0], "step_size": 7.0}),
+                    np.zeros(2), **SHORT | {"sampler": fk.RandomWalk()})
+    table = result.to_pandas()
+    np.testing.assert_array_equal(table["accepted"], result["accepted"].ravel())
+    np.testing.assert_array_equal(table["stats.accepted"], result.stats["accepted"].ravel())
+    assert (table["step_size"] == 7.0).all()
+    table = sample(lambda accepted: -0.5 * accepted**2, {"accepted": 0.0}, **SHORT).to_pandas()
+    assert table["accepted"].dtype == float
+    assert table["stats.accepted"].dtype == bool
+
+
+def test_every_result_has_weights():
+    result = sample(lambda x: -0.5 * x @ x, np.zeros(2), **SHORT)
+    assert (result.weights * result["x"][..., 0]).sum() == pytest.approx(result.draws[..., 0].sum())
+    assert result.resample() is result
+    some = result.resample(30)
+    kept = 99 - np.arange(30)[::-1] * 100 // 30
+    np.testing.assert_array_equal(some.draws, result.draws[:, kept])
+    assert some.summary()["mean"].shape == (2,)
+    with pytest.raises(ValueError, match="draws must be at most 100"):
+        result.resample(101)
+
+
+def test_a_verdict_with_evaluations_needs_the_log_densities():
+    result = sample(lambda x: -0.5 * x @ x, np.zeros(2), keep_stats=False, **SHORT)
+    with pytest.raises(ValueError, match=r"evaluations must be 0 .*keep_stats=False\), not 500"):
+        result.verdict(evaluations=500)
+
+
+def named(a, b):
+    return -0.5 * a * a - 0.5 * b * b
+
+
+@pytest.mark.parametrize("words", [
+    {"x0": {"a": 0.1, "b": 0.2}}, {"x0": {"a": 0.1, "b": 0.2}, "bounds": {"a": (0, 3)}},
+    {"x0": {"a": 0.1, "b": 0.2}, "bounds": {"a": (None, 3), "b": (-1, 1)}}])
+def test_a_function_continues_a_run_from_a_file(words, tmp_path):
+    result = sample(named, **words, **SHORT)
+    result.save(tmp_path / "run.fk")
+    again = fk.resume(tmp_path / "run.fk", 20, target=named, progress=False, diagnose=False)
+    np.testing.assert_array_equal(again.draws, result.resume(20, progress=False,
+                                                             diagnose=False).draws)
+    assert fk.load(tmp_path / "run.fk").log_evidence(target=named).kind.startswith("integral")
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    ({"prior": {"a": stats.norm(), "b": stats.norm()}}, "if that had a prior, give the fk.Problem"),
+    ({"prior": {"a": stats.norm(), "b": stats.gamma(2)}}, r"Write fk\.Problem\(f, prior=\.\.\."),
+    ({"derived": lambda a, b: {"s": a + b}}, r"Write fk\.Problem\(f, prior=\.\.\."),
+    ({"transforms": {"a": "periodic"}, "bounds": {"a": (0, 6)}}, r"Write fk\.Problem"),
+])
+def test_a_function_alone_does_not_continue_a_run_with_more(words, message, tmp_path):
+    result = sample(named, {"a": 0.1, "b": 0.2}, **words, **SHORT)
+    result.save(tmp_path / "run.fk")
+    with pytest.raises(ValueError, match=message):
+        fk.resume(tmp_path / "run.fk", 20, target=named, progress=False)
+
+
+def test_the_kind_of_an_evidence_follows_from_the_priors():
+    def loglike(p, q=0.0):
+        return stats.binom.logpmf(7, 20, p) - 0.5 * q * q
+
+    def kind(prior, **more):
+        result = sample(loglike, prior=prior, **SHORT | {"draws": 300} | more)
+        return result.log_evidence().kind
+
+    assert kind({"p": stats.uniform()}) == kind({"p": stats.beta(1, 1)}) == "marginal likelihood"
+    some = {"p": stats.beta(2, 3), "q": None}
+    assert kind(some, x0={"p": 0.5, "q": 0.0}) == "integral of the density"
+    assert kind({"p": None}, bounds={"p": (0, 1)}, x0={"p": 0.5}) == "integral of the density"
+
+
+def test_a_run_that_goes_on_without_a_surrogate_says_so():
+    def far(x):
+        return -0.5 * float(np.sum((x - 1) ** 2)) / 1e-6
+
+    with pytest.warns(fk.SamplingWarning, match="the run continues without one"):
+        result = sample(far, np.zeros(4), surrogate="learn", sampler="auto", budget=60, seed=1,
+                        draws=10)
+    assert any(line.startswith(NO_SURROGATE) for line in result.search)
+    (one,) = (one for one in result.warnings if one.kind == "surrogate")
+    assert one.status == "ok"
+    assert "larger budget" in one.text
+    assert "No surrogate was found" in str(result.summary())
+
+
+def test_the_advice_on_vectorized_functions_is_for_these_alone():
+    loop = fk.AskTell(np.zeros(2), seed=1)
+    points = loop.ask()
+    loop.tell(points, [ValueError("boo")] * len(points))
+    with pytest.raises(fk.SamplingError) as error:
+        loop.ask()
+    assert "boo" in str(error.value)
+    assert "vectorized" not in str(error.value)
