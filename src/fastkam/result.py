@@ -239,9 +239,11 @@ def resume(
         A result, a file that `Result.save` or a checkpoint has written, or the folder of a store.
     draws : int, optional
         Number of further draws in each chain; by default those missing from the requested number.
+        If chains have different numbers of draws, after an interrupt, it is that of the longest,
+        and the others make as many draws as it has.
     target : optional
         The density, as in `sample`; needed if the result comes from a file. If the run had a
-        prior, bounds or transforms, the `Problem` with them.
+        prior or transforms, the `Problem` with them.
     surrogate : optional
         As in `sample`; needed if the result comes from a file and the run had a surrogate.
     sampler, schedule : optional

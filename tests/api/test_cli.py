@@ -345,6 +345,26 @@ def test_mistakes_of_resume(folder, capsys):
 # ---- the rest ----
 
 
+def test_summary(tmp_path, capsys):
+    def logp(x):
+        return -0.5 * x @ x, {"twice": 2 * x}
+
+    path = tmp_path / "run.fk"
+    fk.sample(logp, np.zeros(2), sampler="am", draws=200, tune=100, seed=1, progress=False,
+              diagnose=False, names=["a", "b"]).save(path)
+    assert run("summary", str(path)) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[0].split()[:2] == ["mean", "sd"]
+    assert "Verdict: " in said
+    assert run("summary", str(path), "twice[1]", "a") == 0
+    rows = capsys.readouterr().out.splitlines()[1:3]
+    assert [row.split()[0] for row in rows] == ["twice[1]", "a"]
+    assert run("summary", str(path), "c") == 2
+    assert "var_names has 'c', and there are a, b, twice" in capsys.readouterr().err
+    assert run("summary", str(tmp_path / "none.fk")) == 2
+    assert "none.fk" in capsys.readouterr().err
+
+
 def test_samplers(capsys):
     assert run("samplers") == 0
     lines = capsys.readouterr().out.splitlines()

@@ -107,3 +107,10 @@ def test_the_advice_on_vectorized_functions_is_for_these_alone():
         loop.ask()
     assert "boo" in str(error.value)
     assert "vectorized" not in str(error.value)
+
+
+def test_elements_of_matrices_may_be_named_without_a_space():
+    result = sample(lambda x: -0.5 * x @ x, np.zeros(4), names=["M"], shapes={"M": (2, 2)}, **SHORT)
+    np.testing.assert_array_equal(result["M[0,1]"], result["M"][..., 0, 1])
+    assert result.summary("M[1,0]").labels == ["M[1, 0]"]
+    assert "M[0,2]" not in result

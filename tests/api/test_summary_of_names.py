@@ -83,7 +83,7 @@ def test_draws_in_a_store_are_selected_too(tmp_path):
     ({"var_names": 3}, TypeError, "var_names must be a name or a list of names, not 3"),
     ({"quantiles": [0, 1]}, ValueError, "quantiles must be different probabilities above 0 and"),
     ({"quantiles": [0.5, 0.5]}, ValueError, "quantiles must be different probabilities"),
-    ({"quantiles": []}, ValueError, "quantiles must have shape"),
+    ({"quantiles": []}, ValueError, r"quantiles must be different .*, not \[\]"),
     ({"quantiles": "all"}, TypeError, "quantiles must be an array of numbers"),
     ({"names": "a"}, TypeError, r"no argument 'names': did you mean 'var_names'\?"),
 ])

@@ -104,7 +104,7 @@ PACKAGE = "it imports another package, such as numba or pymc"
 RARE = "few runs need it, and its import takes long"
 LATE = {
     "beginning.py": (1, RARE),
-    "cli/main.py": (7, COMMAND),
+    "cli/main.py": (8, COMMAND),
     "cli/options.py": (3, COMMAND),
     "density/estimator.py": (1, PACKAGE),
     "density/target.py": (1, PACKAGE),

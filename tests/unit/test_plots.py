@@ -435,7 +435,7 @@ def test_a_notebook_shows_figures(result):
 
 
 def test_ranks_of_equal_draws_show_how_often_each_chain_has_them():
-    """Of two chains, one has the larger of two values in 90 % of its draws, the other in 10 %."""
+    """One of two chains has the larger of two values in 90 % of its draws, the other in 10 %."""
     x = np.zeros((2, 1000, 1))
     x[0, 100:] = x[1, 900:] = 1.0
     axes = fk.plots.plot_rank(with_draws(x)).axes[0]

@@ -1,4 +1,4 @@
-"""The command line: fastkam demo, sample, resume, samplers."""
+"""The command line: fastkam demo, sample, resume, summary, samplers."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ def parser():
     add_demo(commands)
     add_sample(commands)
     add_resume(commands)
+    add_summary(commands)
     add_samplers(commands)
     return top
 
@@ -152,6 +153,20 @@ def add_running(one, out):
     one.add_argument("--on-error", choices=("stop", "reject"), default="stop",
                      help="at a point where the function fails twice: stop, or reject the point")
     one.add_argument("--no-progress", action="store_true", help="do not show progress")
+
+
+def add_summary(commands):
+    one = commands.add_parser(
+        "summary",
+        help="print the summary of a run",
+        description="Print the summary of the run in FILE, with the verdict on its draws.",
+    )
+    one.add_argument("file", metavar="FILE", help="a file or a folder of draws")
+    one.add_argument("names", nargs="*", metavar="NAME",
+                     help="parameters and extras, or elements of them (default: all parameters)")
+    one.add_argument("--report", metavar="FILE.html",
+                     help="write a report too: summary, findings, figures, settings")
+    one.set_defaults(command=summary)
 
 
 def add_samplers(commands):
@@ -377,6 +392,23 @@ def report(result):
     points = rejected_points(result)
     if points:
         print(points)
+
+
+def summary(options):
+    """fastkam summary"""
+    from fastkam.result import load
+
+    try:
+        result = load(options.file)
+        if result.draws.shape[1]:
+            print(result.summary(options.names or None))
+        else:
+            print(repr(result), *(one.text for one in result.warnings), sep="\n")
+        if options.report:
+            result.report(options.report)
+    except (ValueError, OSError, ImportError) as error:
+        raise UsageError(error) from error
+    return 0
 
 
 def samplers(options):

@@ -55,8 +55,9 @@ def summary(draws, labels=None, *, quantiles=OUTER_QUANTILES):
 
 def check_levels(name, value):
     """Probabilities between 0 and 1, each once, as a tuple of floats."""
-    levels = check_vector(name, np.atleast_1d(value))
-    if not (((levels > 0) & (levels < 1)).all() and len(set(levels)) == len(levels)):
+    levels = real_array(name, np.atleast_1d(value)).ravel()
+    inside = ((levels > 0) & (levels < 1)).all()
+    if not (len(levels) and inside and len(set(levels)) == len(levels)):
         raise ValueError(f"{name} must be different probabilities above 0 and below 1, not "
                          f"{shown(value)}")
     return tuple(levels.tolist())

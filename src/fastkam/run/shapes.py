@@ -117,9 +117,11 @@ class Layout:
             if known == name:
                 return list(range(start, start + size))
             start += size
+        close = name.replace(", ", ",")  # "M[0,1]" is "M[0, 1]"
         for labels in (self.labels, self.numbered):
-            if name in labels:
-                return [labels.index(name)]
+            for i, label in enumerate(labels):
+                if label.replace(", ", ",") == close:
+                    return [i]
         return []
 
 
