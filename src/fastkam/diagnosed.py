@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import (
-    check_flag,
-    check_generator,
-    check_integer,
-    checked_names,
-)
+from fastkam.arguments import check_flag, check_generator, check_integer, checked_names
 from fastkam.diagnostics import checks, summary
 from fastkam.diagnostics.draws import OUTER_QUANTILES, check_levels
 from fastkam.diagnostics.look import Finding

@@ -145,14 +145,14 @@ class Recorded:
         The label of one coordinate or of one element of an extra, such as "x[0]", selects its
         draws, (chains, draws).
         """
+        layout = self.state.layout
+        if isinstance(name, str) and name in self.shapes:
+            return mapped(self.draws, lambda some: layout.split(some)[name])
         places, extra = self.places(name)
         if not places and extra is None:
             known = [*self.shapes, *self.extras]
             raise KeyError(f"there is no parameter {shown(name)}; there are {known}"
                            f"{near(name, known)}")
-        layout = self.state.layout
-        if name in self.shapes:
-            return mapped(self.draws, lambda some: layout.split(some)[name])
         if extra is None:
             return mapped(self.draws, lambda some: some[..., places[0]])
         whole, index = extra
@@ -161,8 +161,10 @@ class Recorded:
 
     def __contains__(self, name: object) -> bool:
         """Whether there is a parameter, an extra or a coordinate of that name."""
+        if not isinstance(name, str):
+            return False
         places, extra = self.places(name)
-        return bool(places) or extra is not None
+        return name in self.shapes or bool(places) or extra is not None
 
     def places(self, name: object) -> tuple[list[int], tuple[str, tuple[int, ...]] | None]:
         """Indices of the coordinates of that name, or the name of an extra and an index in it.

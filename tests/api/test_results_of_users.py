@@ -114,3 +114,13 @@ def test_elements_of_matrices_may_be_named_without_a_space():
     np.testing.assert_array_equal(result["M[0,1]"], result["M"][..., 0, 1])
     assert result.summary("M[1,0]").labels == ["M[1, 0]"]
     assert "M[0,2]" not in result
+
+
+def test_a_parameter_without_elements_has_draws():
+    result = sample(lambda x: -0.5 * x @ x, np.zeros(2), names=["a", "none"],
+                    shapes={"a": 2, "none": 0}, **SHORT)
+    assert result["none"].shape == (2, 100, 0)
+    assert "none" in result
+    assert [3] not in result
+    with pytest.raises(ValueError, match="an extra that has elements"):
+        result.summary("none")
