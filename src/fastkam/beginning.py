@@ -195,9 +195,10 @@ class Call:
         with before_the_run(plain, self.problem):
             self.options.desk.take_batches(plain)
         self.own = self.plain()
+        spent = self.chains if self.x0 is None else 0  # where chains start, drawn from the prior
         with before_the_run(self.own, self.problem):
             done = attempt(self.own, self.points, self.chains, self.rows, self.rng, known,
-                           self.budget or BUDGET_OF_LEARNING, self.options, self.seed,
+                           (self.budget or BUDGET_OF_LEARNING) - spent, self.options, self.seed,
                            self.bit_generator, self.layout, self.coordinates,
                            weigh=self.surrogate_steps is None, go_on=self.budget is None)
         self.learned = done

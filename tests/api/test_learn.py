@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 
 import fastkam as fk
 from fastkam import beginning
@@ -341,6 +341,19 @@ def test_a_stop_rule_is_a_budget_too():
                        **QUIET)
     assert result.log_weights is not None
     assert f.n == result.evaluations <= 500
+
+
+def test_starts_from_a_prior_count_towards_the_budget():
+    calls = [0]
+
+    def loglike(a):
+        calls[0] += 1
+        return -0.5 * ((a - 1) / 0.2) ** 2
+
+    result = fk.sample(loglike, prior={"a": norm(0, 3)}, surrogate="learn", budget=400, seed=4,
+                       draws=10_000, **QUIET)
+    assert result.log_weights is not None
+    assert result.evaluations <= calls[0] <= 400
 
 
 def test_extras_are_recorded_without_further_calls():
