@@ -284,7 +284,7 @@ def test_results_are_in_the_users_coordinates(tmp_path):
 
 def test_resuming_needs_the_problem(tmp_path):
     run(value, prior=PRIOR).save(tmp_path / "run.fk")
-    with pytest.raises(ValueError, match=r"target must be the fastkam\.Problem"):
+    with pytest.raises(ValueError, match=r"if that had a prior, give the fk\.Problem with it"):
         fk.resume(tmp_path / "run.fk", 5, target=value)
     with pytest.raises(ValueError, match="other parameters or transforms than the run"):
         fk.resume(tmp_path / "run.fk", 5, target=fk.Problem(value, PRIOR, transforms=False))

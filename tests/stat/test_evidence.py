@@ -20,8 +20,9 @@ def stones(phi, rng):
     noise = rng.standard_normal((2, BATCHES * LENGTH)) * 0.5
     noise[:, 1:] *= np.sqrt(1 - phi**2)
     W = lfilter([1.0], [1.0, -phi], noise).T.reshape(BATCHES, LENGTH, 2)
-    return {"ladder": np.array([1.0, 0.0]), "swaps.swapped": np.ones(2), "swaps.tried": np.ones(2),
-            "evidence.batch": BATCHES, "evidence.batch_length": LENGTH,
+    return {"ladder": np.array([1.0, 0.0]), "swaps.swapped": np.ones(2),
+            "swaps.attempted": np.ones(2), "evidence.batch": BATCHES,
+            "evidence.batch_length": LENGTH,
             "evidence.stones": np.log(np.exp(W).sum(axis=1)), "evidence.sums": W.sum(axis=1),
             "evidence.squares": (W**2).sum(axis=1), "evidence.outside": np.zeros(BATCHES)}
 

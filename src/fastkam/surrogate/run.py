@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,7 +37,7 @@ Array = NDArray[np.float64]
 log = logging.getLogger("fastkam")
 
 SHARE = 0.6  # of the budget that learning may take
-SHARE_OF_FEW = 0.85  # the same where that is less than it usually needs
+SHARE_OF_FEW = 0.85  # the same, if there is no surrogate before
 LEARNING_TIME = 0.5  # share of the time of a stop rule
 LEARNING, LEARNING_EACH = 400, 100  # most calls of learning, and further ones per dimension
 MANY_LEFT_OUT = 2  # points with a high density outside its draws that rule out a surrogate
@@ -159,15 +160,16 @@ def learn(
 ) -> Rounds | None:
     """Return the rounds after the first points; None if no surrogate pays.
 
-    At most 60 % of the budget are used, or 85 % if that is less than 400 + 100 d calls; more than
-    these calls only if some ends of the density are still unknown.
+    At most 60 % of the budget are used, or 85 % if there is no surrogate before; more than 400 +
+    100 d calls only if some ends of the density are still unknown.
     """
     most = LEARNING + LEARNING_EACH * points.shape[1]
-    longest = max(SHARE * budget, min(most, SHARE_OF_FEW * budget))
+    longest = SHARE * budget
+    at_last = max(longest, min(most, SHARE_OF_FEW * budget))
     searcher = Searcher(calls.evaluator.target, points, rng, known, None, calls.evaluator.watch)
     searcher.evaluate = calls  # type: ignore[assignment]
     watch = calls.evaluator.watch
-    calls.budget, whole = longest, calls.budget
+    calls.budget, whole = at_last, calls.budget
     watch.until, end = watch.begun + LEARNING_TIME * (watch.until - watch.begun), watch.until
     rounds: Rounds | None = None
     more = ""
@@ -175,8 +177,13 @@ def learn(
         center, factor = design(calls, searcher, points, known, rng)
         done.lines += [f"design of the surrogate, after {calls.n} evaluations"]
         rounds = Rounds(calls, rng, center, factor)
-        rounds.until_good(min(most, longest))
-        if rounds.ends.unknown:
+        calls.budget = longest
+        with suppress(Spent):
+            rounds.until_good(min(most, longest))
+        if rounds.learned is None or rounds.learned.efficiency < LEAST:
+            calls.budget = at_last
+            rounds.until_good(min(most, at_last))
+        elif rounds.ends.unknown:
             rounds.until_good(longest)
     except Spent:
         more = " (a larger budget= may give one)"
