@@ -55,8 +55,8 @@ class Result(Outputs):
     draws : ndarray, shape (chains, draws, d)
         The draws of every chain, cut to the length of the shortest chain. The draws, extras and
         stats of a run with ``store=`` are read from the store when they are indexed;
-        ``np.asarray(draws)`` reads all. If ``weights`` is not None, the draws are those of a
-        surrogate and have unequal weights: `summary` uses the weights, and `resample` returns
+        ``np.asarray(draws)`` reads all. With ``surrogate="learn"`` the draws are those of the
+        surrogate and have unequal ``weights``: `summary` uses the weights, and `resample` returns
         draws with equal ones.
     extras : dict of ndarray, shape (chains, draws, ...)
         Quantities that the density returned with its value, and derived quantities.

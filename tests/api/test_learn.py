@@ -1,15 +1,8 @@
 """surrogate="learn": calls, budgets, weights and what becomes of them, supports, fallbacks."""
 
-import multiprocessing
-import os
-import signal
-import time
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
-from functools import partial
-
 import numpy as np
 import pytest
+from learning import QUIET, SLOW, Bent, slow
 from scipy.stats import chi2, norm
 
 import fastkam as fk
@@ -17,19 +10,6 @@ from fastkam import beginning
 from fastkam.errors import SamplingWarning
 from fastkam.progress.text import counts, phase
 from fastkam.samplers.importance import ImportanceWeighted
-
-QUIET = {"progress": False, "diagnose": False}
-
-
-class Bent:
-    """A bent density of three dimensions, which counts its calls."""
-
-    def __init__(self):
-        self.n = 0
-
-    def __call__(self, x):
-        self.n += 1
-        return float(-0.5 * (x[0] ** 2 + (x[1] - 0.5 * x[0] ** 2) ** 2 + (x[2] - x[1]) ** 2))
 
 
 @pytest.fixture(scope="module")
@@ -248,81 +228,6 @@ def test_a_surrogate_that_leaves_out_a_part_is_given_up(monkeypatch):
     assert "far too low at 3 points with a high density" in str(result.warnings[0])
 
 
-def slow(x):
-    """A density of 3 ms."""
-    time.sleep(3e-3)
-    return -0.5 * float(x @ x), {"first": x[0]}
-
-
-SLOW = {"surrogate": "learn", "budget": 250, "seed": 1} | QUIET
-
-
-@pytest.mark.parametrize("workers", [1, 2, 7])
-def test_an_executor_gives_the_same_draws(workers, alone):
-    with ProcessPoolExecutor(workers) as pool:
-        spread = fk.sample(slow, np.ones(2), executor=pool, **SLOW)
-    np.testing.assert_array_equal(spread.draws, alone.draws)
-    np.testing.assert_array_equal(spread.weights, alone.weights)
-    np.testing.assert_array_equal(spread.extras["first"], alone.draws[..., 0])
-    assert spread.evaluations == alone.evaluations
-    assert spread.workers.points >= 200
-
-
-@pytest.fixture(scope="module")
-def alone():
-    return fk.sample(slow, np.ones(2), **SLOW)
-
-
-def fails(x, how, folder):
-    """A density of 3 ms, of which a call beyond 1.2 fails: its process dies, or it is NaN."""
-    time.sleep(3e-3)
-    if how == "nan" and x[0] > 1.2:
-        return np.nan
-    if how == "raises" and x[0] > 1.2:
-        raise ArithmeticError("no solution")
-    if how == "slow" and x[0] > 1.2:
-        time.sleep(0.05)
-    if how == "dies" and x[0] > 1.2:
-        with suppress(FileExistsError):
-            os.close(os.open(os.path.join(folder, "dead"), os.O_CREAT | os.O_EXCL))
-            os.kill(os.getpid(), signal.SIGKILL)
-    return -0.5 * float(x @ x)
-
-
-@pytest.mark.parametrize("how", ["nan", "raises", "slow", "dies"])
-def test_calls_that_fail_in_workers_change_no_draw(how, tmp_path):
-    alone = "slow" if how == "dies" else how  # a call that has killed its process is made again
-    options = SLOW | ({"on_error": "reject"} if how == "raises" else {})
-    want = fk.sample(partial(fails, how=alone, folder=""), np.zeros(2), **options)
-    with ProcessPoolExecutor(3) as pool:
-        found = fk.sample(partial(fails, how=how, folder=str(tmp_path)), np.zeros(2),
-                          executor=pool, spread="points", **options)
-    np.testing.assert_array_equal(found.draws, want.draws)
-    np.testing.assert_array_equal(found.weights, want.weights)
-    assert (tmp_path / "dead").exists() == (how == "dies")
-    if how in ("nan", "raises"):
-        assert (found.draws[found.weights > 0][:, 0] <= 1.2).all()
-    if how == "raises":
-        assert found.workers.n_failures > 0
-
-
-def test_an_interrupt_ends_a_run_on_workers():
-    seen = []
-
-    def interrupt(progress):
-        seen.append(progress.searched)
-        if progress.searched > 120:
-            raise KeyboardInterrupt
-
-    with ProcessPoolExecutor(2) as pool:
-        with pytest.warns(SamplingWarning, match="the same call of sample continues from those"):
-            result = fk.sample(slow, np.ones(2), executor=pool,
-                               **SLOW | {"progress": interrupt})
-        assert result.status == "interrupted"
-        assert 0 < len(result.state.calls) < 250
-        assert pool.submit(abs, -1).result() == 1
-
-
 def test_many_points_in_a_call_give_the_same_draws():
     options = {"surrogate": "learn", "budget": 250, "seed": 1} | QUIET
 
@@ -414,61 +319,6 @@ def test_rules_of_weighted_draws(run):
         assert (reason(rule, seen) is not None) is met, rule
     assert repr(reason(stop.Time(4) | stop.ESS(1), seen)) == repr(stop.ESS(1))
     assert reason(None, seen) is None
-
-
-@pytest.mark.parametrize("after", [60, 500])
-def test_an_interrupt_keeps_the_calls_and_the_draws(after):
-    f = Bent()
-
-    def interrupted(x):
-        if f.n == after:
-            raise KeyboardInterrupt
-        return f(x)
-
-    with pytest.warns(SamplingWarning, match="the same call of sample continues from those in the"):
-        result = fk.sample(interrupted, np.ones(3), surrogate="learn", budget=700, seed=1, **QUIET)
-    assert result.status == "interrupted"
-    assert after - 64 <= len(result.state.calls) <= after
-    assert result.evaluations == len(result.state.calls)
-    assert result.draws.shape[1] == (0 if after == 60 else result.weights.shape[1])
-    if after == 500:
-        assert result.draws.shape[1] > 0
-        assert np.isfinite(result.summary()["mean"]).all()
-    else:
-        assert "before any draw" in result.search[-1]
-        assert np.isnan(result.summary()["mean"]).all()
-        assert "There are no draws" in str(result.warnings[0])
-
-
-def killed(x):
-    """The bent density; the process dies at the 300th call of `killed.n`."""
-    killed.n += 1
-    if killed.n == 300:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return float(-0.5 * (x[0] ** 2 + (x[1] - 0.5 * x[0] ** 2) ** 2 + (x[2] - x[1]) ** 2))
-
-
-def run_killed(path):
-    killed.n = 0
-    fk.sample(killed, np.ones(3), surrogate="learn", budget=500, seed=1, evaluations=path, **QUIET)
-
-
-def test_a_killed_run_goes_on_from_its_file_of_calls(tmp_path):
-    path = str(tmp_path / "calls.fk")
-    process = multiprocessing.get_context("fork").Process(target=run_killed, args=(path,))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    known = len(fk.Evaluations(path))
-    assert 0 < known < 300
-    killed.n = 10_000
-    options = {"surrogate": "learn", "budget": 500, "seed": 1} | QUIET
-    result = fk.sample(killed, np.ones(3), evaluations=path, **options)
-    made = killed.n - 10_000
-    assert made <= len(result.state.calls) - known + 1  # one, to see that the density is the same
-    alone = fk.sample(Bent(), np.ones(3), **options)
-    np.testing.assert_array_equal(result.draws, alone.draws)
-    np.testing.assert_array_equal(result.weights, alone.weights)
 
 
 def test_progress_is_shown():

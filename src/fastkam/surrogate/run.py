@@ -172,7 +172,7 @@ def learn(
     calls.budget, whole = at_last, calls.budget
     watch.until, end = watch.begun + LEARNING_TIME * (watch.until - watch.begun), watch.until
     rounds: Rounds | None = None
-    more = ""
+    more = " (more calls may give one)"
     try:
         center, factor = design(calls, searcher, points, known, rng)
         done.lines += [f"design of the surrogate, after {calls.n} evaluations"]
@@ -186,10 +186,10 @@ def learn(
         elif rounds.ends.unknown:
             rounds.until_good(longest)
     except Spent:
-        more = " (a larger budget= may give one)"
+        pass
     except (np.linalg.LinAlgError, ValueError) as error:  # of a fit to values without curvature
         log.info("surrogate: %s", error)
-        rounds = None
+        rounds, more = None, ""
     finally:
         calls.budget, watch.until = whole, end
     if rounds is None or rounds.learned is None:
