@@ -2,11 +2,12 @@
 
 The last line of the output is the answer, as JSON; the draws go into a file.
 
-emcee: 32 walkers, or 2 d + 2, which begin as independent normal draws with the means and standard
-deviations of the reference, for nothing. The integrated autocorrelation time tau is the largest
-among the coordinates, once the run is 50 tau long, as emcee asks for, or of as many evaluations as
-are allowed, if these are 10 tau; evaluations to ESS 400 are 400 tau, and 2 tau steps of every
-walker, which its manual discards. The draws are those of the second half, whatever the burn-in.
+emcee: 32 walkers, or 2 d + 2, which start at x0 + N(0, 1e-4^2), as in its documentation. They have
+arrived when the median of their log densities is first one of those of the second half of the run
+(above its 1 % quantile). The integrated autocorrelation time tau is the largest among the
+coordinates, once the run is 50 tau long, as emcee asks for, or of as many evaluations as are
+allowed, if these are 10 tau. Evaluations to ESS 400 are those until the walkers arrive, 2 tau steps
+of every walker, which its manual discards, and 400 tau. The draws are those of the second half.
 
 nutpie: four chains from x0 + N(0, 0.1^2), for it refuses a point where a coordinate of the gradient
 is 0; its default settings, and four times as many draws until ESS is 400.
@@ -42,22 +43,30 @@ def emcee(one, reference, seed, most):
     rng, f = np.random.default_rng(seed), Counted(one.logp)
     x = np.empty((0, one.d))
     while len(x) < walkers:
-        some = rng.normal(reference["mean"], reference["sd"], (walkers, one.d))
+        some = one.x0 + 1e-4 * rng.standard_normal((walkers, one.d))
         x = np.concatenate([x, [p for p in some if np.isfinite(one.logp(p))]])[:walkers]
     sampler = package.EnsembleSampler(walkers, one.d, f, moves=package.moves.DEMove())
     state = package.State(x, random_state=np.random.RandomState(seed).get_state())
     while True:
         state = sampler.run_mcmc(state, BLOCK, skip_initial_state_check=True)
         n = sampler.iteration
+        arrived = arrival(np.median(sampler.get_log_prob(), axis=1))
         tau = float(np.nanmax(package.autocorr.integrated_time(
-            sampler.get_chain(discard=n // 10), tol=0)))
+            sampler.get_chain(discard=max(arrived, n // 10)), tol=0)))
         if n > LENGTHS * tau or f.n > most:
             break
     long = n > LENGTHS * tau
     thin = max(1, int(tau / 4))
     draws = sampler.get_chain(discard=n // 2, thin=thin).swapaxes(0, 1)
-    return draws, {"evaluations": (400 + 2 * walkers) * tau if long or n > 10 * tau else None,
+    needed = walkers * (arrived + 2 * tau) + 400 * tau
+    return draws, {"evaluations": needed if long or n > 10 * tau else None, "arrived": arrived,
                    "tau": tau, "total": f.n, "ess": walkers * n / 2 / tau, "long": long}
+
+
+def arrival(levels):
+    """The step at which log densities (n,) are first among those of the second half."""
+    least = np.quantile(levels[len(levels) // 2:], 0.01)
+    return int(np.argmax(levels >= least))
 
 
 def nutpie(one, reference, seed, most):

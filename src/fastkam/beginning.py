@@ -15,8 +15,13 @@ from fastkam.interop.differentiable import drawn
 from fastkam.interop.doors import opened
 from fastkam.run.drive import BUDGET, FIRST_ROWS
 from fastkam.run.loop import Outcome
-from fastkam.run.records import check_derived
-from fastkam.run.shapes import Layout, check_extras, check_layout
+from fastkam.run.records import Fields, check_derived
+from fastkam.run.shapes import (
+    Layout,
+    check_extras,
+    check_layout,
+    check_names_of_extras,
+)
 from fastkam.run.starts import search_generator, starting_points
 from fastkam.run.state import RunState, snapshot_steps
 from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, new_trace
@@ -141,6 +146,7 @@ class Call:
     def begin(self) -> None:
         """Find the points at which the search begins, and the names of the parameters."""
         problem, chains, seed = self.problem, self.chains, self.seed
+        derived: Fields | None = {}
         if problem is None:
             self.target = opened(self.target)
             x0 = drawn(self.target, chains, seed) if self.x0 is None else self.x0
@@ -148,12 +154,30 @@ class Call:
             self.layout = check_layout(**self.common, d=self.points.shape[1])
         else:
             self.target, self.points = problem.target(), problem.start(self.x0, chains, seed)
-            check_derived(self.target, self.points[:1], problem.layout.shapes)
             self.layout = problem.layout
+            derived = check_derived(self.target, self.points[:1], self.layout.shapes)
         if self.options.stop is not None:
             self.options.stop.check(self.layout)
         self.check_room()
         self.rng, self.watch = search_generator(seed), Watch(self.options, chains)
+        if derived is not None:
+            self.check_dims(derived)
+
+    def check_dims(self, extras: Fields) -> None:
+        """Refuse dims of extras that there are not, or of other shapes, at the first point.
+
+        `extras` are derived quantities. If the function has no density there, the extras are not
+        known before the run.
+        """
+        if set(self.layout.dims) - {*self.layout.shapes, *extras}:
+            plain = self.plain()
+            try:
+                if not np.isfinite(plain.logp(self.points[0])):
+                    return
+            except Exception:  # the run will say what is wrong
+                return
+            extras = extras | (plain.extras_fields() or {})
+        check_extras(extras, self.layout)
 
     def check_room(self) -> None:
         """Refuse draws for which there is no memory."""
@@ -236,7 +260,7 @@ class Call:
                 plain, self.points, self.chains, self.rng, search=self.search,
                 surrogate=self.surrogate is not None, threads=self.options.threads or 1,
                 known=known_of(self.problem), executor=self.options.for_chains, watch=self.watch)
-        check_extras(plain.extras_fields() or {}, self.layout.shapes)
+        check_names_of_extras(plain.extras_fields() or {}, self.layout)
         log.info("auto: %s", self.choice)
         self.found = self.choice.search
         return self.choice.sampler
@@ -284,7 +308,7 @@ class Call:
         options, found, learned = self.options, self.found, self.learned
         chains, d = self.points.shape
         assert self.tune is not None
-        check_extras(self.target.extras_fields() or {}, self.layout.shapes)
+        check_names_of_extras(self.target.extras_fields() or {}, self.layout)
         thinned = self.thin is None and (self.enough or self.choice is not None)
         if options.store is not None:
             options.store.create()

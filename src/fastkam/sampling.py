@@ -155,7 +155,8 @@ def sample(
     shapes : dict of str to int or tuple of int, optional
         Shape of each named parameter; by default that of its dimensions in `coords`, or ().
     dims : dict of str to list of str, optional
-        Names of the dimensions of parameters, as in ArviZ: {"theta": ["school"]}.
+        Names of the dimensions of parameters, as in ArviZ: {"theta": ["school"]}; where the
+        parameters have names, also of those of extras and derived quantities.
     coords : dict of str to array (n,), optional
         Values along dimensions, as in ArviZ: {"school": ["A", "B", "C"]}.
     progress : bool, callable or logger, optional

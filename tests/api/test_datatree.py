@@ -93,9 +93,8 @@ def test_coordinates_are_called_by_their_values_in_coords():
 def test_columns_of_extras_have_the_values_in_coords():
     pytest.importorskip("pandas")
     result = sample(lambda x: (-x @ x, {"square": x**2, "twice": 2 * x}), np.zeros(2), draws=3,
-                    tune=2, names=["theta"], seed=1, progress=False, dims={"theta": ["k"]},
-                    coords={"k": ["A", "B"]})
-    result.state.layout.dims["square"] = ["k"]  # as the models of other packages say it
+                    tune=2, names=["theta"], seed=1, progress=False,
+                    dims={"theta": ["k"], "square": ["k"]}, coords={"k": ["A", "B"]})
     assert list(result.to_pandas().columns)[:6] == [
         "theta[A]", "theta[B]", "square[A]", "square[B]", "twice[0]", "twice[1]"]
     np.testing.assert_array_equal(result.to_pandas()["square[B]"],
@@ -115,16 +114,17 @@ def test_coords_of_pandas():
 
 @pytest.mark.parametrize(("d", "options", "says"), [
     (8, {"dims": {"a": ["k"]}, "shapes": {"a": 8}, "coords": {"k": [1, 2]}},
-     "shapes['a'] = (8,) has length 8 along 'k', but coords has 2 values"),
+     "'a', of shape (8,), has length 8 along 'k', but coords has 2 values"),
     (5, {"dims": {"a": ["k"], "b": ["k"]}, "shapes": {"a": 2, "b": 3}},
-     "shapes['b'] = (3,) has length 3 along 'k', but 'a' has length 2 there"),
+     "'b', of shape (3,), has length 3 along 'k', but 'a' has length 2 there"),
     (4, {"dims": {"a": ["k"]}, "shapes": {"a": (2, 2)}},
      "dims['a'] must have a name for each dimension of the shape (2, 2), not ['k']"),
     (2, {"dims": {"a": ["k"]}}, "dims['a'] has ['k']: give their values in coords, or the shape of "
      "'a' in shapes"),
     (3, {"dims": {"a": ["k"]}, "shapes": {"b": 1}, "coords": {"k": [1, 2]}},
      "names must be given, in the order of the parameters in x: dims has ['a']"),
-    (2, {"names": ["b"], "dims": {"a": ["k"]}}, "dims names ['a'], which names does not"),
+    (1, {"names": ["b"], "dims": {"a": ["k"]}}, "dims names ['a'], and there are the parameters "
+     "['b'] and the extras []"),
     (2, {"coords": {"k": [1, 2]}}, "coords names ['k'], which are no dimensions in dims"),
     (8, {"dims": {"theta": 8}}, "dims['theta'] must be a list of names of dimensions, not 8: the "
      "shape of a parameter is given as shapes={'theta': 8}"),

@@ -304,3 +304,63 @@ def test_a_run_that_goes_on_outside_the_support_keeps_extras():
 def test_names_that_tables_have_for_others_are_refused(f, options, says):
     with pytest.raises(ValueError, match=f"{says}.*rename them"):
         fk.sample(f, **options, seed=1, progress=False)
+
+
+TIMES = {"time": [0.0, 10.0, 20.0]}
+
+
+@pytest.mark.parametrize("how", [
+    {"prior": problems.PRIOR}, {"x0": [4.0, 1.0, 0.3, 0.3, 0.4], "names": ["mu", "sigma", "w"],
+                                "shapes": {"w": 3}},
+    {"x0": {"mu": 4.0, "sigma": 1.0, "w": [0.3, 0.3, 0.4]}},
+    {"x0": [4.0, 1.0, 0.3, 0.3, 0.4],
+     "bounds": {"mu": (0, 9), "sigma": (0, 9), "w": ([0, 0, 0], [1, 1, 1])}}])
+@pytest.mark.parametrize("search", [False, True])
+def test_dims_of_extras(how, search, tmp_path):
+    def by_name(mu, sigma, w):
+        return problems.loglike(mu, abs(sigma), w)
+
+    f = (lambda x: by_name(x[0], x[1], x[2:])) if "names" in how else by_name
+    result = sample(f, **how, search=search, dims={"reversed": "time"}, coords=TIMES, draws=20,
+                    tune=5, seed=1, sampler="am")
+    result.save(tmp_path / "run.fk")
+    for one in (result, fk.load(tmp_path / "run.fk")):
+        assert list(one.summary("reversed").labels) == [
+            "reversed[0]", "reversed[10]", "reversed[20]"]
+
+
+def test_dims_of_derived_quantities():
+    options = {"draws": 20, "tune": 5, "seed": 1, "sampler": "am"}
+    result = sample(problem(dims={"pair": "who"}, coords={"who": ["A", "B"]}), **options)
+    assert list(result.summary("pair").labels) == ["pair[A]", "pair[B]"]
+    with pytest.raises(ValueError, match=r"'pair', of shape .* but coords has 3 values"):
+        sample(problem(dims={"pair": "who"}, coords={"who": ["A", "B", "C"]}), **options)
+
+
+@pytest.mark.parametrize(("options", "says"), [
+    ({"dims": {"rversed": "time"}}, r"dims names \['rversed'\], and .* the extras \['sum'"),
+    ({"dims": {"reversed": ["time", "who"]}}, "must have a name for each dimension of the shape"),
+    ({"dims": {"reversed": "time"}, "coords": {"time": [1, 2]}}, "but coords has 2 values"),
+    ({"dims": {"reversed": "sum"}}, r"extras must not have the names \['sum'\]"),
+])
+def test_dims_that_do_not_fit_the_extras_are_refused_at_the_first_point(options, says):
+    calls = []
+
+    def counted(mu, sigma, w):
+        calls.append(mu)
+        return problems.loglike(mu, sigma, w)
+
+    with pytest.raises(ValueError, match=says):
+        sample(counted, prior=problems.PRIOR, seed=1, **options)
+    assert len(calls) == 5  # where the chains start, drawn from the prior, and the first of these
+
+
+def test_dims_of_extras_where_the_first_point_has_no_density():
+    def f(x):
+        return (-np.inf if x[0] < 1 else -0.5 * x @ x), {"pair": x}
+
+    options = {"names": ["a", "b"], "draws": 20, "tune": 5, "seed": 1}
+    result = sample(f, [0.5, 1.0], dims={"pair": "who"}, coords={"who": ["A", "B"]}, **options)
+    assert list(result.summary("pair").labels) == ["pair[A]", "pair[B]"]
+    with pytest.raises(fk.SamplingError, match=r"dims names \['pai'\]"):
+        sample(f, [0.5, 1.0], dims={"pai": "who"}, **options)

@@ -62,9 +62,10 @@ def from_bounds(
     by_name = bounds_by_name(bounds) if isinstance(bounds, Mapping) else None
     shapes, dims, coords = (check_mapping(name, value) for name, value in (
         ("shapes", shapes), ("dims", dims), ("coords", coords)))
-    if by_name and names is None and not shapes and not dims:
+    if by_name and names is None and not shapes:
         names = list(by_name)
-        shapes = {name: low.shape for name, (low, _) in by_name.items()}
+        shapes = {name: low.shape for name, (low, _) in by_name.items()
+                  if low.shape or name not in dims}
     d = number_of_bounds(bounds)
     if dim is not None:
         d = check_integer("dim", dim, least=1)

@@ -387,7 +387,7 @@ def problem_from(target: Any, x0: Any, arguments: dict[str, Any], vectorized: bo
         bounds = arguments.get("bounds")
         all_bounded = isinstance(bounds, Mapping) and bounds.keys() >= x0.keys()
         plain = arguments["names"] is None and all(isinstance(one, Mapping) for one in given)
-        known = {name for one in given for name in one} if plain else set()
+        known = {*given[0], *(name for name in given[1] if name in x0)} if plain else set()
         if plain and known <= x0.keys() and not (all_bounded and not known):
             shapes = {name: np.shape(x0[name]) for name in x0 if name not in known}
             arguments |= {"names": list(x0), "shapes": shapes | dict(given[0])}

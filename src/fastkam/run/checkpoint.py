@@ -333,13 +333,13 @@ def layout_of(
     size = sum(prod(shape) for shape in shapes.values())
     if size != d:
         raise BadField("shapes", f"must describe {d} coordinates, not {size}")
-    extras = {name: shape for name, (shape, _) in (fields or {}).items()}
     if fields is None:  # no draw has been made yet
         dims = {name: some for name, some in dims.items() if name in shapes}
         used = {dim for some in dims.values() for dim in some}
         coords = {dim: values for dim, values in coords.items() if dim in used}
-    check_extras(extras, shapes)
-    return check_layout(list(shapes), shapes, dims, coords, d, extras)
+    layout = check_layout(list(shapes), shapes, dims, coords, d)
+    check_extras(fields or {}, layout)
+    return layout
 
 
 def check_room(path: str | os.PathLike[str], state: RunState, rows: int) -> None:

@@ -138,7 +138,7 @@ class ChainGroup:
         chains, known = list(zip(self.indices, self.chains, strict=True)), trace.records.fields
         record(trace, chains, self.target, self.run.target, ending=ending)
         if known is None and trace.records.fields:
-            check_extras(trace.records.fields, self.run.past.layout.shapes)
+            check_extras(trace.records.fields, self.run.past.layout)
 
 
 def paced(made, seconds):

@@ -206,20 +206,23 @@ def derived(run: Target, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], F
     return np.array([packed(extras, fields) for extras in each]), fields
 
 
-def check_derived(run: Target, z: NDArray[np.float64], names: Collection[str]) -> None:
+def check_derived(
+    run: Target, z: NDArray[np.float64], names: Collection[str]
+) -> Fields | None:
     """Call a function of derived quantities at z (1, d); raise its error, or one for a bad result.
 
-    A numerical error is ignored, since draws may be elsewhere. The function must not return the
-    `names` of parameters.
+    A numerical error is ignored, since draws may be elsewhere: None is returned in place of the
+    fields. The function must not return the `names` of parameters.
     """
     if run.derived is None:
-        return
+        return {}
     try:
         _, fields = derived(run, run.points_of(z))
     except (ArithmeticError, ValueError):
-        return
+        return None
     if both := sorted(set(fields) & set(names)):
         raise ValueError(f"derived must not return {both}, which are parameters")
+    return fields
 
 
 def checked(extras: Any) -> dict[str, Any]:

@@ -135,23 +135,22 @@ def tick(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
-def check_layout(
-    names: Any, shapes: Any, dims: Any, coords: Any, d: int, extras: Mapping[str, Any] | None = None
-) -> Layout:
+def check_layout(names: Any, shapes: Any, dims: Any, coords: Any, d: int) -> Layout:
     """The Layout of d coordinates that the arguments of `sample` describe; by default one vector.
 
     A parameter without a shape gets that of its dimensions in `coords`; without dimensions it is a
-    number. `extras` are the shapes of extras, whose dimensions may also be named.
+    number. Where the parameters are named, `dims` may also name the dimensions of extras, which
+    `check_extras` compares with them.
     """
     shapes, dims, coords = (check_mapping(name, value) for name, value in (
         ("shapes", shapes), ("dims", dims), ("coords", coords)))
     dims = {name: check_dims(name, value) for name, value in dims.items()}
     coords = {name: check_coords(name, value) for name, value in coords.items()}
     whole = names is None and not shapes and not dims
+    mend = "" if names is not None else "; if dims has extras, name the parameters in names"
     names = check_names(names, shapes, dims)
-    for what, given in (("shapes", shapes), ("dims", dims)):
-        if unknown := sorted(set(given) - set(names) - set(extras or {})):
-            raise ValueError(f"{what} names {unknown}, which names does not")
+    if unknown := sorted(set(shapes) - set(names)):
+        raise ValueError(f"shapes names {unknown}, which names does not")
     if unknown := sorted(set(coords) - {dim for some in dims.values() for dim in some}):
         raise ValueError(f"coords names {unknown}, which are no dimensions in dims")
     if taken := sorted({dim for some in dims.values() for dim in some} & set(names)):
@@ -159,12 +158,12 @@ def check_layout(
     if whole:
         return Layout({"x": (d,)}, {}, {})
     found = {name: check_shape(name, shapes[name]) if name in shapes else
-             shape_from(name, dims.get(name, []), coords) for name in names}
+             shape_from(name, dims.get(name, []), coords, mend) for name in names}
     size = sum(int(np.prod(shape)) for shape in found.values())
     if size != d:
         raise ValueError(f"names and shapes describe {size} coordinates, but x0 has {d}: the "
-                         f"parameters would be {found}, each with its shape")
-    check_sizes({**(extras or {}), **found}, dims, coords)
+                         f"parameters would be {found}, each with its shape{mend}")
+    check_sizes(found, {name: some for name, some in dims.items() if name in found}, coords)
     return Layout(found, dims, coords)
 
 
@@ -194,11 +193,22 @@ def check_names(names: Any, shapes: dict[str, Any], dims: dict[str, Any]) -> lis
     return names
 
 
-def check_extras(extras: Iterable[str], names: Iterable[str]) -> None:
+def check_names_of_extras(extras: Iterable[str], layout: Layout) -> None:
     """Refuse extras that have the names of parameters, or of dimensions and statistics."""
-    if taken := sorted(set(extras) & {*RESERVED, *names}):
+    dims = {dim for some in layout.dims.values() for dim in some}
+    if taken := sorted(set(extras) & {*RESERVED, *layout.shapes, *dims}):
         raise ValueError(f"extras must not have the names {taken}, which parameters, dimensions or "
                          "statistics have: rename them in what the function returns")
+
+
+def check_extras(fields: Mapping[str, tuple[tuple[int, ...], str]], layout: Layout) -> None:
+    """Refuse names of the extras, and dimensions that do not fit their shapes."""
+    extras = {name: shape for name, (shape, _) in fields.items()}
+    check_names_of_extras(extras, layout)
+    if unknown := [name for name in layout.dims if name not in {*layout.shapes, *extras}]:
+        raise ValueError(f"dims names {unknown}, and there are the parameters "
+                         f"{list(layout.shapes)} and the extras {list(extras)}")
+    check_sizes({**extras, **layout.shapes}, layout.dims, layout.coords)
 
 
 def check_shape(name: str, shape: Any) -> tuple[int, ...]:
@@ -238,11 +248,13 @@ def check_coords(name: str, values: Any) -> NDArray[Any]:
     return array
 
 
-def shape_from(name: str, dims: list[str], coords: dict[str, NDArray[Any]]) -> tuple[int, ...]:
+def shape_from(
+    name: str, dims: list[str], coords: dict[str, NDArray[Any]], mend: str
+) -> tuple[int, ...]:
     """The shape of a parameter that follows from the coordinates of its dimensions."""
     if missing := [dim for dim in dims if dim not in coords]:
         raise ValueError(f"dims[{name!r}] has {missing}: give their values in coords, or the shape "
-                         f"of {name!r} in shapes")
+                         f"of {name!r} in shapes{mend}")
     return tuple(len(coords[dim]) for dim in dims)
 
 
@@ -259,5 +271,5 @@ def check_sizes(
         for dim, n in zip(some, shapes[name], strict=True):
             length, who = lengths.setdefault(dim, (n, f"{name!r} has length {n} there"))
             if n != length:
-                raise ValueError(f"shapes[{name!r}] = {shapes[name]} has length {n} along "
+                raise ValueError(f"{name!r}, of shape {shapes[name]}, has length {n} along "
                                  f"{shown(dim)}, but {who}")

@@ -50,6 +50,7 @@ WALKS = 0.45  # share of walks
 MOST_INDEPENDENT = 0.55  # share of independent proposals
 DEEPEST = 0.5  # points of a normal approximation, in units of the largest plausible drop
 MOST_ROUNDS, MOST_DIMENSIONS = 6, 60  # of a normal approximation by a fit
+MOST_TRIED = 150  # points at which walkers have been, whether they are apart from one
 MOST_ROUNDS_BY_DIFFERENCES, MOST_BY_DIFFERENCES = 2, 250  # of one by differences
 AGREED, AGREED_NORMAL = 1.2, 1.5  # R-hat over walkers at which they agree
 FITTED_STATES = 4000  # largest number of states to which a mixture is fitted
@@ -277,7 +278,7 @@ class Population:
         x, logp = (np.concatenate(part) for part in zip(
             (self.x, self.logp), *self.climbed, strict=True))
         near = logp > median(self.logp) - largest_drop(self.d)
-        if found.apart(self.evaluate, x[near], logp[near]).any():
+        if found.apart(self.evaluate, x[near], logp[near], MOST_TRIED).any():
             return False
         self.mixture = self.approximation = Mixture(*modes.with_wide(
             np.ones(1), found.mean[None], found.factor[None]))

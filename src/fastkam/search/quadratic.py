@@ -63,17 +63,23 @@ class Quadratic:
         return np.asarray(self.height - 0.5 * (z * z).sum(axis=1))
 
     def apart(
-        self, evaluate: Callable[[Array], Array], x: Array, logp: Array
+        self, evaluate: Callable[[Array], Array], x: Array, logp: Array, most: int | None = None
     ) -> NDArray[np.bool_]:
         """Mask of the points (n, d), of log densities (n,), that are in another mode.
 
-        Their log densities are above the approximation, and fall towards its mode.
+        Their log densities are above the approximation, and fall towards its mode. If more than
+        `most` are above it, those are tried whose log densities are the highest for their
+        distances.
         """
-        apart = logp - self(x) > ABOVE + ABOVE_DROP * np.maximum(self.height - logp, 0.0)
-        if apart.any():
-            mode = np.broadcast_to(self.mean, x[apart].shape)
-            apart[apart] = is_apart(evaluate, x[apart], logp[apart], mode)
-        return np.asarray(apart)
+        drop, expected = np.maximum(self.height - logp, 0.0), self.height - self(x)
+        above = np.flatnonzero(expected - (self.height - logp) > ABOVE + ABOVE_DROP * drop)
+        relative = drop[above] / np.maximum(expected[above], 1e-300)
+        above = above[np.argsort(relative, kind="stable")][:most]
+        apart = np.zeros(len(x), bool)
+        if len(above):
+            mode = np.broadcast_to(self.mean, x[above].shape)
+            apart[above] = is_apart(evaluate, x[above], logp[above], mode)
+        return apart
 
 
 def normal_approximation(
