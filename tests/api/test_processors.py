@@ -21,7 +21,8 @@ import fastkam as fk
 from fastkam.samplers.sampler import SAMPLERS
 
 TESTS = Path(__file__).parents[1]
-CORES = ["Haswell", "Sandybridge", "Nehalem", "Prescott"]
+CORES = ["Prescott", *(pytest.param(core, marks=pytest.mark.long)
+                       for core in ("Haswell", "Sandybridge", "Nehalem"))]
 LEVELS = ["base", "avx2"]
 
 
