@@ -399,3 +399,24 @@ def test_an_exit_keeps_the_checkpoint(tmp_path):
     whole = sample(densities.python, np.ones(D), **OPTIONS | {"draws": 5000})
     assert fk.load(path).trace.rows > 0
     assert_same(fk.resume(path, target=densities.python), whole)
+
+
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
+def test_ctrl_c_in_the_checks_after_a_run_keeps_the_run():
+    """A signal between two checks, or within one, ends the checks alone."""
+    calls, at = 0, np.inf
+
+    def f(x):
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            press()
+        return -0.5 * float(x @ x) - 0.1 * x[0] ** 4
+
+    whole = fk.sample(f, [1.0, 2.0], seed=5, progress=False)
+    for moment in np.linspace(0.88 * calls, calls - 1, 12).astype(int):
+        calls, at = 0, moment
+        result = fk.sample(f, [1.0, 2.0], seed=5, progress=False)
+        rows = result.draws.shape[1]
+        np.testing.assert_array_equal(result.draws, whole.draws[:, :rows])
+        assert rows == whole.draws.shape[1] or result.status == "interrupted"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from fastkam.arguments import told
 from fastkam.run.interrupts import Shield
 
 log = logging.getLogger("fastkam")
+
+Result = TypeVar("Result")
 
 
 class TaskLost(Exception):
@@ -47,14 +49,14 @@ def describe(fault: Fault, where: str) -> str:
     return f"{what} ({where}, at x = {np.array2string(fault.x, threshold=8)})"
 
 
-@contextmanager
-def after_run(shield: Shield) -> Iterator[None]:
-    """A context for a check after a run: errors and Ctrl-C end the check, and not the run."""
+def after_run(check: Callable[[], Result], shield: Shield) -> Result | None:
+    """The result of a check after a run; None if an error or Ctrl-C has ended it, not the run."""
     try:
         with shield.opened, np.errstate(all="ignore"):
-            yield
+            return check()
     except (Exception, KeyboardInterrupt, SystemExit) as error:
         cause = error.cause if isinstance(error, Fault) else error
         if isinstance(cause, KeyboardInterrupt):
             shield.waiting = True
         log.info("a check after the run was ended by %r", cause)
+        return None

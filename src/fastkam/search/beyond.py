@@ -36,7 +36,9 @@ def with_unvisited(outcome: Outcome, target: Target, options: RunOptions) -> Out
             or state.trace.rows < LEAST_DRAWS):
         return outcome
     rng = search_generator(state.seed).spawn(2)[1]
-    with after_run(options.shield):
-        place, made = place_beyond(state, target, most, rng)
-        state = replace(state, unvisited=place, searched=state.searched + made)
-    return replace(outcome, state=state)
+    found = after_run(lambda: place_beyond(state, target, most, rng), options.shield)
+    if found is None:
+        return outcome
+    place, made = found
+    return replace(outcome, state=replace(
+        state, unvisited=place, searched=state.searched + made))

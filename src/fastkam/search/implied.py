@@ -164,8 +164,8 @@ def with_implied(outcome: Outcome, target: Target, options: RunOptions) -> Outco
     rng = search_generator(state.seed).spawn(1)[0]
     evaluate = Evaluator(target, rng)
     evaluate.found, evaluate.spread = True, spread_over(options.for_chains, target)
-    implied = state.implied
-    with after_run(options.shield):
-        implied = moments_by_gradients(state, evaluate, rng, limits.evaluations - state.evaluations)
+    left = limits.evaluations - state.evaluations
+    found = after_run(lambda: moments_by_gradients(state, evaluate, rng, left), options.shield)
+    implied = state.implied if found is None else found
     searched = state.searched + evaluate.n
     return replace(outcome, state=replace(state, implied=implied, searched=searched))
