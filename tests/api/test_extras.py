@@ -364,3 +364,25 @@ def test_dims_of_extras_where_the_first_point_has_no_density():
     assert list(result.summary("pair").labels) == ["pair[A]", "pair[B]"]
     with pytest.raises(fk.SamplingError, match=r"dims names \['pai'\]"):
         sample(f, [0.5, 1.0], dims={"pai": "who"}, **options)
+
+
+@pytest.mark.parametrize("late", [1 + 2j, "7", None, np.datetime64("2020"), [1.0, 2.0]])
+@pytest.mark.parametrize("early", [0.5, 3])
+def test_extras_that_change_their_type_are_refused(early, late):
+    calls = 0
+
+    def f(x):
+        nonlocal calls
+        calls += 1
+        return -0.5 * x @ x, {"e": early if calls < 60 else late}
+
+    with pytest.raises(fk.SamplingError, match="extras must be alike at every point: 'e' was"):
+        sample(f, [0.5], sampler="am", draws=200, tune=5, search=False, seed=1)
+
+
+def test_large_integers_do_not_wrap():
+    options = {"draws": 20, "tune": 5, "seed": 1}
+    with pytest.raises((TypeError, fk.SamplingError), match="'e' is 18446744073709551615"):
+        sample(lambda x: (-0.5 * x @ x, {"e": np.uint64(2**64 - 1)}), [0.5], **options)
+    result = sample(lambda x: (-0.5 * x @ x, {"e": np.uint64(2**63 - 1)}), [0.5], **options)
+    assert (result.extras["e"] == 2**63 - 1).all()

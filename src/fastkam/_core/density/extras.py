@@ -11,6 +11,7 @@ import numpy as np
 
 KEPT = 512  # most points whose extras are kept
 KEPT_BYTES = 2**24
+LARGEST = 2**63 - 1  # integer
 TYPES = {"f": "f8", "i": "i8", "u": "i8", "b": "b1"}  # {kind of an array: stored type}
 
 
@@ -60,10 +61,14 @@ def packed(extras, fields, lead=()):
     parts = []
     for name, (shape, kind) in fields.items():
         array = as_array(name, extras[name])
-        if array.shape != (*lead, *shape) or (
-                kind != "f8" and TYPES.get(array.dtype.kind) not in (kind, "b1")):
+        type_now = TYPES.get(array.dtype.kind)
+        if array.shape != (*lead, *shape) or type_now is None or (
+                kind != "f8" and type_now not in (kind, "b1")):
             raise TypeError(f"extras must be alike at every point: {name!r} was {kind} of shape "
                             f"{shape}, and is now {array.dtype} of shape {array.shape[len(lead):]}")
+        if array.dtype.kind == "u" and kind != "f8" and (array > LARGEST).any():
+            raise TypeError(f"extras of integers must be at most 2**63 - 1, and {name!r} is "
+                            f"{array.max()}: return it as a float")
         array = np.ascontiguousarray(array, dtype="f8" if kind == "f8" else "i8")
         parts.append(array.view("f8").reshape(*lead, -1))
     return np.concatenate(parts, axis=-1) if parts else np.empty((*lead, 0))
