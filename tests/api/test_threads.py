@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import densities
@@ -198,6 +199,28 @@ def test_time():
     assert result.status == "stopped"
     assert result.seconds >= 0.2
     assert 0 < result.trace.rows < 10**6
+
+
+@pytest.mark.parametrize("options", [
+    {"sampler": "ram"}, {"sampler": "ram", "share": True}, {"sampler": "nuts"},
+    {"sampler": "rwm", "vectorized": True}, {"sampler": "kam", "vectorized": True}])
+@pytest.mark.parametrize("pool", [False, True])
+def test_a_density_that_becomes_slower_does_not_delay_the_end(options, pool):
+    """A chunk that was planned for fast calls would take minutes."""
+    def density(x):
+        calls[0] += 1
+        if calls[0] > 20_000:
+            time.sleep(0.01)
+        value = -0.5 * (x * x).sum(axis=-1)
+        return (value, -x) if options["sampler"] == "nuts" else value
+
+    calls = [0]
+    with ThreadPoolExecutor(2) as threads:
+        result = sample(density, np.ones(D), draws=10**6, stop=fk.stop.Time(1.0), tune=50,
+                        executor=threads if pool else None, seed=1, chains=3, diagnose=False,
+                        **options)
+    assert result.status == "stopped"
+    assert 20_000 < calls[0] < 20_600      # 100 calls in a second; of 50 ms before, 5000 or more
 
 
 def test_both_and_either():

@@ -14,6 +14,7 @@ from fastkam.run.records import record
 from fastkam.run.shapes import check_extras
 
 CHUNK_SECONDS = 0.05
+MOST_SECONDS = 0.1  # a chunk in which the density has become slower ends early
 LEAST_GROWTH, MOST_GROWTH = 0.1, 8.0  # limits of a chunk's size relative to the last
 
 
@@ -106,7 +107,7 @@ class ChainGroup:
                     if not self.started:
                         self.engine.start()
                         self.started = True
-                    self.engine.run(n, self.run.most_evaluations, threads)
+                    self.engine.run(n, self.run.most_evaluations, threads, MOST_SECONDS)
             except BaseException as error:
                 if isinstance(error, Fault):
                     error.chain = self.indices[error.chain]

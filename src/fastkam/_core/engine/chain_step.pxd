@@ -20,6 +20,7 @@ from fastkam._core.engine.noise cimport refresh_noise
 from fastkam._core.engine.rng cimport exponential, normals
 from fastkam._core.engine.step cimport accept, accepts, log_target_ratio, probability
 from fastkam._core.engine.sums cimport Power, term
+from fastkam._core.engine.watch cimport Watch, is_over
 from fastkam.target cimport fk_target
 
 cdef enum:
@@ -36,12 +37,12 @@ cdef struct Schedule:
 
 
 cdef inline int64_t advance_alone(ChainState s, int64_t n, Schedule *schedule,
-                                  int64_t most_evaluations, double *gradient,
+                                  int64_t most_evaluations, Watch *watch, double *gradient,
                                   bint *faulty) except -1 nogil:
     """Make up to n steps of a chain on its own; return the number made.
 
-    Stops early if the trace is full, the budget of evaluations is spent, or an evaluation fails
-    (sets *faulty). The gradient (d,) is evaluated too unless it is NULL.
+    Stops early if the trace is full, the budget of evaluations or the time is spent, or an
+    evaluation fails (sets *faulty). The gradient (d,) is evaluated too unless it is NULL.
     """
     cdef int64_t done
     for done in range(n):
@@ -51,7 +52,7 @@ cdef inline int64_t advance_alone(ChainState s, int64_t n, Schedule *schedule,
             return done
         finish(s, schedule)
         freeze(s, schedule)
-        if is_full(s, most_evaluations):
+        if is_full(s, most_evaluations) or is_over(watch):
             return done + 1
     return n
 

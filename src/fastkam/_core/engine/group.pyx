@@ -4,6 +4,7 @@ A run may end at any evaluation, and the next run begins with it (chain_step.pxd
 group that have decided keep their decision while others still wait.
 """
 cimport cython
+from libc.math cimport INFINITY
 from libc.stdint cimport INT64_MAX, int64_t
 
 from fastkam._core.density.target cimport Target
@@ -15,6 +16,7 @@ from fastkam._core.engine.fetch cimport fetch_decision, fetch_step
 from fastkam._core.engine.kernel cimport AGAIN, FATAL
 from fastkam._core.engine.lockstep cimport Lockstep
 from fastkam._core.engine.members cimport Members
+from fastkam._core.engine.watch cimport Watch, begin_watch, is_over
 
 from fastkam._core.engine.kernel import take_interrupt, uninterrupted
 
@@ -39,6 +41,7 @@ cdef class Group(Members):
     cdef Lockstep lockstep                  # None if the chains cannot step side by side
     cdef int64_t most_evaluations           # per chain
     cdef int64_t done                       # steps made by the last call of run
+    cdef Watch watch
 
     def __cinit__(self, Target target, list chains, schedule, **options):
         if self.may_step_side_by_side():
@@ -50,16 +53,19 @@ cdef class Group(Members):
         return (self.K > 1 and self.width == 1 and not (self.noisy or self.shares)
                 and all(s.kernel.in_lanes and type(s.kernel) is cls for s in self.chains))
 
-    def run(self, int64_t n, int64_t most_evaluations=INT64_MAX, int threads=1):
+    def run(self, int64_t n, int64_t most_evaluations=INT64_MAX, int threads=1,
+            double seconds=INFINITY):
         """Make up to n steps; return the number made. Raises Fault.
 
-        Stops early if every chain's trace is full or its evaluations reach most_evaluations. With
-        more than one thread, helpers share in the evaluation of the points of a step if a point
-        takes long enough; they exist only during this call. A KeyboardInterrupt that an adaptation
-        or a snapshot has deferred is raised at the end.
+        Stops early if every chain's trace is full or its evaluations reach most_evaluations, and
+        once more than `seconds` have passed, which is looked at every n // 512 + 1 steps. With more
+        than one thread, helpers share in the evaluation of the points of a step if a point takes
+        long enough; they exist only during this call. A KeyboardInterrupt that an adaptation or a
+        snapshot has deferred is raised at the end.
         """
         cdef int fault, k
         self.most_evaluations = most_evaluations
+        begin_watch(&self.watch, n, seconds)
         self.evaluation.call_helpers(threads)
         try:
             if self.target.needs_gil:
@@ -89,7 +95,7 @@ cdef class Group(Members):
         # already taken, before proposing may have changed what it stores
         if not (<ChainState>self.pointers[0]).pending:
             self.take_snapshots()
-        while self.done < n and not full:
+        while self.done < n and not (full or self.watch.over):
             t = (<ChainState>self.pointers[0]).t
             due = self.next_snapshot(t)
             if self.advance_segment(min(n - self.done, due - t), &full):
@@ -128,10 +134,9 @@ cdef class Group(Members):
         if self.alone:
             self.failed = self.failed_row = 0
             self.done += advance_alone(
-                <ChainState>self.pointers[0], n, &self.schedule, self.most_evaluations,
+                <ChainState>self.pointers[0], n, &self.schedule, self.most_evaluations, &self.watch,
                 self.evaluation.gradients if self.evaluation.gradient else NULL, &faulty)
-            full[0] = self.done < last or is_full(<ChainState>self.pointers[0],
-                                                  self.most_evaluations)
+            full[0] = is_full(<ChainState>self.pointers[0], self.most_evaluations)
             return faulty
         if self.lockstep is not None:
             return self.advance_side_by_side(last, full)
@@ -154,20 +159,20 @@ cdef class Group(Members):
             for k in range(self.K):
                 freeze(<ChainState>self.pointers[k], &self.schedule)
             self.done += 1
-            if full[0]:
+            if full[0] or is_over(&self.watch):
                 break
         return 0
 
     cdef int advance_side_by_side(self, int64_t last, bint *full) except -1 nogil:
         """Do as `advance_segment`, for kernels that step in lanes; chains out of step catch up."""
         cdef int fault
-        while self.done < last and not full[0]:
+        while self.done < last and not (full[0] or self.watch.over):
             if not self.lockstep.load():
                 if self.advance_in_step(self.done + 1, full):
                     return 1
                 continue
             fault = self.lockstep.advance(last - self.done, &self.schedule, self.most_evaluations,
-                                          &self.done, full)
+                                          &self.watch, &self.done, full)
             self.lockstep.store()
             if fault:
                 return self.judge_all()
@@ -190,7 +195,7 @@ cdef class Group(Members):
             if waiting == -FATAL or (waiting and self.settle()):
                 return 1
             self.done += 1
-            ahead, m = self.done < last, 0
+            ahead, m = self.done < last and not is_over(&self.watch), 0
             full[0] = True
             for k in range(self.K):
                 fetch_step(self.pointers, k, self.K)
@@ -202,7 +207,7 @@ cdef class Group(Members):
                     m = self.wait_for(k, m)
                 else:
                     ahead = False
-            if full[0] or self.done == last:
+            if full[0] or self.done == last or self.watch.over:
                 return 0
             if not ahead:
                 m = self.begin_all()

@@ -8,6 +8,7 @@ from fastkam._core.engine.evaluation cimport Evaluation
 from fastkam._core.engine.held cimport HeldRows
 from fastkam._core.engine.kernel cimport Lanes
 from fastkam._core.engine.rng cimport bitgen_t
+from fastkam._core.engine.watch cimport Watch
 
 cdef extern from "streams.h" nogil:
     ctypedef struct Lane "fk_lane":
@@ -48,8 +49,8 @@ cdef class Lockstep:
     cdef bint is_like_the_first(self, int k) noexcept nogil
     cdef void store(self) noexcept nogil
     cdef void give_back(self, ChainState s, Py_ssize_t k) noexcept nogil
-    cdef int advance(self, int64_t n, Schedule *schedule, int64_t most_evaluations, int64_t *done,
-                     bint *full) except -1 nogil
+    cdef int advance(self, int64_t n, Schedule *schedule, int64_t most_evaluations, Watch *watch,
+                     int64_t *done, bint *full) except -1 nogil
     cdef int propose(self) except -1 nogil
     cdef int settle(self) except -1 nogil
     cdef void wait_for(self, int waiting) noexcept nogil

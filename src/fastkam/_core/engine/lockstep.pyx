@@ -21,6 +21,7 @@ from fastkam._core.engine.kernel cimport (
 from fastkam._core.engine.step cimport probability
 from fastkam._core.linalg.dense cimport are_finite
 from fastkam._core.engine.rng cimport Tables, bitgen_t, exponential, tables
+from fastkam._core.engine.watch cimport Watch, is_over
 
 import numpy as np
 
@@ -175,9 +176,10 @@ cdef class Lockstep:
 
     # ---- steps ----
 
-    cdef int advance(self, int64_t n, Schedule *schedule, int64_t most_evaluations, int64_t *done,
-                     bint *full) except -1 nogil:
-        """Make up to n steps after `load`, fewer if no chain may make more (full); add to `done`.
+    cdef int advance(self, int64_t n, Schedule *schedule, int64_t most_evaluations, Watch *watch,
+                     int64_t *done, bint *full) except -1 nogil:
+        """Make up to n steps after `load`, fewer if no chain may make more (full) or the time is
+        over; add to `done`.
 
         Return 1 if the run must stop because a density fails. Then, and after an exception, the
         step is left pending for `store`.
@@ -192,7 +194,7 @@ cdef class Lockstep:
             self.finish(schedule)
             done[0] += 1
             full[0] = self.is_full(most_evaluations)
-            if full[0]:
+            if full[0] or is_over(watch):
                 break
         return 0
 
