@@ -6,18 +6,25 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fastkam.arguments import told
 from fastkam.points.calls import Calls, FileOfCalls
 from fastkam.points.carriers import Here, OverExecutor
 from fastkam.points.digest import digest_of
 from fastkam.points.executor import TakesPoints
 from fastkam.points.pool import Carrier, PointPool
 from fastkam.points.records import Form
+from fastkam.points.reply import Reply
 from fastkam.points.target import of_function
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
     from fastkam.run.workers import Workers
+
+Array = NDArray[np.float64]
+SECONDS_TO_COMPARE = 0.2  # by the recorded durations, for more than five points
+MOST_COMPARED = 100  # points
 
 
 def make_pool(
@@ -60,19 +67,63 @@ def make_pool(
 def check_same(carrier: Carrier, calls: FileOfCalls) -> None:
     """Refuse a file of calls of another density.
 
-    Unless the digest of the function is that in the file, the function is evaluated again at the
-    last recorded point with a finite density.
+    Unless the digest of the function is that in the file, the function is evaluated again at some
+    of the recorded points; its value, gradient and extras there must be those in the file.
     """
     if calls.form.target and calls.form.target == calls.written.target:
         return
-    key, kept = next(((key, reply) for key, reply in reversed(calls.known.items())
-                      if reply.error is None and np.isfinite(reply.value)), (b"", None))
-    if kept is None:
+    points = points_to_compare(calls)
+    if len(points) == 0:
         return
-    reply = PointPool(carrier).evaluate(np.frombuffer(key)[None])[0]
-    if reply.value != kept.value:
-        path = os.fspath(calls.path)
-        raise ValueError(
-            f"evaluations={path!r} has the calls of another density: at x = "
-            f"{np.array2string(np.frombuffer(key), threshold=8)} it was {kept.value!r}, and is now "
-            f"{reply.value!r}; give another file")
+    for x, now in zip(points, PointPool(carrier).evaluate(points), strict=True):
+        difference = difference_of(calls.known[x.tobytes()], now)
+        if difference:
+            raise ValueError(
+                f"evaluations={os.fspath(calls.path)!r} has the calls of another density: at x = "
+                f"{np.array2string(x, threshold=8)} {difference}; give another file")
+
+
+def points_to_compare(calls: FileOfCalls) -> Array:
+    """Recorded points, (k, d), far from each other: five, and more where calls were fast.
+
+    The five are the last one without a density, the last other one, those with the largest and
+    the smallest log density, and the one farthest from the mean, in standard deviations. As many
+    others, evenly spaced in the file, are added as take `SECONDS_TO_COMPARE`.
+    """
+    kept = [(np.frombuffer(key), reply.value, reply.seconds)
+            for key, reply in calls.known.items() if reply.error is None]
+    finite = [i for i, (_, value, _) in enumerate(kept) if np.isfinite(value)]
+    chosen = [i for i, (_, value, _) in enumerate(kept) if not np.isfinite(value)][-1:]
+    if finite:
+        x = np.array([kept[i][0] for i in finite])
+        values = [kept[i][1] for i in finite]
+        scale = x.std(axis=0)
+        distance = np.square((x - x.mean(axis=0)) / np.where(scale > 0, scale, 1.0)).sum(axis=1)
+        chosen += [finite[k] for k in (-1, np.argmax(values), np.argmin(values),
+                                       np.argmax(distance))]
+    seconds = sum(taken for *_, taken in kept)
+    more = int(min(MOST_COMPARED, len(kept) * SECONDS_TO_COMPARE / max(seconds, 1e-6)))
+    chosen += np.linspace(0, len(kept) - 1, min(more, len(kept))).astype(int).tolist()
+    return np.array([kept[i][0] for i in dict.fromkeys(chosen)])
+
+
+def difference_of(kept: Reply, now: Reply) -> str:
+    """The difference between a kept reply and a new one at the same point, as text; "" if none."""
+    if now.error is not None:
+        return f"it was {kept.value!r}, and the function now raises {told(now.error)}"
+    if not same(kept.value, now.value):
+        return f"it was {kept.value!r}, and is now {now.value!r}"
+    if now.gradient is not None and kept.gradient is None:
+        return "there is no gradient in the file, and the function now returns one"
+    if now.gradient is not None and not same(kept.gradient, now.gradient):
+        return f"the gradient was {kept.gradient}, and is now {now.gradient}"
+    before, after = kept.extras or {}, now.extras or {}
+    if before.keys() != after.keys():
+        return f"the extras were {sorted(before)}, and are now {sorted(after)}"
+    return next((f"the extra {name!r} was {before[name]!r:.100}, and is now {after[name]!r:.100}"
+                 for name in before if not same(before[name], after[name])), "")
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two numbers or arrays are equal, with NaN equal to NaN."""
+    return np.array_equal(np.asarray(first, float), np.asarray(second, float), equal_nan=True)
