@@ -99,6 +99,10 @@ def test_surrogates_that_are_refused():
         sample(densities.python, np.ones(D), surrogate=lambda x: -np.inf)
     with pytest.raises(TypeError, match="surrogate: target must be a function"):
         sample(densities.python, np.ones(D), surrogate=3)
+    with pytest.raises(ValueError, match=r"surrogate raised TypeError: .* a chain starts, at x = "):
+        sample(densities.python, np.ones(D), surrogate=np.zeros_like)
+    with pytest.raises(ValueError, match="surrogate raised ZeroDivisionError: division by zero"):
+        sample(densities.python, np.ones(D), surrogate=lambda x: 1 / 0)
     part = sample(densities.python, np.ones(D), draws=5, **OPTIONS)
     with pytest.raises(ValueError, match="surrogate must not be given for a run of Robust"):
         part.resume(5, surrogate=cheap)
@@ -150,9 +154,24 @@ def test_a_surrogate_that_fails(value):
         return cheap(x)
 
     whole = sample(densities.python, np.ones(D), draws=60, surrogate=cheap, **OPTIONS)
-    with pytest.raises(fk.SamplingError, match=r"Stop|the log density of the surrogate") as caught:
+    with pytest.raises(fk.SamplingError, match="the surrogate raised Stop" if value == "raises"
+                       else "the log density of the surrogate is") as caught:
         sample(densities.python, np.ones(D), draws=60, surrogate=fails, **OPTIONS)
     assert_same(caught.value.result.resume(), whole)
+
+
+@pytest.mark.parametrize("steps", [1, 5])
+def test_a_surrogate_that_is_often_nan_is_a_finding(steps):
+    """No draw can be where it is NaN, and the chains agree on the rest."""
+    def half(x):
+        return np.nan if x[0] > 0.5 else cheap(x)
+
+    options = {"draws": 500, "tune": 500, "sampler": "ram", "seed": 1, "surrogate_steps": steps}
+    with pytest.warns(fk.SamplingWarning, match=f"surrogate was NaN at .* {4000 * steps} prop"):
+        result = fk.sample(densities.python, np.zeros(D), surrogate=half, progress=False, **options)
+    assert result.verdict().status != "ok"
+    good = sample(densities.python, np.zeros(D), surrogate=cheap, **options, diagnose=False)
+    assert not any("surrogate" in one.text for one in good.verdict().reasons)
 
 
 def test_a_surrogate_may_be_narrower_than_the_density():
@@ -160,5 +179,5 @@ def test_a_surrogate_may_be_narrower_than_the_density():
     def half(x):
         return cheap(x) if x[0] > 0 else (np.nan if x[1] > 0 else -np.inf)
 
-    result = sample(densities.python, np.ones(D), draws=300, seed=1, surrogate=half)
+    result = sample(densities.python, np.ones(D), draws=300, seed=1, surrogate=half, diagnose=False)
     assert (result.draws[..., 0] > 0).all()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastkam._core.density.estimator import SurrogateTarget
-from fastkam.arguments import check_flag, shown
+from fastkam.arguments import check_flag, shown, told
 from fastkam.density.pointers import is_numba_dispatcher, is_pointer
 from fastkam.density.recipe import TargetRecipe
 from fastkam.density.target import Target
@@ -146,9 +146,13 @@ def with_surrogate(target, surrogate):
 
 
 def check_surrogate(surrogate, points):
-    """Refuse a surrogate that is not finite at a starting point: the chain could not move."""
+    """Refuse a surrogate that fails or is not finite at a starting point, where no chain moves."""
     for x in points:
-        value = surrogate.logp(x)
+        try:
+            value = surrogate.logp(x)
+        except Exception as error:
+            raise ValueError(f"surrogate raised {told(error)} where a chain starts, at x = "
+                             f"{np.array2string(x, threshold=8)}") from error
         if not np.isfinite(value):
             raise ValueError(f"surrogate must be finite where a chain starts, not {value} at x = "
                              f"{np.array2string(x, threshold=8)}")

@@ -12,6 +12,7 @@ from fastkam._core.engine.chain import REJECTED
 from fastkam.diagnostics.identities import disagreeing
 from fastkam.diagnostics.look import BLOCKS, NAMED, Finding, Look, blocks, chain_names, listed
 from fastkam.numerics.median import median
+from fastkam.samplers.delayed import DelayedAcceptance
 from fastkam.samplers.sampler import Composite, Sampler
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ MOST_DIVERGING = 0.01       # of the steps of a sampler made of others
 WITHIN, MOST_WITHIN = 0.25, 0.12    # standard deviations of a bound; the share of draws there
 MOST_AT_BOUNDS = 4000       # draws that are compared with bounds
 MOST_REJECTED = {"nan": 0.01, "failed": 0.01, "gradient": 0.01, "outside": 0.9}
+MOST_NAN_OF_SURROGATE = 0.001  # of its values
 
 LEAST_INDEX = 3.8           # of tails: from 4 on the standard deviation has a standard error
 BOUNDED = ("identity", "log", "upper", "interval", "reflect")   # transforms of one coordinate
@@ -185,6 +187,22 @@ def rejections(look: Look) -> Iterator[Finding]:
     """Yield a finding if the density was zero or invalid at too many of the proposals."""
     yield from often_rejected(look.rejected.sum(axis=0), look.evaluations.sum(), REJECTED,
                               "which were rejected")
+    yield from holes(look)
+
+
+def holes(look: Look) -> Iterator[Finding]:
+    """Yield a finding if a surrogate was often NaN, where proposals are rejected unseen."""
+    sampler = look.state.sampler
+    if not isinstance(sampler, DelayedAcceptance):
+        return
+    made = sampler.steps * sum(int(one["t"]) for one in look.state.states)
+    nan = sum(int(one["kernel.n_nan"]) for one in look.state.states)
+    if nan > MOST_NAN_OF_SURROGATE * made:
+        yield Finding(
+            "rejected", f"The surrogate was NaN at {nan} of {made} proposals "
+            f"({100 * nan / made:.3g} %), which were rejected without a call of the density: no "
+            "draw can be where it is NaN. Let it return a finite number wherever the density may "
+            "be positive, and -inf elsewhere.")
 
 
 def often_rejected(

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from fastkam._core.density.estimator import OF_SURROGATE
 from fastkam._core.engine.fault import INFINITE, Fault
 from fastkam.arguments import told
 from fastkam.run.interrupts import Shield
@@ -41,12 +42,18 @@ def describe(fault: Fault, where: str) -> str:
     if fault.code == 0:
         what = "no finite log density at the start, nor at 100 points around it"
     elif fault.cause is not None:
-        what = f"the target raised {told(fault.cause)}"
+        who = "surrogate" if is_of_surrogate(fault) else "target"
+        what = f"the {who} raised {told(fault.cause)}"
     elif fault.code == INFINITE:
         what = "the log density is +inf, which no density is"
     else:
         what = f"the target returned the fatal code {fault.code}"
     return f"{what} ({where}, at x = {np.array2string(fault.x, threshold=8)})"
+
+
+def is_of_surrogate(fault: Fault) -> bool:
+    """Whether the surrogate, not the target, has raised the exception of a fault."""
+    return OF_SURROGATE in getattr(fault.cause, "__notes__", [])
 
 
 def after_run(check: Callable[[], Result], shield: Shield) -> Result | None:

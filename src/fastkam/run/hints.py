@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.engine.fault import INFINITE
 from fastkam.arguments import told
+from fastkam.run.faults import is_of_surrogate
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
@@ -27,7 +28,8 @@ def advice(fault: Fault, step: int, target: Target) -> str:
                 "likelihood, must be given with a minus sign")
     numerical = isinstance(fault.cause, NUMERICAL) and not isinstance(fault.cause, NEVER_DUE_TO_X)
     if numerical or "math domain error" in told(fault.cause):  # a ValueError
-        return ': return -inf where x is impossible, or give on_error="reject"'
+        reject = "" if is_of_surrogate(fault) else ', or give on_error="reject"'
+        return f": return -inf where x is impossible{reject}"
     if step > 0:
         return ""
     rows = target.batched and not getattr(

@@ -5,6 +5,7 @@ from fastkam._core.density.python_target import PythonTarget
 from fastkam._core.density.target import Target
 
 KEY: int
+OF_SURROGATE: str
 
 class PythonEstimator(PythonTarget):
     def __init__(

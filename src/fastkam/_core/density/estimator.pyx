@@ -12,6 +12,7 @@ from fastkam._core.density.python_target import as_float, first_row
 import numpy as np
 
 KEY = 2         # normals whose bits are the key of a generator
+OF_SURROGATE = "raised by the surrogate, not by the target"     # a note of an exception
 
 
 cdef class PythonEstimator(PythonTarget):
@@ -157,6 +158,9 @@ cdef class SurrogateTarget(Target):
                               "chain begins")
         if 2 * NO_SURROGATE < rc < NO_SURROGATE:
             own = rc - NO_SURROGATE
-            return self.surrogate.fault(own, x) or ValueError(
-                f"the surrogate returned the fatal code {own}")
+            error = self.surrogate.fault(own, x)
+            if error is None:
+                return ValueError(f"the surrogate returned the fatal code {own}")
+            error.add_note(OF_SURROGATE)
+            return error
         return self.owner.fault(rc, x)

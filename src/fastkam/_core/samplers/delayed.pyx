@@ -45,10 +45,12 @@ cdef class DelayedAcceptance(Kernel):
         "log_s_y": Field("log s(y)"),
         "passed": Field("whether the surrogate let the proposal pass", dtype="i8", stat="passed",
                         least=0, most=1),
+        "n_nan": Field("number of proposals at which s was NaN", dtype="i8", least=0),
     }
     cdef public double log_s_x
     cdef public double log_s_y
     cdef public int64_t passed
+    cdef public int64_t n_nan
     cdef readonly Kernel inner
     cdef double[::1] slope
     cdef Py_ssize_t n_stats
@@ -87,8 +89,13 @@ cdef class DelayedAcceptance(Kernel):
 
     cdef int consider(self, Chain *c) except -1 nogil:
         cdef double log_ratio
+        cdef int64_t n_nan = self.n_nan
+        cdef int answer
         if not self.passed:
-            return self.first_stage(c)
+            answer = self.first_stage(c)
+            if answer == FATAL:     # this step is repeated if the run continues
+                self.n_nan = n_nan
+            return answer
         log_ratio = log_target_ratio(c) - (self.log_s_y - self.log_s_x)
         return self.decide(c, log_ratio)
 
@@ -144,6 +151,7 @@ cdef class DelayedAcceptance(Kernel):
                 rc = self.evaluate(c.surrogate, x, log_s)
         else:
             rc = self.evaluate(c.surrogate, x, log_s)
+        self.n_nan += rc == 0 and isnan(log_s[0])
         if rc > 0 or isnan(log_s[0]):
             log_s[0] = -INFINITY
         if rc < 0:
