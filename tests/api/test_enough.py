@@ -10,6 +10,7 @@ from scipy import stats
 import fastkam as fk
 from fastkam.diagnostics import checks
 from fastkam.run import drive
+from fastkam.samplers import SAMPLERS
 from fastkam.search import slabs
 
 SEED = 18  # of a run that must go on
@@ -132,6 +133,16 @@ def test_a_budget_is_never_exceeded(f, budget, options):
     result = quietly(counted, [0.5, 0.5], budget=budget, **options)
     assert 0.8 * budget < calls[0] <= budget
     assert result.evaluations <= calls[0]
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_half_of_a_budget_is_left_for_draws(name):
+    """Steps of some samplers have ten evaluations; warm-up used to take all of them."""
+    target = fk.targets.Gaussian(np.zeros(3), np.array([1.0, 0.1, 10.0]))
+    result = quietly(target, np.ones(3), sampler=name, budget=10_000)
+    steps = result.state.tune + result.draws.shape[1]
+    assert result.evaluations < 10_050
+    assert result.draws.shape[1] > 0.3 * steps > 50
 
 
 def test_the_default_budget_is_kept(monkeypatch):
@@ -266,6 +277,11 @@ def test_a_constant_likelihood_leaves_the_prior():
 def test_a_budget_does_not_go_with_a_number_of_draws(name, value):
     with pytest.raises(ValueError, match=f"budget must not be given with {name}"):
         fk.sample(normal, np.zeros(2), budget=1000, **{name: value})
+
+
+def test_a_budget_of_numpy():
+    result = quietly(normal, np.zeros(2), budget=np.int64(300))
+    assert result.stopped_by == quietly(normal, np.zeros(2), budget=300).stopped_by
 
 
 def test_a_bad_budget():

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastkam.arguments import check_integer
 from fastkam.diagnostics import checks, ess_bulk
 from fastkam.diagnostics.look import Finding
 from fastkam.run.loop import Outcome, Run
@@ -77,7 +76,6 @@ def check_budget(budget: Any, draws: Any, thin: Any) -> None:
     """Refuse a number of evaluations for a run whose number of draws is given."""
     if budget is None:
         return
-    check_integer("budget", budget, least=1)
     for name, value in (("draws", draws), ("thin", thin)):
         if value is not None:
             raise ValueError(f"budget must not be given with {name}, not {budget!r}: "

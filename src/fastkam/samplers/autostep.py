@@ -85,6 +85,7 @@ class AutoMALA(AutoStep, name="automala"):
     """
 
     KERNEL: ClassVar[str] = "automala.AutoMALA"
+    EVALUATIONS: ClassVar[float] = 3.0
     LENGTHS = ("preconditioner", "mean", "step_size")
 
     def first_step_size(self, d: int) -> float:
@@ -110,6 +111,7 @@ class AutoStepRandomWalk(AutoStep, name="autorwm"):
     """
 
     KERNEL: ClassVar[str] = "autorwm.AutoStepRandomWalk"
+    EVALUATIONS: ClassVar[float] = 3.0
     LENGTHS = ("preconditioner", "mean", "step_size")
 
     def first_step_size(self, d: int) -> float:

@@ -56,6 +56,7 @@ class DivergenceMinimization(Sampler, name="dm"):
     rejection_factor: float = 1.0
     bank_size: int = 1000
     KERNEL: ClassVar[str] = "dm.DivergenceMinimization"
+    EVALUATIONS: ClassVar[float] = 10.0
     LENGTHS = ("proposal_cov", "largest_step", "norm_clip")
     ALONE: ClassVar[str] = "its factor follows the place where its own chain is"
 

@@ -127,6 +127,7 @@ class NUTS(Hamiltonian, name="nuts"):
 
     max_tree_depth: int = 10
     KERNEL: ClassVar[str] = "nuts.NUTS"
+    EVALUATIONS: ClassVar[float] = 12.0
     LENGTHS = ("inverse_mass_matrix", "step_size")
 
     def __post_init__(self) -> None:
@@ -167,6 +168,7 @@ class HMC(Hamiltonian, name="hmc"):
     n_steps: int = 10
     jitter: float = 0.1
     KERNEL: ClassVar[str] = "hmc.HMC"
+    EVALUATIONS: ClassVar[float] = 10.0
     LENGTHS = ("inverse_mass_matrix", "step_size")
 
     def __post_init__(self) -> None:

@@ -198,6 +198,7 @@ class CyclicalKernelAdaptiveMetropolis(KernelAdaptiveMetropolis, name="ckam"):
     bank_size: int = 100
     history_size: int = field(init=False, default=0)
     KERNEL: ClassVar[str] = "ckam.CyclicalKernelAdaptiveMetropolis"
+    EVALUATIONS: ClassVar[float] = 1.5
     LENGTHS = ("gamma",)
     ALONE: ClassVar[str] = "a cycle learns from the states of its own chain"
 

@@ -266,6 +266,7 @@ class DelayedRejectionAdaptiveMetropolis(LearnedCovariance, name="dram"):
 
     second_cov_ratio: float = 0.04
     KERNEL: ClassVar[str] = "dram.DelayedRejectionAdaptiveMetropolis"
+    EVALUATIONS: ClassVar[float] = 1.5
     LENGTHS = ("target_cov", "mean")
 
     def __post_init__(self) -> None:

@@ -28,6 +28,7 @@ class Sampler(Parameters):
     KERNEL: ClassVar[str] = ""  # module.Class below fastkam._core.samplers
     ALONE: ClassVar[str] = "what it learns belongs to one chain"  # where its kernel shares nothing
     LENGTHS: ClassVar[tuple[str, ...] | None] = None  # its parameters in units of the coordinates
+    EVALUATIONS: ClassVar[float] = 1.0  # of a step of warm-up, typically
 
     @classmethod
     def kernel_class(cls) -> Any:
@@ -53,6 +54,11 @@ class Sampler(Parameters):
     def several_evaluations(self) -> bool:
         """Whether a step may evaluate the density more than once."""
         return bool(self.kernel_class().SEVERAL)
+
+    @property
+    def evaluations_per_step(self) -> float:
+        """Typical number of evaluations of a step of warm-up, by which a budget is divided."""
+        return self.EVALUATIONS
 
     @property
     def needs_gil(self) -> bool:
@@ -103,6 +109,10 @@ class Composite(Sampler):
     def parts(self) -> list[Sampler]:
         """The samplers of which it is made; its gain is that of the first."""
         raise NotImplementedError
+
+    @property
+    def evaluations_per_step(self) -> float:
+        return sum(part.evaluations_per_step for part in self.parts())
 
     @property
     def relative(self) -> bool:
