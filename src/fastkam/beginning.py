@@ -16,12 +16,7 @@ from fastkam.interop.doors import opened
 from fastkam.run.drive import BUDGET, FIRST_ROWS
 from fastkam.run.loop import Outcome
 from fastkam.run.records import Fields, check_derived
-from fastkam.run.shapes import (
-    Layout,
-    check_extras,
-    check_layout,
-    check_names_of_extras,
-)
+from fastkam.run.shapes import Layout, check_extras, check_layout, check_names_of_extras
 from fastkam.run.starts import search_generator, starting_points
 from fastkam.run.state import RunState, snapshot_steps
 from fastkam.run.stored import DRAWS, UNDECIDED, WARMUP, new_trace
@@ -138,7 +133,7 @@ class Call:
                                   search=self.search, executor=self.options.for_chains,
                                   watch=self.watch)
             if without:
-                self.tune = self.shortened(PLAIN_TUNE)
+                self.tune = self.shortened(PLAIN_TUNE, method)
         return self.state(method, kernel)
 
     # ---- the density, and the start of the search ----
@@ -232,7 +227,8 @@ class Call:
             self.stop, self.budget, uncounted(self.chains, vectorized=self.vectorized)))
         self.watch = Watch(self.options, self.chains, spent=done.calls.n)
         if done.learned is None:
-            done.warn()
+            if not self.options.report.asked:  # otherwise nothing follows
+                done.warn()
             return False
         frozen = frozen_walk(done, self.chains)
         self.surrogate, self.search, self.enough = done.learned.density, False, False
@@ -285,7 +281,8 @@ class Call:
         target = self.target
         check_stages(method, target)
         if self.tune is None:
-            self.tune = PLAIN_TUNE if self.choice is None else self.shortened(self.choice.tune)
+            self.tune = PLAIN_TUNE if self.choice is None else self.shortened(
+                self.choice.tune, method)
         method.check_run(self.schedule, self.tune)
         if self.share:
             method.check_share()
@@ -295,10 +292,11 @@ class Call:
             self.wrong_gradient = check_start(target, self.points[0])
         return kernel
 
-    def shortened(self, tune: int) -> int:
-        """A number of warm-up steps that takes at most half of what the search has left."""
+    def shortened(self, tune: int, method: Sampler) -> int:
+        """A number of warm-up steps that takes some half of what the search has left, at most."""
         n = self.found.evaluations
-        of_budget = ((self.budget or BUDGET) - n) / (2 * self.chains) if self.enough else tune
+        each = 2 * self.chains * method.evaluations_per_step
+        of_budget = ((self.budget or BUDGET) - n) / each if self.enough else tune
         return int(max(0, min(tune, of_budget, self.watch.most_tune(n))))
 
     # ---- the run ----

@@ -198,8 +198,8 @@ def sample(
     evaluations : path, optional
         A file to which every call of the function is appended (of the likelihood, if there is a
         prior), to be read with `fastkam.Evaluations`. Calls that are in the file are not repeated.
-        The function must be the same: if its digest differs from that in the file, one call is
-        repeated and compared.
+        The function must be the same: if its digest differs from that in the file, five calls or
+        more, if they are fast, are repeated and compared, with their gradients and extras.
     on_error : str
         What to do with a point at which the function has raised an exception, or the worker has
         died, twice: "stop" ends the run with that error; "reject" takes the log density to be NaN,
@@ -211,10 +211,11 @@ def sample(
     surrogate : callable, pointer, Target or TargetRecipe, optional
         A cheap approximation of the log density, up to a constant, in any form that `as_target`
         accepts. Proposals that it accepts are then accepted or rejected by `target`, which corrects
-        for the approximation (delayed acceptance): the draws are of `target`. For samplers without
-        a gradient and with one evaluation in each step. Or "learn": a surrogate is learned from
-        calls of a costly density of up to some ten dimensions; the draws are of the surrogate and
-        have weights (``result.weights``).
+        for the approximation (delayed acceptance): the draws are of `target`. It must be finite
+        wherever the density is positive: no draw is made where it is -inf or NaN. For samplers
+        without a gradient and with one evaluation in each step. Or "learn": a surrogate is learned
+        from calls of a costly density of up to some ten dimensions; the draws are of the surrogate
+        and have weights (``result.weights``).
     surrogate_steps : int, optional
         Number of steps of the sampler on the surrogate for each proposal to `target`; 1 by default.
         With "learn" the draws then have no weights.
@@ -252,6 +253,7 @@ def sample(
     draws = None if draws is None else check_integer("draws", draws, least=1)
     tune = None if tune is None else check_integer("tune", tune, least=0)
     thin = None if thin is None else check_integer("thin", thin, least=1)
+    budget = None if budget is None else check_integer("budget", budget, least=1)
     rows = DRAWS if draws is None else draws
     if rows * (thin or 1) > MOST_COUNT:
         raise ValueError(f"draws * thin must be at most {MOST_COUNT}, not {rows} * {thin}")

@@ -135,3 +135,25 @@ def test_a_killed_run_goes_on_from_its_file_of_calls(tmp_path):
     alone = fk.sample(Bent(), np.ones(3), **options)
     np.testing.assert_array_equal(result.draws, alone.draws)
     np.testing.assert_array_equal(result.weights, alone.weights)
+
+
+def test_a_stop_while_learning_ends_the_call():
+    """No search for a run without a surrogate follows, and the finding names the reason."""
+    calls, at = [0], []
+
+    def density(x):
+        calls[0] += 1
+        time.sleep(0.0005)
+        return -0.5 * float((x - 3) @ (x - 3))
+
+    def view(progress):
+        if calls[0] > 30:
+            at.append(calls[0])
+            progress.stop()
+
+    with pytest.warns(SamplingWarning, match="The run ended before any draw was kept"):
+        result = fk.sample(density, np.zeros(3), surrogate="learn", budget=600, seed=1,
+                           progress=view)
+    assert result.stopped_by == "Progress.stop()"
+    assert "(Progress.stop() was called)" in str(result.verdict())
+    assert calls[0] <= at[0] + 40

@@ -59,7 +59,8 @@ class Watch:
     def __call__(self, n: int) -> None:
         """Report the progress after n evaluations; raise Spent if the share is used up."""
         now = time.perf_counter()
-        if n >= self.most_evaluations or now >= self.until:
+        asked = self.options is not None and self.options.report.asked
+        if n >= self.most_evaluations or now >= self.until or asked:
             raise Spent
         if self.options is not None and now >= self.reported + self.every:
             self.reported = now

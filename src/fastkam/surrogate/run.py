@@ -192,6 +192,8 @@ def learn(
         rounds, more = None, ""
     finally:
         calls.budget, watch.until = whole, end
+    if watch.options is not None and watch.options.report.asked:
+        more = " (Progress.stop() was called)"
     if rounds is None or rounds.learned is None:
         done.lines.append(f"{NO_SURROGATE}, after {calls.n} evaluations{more}")
         return None
