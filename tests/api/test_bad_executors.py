@@ -1,6 +1,7 @@
 """Executors that return garbage, and workers that exit: no draw is lost, and the executor named."""
 
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
 
 import numpy as np
 import pytest
@@ -103,6 +104,29 @@ def test_no_future(spread):
     executor.n = AFTER
     with pytest.raises(fk.SamplingError, match="executor must return a Future from submit"):
         sample(quick, executor=executor, spread=spread, **OPTIONS)
+
+
+@pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor, ThreadPool])
+def test_an_executor_that_was_shut_down_is_refused(kind):
+    executor = kind(1)
+    executor.close() if kind is ThreadPool else executor.shutdown()
+    with pytest.raises(ValueError, match=r"executor must take tasks, and .* is shut down: give"):
+        sample(quick, executor=executor, **OPTIONS)
+
+
+@pytest.mark.parametrize("spread", ["points", "chains"])
+def test_an_executor_that_is_shut_down_in_a_run_is_named(spread):
+    class Ending(ThreadPoolExecutor):
+        n = 0
+
+        def submit(self, *task):
+            self.n += 1
+            if self.n == (AFTER if spread == "points" else 3):
+                self.shutdown()
+            return super().submit(*task)
+
+    with pytest.raises(fk.SamplingError, match=r"executor must take tasks, and .*RuntimeError"):
+        sample(quick, executor=Ending(2), spread=spread, **OPTIONS)
 
 
 @pytest.mark.parametrize("error", [SystemExit(2), KeyboardInterrupt(), OSError("no worker")])

@@ -240,13 +240,6 @@ def test_objects_that_cannot_be_sent_are_named_before_the_run(processes):
         sample(lambda x: lock and 0.0, executor=processes, **POINTS, **OPTIONS)
 
 
-def test_an_executor_that_takes_nothing_ends_the_run():
-    pool = ProcessPoolExecutor(1)
-    pool.shutdown()
-    with pytest.raises((fk.SamplingError, RuntimeError), match="shutdown"):
-        sample(quick, executor=pool, **POINTS, **OPTIONS)
-
-
 def test_the_time_of_a_job_ends_the_run_and_its_file_goes_on(tmp_path):
     expected = sample(quick, **OPTIONS)
     path = tmp_path / "calls.fk"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from numbers import Integral
 from typing import Any
 
-from fastkam.arguments import shown
+from fastkam.arguments import shown, told
 from fastkam.run.sending import Sending
 
 MOST_PROCESSES = 10_000
@@ -44,8 +44,14 @@ class Workers(Executor):
         self.sendings: dict[int, tuple[Any, Sending]] = {}  # by addresses of the targets kept
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Submit a task to the executor; TypeError if it returns no Future."""
-        future = self.executor.submit(function, *args, **kwargs)
+        """Submit a task; ValueError if the executor takes none, TypeError for no Future."""
+        try:
+            future = self.executor.submit(function, *args, **kwargs)
+        except BrokenExecutor:  # a worker has died
+            raise
+        except RuntimeError as error:
+            raise ValueError(f"executor must take tasks, and {shown(self.executor)} has raised "
+                             f"{told(error)}: give one that is not shut down") from error
         if not callable(getattr(future, "add_done_callback", None)):
             raise TypeError("executor must return a Future from submit, and "
                             f"{shown(self.executor)} has returned {shown(future)}")
@@ -76,6 +82,9 @@ def as_workers(given: Any) -> Workers | None:
     """The Workers of an argument `executor`, or None; a TypeError suggests what to pass instead."""
     if given is None or isinstance(given, Workers):
         return given
+    if is_closed(given):
+        raise ValueError(f"executor must take tasks, and {shown(given)} is shut down: give one "
+                         "that is open")
     # these start processes or threads: runs without an executor need not load them
     from fastkam.run.pools import MapPool, PolledPool
     from fastkam.run.processes import Processes
@@ -111,6 +120,14 @@ def as_workers(given: Any) -> Workers | None:
         mend = ": for four processes write executor=4; for threads threads=4 is enough"
     raise TypeError("executor must be a concurrent.futures.Executor, a pool, a dask client or a "
                     f"number of processes, not {shown(given)}{mend}")
+
+
+def is_closed(executor: Any) -> bool:
+    """Whether a pool of the standard library has been shut down; workers that died are replaced."""
+    if getattr(executor, "_broken", False):  # it looks as if it had been shut down as well
+        return False
+    ended = any(getattr(executor, name, None) is True for name in ("_shutdown", "_shutdown_thread"))
+    return ended or getattr(executor, "_state", None) in ("CLOSE", "TERMINATE")
 
 
 def joblib_map(parallel: Any) -> Callable[..., Any]:
