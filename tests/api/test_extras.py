@@ -341,7 +341,7 @@ def test_dims_of_derived_quantities():
     ({"dims": {"rversed": "time"}}, r"dims names \['rversed'\], and .* the extras \['sum'"),
     ({"dims": {"reversed": ["time", "who"]}}, "must have a name for each dimension of the shape"),
     ({"dims": {"reversed": "time"}, "coords": {"time": [1, 2]}}, "but coords has 2 values"),
-    ({"dims": {"reversed": "sum"}}, r"extras must not have the names \['sum'\]"),
+    ({"dims": {"reversed": "sum"}}, r"dims must not have the names of extras, as \['sum'\] do"),
 ])
 def test_dims_that_do_not_fit_the_extras_are_refused_at_the_first_point(options, says):
     calls = []

@@ -137,7 +137,8 @@ def test_a_function_of_one_point_cannot_be_vectorized():
 @pytest.mark.parametrize(("after", "error"), [
     (60, OSError("the license is lost")), (260, ValueError("the solver failed")),
     (260, FaultyText())])
-def test_an_error_in_learning_a_surrogate_keeps_the_calls(after, error, tmp_path):
+def test_an_error_in_learning_a_surrogate_keeps_the_calls(after, error, tmp_path, monkeypatch):
+    monkeypatch.setattr("fastkam.points.opening.MOST_COMPARED", 0)      # five, to compare After
     options = {"surrogate": "learn", "budget": 300, "seed": 1, "progress": False}
     f = After(after, error)
     with pytest.raises(fk.SamplingError, match="learning a surrogate") as info:
@@ -152,7 +153,7 @@ def test_an_error_in_learning_a_surrogate_keeps_the_calls(after, error, tmp_path
         rest = fk.sample(again, np.ones(2), evaluations=tmp_path / "calls.fk", **options)
         whole = fk.sample(After(10**9, error), np.ones(2), **options)
     np.testing.assert_array_equal(rest.draws, whole.draws)
-    assert again.n <= whole.evaluations - after + 2
+    assert again.n <= whole.evaluations - after + 6
 
 
 def test_an_interrupt_in_the_first_call_for_a_surrogate():

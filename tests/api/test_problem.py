@@ -328,6 +328,7 @@ def test_starts_name_parameters_without_bounds():
     ({"prior": PRIOR, "bounds": [(0, 1)]}, "bounds must be a dict"),
     ({"prior": {}}, "prior must be a dict"), ({"prior": {1: stats.norm()}}, "prior must be a dict"),
     ({"prior": PRIOR, "transforms": {"q": "log"}}, r"transforms names \['q'\]"),
+    ({"prior": PRIOR, "transforms": {"beta[0]": "log"}}, "is transformed as a whole; give names="),
     ({"prior": PRIOR, "transforms": {"k": "logs"}}, r"transforms\['k'\] must be one of.*'logs'"),
     ({"prior": PRIOR, "transforms": {"k": "log"}}, r"transforms\['k'\].*half-line.*\(0, 1\)"),
     ({"prior": PRIOR, "transforms": {"sigma": "logit"}}, "two finite bounds"),

@@ -115,7 +115,8 @@ def test_points_of_another_mode_are_apart(seed):
     assert not here.apart(f, tail, f(tail)).any()
     assert here.apart(f, other, f(other)).mean() > 0.9
     assert np.median(f(tail) - here(tail)) > 20     # only the steps show that it is a tail
-
+    mixed = rng.permutation(np.concatenate([tail, other]))      # the likeliest are tried
+    assert here.apart(f, mixed, f(mixed), most=40)[mixed[:, 0] > 10].sum() >= 36
 
 @pytest.mark.parametrize("width", [0.02, 1.0, 30.0])
 def test_steps_of_several_lengths_show_modes_of_any_width(width):

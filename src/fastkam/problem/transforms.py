@@ -79,7 +79,10 @@ def check_transforms(transforms: Any, names: list[str]) -> dict[str, Any]:
         raise TypeError("transforms must be a dict by the names of parameters, or False, not "
                         f"{shown(transforms)}")
     if unknown := [name for name in transforms if name not in names]:
-        raise ValueError(f"transforms names {unknown}, and the parameters are {names}")
+        mend = ""
+        if any(str(name).partition("[")[0] in names for name in unknown):
+            mend = ": a parameter is transformed as a whole; give names= to transform components"
+        raise ValueError(f"transforms names {unknown}, and the parameters are {names}{mend}")
     for name, value in transforms.items():
         check_transform(name, value)
     return dict(transforms)

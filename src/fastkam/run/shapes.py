@@ -196,9 +196,12 @@ def check_names(names: Any, shapes: dict[str, Any], dims: dict[str, Any]) -> lis
 def check_names_of_extras(extras: Iterable[str], layout: Layout) -> None:
     """Refuse extras that have the names of parameters, or of dimensions and statistics."""
     dims = {dim for some in layout.dims.values() for dim in some}
-    if taken := sorted(set(extras) & {*RESERVED, *layout.shapes, *dims}):
-        raise ValueError(f"extras must not have the names {taken}, which parameters, dimensions or "
-                         "statistics have: rename them in what the function returns")
+    if taken := sorted(set(extras) & dims):
+        raise ValueError(f"dims must not have the names of extras, as {taken} do: rename the "
+                         "dimensions, or what the function returns")
+    if taken := sorted(set(extras) & {*RESERVED, *layout.shapes}):
+        raise ValueError(f"extras must not have the names {taken}, which parameters or statistics "
+                         "have: rename them in what the function returns")
 
 
 def check_extras(fields: Mapping[str, tuple[tuple[int, ...], str]], layout: Layout) -> None:
