@@ -109,8 +109,33 @@ def test_a_walk_ends_where_the_density_ends_or_is_nowhere():
     assert -1.5 < means[:, 0].min() < 0
     assert len(weights) > 3
     nowhere = Walk(lambda X: np.full(len(X), -np.inf), states, 0, np.random.default_rng(5))
-    assert not nowhere.fits
+    assert not nowhere.first.fits
     assert nowhere.rounds == 1
+
+
+@pytest.mark.parametrize("d", [2, 4, 9])
+def test_a_neck_next_to_a_wall(d):
+    """x_0 is |N(0, 1)|, and the others given it N(0, x_0): slabs become thinner towards 0.
+
+    The mass below 0.2, of which the states have seen nothing, is right within a third in all of 10
+    seeds (at most a quarter off in 100 others).
+    """
+    def neck(X):
+        x = np.where(X[:, 0] > 0, X[:, 0], 1.0)
+        logp = -0.5 * x * x - 0.5 * (X[:, 1:] ** 2).sum(axis=1) / x**2 - (d - 1) * np.log(x)
+        return np.where(X[:, 0] > 0, logp, -np.inf)
+
+    for seed in range(10):
+        rng = np.random.default_rng([d, seed])
+        states = rng.standard_normal((4000, d))
+        states[:, 0] = np.abs(states[:, 0])
+        states[:, 1:] *= states[:, :1]
+        walk = Walk(neck, states[states[:, 0] > 0.4][:1500], 0, rng)
+        weights, means, factors = walk.components()
+        sd = np.sqrt((factors[:, 0] ** 2).sum(axis=1))
+        below = (weights * stats.norm.cdf((0.2 - means[:, 0]) / sd)).sum()
+        assert abs(below / 0.1585 - 1) < 1 / 3
+        assert means[:, 0].min() < 0.05
 
 
 def test_a_walk_makes_a_bounded_number_of_rounds():

@@ -38,6 +38,8 @@ CANDIDATES = 4  # points of which the best is where a walker starts
 TRIES = 12  # rounds of candidates, each nearer than the last
 SPREAD, SPREAD_STEPS = 0.25, 60  # the power of the density on which walkers spread at first
 FLATTER, TAIL_STEPS = 0.5, 60  # the power of the density whose states show its tails
+MOST_POWER = 0.8  # where the tails fall off as powers
+LEAST_INDEX, LEAST_FLATTER = 3.8, 1.0  # of these tails, and of those of the flatter power
 AGREED_FLATTER = 1.1  # R-hat there
 WARM_WEIGHT, MOST_WARM = 0.2, 16  # of the components fitted to these
 BENT, BENT_WEIGHT = 3, 0.4  # number of components of a bent density at least; its WARM_WEIGHT
@@ -323,11 +325,12 @@ class Searcher:
             return self.without_end(population, found)
         points, cold = self.chosen(population, chains), population.fit(window)
         n, states = 0 if cold is None else cold.n, window.states()
-        tails, power = tail_indices(self.evaluate, states.mean(axis=0), states.std(axis=0))
+        tails, powers = tail_indices(self.evaluate, states.mean(axis=0), states.std(axis=0))
         if len(tails):
-            self.say(f"tails that fall off as a power, x^-{power:.3g}")
-        else:
-            cold = self.covering(population, cold, window.acceptance, most_evaluations)
+            self.say(f"tails that fall off as a power, x^-{powers.min():.3g}")
+        power = max([FLATTER, *(1 - (tails[:, 1] - LEAST_FLATTER) / powers)])
+        if power <= MOST_POWER and (tails[:, 1] > LEAST_INDEX).all():
+            cold = self.covering(population, cold, window.acceptance, power, most_evaluations)
             if cold is not None and self.known.wrap is None:  # q is not used if x is periodic
                 some = states[:: max(1, -(-len(states) // FITTED_STATES))]
                 cold, along = followed(
@@ -363,6 +366,7 @@ class Searcher:
         population: Population,
         cold: Mixture | None,
         acceptance: float,
+        power: float,
         most_evaluations: int,
     ) -> Mixture | None:
         """The mixture fitted to the walkers, with further components that cover the tails.
@@ -370,8 +374,8 @@ class Searcher:
         These are fitted to states of the same walkers on a flatter power of the density. Chains
         that propose from q rarely reach points where q has little mass, and then stay there for
         long. The tails of a curved density are far from its mass, so the walkers run windows until
-        they agree on the flatter power too. (If the density falls off as a power of the distance,
-        a flatter power may have no integral; the wide component has such tails.)
+        they agree on the flatter power too. (If the density falls off as a low power of the
+        distance, a flatter power may have no integral; the wide component has such tails.)
         """
         if cold is None:
             return None
@@ -379,7 +383,7 @@ class Searcher:
         bent = cold.n >= BENT and not self.normal
         steps = TAIL_STEPS / 2 if normal else float(TAIL_STEPS)
         for _ in range(MOST_TAIL_WINDOWS):
-            flatter = population.window(int(steps), FLATTER)
+            flatter = population.window(int(steps), power)
             steps *= GROWTH
             spent = self.evaluate.n + steps * population.K > most_evaluations
             if not bent or spent or flatter.r_hat() < AGREED_FLATTER:

@@ -47,6 +47,8 @@ CHANGE, WIDEST = 0.5, 0.5  # of the log widths across a slab; a slab, in standar
 MOST_CHANGE = 1.5  # of the log variances from a slab to the next
 ROUNDS, ENOUGH, LEAST_EFFICIENCY = 4, 0.25, 0.08  # effective share of the points of a slab
 THINNEST = 0.05  # slab, in units of the first
+NEXT_TO_WALL, WORTH = 1e-4, 0.005  # the same, next to slabs with this share of the largest mass
+MOST_RATIO = 0.2  # of the widths of neighbors; a slab that needs a thinner one is divided
 SURE = 3.0  # standard errors by which a slope must change to be extrapolated
 FADED = 1e-4  # density of a slab where a side is done, in units of the highest
 MOST_ROUNDS = 80  # of points, on one side
@@ -84,6 +86,11 @@ class Slab:
     log_mass: float = -np.inf
     n: int = 0
     efficiency: float = 0.0
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is good enough to walk on from there."""
+        return self.efficiency >= LEAST_EFFICIENCY
 
     @property
     def log_height(self) -> float:
@@ -199,11 +206,6 @@ class Walk:
         change = max(float(np.abs(of_each).max()), abs(of_all)) / max(high.at - low.at, 1e-6)
         return min(WIDEST, CHANGE / change) if change > 0 else WIDEST
 
-    @property
-    def fits(self) -> bool:
-        """Whether the first slab is good enough to walk on from there."""
-        return self.first.efficiency >= LEAST_EFFICIENCY
-
     def slabs(self) -> list[Slab]:
         """Walk from the middle to both ends."""
         down, up = self.side(self.high, -1), self.side(self.low, 1)
@@ -211,23 +213,28 @@ class Walk:
 
     def side(self, before: Slab, sign: int) -> list[Slab]:
         """The slabs beyond the first on one side; `before` is one on its other side."""
-        found, last = list[Slab](), self.first
-        widest = width = last.width
-        highest, until = last.log_height, self.rounds + MOST_ROUNDS
+        made, width = [before, self.first], self.first.width
+        widest, until = width, self.rounds + MOST_ROUNDS
         while self.rounds < until:
-            new = self.weighted(beyond(before, last, sign, width))
-            if new.efficiency < LEAST_EFFICIENCY:
-                width /= 2
-                if width < THINNEST * widest:
+            last = made[-1]
+            new = self.weighted(beyond(made[-2], last, sign, width))
+            if new.fits:
+                made.append(new)
+                if new.log_height < max(one.log_height for one in made[1:]) + log(FADED):
                     break
+                width = min(widest, 1.5 * width)
                 continue
-            found.append(new)
-            before, last = last, new
-            highest = max(highest, new.log_height)
-            if new.log_height < highest + log(FADED):
+            width /= 2
+            large = last.log_mass > log(WORTH) + max(one.log_mass for one in made[1:])
+            wall, several = new.log_mass == -np.inf, len(made) > 2
+            too_wide = several and wall and large and last.efficiency < ENOUGH
+            least = NEXT_TO_WALL if large and not wall else THINNEST
+            if not too_wide and width < least * widest:
                 break
-            width = min(widest, 1.5 * width)
-        return found
+            if too_wide or (several and width < MOST_RATIO * last.width):
+                made.pop()
+                width = last.width / 2
+        return made[2:]
 
     def weighted(self, slab: Slab) -> Slab:
         """The slab refitted to importance weights, until these are even or ROUNDS are over."""
@@ -305,7 +312,7 @@ def walks(
     d = states.shape[1]
     found = funnels(states)
     if found or not bent or not 2 <= d <= MOST_DIMENSIONS:
-        return [walk for k in found if (walk := Walk(evaluate, states, k, rng)).fits]
+        return [walk for k in found if (walk := Walk(evaluate, states, k, rng)).first.fits]
     z = (states - states.mean(axis=0)) / states.std(axis=0)
     try:
         tried = [Walk(evaluate, states, k, rng) for k in range(d)]

@@ -44,7 +44,7 @@ def rising(evaluate: Callable[[Array], Array], center: Array, lengths: Array) ->
 
 def tail_indices(
     evaluate: Callable[[Array], Array], center: Array, sd: Array
-) -> tuple[Array, float]:
+) -> tuple[Array, Array]:
     """Measure how fast the tails of a density fall off.
 
     Parameters
@@ -58,13 +58,13 @@ def tail_indices(
     -------
     indices : ndarray, shape (n, 2)
         k and a, of the heavier tail, for each coordinate k with a tail that falls off as a power.
-    power : float
-        The smallest p; inf if no tail falls off as a power.
+    powers : ndarray, shape (n,)
+        p of the same tails.
     """
     d = len(center)
-    indices, least = np.full(d, np.inf), np.inf
+    indices, powers = np.full(d, np.inf), np.full(d, np.inf)
     if d > MOST_DIMENSIONS:
-        return np.zeros((0, 2)), least
+        return np.zeros((0, 2)), np.zeros(0)
     for sign in (1.0, -1.0):
         rays = sign * np.diag(sd)
         logp = np.array([evaluate(center + R * rays) for R in DISTANCES])
@@ -76,7 +76,7 @@ def tail_indices(
             beside = evaluate(center + DISTANCES[1] * (rays[k] + np.diag(sd)[others]))
             # as log of (1 + 1)^(p / 2), where the contours are round, and twice that
             wide = int((logp[1, k] - beside < p[1, k] * math.log(2.0) + 1).sum())
-            indices[k] = min(indices[k], p[1, k] - 1 - wide)
-            least = min(least, float(p[1, k]))
+            if p[1, k] - 1 - wide < indices[k]:
+                indices[k], powers[k] = p[1, k] - 1 - wide, p[1, k]
     heavy = np.flatnonzero(np.isfinite(indices))
-    return np.column_stack([heavy, indices[heavy]]), least
+    return np.column_stack([heavy, indices[heavy]]), powers[heavy]
