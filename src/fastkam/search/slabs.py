@@ -10,8 +10,9 @@ In each slab points are drawn, x_k uniformly and the others from a Student distr
 center and shape; their importance weights refit m, b and C, and the mean weight estimates the mass
 of the slab. The start of the next slab is an extrapolation: b, and the variances along the
 eigenvectors of C, keep changing as they did between the last two. If the weights are too uneven, a
-slab of half the width is tried. A side is done when the density there has faded. Each slab becomes
-a component of the mixture.
+slab of half the width is tried, and if that does not help, the last slab is divided: a neck next to
+a bound needs slabs that become thinner. A side is done when the density there has faded, or too
+little mass is left. Each slab becomes a component of the mixture.
 
 Neal, R. M. (2003). Slice sampling. Annals of Statistics 31, 705-767, section 8: the funnel. Cappé,
 O., Douc, R., Guillin, A., Marin, J.-M. and Robert, C. P. (2008). Adaptive importance sampling in
