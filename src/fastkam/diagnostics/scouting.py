@@ -40,6 +40,7 @@ from fastkam.search.choice import has_gradient
 from fastkam.search.evaluator import NUMERICAL, Evaluator
 from fastkam.search.implied import MOST_LEVEL, MOST_LOOKED_AT, STEP, is_continuous
 from fastkam.search.mixture import Mixture
+from fastkam.search.scales import find_scales
 from fastkam.search.tails import tail_indices
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ MOST_MASS = 0.05
 TOWARDS, LEAST_DROP = 0.1, 1.0
 UNEXPLAINED = 5.0       # log p above that of q
 LEAST_WEIGHT = 0.05     # of a component that explains draws
+LEAST_MASS, LOW = 1e-3, 0.05    # of a mode that counts; quantile of p / q in place of the median
+SHORT = 0.1             # steps for its curvature, in units of those that change log p by 1
 MOST_APART = 3          # draws from which searches begin
 MOST_DROP = 5.0         # of the log density at a mode below its median at the draws
 MOST_CLIMBS, LARGE = 60, 1e300  # iterations of a search uphill; in place of an infinite value
@@ -173,10 +176,12 @@ class Scouting:
         self.level = float(np.median(log_p))
         log_q = q.log_density(self.flat)
         self.log_z = float(np.median(log_p.reshape(-1) - log_q))
+        self.least_log_z = float(np.quantile(log_p.reshape(-1) - log_q, LOW))  # for a poor q
         self.edge = float(log_q.min())
         self.center, self.sd = self.flat.mean(axis=0), self.flat.std(axis=0)
         cov = np.atleast_2d(np.cov(self.flat.T))
         self.L = np.linalg.cholesky(cov + np.diag(1e-12 * self.sd**2))
+        self.without_mass: list[tuple[Array, Array]] = []  # such modes, and their scales
 
     @classmethod
     def of(
@@ -310,7 +315,48 @@ class Scouting:
         return bool(
             value > self.level - MOST_DROP
             and value - self.q.log_density(row)[0] > self.log_z + UNEXPLAINED
-            and self.main.nearest(row)[0][0] > self.far)
+            and self.main.nearest(row)[0][0] > self.far
+            and not self.has_no_mass(z, value))
+
+    def has_no_mass(self, z: Array, value: float) -> bool:
+        """Return whether a mode (d,) is so narrow that next to none of the probability is there.
+
+        The mass is that of a normal approximation. If there is none, or the evaluations do not
+        suffice for it, the mass is unknown, and the mode counts.
+        """
+        if any(np.square((z - mode) / scales).sum() < 1 for mode, scales in self.without_mass):
+            return True
+        try:
+            scales, flat = find_scales(self.budget, z, value)
+            log_mass = self.log_mass(z, value, scales)
+        except (Spent, ValueError):
+            return False
+        if flat.any() or log_mass > self.least_log_z + log(LEAST_MASS):
+            return False
+        self.without_mass.append((z, scales))
+        return True
+
+    def log_mass(self, z: Array, value: float, scales: Array) -> float:
+        """Return the log integral of a normal approximation at a mode (d,), by differences.
+
+        The steps are a tenth of `scales` (d,), along which the log density changes by about 1: in
+        units of these a parabola has the curvature 2. As much is added if the log density does not
+        fall off on all sides, as in a neck that becomes higher without an end; ValueError if it
+        then still does not.
+        """
+        i, j = np.triu_indices(self.d, 1)
+        axes = np.eye(self.d)
+        lengths = SHORT * scales
+        steps = np.concatenate([axes, axes[i] + axes[j]]) * lengths
+        even = (self.budget(z + steps) + self.budget(z - steps)) / 2 - value
+        curvature = np.diag(-2 * even[: self.d])
+        curvature[i, j] = curvature[j, i] = even[i] + even[j] - even[self.d :]
+        try:
+            factor = cholesky(curvature)
+        except ValueError:
+            factor = cholesky(curvature + 2 * SHORT**2 * np.eye(self.d))
+        widths = lengths / np.diag(factor)
+        return value + 0.5 * self.d * float(log(2 * np.pi)) + float(log(widths).sum())
 
 
 def between_bounds(coordinates: Coordinates | None, d: int) -> NDArray[np.bool_]:

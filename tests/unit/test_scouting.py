@@ -1,0 +1,107 @@
+"""Searches beyond draws: modes count by their mass, and not by their height."""
+
+import contextlib
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fastkam.diagnostics.scouting import Budget, Scouting, Spent
+from fastkam.evidence.proposals import fit
+
+D, SD = 8, 2.0
+PLACE = np.r_[0.0, np.full(D - 1, 30.0)]
+WIDTH = 0.3
+
+
+def funnel(x):
+    """x_0 ~ N(0, SD^2), the others N(0, exp x_0): the mode, 7 SD below, has a mass of e^-25."""
+    v, others = x[..., 0], x[..., 1:]
+    return (-0.5 * (v / SD) ** 2 - 0.5 * np.exp(-v) * (others**2).sum(axis=-1)
+            - 0.5 * (D - 1) * v)
+
+
+def slope(x):
+    v, others = x[0], x[1:]
+    return float(funnel(x)), np.r_[-v / SD**2 + 0.5 * np.exp(-v) * (others @ others) - (D - 1) / 2,
+                                   -np.exp(-v) * others]
+
+
+def with_a_narrow_mode(mass):
+    """The funnel, and a normal distribution with this part of its mass."""
+    high = np.log(mass * SD) - D * np.log(WIDTH)
+    return lambda x: np.logaddexp(
+        funnel(x), high - 0.5 * (((x - PLACE) / WIDTH) ** 2).sum(axis=-1))
+
+
+def draws(rng):
+    v = SD * rng.standard_normal((4, 1000, 1))
+    return np.concatenate([v, np.exp(v / 2) * rng.standard_normal((4, 1000, D - 1))], axis=2)
+
+
+def searches(logp, seed, gradient=None, evaluations=1000):
+    rng = np.random.default_rng(seed)
+    z = draws(rng)
+    return Scouting(z, logp(z), fit(z, rng), Budget(logp, evaluations), rng, gradient)
+
+
+def test_the_mode_of_a_funnel_has_no_mass():
+    """Nearly all searches with a gradient find it."""
+    for seed in range(20):
+        with np.errstate(all="ignore"), contextlib.suppress(Spent):
+            assert not len(searches(funnel, seed, slope).place(1000))
+
+
+@pytest.mark.parametrize(("mass", "counts"), [(0.3, True), (0.01, True), (1e-5, False)])
+def test_a_mode_counts_by_its_mass(mass, counts):
+    logp = with_a_narrow_mode(mass)
+    for seed in range(5):
+        some = searches(funnel, seed, evaluations=3000)
+        some.budget.density = logp
+        end, value = some.uphill(PLACE + 0.3 * np.random.default_rng(seed).standard_normal(D))
+        np.testing.assert_allclose(end, PLACE, atol=0.01)
+        some.level = value      # of any height
+        assert some.is_new(end, value) == counts
+        left = some.budget.left
+        assert some.is_new(end + 0.001, value) == counts    # known from before
+        assert counts or some.budget.left == left
+
+
+def test_a_mode_counts_if_its_mass_is_unknown():
+    logp = with_a_narrow_mode(1e-5)
+    some = searches(funnel, 1)
+    some.budget = Budget(logp, 20)
+    some.level = value = float(logp(PLACE))
+    assert some.is_new(PLACE, value)
+
+
+@pytest.mark.parametrize("d", [1, 2, 10])
+def test_the_mass_of_a_normal_mode(d):
+    """Also if its coordinates are correlated, and in units that differ."""
+    rng = np.random.default_rng(d)
+    cov = stats.wishart(d + 2, np.eye(d)).rvs(random_state=rng).reshape(d, d)
+    units = 10.0 ** rng.integers(-6, 7, d)
+    normal = stats.multivariate_normal(np.zeros(d), cov)
+    z = rng.standard_normal((2, 200, d))
+    some = Scouting(z, -0.5 * (z**2).sum(axis=2), fit(z, rng),
+                    Budget(lambda x: np.reshape(normal.logpdf(x / units), -1) + 3.0, 1000), rng)
+    scales = units * np.sqrt(2 / np.diag(np.linalg.inv(cov)))
+    found = some.log_mass(np.zeros(d), float(normal.logpdf(np.zeros(d))) + 3.0, scales)
+    assert found == pytest.approx(3.0 + np.log(units).sum(), abs=1e-6)
+
+
+def test_a_neck_that_becomes_higher_without_an_end_has_no_mass():
+    """x_0 has the density exp(x_0) far below 0, as the logarithm of a scale has."""
+    def log_scale(x):
+        v = x[..., 0]
+        return v - 2 * np.log1p(np.exp(v)) - 0.5 * np.exp(-2 * v) * (x[..., 1:] ** 2).sum(
+            axis=-1) - (D - 1) * v
+
+    rng = np.random.default_rng(1)
+    v = rng.logistic(size=(4, 1000, 1))
+    z = np.concatenate([v, np.exp(v) * rng.standard_normal((4, 1000, D - 1))], axis=2)
+    some = Scouting(z, log_scale(z), fit(z, rng), Budget(log_scale, 10**5), rng)
+    for depth in (-12.0, -20.0):
+        neck = np.r_[depth, np.zeros(D - 1)]
+        assert some.has_no_mass(neck, float(log_scale(neck)))
+    assert not some.has_no_mass(np.zeros(D), float(log_scale(np.zeros(D))))
