@@ -81,3 +81,23 @@ def test_a_density_that_does_not_fall_off_is_no_fault_of_the_search(seed):
         result = fk.sample(lambda x: float(np.exp(-0.5 * x @ x)), [0.0, 0.0], seed=seed,
                            progress=False)
     assert "not_a_logarithm" in [one.kind for one in result.warnings]
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_the_arms_of_ridges_that_cross(gradient):
+    """Of a product only its value is known: the draws ended too early on each of four arms.
+
+    The standard deviation is within 15 %; without arms it was not in 7 of 12 runs.
+    """
+    def product(x):
+        off = (x[0] * x[1] - 1) / 0.1
+        logp = -0.5 * off * off - 0.005 * (x @ x)
+        return (logp, -10 * off * x[::-1] - 0.01 * x) if gradient else logp
+
+    for seed in range(2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", fk.SamplingWarning)     # one in ten is in doubt
+            result = fk.sample(product, [1.0, 1.0], seed=seed, progress=False)
+        assert result.evaluations < 300_000
+        np.testing.assert_allclose(result.draws.std(axis=(0, 1)), 4.599, rtol=0.15)
+        assert 0.4 < (result.draws[..., 0] > 0).mean() < 0.6

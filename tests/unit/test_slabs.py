@@ -186,6 +186,45 @@ def test_walks_are_made_where_they_are_needed():
     assert not points
 
 
+def cross(X):
+    """x_0 x_1 ~ N(1, 0.1) with x_0 and x_1 below 10: two hyperbolas, with four arms."""
+    return -50 * (X[:, 0] * X[:, 1] - 1) ** 2 - 0.005 * (X**2).sum(axis=1)
+
+
+def draws_of_cross(n, rng):
+    """x_0 from a grid, and x_1 given it, which is normal."""
+    grid = np.linspace(-60, 60, 24_001)
+    precision = 100 * grid**2 + 0.01
+    center = 100 * grid / precision
+    p = np.exp(-0.005 * grid**2 + 0.5 * precision * center**2 - 50) / np.sqrt(precision)
+    i = rng.choice(len(grid), n, p=p / p.sum())
+    return np.column_stack([grid[i], center[i] + rng.standard_normal(n) / np.sqrt(precision[i])])
+
+
+def test_arms_are_followed_where_ridges_cross():
+    """The mass beyond 10, of which the states have seen nothing, is right within a third.
+
+    Four arms were followed in 98 of 100 other seeds, and the mass was at most 0.39 off.
+    """
+    many = np.abs(draws_of_cross(10**6, np.random.default_rng(0)))
+    true = (many > 10).any(axis=1).sum() / ((many > 5) & (many <= 10)).any(axis=1).sum()
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        states = draws_of_cross(6000, rng)
+        states = states[(np.abs(states) < 10).all(axis=1)][:3000]
+        made = walks(cross, states, rng, bent=True)
+        assert sorted(map(str, made)) == sorted(
+            f"the {side} end of coordinate {k}" for side in ("lower", "upper") for k in (0, 1))
+        weights, means, _ = components(made)
+        assert weights.sum() == pytest.approx(1)
+        far = np.abs(means).max(axis=1)
+        assert far.max() > 25
+        found = weights[far > 10].sum() / weights[(far > 5) & (far <= 10)].sum()
+        assert abs(found / true - 1) < 1 / 3
+        ends = [weights[means[:, k] * sign > 10].sum() for k in (0, 1) for sign in (-1, 1)]
+        assert max(ends) < 1.5 * min(ends)
+
+
 # ---- the parts of a walk, against exact values ----
 
 

@@ -181,7 +181,7 @@ class Scouting:
         self.center, self.sd = self.flat.mean(axis=0), self.flat.std(axis=0)
         cov = np.atleast_2d(np.cov(self.flat.T))
         self.L = np.linalg.cholesky(cov + np.diag(1e-12 * self.sd**2))
-        self.without_mass: list[tuple[Array, Array]] = []  # such modes, and their scales
+        self.without_mass: list[Array] = []  # such modes
 
     @classmethod
     def of(
@@ -324,17 +324,38 @@ class Scouting:
         The mass is that of a normal approximation. If there is none, or the evaluations do not
         suffice for it, the mass is unknown, and the mode counts.
         """
-        if any(np.square((z - mode) / scales).sum() < 1 for mode, scales in self.without_mass):
-            return True
         try:
+            if any(self.joined(z, value, mode) for mode in self.without_mass):
+                return True
             scales, flat = find_scales(self.budget, z, value)
             log_mass = self.log_mass(z, value, scales)
         except (Spent, ValueError):
             return False
         if flat.any() or log_mass > self.least_log_z + log(LEAST_MASS):
             return False
-        self.without_mass.append((z, scales))
+        self.without_mass.append(z)
         return True
+
+    def curvature(self, z: Array, value: float, lengths: Array) -> Array:
+        """Return minus the second derivatives (d, d) at z (d,), in units of the steps (d,)."""
+        if self.gradient is not None:
+            self.budget.take(2 * self.d)
+            slopes = [self.gradient(z - step)[1] - self.gradient(z + step)[1]
+                      for step in np.diag(lengths)]
+            curvature = np.array(slopes) * lengths / 2
+            return (curvature + curvature.T) / 2
+        i, j = np.triu_indices(self.d, 1)
+        axes = np.eye(self.d)
+        steps = np.concatenate([axes, axes[i] + axes[j]]) * lengths
+        even = (self.budget(z + steps) + self.budget(z - steps)) / 2 - value
+        curvature = np.diag(-2 * even[: self.d])
+        curvature[i, j] = curvature[j, i] = even[i] + even[j] - even[self.d :]
+        return curvature
+
+    def joined(self, z: Array, value: float, mode: Array) -> bool:
+        """Return whether the density does not fall off from z (d,) to another mode (d,)."""
+        points = z + np.array([[0.25], [0.5], [0.75]]) * (mode - z)
+        return bool((self.budget(points) > value - LEAST_DROP).all())
 
     def log_mass(self, z: Array, value: float, scales: Array) -> float:
         """Return the log integral of a normal approximation at a mode (d,), by differences.
@@ -344,13 +365,8 @@ class Scouting:
         fall off on all sides, as in a neck that becomes higher without an end; ValueError if it
         then still does not.
         """
-        i, j = np.triu_indices(self.d, 1)
-        axes = np.eye(self.d)
         lengths = SHORT * scales
-        steps = np.concatenate([axes, axes[i] + axes[j]]) * lengths
-        even = (self.budget(z + steps) + self.budget(z - steps)) / 2 - value
-        curvature = np.diag(-2 * even[: self.d])
-        curvature[i, j] = curvature[j, i] = even[i] + even[j] - even[self.d :]
+        curvature = self.curvature(z, value, lengths)
         try:
             factor = cholesky(curvature)
         except ValueError:

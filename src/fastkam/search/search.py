@@ -333,10 +333,10 @@ class Searcher:
             cold = self.covering(population, cold, window.acceptance, power, most_evaluations)
             if cold is not None and self.known.wrap is None:  # q is not used if x is periodic
                 some = states[:: max(1, -(-len(states) // FITTED_STATES))]
-                cold, along = followed(
+                cold, ends = followed(
                     self.evaluate, some, cold, self.rng, bent=n > 1 and not self.normal)
-                if along:
-                    self.say(f"followed to both ends of {' and '.join(along)}")
+                if ends:
+                    self.say(f"followed to {' and '.join(ends)}")
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails,
                       is_density=self.likelihood_is_density(population))

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,10 @@ NEXT_TO_WALL, WORTH = 1e-4, 0.005  # the same, next to slabs with this share of 
 MOST_RATIO = 0.2  # of the widths of neighbors; a slab that needs a thinner one is divided
 SURE = 3.0  # standard errors by which a slope must change to be extrapolated
 FADED = 1e-4  # density of a slab where a side is done, in units of the highest
+MOST_BEYOND = 0.02  # share of the states beyond the slabs of a walk that reaches both ends
 MOST_ROUNDS = 80  # of points, on one side
+LONG = 3.5  # kurtosis
+OUTER = 0.1  # of the states, from which arms begin
 SHARE = 0.6  # of the components that are slabs, in a mixture
 OVERLAP = 0.5  # standard deviation of a component along x_k, in units of its slab's width
 
@@ -188,29 +192,41 @@ class Walk:
         turn = np.eye(len(scale)) if axes is None else axes
         self.map = scale[:, None] * turn * size  # from z to x - middle
         self.points = int(np.clip(POINTS_PER_DIMENSION * len(z.T), LEAST_POINTS, MOST_POINTS))
-        self.rounds, n = 0, len(z)
+        self.rounds, self.along = 0, z[:, k]
+        self.begin(z)
+
+    def __str__(self) -> str:
+        return f"both ends of {'principal axis' if self.turned else 'coordinate'} {self.k}"
+
+    def begin(self, z: Array) -> None:
+        """Find the first slab, in the middle of states (n, d) sorted by z_k."""
+        n, k = len(z), self.k
         self.low, middle, self.high = (
             of_states(part, k) for part in (z[: n // 3], z[n // 3 : n - n // 3], z[n - n // 3 :]))
         at = float(median(z[:, k]))
         self.first = self.weighted(replace(
-            middle, at=at, width=self.first_width(),
+            middle, at=at, width=self.first_width(self.low, self.high),
             mean=middle.mean + (at - middle.at) * middle.slope))
 
-    def __str__(self) -> str:
-        return f"{'principal axis' if self.turned else 'coordinate'} {self.k}"
-
-    def first_width(self) -> float:
+    def first_width(self, low: Slab, high: Slab) -> float:
         """The width of the first slab, from the changes in width of the other coordinates."""
-        low, high = self.low, self.high
         of_each = log(high.cov.diagonal() / low.cov.diagonal()) / 2
         of_all = (log_volume(high) - log_volume(low)) / len(of_each)
-        change = max(float(np.abs(of_each).max()), abs(of_all)) / max(high.at - low.at, 1e-6)
+        change = max(float(np.abs(of_each).max()), abs(of_all)) / max(abs(high.at - low.at), 1e-6)
         return min(WIDEST, CHANGE / change) if change > 0 else WIDEST
 
+    @cached_property
     def slabs(self) -> list[Slab]:
-        """Walk from the middle to both ends."""
+        """The slabs of a walk from the middle to both ends."""
         down, up = self.side(self.high, -1), self.side(self.low, 1)
         return [*reversed(down), self.first, *up]
+
+    @property
+    def missed(self) -> float:
+        """The share of the states that are beyond its slabs."""
+        low, high = self.slabs[0], self.slabs[-1]
+        return float(((self.along < low.at - low.width / 2)
+                      | (self.along > high.at + high.width / 2)).mean())
 
     def side(self, before: Slab, sign: int) -> list[Slab]:
         """The slabs beyond the first on one side; `before` is one on its other side."""
@@ -277,13 +293,41 @@ class Walk:
 
     def components(self) -> tuple[Array, Array, Array]:
         """Weights (n,), means (n, d) and factors (n, d, d) of normal components, one a slab."""
-        slabs = self.slabs()
-        mass = np.array([slab.log_mass for slab in slabs])
-        weights = exp(mass - mass.max())
-        means, covs = map(np.array, zip(*(slab.component(self.k) for slab in slabs), strict=True))
+        mass = np.array([slab.log_mass for slab in self.slabs])
+        self.log_mass = float(np.logaddexp.reduce(mass))
+        each = [slab.component(self.k) for slab in self.slabs]
+        means, covs = map(np.array, zip(*each, strict=True))
         factors = [cholesky(product(product(self.map, cov), self.map.T)) for cov in covs]
-        return (weights / weights.sum(), self.middle + product(means, self.map.T),
-                np.array(factors))
+        means = self.middle + product(means, self.map.T)
+        return exp(mass - self.log_mass), means, np.array(factors)
+
+
+class Arm(Walk):
+    """A walk outwards along coordinate k, from the outer states on one side (`sign`)."""
+
+    def __init__(
+        self, evaluate: Evaluate, states: Array, k: int, rng: np.random.Generator, sign: int
+    ) -> None:
+        self.sign = sign
+        super().__init__(evaluate, states, k, rng)
+
+    def __str__(self) -> str:
+        return f"the {'upper' if self.sign > 0 else 'lower'} end of coordinate {self.k}"
+
+    def begin(self, z: Array) -> None:
+        """Find the first slab, in the outer part of states (n, d) sorted by z_k."""
+        n = int(OUTER * len(z))
+        outer, inner = (z[-n:], z[-2 * n : -n]) if self.sign > 0 else (z[:n], z[n : 2 * n])
+        start, self.inner = of_states(outer, self.k), of_states(inner, self.k)
+        at = float(median(outer[:, self.k]))
+        self.first = self.weighted(replace(
+            start, at=at, width=self.first_width(self.inner, start),
+            mean=start.mean + (at - start.at) * start.slope))
+
+    @cached_property
+    def slabs(self) -> list[Slab]:
+        """The slabs of a walk from the outer states to the end."""
+        return [self.first, *self.side(self.inner, self.sign)]
 
 
 def followed(
@@ -291,7 +335,7 @@ def followed(
 ) -> tuple[Mixture, list[str]]:
     """A mixture with further components, which reach ends that walkers may have missed.
 
-    Also returned are the coordinates or axes along which the density has been followed.
+    Also returned are the ends to which the density has been followed.
     """
     try:
         made = walks(evaluate, states, rng, bent=bent)
@@ -308,7 +352,8 @@ def walks(
     """The walks that are worth making, each with its first slab.
 
     They lead along funnels. Of a bent density without a funnel they lead along the coordinate with
-    the longest tails and along that whose first slab fits best, or along principal axes.
+    the longest tails and along that whose first slab fits best, or along principal axes. If these
+    do not lead to its ends, as where thin ridges cross, they lead outwards along the arms.
     """
     d = states.shape[1]
     found = funnels(states)
@@ -323,18 +368,30 @@ def walks(
     except ValueError:  # states on a plane
         return []
     good = [walk for walk in tried if walk.first.efficiency >= FITS]
-    if not good:
-        return []
     tails = (z * z * z * z).mean(axis=0)
-    longest = max(good, key=lambda walk: 0.0 if walk.turned else tails[walk.k])
-    best = max(good, key=lambda walk: walk.first.efficiency)
-    return [longest] if best is longest else [longest, best]
+    if good:
+        longest = max(good, key=lambda walk: 0.0 if walk.turned else tails[walk.k])
+        best = max(good, key=lambda walk: walk.first.efficiency)
+        chosen = [longest] if best is longest else [longest, best]
+        good = [walk for walk in chosen if walk.missed < MOST_BEYOND]
+    if not good:
+        order = np.argsort(-tails, kind="stable")[:MOST_FUNNELS]
+        arms: list[Walk] = [Arm(evaluate, states, int(k), rng, sign)
+                            for k in order if tails[k] > LONG for sign in (-1, 1)]
+        good = [arm for arm in arms if arm.first.fits]
+    return good
 
 
 def components(made: list[Walk]) -> tuple[Array, Array, Array]:
-    """The components of some walks, those whose first slab fits better with more weight."""
-    share = np.array([walk.first.efficiency**2 for walk in made])
+    """The components of some walks, those whose first slab fits better with more weight.
+
+    Arms are different parts of the density: their weights are their masses.
+    """
     weights, means, factors = zip(*(walk.components() for walk in made), strict=True)
+    if isinstance(made[0], Arm):
+        share = exp(np.array([arm.log_mass for arm in made]) - max(arm.log_mass for arm in made))
+    else:
+        share = np.array([walk.first.efficiency**2 for walk in made])
     weighted = [w * part for w, part in zip(weights, share / share.sum(), strict=True)]
     return np.concatenate(weighted), np.concatenate(means), np.concatenate(factors)
 
