@@ -55,7 +55,7 @@ SURE = 3.0  # standard errors by which a slope must change to be extrapolated
 FADED = 1e-4  # density of a slab where a side is done, in units of the highest
 MOST_BEYOND = 0.02  # share of the states beyond the slabs of a walk that reaches both ends
 MOST_ROUNDS = 80  # of points, on one side
-LONG = 3.5  # kurtosis
+LONG, ARMS = 3.5, 0.25  # kurtosis; weight of all arms, where that of a walk is its efficiency^2
 OUTER = 0.1  # of the states, from which arms begin
 SHARE = 0.6  # of the components that are slabs, in a mixture
 OVERLAP = 0.5  # standard deviation of a component along x_k, in units of its slab's width
@@ -353,7 +353,8 @@ def walks(
 
     They lead along funnels. Of a bent density without a funnel they lead along the coordinate with
     the longest tails and along that whose first slab fits best, or along principal axes. If these
-    do not lead to its ends, as where thin ridges cross, they lead outwards along the arms.
+    do not lead to its ends, as where thin ridges cross, or are all along principal axes, walks lead
+    outwards along arms, too.
     """
     d = states.shape[1]
     found = funnels(states)
@@ -374,24 +375,27 @@ def walks(
         best = max(good, key=lambda walk: walk.first.efficiency)
         chosen = [longest] if best is longest else [longest, best]
         good = [walk for walk in chosen if walk.missed < MOST_BEYOND]
-    if not good:
+    if all(walk.turned for walk in good):
         order = np.argsort(-tails, kind="stable")[:MOST_FUNNELS]
         arms: list[Walk] = [Arm(evaluate, states, int(k), rng, sign)
                             for k in order if tails[k] > LONG for sign in (-1, 1)]
-        good = [arm for arm in arms if arm.first.fits]
+        good += [arm for arm in arms if arm.first.fits]
     return good
 
 
 def components(made: list[Walk]) -> tuple[Array, Array, Array]:
     """The components of some walks, those whose first slab fits better with more weight.
 
-    Arms are different parts of the density: their weights are their masses.
+    Arms are different parts of the density: together they have the weight of a walk that fits, and
+    share it by their masses.
     """
     weights, means, factors = zip(*(walk.components() for walk in made), strict=True)
-    if isinstance(made[0], Arm):
-        share = exp(np.array([arm.log_mass for arm in made]) - max(arm.log_mass for arm in made))
-    else:
-        share = np.array([walk.first.efficiency**2 for walk in made])
+    share = np.array([walk.first.efficiency**2 for walk in made])
+    arms = np.array([isinstance(walk, Arm) for walk in made])
+    if arms.any():
+        masses = np.array([walk.log_mass for walk in made])[arms]
+        part = exp(masses - masses.max())
+        share[arms] = ARMS * part / part.sum()
     weighted = [w * part for w, part in zip(weights, share / share.sum(), strict=True)]
     return np.concatenate(weighted), np.concatenate(means), np.concatenate(factors)
 
