@@ -95,7 +95,7 @@ def test_draws_that_suffice_are_left_alone():
 
 def test_a_named_sampler_goes_on_too():
     """A random walk with far too short steps is extended."""
-    walk = fk.RandomWalk(proposal_cov=0.003 * np.eye(2), target_acceptance=None)
+    walk = fk.RandomWalk(proposal_cov=0.01 * np.eye(2), target_acceptance=None)
     short = quietly(normal, np.zeros(2), sampler=walk, draws=1000)
     result = quietly(normal, np.zeros(2), sampler=walk)
     assert {one.kind for one in short.warnings} & {"ess", "r_hat"}
@@ -147,7 +147,8 @@ def test_half_of_a_budget_is_left_for_draws(name):
 
 def test_the_default_budget_is_kept(monkeypatch):
     monkeypatch.setattr("fastkam.beginning.BUDGET", 100_000)
-    result = quietly(bent, [0.0, 0.0], seed=20)
+    monkeypatch.setattr(slabs, "walks", lambda *_, bent: [])    # so that the draws do not suffice
+    result = quietly(bent, [0.0, 0.0])
     assert result.status == "complete"
     assert result.evaluations <= 100_000
     assert result.warnings

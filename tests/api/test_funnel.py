@@ -94,10 +94,10 @@ def test_the_arms_of_ridges_that_cross(gradient):
         logp = -0.5 * off * off - 0.005 * (x @ x)
         return (logp, -10 * off * x[::-1] - 0.01 * x) if gradient else logp
 
-    for seed in range(2):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", fk.SamplingWarning)     # one in ten is in doubt
-            result = fk.sample(product, [1.0, 1.0], seed=seed, progress=False)
-        assert result.evaluations < 300_000
-        np.testing.assert_allclose(result.draws.std(axis=(0, 1)), 4.599, rtol=0.15)
-        assert 0.4 < (result.draws[..., 0] > 0).mean() < 0.6
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)     # one in ten is in doubt
+        runs = [fk.sample(product, [1.0, 1.0], seed=seed, progress=False) for seed in range(3)]
+    assert np.median([run.evaluations for run in runs]) < 200_000
+    for run in runs:
+        np.testing.assert_allclose(run.draws.std(axis=(0, 1)), 4.599, rtol=0.15)
+        assert 0.4 < (run.draws[..., 0] > 0).mean() < 0.6
