@@ -241,7 +241,7 @@ def test_an_interrupted_search_raises_keyboard_interrupt():
 ])
 def test_auto(target, vectorized, expected, caplog):
     with caplog.at_level(logging.INFO, logger="fastkam"):
-        result = fk.sample(target, np.ones(D), draws=20, tune=20, seed=1, vectorized=vectorized)
+        result = fk.sample(target, np.ones(D), draws=20, tune=20, seed=3, vectorized=vectorized)
     assert type(result.sampler) is fk.ModeJumping
     assert type(result.sampler.sampler) is expected
     reason = "a gradient" if expected is fk.MALA else "no gradient"

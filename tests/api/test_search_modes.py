@@ -51,6 +51,22 @@ def test_walkers_that_soon_agree_look_around():
     assert soon > 8
 
 
+@pytest.mark.parametrize("d", [20, 30])
+def test_gradients_far_away_lead_to_a_mode_of_the_same_shape(d):
+    """A step of a tenth of the way towards either mode leads towards the other, too."""
+    center = np.full(d, 7 / np.sqrt(d))
+
+    def f(X):
+        return np.logaddexp(-0.5 * (X**2).sum(axis=1), -0.5 * ((X - center) ** 2).sum(axis=1))
+
+    target = fk.as_target(f, d, vectorized=True)
+    for seed in range(6):
+        searcher = Searcher(target, np.full((1, d), 0.3), np.random.default_rng(seed))
+        searcher.full(4, 60_000)
+        share = (searcher.population.x @ center > 24.5).mean()
+        assert 0.2 < share < 0.8, seed
+
+
 def test_a_narrow_mode_that_the_prior_covers():
     """A ten-thousandth of the prior's volume; walkers from the other mode never come near it."""
     center, far = np.array([5.0, -3.0]), np.array([-4.0, 2.0])
@@ -98,7 +114,7 @@ def test_walkers_move_from_suspicious_points_to_the_mode():
     q = population.fit(window)
     x = np.array([[20.4, 19.8], [-20.0, -20.0], [19.9, 20.1]])
     found, logp = modes_beyond(population, window, q, (x, population.evaluate(x)), 4)
-    assert len(found) == 2
+    assert len(found) == 4     # two of which gradients have led there
     assert np.abs(found - 20).max() < 1
     np.testing.assert_array_equal(logp, population.evaluate(found))
 

@@ -24,7 +24,7 @@ from fastkam.search.population import (
 from fastkam.search.scales import find_scales, first_with_density
 from fastkam.search.slabs import followed
 from fastkam.search.tails import rising, tail_indices
-from fastkam.search.unexplained import around, modes_beyond
+from fastkam.search.unexplained import around, farthest, modes_beyond
 from fastkam.search.watch import Spent, Watch
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ FAR_AWAY, RISING = 1e4, -1.0  # scales from the origin; the tail index where the
 LEAST_FAR, NEARLY_0 = 100, 1e-3  # points needed, and bound, to find that it is no logarithm
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
+LEFT = 0.05  # weight of modes that walkers have left
 BRIEF_STAGES, FULL_STAGES = 10, 40  # of the approach, at most
 
 
@@ -88,6 +89,7 @@ class Searcher:
         self.scales, self.flat = np.ones(self.d), np.zeros(self.d, bool)
         self.start, self.extent = self.origin, self.scales  # of the walkers, see far_away
         self.population: Population | None = None
+        self.beyond: Mixture | None = None  # fitted where walkers had been moved into other modes
         self.spent = False  # whether it has ended early
 
     def say(self, line: str) -> None:
@@ -179,8 +181,24 @@ class Searcher:
         if self.look_beyond(population, window):
             self.normal, population.approximation = False, None
             population.learn(window)
+            population.learn(population.window(FIRST_WINDOW))
+            self.beyond = population.mixture
             window = self.agree(population, most_evaluations)
         return window
+
+    def mixture(self, window: Window) -> Mixture | None:
+        """The mixture of a window's states, and of modes that walkers were moved to.
+
+        Where such a mode has little mass, all of them may have left it.
+        """
+        assert self.population is not None
+        q, beyond = self.population.fit(window), self.beyond
+        if q is None or beyond is None:
+            return q
+        left = q.nearest(beyond.means[1:])[0] > farthest(self.d)
+        weights, means, factors = (part[1:][left] for part in (
+            beyond.weights, beyond.means, beyond.factors))
+        return q.extended(weights / weights.sum(), means, factors, LEFT) if left.any() else q
 
     def agree_soon(self, population: Population) -> Window:
         """Run a few windows, while one normal component suffices for them."""
@@ -323,7 +341,7 @@ class Searcher:
         window = self.settle(population, most_evaluations)
         if len(found := self.rising(population)):
             return self.without_end(population, found)
-        points, cold = self.chosen(population, chains), population.fit(window)
+        points, cold = self.chosen(population, chains), self.mixture(window)
         n, states = 0 if cold is None else cold.n, window.states()
         tails, powers = tail_indices(self.evaluate, states.mean(axis=0), states.std(axis=0))
         if len(tails):

@@ -2,9 +2,14 @@
 
 If a density has one mode and falls off from it on all sides, a step towards the mode raises the
 density. So a point far from all components of q is suspicious if a step towards the nearest
-component lowers the log density. Walkers climb from suspicious points, each alone. A walker that
-ends where the density is far above q, and not below that of the other walkers, has found a mode
-that q misses.
+component lowers the log density. In many dimensions such points are rare: far from two modes a step
+towards one of them leads towards the other, too. There the log density is above that of the nearest
+component, and its gradient leads to the mode whose part it is: of two modes of the same shape, in a
+single step of Newton's method. So some steps along gradients are made from the points that are
+highest above q.
+
+Walkers climb from all these points, each alone. A walker that ends where the density is far above
+q, and not below that of the other walkers, has found a mode that q misses.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.linalg.decomposition import product
 from fastkam._core.numerics.elementary import exp, log
 from fastkam.numerics.median import median
 from fastkam.search.apart import is_apart
@@ -28,6 +34,9 @@ MOST_TRIED, MOST_WALKERS = 150, 16
 FIRST = 0.025  # the first steps of walkers from there, as parts of the way to the nearest component
 PAUSES = 2  # stages in a row in which such a walker may fail to climb
 UNEXPLAINED = 5.0  # log density above q, in comparison with the states of q
+MOST_LED, LED_STEPS = 12, 2  # points from which gradients are followed; steps
+DIFFERENCE = 0.1  # by which gradients are computed, in standard deviations
+LENGTHS = 0.03, 0.1, 0.3, 1.0, 3.0  # of the steps; 1 leads to the mode of a component's shape
 
 
 def modes_beyond(
@@ -51,7 +60,10 @@ def modes_beyond(
     stages : int
         Largest number of stages of the approach.
     """
-    x, logp, steps = suspicious(population.evaluate, window, q, *points)
+    parts = [suspicious(population.evaluate, window, q, *points)]
+    if population.wrap is None:
+        parts.append(led_uphill(population.evaluate, window, q, *above(window, q, *points)))
+    x, logp, steps = (np.concatenate(part) for part in zip(*parts, strict=True))
     if not len(x):
         return x, logp
     lengths = np.sqrt(((steps / population.scales) ** 2).mean(axis=1))
@@ -103,6 +115,46 @@ def suspicious(
     apart = is_apart(evaluate, x[some], logp[some], q.means[nearest[some]])
     some = some[apart][:MOST_WALKERS]
     return x[some], logp[some], FIRST * (q.means[nearest[some]] - x[some])
+
+
+def excess(window: Window, q: Mixture, x: Array, logp: Array) -> Array:
+    """How far log densities (n,) at x (n, d) are above those of the nearest components."""
+    squares, _ = q.nearest(x)
+    return logp - median(window.logp[window.second_half]) + (squares - x.shape[1]) / 2
+
+
+def above(window: Window, q: Mixture, x: Array, logp: Array) -> tuple[Array, Array]:
+    """Points far from q with the highest log densities for their distances, and these."""
+    squares, level = q.nearest(x)[0], median(window.logp[window.second_half])
+    some = np.flatnonzero((squares > farthest(x.shape[1])) & np.isfinite(logp)
+                          & (excess(window, q, x, logp) > UNEXPLAINED))
+    some = some[np.argsort((level - logp[some]) / squares[some], kind="stable")][:MOST_LED]
+    return x[some], logp[some]
+
+
+def led_uphill(
+    evaluate: Callable[[Array], Array], window: Window, q: Mixture, x: Array, logp: Array
+) -> tuple[Array, Array, Array]:
+    """Follow gradients from points x (n, d), in the metric of the nearest component.
+
+    Returns the suspicious ones of the points to which they lead, their log densities, and the first
+    steps of walkers.
+    """
+    n, d = x.shape
+    for _ in range(LED_STEPS if n else 0):
+        factors = q.factors[q.nearest(x)[1]]
+        beside = x[:, None] + DIFFERENCE * factors.transpose(0, 2, 1)
+        slopes = (evaluate(beside.reshape(-1, d)).reshape(n, d) - logp[:, None]) / DIFFERENCE
+        slopes[~np.isfinite(slopes)] = 0.0
+        along = product(factors, slopes[:, :, None])[:, :, 0]
+        tried = np.stack([x, *(x + length * along for length in LENGTHS)])
+        values = np.stack([logp, *(evaluate(points) for points in tried[1:])])
+        best = values.argmax(axis=0)
+        x, logp = tried[best, np.arange(n)], values[best, np.arange(n)]
+    towards = q.means[q.nearest(x)[1]] - x
+    some = excess(window, q, x, logp) > UNEXPLAINED
+    some[some] = is_apart(evaluate, x[some], logp[some], x[some] + towards[some])
+    return x[some], logp[some], FIRST * towards[some]
 
 
 def farthest(d: int) -> float:
