@@ -28,7 +28,13 @@ from fastkam.run.drive import go_on
 from fastkam.run.files import check_path
 from fastkam.run.options import RunOptions
 from fastkam.run.resampled import after_generator, evenly, spread
-from fastkam.run.same_target import check_density_of, check_noise_of, target_in, with_values_of
+from fastkam.run.same_target import (
+    check_density_of,
+    check_draws_of,
+    check_noise_of,
+    target_in,
+    with_values_of,
+)
 from fastkam.run.state import RunState
 from fastkam.run.stored import StoredTrace
 from fastkam.run.workers import as_workers
@@ -333,6 +339,7 @@ def go_on_with(
     if given and check_target:
         try:
             check_density_of(state, target)
+            check_draws_of(state, target)
         except ValueError as error:
             raise ValueError(f"{error}; check_target=False goes on with the values of the new one"
                              ) from None

@@ -403,3 +403,22 @@ def test_a_checkpoint_stays_in_its_folder(tmp_path, monkeypatch):
     fk.sample(logp, np.zeros(2), sampler="ram", draws=50, tune=50, checkpoint="run.fk",
               progress=False, diagnose=False)
     assert fk.load(tmp_path / "run.fk").draws.shape == (4, 50, 2)
+
+
+@pytest.mark.parametrize("sampler", ["auto", "am", "pt", "nuts"])
+def test_a_target_that_differs_only_at_draws_is_refused(sampler, tmp_path):
+    """The chains are where both densities are equal; some draws are where the new one is 0."""
+    def f(x):
+        return -0.5 * float(x @ x), -x
+
+    def cut(x):
+        return (-np.inf if abs(x[1]) > 2.2 else f(x)[0]), -x
+
+    result = fk.sample(f, np.zeros(2), sampler=sampler, draws=500, tune=200, seed=1, diagnose=False)
+    inner = [chain["x"] for chain in result.states]
+    assert np.abs(inner).max() < 2.2
+    assert np.abs(result.draws[..., 1]).max() > 2.2
+    result.save(tmp_path / "run.fk")
+    with pytest.raises(ValueError, match="at one of the draws it returns -inf"):
+        fk.resume(tmp_path / "run.fk", 10, target=cut)
+    assert fk.resume(tmp_path / "run.fk", 10, target=f).draws.shape[1] == 510

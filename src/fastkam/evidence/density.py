@@ -11,7 +11,7 @@ from fastkam._core.engine.fault import Fault
 from fastkam.density.forms import target_of
 from fastkam.errors import SamplingError
 from fastkam.run.faults import describe
-from fastkam.run.same_target import check_density_of, check_noise_of, target_in
+from fastkam.run.same_target import check_density_of, check_draws_of, check_noise_of, target_in
 from fastkam.search.evaluator import Evaluator
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def target_for(result: Result, target: Any, vectorized: bool) -> Target | None:
     made = target_of(state.sampler, made, state.d, vectorized)
     check_noise_of(state, made)
     check_density_of(state, made)
+    check_draws_of(state, made)
     return made
 
 

@@ -15,6 +15,7 @@ from fastkam.run.state import NOWHERE
 from fastkam.run.stored import StoredTrace
 from fastkam.search.beyond import with_unvisited
 from fastkam.search.implied import disagrees, with_implied
+from fastkam.search.raw import with_density_seen
 from fastkam.stop import CURABLE, Evaluations, Limits
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ def carry_out_to_its_end(
         if suffice or not may_go_on(outcome.state, options):
             if outcome.state.by_gradients and outcome.state.budget:
                 outcome = with_unvisited(outcome, target, options)
-            return replace(outcome, found=None) if len(outcome.state.unvisited) else outcome
+            before, outcome = outcome.state, with_density_seen(outcome, target, options)
+            if len(outcome.state.unvisited) or outcome.state is not before:
+                outcome = replace(outcome, found=None)
+            return outcome
         state = replace(outcome.state, requested=rows)
         if options.until_stop:
             rows *= LONGER

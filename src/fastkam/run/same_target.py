@@ -15,12 +15,14 @@ from fastkam.arguments import shown
 from fastkam.interop.doors import opened
 from fastkam.problem.described import Described
 from fastkam.problem.given import problem_like
+from fastkam.samplers.importance import ImportanceWeighted
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
     from fastkam.run.state import RunState
 
-TARGET_TOLERANCE = 1e-8  # for the log density at the points where a run continues
+TARGET_TOLERANCE = 1e-8  # for log densities at points of a run, relative and absolute
+MOST_DRAWS, MOST_COORDINATES = 20_000, 4  # of which outermost draws are compared
 
 
 def target_in(
@@ -81,12 +83,41 @@ def check_density_of(state: RunState, target: Target) -> None:
         except Exception:  # if it recurs, the run reports it with the draws so far
             return
         if differs(found, kept):
-            mend = "" if state.coordinates is None else (
-                "; if that had a prior, give the fk.Problem with it")
-            raise ValueError(
-                f"target must be the density of the run, not another one: at the point of chain "
-                f"{k} it returns {found!r}, and the run found {kept!r} there (x = "
-                f"{np.array2string(x, threshold=8)}){mend}")
+            raise other_density(state, f"the point of chain {k}", found, kept, x)
+
+
+def check_draws_of(state: RunState, target: Target) -> None:
+    """Refuse a target whose log density at the outermost draws differs from the run's.
+
+    They are the lowest and the highest draws of a few coordinates. Estimates differ in any case.
+    """
+    trace = state.trace
+    if (target.is_estimate or trace.stat_names is None or not trace.rows
+            or isinstance(state.sampler, ImportanceWeighted)):
+        return
+    step = max(1, state.chains * trace.rows // MOST_DRAWS)
+    draws = np.asarray(trace.x[:, : trace.rows : step]).reshape(-1, state.d)
+    kept = np.asarray(trace.logp[:, : trace.rows : step]).reshape(-1)
+    some = draws[:, np.linspace(0, state.d - 1, min(MOST_COORDINATES, state.d)).astype(int)]
+    for i in np.unique([some.argmin(axis=0), some.argmax(axis=0)]):
+        try:
+            found = density_at(target, draws[i], None)
+        except Exception:
+            return
+        if differs(found, float(kept[i])):
+            raise other_density(state, "one of the draws", found, float(kept[i]), draws[i])
+
+
+def other_density(
+    state: RunState, where: str, found: float, kept: float, x: NDArray[np.float64]
+) -> ValueError:
+    """The error for a target that differs from the density of a run at a point x (d,)."""
+    mend = "" if state.coordinates is None else (
+        "; if that had a prior, give the fk.Problem with it")
+    return ValueError(
+        f"target must be the density of the run, not another one: at {where} it returns "
+        f"{found!r}, and the run found {kept!r} there (x = "
+        f"{np.array2string(x, threshold=8)}){mend}")
 
 
 def density_at(target: Target, x: NDArray[np.float64], u: NDArray[np.float64] | None) -> float:

@@ -21,6 +21,7 @@ from fastkam.search.population import (
     Population,
     Window,
 )
+from fastkam.search.raw import returns_density
 from fastkam.search.scales import find_scales, first_with_density
 from fastkam.search.slabs import followed
 from fastkam.search.tails import rising, tail_indices
@@ -45,7 +46,6 @@ WARM_WEIGHT, MOST_WARM = 0.2, 16  # of the components fitted to these
 BENT, BENT_WEIGHT = 3, 0.4  # number of components of a bent density at least; its WARM_WEIGHT
 MOST_TAIL_WINDOWS = 6
 FAR_AWAY, RISING = 1e4, -1.0  # scales from the origin; the tail index where there is no tail
-LEAST_FAR, NEARLY_0 = 100, 1e-3  # points needed, and bound, to find that it is no logarithm
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
 LEFT = 0.05  # weight of modes that walkers have left
@@ -242,15 +242,15 @@ class Searcher:
         return np.concatenate(x), np.concatenate(logp)
 
     def likelihood_is_density(self, population: Population) -> bool:
-        """Whether the likelihood is never negative and nearly always close to 0, near and far."""
+        """Whether the function looks like a density, near the mass and far from it."""
         x, logp = self.far(population)
         x, logp = np.vstack([x, self.origin]), np.append(logp, self.level)
-        x, logp = x[np.isfinite(logp)], logp[np.isfinite(logp)]
-        known = self.known.log_prior
+        some = np.isfinite(logp)
+        x, logp, known = x[some], logp[some], self.known.log_prior
         prior = np.zeros(len(x)) if known is None else np.asarray(known(x))
-        rounding, likelihood = 1e-12 * (1 + np.abs(prior)), logp - prior
-        return bool(len(x) > LEAST_FAR and (likelihood >= -rounding).all()
-                    and median(likelihood) < NEARLY_0 and (likelihood > 100 * rounding).any())
+        found, n = returns_density(self.evaluate.target, x, logp, prior)
+        self.evaluate.n += n
+        return found
 
     def look_beyond(self, population: Population, window: Window) -> bool:
         """Move walkers into modes that no walker has visited, if such modes are found."""
@@ -355,9 +355,10 @@ class Searcher:
                     self.evaluate, some, cold, self.rng, bent=n > 1 and not self.normal)
                 if ends:
                     self.say(f"followed to {' and '.join(ends)}")
+        is_density = self.likelihood_is_density(population)
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       self.settled, self.lines + self.failures(), cold, n, window.acceptance, tails,
-                      is_density=self.likelihood_is_density(population))
+                      is_density=is_density)
 
     def far_away(self, population: Population) -> bool:
         """Whether half of the walkers are so far away that the density must be improper."""
@@ -374,10 +375,11 @@ class Searcher:
     def without_end(self, population: Population, found: NDArray[np.intp]) -> Search:
         """The outcome for a density that keeps rising."""
         self.say(f"the log density keeps rising along {found.tolist()}")
+        is_density = self.likelihood_is_density(population)
         return Search(self.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       False, self.lines + self.failures(),
                       tails=np.column_stack([found, np.full(len(found), RISING)]),
-                      is_density=self.likelihood_is_density(population))
+                      is_density=is_density)
 
     def covering(
         self,
