@@ -17,7 +17,7 @@ from fastkam.diagnostics.doubts import (
     doubts,
     of_short_chains,
 )
-from fastkam.diagnostics.faults import LEAST_DRAWS, grave, odd
+from fastkam.diagnostics.faults import FAR, LEAST_DRAWS, grave, odd
 from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.diagnostics.methods import of_methods
 from fastkam.diagnostics.table import Summary
@@ -33,7 +33,6 @@ MOST_R_HAT = 1.01
 MOST_R_HAT_OF_LP = 1.05     # where the coordinates agree
 WRONG_R_HAT = 1.1
 LEAST_ESS = 400
-FAR = 1000                  # times 1 + |x0|
 
 IF_IT_STAYS = ("if it stays so, look at where the chains are (several modes? a bend?), and "
                "reparametrize, or try another sampler")

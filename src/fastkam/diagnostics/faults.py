@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fastkam.run.state import RunState
 
 LEAST_DRAWS = 100           # per chain; fewer say little
+FAR = 1000                  # times 1 + |x0|
 LEAST_ACCEPTANCE = 0.005    # of any sampler
 LEAST_OF_WALK = 0.02        # of one that aims at no rate
 MOST_ACCEPTANCE = 0.9       # of a random walk
@@ -56,9 +57,12 @@ def grave(look: Look) -> Iterator[Finding]:
     still = np.flatnonzero(~moves.any(axis=1))
     if len(still):
         who = "No chain ever moved" if len(still) == len(x) else f"{chain_names(still)} never moved"
+        far = np.abs(look.state.x0 / look.state.scales).max() > FAR**2
         yield Finding(
-            "stuck", f"{who}: no proposal was accepted. Begin with "
-            "narrower proposals, tune for longer (tune=), or start elsewhere (x0=).",
+            "stuck", f"{who}: no proposal was accepted. " + (
+                "The chains began far from the origin, where the density is steep: is its sign "
+                "wrong, or is a prior missing? Otherwise begin" if far else "Begin") +
+            " with narrower proposals, tune for longer (tune=), or start elsewhere (x0=).",
             chains=tuple(still.tolist()), status="wrong")
     fixed = ~moves.any(axis=0)
     if look.state.coordinates is not None:  # constants of a transform are equal in all chains
@@ -73,7 +77,7 @@ def grave(look: Look) -> Iterator[Finding]:
 def odd(look: Look) -> Iterator[Finding]:
     """Yield the findings about the density, and about the sampler's behavior on it."""
     kind = None
-    for check in (not_a_logarithm, constant, rising):
+    for check in (not_a_logarithm, constant, rising, cornered):
         found = check(look)
         if found is not None:
             kind = found.kind
@@ -122,6 +126,35 @@ def rising(look: Look) -> Finding | None:
         "improper", "The log density keeps rising throughout the draws of every chain: warm-up "
         "was too short (tune=), or the density has no finite integral, or the wrong sign.",
         status="wrong")
+
+
+def cornered(look: Look) -> Finding | None:
+    """Return a finding if all draws are in a corner of the bounds, as where the sign is wrong.
+
+    Each coordinate has two bounds, and all of its draws are within a thousandth of their distance
+    from one of them; a hundred-thousandth if there is only one coordinate.
+    """
+    bounds = bounds_of(look.state)
+    d = look.x.shape[2]
+    if len(bounds) < d or not np.isfinite([pair for _, *pair in bounds]).all():
+        return None
+    part, ends = 1e-5 if d == 1 else 1e-3, []
+    for i, low, high in bounds:
+        x = look.x[:, :, i]
+        near = part * (high - low)
+        if x.max() > low + near and x.min() < high - near:
+            return None
+        ends.append(low if x.max() <= low + near else high)
+    return Finding(
+        "improper", f"All draws are in a corner of the bounds, near ({listed_numbers(ends)}): the "
+        "log density rises up to it. Is its sign wrong, or are the bounds in other units?",
+        look.named(np.arange(d)), status="wrong")
+
+
+def listed_numbers(values: Sequence[float]) -> str:
+    """Return a few numbers as a text."""
+    return ", ".join(f"{value:g}" for value in values[:NAMED]) + (
+        ", ..." if len(values) > NAMED else "")
 
 
 def growing(look: Look) -> Iterator[Finding]:

@@ -65,6 +65,12 @@ def bounds_in_order(bounds: Any, d: int) -> tuple[Array, Array]:
             raise ValueError(f"bounds has {low.size} coordinates, but x0 has {d}")
         return np.broadcast_to(low, d), np.broadcast_to(high, d)
     rows = list(bounds)
+    if isinstance(bounds, tuple) and len(rows) == 2 and len(
+            lengths := {len(row) for row in rows if isinstance(row, (list, np.ndarray))}) == 1 and (
+            lengths == {d} and not any(isinstance(row, tuple) for row in rows)):
+        raise ValueError("bounds must be a list of pairs (low, high), one per coordinate, not the "
+                         f"pair of all low and all high ones, {shown(bounds)}: give "
+                         "scipy.optimize.Bounds(low, high), or list(zip(low, high))")
     if len(rows) == 2 and all(row is None or isinstance(row, Real) for row in rows):
         raise ValueError("bounds must be a list of pairs (low, high), one per coordinate, as "
                          f"[{shown(tuple(rows))}], not {shown(bounds)}")

@@ -14,7 +14,7 @@ from scipy import stats
 
 from fastkam._core.linalg.decomposition import cholesky, inverse, product
 from fastkam._core.numerics.elementary import log
-from fastkam.arguments import check_integer, shown
+from fastkam.arguments import check_integer, near, shown
 from fastkam.problem.fallback import Multivariate, Univariate
 from fastkam.problem.families import FAMILIES, LOGS, Entry
 from fastkam.problem.lkj import LKJ
@@ -23,6 +23,7 @@ from fastkam.problem.lkj import LKJ
 Draws = Callable[[int, Any], NDArray[np.float64]]  # (n, rng) -> (n, ...)
 Row = tuple[str, int, float, float, float, float, float, Any, Any, Any]
 
+NORMAL_DEGREES = 1e30  # of freedom, from which on a t distribution is a normal one
 CIRCULAR = {"vonmises", "wrapcauchy"}  # scipy takes remainders after it has scaled their draws
 SPHERES = {  # distributions that have no density on an open set, and no transform here
     "wishart": "positive definite matrices", "invwishart": "positive definite matrices",
@@ -137,8 +138,12 @@ def check_distribution(name: str, value: Any) -> None:
             raise TypeError(f"prior[{name!r}] must begin with a distribution of scipy.stats, or be "
                             f"one, not {shown(value)}: between low and high that is "
                             "scipy.stats.uniform(low, high - low)")
+        known = {"normal": "norm", "gaussian": "norm", "exponential": "expon"} | {
+            one: one for one in dir(stats) if hasattr(getattr(stats, one), "logpdf")}
+        mend = f": write scipy.stats.{known[value]}(...)" if isinstance(value, str) and (
+            value in known) else near(value, known)
         raise TypeError(f"prior[{name!r}] must be a distribution of scipy.stats, or None, not "
-                        f"{shown(value)}")
+                        f"{shown(value)}{mend}")
 
 
 def is_multivariate(value: Any) -> bool:
@@ -187,6 +192,8 @@ def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> Pa
         df, loc, scale = value.dist._parse_args(*value.args, **value.kwds)
         if np.isinf(df[0]).all():  # scipy cannot draw from it
             value = stats.norm(loc, scale)
+        elif np.isinf(df[0]).any():  # nor from some of them; so many degrees are no different
+            value = stats.t(np.minimum(df[0], NORMAL_DEGREES), loc, scale)
     entry = compiled(value, shape)
     transform = None
     if entry is not None and entry[0][0] == "vonmises":

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam.arguments import shown
+from fastkam.arguments import near, shown
 from fastkam.parameters import Parameters
 from fastkam.problem.priors import ParameterPrior
 
@@ -98,7 +98,7 @@ def check_transform(name: str, value: Any) -> None:
                             f"it, and {type(value).__name__} is none")
         return
     raise ValueError(f"transforms[{name!r}] must be one of {list(NAMES)}, or an object of a "
-                     f"subclass of fastkam.Transform, not {shown(value)}")
+                     f"subclass of fastkam.Transform, not {shown(value)}{near(value, NAMES)}")
 
 
 def by_support(low: float, high: float) -> str:

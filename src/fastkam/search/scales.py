@@ -153,7 +153,8 @@ class Bracket:
         else:
             self.step[k] /= self.growth[k]
             self.growth[k] = min(self.growth[k] ** 1.5, FASTEST)
-        self.done[k] = self.step[k] < LEAST
+        if self.step[k] < LEAST:  # a start on a wall
+            self.done[k], self.wall[k] = True, np.isinf(change)
 
     def between(self, k: int) -> float:
         """A step within the bracket, at which a power function through its ends is 1."""

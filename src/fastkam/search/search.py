@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from fastkam.search.watch import Spent, Watch
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
+    from fastkam.density.target import Target as AnyTarget
 
 Array = NDArray[np.float64]
 
@@ -248,7 +249,7 @@ class Searcher:
         some = np.isfinite(logp)
         x, logp, known = x[some], logp[some], self.known.log_prior
         prior = np.zeros(len(x)) if known is None else np.asarray(known(x))
-        found, n = returns_density(self.evaluate.target, x, logp, prior)
+        found, n = returns_density(cast("AnyTarget", self.evaluate.target), x, logp, prior)
         self.evaluate.n += n
         return found
 
