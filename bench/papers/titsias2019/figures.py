@@ -8,7 +8,7 @@ L against the standard deviations of the target. Figures 3 to 6: the log density
 German credit, Caravan and the digits. The data are read from the folder FASTKAM_DATA. With
 mnist.npz in it (see `digits`) figure 6 is of the paper's data, and NUTS has 200 draws there, since
 the paper's 20 000 took a day; without it, of the small images that come with scikit-learn. The full
-setting takes some three minutes of CPU, most of them on Caravan; the quick one ten seconds.
+setting takes some two minutes of CPU, most of them on Caravan; the quick one ten seconds.
 """
 
 import numpy as np
