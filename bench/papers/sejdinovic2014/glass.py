@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 import fastkam as fk
+from bench.papers.pictures import COLORS
 from bench.papers.record import heading, options, table, write
 from bench.papers.sejdinovic2014.figure5 import difference, interval, samplers
 from fastkam.diagnostics import mmd2
@@ -39,7 +40,6 @@ class Setting(NamedTuple):
 FULL = Setting(importance=100, steps=6000, tune=3000, chains=10, benchmark=40_000, kept=2000)
 QUICK = Setting(importance=10, steps=2000, tune=1000, chains=10, benchmark=4000, kept=1000)
 BENCHMARK_CHAINS = 8
-COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#666666")
 DISTANCES = ("difference of means", "MMD² / 1000")
 COLUMNS = ["sampler", "acceptance", *DISTANCES, "the same of 3/5 of the draws",
            "min ESS of a chain", "CPU seconds a chain"]
