@@ -1,3 +1,3 @@
 
 PARTS = ("two_mode", "five_component", "mixture_32d")
-MODULES = ("bias",)
+MODULES = ("bias", "figures")

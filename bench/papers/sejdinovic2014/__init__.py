@@ -1,3 +1,3 @@
 
 PARTS = ()
-MODULES = ("figure5", "glass", "contours")
+MODULES = ("figure5", "glass", "figure4", "contours")

@@ -48,3 +48,10 @@ class AdaptiveMetropolis(fk.PythonSampler):
 
     def default_gain(self, d):
         return Power(c=0.0005 * 5000, k=1.0, offset=5000.0)
+
+
+class DiagonalAdaptiveMetropolis(AdaptiveMetropolis):
+    """The same with a diagonal L, as in the authors' program for Neal's Gaussian."""
+
+    def change(self, v, w):
+        return np.diag(v * w) - self.L

@@ -8,6 +8,9 @@ BANANA, DOUBLE, BASIS, BUNCH, HORSESHOE = (
     f"dharamshi2023/{name}" for name in ("banana", "double_banana", "basis_vectors", "banana_bunch",
                                          "horseshoe"))
 THREE = (DOUBLE, BASIS, BUNCH)
+PICTURES = [f"dharamshi2023/figures#{title}" for title in (
+    "Figures 6 to 8", "Figure 9", "Figures 10 to 12")]
+SHARES, CHANGES, DISTINCT = "shares of the parts, %", "changes of the part", "distinct points"
 ACCEPTANCE, ESJD, MEAN, SECOND = (
     "acceptance", "ESJD", "distance of the mean", "of the second moment")
 DISTANCES = "paper: distances"
@@ -61,7 +64,7 @@ def deviations_from_the_paper(row):
 
 RELEASED, COPIES = "DM finite, as released", ["PT (2), as released", "PT (5), as released"]
 ROWS = ["RWM", "aRWM, as released", "DM", "Scout"]
-TRUE, EVEN_ODD = "PT (5)", "PT (5), even-odd"
+TRUE, EVEN_ODD, SWAPS = "PT (5)", "PT (5), even-odd", "PT (5), true swaps"
 
 CLAIMS = [
     ("means of 20 chains", [CHAINS]),
@@ -137,6 +140,16 @@ CLAIMS = [
     ("within 2.2 standard deviations on each, in the exact form within 2.1", [
         lambda: max(map(abs, deviations_from_the_paper(RELEASED))),
         lambda: max(map(abs, deviations_from_the_paper("DM finite")))]),
+    ("distinct points, 3,677, Scout 41,981", cells(
+        PICTURES[0], ["aRWM, as released", "Scout"], DISTINCT)),
+    ("(44 and 56 % of the draws)", cells(PICTURES[0], "MALA", SHARES, (0, 1))),
+    ("it has 11 % in one of them", [Cell(PICTURES[0], RELEASED, SHARES)]),
+    ("change the mode only 71 and 84 times; PT with a true swap does so 5,987 times", cells(
+        PICTURES[1], ["PT (5), as released", "Scout", SWAPS], CHANGES)),
+    ("(1,946 distinct ones)", [Cell(PICTURES[2], "aRWM, as released", DISTINCT)]),
+    ("ends are 2 to 50 %)", cells(PICTURES[2], "PT (5), as released", SHARES, (0, 1))),
+    ("Scout's shares are 12 to 22 %. But those of PT with a true swap are 11 to 20 %", cells(
+        PICTURES[2], ["Scout", SWAPS], SHARES, (0, 1))),
     ("(minimum ESS 1 or 2 of 45,000 draws); NUTS has 738", [
         lambda: min(least_ess_of_the_horseshoe()), lambda: max(least_ess_of_the_horseshoe()),
         Text(HORSESHOE, r"5,000 \+ ([\d,]+) steps"), Cell(HORSESHOE, "NUTS", "min ESS")]),
