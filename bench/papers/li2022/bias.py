@@ -4,10 +4,9 @@
 
 The two-mode target of the paper, weights 1/2 and 1/2; noise gamma_t = 10 (1 + t)^-0.25 within a
 cycle, cycles of 1000 steps of which 0.4 Exploration, Matern kernel of order 4 and length 2, 50
-points, from (-8, 0); 80 runs of 2 000 000 steps. The published form adapts in every cycle; the
+points, from (-8, 0); 400 runs of 2 000 000 steps. The published form adapts in every cycle; the
 exact form adapts for 100 000 steps more beforehand, which fill its bank, and not thereafter. Beside
-them a plain random walk with as many steps. Draws are the states of Sampling; the rows "all states"
-of results/bias.md are of an earlier version, which could keep those of Exploration too.
+them a plain random walk with as many steps. Draws are the states of Sampling.
 """
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 import fastkam as fk
 from bench.papers.record import heading, options, table, write
 
-STEPS, RUNS, TUNE = 2_000_000, 80, 100_000
+STEPS, RUNS, TUNE = 2_000_000, 400, 100_000
 
 
 def forms(steps):

@@ -91,8 +91,7 @@ def experiment(name, steps, repeats, seed):
     target, rows = target_of(name), []
     density = {needed: seconds_of_density(target, needed) for needed in (False, True)}
     for label, (sampler, schedule, known) in samplers(name).items():
-        few = name == "caravan" and label.startswith(("HMC", "NUTS"))   # minutes a repeat
-        found = measure(target, sampler, schedule, steps, min(repeats, 2) if few else repeats, seed)
+        found = measure(target, sampler, schedule, steps, repeats, seed)
         seconds, acceptance, evaluations, least, middle, most = found.mean(axis=0)
         alone = density[sampler.needs_gradient] * evaluations
         speed = found[:, 3] / found[:, 0]
@@ -118,8 +117,7 @@ def main():
         title = "Neal's Gaussian" if name == "neal" else name.capitalize()
         command = f"python -m bench.papers.titsias2019 --only {name}"
         text = heading(f"{title}, d = {DIMENSIONS[name]}", command, chosen) + (
-            f"\nMeans over {repeats} repeats (of HMC and NUTS on Caravan, 2) of {steps:,} steps of "
-            "warm-up and as many draws; "
+            f"\nMeans over {repeats} repeats of {steps:,} steps of warm-up and as many draws; "
             "min ESS / s with its standard deviation. \"Of which the density\": the same number of "
             "evaluations of the compiled density, and of its gradient where the sampler uses it, "
             "alone.\n\n") + table(COLUMNS, rows)
