@@ -17,6 +17,7 @@ from fastkam.points.desk import Desk
 from fastkam.problem.given import as_problem, start_by_name
 from fastkam.progress import Progress
 from fastkam.result import Result
+from fastkam.run.drawn_starts import drawn_starts
 from fastkam.run.drive import DRAWS, carry_out_to_its_end, check_budget
 from fastkam.run.loop import Outcome
 from fastkam.run.options import RunOptions
@@ -32,13 +33,14 @@ from fastkam.stores.store import Store, as_store
 from fastkam.surrogate.asked import check_learning, is_learned, uncounted, within_budget
 
 if TYPE_CHECKING:
+    from fastkam.diagnostics.table import Summary
     from fastkam.surrogate.run import Attempt
 
 
 @checked_names
 def sample(
     target: Any,
-    x0: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    x0: ArrayLike | Mapping[str, ArrayLike] | Callable[..., Any] | Result | Summary | None = None,
     *,
     sampler: str | Sampler = "auto",
     draws: int | None = None,
@@ -91,10 +93,13 @@ def sample(
         `bounds`, `transforms`, `args`, `kwargs` and `derived` make a `Problem`, which can be given
         instead, as can a model with parameter names and starting points: a PyMC model, the result
         of `from_pymc` or `from_bridgestan`, or a distribution of scipy.stats.
-    x0 : array (d,) or (chains, d), dict or Series, optional
+    x0 : array (d,) or (chains, d), dict, Series, callable or Result, optional
         Where the search begins: one point, or one for each chain; or the parameters by name. If the
         density is not finite there, nearby points are tried. Without `x0` the search begins at
-        draws from `prior`, or at points of the model.
+        draws from `prior`, at points within `bounds`, or at points of the model. Starts are drawn
+        from a function of a numpy Generator that returns one, from a frozen distribution of
+        scipy.stats, or from an earlier run: its `Result`, draws (chains, n, d), or summary. The
+        result of a scipy optimizer gives its x.
     sampler : str or Sampler
         A short name (see `fastkam.samplers.SAMPLERS`), a sampler with its parameters, or "auto":
         the search chooses a sampler that suits the density (see `choose_sampler`) and logs it.
@@ -278,7 +283,7 @@ def sample(
     check_flag("check_gradient", check_gradient)
     bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
     common = {"names": names, "shapes": shapes, "dims": dims, "coords": coords}
-    x0 = start_by_name(x0)
+    x0 = start_by_name(drawn_starts(x0, chains, seed))
     problem = as_problem(
         target, x0, vectorized=vectorized,
         own={"prior": prior, "bounds": bounds, "transforms": transforms, "args": args,

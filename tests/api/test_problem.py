@@ -206,8 +206,8 @@ def test_a_flat_parameter_beside_a_prior():
     result = run(lambda a, b: -b, {"a": 0.1, "b": 0.2}, prior={"a": stats.norm(), "b": None},
                  bounds={"b": (0, None)})
     assert (result["b"] > 0).all()
-    with pytest.raises(ValueError, match=r"run without x0 needs a prior of every.*'b'"):
-        run(lambda a, b: -b, prior={"a": stats.norm(), "b": None})
+    with pytest.raises(ValueError, match=r"sample_prior needs a prior of every.*'b'"):
+        fk.Problem(lambda a, b: -b, prior={"a": stats.norm(), "b": None}).sample_prior(1)
 
 
 def test_bounds_equal_a_flat_prior():

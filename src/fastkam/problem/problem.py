@@ -28,6 +28,7 @@ from fastkam.run.shapes import check_layout, check_mapping, check_names
 
 Array = NDArray[np.float64]
 
+START_SD = 1.5  # of unconstrained coordinates; uniform within two bounds, nearly
 TRIES = 100  # draws from the prior for the start of a chain
 START = 2**32 - 1  # index of the child of the seed for these; that of chain k is the k-th
 
@@ -323,7 +324,8 @@ class Problem(Described):
     def start(self, x0: Any, chains: int, seed: np.random.SeedSequence) -> Array:
         """Starting points (chains, dim): x0 in the user's coordinates, or draws from the prior.
 
-        Each chain draws from its own stream, up to 100 times until the density is finite.
+        Each chain draws from its own stream, up to 100 times until the density is finite. A
+        parameter without a prior is drawn within its bounds.
         """
         if x0 is not None:
             x = self.as_array("x0", x0)
@@ -331,19 +333,19 @@ class Problem(Described):
                 raise ValueError(f"x0 must have shape ({self.n_x},) or (chains, {self.n_x}), not "
                                  f"{x.shape}")
             if x.ndim == 2 and len(x) != chains:
-                raise ValueError(f"x0 has {len(x)} rows, but there are {chains} chains")
+                raise ValueError(f"x0 has {len(x)} rows, but there are {chains} chains: give "
+                                 "draws (m, n, d) to choose from as x0[None]")
             z = self.coordinates.unconstrain(x, "x0")
             return np.array(np.broadcast_to(z, (chains, self.dim)))
-        self.need_prior("a run without x0")
         return np.array([self.first_point(k, seed) for k in range(chains)])
 
     def first_point(self, k: int, seed: np.random.SeedSequence) -> Array:
-        """A draw from the prior where the density is finite, (dim,), for chain k."""
+        """A draw where the density is finite, (dim,), for chain k."""
         rng = np.random.default_rng(np.random.SeedSequence(
             seed.entropy, spawn_key=(*seed.spawn_key, START, k), pool_size=seed.pool_size))
         target = self.target()
         for _ in range(TRIES):
-            z = self.sample_prior(1, rng)[0]
+            z = self.drawn_start(rng)
             try:
                 value = (target.estimate(z, rng.standard_normal(target.n_aux))
                          if target.is_estimate else target.logp(z))
@@ -351,8 +353,33 @@ class Problem(Described):
                 return z
             if np.isfinite(value):
                 return z
-        raise ValueError(f"the log density is not finite at any of {TRIES} draws from the prior: "
+        raise ValueError(f"the log density is not finite at any of {TRIES} "
+                         f"{'draws from the prior' if self.has_prior else 'points within bounds'}: "
                          "give x0, where the chains start")
+
+    def drawn_start(self, rng: np.random.Generator) -> Array:
+        """A draw from the prior, (dim,); of a parameter without one, a point within its bounds.
+
+        The unconstrained coordinates of the latter are normal, with standard deviation START_SD.
+        Within bounds that are not transformed they are uniform, or next to a single bound.
+        """
+        if self.has_prior:
+            return self.sample_prior(1, rng)[0]
+        x = self.constrain(START_SD * rng.standard_normal(self.dim))
+        start = 0
+        for one in self.priors.values():
+            some = slice(start, start + one.size)
+            if one.draw is not None:
+                x[some] = one.draw(1, rng)[0]
+            start += one.size
+        start = 0
+        for kind, *_, n, low, high, _ in self.coordinates.rows:
+            if kind in ("identity", "periodic", "reflect") and np.isfinite([low, high]).any():
+                inside = rng.random(n) if np.isfinite(low + high) else rng.exponential(size=n)
+                x[start : start + n] = (low + (high - low) * inside if np.isfinite(low + high) else
+                                        low + inside if np.isfinite(low) else high - inside)
+            start += n
+        return np.asarray(self.coordinates.unconstrain(self.off_edges(x[None]))[0])
 
     def __reduce__(self) -> Any:
         given, options = self.given
@@ -392,8 +419,9 @@ def problem_from(target: Any, x0: Any, arguments: dict[str, Any], vectorized: bo
             shapes = {name: np.shape(x0[name]) for name in x0 if name not in known}
             arguments |= {"names": list(x0), "shapes": shapes | dict(given[0])}
     elif x0 is None:
-        raise ValueError("x0 must be the point where the search begins, not None; or give prior, "
-                         "from which to draw it")
+        if arguments.get("bounds") is None and arguments.get("shapes") is None:
+            raise ValueError("x0 must be the point where the search begins, not None; or give "
+                             "prior, from which to draw it, or bounds, within which it is")
     else:
         x = real_array("x0", x0)
         if x.ndim not in (1, 2) or x.size == 0:

@@ -24,7 +24,8 @@ def starting_points(x0: Any, chains: int) -> NDArray[np.float64]:
         raise ValueError(f"x0 must have shape (d,) or (chains, d), not {x0.shape}{mend}")
     if x0.ndim == 2 and len(x0) != chains:
         mend = ": give its transpose, x0.T" if x0.shape[1] == chains and len(x0) > 1 else (
-            f": give chains={len(x0)}, or one point (d,) for all chains")
+            f": give chains={len(x0)}, or one point (d,) for all chains, or draws (m, n, d) from "
+            "which to choose, as x0[None]")
         raise ValueError(f"x0 has {len(x0)} rows, but there are {chains} chains{mend}")
     return check_array("x0", np.broadcast_to(x0, (chains, x0.shape[-1])),
                        shape=(chains, x0.shape[-1]))

@@ -18,6 +18,7 @@ from fastkam.density.forms import as_target
 from fastkam.errors import SamplingError
 from fastkam.interop.doors import opened
 from fastkam.problem.described import Described
+from fastkam.run.drawn_starts import drawn_starts
 from fastkam.run.faults import describe
 from fastkam.run.hints import advice
 from fastkam.run.starts import search_generator, seed_sequence, starting_points
@@ -173,7 +174,7 @@ def choose_sampler(
         As in `sample`. A Python function is called once, at `x0`, to see whether it returns a
         gradient.
     x0 : array (d,) or (chains, d), optional
-        Starting points; optional for a `Problem` with priors.
+        Starting points, as in `sample`; optional for a `Problem` with priors or bounds.
     vectorized : bool
         The Python function takes points (k, d).
     surrogate : bool
@@ -198,7 +199,7 @@ def choose_sampler(
     """
     chains, seed = check_integer("chains", chains, least=1), seed_sequence(seed)
     check_flag("surrogate", surrogate)
-    target = opened(target)
+    target, x0 = opened(target), drawn_starts(x0, chains, seed)
     problem = cast(Any, target) if isinstance(target, Described) else None
     points = starting_points(x0, chains) if problem is None else problem.start(x0, chains, seed)
     made = as_target(target, points.shape[1], vectorized=vectorized)

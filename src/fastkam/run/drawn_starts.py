@@ -1,0 +1,108 @@
+"""Starts that are drawn: by a function, from a distribution, or from an earlier run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.arguments import real_array, shown
+from fastkam.diagnostics.table import Summary
+from fastkam.recorded import Recorded
+
+Array = NDArray[np.float64]
+
+START_KEY = 2**32 - 4  # child of a seed for these draws; that of chain k is the k-th
+
+
+def drawn_starts(x0: Any, chains: int, seed: np.random.SeedSequence) -> Any:
+    """The starts of the chains if `x0` is something to draw them from; otherwise `x0` itself.
+
+    Parameters
+    ----------
+    x0 : object
+        A function of a generator that returns a point, as an array or by name; a frozen
+        distribution of scipy.stats; a `Result`, or draws (chains, n, d), of which some are chosen;
+        a `Summary` of an earlier run, from whose means and standard deviations normal points are
+        drawn, within its outer quantiles; a result of scipy.optimize, whose x is taken.
+    chains : int
+    seed : SeedSequence
+
+    Returns
+    -------
+    object
+        Points (chains, d), a dict of arrays (chains, ...), or `x0`.
+    """
+    generators = [np.random.default_rng(np.random.SeedSequence(
+        seed.entropy, spawn_key=(*seed.spawn_key, START_KEY, k), pool_size=seed.pool_size))
+        for k in range(chains)]
+    if isinstance(x0, Recorded):
+        return chosen(x0.draws, generators[0], chains, weights_of(x0))
+    if isinstance(x0, Summary):
+        return around(x0, generators)
+    if isinstance(x0, Mapping):
+        return x0["x"] if {"x", "fun", "success"} <= x0.keys() else x0
+    if isinstance(x0, np.ndarray) and x0.ndim == 3:
+        return chosen(real_array("x0", x0), generators[0], chains)
+    if callable(getattr(x0, "rvs", None)) and not isinstance(x0, type):
+        return stacked([x0.rvs(random_state=rng) for rng in generators])
+    if callable(getattr(x0, "sample", None)) and hasattr(x0, "logpdf"):
+        return stacked([x0.sample(rng=rng) for rng in generators])
+    if callable(x0) and not isinstance(x0, type):
+        return stacked([called(x0, rng) for rng in generators])
+    return x0
+
+
+def weights_of(result: Any) -> Array | None:
+    """The importance weights of a run, (chains * n,), or None if all are equal."""
+    return None if result.log_weights is None else np.ravel(result.weights)
+
+
+def chosen(
+    draws: Any, rng: np.random.Generator, chains: int, weights: Array | None = None
+) -> Array:
+    """Some of the draws (m, n, d), different ones if there are enough, (chains, d)."""
+    m, n, _ = draws.shape
+    if not m * n:
+        raise ValueError("x0 must have draws, from which starts are chosen, and has none")
+    p = None if weights is None else weights / weights.sum()
+    many = m * n if p is None else int((p > 0).sum())
+    some = rng.choice(m * n, chains, replace=many < chains, p=p)
+    return np.array([draws[i // n, i % n] for i in some])  # draws in a store are not all read
+
+
+def around(summary: Summary, generators: list[np.random.Generator]) -> Array:
+    """Normal points with the means and standard deviations of a summary, (chains, d)."""
+    mean, sd = summary["mean"], summary["sd"]
+    quantiles = sorted((float(name[1:]), name) for name in summary.columns
+                       if name[0] == "q" and name[1:].replace(".", "", 1).isdigit())
+    points = np.array([mean + sd * rng.standard_normal(len(mean)) for rng in generators])
+    if len(quantiles) < 2:
+        return points
+    return np.clip(points, summary[quantiles[0][1]], summary[quantiles[-1][1]])
+
+
+def called(x0: Callable[..., Any], rng: np.random.Generator) -> Any:
+    """The start that a function of the user returns."""
+    try:
+        return x0(rng)
+    except Exception as error:
+        error.add_note("raised by x0, which was called with a numpy Generator for a start")
+        raise
+
+
+def stacked(points: list[Any]) -> Any:
+    """Starts as an array (chains, d), or by name as arrays (chains, ...)."""
+    if isinstance(points[0], Mapping):
+        if any(point.keys() != points[0].keys() for point in points):
+            raise ValueError("x0 must return the same names for every start, not "
+                             f"{shown([list(point) for point in points])}")
+        return {name: np.stack([np.asarray(point[name]) for point in points])
+                for name in points[0]}
+    arrays = [np.atleast_1d(real_array("x0", point)) for point in points]
+    if len({array.shape for array in arrays}) > 1 or arrays[0].ndim != 1:
+        raise ValueError("x0 must return a point (d,), of the same d for every start, not "
+                         f"{shown(points[0])}")
+    return np.stack(arrays)

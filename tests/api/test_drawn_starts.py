@@ -1,0 +1,146 @@
+"""Starts drawn by a function, from a distribution, an earlier run, or within bounds."""
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import fastkam as fk
+
+PRIOR = {"a": stats.norm(), "s": stats.halfnorm(scale=2)}
+QUICK = {"draws": 20, "tune": 20, "sampler": "am", "search": False, "diagnose": False, "seed": 3}
+
+
+def normal(x):
+    return -0.5 * float(x @ x)
+
+
+def named(a, s):
+    return -0.5 * (a / s) ** 2
+
+
+def starts(f, x0=None, **options):
+    """The points at which the chains of a run start, in the user's coordinates."""
+    state = fk.sample(f, x0, progress=False, **QUICK | options).state
+    return state.constrain(state.x0)
+
+
+@pytest.fixture(scope="module")
+def earlier():
+    return fk.sample(normal, np.zeros(2), draws=100, seed=1, progress=False, diagnose=False)
+
+
+def test_a_function_is_called_once_for_each_chain():
+    made = []
+
+    def start(rng):
+        made.append(rng.normal(size=2))
+        return made[-1]
+
+    np.testing.assert_array_equal(starts(normal, start), made)
+    assert len(made) == 4
+    assert len(np.unique(made)) == 8
+    np.testing.assert_array_equal(starts(normal, lambda rng: rng.normal(size=2)), made)
+    assert not np.array_equal(starts(normal, lambda rng: rng.normal(size=2), seed=4), made)
+
+
+def test_a_function_may_return_names():
+    x = starts(named, lambda rng: {"a": rng.normal(), "s": rng.random()}, prior=PRIOR)
+    assert len(np.unique(x)) == 8
+    assert (x[:, 1] < 1).all()
+
+
+@pytest.mark.parametrize("distribution", [
+    stats.multivariate_normal([100, -100], np.eye(2)),
+    stats.multivariate_t([100, -100], np.eye(2), df=9)])
+def test_a_distribution(distribution):
+    x = starts(normal, distribution)
+    assert len(np.unique(x)) == 8
+    np.testing.assert_allclose(x.mean(axis=0), [100, -100], atol=5)
+
+
+def test_a_distribution_in_one_dimension():
+    assert starts(lambda x: -x[0] ** 2, stats.norm(50, 1)).shape == (4, 1)
+
+
+@pytest.mark.parametrize("of", ["result", "draws"])
+def test_draws_of_an_earlier_run(earlier, of):
+    x = starts(normal, earlier if of == "result" else earlier.draws)
+    known = {tuple(row) for row in earlier.draws.reshape(-1, 2)}
+    assert len({tuple(row) for row in x}) == 4
+    assert all(tuple(row) in known for row in x)
+
+
+def test_draws_in_a_store(earlier, tmp_path):
+    stored = fk.sample(normal, np.zeros(2), draws=50, tune=50, seed=1, progress=False,
+                       store=tmp_path / "run", diagnose=False)
+    draws = np.asarray(stored.draws)
+    assert all((draws == row).all(axis=2).any() for row in starts(normal, stored))
+
+
+def test_weighted_draws_are_chosen_by_their_weights():
+    from fastkam.run.drawn_starts import chosen
+
+    draws, weights = np.arange(40.0).reshape(2, 20, 1), np.zeros(40)
+    weights[[3, 37]] = 1
+    found = chosen(draws, np.random.default_rng(1), 100, weights)
+    assert set(found.ravel()) == {3.0, 37.0}
+
+
+def test_a_summary(earlier):
+    summary = earlier.summary()
+    x = starts(normal, summary, chains=50)
+    assert (x >= summary["q5"] - 1e-12).all()
+    assert (x <= summary["q95"] + 1e-12).all()
+    np.testing.assert_allclose(x.std(axis=0), 0.85, atol=0.25)
+
+
+def test_an_earlier_run_with_a_prior():
+    before = fk.sample(named, prior=PRIOR, draws=100, seed=1, progress=False, diagnose=False)
+    for x0 in (before, before.summary()):
+        x = starts(named, x0, prior=PRIOR)
+        assert len(np.unique(x)) == 8
+        assert (x[:, 1] > 0).all()
+
+
+def test_the_result_of_an_optimizer():
+    found = optimize.minimize(lambda x: -normal(x - 3), [0.0, 0.0])
+    np.testing.assert_allclose(starts(normal, found), 3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("f", "options", "low", "high"), [
+    (normal, {"bounds": [(0, 1), (-5, -4)]}, [0, -5], [1, -4]),
+    (normal, {"bounds": [(2, None), (None, -1)]}, [2, -np.inf], [np.inf, -1]),
+    (named, {"bounds": {"a": (0, 1), "s": (0, None)}}, [0, 0], [1, np.inf]),
+    (named, {"bounds": {"a": (0, 1), "s": (3, None)}, "transforms": False}, [0, 3], [1, np.inf]),
+    (named, {"prior": {"a": stats.uniform(4, 1), "s": None}, "bounds": {"s": (0, 1)}},
+     [4, 0], [5, 1]),
+])
+def test_within_bounds(f, options, low, high):
+    x = starts(f, **options)
+    assert len(np.unique(x)) == 8
+    assert ((x > low) & (x < high)).all()
+
+
+def test_a_simplex_without_a_prior():
+    x = starts(lambda p: float(np.log(p).sum()), prior={"p": (None, 3)},
+               transforms={"p": "simplex"})
+    np.testing.assert_allclose(x.sum(axis=1), 1)
+
+
+def test_a_default_call_within_bounds():
+    result = fk.sample(lambda x: -3 * x[0], bounds=[(0, 1)], seed=1, progress=False)
+    assert result.draws.mean() == pytest.approx(1 / 3 - 1 / (np.exp(3) - 1), abs=0.03)
+
+
+@pytest.mark.parametrize(("x0", "problem", "message"), [
+    (lambda: 3, TypeError, "argument"),
+    (lambda rng: [[1, 2], [3, 4]], ValueError, "x0 must return a point"),
+    (lambda rng: np.zeros(1 + rng.integers(5)), ValueError, "x0 must return a point"),
+    (lambda rng: "a", TypeError, "x0 must be an array of numbers"),
+    (np.zeros((2, 0, 2)), ValueError, "x0 must have draws"),
+    (np.zeros((100, 2)), ValueError, r"as x0\[None\]"),
+    (None, ValueError, "give prior, from which to draw it"),
+])
+def test_mistakes(x0, problem, message):
+    with pytest.raises(problem, match=message):
+        starts(normal, x0)
