@@ -147,7 +147,7 @@ def test_half_of_a_budget_is_left_for_draws(name):
 
 def test_the_default_budget_is_kept(monkeypatch):
     monkeypatch.setattr("fastkam.beginning.BUDGET", 100_000)
-    monkeypatch.setattr(slabs, "walks", lambda *_, bent: [])    # so that the draws do not suffice
+    monkeypatch.setattr(slabs, "walks", lambda *_, **_options: [])    # the draws do not suffice
     result = quietly(bent, [0.0, 0.0])
     assert result.status == "complete"
     assert result.evaluations <= 100_000
@@ -313,7 +313,7 @@ def test_own_gradients_show_a_neck_without_draws(monkeypatch):
 
     table = quietly(schools, np.zeros(10), draws=1000, seed=110).summary()
     assert abs(table["mean"][1] - 0.80) < 0.1 * 1.17
-    monkeypatch.setattr(slabs, "walks", lambda *_, bent: [])
+    monkeypatch.setattr(slabs, "walks", lambda *_, **_options: [])
     result = quietly(schools, np.zeros(10), draws=1000, seed=110)
     table = result.summary()
     assert table["r_hat"].max() < 1.01

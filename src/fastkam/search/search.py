@@ -48,6 +48,7 @@ BENT, BENT_WEIGHT = 3, 0.4  # number of components of a bent density at least; i
 MOST_TAIL_WINDOWS = 6
 FAR_AWAY, RISING = 1e4, -1.0  # scales from the origin; the tail index where there is no tail
 NEARLY_NORMAL = 0.3  # acceptance of independent proposals above which one component suffices
+ROUGH = 0.6  # acceptance below which a density is less nearly normal
 NORMAL_WINDOWS = 3  # in which walkers must agree on it
 LEFT = 0.05  # weight of modes that walkers have left
 BRIEF_STAGES, FULL_STAGES = 10, 40  # of the approach, at most
@@ -353,7 +354,8 @@ class Searcher:
             if cold is not None and self.known.wrap is None:  # q is not used if x is periodic
                 some = states[:: max(1, -(-len(states) // FITTED_STATES))]
                 cold, ends = followed(
-                    self.evaluate, some, cold, self.rng, bent=n > 1 and not self.normal)
+                    self.evaluate, some, cold, self.rng, bent=n > 1 and not self.normal,
+                    rough=window.acceptance < ROUGH)
                 if ends:
                     self.say(f"followed to {' and '.join(ends)}")
         is_density = self.likelihood_is_density(population)

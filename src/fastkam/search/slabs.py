@@ -28,7 +28,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fastkam._core.linalg.decomposition import cholesky, eigen, product
+from fastkam._core.linalg.decomposition import cholesky, eigen, inverse, product
 from fastkam._core.numerics.elementary import exp, log
 from fastkam.numerics.median import median
 from fastkam.search.mixture import Mixture
@@ -38,6 +38,8 @@ Evaluate = Callable[[Array], Array]
 
 BINS = 5  # of the states, by their x_k
 LEAST_CHANGE = 3.0  # of the log volume of the others, from the first bin to the last
+LEAST_REGRESSED, NOISY = 2.0, 15  # the same by regression; dimensions in which it needs more
+BETWEEN_BINS = 2.8  # between the first bin and the last, in standard deviations of the ranks
 REVERSALS = 0.3  # of the mean change between bins, by which one of them may go the other way
 MOST_FUNNELS = 3
 MOST_DIMENSIONS, MOST_TURNED = 15, 8  # of bent densities, and of those along principal axes
@@ -52,6 +54,7 @@ THINNEST = 0.05  # slab, in units of the first
 NEXT_TO_WALL, WORTH = 1e-4, 0.005  # the same, next to slabs with this share of the largest mass
 MOST_RATIO = 0.2  # of the widths of neighbors; a slab that needs a thinner one is divided
 SURE = 3.0  # standard errors by which a slope must change to be extrapolated
+SURE_OF_MANY = 3.7  # the same of a regression on one of several coordinates
 FADED = 1e-4  # density of a slab where a side is done, in units of the highest
 MOST_BEYOND = 0.02  # share of the states beyond the slabs of a walk that reaches both ends
 MOST_ROUNDS = 80  # of points, on one side
@@ -117,11 +120,14 @@ class Slab:
         return np.insert(self.mean, k, self.at), cov
 
 
-def funnels(states: Array) -> list[int]:
+def funnels(states: Array, *, rough: bool = False) -> list[int]:
     """The coordinates along which the width of the others changes most, MOST_FUNNELS at most.
 
     Their states (n, d) are put into bins by x_k. From bin to bin the volume of the others, the root
-    of the determinant of their covariance, must change in the same direction.
+    of the determinant of their covariance, must change in the same direction. In many dimensions a
+    bin has too few states for its volume to be known, and the regression of the size of the others
+    on x_k is better. It takes small changes for a funnel, so that it is used only if q fits the
+    density roughly (`rough`), and for one coordinate.
     """
     n, d = states.shape
     if d < 2 or n < BINS * 4 * d:
@@ -138,7 +144,40 @@ def funnels(states: Array) -> list[int]:
         if (onward > -REVERSALS * abs(change) / BINS).all():
             changes[k] = abs(change)
     order = np.argsort(-changes, kind="stable")[:MOST_FUNNELS]
-    return [int(k) for k in order if changes[k] > LEAST_CHANGE]
+    found = [int(k) for k in order if changes[k] > LEAST_CHANGE]
+    if rough:
+        regressed = by_regression(states)
+        best = int(regressed.argmax())
+        if regressed[best] > LEAST_REGRESSED * max(1, d / NOISY) and best not in found:
+            found.append(best)
+    return found
+
+
+def by_regression(states: Array) -> Array:
+    """The sure changes of the log volume of the others along each coordinate, (d,), otherwise 0.
+
+    The logarithm of the squared size of the others, in units of their covariance given x_k, is
+    regressed on the rank of x_k, so that few states far out do not determine it; nor do they its
+    standard error (White's). The change is that between the first and the last of the bins.
+    """
+    n, d = states.shape
+    distinct, changes = len(np.unique(states, axis=0)), np.zeros(d)
+    ranks = (np.arange(n) - (n - 1) / 2) * np.sqrt(12) / n  # of variance 1
+    for k in range(d):
+        sorted_ = states[np.argsort(states[:, k], kind="stable")]
+        others = np.delete(sorted_, k, axis=1)
+        away = others - others.mean(axis=0)
+        away = away - ranks[:, None] * (ranks[:, None] * away).mean(axis=0)
+        try:
+            z = product(away, inverse(cholesky(product(away.T, away) / n)).T)
+        except ValueError:  # states on a plane
+            continue
+        size = log(np.maximum((z * z).sum(axis=1), 1e-300))
+        slope = (ranks * size).mean()
+        rest = size - size.mean() - slope * ranks
+        if abs(slope) > SURE_OF_MANY * np.sqrt((ranks**2 * rest**2).mean() / distinct):
+            changes[k] = BETWEEN_BINS * (d - 1) / 2 * abs(slope)
+    return changes
 
 
 def of_states(states: Array, k: int) -> Slab:
@@ -331,14 +370,16 @@ class Arm(Walk):
 
 
 def followed(
-    evaluate: Evaluate, states: Array, q: Mixture, rng: np.random.Generator, *, bent: bool
+    evaluate: Evaluate, states: Array, q: Mixture, rng: np.random.Generator, *, bent: bool,
+    rough: bool,
 ) -> tuple[Mixture, list[str]]:
     """A mixture with further components, which reach ends that walkers may have missed.
 
-    Also returned are the ends to which the density has been followed.
+    Also returned are the ends to which the density has been followed. `rough`: independent
+    proposals from q are often rejected.
     """
     try:
-        made = walks(evaluate, states, rng, bent=bent)
+        made = walks(evaluate, states, rng, bent=bent, rough=rough)
         if made:
             q = q.extended(*components(made), SHARE)
     except ValueError:  # a covariance that is no longer valid, as the density does not fall off
@@ -347,7 +388,8 @@ def followed(
 
 
 def walks(
-    evaluate: Evaluate, states: Array, rng: np.random.Generator, *, bent: bool
+    evaluate: Evaluate, states: Array, rng: np.random.Generator, *, bent: bool,
+    rough: bool = False,
 ) -> list[Walk]:
     """The walks that are worth making, each with its first slab.
 
@@ -357,7 +399,7 @@ def walks(
     outwards along arms, too.
     """
     d = states.shape[1]
-    found = funnels(states)
+    found = funnels(states, rough=rough)
     if found or not bent or not 2 <= d <= MOST_DIMENSIONS:
         return [walk for k in found if (walk := Walk(evaluate, states, k, rng)).first.fits]
     z = (states - states.mean(axis=0)) / states.std(axis=0)
