@@ -185,6 +185,12 @@ class Call:
             mend = "leave draws out with stop=" if self.stop is not None else "take thin="
             raise ValueError(f"draws must fit into memory, not {rows} for each of {self.chains} "
                              f"chains of dimension {d}: {mend}, or give store=") from error
+        try:
+            np.empty((self.chains, self.tune or 0 if self.keep_warmup else 0, d))
+        except (MemoryError, ValueError) as error:
+            raise ValueError(f"tune must fit into memory, not {self.tune} states of each of "
+                             f"{self.chains} chains of dimension {d}: give keep_warmup=False, or "
+                             "store=") from error
 
     @property
     def coordinates(self) -> Coordinates | None:
@@ -287,7 +293,11 @@ class Call:
         if self.share:
             method.check_share()
         self.schedule.compiled(method, target.dim, self.tune)
-        kernel = method.build(self.points[0])  # refuses parameters that do not fit the dimension
+        try:
+            kernel = method.build(self.points[0])  # refuses what does not fit the dimension
+        except MemoryError as error:
+            raise ValueError(f"{method!r} must fit into memory in dimension {target.dim}, and does "
+                             f"not: {error}") from error
         if self.check_gradient and method.needs_gradient:
             self.wrong_gradient = check_start(target, self.points[0])
         return kernel

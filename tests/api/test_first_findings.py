@@ -86,3 +86,12 @@ def test_pairs_are(bounds):
 def test_near_names(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         quietly(lambda a: 0.0, **options)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"tune": 2**45}, "tune must fit into memory, not 35184372088832 states"),
+    ({"sampler": fk.KernelAdaptiveMetropolis(history_size=2**47)}, "history_size=140737488355328"),
+])
+def test_what_does_not_fit_into_memory_is_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        quietly(lambda x: -0.5 * float(x @ x), [0.0, 0.0], **{"sampler": "am"} | options)

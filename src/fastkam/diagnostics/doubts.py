@@ -171,10 +171,11 @@ def heavy(
         where = where[np.argsort(-shapes[where])]
         k = shapes[where[0]]
         yield Finding(
-            "tails", f"{listed([labels[i] for i in where[:NAMED]], len(where))}: k-hat of the "
-            f"draws' tails is {k:.2g}, so that moments above the order {1 / k:.2g} do not seem to "
-            "exist, or a few draws are far from all others. The standard deviation and its error "
-            "may be far off: report quantiles.", tuple(labels[i] for i in where))
+            "tails", f"{listed([labels[i] for i in where[:NAMED]], len(where))}: a few draws are "
+            f"far from all others (k-hat of the draws' tails is {k:.2g}). Either some of the mass "
+            "is far away, where the chains rarely are, or, unless bounds or a prior limit the "
+            f"tails, moments above the order {1 / k:.2g} do not exist. The standard deviation and "
+            "its error may be far off: report quantiles.", tuple(labels[i] for i in where))
         return
     power = falling(look, draws)
     if power is not None:

@@ -366,13 +366,18 @@ def moments(look: Look) -> Iterator[Finding]:
     if not len(where):
         return
     mean, sd = look.x.mean(axis=(0, 1)), look.x.std(axis=(0, 1))
-    found = [f"{look.labels[k]} mean {mean[k]:.3g} and sd {sd[k]:.3g} instead of "
-             f"{implied[k, 0]:.3g} and {implied[k, 2]:.3g}" for k in where[:NAMED]]
+    found = [differing(look.labels[k], mean[k], sd[k], *implied[k, [0, 2]]) for k in where[:NAMED]]
     yield Finding(
         "moments", "The slopes of the log density at the draws imply other moments than the draws "
         f"have: {listed(found, len(where))}. The chains have not been everywhere, or too rarely: "
         "run longer (draws=, tune=); if it stays so, reparametrize, or try another sampler.",
         look.named(where), status="wrong")
+
+
+def differing(label: str, mean: float, sd: float, implied: float, implied_sd: float) -> str:
+    """Return the moments of the draws of a coordinate, and those that gradients imply."""
+    return (f"{label} mean {implied:.3g} and sd {implied_sd:.3g} (the draws have {mean:.3g} and "
+            f"{sd:.3g})")
 
 
 def unvisited(look: Look) -> Iterator[Finding]:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.linalg.decomposition import cholesky
 from fastkam._core.numerics.elementary import exp, log
-from fastkam.diagnostics.faults import tails, unvisited
+from fastkam.diagnostics.faults import differing, tails, unvisited
 from fastkam.diagnostics.identities import disagreeing, fewest_draws, implied_moments
 from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.diagnostics.signs import is_apart
@@ -448,8 +448,7 @@ def by_gradients(state: RunState, slopes: Slopes, evaluations: int) -> list[Find
     if not len(where) or not is_smooth(slopes, z, L):
         return []
     labels, mean, sd = state.layout.labels, x.mean(axis=(0, 1)), x.std(axis=(0, 1))
-    found = [f"{labels[k]} mean {mean[k]:.3g} and sd {sd[k]:.3g} instead of {implied[k, 0]:.3g} "
-             f"and {implied[k, 2]:.3g}" for k in where[:NAMED]]
+    found = [differing(labels[k], mean[k], sd[k], *implied[k, [0, 2]]) for k in where[:NAMED]]
     return [Finding(
         "moments", "The slopes of the log density at the draws imply other moments than the draws "
         f"have: {listed(found, len(where))}. The chains have not been everywhere, or too rarely: "

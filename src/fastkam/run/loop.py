@@ -351,7 +351,7 @@ class Run:
             states=states,
             generators=generators,
             requested=self.past.requested if self.past.undecided else self.rows,
-            seconds=self.past.seconds + time.perf_counter() - self.begun,
+            seconds=self.past.seconds + max(0.0, time.perf_counter() - self.begun),
             status=status,
             stopped_by=self.stopped_by,
         )
