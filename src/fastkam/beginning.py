@@ -24,7 +24,6 @@ from fastkam.run.writer import CheckpointWriter
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.samplers.delayed import check_stages
 from fastkam.search.choice import (
-    PLAIN_TUNE,
     Choice,
     before_the_run,
     choose,
@@ -79,6 +78,8 @@ class Call:
         The outcome of learning a surrogate.
     wrong_gradient : str
         How the gradient at the start disagrees with the density, or "".
+    free_tune : bool
+        Whether warm-up of a named sampler has the default length.
 
     The others are as in `sample`.
     """
@@ -118,6 +119,7 @@ class Call:
     found: Search = field(init=False)
     learned: Attempt | None = field(default=None, init=False)
     wrong_gradient: str = field(default="", init=False)
+    free_tune: bool = field(default=False, init=False)
 
     def prepare(self) -> RunState:
         """The run before its first step."""
@@ -126,6 +128,7 @@ class Call:
         if self.surrogate is not None:
             method = DelayedAcceptance(sampler=method, steps=self.steps)
         without = self.tune is None
+        self.free_tune = without and self.choice is None
         kernel = self.checked(method)
         if self.choice is None:
             with self.watch, before_the_run(self.target, self.problem):
@@ -133,7 +136,7 @@ class Call:
                                   search=self.search, executor=self.options.for_chains,
                                   watch=self.watch)
             if without:
-                self.tune = self.shortened(PLAIN_TUNE, method)
+                self.tune = self.shortened(method.TUNE, method)
         return self.state(method, kernel)
 
     # ---- the density, and the start of the search ----
@@ -287,7 +290,7 @@ class Call:
         target = self.target
         check_stages(method, target)
         if self.tune is None:
-            self.tune = PLAIN_TUNE if self.choice is None else self.shortened(
+            self.tune = method.TUNE if self.choice is None else self.shortened(
                 self.choice.tune, method)
         method.check_run(self.schedule, self.tune)
         if self.share:
@@ -336,6 +339,7 @@ class Call:
             requested=self.rows,
             undecided=min(FIRST_ROWS, self.rows) if thinned else 0,
             budget=(self.budget or BUDGET) if self.enough else 0,
+            may_tune=self.enough and self.free_tune and options.store is None,
             by_gradients=self.choice is not None and self.search and (
                 options.diagnose or self.enough),
             seed=self.seed,

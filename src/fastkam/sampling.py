@@ -111,7 +111,10 @@ def sample(
         visited (see `Result.verdict`). The result warns if its draws do not suffice. With `stop`
         and without `draws`, all draws are kept until the rule is met.
     tune : int, optional
-        Number of warm-up steps. By default 1000; with "auto" as many as the chosen sampler needs.
+        Number of warm-up steps. By default 1000, of "nuts" and "hmc" 400, with "auto" as many as
+        the chosen sampler needs. Without `tune`, `draws` and `stop` a named sampler warms up for
+        longer if its adaptation has not settled, or if its chains have learned a shape and do not
+        agree; `result.search` says so.
     chains : int
         Number of chains.
     seed : int, SeedSequence, Generator or BitGenerator, optional

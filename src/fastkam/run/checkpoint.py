@@ -127,7 +127,8 @@ def read(
     header, arrays = read_parts(path)
     if header.pop("format", None) != FORMAT:
         raise ValueError(f"{path} has a format that this version of fastkam does not know")
-    header = {"budget": 0, "by_gradients": False} | header  # files written before these were kept
+    # files written before these were kept
+    header = {"budget": 0, "by_gradients": False, "may_tune": False} | header
     with named(path):
         check_header(header)
         behind = is_delayed(header["sampler"])

@@ -11,6 +11,7 @@ from fastkam.diagnostics import checks, ess_bulk
 from fastkam.diagnostics.look import Finding
 from fastkam.run.loop import Outcome, Run
 from fastkam.run.options import RunOptions
+from fastkam.run.retuned import retuned
 from fastkam.run.state import NOWHERE
 from fastkam.run.stored import StoredTrace
 from fastkam.search.beyond import with_unvisited
@@ -42,9 +43,10 @@ def carry_out_to_its_end(
     They suffice if the diagnostics find nothing that further steps may correct, and the moments
     that gradients imply, if they are computed, agree with those of the draws. Otherwise the chains
     make as many steps again, and every second draw is kept, as long as the run stays within its
-    budget. If a rule is to end the run, all draws are kept until it is met. At the end some
-    evaluations look for a mode that no chain has visited. A run whose number of draws was given
-    (``state.budget`` is 0) makes these and no more.
+    budget. If the adaptation had not settled, and the number of warm-up steps was not given, a
+    longer warm-up comes first. If a rule is to end the run, all draws are kept until it is met. At
+    the end some evaluations look for a mode that no chain has visited. A run whose number of draws
+    was given (``state.budget`` is 0) makes these and no more.
     """
     if state.budget and options.stop is None:
         options = options.ended_by(Evaluations(max(1, state.budget - state.chains)))
@@ -52,6 +54,7 @@ def carry_out_to_its_end(
     going = carry_out_thinned if state.undecided else carry_out
     outcome = going(state, target, rows, options)
     while True:
+        found: list[Finding] = []
         suffice = not outcome.state.budget
         if not (suffice or options.until_stop):
             found = checks.findings(outcome.state)
@@ -61,6 +64,10 @@ def carry_out_to_its_end(
             if disagrees(outcome.state):
                 outcome = replace(outcome, found=None)
                 suffice = not outcome.state.budget
+        if not (suffice or options.until_stop) and (
+                longer := retuned(outcome, min(FIRST_ROWS, rows), found)) is not None:
+            outcome = carry_out_thinned(replace(longer, requested=rows), target, rows, options)
+            continue
         if suffice or not may_go_on(outcome.state, options):
             if outcome.state.by_gradients and outcome.state.budget:
                 outcome = with_unvisited(outcome, target, options)
@@ -148,6 +155,12 @@ def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOp
         if state.status != "complete":
             return outcome
         effective = least_effective(state)
+        if effective < ENOUGH and state.may_tune and not options.until_stop:
+            found = checks.findings(state) if some == rows else []
+            longer = retuned(outcome, min(FIRST_ROWS, rows), found)
+            if longer is not None:
+                state, some = longer, longer.undecided
+                continue
         if effective >= ENOUGH or some == rows:
             break
         some = min(2 * some, rows)

@@ -17,8 +17,8 @@ from fastkam.run.state import BIT_GENERATORS, STATUSES, check_bit_generator
 
 # fields of RunState
 OWN = ("sampler", "schedule", "tune", "thin", "keep_warmup", "share", "requested", "undecided",
-       "budget", "by_gradients", "bit_generator", "generators", "search", "searched", "is_density",
-       "seconds", "status")
+       "budget", "by_gradients", "may_tune", "bit_generator", "generators", "search", "searched",
+       "is_density", "seconds", "status")
 REQUIRED = (*OWN, "stat_names", "seed", "shapes", "dims")
 TEXTS = ("stopped_by", "wrong_gradient")  # written if they are not empty
 OPTIONAL = ("coordinates", "extras", "n_extras", "store", *TEXTS)
@@ -47,7 +47,7 @@ def check_header(header: dict[str, Any]) -> None:
                         ("budget", 0)):
         integer(name, header[name], least)
     integer("undecided", header["undecided"], 0, header["requested"])
-    for name in ("keep_warmup", "share", "is_density", "by_gradients"):
+    for name in ("keep_warmup", "share", "is_density", "by_gradients", "may_tune"):
         if not isinstance(header[name], bool):
             raise BadField(name, f"must be true or false, not {header[name]!r:.100}")
     seconds = header["seconds"]

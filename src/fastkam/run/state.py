@@ -50,6 +50,8 @@ class RunState:
         number of draws was given.
     by_gradients : bool
         Whether the run ends by computing the moments that gradients at its draws imply.
+    may_tune : bool
+        Whether warm-up may be made longer if the adaptation has not settled.
     seed : SeedSequence
         Chain k uses its k-th child.
     bit_generator : str
@@ -127,6 +129,7 @@ class RunState:
     undecided: int = 0
     budget: int = 0
     by_gradients: bool = False
+    may_tune: bool = False
     coordinates: Coordinates | None = None
 
     @property

@@ -128,6 +128,7 @@ class NUTS(Hamiltonian, name="nuts"):
     max_tree_depth: int = 10
     KERNEL: ClassVar[str] = "nuts.NUTS"
     EVALUATIONS: ClassVar[float] = 12.0
+    TUNE: ClassVar[int] = 400
     LENGTHS = ("inverse_mass_matrix", "step_size")
 
     def __post_init__(self) -> None:
@@ -169,6 +170,7 @@ class HMC(Hamiltonian, name="hmc"):
     jitter: float = 0.1
     KERNEL: ClassVar[str] = "hmc.HMC"
     EVALUATIONS: ClassVar[float] = 10.0
+    TUNE: ClassVar[int] = 400
     LENGTHS = ("inverse_mass_matrix", "step_size")
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ class Sampler(Parameters):
     ALONE: ClassVar[str] = "what it learns belongs to one chain"  # where its kernel shares nothing
     LENGTHS: ClassVar[tuple[str, ...] | None] = None  # its parameters in units of the coordinates
     EVALUATIONS: ClassVar[float] = 1.0  # of a step of warm-up, typically
+    TUNE: ClassVar[int] = 1000  # steps of warm-up, if their number is not given
 
     @classmethod
     def kernel_class(cls) -> Any:

@@ -49,7 +49,6 @@ FIRST_EVALUATIONS, EVALUATIONS_PER_DIMENSION = 60_000, 4_000  # that a search ma
 MOST_EVALUATIONS = 400_000
 LEARNED_TUNE = 300  # warm-up steps of a sampler that starts with a shape learned by the search
 NORMAL_TUNE, INDEPENDENT = 100, 0.7  # the same for one component; share of independent proposals
-NUTS_TUNE = 400
 PLAIN_TUNE = 1000
 LEAST_ACCEPTED = 0.1  # share of independent proposals, below which the gradient does more
 LONG_JUMPS = 25.0  # covariance of jumps, in units of that of the whole density
@@ -136,7 +135,7 @@ def choose(
     with searcher.evaluate.helped(threads):
         if gradient and d > MOST_GATHERED:
             found = searcher.brief(chains, disperse=True)
-            return Choice(NUTS(), f"{reason}, and many dimensions", found, NUTS_TUNE)
+            return Choice(NUTS(), f"{reason}, and many dimensions", found, NUTS.TUNE)
         most = min(MOST_EVALUATIONS, FIRST_EVALUATIONS + EVALUATIONS_PER_DIMENSION * d)
         found = searcher.full(chains, most)
     periodic = known is not None and known.wrap is not None
