@@ -8,7 +8,7 @@ from scipy import stats
 
 import fastkam as fk
 
-Y = np.random.default_rng(0).normal(1.0, 1.0, 20)  # with so many points it is 1e-13 at most
+Y = np.random.default_rng(0).normal(1.0, 1.0, 20)  # the likelihood is 1e-13 at most
 
 
 def likelihood(mu, sigma=1.0):

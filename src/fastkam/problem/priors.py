@@ -192,7 +192,7 @@ def univariate_prior(name: str, value: Any, shape: tuple[int, ...] | None) -> Pa
         df, loc, scale = value.dist._parse_args(*value.args, **value.kwds)
         if np.isinf(df[0]).all():  # scipy cannot draw from it
             value = stats.norm(loc, scale)
-        elif np.isinf(df[0]).any():  # nor from some of them; so many degrees are no different
+        elif np.isinf(df[0]).any():  # these are no different from NORMAL_DEGREES
             value = stats.t(np.minimum(df[0], NORMAL_DEGREES), loc, scale)
     entry = compiled(value, shape)
     transform = None

@@ -118,7 +118,7 @@ def suspicious(
 
 
 def excess(window: Window, q: Mixture, x: Array, logp: Array) -> Array:
-    """How far log densities (n,) at x (n, d) are above those of the nearest components."""
+    """The excess of log densities (n,) at x (n, d) over those of the nearest components."""
     squares, _ = q.nearest(x)
     return logp - median(window.logp[window.second_half]) + (squares - x.shape[1]) / 2
 

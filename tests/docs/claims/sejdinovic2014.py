@@ -49,7 +49,7 @@ def intervals_at_equal_time():
 
 
 def hours(steps):
-    """Return the CPU time of so many steps on glass, by those of the longer chains."""
+    """Return the CPU time of a number of steps on glass, computed from the longer chains."""
     chain = [cell() for cell in cells(LONGER, PAPER, "CPU seconds a chain")]
     return sum(chain) / len(chain) / Text(LONGER, r"from 0, ([\d,]+) steps")() * steps / 3600
 
