@@ -30,7 +30,7 @@ def test_pictures_are_found():
 
 @pytest.mark.parametrize("correlation", [0.0, 0.8])
 def test_the_multivariate_ess(correlation):
-    """Of an autoregression n (1 - a) / (1 + a), whatever the units."""
+    """The size of an autoregression is n (1 - a) / (1 + a), in any units."""
     n, rng = 40_000, np.random.default_rng(1)
     x = np.zeros((n, 3))
     for t in range(1, n):

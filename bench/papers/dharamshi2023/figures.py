@@ -48,7 +48,7 @@ def start(target, seed):
 
 
 def row_of(name, target, label, x, acceptance):
-    """What the picture shows of draws x (n, d), as numbers."""
+    """Numbers for what the picture shows of draws x (n, d)."""
     where, n = parts(name, x)
     mean, second, _ = errors(name, target, x[None])
     shares = 100 * np.bincount(where, minlength=n) / len(x)
@@ -59,7 +59,7 @@ def row_of(name, target, label, x, acceptance):
 
 
 def some(x):
-    """At most FEW of the draws (n, d), equally spaced."""
+    """Some of the draws (n, d), equally spaced, at most FEW."""
     return x[:: -(-len(x) // FEW)]
 
 
@@ -70,7 +70,7 @@ def show_density(axes, places, density):
 
 
 def show_outline(axes, places, density):
-    """Where the density is FAINT."""
+    """A contour of the density at the level FAINT."""
     axes.contour(*places, density / density.max(), [FAINT], colors=COLORS[7], linewidths=0.7)
 
 

@@ -63,7 +63,7 @@ def run(target, spec, shorter, seed):
 
 
 def row_of(label, result):
-    """What the picture of the log density shows, as numbers."""
+    """Numbers for what the picture of the log density shows."""
     lp = result.stats["lp"][0]
     ess = fk.diagnostics.ess_geyer(lp[:, None])[0]
     return [label, f"{result.acceptance[0]:.3f}", f"{lp.mean():.1f}", f"{lp.std(ddof=1):.2f}",
@@ -77,7 +77,7 @@ def ratios(result, scales):
 
 
 def row_of_neal(label, result, scales):
-    """What figure 2 shows, as numbers."""
+    """Numbers for what figure 2 shows."""
     x, found = result.draws[0, :, -1:], ratios(result, scales)
     off = "" if found is None else f"{np.log(found).std():.3f}"
     return [label, f"{fk.diagnostics.ess_geyer(x)[0]:,.0f}", f"{x.std(ddof=1):.3f}", off]
