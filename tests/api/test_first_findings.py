@@ -95,3 +95,15 @@ def test_near_names(options, message):
 def test_what_does_not_fit_into_memory_is_named(options, message):
     with pytest.raises(ValueError, match=message):
         quietly(lambda x: -0.5 * float(x @ x), [0.0, 0.0], **{"sampler": "am"} | options)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_density_that_overflows_shows_no_warnings_of_the_search(seed):
+    """A wrong sign: walkers climb to the largest numbers, where all log densities are equal."""
+    def negative(mu, sigma):
+        with np.errstate(all="ignore"):
+            return 25 * (mu - 1) ** 2 / sigma**2 + 50 * np.log(sigma)
+
+    prior = {"mu": stats.uniform(-5, 10), "sigma": stats.halfnorm(0, 3)}
+    with pytest.raises(fk.SamplingError, match="is its sign wrong"):
+        fk.sample(negative, prior=prior, seed=seed, progress=False)

@@ -123,7 +123,8 @@ class Window:
 
 def plausible(level: Array, d: int) -> NDArray[np.bool_]:
     """Mask of the log densities that are not far below the median of the others."""
-    return np.asarray(level > median(level) - largest_drop(d))
+    middle = min(median(level), level.max())  # the former overflows near the largest numbers
+    return np.asarray(level >= middle - largest_drop(d))
 
 
 def largest_drop(d: int) -> float:
