@@ -341,8 +341,9 @@ def go_on_with(
             check_density_of(state, target)
             check_draws_of(state, target)
         except ValueError as error:
-            raise ValueError(f"{error}; check_target=False goes on with the values of the new one"
-                             ) from None
+            file = "" if path is None else f"{path}: "
+            raise ValueError(f"{file}{error}; check_target=False goes on with the values of the "
+                             "new one") from None
     elif given:
         state, more = with_values_of(state, target)
         if more.any():
