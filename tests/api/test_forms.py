@@ -242,3 +242,15 @@ def test_a_missing_numba_is_named_in_the_error(monkeypatch):
     monkeypatch.delitem(__import__("sys").modules, "fastkam.density.numba", raising=False)
     with pytest.raises(ImportError, match=r"pip install 'fastkam\[numba\]'"):
         fk.Target.from_numba(python, D)
+
+
+def test_what_a_numba_function_returns_beside_the_density_is_not_dropped():
+    """Extras in place of a gradient, with a sampler that needs none."""
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def f(x):
+        return -0.5 * (x @ x), np.array([1.0, 2.0, 3.0])
+
+    with pytest.raises(fk.SamplingError, match="for extras of a numba function give derived="):
+        fk.sample(f, np.zeros(2), sampler="am", draws=10, tune=10, progress=False)

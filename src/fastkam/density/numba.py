@@ -45,7 +45,8 @@ class NumbaTarget(AddressTarget):
     def fault(self, rc, x):
         """The exception of `f` at x, from its Python source: that has a traceback."""
         if rc == WRONG_SIZE:
-            return TypeError(f"the gradient must be a real array of shape {x.shape}")
+            return TypeError(f"the gradient must be a real array of shape {x.shape}; for extras "
+                             "of a numba function give derived=")
         if rc != RAISED:
             return None
         try:
@@ -175,29 +176,41 @@ def returns_pair(inner, args):
             and isinstance(answer[0], number) and isinstance(answer[1], types.Array)):
         return True
     raise TypeError(
-        f"f must return a number, or a number and its gradient, not numba's {answer}")
+        f"f must return a number, or a number and its gradient, not numba's {answer}; for extras "
+        "give derived=")
 
 
 def wrap_logp(inner, args, pair):
-    if pair:
-        @numba.njit(error_model="numpy")
-        def density(x):
-            return inner(x, *args)[0]
-    else:
-        @numba.njit(error_model="numpy")
-        def density(x):
-            return inner(x, *args)
+    @numba.njit(error_model="numpy")
+    def density(x):
+        return inner(x, *args)
+
+    if not pair:
+        @numba.cfunc(LOGP, error_model="numpy")
+        def logp(n, x, out, data):
+            rc = 0
+            try:
+                out[0] = density(numba.carray(x, n))
+            except Exception:  # numba supports no narrower class
+                rc = RAISED
+            return rc
+
+        return logp
 
     @numba.cfunc(LOGP, error_model="numpy")
-    def logp(n, x, out, data):
+    def logp_of_pair(n, x, out, data):
         rc = 0
         try:
-            out[0] = density(numba.carray(x, n))
-        except Exception:  # numba supports no narrower class
+            value, gradient = density(numba.carray(x, n))
+            if gradient.size == n:
+                out[0] = value
+            else:  # it is no gradient, and would be lost without a word
+                rc = WRONG_SIZE
+        except Exception:
             rc = RAISED
         return rc
 
-    return logp
+    return logp_of_pair
 
 
 def wrap_noisy(inner):
