@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike
 
 from fastkam.arguments import MOST_CHAINS, MOST_COUNT, check_flag, check_integer, checked_names
 from fastkam.beginning import Call
+from fastkam.diagnostics.table import Summary
 from fastkam.ending import conclude
 from fastkam.errors import SamplingError, SamplingWarning
 from fastkam.points.desk import Desk
 from fastkam.problem.given import as_problem, start_by_name
 from fastkam.progress import Progress
 from fastkam.result import Result
-from fastkam.run.drawn_starts import drawn_starts
+from fastkam.run.drawn_starts import check_order, drawn_starts
 from fastkam.run.drive import DRAWS, carry_out_to_its_end, check_budget
 from fastkam.run.loop import Outcome
 from fastkam.run.options import RunOptions
@@ -33,7 +34,6 @@ from fastkam.stores.store import Store, as_store
 from fastkam.surrogate.asked import check_learning, is_learned, uncounted, within_budget
 
 if TYPE_CHECKING:
-    from fastkam.diagnostics.table import Summary
     from fastkam.surrogate.run import Attempt
 
 
@@ -286,6 +286,7 @@ def sample(
     check_flag("check_gradient", check_gradient)
     bit_generator, seed = check_bit_generator(bit_generator), seed_sequence(seed)
     common = {"names": names, "shapes": shapes, "dims": dims, "coords": coords}
+    check_order(target, x0)
     x0 = start_by_name(drawn_starts(x0, chains, seed))
     problem = as_problem(
         target, x0, vectorized=vectorized,

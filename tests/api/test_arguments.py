@@ -38,7 +38,7 @@ SAMPLE = [
     ("x0", [], "(0,)"),
     ("x0", np.zeros((4, 0)), "(4, 0)"),
     ("x0", np.zeros((3, 2)), "3 rows, but there are 4 chains"),
-    ("x0", np.zeros((1, 4, 2)), "(1, 4, 2)"),
+    ("x0", np.zeros((1, 1, 4, 2)), "(1, 1, 4, 2)"),
     ("x0", [0.0, np.nan], "nan at index (0, 1)"),
     ("x0", [np.inf, 0.0], "inf at index (0, 0)"),
     ("x0", [1j, 0.0], "1j"),

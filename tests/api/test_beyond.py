@@ -55,8 +55,12 @@ def test_modes_that_are_left_out_are_found(left_out):
     assert value == pytest.approx(lattice(np.array(place)))
 
 
-def test_a_mode_in_which_a_chain_was_once_is_found():
-    """A chain has left 0.35 % of the draws there, at one point, where half of the mass is."""
+def test_a_mode_in_which_a_chain_was_once_is_found(monkeypatch):
+    """A chain has left 0.35 % of the draws there, at one point, where half of the mass is.
+
+    Gradients lead the search there; without them it has not found the mode.
+    """
+    monkeypatch.setattr("fastkam.search.unexplained.MOST_LED", 0)
     result = quietly(half_narrow(5, 0.35), np.zeros(5), seed=2)
     assert "unvisited" in kinds(result)
     *place, _, _ = result.state.unvisited[0]

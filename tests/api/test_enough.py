@@ -13,7 +13,16 @@ from fastkam.run import drive
 from fastkam.samplers import SAMPLERS
 from fastkam.search import slabs
 
-SEED = 35  # of a run that must go on
+SEED = 49  # of a run that must go on
+WALKS = slabs.walks
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_slabs():
+    """Searches do not follow bent densities to their ends, so that some draws do not suffice."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slabs, "walks", lambda *_, **_options: [])
+        yield
 
 
 def bent(x):
@@ -68,7 +77,7 @@ def test_the_checks_are_made_once(monkeypatch):
     assert result.warnings == findings(result.state)
     looked_at.clear()
     short = quietly(normal, np.zeros(2), sampler="am", chains=2, budget=3000)
-    assert len(looked_at) == 1
+    assert len(looked_at) == len(set(looked_at)) == 2   # first to see whether to warm up for longer
     assert short.warnings == findings(short.state) != []
     assert short.resume(5, progress=False).warnings != short.warnings
 
@@ -147,7 +156,6 @@ def test_half_of_a_budget_is_left_for_draws(name):
 
 def test_the_default_budget_is_kept(monkeypatch):
     monkeypatch.setattr("fastkam.beginning.BUDGET", 100_000)
-    monkeypatch.setattr(slabs, "walks", lambda *_, **_options: [])    # the draws do not suffice
     result = quietly(bent, [0.0, 0.0])
     assert result.status == "complete"
     assert result.evaluations <= 100_000
@@ -311,15 +319,15 @@ def test_own_gradients_show_a_neck_without_draws(monkeypatch):
             [precision * off.sum() - mu / 25, -np.tanh(u) + squares - 8],
             r / errors - precision * off])
 
-    table = quietly(schools, np.zeros(10), draws=1000, seed=110).summary()
-    assert abs(table["mean"][1] - 0.80) < 0.1 * 1.17
-    monkeypatch.setattr(slabs, "walks", lambda *_, **_options: [])
     result = quietly(schools, np.zeros(10), draws=1000, seed=110)
     table = result.summary()
     assert table["r_hat"].max() < 1.01
     assert table["ess_bulk"].min() > 400
     assert abs(table["mean"][1] - 0.80) > 0.2 * 1.17
     assert "moments" in [one.kind for one in result.warnings]
+    monkeypatch.setattr(slabs, "walks", WALKS)
+    table = quietly(schools, np.zeros(10), draws=1000, seed=110).summary()
+    assert abs(table["mean"][1] - 0.80) < 0.1 * 1.17
 
 
 @pytest.mark.parametrize("options", [

@@ -279,8 +279,9 @@ def test_the_kept_draws_of_a_thinned_run_are_every_kth_step():
     def f(x):
         return -5 * (x[1] - x[0] * x[0]) ** 2 - 0.05 * (1 - x[0]) ** 2
 
-    chosen = fk.sample(f, np.zeros(2), draws=400, seed=1, chains=2)
-    given = fk.sample(f, np.zeros(2), draws=400, seed=1, chains=2, thin=chosen.thin)
+    options = {"draws": 400, "seed": 1, "chains": 2, "diagnose": False}
+    chosen = fk.sample(f, np.zeros(2), **options)
+    given = fk.sample(f, np.zeros(2), **options, thin=chosen.thin)
     assert chosen.thin > 1
     np.testing.assert_array_equal(chosen.draws, given.draws)
     for name, values in chosen.stats.items():

@@ -32,8 +32,8 @@ def test_every_run_is_the_same_in_a_store(tmp_path, case):
     whole = run(case)
     more = {"surrogate": surrogate} if case == "behind a surrogate" else {}
     assert_same(run(case, store=tmp_path / "whole"), whole)
-    last = whole.evaluations
-    for i, stopped_at in enumerate((2, last // 2, 4 * last // 5)):
+    first, last = whole.state.searched, whole.evaluations
+    for i, stopped_at in enumerate((2, (first + last) // 2, first + 4 * (last - first) // 5)):
         path = tmp_path / f"part{i}"
         part = run(case, stopped_at, store=path)
         if part is None:  # stopped within the search

@@ -132,7 +132,6 @@ REFUSED = {
     "a masked array": ({"x0": np.ma.masked_array([0.0, 1.0], [False, True])},
                        "x0 must be an array without masked elements"),
     "complex": ({"x0": [0.0, 1j]}, "x0 must be an array of numbers, not [0.0, 1j]"),
-    "the function in its place": ({"x0": never}, "the density comes first, then the starting"),
     # executors
     "a communicator": ({"executor": Communicator()}, "give mpi4py.futures.MPIPoolExecutor()"),
     "a class of executors": ({"executor": ThreadPoolExecutor},

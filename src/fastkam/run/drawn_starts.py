@@ -17,6 +17,14 @@ Array = NDArray[np.float64]
 START_KEY = 2**32 - 4  # child of a seed for these draws; that of chain k is the k-th
 
 
+def check_order(target: Any, x0: Any) -> None:
+    """Refuse a start in the place of the density, and the density in that of the start."""
+    first = target[0] if type(target) in (list, tuple) and target else target
+    if callable(x0) and isinstance(first, (int, float, np.ndarray, np.number)):
+        raise TypeError(f"target must be the density, not {shown(target)}: the density comes "
+                        "first, then the starting point")
+
+
 def drawn_starts(x0: Any, chains: int, seed: np.random.SeedSequence) -> Any:
     """The starts of the chains if `x0` is something to draw them from; otherwise `x0` itself.
 

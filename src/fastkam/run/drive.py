@@ -156,7 +156,9 @@ def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOp
             return outcome
         effective = least_effective(state)
         if effective < ENOUGH and state.may_tune and not options.until_stop:
-            found = checks.findings(state) if some == rows else []
+            found = checks.findings(state)
+            if some < rows:  # chains may yet agree
+                found = [one for one in found if one.kind != "r_hat"]
             longer = retuned(outcome, min(FIRST_ROWS, rows), found)
             if longer is not None:
                 state, some = longer, longer.undecided

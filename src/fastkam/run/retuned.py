@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastkam._core.engine.fault import Fault
+from fastkam.diagnostics import checks
 from fastkam.diagnostics.adaptation import unsettled
 from fastkam.run.state import snapshot_steps
 from fastkam.run.stored import new_trace
@@ -24,25 +25,27 @@ SHARE = 0.5  # of the evaluations that are left, which it may take
 
 
 def retuned(
-    outcome: Outcome, first_rows: int, found: Sequence[Finding] = ()
+    outcome: Outcome, first_rows: int, found: Sequence[Finding]
 ) -> RunState | None:
     """The run from its present points on, with a longer warm-up; None if it does not need one.
 
     More draws would all be made with what had been learned by then. The chains use other random
     numbers than before, and the draws so far are dropped; their evaluations count as those of a
     search. It needs one if something that is learned was still changing, or if chains that have
-    learned a shape do not agree at all, by the findings on the run.
+    learned a shape do not agree at all, by the findings on the run; and not if the density has no
+    integral, on which chains go ever further.
 
     Parameters
     ----------
     outcome : Outcome
     first_rows : int
         The number of draws of each chain after which `thin` is chosen.
-    found : list of Finding, optional
+    found : list of Finding
     """
     state = outcome.state
     tune = LONGER_TUNE * state.tune
-    if not state.may_tune or state.status != "complete":
+    hopeless = any(one.kind in checks.ABOUT_DENSITY for one in found)
+    if not state.may_tune or state.status != "complete" or hopeless:
         return None
     changing = bool(unsettled(state))
     learns = any(name.startswith(LEARNED) and values.ndim > 1

@@ -92,7 +92,7 @@ def check_draws_of(state: RunState, target: Target) -> None:
     They are the lowest and the highest draws of a few coordinates. Estimates differ in any case.
     """
     trace = state.trace
-    if (target.is_estimate or trace.stat_names is None or not trace.rows
+    if (target.is_estimate or trace.stat_names is None or not trace.rows or not state.states
             or isinstance(state.sampler, ImportanceWeighted)):
         return
     step = max(1, state.chains * trace.rows // MOST_DRAWS)
