@@ -9,9 +9,9 @@ import numpy as np
 
 from fastkam.diagnostics import checks, ess_bulk
 from fastkam.diagnostics.look import Finding
+from fastkam.run.longer_warmup import with_longer_warmup
 from fastkam.run.loop import Outcome, Run
 from fastkam.run.options import RunOptions
-from fastkam.run.retuned import retuned
 from fastkam.run.state import NOWHERE
 from fastkam.run.stored import StoredTrace
 from fastkam.search.beyond import with_unvisited
@@ -65,7 +65,7 @@ def carry_out_to_its_end(
                 outcome = replace(outcome, found=None)
                 suffice = not outcome.state.budget
         if not (suffice or options.until_stop) and (
-                longer := retuned(outcome, min(FIRST_ROWS, rows), found)) is not None:
+                longer := with_longer_warmup(outcome, min(FIRST_ROWS, rows), found)) is not None:
             outcome = carry_out_thinned(replace(longer, requested=rows), target, rows, options)
             continue
         if suffice or not may_go_on(outcome.state, options):
@@ -159,7 +159,7 @@ def carry_out_thinned(state: RunState, target: Target, rows: int, options: RunOp
             found = checks.findings(state)
             if some < rows:  # chains may yet agree
                 found = [one for one in found if one.kind != "r_hat"]
-            longer = retuned(outcome, min(FIRST_ROWS, rows), found)
+            longer = with_longer_warmup(outcome, min(FIRST_ROWS, rows), found)
             if longer is not None:
                 state, some = longer, longer.undecided
                 continue

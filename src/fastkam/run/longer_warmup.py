@@ -24,7 +24,7 @@ LEARNED = "adaptation."  # how the names of learned quantities begin
 SHARE = 0.5  # of the evaluations that are left, which it may take
 
 
-def retuned(
+def with_longer_warmup(
     outcome: Outcome, first_rows: int, found: Sequence[Finding]
 ) -> RunState | None:
     """The run from its present points on, with a longer warm-up; None if it does not need one.
