@@ -58,3 +58,19 @@ def test_evaluations_of_the_function_alone_are_counted():
     with pytest.warns(fk.SamplingWarning, match="return its logarithm"):
         result = fk.sample(counted, prior={"mu": stats.norm(0, 10)}, seed=1, progress=False)
     assert 0 <= calls[0] - result.evaluations <= 10
+
+
+@pytest.mark.parametrize("options", [{"sampler": "ram"}, {}])
+@pytest.mark.parametrize("budget", [2000, 20_000])
+def test_a_budget_is_kept(budget, options):
+    calls = [0]
+
+    def counted(mu):
+        calls[0] += 1
+        return likelihood(mu)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)
+        fk.sample(counted, prior={"mu": stats.norm(0, 10)}, seed=1, progress=False, budget=budget,
+                  **options)
+    assert calls[0] <= budget

@@ -6,6 +6,7 @@ rounding; so the function is evaluated alone where the sum is no other than the 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from fastkam._core.density.problem_target import ProblemTarget
 from fastkam.numerics.median import median
 from fastkam.run.faults import after_run
+from fastkam.stop import Limits
 
 if TYPE_CHECKING:
     from fastkam.density.target import Target
@@ -58,17 +60,22 @@ def returns_density(target: Target, z: Array, logp: Array, log_prior: Array) -> 
     if not isinstance(target, ProblemTarget):
         return is_density(likelihood), 0
     x, _ = target.constrain(z[np.linspace(0, len(z) - 1, MOST).astype(int)])
-    return is_density(target.inner.logp(x)), len(x)
+    with np.errstate(all="ignore"), suppress(Exception):  # if it recurs, the run reports it
+        return is_density(target.inner.logp(x)), len(x)
+    return False, len(x)
 
 
 def with_density_seen(outcome: Outcome, target: Target, options: RunOptions) -> Outcome:
     """Note in the outcome of a run with a prior if its function returns a density.
 
-    That of a run without a prior shows in its draws (`fastkam.diagnostics.faults`).
+    That of a run without a prior shows in its draws (`fastkam.diagnostics.faults`). It makes no
+    evaluations beyond a limit of the run.
     """
     state = outcome.state
-    if (state.status != "complete" or state.is_density or target.is_estimate
-            or not isinstance(target, ProblemTarget) or state.trace.stat_names is None):
+    limits = Limits() if options.stop is None else options.stop.limits()
+    if (limits.evaluations - state.evaluations < MOST or state.status != "complete"
+            or state.is_density or target.is_estimate or not isinstance(target, ProblemTarget)
+            or state.trace.stat_names is None):
         return outcome
     rows = np.linspace(0, state.trace.rows - 1, LEAST).astype(int)
     z = np.asarray(state.trace.x[:, rows]).reshape(-1, state.d)
