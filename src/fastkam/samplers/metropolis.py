@@ -343,7 +343,7 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
     ----------
     Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
     Advances in Neural Information Processing Systems 32. Supplement; the default gain is
-    0.001 / (1 + n / 4000).
+    0.001 / (1 + n / 4000), and 1 / (1000 + n) under a diminishing schedule.
     """
 
     proposal_cov: ArrayLike | None = None
@@ -379,6 +379,14 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
 
     def default_gain(self, d: int) -> Power:
         return Power(c=0.001 * 4000, k=1.0, offset=4000.0)
+
+    def diminishing_gain(self, d: int) -> Power:
+        """Return a gain that begins like the default one, and forgets no state afterwards.
+
+        The default gain decays to 4 / n, with which the factor is that of the last quarter of the
+        states, and follows the chain along a curved target.
+        """
+        return Power(k=1.0, offset=1000.0)
 
     def check_gain(self, gain: Power) -> None:
         check_below_one(gain)
