@@ -51,10 +51,11 @@ def learned(name, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = fk.sample(f, case.x0, surrogate="learn", seed=seed)
-    assert result.evaluations == f.n or result.weights is None, (result.evaluations, f.n)
+    weighted = result.log_weights is not None
+    assert result.evaluations == f.n or not weighted, (result.evaluations, f.n)
     told = tuple(one.kind for one in result.warnings)
     note = "; ".join(result.search[-2:])
-    if result.weights is None:
+    if not weighted:
         curve = of_chains(result, case)
         curve.note, curve.told, curve.worst = note, told, worst(result, case)
         return curve
