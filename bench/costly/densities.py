@@ -7,7 +7,7 @@ other packages can evaluate them.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,13 @@ SHAPES = ("banana, d = 2", "exponential, d = 3")
 
 @dataclass(frozen=True)
 class Case:
-    """A log density f(x), its start, and means and standard deviations (d,)."""
+    """A log density f(x), its start, means and standard deviations (d,); options of a run."""
 
     f: Callable[[Any], float]
     x0: Any
     mean: Any
     sd: Any
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def d(self):

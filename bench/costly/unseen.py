@@ -134,4 +134,5 @@ q, phi = stats.norm.sf(0.5), stats.norm.pdf(0.5)
 mean = -phi * q / (1 - q * q)
 sd = np.sqrt((1 - (q + 0.5 * phi) * q) / (1 - q * q) - mean**2)
 UNSEEN["failing region, d = 4"] = Case(
-    failing_region, np.full(4, -0.5), np.array([mean, mean, 0, 0]), np.array([sd, sd, 1, 1]))
+    failing_region, np.full(4, -0.5), np.array([mean, mean, 0, 0]), np.array([sd, sd, 1, 1]),
+    {"on_error": "reject"})
