@@ -206,6 +206,12 @@ class Call:
         with before_the_run(plain, self.problem):
             return self.through(plain)
 
+    def differentiable(self) -> Target:
+        """The same in a form with gradients, if the density has them."""
+        target = self.target if self.problem is None else self.problem.target(gradient=True)
+        return self.through(as_target(target, self.points.shape[1], vectorized=self.vectorized,
+                                      gradient=True))
+
     def through(self, target: Target) -> Target:
         """The same density, evaluated by the workers of this call if they evaluate points."""
         return self.options.desk.through(target, self.points[0], self.layout, self.chains)
@@ -264,7 +270,8 @@ class Call:
             self.choice = choose(
                 plain, self.points, self.chains, self.rng, search=self.search,
                 surrogate=self.surrogate is not None, threads=self.options.threads or 1,
-                known=known_of(self.problem), executor=self.options.for_chains, watch=self.watch)
+                known=known_of(self.problem), executor=self.options.for_chains, watch=self.watch,
+                differentiable=self.differentiable)
         check_names_of_extras(plain.extras_fields() or {}, self.layout)
         log.info("auto: %s", self.choice)
         self.found = self.choice.search

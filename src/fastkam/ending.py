@@ -33,6 +33,7 @@ def conclude(result: Result, outcome: Outcome, options: RunOptions) -> Result:
                 "error's .result and .result.state.calls; with evaluations=\"calls.fk\" the same "
                 "call of sample continues from those in the file")
     if isinstance(failure, Fault) and weighted:
+        assert result.target is not None
         what = describe(failure, "in learning a surrogate") + advice(failure, 1, result.target)
         raise SamplingError(f"{what}; {kept}", result=result, x=failure.x) from failure.cause
     if isinstance(failure, Fault):

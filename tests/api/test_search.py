@@ -250,9 +250,84 @@ def test_auto(target, vectorized, expected, caplog):
 
 
 def test_auto_in_many_dimensions_with_a_gradient():
-    choice = fk.choose_sampler(lambda x: (-0.5 * float(x @ x), -x), np.ones(40), seed=1)
+    choice = fk.choose_sampler(lambda x: (-0.25 * float((x**4).sum()), -x**3), np.ones(40), seed=1)
     assert type(choice.sampler) is fk.NUTS
     assert choice.tune == 400
+
+
+X = np.random.default_rng(3).standard_normal((120, 20))
+Y = X[:, 0] + np.random.default_rng(4).standard_normal(120)
+PRECISION = X.T @ X + np.eye(20) / 9
+POSTERIOR = np.linalg.inv(PRECISION)
+
+
+def regression(b):
+    """A linear regression with the prior N(0, 9), and its gradient."""
+    residual = Y - b @ X.T
+    return (-0.5 * (residual**2).sum(-1) - (b * b).sum(-1) / 18, residual @ X - b / 9)
+
+
+def of_likelihood(b):
+    residual = Y - X @ b
+    return -0.5 * float(residual @ residual), X.T @ residual
+
+
+@pytest.mark.parametrize("options", [
+    {"target": regression, "x0": np.zeros(20)},
+    {"target": regression, "x0": np.full(20, 500.0), "vectorized": True},
+    {"target": fk.targets.Gaussian(POSTERIOR @ X.T @ Y, POSTERIOR), "x0": np.zeros(20)},
+    {"target": of_likelihood, "prior": {"b": (stats.norm(0, 3), 20)}},
+], ids=["function", "far away, vectorized", "compiled", "with a prior"])
+def test_a_density_with_a_gradient_that_is_nearly_normal(options):
+    """NUTS takes 42 000 evaluations to learn its shape, and to draw."""
+    result = fk.sample(**options, seed=1)
+    assert type(result.sampler) is fk.ModeJumping
+    assert type(result.sampler.sampler) is fk.MALA
+    assert result.evaluations < 12_000
+    table = result.summary()
+    sd = np.sqrt(POSTERIOR.diagonal())
+    np.testing.assert_allclose(table["mean"], POSTERIOR @ X.T @ Y, atol=0.12 * sd.max())
+    np.testing.assert_allclose(table["sd"], sd, rtol=0.12)
+    spread = result.state.x0.std(axis=0) / sd
+    assert 0.4 < spread.mean() < 1.3  # chains start at draws
+
+
+@pytest.mark.filterwarnings("ignore::fastkam.SamplingWarning")
+def test_a_normal_approximation_within_a_small_budget():
+    """There is nothing left for further modes."""
+    result = fk.sample(regression, np.zeros(20), budget=2500, seed=1)
+    assert type(result.sampler) is fk.ModeJumping
+    assert result.draws.shape[1] > 50
+
+
+def test_modes_of_many_dimensions_with_a_gradient():
+    """The normal approximation is that of one of them."""
+    other = np.r_[8.0, np.zeros(19)]
+
+    def f(x):
+        logs = -0.5 * np.array([x @ x, (x - other) @ (x - other)])
+        w = np.exp(logs - logs.max())
+        return float(logs.max() + np.log(w.sum())), (w[1] * other) / w.sum() - x
+
+    result = fk.sample(f, np.zeros(20), seed=1)
+    assert "a normal density fits one of several modes" in "".join(result.search)
+    assert 0.4 < (result.draws[..., 0] > 4).mean() < 0.6
+
+
+def test_gradients_of_a_search_are_kept_in_the_file_of_calls(tmp_path):
+    """So that the same call makes none again."""
+    calls = []
+
+    def f(b):
+        calls.append(1)
+        return regression(b)
+
+    options = {"evaluations": tmp_path / "calls.fk", "draws": 50, "tune": 50, "seed": 1}
+    first = fk.sample(f, np.zeros(20), **options)
+    made = len(calls)
+    again = fk.sample(f, np.zeros(20), **options)
+    np.testing.assert_array_equal(first.draws, again.draws)
+    assert len(calls) - made < made / 10  # which compare the function with the file
 
 
 def test_auto_of_several_modes():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -92,6 +93,7 @@ def choose(
     search: bool,
     surrogate: bool,
     threads: int,
+    differentiable: Callable[[], Target],
     known: Known | None = None,
     executor: Workers | None = None,
     watch: Watch | None = None,
@@ -113,6 +115,8 @@ def choose(
         Whether the run uses a surrogate.
     threads : int
         Number of threads that may evaluate a slow compiled density.
+    differentiable : callable
+        Returns the target in a form with gradients, if the density has them.
     known : Known, optional
         Hints about the density.
     executor : Workers, optional
@@ -134,8 +138,11 @@ def choose(
     searcher = Searcher(target, points, rng, known, spread_over(executor, target), watch)
     with searcher.evaluate.helped(threads):
         if gradient and d > MOST_GATHERED:
-            found = searcher.brief(chains, disperse=True)
-            return Choice(NUTS(), f"{reason}, and many dimensions", found, NUTS.TUNE)
+            found = searcher.by_gradients(chains, differentiable())
+            if found.mixture is None:
+                return Choice(NUTS(), f"{reason}, and many dimensions", found, NUTS.TUNE)
+            if searcher.alone:
+                return around_mixture(found, reason, gradient)
         most = min(MOST_EVALUATIONS, FIRST_EVALUATIONS + EVALUATIONS_PER_DIMENSION * d)
         found = searcher.full(chains, most)
     periodic = known is not None and known.wrap is not None
@@ -193,7 +200,7 @@ def choose_sampler(
     >>> choice = fk.choose_sampler(lambda x: -0.5 * x @ x, [0.0, 0.0], seed=1)
     >>> type(choice.sampler).__name__
     'ModeJumping'
-    >>> print(fk.choose_sampler(lambda x: (-0.5 * x @ x, -x), [0.0] * 50, seed=1))
+    >>> print(fk.choose_sampler(lambda x: (-0.25 * (x**4).sum(), -x**3), [1.0] * 50, seed=1))
     NUTS, because the density has a gradient, and many dimensions
     """
     chains, seed = check_integer("chains", chains, least=1), seed_sequence(seed)
@@ -204,7 +211,9 @@ def choose_sampler(
     made = as_target(target, points.shape[1], vectorized=vectorized)
     with before_the_run(made, problem):
         return choose(made, points, chains, search_generator(seed), search=True,
-                      surrogate=surrogate, threads=1, known=known_of(problem))
+                      surrogate=surrogate, threads=1, known=known_of(problem),
+                      differentiable=partial(as_target, target, points.shape[1],
+                                             vectorized=vectorized, gradient=True))
 
 
 def known_of(problem: Any) -> Known | None:

@@ -101,13 +101,17 @@ class Evaluator:
             self.seconds += time.perf_counter() - begun
         return values
 
-    def gradients(self, X: Array) -> Array:
-        """The gradients at the rows of X, (n, d): NaN where there is none."""
+    def gradients(self, X: Array, target: Target | None = None) -> Array:
+        """The gradients at the rows of X, (n, d): NaN where there is none.
+
+        They are those of `target`, the same density in a form with gradients, if it is given.
+        """
+        target = self.target if target is None else target
         gradients = np.full(X.shape, np.nan)
         for x, gradient in zip(X, gradients, strict=True):
             self.watch(self.n)
             with np.errstate(all="ignore"), suppress(*NUMERICAL):
-                gradient[:] = self.target.logp_grad(x)[1]
+                gradient[:] = target.logp_grad(x)[1]
             self.n += 1
         return gradients
 

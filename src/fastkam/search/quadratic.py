@@ -184,6 +184,16 @@ def differences(
                            for part in np.array_split(np.arange(len(i)), len(x))])
     slopes, precision = 0.5 * (up - down), np.diag(2 * logp - up - down)
     precision[i, j] = precision[j, i] = up[i] + up[j] - both - logp
+    return of_derivatives(x, logp, scales, slopes, precision)
+
+
+def of_derivatives(
+    x: Array, logp: float, scales: Array, slopes: Array, precision: Array
+) -> Quadratic | None:
+    """The quadratic function with slopes (d,) and negative curvature (d, d), in units of scales.
+
+    None if it is not curved in all directions.
+    """
     if not np.isfinite(precision).all():
         return None
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -14,10 +15,12 @@ from fastkam.search.evaluator import Evaluator
 from fastkam.search.found import Known, Prior, Search
 from fastkam.search.images import try_images
 from fastkam.search.mixture import Mixture
+from fastkam.search.normal import approximated
 from fastkam.search.population import (
     FIRST_WINDOW,
     FITTED_STATES,
     GROWTH,
+    MOST_BY_DIFFERENCES,
     Population,
     Window,
 )
@@ -93,6 +96,7 @@ class Searcher:
         self.population: Population | None = None
         self.beyond: Mixture | None = None  # fitted where walkers had been moved into other modes
         self.spent = False  # whether it has ended early
+        self.alone = True  # whether a mode that is nearly normal is the only one
 
     def say(self, line: str) -> None:
         self.lines.append(f"{line}, after {self.evaluate.n} evaluations")
@@ -113,17 +117,17 @@ class Searcher:
 
     # ---- stages ----
 
-    def gather(self, K: int, levels: tuple[float, ...]) -> Population:
+    def gather(self, K: int, levels: tuple[float, ...], prior: Prior | None = None) -> Population:
         """K walkers around the points, at each of the levels in turn (in units of the scales).
 
-        If there is a prior, every second walker starts at a draw from it.
+        With a prior, every second walker starts at a draw from it.
         """
         lengths = np.array(levels)[np.arange(K) % len(levels)]
         centers = self.points[np.arange(K) % len(self.points)]
         x, logp = np.tile(self.origin, (K, 1)), np.full(K, -np.inf)
         width = lengths.copy()
-        if self.known.prior is not None:
-            x[::2], logp[::2] = self.from_prior(self.known.prior, len(x[::2]))
+        if prior is not None:
+            x[::2], logp[::2] = self.from_prior(prior, len(x[::2]))
         for _ in range(TRIES):
             todo = np.flatnonzero(~np.isfinite(logp))
             if not len(todo):
@@ -292,6 +296,39 @@ class Searcher:
         except Spent:
             return self.ended_early(chains)
 
+    def by_gradients(self, chains: int, differentiable: Target) -> Search:
+        """Look for a normal approximation of the density; otherwise make a brief search.
+
+        Parameters
+        ----------
+        chains : int
+        differentiable : Target
+            The density in a form with gradients.
+        """
+        try:
+            with np.errstate(all="ignore"):
+                return (self.nearly_normal(chains, differentiable)
+                        or self.brief_to_its_end(chains, disperse=True))
+        except Spent:
+            return self.ended_early(chains)
+
+    def nearly_normal(self, chains: int, differentiable: Target) -> Search | None:
+        """The outcome if the density is nearly normal, with a mixture of one component."""
+        if self.known.wrap is not None or self.d > MOST_BY_DIFFERENCES:
+            return None
+        self.begin()
+        gradients = partial(self.evaluate.gradients, target=differentiable.bind())
+        population = self.gather(max(4, chains + chains % 2), levels(self.d))
+        normal = approximated(population, gradients, self.origin, self.level, self.scales, chains,
+                              self.known.prior, self.stages)
+        if normal is None:
+            return None
+        self.alone = normal.alone
+        self.say(f"a normal density fits {'it' if normal.alone else 'one of several modes'}")
+        return Search(normal.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
+                      steps=self.lines + self.failures(), mixture=normal.mixture, components=1,
+                      independent_acceptance=normal.acceptance)
+
     def full(self, chains: int, most_evaluations: int) -> Search:
         """Find scales, let many walkers climb, and run windows until they agree."""
         most = int(min(most_evaluations, self.evaluate.watch.most_evaluations))
@@ -313,7 +350,7 @@ class Searcher:
         self.begin()
         points = self.points
         if disperse:
-            population = self.gather(max(4, chains + chains % 2), (1.0,))
+            population = self.gather(max(4, chains + chains % 2), (1.0,), self.known.prior)
             population.approach(BRIEF_STAGES)
             middle = int(np.argsort(population.logp, kind="stable")[population.K // 2])
             climbed = population.logp[middle] - self.level
@@ -328,7 +365,7 @@ class Searcher:
     def full_to_its_end(self, chains: int, most_evaluations: int) -> Search:
         self.begin()
         K = max(LEAST_WALKERS, 2 * (self.d + 1))
-        population = self.gather(K, levels(self.d))
+        population = self.gather(K, levels(self.d), self.known.prior)
         # a mode may be lost when all walkers in it leave it: it can be found again from these
         self.seen.append(population.approach(self.stages))
         if len(found := self.rising(population)):

@@ -45,6 +45,7 @@ def modes_beyond(
     q: Mixture,
     points: tuple[Array, Array],
     stages: int,
+    gradients: Callable[[Array], Array] | None = None,
 ) -> tuple[Array, Array]:
     """Points (m, d) in modes that q misses, and their log densities (m,).
 
@@ -59,10 +60,13 @@ def modes_beyond(
         Points with their log densities.
     stages : int
         Largest number of stages of the approach.
+    gradients : callable, optional
+        Gradients (n, d) at points (n, d), in place of differences.
     """
     parts = [suspicious(population.evaluate, window, q, *points)]
     if population.wrap is None:
-        parts.append(led_uphill(population.evaluate, window, q, *above(window, q, *points)))
+        parts.append(led_uphill(
+            population.evaluate, window, q, *above(window, q, *points), gradients))
     x, logp, steps = (np.concatenate(part) for part in zip(*parts, strict=True))
     if not len(x):
         return x, logp
@@ -88,10 +92,12 @@ def modes_beyond(
     return x[new], logp[new]
 
 
-def around(population: Population, states: Array) -> tuple[Array, Array]:
+def around(
+    population: Population, states: Array, most: int = MOST_AROUND
+) -> tuple[Array, Array]:
     """Points in all directions from states of the walkers (n, d), and their log densities."""
     d, rng = population.d, population.rng
-    n = min(MOST_AROUND, AROUND * d)
+    n = min(most, AROUND * d)
     direction = rng.standard_normal((n, d))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     near, far = log(np.array(NEAR_AND_FAR))
@@ -133,7 +139,12 @@ def above(window: Window, q: Mixture, x: Array, logp: Array) -> tuple[Array, Arr
 
 
 def led_uphill(
-    evaluate: Callable[[Array], Array], window: Window, q: Mixture, x: Array, logp: Array
+    evaluate: Callable[[Array], Array],
+    window: Window,
+    q: Mixture,
+    x: Array,
+    logp: Array,
+    gradients: Callable[[Array], Array] | None = None,
 ) -> tuple[Array, Array, Array]:
     """Follow gradients from points x (n, d), in the metric of the nearest component.
 
@@ -143,8 +154,11 @@ def led_uphill(
     n, d = x.shape
     for _ in range(LED_STEPS if n else 0):
         factors = q.factors[q.nearest(x)[1]]
-        beside = x[:, None] + DIFFERENCE * factors.transpose(0, 2, 1)
-        slopes = (evaluate(beside.reshape(-1, d)).reshape(n, d) - logp[:, None]) / DIFFERENCE
+        if gradients is None:
+            beside = x[:, None] + DIFFERENCE * factors.transpose(0, 2, 1)
+            slopes = (evaluate(beside.reshape(-1, d)).reshape(n, d) - logp[:, None]) / DIFFERENCE
+        else:
+            slopes = (factors * gradients(x)[:, :, None]).sum(axis=1)
         slopes[~np.isfinite(slopes)] = 0.0
         along = product(factors, slopes[:, :, None])[:, :, 0]
         tried = np.stack([x, *(x + length * along for length in LENGTHS)])

@@ -1,0 +1,170 @@
+"""The normal approximation of a density that has a gradient.
+
+Newton's method, with the curvature from differences of gradients, leads to the mode. The normal
+density there is often too narrow, since densities of many dimensions have little of their mass near
+the mode. It is refined where the mass is: a linear function is fitted to gradients at points drawn
+from it, antithetically; its zero and its slope are the mean and the negative precision of the next
+approximation. (If the points are many, it is the normal density q of the least Kullback-Leibler
+divergence KL(q | pi).)
+
+Opper, M. and Archambeau, C. (2009). The variational Gaussian approximation revisited. Neural
+Computation 21, 786-792: mean and precision of that density are those of averages of gradients and
+of curvatures over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam._core.linalg.decomposition import cholesky, eigen, inverse, product
+from fastkam._core.numerics.elementary import exp
+from fastkam.search.quadratic import FLATTEST_DIFFERENCE, LEAST_POINTS, Quadratic, of_derivatives
+
+Array = NDArray[np.float64]
+
+NEWTON_STEPS, SHORTER = 15, 2.0 ** -np.arange(9)  # steps at most; factors of each that are tried
+ARRIVED = 0.02  # gain of the log density by a step below which the mode is reached
+LONGER = 4.0  # factor by which the steps of differences may change from one point to the next
+REFINEMENTS, POINTS_EACH = 3, 2  # approximations after the first; pairs of points per dimension
+ACCURATE = 0.9  # acceptance of proposals above which no better approximation is tried
+WIDER = (1.0, 1.1, 1.25, 1.5)  # factors of its standard deviations that are tried
+
+
+def normal_by_gradients(
+    evaluate: Callable[[Array], Array],
+    gradients: Callable[[Array], Array],
+    x: Array,
+    logp: float,
+    scales: Array,
+    rng: np.random.Generator,
+) -> tuple[Quadratic, float] | None:
+    """Approximate a density that has a gradient by a normal one around its mode.
+
+    Parameters
+    ----------
+    evaluate, gradients : callable
+        Log densities (n,) and their gradients (n, d) at points (n, d).
+    x : array (d,)
+        Where Newton's method begins.
+    logp : float
+        The log density there, finite.
+    scales : array (d,)
+        Steps, which change the log density by about 1.
+    rng : Generator
+
+    Returns
+    -------
+    tuple of Quadratic and float, or None
+        The approximation, whose covariance has been multiplied by that of a few factors for which
+        it is best, and the acceptance probability of independent proposals from it. None if there
+        is no mode where the density is curved in all directions.
+    """
+    for _ in range(NEWTON_STEPS):
+        slopes, precision = second_derivatives(gradients, x, scales)
+        if not (np.isfinite(precision).all() and np.isfinite(slopes).all()):
+            return None
+        try:
+            values, vectors = eigen(precision)
+        except np.linalg.LinAlgError:
+            return None
+        size = np.maximum(np.abs(values), FLATTEST_DIFFERENCE * np.abs(values).max())
+        if not size.max() > 0:
+            return None
+        along = (vectors * (vectors.T * slopes).sum(axis=1) / size).sum(axis=1)
+        tried = x + SHORTER[:, None] * (scales * along)
+        found = evaluate(tried)
+        best = int(found.argmax())
+        if not found[best] > logp + ARRIVED:
+            at_mode = of_derivatives(x, logp, scales, slopes, precision)
+            return None if at_mode is None else refined(evaluate, gradients, at_mode, rng)
+        x, logp = tried[best], float(found[best])
+        curved = np.clip(precision.diagonal(), LONGER**-2, LONGER**2)
+        scales = scales / np.sqrt(curved)
+    return None
+
+
+def second_derivatives(
+    gradients: Callable[[Array], Array], x: Array, scales: Array
+) -> tuple[Array, Array]:
+    """Slopes (d,) and negative curvature (d, d) at x (d,), in units of the scales."""
+    steps = np.diag(scales)
+    up, down = gradients(x + steps), gradients(x - steps)
+    curvature = 0.5 * scales * (up - down)
+    return scales * gradients(x[None])[0], -0.5 * (curvature + curvature.T)
+
+
+def refined(
+    evaluate: Callable[[Array], Array],
+    gradients: Callable[[Array], Array],
+    found: Quadratic,
+    rng: np.random.Generator,
+) -> tuple[Quadratic, float]:
+    """The best of normal approximations, each fitted to gradients at points of the one before.
+
+    With it, the acceptance probability of independent proposals from it.
+    """
+    best, most = widened(evaluate, found, rng)
+    for _ in range(REFINEMENTS):
+        if most > ACCURATE or (new := by_regression(gradients, found, rng)) is None:
+            break
+        found = new
+        wide, accepted = widened(evaluate, found, rng)
+        if accepted > most:
+            best, most = wide, accepted
+    return best, most
+
+
+def by_regression(
+    gradients: Callable[[Array], Array], found: Quadratic, rng: np.random.Generator
+) -> Quadratic | None:
+    """The normal density whose gradients are most like those at points of another one.
+
+    None if these do not fall towards a point from all directions.
+    """
+    d = len(found.mean)
+    z = rng.standard_normal((POINTS_EACH * d, d))
+    z = np.concatenate([z, -z])
+    slopes = product(gradients(found.mean + product(z, found.factor.T)), found.factor)
+    if not np.isfinite(slopes).all():
+        return None
+    mean = slopes.mean(axis=0)
+    root = inverse(cholesky(product(z.T, z)))
+    curvature = -product(root.T, product(root, product(z.T, slopes - mean)))
+    try:
+        values, vectors = eigen(0.5 * (curvature + curvature.T))
+        if not values.min() > FLATTEST_DIFFERENCE * values.max():
+            return None
+        cov = product(vectors / values, vectors.T)
+        factor = cholesky(product(product(found.factor, cov), found.factor.T))
+    except np.linalg.LinAlgError:
+        return None
+    shift = product(found.factor, (cov * mean).sum(axis=1)[:, None])[:, 0]
+    return Quadratic(found.mean + shift, factor, found.height)
+
+
+def widened(
+    evaluate: Callable[[Array], Array], found: Quadratic, rng: np.random.Generator
+) -> tuple[Quadratic, float]:
+    """The best of wider normal approximations, and the acceptance probability of its points.
+
+    With weights w = pi / q at points of q it is E[min(w, w')] / E[w].
+    """
+    d = len(found.mean)
+    z = rng.standard_normal((max(LEAST_POINTS, d), d))
+    steps, squares = product(z, found.factor.T), 0.5 * (z * z).sum(axis=1)
+    best, most = found, -1.0
+    for factor in WIDER:
+        log_w = evaluate(found.mean + factor * steps) + squares
+        if not np.isfinite(log_w).any():
+            continue
+        w = exp(log_w - log_w.max())
+        accepted = float(np.minimum(w, w[:, None]).mean() / w.mean())
+        if accepted > most:
+            best, most = replace(found, factor=factor * found.factor), accepted
+        if most > ACCURATE:
+            break
+    return best, most
