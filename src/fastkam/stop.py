@@ -24,6 +24,7 @@ __all__ = ["ESS", "MCSE", "Done", "Evaluations", "Limits", "Rhat", "StopRule", "
 DRAWS_PER_EFFECTIVE = 10
 FEWEST_DRAWS = 4000  # of all chains, if there are more
 FEWEST_ROWS = 100  # of each chain
+MOST_PER_DRAW = 4.0  # effective draws for each draw, which antithetic chains may have
 # An effective sample size of fewer draws than this, of all chains, is itself too uncertain: rules
 # would end runs in which it happens to be large.
 LEAST_FOR_SIZE = 800
@@ -53,10 +54,11 @@ class Measured(StopRule):
         """Number of draws, of all chains, that are examined if there are as many."""
         return FEWEST_DRAWS
 
-    def looked_at(self, draws: Any) -> Any:
-        """Evenly spaced draws of (chains, rows, d), with the last row."""
+    def looked_at(self, draws: Any, least: float | None = None) -> Any:
+        """Evenly spaced draws of (chains, rows, d), with the last row; `least` of them, or more."""
         chains, rows, _ = draws.shape
-        step = max(1, min(int(chains * rows / self.least()), rows // FEWEST_ROWS))
+        least = self.least() if least is None else least
+        step = max(1, min(int(chains * rows / least), rows // FEWEST_ROWS))
         return draws[:, rows - 1 :: -step][:, ::-1]
 
     def met(self, run: Run) -> bool:
@@ -156,8 +158,8 @@ class Rhat(Measured):
 class MCSE(Measured):
     """The Monte Carlo standard errors of means are at most those given in `errors`.
 
-    In long runs 4000 to 8000 evenly spaced draws are used, whose errors are no smaller than those
-    of all draws.
+    In long runs evenly spaced draws are used: at least 10 times the effective sample size that the
+    errors require, and at least 4000.
 
     Draws that happen to miss a tail have too small a standard deviation, autocorrelation and
     error all at once, and a run that ends as soon as its error looks small ends with such draws too
@@ -189,8 +191,15 @@ class MCSE(Measured):
 
     def met(self, run: Run) -> bool:
         which, most = self.named(run.past.layout)
-        rows = run.trace.draws.shape[1]
-        x = run.past.constrain(self.looked_at(run.trace.draws))[:, :, which]
+        draws = run.trace.draws
+        chains, rows, _ = draws.shape
+        x = run.past.constrain(self.looked_at(draws))[:, :, which]
+        size = float(((x.std(axis=(0, 1)) / most) ** 2).max(initial=0.0))
+        if size > MOST_PER_DRAW * chains * rows:
+            run.expected[id(self)] = size / chains
+            return False
+        if size * DRAWS_PER_EFFECTIVE > self.least():
+            x = run.past.constrain(self.looked_at(draws, size * DRAWS_PER_EFFECTIVE))[:, :, which]
         needed = self.needed_for(x, rows, most)
         if (needed <= rows).all():
             needed = self.needed_for(x[:, : x.shape[1] * 5 // 6], rows, most)

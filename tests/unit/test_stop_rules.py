@@ -248,3 +248,12 @@ def test_r_hat_that_is_not_low_enough_needs_more_rows():
     for r_hat in (1.0100000000000002, 1.01, 1.0, 0.999, np.nan, np.inf):
         needed = stop.rows_for_r_hat(1000, np.array([r_hat]), 1.01)
         assert bool(needed[0] <= 1000) == (r_hat <= 1.01), r_hat
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_an_error_that_needs_many_draws(scale):
+    """200 000 independent draws of sd 1 have an error of 0.0022."""
+    run = named_run(scale * np.random.default_rng(5).standard_normal((4, 50_000, 1)), "x")
+    assert MCSE({"x": 0.003 * scale}).met(run)
+    assert not MCSE({"x": 0.002 * scale}).met(run)
+    assert not MCSE({"x": 0.0001 * scale}).met(run)
