@@ -346,7 +346,7 @@ class Call:
             requested=self.rows,
             undecided=min(FIRST_ROWS, self.rows) if thinned else 0,
             budget=(self.budget or BUDGET) if self.enough else 0,
-            may_tune=self.enough and self.free_tune and options.store is None,
+            may_tune=self.enough and self.free_tune,
             by_gradients=self.choice is not None and self.search and (
                 options.diagnose or self.enough),
             seed=self.seed,

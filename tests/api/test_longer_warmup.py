@@ -83,8 +83,31 @@ def test_where_it_is_not_needed_or_not_wanted(options):
     assert not longer(quietly(f, x0, **options))
 
 
-def test_a_store_keeps_the_run_as_it_is(tmp_path):
-    assert not longer(quietly(correlated, np.zeros(D), store=tmp_path / "run", budget=100_000))
+@pytest.mark.parametrize("name", ["run", "run.zarr"])
+def test_draws_in_a_store_are_the_same(whole, name, tmp_path):
+    stored = quietly(correlated, np.zeros(D), store=tmp_path / name)
+    assert longer(stored) == longer(whole)
+    for one in (stored, fk.load(tmp_path / name)):
+        np.testing.assert_array_equal(one.draws, whole.draws)
+        np.testing.assert_array_equal(one.warmup.draws, whole.warmup.draws)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.03, 0.2])
+def test_an_interrupted_run_in_a_store_goes_on_to_the_same_bits(whole, share, tmp_path):
+    n, at = 0, 500 + int(share * whole.evaluations)
+
+    def until(x):
+        nonlocal n
+        n += 1
+        if n == at:
+            raise KeyboardInterrupt
+        return correlated(x)
+
+    quietly(until, np.zeros(D), store=tmp_path / "run")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.SamplingWarning)
+        result = fk.resume(tmp_path / "run", target=correlated, progress=False)
+    np.testing.assert_array_equal(result.draws, whole.draws)
 
 
 @pytest.mark.parametrize("share", [0.002, 0.01, 0.03, 0.2, 0.9])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from fastkam.run.members import read_members, write_members
 from fastkam.run.records import Fields
 from fastkam.run.shapes import Layout, check_extras, check_layout
 from fastkam.run.state import NOWHERE, RunState
-from fastkam.run.stored import OF_DRAWS, WARMUP, StoredTrace
+from fastkam.run.stored import OF_DRAWS, OF_WARMUP, WARMUP, StoredTrace
 from fastkam.run.trace import Trace
 from fastkam.samplers import DelayedAcceptance, Sampler, as_sampler
 from fastkam.schedules import Schedule, as_schedule
@@ -49,7 +49,19 @@ MODEL = '"fastkam.interop.model:ModelTransform"'
 FORMAT = 2
 ARRAYS = ("x0", "snapshot_steps", "scales", "tails", "implied")
 OPTIONAL = ("calls", "unvisited")
-Place = tuple[Store, str, int]  # a store, the section of the draws, and the revision
+
+
+class Place(NamedTuple):
+    """Where the rows of a trace are: a store, a section of it, and the revision of its state.
+
+    `warmup` is the section of the run's warm-up.
+    """
+
+    store: Store
+    section: str
+    revision: int
+    warmup: str
+
 FINITE = Field("an array of finite numbers", finite=True)
 
 
@@ -69,8 +81,8 @@ def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -
     if run.trace.records.fields is not None:
         header["extras"] = plain(run.trace.records.fields)
         header["n_extras"] = run.trace.records.n_extras
-    if not whole and isinstance(run.trace, StoredTrace):
-        header["store"] = described(run.trace, path)
+    if not whole and isinstance(run.trace, StoredTrace) and isinstance(run.warmup, StoredTrace):
+        header["store"] = described(run.trace, path) | {"warmup": run.warmup.section}
     arrays: dict[str, Any] = {
         "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
         "x0": run.x0, "snapshot_steps": run.snapshot_steps, "scales": run.scales,
@@ -216,7 +228,7 @@ def from_parts(
     trace = trace_of("trace", parts.pop("trace", {}), (chains, d), stat_names, fields, n_extras,
                      place)
     if place is not None:
-        place = place[0], WARMUP, place[2]
+        place = place._replace(section=place.warmup)
     warmup = trace_of("warmup", parts.pop("warmup", {}), (chains, d), stat_names, place=place)
     names = [f"chain{k}" for k in range(chains)] if "chain0" in parts else []
     check_names(names, parts)
@@ -292,7 +304,8 @@ def trace_of(
     """A trace from its arrays, in a store if `place` is given; `shape` is (chains, d)."""
     try:
         if place is not None:
-            stored = StoredTrace.from_arrays(*place, arrays, stat_names, fields, n_extras)
+            stored = StoredTrace.from_arrays(place.store, place.section, place.revision, arrays,
+                                             stat_names, fields, n_extras)
             check_form("x", stored.window.x, (shape[0], None, shape[1]), np.float64)
             return stored
         trace = Trace.from_arrays(arrays, stat_names, fields, n_extras)
@@ -308,11 +321,14 @@ def place_in(about: Any, store: Store | None) -> Place | None:
         if store is not None:
             raise BadField("store", "is missing: this is not the state of a run with a store")
         return None
-    about = mapping("store", about, ("path", "id", "section", "revision"))
+    if isinstance(about, dict):
+        about = {"warmup": WARMUP} | about
+    about = mapping("store", about, ("path", "id", "section", "warmup", "revision"))
     revision = integer("store.revision", about["revision"], 0)
-    if about["section"] not in OF_DRAWS:
-        raise BadField("store.section", f"must be one of {list(OF_DRAWS)}, not "
-                                        f"{about['section']!r:.100}")
+    for name, sections in (("section", OF_DRAWS), ("warmup", OF_WARMUP)):
+        if about[name] not in sections:
+            raise BadField(f"store.{name}", f"must be one of {list(sections)}, not "
+                                            f"{about[name]!r:.100}")
     if not isinstance(about["path"], str) or (store is None and not about["path"]):
         raise BadField("store.path", "is missing: give the folder that this file was in")
     if about["path"]:
@@ -323,7 +339,7 @@ def place_in(about: Any, store: Store | None) -> Place | None:
     assert store is not None
     if store.identity() != about["id"]:
         raise ValueError(f"the store {str(store.path)!r} belongs to another run")
-    return store, str(about["section"]), revision
+    return Place(store, str(about["section"]), revision, str(about["warmup"]))
 
 
 def layout_of(

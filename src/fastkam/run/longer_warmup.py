@@ -12,7 +12,6 @@ from fastkam._core.engine.fault import Fault
 from fastkam.diagnostics import checks
 from fastkam.diagnostics.adaptation import unsettled
 from fastkam.run.state import snapshot_steps
-from fastkam.run.stored import new_trace
 
 if TYPE_CHECKING:
     from fastkam.diagnostics.look import Finding
@@ -64,7 +63,6 @@ def with_longer_warmup(
         kernel = state.sampler.build(points[0])
     except (Fault, ValueError):
         return None
-    stat_names = state.trace.stat_names
     return replace(
         state, tune=tune, thin=1, x0=points, seed=seed, states=[], generators=[],
         searched=state.evaluations + state.chains,  # these at the starts, which are not counted
@@ -73,5 +71,4 @@ def with_longer_warmup(
         search=[*state.search, f"warm-up of {tune} steps instead of {state.tune}, since "
                 f"{'the adaptation had not settled' if changing else 'the chains do not agree'}, "
                 f"after {state.evaluations} evaluations"],
-        trace=new_trace(None, "draws", state.chains, state.d, stat_names),
-        warmup=new_trace(None, "warmup", state.chains, state.d, stat_names))
+        trace=state.trace.emptied(), warmup=state.warmup.emptied())

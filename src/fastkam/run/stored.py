@@ -29,7 +29,7 @@ BLOCK_ROWS, BLOCK_BYTES = 2**18, 2**23  # limits of a chunk that is written in p
 EVERY_SECONDS = 1.0  # between two writes, unless the window is half full
 SHARE = 20  # the next write waits this many times the duration of the last
 WARMUP, DRAWS, UNDECIDED, THINNED = "warmup", "draws", "undecided", "thinned"  # sections
-OF_DRAWS = (DRAWS, UNDECIDED, THINNED)
+OF_DRAWS, OF_WARMUP = (UNDECIDED, DRAWS, THINNED), (WARMUP, "longer")
 STORED = Field("rows in the store", ("chains",), "i8", least=0, most=MOST_COUNT)
 
 
@@ -297,6 +297,18 @@ class StoredTrace(StoredRows):
             some = rows[start : start + size]
             new.put(chains, start, self.part(chains, some, np.full(len(chains), len(some))))
         new.flush(chains, expected=False)
+        return new
+
+    def emptied(self) -> StoredTrace:
+        """A trace without rows, in another section.
+
+        The old rows stay until a state with the new ones is written.
+        """
+        sections = OF_DRAWS if self.section in OF_DRAWS else OF_WARMUP
+        section = next(one for one in sections if one != self.section)
+        self.store.remove(section)
+        new = StoredTrace(self.store, section, len(self.counts), self.d, self.stat_names)
+        new.revision = self.revision
         return new
 
     @classmethod

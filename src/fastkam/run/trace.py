@@ -122,6 +122,10 @@ class Trace(Recorded):
 
     # ---- during the run ----
 
+    def emptied(self) -> Trace:
+        """A trace without rows."""
+        return Trace(len(self.counts), 0, self.x.shape[2], self.stat_names)
+
     def chain(self, k: int) -> dict[str, NDArray[Any]]:
         """The arrays of chain `k` and its count, as views."""
         return {name: getattr(self, name)[k] for name in COLUMNS} | {

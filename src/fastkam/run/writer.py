@@ -13,7 +13,7 @@ from fastkam.errors import SamplingWarning, warn
 from fastkam.run import checkpoint
 from fastkam.run.files import clear
 from fastkam.run.state import RunState
-from fastkam.run.stored import DRAWS, OF_DRAWS, UNDECIDED, WARMUP, StoredTrace
+from fastkam.run.stored import DRAWS, OF_DRAWS, OF_WARMUP, UNDECIDED, WARMUP, StoredTrace
 from fastkam.run.trace import Trace
 from fastkam.stores import Store
 
@@ -76,14 +76,14 @@ class CheckpointWriter:
     def write_store(self, store: Store, run: RunState) -> RunState:
         """Write the state of a run into its store, after its rows are on the disk."""
         assert isinstance(run.trace, StoredTrace)
+        assert isinstance(run.warmup, StoredTrace)
         self.revision = (run.trace.revision if self.revision is None else self.revision) + 1
         run.trace.revision = self.revision
         store.sync()
         checkpoint.write(store.state_path, run)
-        if not self.tidy:  # the sections before thinning
-            for section in OF_DRAWS:
-                if section != run.trace.section:
-                    store.remove(section)
+        if not self.tidy:  # the sections before thinning, or before a longer warm-up
+            for section in {*OF_DRAWS, *OF_WARMUP} - {run.trace.section, run.warmup.section}:
+                store.remove(section)
             self.tidy = True
         return run
 
