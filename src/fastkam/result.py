@@ -244,9 +244,10 @@ def resume(
     result : Result or path
         A result, a file that `Result.save` or a checkpoint has written, or the folder of a store.
     draws : int, optional
-        Number of further draws in each chain; by default those missing from the requested number.
-        If chains have different numbers of draws, after an interrupt, it is that of the longest,
-        and the others make as many draws as it has.
+        Number of further draws in each chain; by default those missing from the requested number,
+        or, with `stop`, as many as it takes until the rule is met, for at most 1 000 000 further
+        evaluations. If chains have different numbers of draws, after an interrupt, it is that of
+        the longest, and the others make as many draws as it has.
     target : optional
         The density, as in `sample`; needed if the result comes from a file. If the run had a
         prior or transforms, the `Problem` with them.
@@ -314,7 +315,8 @@ def resume(
     if target is None:
         target = result.target
     if target is None:
-        raise ValueError("target must be given: a result from a file does not hold the density")
+        raise ValueError("target must be given: a result from a file, or of an AskTell, does not "
+                         "hold the density")
     if surrogate is None and result.target is not None:
         surrogate = result.target.surrogate
     with desk:

@@ -218,6 +218,34 @@ def test_a_result_from_a_file_needs_its_density(tmp_path):
         loaded.verdict(1000, target=two(12, 2))
 
 
+@pytest.mark.parametrize("later", ["raises", "is NaN", "has changed"])
+def test_a_density_that_fails_after_the_run_vouches_for_nothing(later):
+    """All further evaluations would count as points without a density."""
+    done = False
+
+    def f(x):
+        if done and later == "raises":
+            raise ValueError("the licence has expired")
+        return np.nan if done and later == "is NaN" else normal(x) - 3 * done
+
+    result = sample(f, np.zeros(2), draws=500, seed=1)
+    done = True
+    with pytest.raises(ValueError, match="target must be given: the density that the result holds"):
+        result.verdict(500)
+
+
+def test_a_result_of_an_asktell_needs_its_density():
+    loop = fk.AskTell([0.0, 0.0], sampler="am", draws=1500, tune=500, search=False, seed=1,
+                      diagnose=False)
+    while points := loop.ask():
+        loop.tell(points, [normal(x) for x in points.x])
+    for ask in (lambda result: result.verdict(500), lambda result: result.log_evidence(),
+                lambda result: result.resume(10)):
+        with pytest.raises(ValueError, match="target must be given"):
+            ask(loop.result)
+    assert loop.result.verdict(500, target=normal).status == "ok"
+
+
 def test_bad_arguments_are_refused(good):
     with pytest.raises(ValueError, match="evaluations must be"):
         good.verdict(-1)

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import fastkam as fk
@@ -47,6 +48,19 @@ def test_the_result_says_which_rule_has_ended_it(rule, by, tmp_path):
     went_on = result.resume(draws=10, diagnose=False)
     assert went_on.status == "complete"
     assert went_on.stopped_by == ""
+
+
+@pytest.mark.parametrize("rule", [fk.stop.ESS(1000), fk.stop.Evaluations(9000)])
+def test_a_complete_run_goes_on_until_the_rule_is_met(rule):
+    """Whether its number of draws was given or not."""
+    options = {"sampler": "am", "tune": 300, "seed": 1, "search": False, "progress": False,
+               "diagnose": False}
+    result = fk.sample(lambda x: -0.5 * x @ x, [0.1, 0.2], draws=300, **options)
+    longer = result.resume(stop=rule, diagnose=False, progress=False)
+    assert longer.status == "stopped"
+    assert longer.stopped_by == repr(rule)
+    assert longer.draws.shape[1] > 300
+    np.testing.assert_array_equal(longer.draws[:, :300], result.draws)
 
 
 def test_an_unknown_name_is_refused_before_any_work():

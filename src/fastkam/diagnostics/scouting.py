@@ -35,6 +35,7 @@ from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.diagnostics.signs import is_apart
 from fastkam.evidence.density import Density, Window, target_for
 from fastkam.evidence.proposals import draws_in, fit
+from fastkam.run.same_target import check_own_density
 from fastkam.run.state import NOWHERE, child
 from fastkam.search.choice import has_gradient
 from fastkam.search.evaluator import NUMERICAL, Evaluator
@@ -105,8 +106,11 @@ def scout(
     """Return (findings against the draws, evaluations made): see `fastkam.Result.verdict`."""
     density = target_for(result, target, vectorized)
     if density is None:
-        raise ValueError("target must be given: a result from a file does not hold the density")
+        raise ValueError("target must be given: a result from a file, or of an AskTell, does not "
+                         "hold the density")
     state = result.state
+    if target is None:
+        check_own_density(state, density)
     found: list[Finding] = []
     scouting = Scouting.of(state, density, evaluations, rng)
     if scouting is None:

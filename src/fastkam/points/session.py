@@ -70,7 +70,9 @@ class Session:
     def go(self) -> None:
         """Run to the end."""
         try:
-            self.result = self.call(executor=self.asked)
+            result = self.call(executor=self.asked)
+            result.target = None  # the function is a placeholder
+            self.result = result
         except Closed:
             pass
         except BaseException as error:  # raised again in the user's thread

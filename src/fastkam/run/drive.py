@@ -104,8 +104,9 @@ def go_on(
         rows = int(state.trace.counts.max()) + more
         state = replace(state, undecided=0, budget=0, unvisited=NOWHERE)
         return carry_out(state, target, rows, options)
-    if state.budget and state.status in ("complete", "stopped"):
-        state = replace(state, budget=state.evaluations + state.budget)
+    budget = state.budget or (BUDGET if options.until_stop else 0)
+    if budget and state.status in ("complete", "stopped"):
+        state = replace(state, budget=state.evaluations + budget)
     return carry_out_to_its_end(state, target, state.requested, options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from fastkam._core.density.joined import JoinedTarget
 from fastkam._core.density.problem_target import ProblemTarget
 from fastkam._core.density.target import Target as CompiledTarget
-from fastkam.arguments import shown
+from fastkam.arguments import shown, told
 from fastkam.interop.doors import opened
 from fastkam.problem.described import Described
 from fastkam.problem.given import problem_like
@@ -87,9 +88,37 @@ def check_density_of(state: RunState, target: Target) -> None:
 
 
 def check_draws_of(state: RunState, target: Target) -> None:
-    """Refuse a target whose log density at the outermost draws differs from the run's.
+    """Refuse a target whose log density at the outermost draws differs from the run's."""
+    for x, kept in outermost(state, target):
+        try:
+            found = density_at(target, x, None)
+        except Exception:
+            return
+        if differs(found, kept):
+            raise other_density(state, "one of the draws", found, kept, x)
 
-    They are the lowest and the highest draws of a few coordinates. Estimates differ in any case.
+
+def check_own_density(state: RunState, target: Target) -> None:
+    """Refuse the density that a result holds if it fails or has changed at one of the draws."""
+    for x, kept in outermost(state, target):
+        try:
+            found, what = density_at(target, x, None), ""
+        except Exception as error:
+            found, what = np.nan, f" ({told(error)})"
+        if differs(found, kept):
+            raise ValueError(
+                "target must be given: the density that the result holds has changed or fails. At "
+                f"one of the draws it returns {found!r}{what}, and the run found {kept!r} there (x "
+                f"= {np.array2string(x, threshold=8)})")
+        return  # one evaluation shows it
+
+
+def outermost(
+    state: RunState, target: Target
+) -> Iterator[tuple[NDArray[np.float64], float]]:
+    """The lowest and the highest draws of a few coordinates, and their log densities.
+
+    There are none if the target is an estimate, or if the run kept no log densities of its own.
     """
     trace = state.trace
     if (target.is_estimate or trace.stat_names is None or not trace.rows or not state.states
@@ -100,12 +129,7 @@ def check_draws_of(state: RunState, target: Target) -> None:
     kept = np.asarray(trace.logp[:, : trace.rows : step]).reshape(-1)
     some = draws[:, np.linspace(0, state.d - 1, min(MOST_COORDINATES, state.d)).astype(int)]
     for i in np.unique([some.argmin(axis=0), some.argmax(axis=0)]):
-        try:
-            found = density_at(target, draws[i], None)
-        except Exception:
-            return
-        if differs(found, float(kept[i])):
-            raise other_density(state, "one of the draws", found, float(kept[i]), draws[i])
+        yield draws[i], float(kept[i])
 
 
 def other_density(
