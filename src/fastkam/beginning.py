@@ -79,7 +79,7 @@ class Call:
     wrong_gradient : str
         How the gradient at the start disagrees with the density, or "".
     free_tune : bool
-        Whether warm-up of a named sampler has the default length.
+        Whether warm-up has the default length, and the sampler begins with no shape.
 
     The others are as in `sample`.
     """
@@ -128,7 +128,7 @@ class Call:
         if self.surrogate is not None:
             method = DelayedAcceptance(sampler=method, steps=self.steps)
         without = self.tune is None
-        self.free_tune = without and self.choice is None
+        self.free_tune = without and (self.choice is None or self.choice.search.mixture is None)
         kernel = self.checked(method)
         if self.choice is None:
             with self.watch, before_the_run(self.target, self.problem):

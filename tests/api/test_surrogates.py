@@ -181,3 +181,51 @@ def test_a_surrogate_may_be_narrower_than_the_density():
 
     result = sample(densities.python, np.ones(D), draws=300, seed=1, surrogate=half, diagnose=False)
     assert (result.draws[..., 0] > 0).all()
+
+
+# ---- surrogates that leave out a part ----
+
+
+def light(x):
+    """Positive everywhere, and far too small for a sixth of the distribution."""
+    return -0.5 * float(x @ x) - 15 * float(x[0] > 1)
+
+
+def without_a_part(x):
+    return -0.5 * float(x @ x) if x[0] < 1 else -np.inf
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("surrogate", [light, without_a_part])
+@pytest.mark.parametrize("options", [{}, {"sampler": "ram", "surrogate_steps": 10}])
+def test_a_part_that_a_surrogate_leaves_out_is_found(surrogate, options, seed):
+    starts = 0.3 * np.random.default_rng(seed).standard_normal((4, 2)) - 0.5
+    with pytest.warns(fk.SamplingWarning, match="surrogate is far too small"):
+        result = fk.sample(lambda x: -0.5 * float(x @ x), starts, surrogate=surrogate, seed=seed,
+                           **options)
+    assert result.verdict().status == "wrong"
+    assert result.state.unvisited[0, 0] > 1
+    assert 0.05 < result.state.unvisited[0, -1] < 0.6  # truth: 0.19
+
+
+SOUND = {
+    "equal": lambda x: -0.5 * float(x @ x), "wide": lambda x: -0.2 * float(x @ x),
+    "narrow": lambda x: -0.9 * float(x @ x), "shifted": lambda x: -0.5 * float((x - 1) @ (x - 1)),
+    "wrong in places": lambda x: -0.5 * float(x @ x) + float(np.sin(4 * x).sum())}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", SOUND)
+def test_a_surrogate_that_is_only_inaccurate_is_not_suspected(name, seed):
+    result = fk.sample(lambda x: -0.5 * float(x @ x), np.zeros(3), surrogate=SOUND[name],
+                       seed=seed)
+    assert not result.warnings
+    np.testing.assert_allclose(result.draws.std(axis=(0, 1)), 1, atol=0.15)
+
+
+def test_ten_dimensions_behind_a_surrogate():
+    """Warm-up is longer if 1000 steps do not suffice to learn the shape."""
+    result = fk.sample(lambda x: -0.5 * float(x @ x), np.zeros(10),
+                       surrogate=lambda x: -0.4 * float(x @ x), seed=0)
+    assert not result.warnings
+    np.testing.assert_allclose(result.draws.std(axis=(0, 1)), 1, atol=0.15)

@@ -387,6 +387,12 @@ def unvisited(look: Look) -> Iterator[Finding]:
         x = state.constrain(np.array([z]))[0]
         some = ", ".join(f"{element:.3g}" for element in x[:4])
         place = f"({some}{', ...' if len(x) > 4 else ''})"
+        if isinstance(state.sampler, DelayedAcceptance):
+            yield Finding(
+                "unvisited", f"The surrogate is far too small near {place}, where it leaves out "
+                f"mass of the density: {100 * mass:.2g} % of what the draws have, by a rough "
+                "estimate. Give one with heavier tails, or none.", status="wrong")
+            continue
         if mass > 0:
             text = (f"Far from all draws, near {place}, the density has mass that no chain has "
                     f"visited: {100 * mass:.2g} % of what the draws have, by a rough estimate.")

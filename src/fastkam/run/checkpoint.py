@@ -52,7 +52,7 @@ OPTIONAL = ("calls", "unvisited")
 
 
 class Place(NamedTuple):
-    """Where the rows of a trace are: a store, a section of it, and the revision of its state.
+    """The place of the rows of a trace: a store, a section of it, and the revision of its state.
 
     `warmup` is the section of the run's warm-up.
     """

@@ -71,6 +71,10 @@ def carry_out_to_its_end(
         if suffice or not may_go_on(outcome.state, options):
             if outcome.state.by_gradients and outcome.state.budget:
                 outcome = with_unvisited(outcome, target, options)
+            if target.surrogate is not None:
+                from fastkam.surrogate.left_out import with_left_out
+
+                outcome = with_left_out(outcome, target, options)
             before, outcome = outcome.state, with_density_seen(outcome, target, options)
             if len(outcome.state.unvisited) or outcome.state is not before:
                 outcome = replace(outcome, found=None)
