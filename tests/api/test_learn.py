@@ -184,6 +184,24 @@ def test_walls_and_failing_points():
     assert (result.weights > 0).mean() > 0.6
 
 
+@pytest.mark.parametrize(("f", "d", "heavy"), [
+    (lambda x: -2 * float(np.log1p(x * x / 3).sum()), 3, True),  # Student, 3 degrees of freedom
+    (lambda x: -1.75 * float(np.log1p(x[0] * x[0] / 2.5)), 1, True),
+    (lambda x: -0.5 * float(x @ x), 3, False), (lambda x: -float(np.abs(x).sum()), 2, False)])
+def test_tails_without_a_standard_error_are_found(f, d, heavy):
+    """The largest of the draws have much of the standard deviation, and its error is too small."""
+    calls = []
+
+    def counted(x):
+        calls.append(1)
+        return f(x)
+
+    result = fk.sample(counted, np.full(d, 0.3), surrogate="learn", seed=1, **QUIET)
+    assert ("tails" in [one.kind for one in result.warnings]) == heavy
+    assert len(calls) == result.evaluations <= 2000
+    assert result.verdict().status == ("doubtful" if heavy else "ok")
+
+
 def test_priors_and_bounds():
     from scipy import stats
 

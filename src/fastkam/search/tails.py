@@ -43,7 +43,10 @@ def rising(evaluate: Callable[[Array], Array], center: Array, lengths: Array) ->
 
 
 def tail_indices(
-    evaluate: Callable[[Array], Array], center: Array, sd: Array
+    evaluate: Callable[[Array], Array],
+    center: Array,
+    sd: Array,
+    distances: tuple[float, float, float] = DISTANCES,
 ) -> tuple[Array, Array]:
     """Measure how fast the tails of a density fall off.
 
@@ -53,6 +56,8 @@ def tail_indices(
         Log densities (n,) at points (n, d).
     center, sd : array (d,)
         Center and standard deviation of the mass.
+    distances : tuple of three floats
+        Distances of the points, in standard deviations.
 
     Returns
     -------
@@ -67,13 +72,13 @@ def tail_indices(
         return np.zeros((0, 2)), np.zeros(0)
     for sign in (1.0, -1.0):
         rays = sign * np.diag(sd)
-        logp = np.array([evaluate(center + R * rays) for R in DISTANCES])
+        logp = np.array([evaluate(center + R * rays) for R in distances])
         with np.errstate(all="ignore"):
-            p = -np.diff(logp, axis=0) / np.diff([math.log(R) for R in DISTANCES])[:, None]
+            p = -np.diff(logp, axis=0) / np.diff([math.log(R) for R in distances])[:, None]
             power = np.isfinite(p).all(axis=0) & (np.abs(p[1] - p[0]) < SAME * np.abs(p[1]))
         for k in np.flatnonzero(power):
             others = np.delete(np.arange(d), k)
-            beside = evaluate(center + DISTANCES[1] * (rays[k] + np.diag(sd)[others]))
+            beside = evaluate(center + distances[1] * (rays[k] + np.diag(sd)[others]))
             # as log of (1 + 1)^(p / 2), where the contours are round, and twice that
             wide = int((logp[1, k] - beside < p[1, k] * math.log(2.0) + 1).sum())
             if p[1, k] - 1 - wide < indices[k]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.diagnostics.weights import NORMALIZED, NOT_FALLEN, TOO_LOW
+from fastkam.search.tails import tail_indices
 from fastkam.search.watch import Spent
 from fastkam.surrogate.checking import Check, outside
 from fastkam.surrogate.importance import Weighting, drawn, surrogate_run, with_weights
@@ -38,6 +39,9 @@ TRIALS = 4
 CHECKED, MOST_CHECKED, LEAST_CHECKED = 0.05, 100, 20  # calls that check the draws: a share of the
 # budget, at most and at least
 FIRST_CHECK = 160  # draws after which they are checked
+OF_TAILS = 0.05  # share of the budget for tails, at most
+TAIL_DISTANCES = 10.0, 30.0, 100.0  # standard deviations
+LONG = 4.5  # kurtosis of weighted draws above which tails are looked at; a normal density has 3
 
 
 class Drawing:
@@ -70,7 +74,7 @@ class Drawing:
         self.log_integral = 0.0  # of the surrogate, subtracted from log_s
         self.asked = 0  # rows at the last check of the stop rule
         self.stopped_by = ""
-        self.reserved = 0  # calls for the check of the draws
+        self.reserved, self.of_tails = 0, 0  # calls for the checks of the draws and of the tails
         self.checked: Check | None = None
         self.left_out = 0  # points with a high density, far outside the range of the draws
 
@@ -92,6 +96,12 @@ class Drawing:
 
     def carry_out(self, rounds: Rounds, budget: float) -> None:
         """Draw, learn again as long as needed, and draw until there are enough draws."""
+        d = len(rounds.center)
+        many = 6 * d + 2 * d * (d - 1)
+        if many <= OF_TAILS * budget:
+            self.of_tails = many
+            budget -= many
+            self.calls.budget -= self.of_tails
         for k in range(TRIALS):
             self.reserved = int(min(CHECKED * budget, MOST_CHECKED, max(0.0, self.calls.left)))
             self.calls.budget -= self.reserved
@@ -139,7 +149,21 @@ class Drawing:
             if self.left_out:
                 self.done.lines.append(f"{TOO_LOW} at {self.left_out} points with a high density, "
                                        "far outside the range of its draws")
-            self.state = self.weighted("stopped" if self.stopped_by else "complete")
+            state = self.weighted("stopped" if self.stopped_by else "complete")
+            self.state = replace(state, tails=self.tails(x))
+
+    def tails(self, x: Array) -> Array:
+        """Return tail indices, (n, 2), if the weighted draws x (m, d) have long tails."""
+        self.calls.budget += self.of_tails
+        log_w = self.log_weights.ravel()
+        w = np.exp(log_w - log_w.max())
+        mean = np.average(x, axis=0, weights=w)
+        sd = np.sqrt(np.average((x - mean) ** 2, axis=0, weights=w))
+        kurtosis = np.average((x - mean) ** 4, axis=0, weights=w) / sd**4
+        if self.of_tails and not self.stopped_by and (kurtosis > LONG).any():
+            with suppress(Spent):
+                return tail_indices(self.calls, mean, sd, TAIL_DISTANCES)[0]
+        return np.zeros((0, 2))
 
     def check(self) -> None:
         """Check the draws so far, with the calls reserved for that."""
