@@ -138,6 +138,47 @@ def test_datatree_has_dims_and_groups(result):
     assert "log_likelihood.y" not in tree["posterior"]
 
 
+def coordinates(values):
+    with pm.Model(coords={"t": values}) as model:
+        pm.Normal("z", dims="t")
+    return fk.from_pymc(model, backend="python")
+
+
+@pytest.mark.parametrize("name", ["date_range", "date", "tuples", "MultiIndex", "period_range",
+                                  "zone", "interval_range", "timedelta_range", "mixed"])
+def test_coordinates_of_any_kind_are_kept(name, tmp_path):
+    pd = pytest.importorskip("pandas")
+    days = np.array(["2024-01-01", "2024-01-02"], "datetime64[D]")
+    values, expected = {
+        "date_range": (pd.date_range("2024-01-01", periods=2), days),
+        "date": (days.tolist(), days),
+        "tuples": ([("a", 1), ("b", 2)], ["('a', 1)", "('b', 2)"]),
+        "MultiIndex": (pd.MultiIndex.from_product([["a"], [1, 2]]), ["('a', 1)", "('a', 2)"]),
+        "period_range": (pd.period_range("2024-01", periods=2, freq="M"), ["2024-01", "2024-02"]),
+        "zone": (pd.date_range("2024-01-01", periods=2, tz="Europe/Berlin"),
+                 ["2024-01-01 00:00:00+01:00", "2024-01-02 00:00:00+01:00"]),
+        "interval_range": (pd.interval_range(0, 2), ["(0, 1]", "(1, 2]"]),
+        "timedelta_range": (pd.timedelta_range("1D", periods=2), np.array([1, 2], "m8[D]")),
+        "mixed": (["a", 1], ["a", "1"]),
+    }[name]
+    result = fk.sample(coordinates(values), **SHORT)
+    np.testing.assert_array_equal(result.coords["t"], expected)
+    result.save(tmp_path / "run.fk")
+    np.testing.assert_array_equal(fk.load(tmp_path / "run.fk").coords["t"], expected)
+    if name == "date_range":
+        assert "z[2024-01-02" in str(result.summary())
+        pytest.importorskip("xarray")
+        tree = result.to_datatree()
+        np.testing.assert_array_equal(tree["posterior"]["t"].values, expected)
+
+
+def test_numbers_and_strings_of_coordinates_stay_as_they_are():
+    for values in ([1, 2], [0.5, 1.0], ["a", "b"], [True, False]):
+        found = coordinates(values).layout.coords["t"]
+        np.testing.assert_array_equal(found, values)
+        assert found.dtype == np.array(values).dtype
+
+
 def test_files_keep_names_and_dims(schools, result, tmp_path):
     result.save(tmp_path / "run.fk")
     loaded = fk.load(tmp_path / "run.fk")

@@ -153,12 +153,10 @@ class PyMCModel(Model):
         return found
 
     def coords(self, model: Any) -> dict[str, NDArray[Any]]:
-        """Values along those dimensions, where the model has them and a file can hold them."""
+        """Values along those dimensions, where the model has them."""
         used = {dim for dims in self.dims(model).values() for dim in dims}
-        found = {dim: np.array(values) for dim, values in model.coords.items()
-                 if dim in used and values is not None}
-        return {dim: values for dim, values in found.items()
-                if values.ndim == 1 and values.dtype != object}
+        return {dim: storable(values) for dim, values in model.coords.items()
+                if dim in used and values is not None}
 
     # ---- the map ----
 
@@ -227,6 +225,21 @@ class PyMCModel(Model):
 
     def __reduce__(self) -> Any:
         return PyMCModel, self.given
+
+
+def storable(values: Iterable[Any]) -> NDArray[Any]:
+    """Values along a dimension as an array (n,) that a file can hold.
+
+    Numbers and dates without a time zone are kept; others, such as periods and tuples, become
+    strings.
+    """
+    import pandas  # which PyMC needs
+
+    index = pandas.Index(list(values), tupleize_cols=False)
+    if index.inferred_type == "date":
+        return np.array(index, "datetime64[D]")
+    array = index.to_numpy()
+    return np.array([str(value) for value in index]) if array.dtype == object else array
 
 
 def target_of(model: Any, deterministics: list[str], log_likelihood: bool, backend: str) -> Target:
