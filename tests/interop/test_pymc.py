@@ -129,6 +129,17 @@ def test_log_likelihood_is_by_observation(result):
     np.testing.assert_allclose(result.extras["log_likelihood.y"], expected, rtol=1e-12)
 
 
+def test_log_likelihood_without_dims_has_the_names_of_pymc():
+    pytest.importorskip("xarray")
+    with pm.Model() as model:
+        a = pm.Normal("a")
+        pm.Normal("y", a, 1, observed=np.zeros((3, 2)))
+    result = fk.sample(fk.from_pymc(model, log_likelihood=True, backend="python"), **SHORT)
+    group = result.to_datatree()["log_likelihood"]
+    assert group["y"].dims == ("chain", "draw", "y_dim_0", "y_dim_1")
+    assert set(group.coords) == {"chain", "draw", "y_dim_0", "y_dim_1"}
+
+
 def test_datatree_has_dims_and_groups(result):
     pytest.importorskip("xarray")
     tree = result.to_datatree()

@@ -46,8 +46,7 @@ def to_datatree(result):
         "sample_stats": dataset(xarray, result.stats, layout),
     }
     if own := {name: values for name, values in result.extras.items() if is_likelihood(name)}:
-        groups[OF_ITS_OWN] = dataset(xarray, own, layout).rename(
-            {name: name.removeprefix(OF_ITS_OWN + ".") for name in own})
+        groups[OF_ITS_OWN] = dataset(xarray, own, layout)
     if result.warmup.rows:
         groups["warmup_posterior"] = dataset(xarray, layout.split(result.warmup_draws), layout)
         groups["warmup_sample_stats"] = dataset(xarray, result.warmup.stats, layout)
@@ -100,11 +99,15 @@ def to_arviz(result):
 
 
 def dataset(xarray, arrays, layout):
-    """A Dataset of {name: (chains, draws, *shape)}, the dimensions named as in the Layout."""
+    """A Dataset of {name: (chains, draws, *shape)}, the dimensions named as in the Layout.
+
+    The log likelihood "log_likelihood.y" is called y.
+    """
     variables, coords = {}, {}
     for name, array in arrays.items():
-        own = layout.dims.get(name) or [f"{name}_dim_{i}" for i in range(array.ndim - 2)]
-        variables[name] = (("chain", "draw", *own), array)
+        short = name.removeprefix(OF_ITS_OWN + ".")
+        own = layout.dims.get(name) or [f"{short}_dim_{i}" for i in range(array.ndim - 2)]
+        variables[short] = (("chain", "draw", *own), array)
         for dim, size in zip(("chain", "draw", *own), array.shape, strict=True):
             coords[dim] = layout.coords.get(dim, np.arange(size))
     return xarray.Dataset(variables, coords=coords)
