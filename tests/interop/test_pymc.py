@@ -266,6 +266,34 @@ def test_starts_are_draws_from_the_prior(schools):
     np.testing.assert_allclose(run.state.constrain(run.state.x0[0])[:2], [1.0, 2.0], atol=1e-12)
 
 
+def test_starts_off_the_support_are_refused(of_its_own):
+    x = of_its_own.constrain(np.zeros((1, of_its_own.dim)))
+    x0 = {name: value[0] for name, value in of_its_own.layout.split(x).items()}
+    start = of_its_own.start(x0, 1, np.random.SeedSequence(1))
+    np.testing.assert_allclose(start, 0, atol=1e-12)
+    for name, value, what in [("w", [0.2, 0.3, 0.6], "positive numbers that add up to 1, not "),
+                              ("w", [0.0, 0.4, 0.6], "positive numbers that add up to 1, not "),
+                              ("angle", 5.0, "a point that its transform takes, not 5"),
+                              ("above", 7.0, "a point that its transform takes, not 7"),
+                              ("chol", [1.0, 0.5, -1.0], "a point that its transform takes, not ")]:
+        with pytest.raises(ValueError, match=f"x0 must have {name!r} as {what}"):
+            fk.sample(of_its_own, {**x0, name: value}, **SHORT)
+        with pytest.raises(ValueError, match=f"x must have {name!r} as {what}"):
+            of_its_own.unconstrain({**x0, name: value})
+    with pm.Model() as model:
+        pm.ZeroSumNormal("s", shape=(2, 3))
+    made = fk.from_pymc(model, backend="python")
+    made.start({"s": [[1.0, -1.0, 0.0], [0.0, 2.0, -2.0]]}, 1, np.random.SeedSequence(1))
+    with pytest.raises(ValueError, match="x0 must have 's' as numbers that add up to 0, not "):
+        made.start({"s": [[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]]}, 1, np.random.SeedSequence(1))
+
+
+def test_draws_of_a_run_are_starts(of_its_own):
+    result = fk.sample(of_its_own, draws=300, **QUIET)
+    of_its_own.unconstrain(result.draws)
+    fk.sample(of_its_own, result, **SHORT)
+
+
 def test_without_a_prior_starts_are_around_the_initial_point():
     with pm.Model() as model:
         a = pm.Flat("a", initval=3.0)

@@ -85,8 +85,17 @@ class Model(Described):
                              f"{x.shape}: the parameters are {self.shapes}")
         if x.ndim == 2 and len(x) != chains:
             raise ValueError(f"x0 has {len(x)} rows, but there are {chains} chains")
+        self.check_support("x0", x)
         z = self.coordinates.unconstrain(x, "x0")
         return np.array(np.broadcast_to(z, (chains, self.dim)))
+
+    def unconstrain(self, x: Any) -> Array:
+        x = self.as_array("x", x)
+        self.check_support("x", x)
+        return self.coordinates.unconstrain(x)
+
+    def check_support(self, name: str, x: Array) -> None:
+        """Refuse points x (..., n) that the package maps to a z but that no z is mapped to."""
 
     def first_point(self, k: int, seed: np.random.SeedSequence) -> Array:
         """A point where the density is finite, (dim,), for chain k."""

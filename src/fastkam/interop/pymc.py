@@ -27,6 +27,9 @@ Array = NDArray[np.float64]
 ADVICE = "pip install fastkam[pymc]"
 LOG_LIKELIHOOD = "log_likelihood."  # in front of the name of an observed variable
 JITTER = 1.0  # added to the initial point where there is no prior to draw from
+RECOVERED = 1e-8  # largest error of a point that is mapped back, relative to its largest coordinate
+SUPPORTS = {"SimplexTransform": "positive numbers that add up to 1",
+            "ZeroSumTransform": "numbers that add up to 0"}
 log = logging.getLogger("fastkam")
 
 
@@ -178,6 +181,25 @@ class PyMCModel(Model):
     def unconstrain_one(self, x: Array) -> Array:
         with self.lock:
             return self.graph.unconstrain(x)
+
+    def check_support(self, name: str, x: Array) -> None:
+        """Refuse points that PyMC's transforms project onto the support, such as a simplex."""
+        if self.coordinates.rows[0][0] != "python" or x.shape[-1:] != (self.n_x,):
+            return
+        for one in x.reshape(-1, self.n_x):
+            with np.errstate(all="ignore"):
+                z = self.unconstrain_one(one)
+                pairs = self.layout.split(np.stack([one, self.constrain_one(z)]))
+            start = 0
+            for variable, (value, back) in pairs.items():
+                kind, size = self.graph.transforms[variable]
+                error = np.abs(back - value).max(initial=0.0)
+                if not (np.isfinite(z[start : start + size]).all()
+                        and error <= RECOVERED * np.abs(value).max(initial=0.0)):
+                    what = SUPPORTS.get(kind, "a point that its transform takes")
+                    raise ValueError(f"{name} must have {variable!r} as {what}, not "
+                                     f"{np.array2string(value, threshold=8)}")
+                start += size
 
     # ---- starts ----
 
