@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import fastkam as fk
+
 emcee = pytest.importorskip("emcee")
 hosts = pytest.importorskip("fastkam.hosts.emcee")
 
@@ -68,6 +70,13 @@ def test_the_distribution_is_the_targets(sampler):
                       for some in found])
     p = stats.ttest_1samp(means, [0.0, 1.0, 0.8]).pvalue
     assert (p > 1e-4).all(), p
+
+
+@pytest.mark.parametrize("sampler", [
+    name for name, kind in sorted(fk.samplers.SAMPLERS.items()) if not kind().needs_gradient])
+def test_every_sampler_without_gradients_moves_the_walkers(sampler):
+    chain = run(50, walkers=8, moves=hosts.AdaptiveMove(sampler, share=False)).get_chain()
+    assert (np.diff(chain, axis=0) != 0).any(axis=2).mean() > 0.05
 
 
 def test_a_move_that_forgets_the_density_is_caught():
@@ -156,6 +165,12 @@ def test_errors():
         hosts.AdaptiveMove("nuts")
     with pytest.raises(ValueError, match="no warm-up"):
         hosts.AdaptiveMove("am", schedule="finite")
+    with pytest.raises(ValueError, match="such as 'perpetual', not 'diminishing'"):
+        hosts.AdaptiveMove("kpca", schedule="diminishing")
+    with pytest.raises(ValueError, match="sampler must not be 'auto'"):
+        hosts.AdaptiveMove("auto")
+    with pytest.raises(ValueError, match="share must be False for ParallelTempering"):
+        hosts.AdaptiveMove("pt")
 
     def faulty(x):
         if x[0] > 1:

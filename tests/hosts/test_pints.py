@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import fastkam as fk
+
 pints = pytest.importorskip("pints")
 host = pytest.importorskip("fastkam.hosts.pints")
 toy = pytest.importorskip("pints.toy")
@@ -57,11 +59,14 @@ def test_transformation_and_workers(posterior):
 
 @pytest.mark.parametrize(("sampler", "schedule"), [
     ("am", "diminishing"), ("ram", "diminishing"), ("dram", "diminishing"), ("kam", "perpetual"),
-    ("mala", "diminishing"), ("nuts", "perpetual")])
+    ("ckam", "perpetual"), ("mala", "diminishing"), ("nuts", "perpetual"), ("pt", "diminishing"),
+    ("scout", "diminishing")])
 def test_the_distribution_is_the_targets(sampler, schedule):
     """t statistics over 24 chains, of means, variances and the covariance, at 1e-4 each."""
     log_pdf = toy.GaussianLogPDF([1.0, -2.0], [[1.0, 0.8], [0.8, 2.0]])
-    chains = run(log_pdf, host.method(sampler, schedule=schedule), [[1.0, -2.0]] * 24, 1500)[1]
+    method = host.method(sampler)
+    assert method.schedule == fk.schedules.as_schedule(schedule)
+    chains = run(log_pdf, method, [[1.0, -2.0]] * 24, 1500)[1]
     y = chains[:, 500:] - [1.0, -2.0]
     found = np.stack([y[..., 0].mean(axis=1), y[..., 1].mean(axis=1), (y[..., 1] ** 2).mean(axis=1),
                       (y[..., 0] * y[..., 1]).mean(axis=1)], axis=1)
@@ -69,7 +74,15 @@ def test_the_distribution_is_the_targets(sampler, schedule):
     assert (p > 1e-4).all(), p
 
 
-@pytest.mark.parametrize("sampler", ["mala", "nuts", "dram"])
+@pytest.mark.parametrize("sampler", sorted(fk.samplers.SAMPLERS))
+def test_every_sampler_runs(sampler):
+    log_pdf = toy.GaussianLogPDF([1.0, -2.0], [[1.0, 0.8], [0.8, 2.0]])
+    chains = run(log_pdf, host.method(sampler), [[1.0, -2.0]], 200)[1]
+    assert len(np.unique(chains[0, :, 0])) > 5
+
+
+@pytest.mark.parametrize("sampler", [
+    "mala", "nuts", "dram", "pt", fk.samplers.ParallelTempering(sampler="mala", n_replicas=3)])
 def test_tell_returns_the_density(sampler):
     """The gradient is returned, too, for samplers with several evaluations a step."""
     log_pdf = toy.GaussianLogPDF([1.0, -2.0], [[1.0, 0.8], [0.8, 2.0]])
@@ -115,5 +128,12 @@ def test_units_do_not_matter(unit):
 def test_errors(posterior):
     with pytest.raises(ValueError, match="schedule must not be 'finite'"):
         host.method("am", schedule="finite")
+    with pytest.raises(ValueError, match=r"schedule must be one that KernelAdaptiveMetropolis can "
+                                         r"have, such as 'perpetual', not 'diminishing': a dimin"):
+        host.method("kam", schedule="diminishing")
+    with pytest.raises(ValueError, match="such as 'perpetual', not 'rare': schedule must be"):
+        host.method("nuts", schedule="rare")
+    with pytest.raises(ValueError, match="sampler must not be 'auto', which chooses a sampler for"):
+        host.method("auto")
     with pytest.raises(ValueError, match="x0 must have a finite log density"):
         run(posterior, host.method(), [[1.0, 1.0, 1.0]], 10)

@@ -107,6 +107,17 @@ def test_the_step_goes_on_as_the_other_variables_move():
         step.AdaptiveStep([labels])
     with mixture, pytest.raises(ValueError, match="without gradients"):
         step.AdaptiveStep([mu], sampler="nuts")
+    with mixture, pytest.raises(ValueError, match="sampler must not be 'auto'"):
+        step.AdaptiveStep([mu], sampler="auto")
+
+
+@pytest.mark.parametrize("sampler", ["kam", "ckam", "pt"])
+def test_a_step_of_any_sampler_without_gradients(sampler):
+    with pm.Model():
+        a = pm.Normal("a", 1, 2)
+        found = pm.sample(300, tune=300, chains=1, cores=1, random_seed=1, progressbar=False,
+                          step=[step.AdaptiveStep([a], sampler=sampler)])
+    assert 0.5 < float(found.posterior["a"].std()) < 4
 
 
 def test_posterior_predictive(model):

@@ -162,4 +162,4 @@ def test_bad_samplers():
     with pytest.raises(TypeError, match="needs the gradient"):
         chains(sampler="mala").step()
     with pytest.raises(ValueError, match="schedule must be Finite or Perpetual"):
-        chains(sampler="ckam", share=True)
+        chains(sampler="ckam", schedule="rare")

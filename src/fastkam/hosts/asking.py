@@ -45,7 +45,7 @@ class Asking:
         self.chains: Chains | None = None
         self.point: Array | None = x  # to be evaluated
         self.values: dict[bytes, float] = {}  # values in the search, by points
-        self.given: Any = None
+        self.given: list[Any] = []  # what is known at the points of this step
 
     def ask(self) -> Array:
         """The point (d,) at which the density is needed next."""
@@ -64,7 +64,7 @@ class Asking:
         assert self.point is not None
         point, self.point = self.point, None
         if self.chains is not None:
-            self.given = np.array([value]), None if gradient is None else gradient.reshape(1, -1)
+            self.given.append((value, gradient))
             return self.go_on()
         self.values[point.tobytes()] = value
         try:
@@ -84,12 +84,17 @@ class Asking:
         return np.array([self.values[x.tobytes()] for x in X])
 
     def evaluate(self, X: Array) -> Any:
-        """Return the value given for the point X (1, d) of a step; ask for it if there is none."""
-        if self.given is None:
-            self.point = X[0].copy()
+        """Return the values given for the points X (k, d) of a step; ask for those not given yet.
+
+        A step of several replicas has several points, which are asked for one after the other.
+        """
+        if len(self.given) < len(X):
+            self.point = X[len(self.given)].copy()
             raise Waiting
-        (value, gradient), self.given = self.given, None
-        return value if gradient is None else (value, gradient)
+        values, gradients = zip(*self.given, strict=True)
+        self.given = []
+        return np.array(values) if gradients[0] is None else (
+            np.array(values), np.array(gradients))
 
     def go_on(self) -> bool:
         """Continue until the step is made, or a value is missing."""

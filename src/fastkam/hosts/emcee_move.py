@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.arguments import check_flag, shown
-from fastkam.hosts.steps import RESTARTS, Chains
-from fastkam.samplers import Sampler, as_sampler
-from fastkam.schedules import Finite, Schedule, as_schedule
+from fastkam.hosts.steps import RESTARTS, Chains, named_sampler, schedule_of
+from fastkam.samplers import Sampler
+from fastkam.schedules import Schedule
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -29,25 +29,31 @@ class AdaptiveMove(emcee.moves.Move):
     ----------
     sampler : str or Sampler
         A sampler without gradients, as emcee has none: see `fastkam.samplers`.
-    schedule : str or Schedule
+    schedule : str or Schedule, optional
         When it adapts. emcee does not say which steps are warm-up: "diminishing", "rare" or
-        "perpetual".
+        "perpetual". By default "diminishing", or "perpetual" for a sampler whose gain does not
+        diminish (`kam`, `kpca`, `ckam`).
     share : bool
-        Whether the walkers learn as one.
+        Whether the walkers learn as one. Must be False for `ckam`, `pt` and `scout`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a sampler, or one with gradients, or one that cannot share, or cannot have this
+        schedule.
     """
 
     def __init__(
-        self, sampler: str | Sampler = "am", *, schedule: str | Schedule = "diminishing",
+        self, sampler: str | Sampler = "am", *, schedule: str | Schedule | None = None,
         share: bool = True,
     ) -> None:
-        self.sampler, self.schedule = as_sampler(sampler), as_schedule(schedule)
-        self.share = check_flag("share", share)
+        self.sampler, self.share = named_sampler(sampler), check_flag("share", share)
         if self.sampler.needs_gradient:
             raise ValueError("sampler must be one without gradients, which emcee does not have, "
                              f"not {shown(sampler)}")
-        if isinstance(self.schedule, Finite):
-            raise ValueError(f"schedule must not be {shown(schedule)}: emcee has no warm-up of "
-                             'known length; "diminishing" adapts ever less')
+        self.schedule = schedule_of(self.sampler, schedule, "emcee has no warm-up of known length")
+        if self.share:
+            self.sampler.check_share()
         self.chains: Chains | None = None
         self.model: Any = None  # the model of emcee, for this step
         self.rows: dict[bytes, int] = {}  # rows of the blobs at points of this step

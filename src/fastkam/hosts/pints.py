@@ -14,11 +14,10 @@ import numpy as np
 import pints
 from numpy.typing import ArrayLike, NDArray
 
-from fastkam.arguments import shown
 from fastkam.hosts.asking import Asking
-from fastkam.hosts.steps import RESTARTS
+from fastkam.hosts.steps import RESTARTS, named_sampler, schedule_of
 from fastkam.samplers import Sampler, as_sampler
-from fastkam.schedules import Finite, Schedule, as_schedule
+from fastkam.schedules import Schedule, as_schedule
 
 
 class AdaptiveMCMC(pints.SingleChainMCMC):
@@ -94,7 +93,7 @@ class AdaptiveMCMC(pints.SingleChainMCMC):
 
 
 def method(
-    sampler: str | Sampler = "ram", *, schedule: str | Schedule = "diminishing"
+    sampler: str | Sampler = "ram", *, schedule: str | Schedule | None = None
 ) -> type[AdaptiveMCMC]:
     """A method for PINTS' MCMCController, with a sampler of fastkam.
 
@@ -102,16 +101,16 @@ def method(
     ----------
     sampler : str or Sampler
         See `fastkam.samplers`; one with gradients is given PINTS' sensitivities.
-    schedule : str or Schedule
-        When it adapts: "diminishing", "rare" or "perpetual", as PINTS has no warm-up.
+    schedule : str or Schedule, optional
+        When it adapts: "diminishing", "rare" or "perpetual", as PINTS has no warm-up. By default
+        "diminishing", or "perpetual" for a sampler whose gain does not diminish (`kam`, `kpca`,
+        `ckam`, `dm`, `gadrwm`, `gadmala`, `nuts`, `hmc`).
 
     Raises
     ------
     TypeError, ValueError
-        If it is not a sampler, or the schedule ends with a warm-up.
+        If it is not a sampler, or the schedule ends with a warm-up or is not one for this sampler.
     """
-    own: dict[str, Any] = {"sampler": as_sampler(sampler), "schedule": as_schedule(schedule)}
-    if isinstance(own["schedule"], Finite):
-        raise ValueError(f"schedule must not be {shown(schedule)}: PINTS keeps all states and has "
-                         'no warm-up; "diminishing" adapts ever less')
-    return type(type(own["sampler"]).__name__, (AdaptiveMCMC,), own)
+    made = named_sampler(sampler)
+    adapting = schedule_of(made, schedule, "PINTS keeps all states and has no warm-up")
+    return type(type(made).__name__, (AdaptiveMCMC,), {"sampler": made, "schedule": adapting})

@@ -13,8 +13,8 @@ from pymc.step_methods.compound import StepMethodState
 from pymc.util import get_value_vars_from_user_vars
 
 from fastkam.arguments import shown
-from fastkam.hosts.steps import RESTARTS, Chains
-from fastkam.samplers import Sampler, as_sampler
+from fastkam.hosts.steps import RESTARTS, Chains, named_sampler
+from fastkam.samplers import Sampler
 from fastkam.search.scales import find_scales
 
 
@@ -50,7 +50,7 @@ class AdaptiveStep(ArrayStepShared):
         discrete = [one.name for one in vars if not one.dtype.startswith("float")]
         if discrete:
             raise ValueError(f"vars must be continuous, and {discrete} are not")
-        self.sampler = as_sampler(sampler)
+        self.sampler = named_sampler(sampler)
         if self.sampler.needs_gradient:
             raise ValueError(f"sampler must be one without gradients, not {shown(sampler)}: for "
                              "those take fastkam.hosts.pymc.sample")

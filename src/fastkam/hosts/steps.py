@@ -12,14 +12,51 @@ from fastkam._core.density.scaled import ScaledTarget
 from fastkam._core.engine.chain import ChainState
 from fastkam._core.engine.fault import Fault
 from fastkam._core.engine.group import Group
+from fastkam.arguments import shown
 from fastkam.density.forms import target_of
 from fastkam.run.state import child
 from fastkam.samplers import Sampler, as_sampler
-from fastkam.schedules import Plan, Schedule, as_schedule
+from fastkam.schedules import Finite, Plan, Schedule, as_schedule
 
 Array = NDArray[np.float64]
 
 RESTARTS = (100, 200, 400, 800)  # steps at which learning restarts, if no warm-up is known
+
+
+def named_sampler(sampler: Sampler | str) -> Sampler:
+    """A sampler from itself or from its short name; "auto" chooses one by a run of its own."""
+    if isinstance(sampler, str) and sampler == "auto":
+        raise ValueError("sampler must not be 'auto', which chooses a sampler for a run of "
+                         "fastkam.sample: name one of fastkam.samplers, such as 'ram'")
+    return as_sampler(sampler)
+
+
+def refusal(sampler: Sampler, schedule: Schedule) -> str:
+    """The reason why the sampler cannot adapt by the schedule without a warm-up, or ""."""
+    try:
+        sampler.check_run(schedule, 0)
+        schedule.compiled(sampler, 1, 0)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def default_schedule(sampler: Sampler) -> str:
+    """The schedule of a sampler without a warm-up: one without a guarantee only if it must be."""
+    return "perpetual" if refusal(sampler, as_schedule("diminishing")) else "diminishing"
+
+
+def schedule_of(sampler: Sampler, schedule: Schedule | str | None, why: str) -> Schedule:
+    """A schedule for the sampler that does not end, and `why` it must not; the default if None."""
+    default = default_schedule(sampler)
+    given = as_schedule(default if schedule is None else schedule)
+    if isinstance(given, Finite):
+        raise ValueError(f"schedule must not be {shown(schedule)}: {why}; the default is "
+                         f"{default!r}")
+    if problem := refusal(sampler, given):
+        raise ValueError(f"schedule must be one that {type(sampler).__name__} can have, such as "
+                         f"{default!r}, not {shown(schedule)}: {problem}")
+    return given
 
 
 class Chains:
@@ -33,7 +70,7 @@ class Chains:
     x : array (chains, d)
         Starting points.
     sampler, schedule, share
-        As in `fastkam.sample`.
+        As in `fastkam.sample`; by default the schedule is that of `default_schedule`.
     tune : int
         Steps after which the schedule "finite" stops adapting.
     scales : array (d,)
@@ -57,14 +94,14 @@ class Chains:
 
     def __init__(
         self, evaluate: Callable[[Array], Any], x: ArrayLike, *, sampler: Sampler | str,
-        schedule: Schedule | str = "diminishing", tune: int = 0, share: bool = False,
+        schedule: Schedule | str | None = None, tune: int = 0, share: bool = False,
         scales: ArrayLike = 1.0, restarts: tuple[int, ...] = (), seed: np.random.SeedSequence,
     ) -> None:
         start = np.array(x, dtype=float)
         d = start.shape[1]
         method = as_sampler(sampler)
         target: Any = target_of(method, evaluate, d, True)
-        adapting = as_schedule(schedule)
+        adapting = as_schedule(default_schedule(method) if schedule is None else schedule)
         method.check_run(adapting, tune)
         if share:
             method.check_share()
