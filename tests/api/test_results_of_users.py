@@ -24,6 +24,15 @@ def test_statistics_do_not_replace_extras_in_a_data_frame():
     assert table["stats.accepted"].dtype == bool
 
 
+def test_an_extra_with_the_label_of_a_coordinate_has_a_column_of_its_own():
+    pytest.importorskip("pandas")
+    result = sample(lambda x: (-0.5 * x @ x, {"x[0]": 99.0}), np.zeros(2), **SHORT)
+    table = result.to_pandas()
+    assert list(table.columns)[:3] == ["x[0]", "x[1]", "extras.x[0]"]
+    np.testing.assert_array_equal(table["x[0]"], result.draws[..., 0].ravel())
+    assert (table["extras.x[0]"] == 99).all()
+
+
 def test_every_result_has_weights():
     result = sample(lambda x: -0.5 * x @ x, np.zeros(2), **SHORT)
     assert (result.weights * result["x"][..., 0]).sum() == pytest.approx(result.draws[..., 0].sum())

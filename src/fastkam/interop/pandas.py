@@ -20,7 +20,8 @@ def to_pandas(result):
     -------
     pandas.DataFrame
         Its index has the levels "chain" and "draw". A statistic that has the name of a parameter
-        or an extra is in the column "stats.NAME".
+        or an extra is in the column "stats.NAME", and an extra that has the label of a coordinate,
+        such as "x[0]", in "extras.x[0]".
 
     Raises
     ------
@@ -35,7 +36,8 @@ def to_pandas(result):
         array = np.asarray(values)
         labels = result.state.layout.labels_of(name, array.shape[2:])
         for label, index in zip(labels, np.ndindex(*array.shape[2:]), strict=True):
-            columns[label] = array[(..., *index)].ravel()
+            free = f"extras.{label}" if label in columns else label
+            columns[free] = array[(..., *index)].ravel()
     for name, values in result.stats.items():
         columns[f"stats.{name}" if name in columns else name] = np.asarray(values).ravel()
     index = pandas.MultiIndex.from_product([range(chains), range(rows)], names=["chain", "draw"])
