@@ -196,6 +196,19 @@ def test_a_name_that_arviz_needs_is_refused():
                progress=False)
 
 
+def test_names_that_no_datatree_can_have_are_refused():
+    def f(x):
+        return -0.5 * x @ x
+
+    options = {"draws": 5, "tune": 5, "seed": 1, "progress": False}
+    with pytest.raises(ValueError, match=r"names must not have a slash, .*, as \['a/b'\] do"):
+        sample(f, [0.0], names=["a/b"], **options)
+    with pytest.raises(ValueError, match=r"dims must not have a slash, .*, as \['k/t'\] do"):
+        sample(f, [0.0, 0.0], names=["a"], shapes={"a": 2}, dims={"a": ["k/t"]}, **options)
+    with pytest.raises((ValueError, fk.SamplingError), match="extras must not have a slash"):
+        sample(lambda x: (f(x), {"a/b": 1.0}), [0.0], **options)
+
+
 def test_advice_without_xarray(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(ImportError, match=r"needs xarray: pip install fastkam\[arviz\]"):

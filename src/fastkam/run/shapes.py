@@ -40,6 +40,8 @@ class Layout:
         if taken := [name for name in self.shapes if name in RESERVED]:
             raise ValueError(f"names must not have {taken}, which tables of results use for "
                              "others: rename them")
+        check_slashes("names", self.shapes)
+        check_slashes("dims", {dim for some in self.dims.values() for dim in some})
 
     def split(self, draws: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """{name: (..., *shape)} of an array (..., d)."""
@@ -193,8 +195,16 @@ def check_names(names: Any, shapes: dict[str, Any], dims: dict[str, Any]) -> lis
     return names
 
 
+def check_slashes(what: str, names: Iterable[str]) -> None:
+    """Refuse names with a slash, which separates the groups of a DataTree."""
+    if wrong := sorted(name for name in names if "/" in name):
+        raise ValueError(f"{what} must not have a slash, which xarray and ArviZ do not take, as "
+                         f"{wrong} do: rename them")
+
+
 def check_names_of_extras(extras: Iterable[str], layout: Layout) -> None:
     """Refuse extras that have the names of parameters, or of dimensions and statistics."""
+    check_slashes("extras", extras)
     dims = {dim for some in layout.dims.values() for dim in some}
     if taken := sorted(set(extras) & dims):
         raise ValueError(f"dims must not have the names of extras, as {taken} do: rename the "
