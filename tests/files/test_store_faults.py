@@ -180,6 +180,21 @@ def test_an_existing_store_is_refused(place):
     assert fk.load(place).trace.rows == 10
 
 
+@pytest.mark.parametrize(("name", "mark", "text"), [
+    ("run.zarr", "zarr.json", '{"zarr_format": 3, "node_type": "group", "attributes": {"a": 1}}'),
+    ("run.zarr", "zarr.json", '{"zarr_format": 3, "node_type": "group"}'),
+    ("run", "store.json", '{"name": "mine"}'), ("run", "store.json", "[1]"),
+    ("run", "store.json", "mine")])
+def test_a_store_of_another_program_is_no_run(tmp_path, name, mark, text):
+    if name.endswith(".zarr"):
+        pytest.importorskip("zarr")
+    (tmp_path / name).mkdir()
+    (tmp_path / name / mark).write_text(text)
+    with pytest.raises(FileExistsError, match="is a folder with other files, and no store of fast"):
+        SAMPLE(normal, np.ones(2), draws=10, tune=5, store=tmp_path / name)
+    assert (tmp_path / name / mark).read_text() == text
+
+
 def test_places_for_no_store(tmp_path):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "folder").mkdir()

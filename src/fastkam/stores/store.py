@@ -152,16 +152,23 @@ class Store(ABC):
         if not path.parent.is_dir():
             raise ValueError(f"store must be in a folder that exists, not {str(path)!r}")
         if path.is_dir() and any(path.iterdir()):
-            if (path / self.MARK).exists():
+            if self.holds_run():
                 raise FileExistsError(
                     f"store={str(path)!r} holds a run already: go on with it, "
                     f"fk.resume({str(path)!r}, target=...), or give another path")
-            raise FileExistsError(f"store={str(path)!r} is a folder with other files: give a path "
-                                  "that does not exist yet")
+            raise FileExistsError(f"store={str(path)!r} is a folder with other files, and no store "
+                                  "of fastkam: give a path that does not exist yet")
         if path.exists() and not path.is_dir():
             raise FileExistsError(f"store={str(path)!r} is a file: give the path of a folder")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise PermissionError(f"store={str(path)!r} is in a folder without permission to write")
+
+    def holds_run(self) -> bool:
+        """Whether the folder is a store of fastkam, perhaps of another version."""
+        try:
+            return "fastkam" in self.about()
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+            return False
 
     def create(self) -> str:
         """Make the store; return its identity."""
