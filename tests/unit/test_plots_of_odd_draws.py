@@ -24,6 +24,24 @@ def test_an_empty_panel_says_why(name, tmp_path):
     saved(figure, tmp_path)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_coordinate_without_finite_draws_is_no_good_mixing(value, tmp_path):
+    x = np.random.default_rng(1).standard_normal((4, 50, 2))
+    x[:, :, 0] = value
+    result, none = with_draws(x), ["not finite"]
+    figure = fk.plots.plot_rank(result)
+    assert [texts(axes) for axes in figure.axes] == [none, []]
+    assert [len(axes.patches) for axes in figure.axes] == [0, 4]
+    saved(figure, tmp_path)
+    figure = fk.plots.plot_trace(result)
+    assert [texts(axes) for axes in figure.axes] == [none, [], none, [], [], []]
+    saved(figure, tmp_path)
+    figure = fk.plots.plot_pair(result)
+    assert [texts(axes) for axes in figure.axes] == [none, [], none, []]
+    assert [text.get_text() for text in figure.texts] == ["200 of 200 draws not finite"]
+    saved(figure, tmp_path)
+
+
 def test_one_draw_is_seen(tmp_path):
     result = with_draws(np.random.default_rng(1).standard_normal((4, 1, 2)))
     figures = [fk.plots.plot_trace(result),

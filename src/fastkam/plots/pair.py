@@ -10,6 +10,7 @@ from fastkam.plots.foreign import check_backend, drawn_by_arviz
 from fastkam.plots.select import MOST_COUNTED, MOST_POINTS, check_some, chosen, thinned
 from fastkam.plots.style import (
     color_of,
+    explain,
     few_ticks,
     finite,
     grid,
@@ -56,7 +57,8 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
     Notes
     -----
     At most 4000 points are drawn, and at most 200 000 draws are counted. If a few draws lie far
-    from all others, they are outside the axes, and the figure says how many there are.
+    from all others, they are outside the axes, and the figure says how many there are; it also says
+    how many are not finite.
     """
     what, bins = chosen(result, var_names, most), check_integer("bins", bins, least=1)
     equal = check_flag("equal", equal)
@@ -79,13 +81,15 @@ def plot_pair(result, var_names=None, *, most=5, bins=30, equal=False, ax=None, 
                 marginal(axes[i, i], x[:, :, i], limits[i], bins)
             else:
                 scatter(axes[i, j], x[:, :, [j, i]], limits[[j, i]])
+                if not np.isfinite(x[:, :, [j, i]]).all(axis=-1).any():
+                    explain(axes[i, j], "not finite")
                 density_of_draws(axes[i, j], x[:, :, [j, i]], limits[[j, i]])
     frame(axes, what.labels)
     if ax is None:
         figure.align_labels()
-    away = outside(x, limits)
-    said = f"{away} of {x[:, :, 0].size} draws outside the axes" if away else ""
-    say(figure, ax, [what.note, said])
+    away, lost = outside(x, limits), int((~np.isfinite(x).all(axis=-1)).sum())
+    say(figure, ax, [what.note] + [f"{n} of {x[:, :, 0].size} draws {how}" for n, how in (
+        (away, "outside the axes"), (lost, "not finite")) if n])
     return figure
 
 
@@ -114,6 +118,8 @@ def marginal(axes, x, limits, bins):
     pooled = finite(x)
     if len(pooled):
         axes.hist(pooled, edges, density=True, color="0.85")
+    else:
+        explain(axes, "not finite")
     for k, chain in enumerate(x if len(x) > 1 else []):
         if len(finite(chain)):
             axes.hist(finite(chain), edges, density=True, histtype="step", lw=0.8,
@@ -137,10 +143,9 @@ def range_of(x):
 
 
 def outside(x, limits):
-    """Number of draws of x (chains, n, k) with a coordinate outside of its limits."""
-    with np.errstate(invalid="ignore"):
-        inside = (x >= limits[:, 0]) & (x <= limits[:, 1])
-    return int((~inside.all(axis=-1)).sum())
+    """Number of finite draws of x (chains, n, k) with a coordinate outside of its limits."""
+    known = x[np.isfinite(x).all(axis=-1)]
+    return int(((known < limits[:, 0]) | (known > limits[:, 1])).any(axis=-1).sum())
 
 
 def density_of_draws(axes, x, limits):

@@ -17,6 +17,7 @@ from fastkam.plots.style import (
     GRAY,
     color_of,
     dots,
+    explain,
     few_ticks,
     finite,
     grid,
@@ -98,6 +99,8 @@ def trace_row(axes, x, label, bins, first=0):
     # chains at the same place hide each other less if the lines are thin
     width = 0.5 if shown.shape[1] > 300 else 0.8
     steps = first + np.arange(x.shape[1])[::every]
+    if not len(finite(counted)):
+        explain(axes[0], "not finite")
     for k, (line, values) in enumerate(zip(shown, counted, strict=True)):
         axes[0].plot(steps, line, lw=width, alpha=0.8, color=color_of(k), **dots(len(steps)))
         if len(finite(values)):
@@ -160,6 +163,11 @@ def plot_rank(result, var_names=None, *, most=9, ax=None, figsize=None, backend=
 def rank_bars(axes, x):
     """Draw stacked histograms of the ranks of x (chains, draws); return the spacing of draws."""
     x, every = thinned(x, max(1, MOST_COUNTED // len(x)))
+    if not len(finite(x)):
+        explain(axes, "not finite")
+        axes.set(xticks=[], yticks=[])
+        quiet(axes)
+        return every
     names = [str(k) for k in range(len(x))]
     if len(x) == 1 and x.shape[1] > 1:
         half = x.shape[1] // 2
