@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import types
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -21,6 +22,7 @@ from same import assert_same
 
 import fastkam as fk
 from fastkam.run import worker
+from fastkam.run.sending import portable_target
 from fastkam.samplers import SAMPLERS
 
 OPTIONS = {"x0": np.ones(D), "tune": 60, "draws": 250, "chains": 3, "seed": 4,
@@ -115,6 +117,16 @@ def test_functions_without_a_name(processes, monkeypatch):
     with pytest.raises(TypeError, match=r"target <function .*lambda.* cannot be sent .*install "
                                         r"cloudpickle, or give a fastkam.TargetRecipe"):
         sample(lambda x: 0.0, executor=processes, **OPTIONS)
+
+
+@pytest.mark.parametrize(("installed", "says"), [
+    (None, "define the function in a module, install cloudpickle, or give a fastkam.TargetRecipe"),
+    (types.SimpleNamespace(dumps=pickle.dumps),
+     "define the function in a module, or give a fastkam.TargetRecipe")])
+def test_cloudpickle_is_advised_where_it_is_missing(monkeypatch, installed, says):
+    monkeypatch.setitem(sys.modules, "cloudpickle", installed)
+    with pytest.raises(TypeError, match=says):
+        portable_target(lambda x: 0.0)
 
 
 def test_functions_of_the_main_program(processes, monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from contextlib import suppress
 from typing import Any
 
 
@@ -64,8 +63,22 @@ def portable_target(target: Any, *, anywhere: bool = True) -> bytes:
         what = getattr(target, "function", target)
         raise TypeError(
             f"target {what!r} cannot be sent to the workers of executor: {error}; define the "
-            "function in a module, install cloudpickle, or give a fastkam.TargetRecipe"
+            f"function in a module{or_cloudpickle()}, or give a fastkam.TargetRecipe"
         ) from error
+
+
+def or_cloudpickle() -> str:
+    """The advice to install cloudpickle, unless it is installed."""
+    return ", install cloudpickle" if import_cloudpickle() is None else ""
+
+
+def import_cloudpickle() -> Any:
+    """The module cloudpickle, or None if it is not installed."""
+    try:
+        import cloudpickle
+    except ImportError:
+        return None
+    return cloudpickle
 
 
 def portable(thing: Any, *, anywhere: bool) -> bytes:
@@ -75,9 +88,7 @@ def portable(thing: Any, *, anywhere: bool) -> bytes:
     main program.
     """
     writers = [pickle.dumps]
-    with suppress(ImportError):
-        import cloudpickle
-
+    if (cloudpickle := import_cloudpickle()) is not None:
         writers.append(cloudpickle.dumps)
     problem: Exception = TypeError("it is defined in the main program, which workers do not import")
     for dumps in writers:

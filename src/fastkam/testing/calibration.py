@@ -17,7 +17,7 @@ from typing import Any
 from fastkam.arguments import check_flag, check_integer, check_number, checked_names, near
 from fastkam.errors import SamplingError, SamplingWarning, warn
 from fastkam.progress.reporter import interactive
-from fastkam.run.sending import portable_target
+from fastkam.run.sending import or_cloudpickle, portable_target
 from fastkam.run.starts import seed_sequence
 from fastkam.run.workers import Workers, as_workers
 from fastkam.sampling import sample
@@ -231,5 +231,5 @@ def portable(fits: Fits) -> bytes:
     except TypeError as error:
         raise TypeError("simulate, loglike, quantities and options must be such that pickle takes "
                         f"them for the workers of executor, and it says: {error.__cause__}; define "
-                        "the functions in a module, or install cloudpickle") from error
+                        f"the functions in a module{or_cloudpickle()}") from error
     return payload
