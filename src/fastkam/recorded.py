@@ -18,6 +18,15 @@ from fastkam.samplers import Sampler
 from fastkam.schedules import Schedule
 
 
+class Extras(dict[str, Any]):
+    """Extras by name."""
+
+    def __missing__(self, name: object) -> Any:
+        there = f"there are {list(self)}" if self else (
+            "there are none; before the first draw none are known")
+        raise KeyError(f"there is no extra {shown(name)}; {there}{near(name, self)}")
+
+
 class Recorded:
     """The part of `fastkam.Result` that reads the state of its run.
 
@@ -131,8 +140,10 @@ class Recorded:
     @property
     def extras(self) -> Mapping[str, Any]:
         """Extras that the density returned, and derived quantities, {name: (chains, draws, ...)}.
+
+        Their names are known from the first draw on.
         """
-        return self.trace.extras
+        return Extras(self.trace.extras)
 
     @property
     def stats(self) -> Mapping[str, Any]:

@@ -380,6 +380,25 @@ def test_extras_that_change_their_type_are_refused(early, late):
         sample(f, [0.5], sampler="am", draws=200, tune=5, search=False, seed=1)
 
 
+@pytest.mark.parametrize("stored", [True, False])
+def test_extras_before_the_first_draw_are_not_known(stored, tmp_path):
+    def f(x):
+        return -0.5 * x @ x, {"size": x @ x}
+
+    options = {"x0": np.zeros(2), "sampler": "am", "search": False, "tune": 400, "draws": 50}
+    early = run(f, stop=fk.stop.Evaluations(40), **options,
+                **({"store": tmp_path / "run"} if stored else {}))
+    if stored:
+        early = fk.load(tmp_path / "run")
+    assert early.trace.rows == 0
+    assert dict(early.extras) == {}
+    with pytest.raises(KeyError, match=r"no extra 'size'; .* before the first draw none are known"):
+        early.extras["size"]
+    whole = run(f, **options)
+    with pytest.raises(KeyError, match=r"no extra 'sizes'; there are \['size'\]: did you mean 's"):
+        whole.extras["sizes"]
+
+
 def test_large_integers_do_not_wrap():
     options = {"draws": 20, "tune": 5, "seed": 1}
     with pytest.raises((TypeError, fk.SamplingError), match="'e' is 18446744073709551615"):
