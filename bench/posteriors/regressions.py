@@ -42,7 +42,7 @@ def wide(n=250, p=25):
     return X, (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(float)
 
 
-posterior("logistic regression, d = 26", 26, uses=(False,))(logistic(*wide(), prior_sd=2.5))
+posterior("logistic regression, d = 26", 26)(logistic(*wide(), prior_sd=2.5))
 
 
 # ---- counts ----
