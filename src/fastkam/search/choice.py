@@ -138,11 +138,12 @@ def choose(
     searcher = Searcher(target, points, rng, known, spread_over(executor, target), watch)
     with searcher.evaluate.helped(threads):
         if gradient and d > MOST_GATHERED:
-            found = searcher.by_gradients(chains, differentiable())
-            if found.mixture is None:
+            nearly_normal = searcher.by_gradients(chains, differentiable())
+            if nearly_normal is None:
+                found = searcher.brief(chains, disperse=True)
                 return Choice(NUTS(), f"{reason}, and many dimensions", found, NUTS.TUNE)
             if searcher.alone:
-                return around_mixture(found, reason, gradient)
+                return around_mixture(nearly_normal, reason, gradient)
         most = min(MOST_EVALUATIONS, FIRST_EVALUATIONS + EVALUATIONS_PER_DIMENSION * d)
         found = searcher.full(chains, most)
     periodic = known is not None and known.wrap is not None

@@ -19,6 +19,7 @@ from fastkam._core.linalg.decomposition import product
 from fastkam._core.numerics.elementary import exp
 from fastkam.samplers import modes
 from fastkam.search.found import Prior
+from fastkam.search.images import images_of
 from fastkam.search.mixture import Mixture
 from fastkam.search.newton import normal_by_gradients
 from fastkam.search.population import Population, Window
@@ -109,13 +110,15 @@ def modes_elsewhere(
     prior: Prior | None,
     stages: int,
 ) -> bool:
-    """Whether points in all directions, those of walkers, or draws from the prior lead elsewhere.
+    """Whether points in all directions, walkers, images or draws from the prior lead elsewhere.
 
     `window` has draws of the density, which the mixture of the population describes.
     """
     q = population.mixture
     assert q is not None
-    some = [around(population, window.states(), AROUND), (population.x, population.logp)]
+    images = images_of(q.means[1], population.rng)
+    some = [around(population, window.states(), AROUND), (population.x, population.logp),
+            (images, population.evaluate(images))]
     if prior is not None:
         drawn = prior(FROM_PRIOR, population.rng)
         some.append((drawn, population.evaluate(drawn)))

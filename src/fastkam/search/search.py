@@ -296,8 +296,8 @@ class Searcher:
         except Spent:
             return self.ended_early(chains)
 
-    def by_gradients(self, chains: int, differentiable: Target) -> Search:
-        """Look for a normal approximation of the density; otherwise make a brief search.
+    def by_gradients(self, chains: int, differentiable: Target) -> Search | None:
+        """Approximate the density by a normal one: the outcome if it is nearly normal.
 
         Parameters
         ----------
@@ -305,23 +305,19 @@ class Searcher:
         differentiable : Target
             The density in a form with gradients.
         """
-        try:
-            with np.errstate(all="ignore"):
-                return (self.nearly_normal(chains, differentiable)
-                        or self.brief_to_its_end(chains, disperse=True))
-        except Spent:
-            return self.ended_early(chains)
-
-    def nearly_normal(self, chains: int, differentiable: Target) -> Search | None:
-        """The outcome if the density is nearly normal, with a mixture of one component."""
         if self.known.wrap is not None or self.d > MOST_BY_DIFFERENCES:
             return None
-        self.begin()
         gradients = partial(self.evaluate.gradients, target=differentiable.bind())
-        population = self.gather(max(4, chains + chains % 2), levels(self.d))
-        normal = approximated(population, gradients, self.origin, self.level, self.scales, chains,
-                              self.known.prior, self.stages)
+        try:
+            with np.errstate(all="ignore"):
+                self.begin()
+                population = self.gather(max(4, chains + chains % 2), levels(self.d))
+                normal = approximated(population, gradients, self.origin, self.level, self.scales,
+                                      chains, self.known.prior, self.stages)
+        except Spent:
+            normal = None
         if normal is None:
+            self.lines.clear()  # the search that follows begins at the same points
             return None
         self.alone = normal.alone
         self.say(f"a normal density fits {'it' if normal.alone else 'one of several modes'}")
