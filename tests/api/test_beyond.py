@@ -1,11 +1,13 @@
 """Modes that no chain of a default call has visited: evaluations at its end look for them."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import fastkam as fk
+from fastkam.diagnostics.checks import findings
 
 HIGH = np.array([0.8, 0.7, 0.5, 0.3])
 
@@ -73,6 +75,14 @@ def test_the_place_is_in_the_coordinates_of_the_user():
                      bounds=[(0, None)] * 4)
     found = [one.text for one in result.warnings if one.kind == "unvisited"]
     assert "2.2e+04" in found[0] or "4.54e-05" in found[0]
+
+
+def test_more_mass_than_that_of_the_draws_is_a_number_of_times(left_out):
+    for mass, says in [(0.07, ": 7 % of what"), (1.0, ": 1 times"), (9.96, ": 10 times what")]:
+        place = np.append(left_out.state.unvisited[0, :-1], mass)
+        state = replace(left_out.state, unvisited=place[None])
+        found = [one.text for one in findings(state) if one.kind == "unvisited"]
+        assert says in found[0]
 
 
 def test_the_finding_is_kept_in_files(left_out, tmp_path):

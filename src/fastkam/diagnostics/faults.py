@@ -395,7 +395,7 @@ def unvisited(look: Look) -> Iterator[Finding]:
             continue
         if mass > 0:
             text = (f"Far from all draws, near {place}, the density has mass that no chain has "
-                    f"visited: {100 * mass:.2g} % of what the draws have, by a rough estimate.")
+                    f"visited: {multiple(mass)} what the draws have, by a rough estimate.")
         else:
             level = float(np.median(state.trace.logp[:, : state.trace.rows]))
             text = (f"No chain has visited a mode near {place}, where the log density is "
@@ -403,6 +403,11 @@ def unvisited(look: Look) -> Iterator[Finding]:
         yield Finding(
             "unvisited", f'{text} Start chains there too (x0=), or let sampler="auto" search from '
             "there.", status="wrong")
+
+
+def multiple(share: float) -> str:
+    """Return a rough share as text: in percent, or from 1 on as a number of times."""
+    return f"{100 * share:.2g} % of" if share < 0.995 else f"{share:.2g} times"
 
 
 def acceptance_bounds(sampler: Sampler, is_estimate: bool) -> tuple[float, float]:
