@@ -308,7 +308,7 @@ def test_a_full_disk_ends_the_run(path, monkeypatch):
         return real(file, data, offset)
 
     monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(fk.SamplingError, match="No space left on device") as info:
+    with pytest.raises(fk.SamplingError, match=r"calls\.fk' cannot be written: No space") as info:
         sample(quick, evaluations=path, **OPTIONS)
     assert len(fk.Evaluations(path)) == 28
     monkeypatch.undo()

@@ -160,9 +160,13 @@ class FileOfCalls(Calls):
             while written < len(data):
                 written += os.pwrite(self.file, data[written:], end + written)
             self.end = end + written
-        except BaseException:  # an interrupt too
+        except BaseException as error:  # an interrupt too
             self.end = end
             os.ftruncate(self.file, end)
+            if isinstance(error, OSError):
+                code = error.errno or errno.EIO
+                raise OSError(code, f"evaluations={os.fspath(self.path)!r} cannot be written: "
+                                    f"{error.strerror or error}") from error
             raise
 
     def check_alone(self) -> None:
