@@ -1,5 +1,7 @@
 """Names of parameters, derived quantities and extras."""
 
+import functools
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -27,6 +29,45 @@ def test_names_that_do_not_fit(f, match):
 def test_names_that_fit(f, options):
     problem = fk.Problem(f, {"a": stats.norm(), "b": stats.norm()}, **options)
     assert problem.log_likelihood([0.0, 0.0]) == 0.0
+
+
+def of_data(a, b, y):
+    return -0.5 * (a**2 + b**2) * y
+
+
+def with_data(f):
+    """The function f with its last argument filled in."""
+    @functools.wraps(f)
+    def filled(a, b):
+        return f(a, b, 2.0)
+    return filled
+
+
+def passing_on(f):
+    """The function f, called through another one that takes everything."""
+    @functools.wraps(f)
+    def called(*args, **kwargs):
+        return f(*args, **kwargs)
+    return called
+
+
+@pytest.mark.parametrize(("f", "options"), [
+    (with_data(of_data), {}), (passing_on(with_data(of_data)), {}),
+    (passing_on(of_data), {"kwargs": {"y": 2.0}}), (functools.cache(of_data), {"args": (2.0,)})])
+def test_names_of_a_wrapper_are_those_of_the_function_that_is_called(f, options):
+    problem = fk.Problem(f, {"a": stats.norm(), "b": stats.norm()}, **options)
+    assert problem.log_likelihood([1.0, 2.0]) == -5.0
+
+
+def test_a_wrapper_that_fills_in_an_argument_is_called_as_it_is():
+    def of_point(x, scale):
+        return -0.5 * x @ x * scale
+
+    @functools.wraps(of_point)
+    def filled(x):
+        return of_point(x, 2.0)
+
+    assert fk.as_target(filled, 2).logp([1.0, 2.0]) == -5.0
 
 
 # ---- starts by name ----

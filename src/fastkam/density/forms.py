@@ -83,7 +83,7 @@ def check_function(function: Any, takes: str) -> None:
         kind = "an async" if inspect.iscoroutinefunction(function) else "a generator"
         raise TypeError(f"target must return a number, and {shown(function)} is {kind} function")
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, follow_wrapped=False)
     except (TypeError, ValueError):  # built-in functions may have none
         return
     try:

@@ -90,15 +90,16 @@ class OfFunction(Differentiable):
 
     def target(self, dim: int) -> Target:
         try:
-            inspect.signature(self.f).bind(None)
+            inspect.signature(self.f, follow_wrapped=False).bind(None)
         except ValueError:  # built-in functions may have no signature
             pass
         except TypeError as error:
             name = getattr(self.f, "__name__", repr(self.f))
             raise TypeError(
                 f"target must be a function of one argument, a point x (d,), not {name}"
-                f"{inspect.signature(self.f)} ({error}): parameters are passed by name where x0 is "
-                "a dict, or with prior=; data go into args= or kwargs=") from None
+                f"{inspect.signature(self.f, follow_wrapped=False)} ({error}): parameters are "
+                "passed by name where x0 is a dict, or with prior=; data go into args= or kwargs="
+            ) from None
         return super().target(dim)
 
 

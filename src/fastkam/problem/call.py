@@ -77,12 +77,25 @@ class Call:
         return Call, (self.f, self.args, self.kwargs, self.shapes)
 
 
+def signature_of(f: Any) -> inspect.Signature:
+    """The signature of a function.
+
+    That of the function it wraps is taken only if it has none, or takes arguments of any name.
+    """
+    try:
+        own = inspect.signature(f, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return inspect.signature(f)
+    any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in own.parameters.values())
+    return signature_of(f.__wrapped__) if any_name and hasattr(f, "__wrapped__") else own
+
+
 def others(
     f: Callable[..., Any], shapes: Mapping[str, Any], kwargs: Mapping[str, Any]
 ) -> list[str]:
     """The positional parameters of f that are neither the problem's nor in kwargs."""
     positional = (inspect.Parameter.POSITIONAL_OR_KEYWORD,)
-    return [name for name, p in inspect.signature(f).parameters.items()
+    return [name for name, p in signature_of(f).parameters.items()
             if p.kind in positional and name not in shapes and name not in kwargs]
 
 
@@ -99,7 +112,7 @@ def takes_names(
     if list(shapes) == ["x"] or not callable(f):
         return False
     try:
-        signature = inspect.signature(getattr(f, "py_func", f))
+        signature = signature_of(getattr(f, "py_func", f))
     except (TypeError, ValueError):
         return False
     usable = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
