@@ -114,6 +114,16 @@ def test_surrogates_that_are_refused():
             coupling(sampler=delayed)
 
 
+def test_a_surrogate_without_a_density_where_the_search_starts_a_chain():
+    def narrow(x):
+        return cheap(x) if np.abs(x - 1).max() < 0.1 else -np.inf
+
+    with pytest.raises(fk.SamplingError, match=r"^the log density of the surrogate is .* begins "
+                       r"\(chain 0, step 0, at x = .*\): it must be finite .* search=False; "):
+        sample(densities.python, np.ones(D), surrogate=narrow, search=True, sampler="auto",
+               draws=5, seed=1)
+
+
 class Clock(fk.PythonSampler):
     """A random walk that notes the number of the step at which it proposes."""
 

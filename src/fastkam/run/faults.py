@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from fastkam._core.density.estimator import OF_SURROGATE
+from fastkam._core.density.estimator import OF_SURROGATE, WITHOUT_SURROGATE
 from fastkam._core.engine.fault import INFINITE, Fault
 from fastkam.arguments import told
 from fastkam.run.interrupts import Shield
@@ -41,6 +41,8 @@ def describe(fault: Fault, where: str) -> str:
     """Describe a fault and its place, such as "chain 0, step 3"."""
     if fault.code == 0:
         what = "no finite log density at the start, nor at 100 points around it"
+    elif fault.code == WITHOUT_SURROGATE:
+        what = str(fault.cause)
     elif fault.cause is not None:
         who = "surrogate" if is_of_surrogate(fault) else "target"
         what = f"the {who} raised {told(fault.cause)}"

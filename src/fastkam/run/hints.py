@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fastkam._core.density.estimator import WITHOUT_SURROGATE
 from fastkam._core.engine.fault import INFINITE
 from fastkam.arguments import told
 from fastkam.run.faults import is_of_surrogate
@@ -26,6 +27,9 @@ def advice(fault: Fault, step: int, target: Target) -> str:
     if fault.code == INFINITE:
         return (": is its sign wrong? A function that is to be minimized, such as a negative log "
                 "likelihood, must be given with a minus sign")
+    if fault.code == WITHOUT_SURROGATE:
+        return (": it must be finite wherever the density is positive; or start the chains where "
+                "it is, with x0 and search=False") if step == 0 else ""
     numerical = isinstance(fault.cause, NUMERICAL) and not isinstance(fault.cause, NEVER_DUE_TO_X)
     if numerical or "math domain error" in told(fault.cause):  # a ValueError
         reject = "" if is_of_surrogate(fault) else ', or give on_error="reject"'

@@ -6,6 +6,7 @@ from fastkam._core.density.target import Target
 
 KEY: int
 OF_SURROGATE: str
+WITHOUT_SURROGATE: int
 
 class PythonEstimator(PythonTarget):
     def __init__(

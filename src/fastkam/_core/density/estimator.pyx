@@ -12,6 +12,7 @@ from fastkam._core.density.python_target import as_float, first_row
 import numpy as np
 
 KEY = 2         # normals whose bits are the key of a generator
+WITHOUT_SURROGATE = NO_SURROGATE    # for Python
 OF_SURROGATE = "raised by the surrogate, not by the target"     # a note of an exception
 
 
