@@ -1,5 +1,7 @@
 """surrogate="learn": calls, budgets, weights and what becomes of them, supports, fallbacks."""
 
+import time
+
 import numpy as np
 import pytest
 from learning import QUIET, SLOW, Bent, slow
@@ -264,6 +266,20 @@ def test_a_stop_rule_is_a_budget_too():
                        **QUIET)
     assert result.log_weights is not None
     assert f.n == result.evaluations <= 500
+    assert (result.status, result.stopped_by) == ("stopped", "Evaluations(count=500)")
+
+
+def test_a_rule_of_time_that_ends_weighted_draws_is_named():
+    def slow_later(x):
+        time.sleep(0.01 if calls.n > 100 else 0.0)
+        return calls(x)
+
+    calls = Bent()
+    rule = fk.stop.Time(4) | fk.stop.Evaluations(1900)
+    result = fk.sample(slow_later, np.ones(3), surrogate="learn", stop=rule, seed=1, draws=5000,
+                       **QUIET)
+    assert result.log_weights is not None
+    assert (result.status, result.stopped_by) == ("stopped", repr(rule.one))
 
 
 def test_starts_from_a_prior_count_towards_the_budget():

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastkam.diagnostics.weights import NORMALIZED, NOT_FALLEN, TOO_LOW
+from fastkam.run.loop import ASKED
 from fastkam.search.tails import tail_indices
 from fastkam.search.watch import Spent
 from fastkam.surrogate.checking import Check, outside
@@ -74,6 +75,7 @@ class Drawing:
         self.log_integral = 0.0  # of the surrogate, subtracted from log_s
         self.asked = 0  # rows at the last check of the stop rule
         self.stopped_by = ""
+        self.limit = 0.0  # evaluations at which the stop rule ends the run, if below the budget
         self.reserved, self.of_tails = 0, 0  # calls for the checks of the draws and of the tails
         self.checked: Check | None = None
         self.left_out = 0  # points with a high density, far outside the range of the draws
@@ -132,6 +134,7 @@ class Drawing:
         with suppress(Spent):
             self.until(self.weighting.x.shape[1])
         if self.rows:
+            self.name_the_rule()
             if self.reserved:
                 with suppress(Spent):
                     self.check()
@@ -241,15 +244,24 @@ class Drawing:
             following = max(FIRST, int(FURTHER * self.asked) + 1)
             self.weighting.until(rows if self.options.stop is None else min(rows, following))
             if self.rows >= following:
-                self.ask()
+                self.ask(self.calls.n)
 
-    def ask(self) -> None:
-        """Apply the stop rule."""
+    def ask(self, evaluations: float) -> None:
+        """Apply the stop rule as if this number of evaluations had been made."""
         self.asked = self.rows
-        run = WeightedRun(self.weighted("running"), self.log_weights, self.calls.n,
+        run = WeightedRun(self.weighted("running"), self.log_weights, evaluations,
                           time.perf_counter() - self.options.begun)
         rule = reason(self.options.stop, run)
         self.stopped_by = "" if rule is None else repr(rule)
+
+    def name_the_rule(self) -> None:
+        """Note what has ended the draws, if they are fewer than requested."""
+        if self.rows >= self.draws or self.stopped_by:
+            return
+        if self.options.report.asked:
+            self.stopped_by = ASKED
+        else:
+            self.ask(self.limit)
 
     def weighted(self, status: str) -> RunState:
         """Return the weighted draws so far."""

@@ -108,6 +108,7 @@ def attempt(
     discarded. After Ctrl-C the result has the draws so far, possibly none.
     """
     watch = Watch(options, chains, share=1.0)
+    limit = watch.most_evaluations if watch.most_evaluations < budget else 0.0
     budget = min(budget, watch.most_evaluations)
     calls = Calls(target, rng, budget, watch)
     calls.evaluator.spread = spread_over(options.for_chains, target)
@@ -115,6 +116,7 @@ def attempt(
     empty = no_draws(points, chains, seed, bit_generator, layout)
     done = Attempt(calls, replace(empty, coordinates=coordinates))
     drawing = Drawing(done, options, chains, draws, rng, seed, bit_generator, layout, coordinates)
+    drawing.limit = limit
     try:
         with watch, threadpool_limits(1), np.errstate(all="ignore"):
             rounds = learn(calls, points, known or Known(), rng, budget, done)

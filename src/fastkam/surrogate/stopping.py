@@ -29,13 +29,13 @@ class WeightedRun:
     past : RunState
         Its trace has the draws, and the statistic "log_weight".
     log_weights : ndarray, shape (chains, n)
-    evaluations : int
+    evaluations : float
     seconds : float
     """
 
     past: RunState
     log_weights: Array
-    evaluations: int
+    evaluations: float
     seconds: float
 
     @property
