@@ -52,7 +52,10 @@ class Diagnosed(Recorded):
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """Importance weights of the draws, (chains, draws), with mean 1; read-only if all are 1."""
+        """Importance weights of the draws, (chains, draws), with mean 1; read-only if all are 1.
+
+        Extras are NaN at draws of weight 0: use ``np.nansum(weights * extra)``, or `resample`.
+        """
         if self.log_weights is None:
             return np.broadcast_to(np.float64(1.0), self.draws.shape[:2])
         return normalized(self.log_weights)

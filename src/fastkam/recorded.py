@@ -141,7 +141,9 @@ class Recorded:
     def extras(self) -> Mapping[str, Any]:
         """Extras that the density returned, and derived quantities, {name: (chains, draws, ...)}.
 
-        Their names are known from the first draw on.
+        Their names are known from the first draw on. Where the density is 0, as at some draws
+        of a learned surrogate, they are NaN; those that are not floats are False there, or a
+        meaningless integer.
         """
         return Extras(self.trace.extras)
 
