@@ -17,7 +17,7 @@ from stored_runs import SAMPLE, normal, run, same_extras, with_extras
 
 import fastkam as fk
 from fastkam.diagnostics import Finding, checks
-from fastkam.run import stored
+from fastkam.run import checkpoint, stored
 from fastkam.stores import Npy, Zarr
 
 pytestmark = pytest.mark.usefixtures("small_windows")
@@ -261,3 +261,20 @@ def zarr_group(path):
     import zarr
 
     return zarr.open(path, mode="r")
+
+
+def test_a_run_that_is_thinned_while_its_state_is_read_is_read_again(place, monkeypatch):
+    """The rows of the first state are then no longer in the store."""
+    SAMPLE(normal, np.zeros(2), seed=1, store=place, stop=fk.stop.Evaluations(1500))
+    read = checkpoint.read_parts
+
+    def read_and_go_on(path):
+        parts = read(path)
+        monkeypatch.undo()
+        fk.resume(place, target=normal, progress=False, diagnose=False)
+        return parts
+
+    monkeypatch.setattr(checkpoint, "read_parts", read_and_go_on)
+    result = fk.load(place)
+    assert result.trace.section == stored.DRAWS
+    assert np.asarray(result.draws).shape == (4, 1000, 2)

@@ -49,6 +49,8 @@ MODEL = '"fastkam.interop.model:ModelTransform"'
 FORMAT = 2
 ARRAYS = ("x0", "snapshot_steps", "scales", "tails", "implied")
 OPTIONAL = ("calls", "unvisited")
+MOST_STATES = 4  # of a run that goes on, which are read until the rows of one are in its store
+FINITE = Field("an array of finite numbers", finite=True)
 
 
 class Place(NamedTuple):
@@ -61,8 +63,6 @@ class Place(NamedTuple):
     section: str
     revision: int
     warmup: str
-
-FINITE = Field("an array of finite numbers", finite=True)
 
 
 def write(path: str | os.PathLike[str], run: RunState, *, whole: bool = False) -> None:
@@ -116,7 +116,8 @@ def read(
 ) -> RunState:
     """Read the run from a file of `write`; ValueError if it is not such a file.
 
-    `sampler` and `schedule` replace those of the file, whose classes may then be unknown.
+    `sampler` and `schedule` replace those of the file, whose classes may then be unknown. If the
+    run in a store has written another state meanwhile, whose rows are elsewhere, that is read.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be that of a file, not {shown(path)}")
@@ -134,6 +135,22 @@ def read(
                                     "killed before the first step; delete it and start again")
     if not path.exists():
         raise FileNotFoundError(f"path: there is no file {str(path)!r} in {str(Path.cwd())!r}")
+    for _ in range(MOST_STATES if store is not None else 0):
+        before = path.stat()
+        try:
+            return read_once(path, store, sampler, schedule)
+        except ValueError:
+            now = path.stat()
+            if (now.st_ino, now.st_mtime_ns) == (before.st_ino, before.st_mtime_ns):
+                raise
+    return read_once(path, store, sampler, schedule)
+
+
+def read_once(
+    path: Path, store: Store | None, sampler: Sampler | str | None,
+    schedule: Schedule | str | None,
+) -> RunState:
+    """Read the run from a file, with the rows that are in the store if there is one."""
     sampler = None if sampler is None else as_sampler(sampler)
     schedule = None if schedule is None else as_schedule(schedule)
     header, arrays = read_parts(path)
