@@ -145,7 +145,7 @@ def test_an_error_in_learning_a_surrogate_keeps_the_calls(after, error, tmp_path
         fk.sample(f, np.ones(2), evaluations=tmp_path / "calls.fk", **options)
     result = info.value.result
     assert result.status == "failed"
-    assert after - 64 <= len(result.state.calls) <= after
+    assert after - 64 <= len(np.unique(result.state.calls, axis=0)) <= after
     assert (result.draws.shape[1] > 0) == (after == 260)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fk.SamplingWarning)

@@ -282,6 +282,31 @@ def test_a_rule_of_time_that_ends_weighted_draws_is_named():
     assert (result.status, result.stopped_by) == ("stopped", repr(rule.one))
 
 
+@pytest.mark.parametrize("budget", [300, 600])
+def test_failing_points_count_as_often_as_they_are_called(tmp_path, budget):
+    """And those of a file as often as they were, so that the run is the same."""
+    f, path = Bent(), tmp_path / "calls.fk"
+    failed = []
+
+    def fails(x):
+        value = f(x)
+        if x[2] > 1.5:
+            failed.append(tuple(x))
+            raise RuntimeError("no convergence")
+        return value
+
+    options = {"surrogate": "learn", "budget": budget, "seed": 1, "on_error": "reject",
+               "evaluations": path} | QUIET
+    result = fk.sample(fails, np.ones(3), **options)
+    assert f.n <= result.evaluations <= budget  # some points are asked for twice
+    assert len(failed) == 2 * len(set(failed)) == result.workers.n_failures > 0
+    assert len(result.state.calls) == result.evaluations - len(set(failed))
+    again = fk.sample(fails, np.ones(3), **options)
+    assert again.evaluations == result.evaluations
+    np.testing.assert_array_equal(again.draws, result.draws)
+    np.testing.assert_array_equal(again.weights, result.weights)
+
+
 def test_starts_from_a_prior_count_towards_the_budget():
     calls = [0]
 

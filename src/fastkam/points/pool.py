@@ -68,6 +68,11 @@ class PointPool:
         The treatment of a point that has failed twice: "stop" leaves its error in the reply, and
         "reject" takes its log density to be NaN, without an error.
 
+    Attributes
+    ----------
+    failed : set of bytes
+        The points, by their bytes, that have failed twice, in this run or according to the file.
+
     Examples
     --------
     >>> import numpy as np, fastkam as fk
@@ -91,6 +96,7 @@ class PointPool:
         self.ready: list[tuple[int, Reply]] = []
         self.n = 0  # points submitted
         self.record = Record()
+        self.failed: set[bytes] = set()
 
     def submit(self, points: Array, priority: float = 0.0) -> list[int]:
         """Add points (k, d); return their numbers, which the pool counts from 0."""
@@ -112,7 +118,7 @@ class PointPool:
     def known(self, key: bytes) -> Reply | None:
         """The reply at a point, given by its bytes, if there is one."""
         reply = self.calls.get(key)
-        return None if reply is None else self.judged(reply)
+        return None if reply is None else self.judged(key, reply)
 
     def wait(self, timeout: float | None = None) -> list[tuple[int, Reply]]:
         """Return replies that have arrived, with their numbers; maybe none after `timeout` seconds.
@@ -188,12 +194,14 @@ class PointPool:
                 continue
             del self.tasks[key]
             kept.append((key, reply))
-            self.ready += [(index, self.judged(reply)) for index in task.indices]
+            self.ready += [(index, self.judged(key, reply)) for index in task.indices]
         if kept:
             self.calls.add(kept)
 
-    def judged(self, reply: Reply) -> Reply:
-        """A reply as the run sees it."""
+    def judged(self, key: bytes, reply: Reply) -> Reply:
+        """The reply at a point as the run sees it."""
+        if reply.error is not None:
+            self.failed.add(key)
         return reply._replace(error=None) if self.on_error == "reject" else reply
 
     def cancel(self) -> None:

@@ -35,9 +35,9 @@ class Workers:
     slowest : list of tuple (float, ndarray, str)
         The ten slowest evaluations: seconds, the point (d,), and the worker.
     failures : list of tuple (ndarray, str, str)
-        The first hundred failures: the point (d,), the error, and the worker.
+        The first hundred failed calls: the point (d,), the error, and the worker.
     n_failures : int
-        Number of all failures.
+        Number of all failed calls: two for a point that has failed, since it is called again.
     """
 
     points: int

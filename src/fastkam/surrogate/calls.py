@@ -13,6 +13,7 @@ from fastkam.search.watch import Spent, Watch
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
+    from fastkam.points.pool import PointPool
 
 Array = NDArray[np.float64]
 
@@ -47,6 +48,9 @@ class Inspecting(Evaluator):
 class Calls:
     """Evaluates a target at points, and stores all of them.
 
+    A point that fails in a pool is called twice, and counts as two calls, also if they are in the
+    file of calls: so the same run continues from there.
+
     Parameters
     ----------
     target : Target
@@ -55,31 +59,32 @@ class Calls:
         The largest number of calls; `Spent` is raised once all have been made.
     watch : Watch, optional
         Reports progress, and ends the work when its time is over.
+    pool : PointPool, optional
+        Evaluates the points of the target.
     """
 
     def __init__(
-        self, target: Target, rng: np.random.Generator, budget: float, watch: Watch | None = None
+        self, target: Target, rng: np.random.Generator, budget: float, watch: Watch | None = None,
+        pool: PointPool | None = None,
     ) -> None:
         self.evaluator = Inspecting(target, rng, watch)
-        self.budget = budget
+        self.budget, self.pool = budget, pool
         self.points: list[Array] = []
         self.values: list[Array] = []
-        self.whole = False  # whether all points of a call are handed on at once
 
     def __call__(self, X: Array) -> Array:
         """Return log densities (n,) at points X (n, d), -inf where the density is zero.
 
         The points are independent of each other, so that they may be evaluated at once.
         """
-        some = X[: max(0, int(min(len(X), self.budget - self.n)))]
         done = 0
-        while done < len(some):  # what has been called is kept if the next call is interrupted
-            part = some[done : done + self.at_once]
+        while done < len(X):  # what has been called is kept if the next call is interrupted
+            if self.room < 1:
+                raise Spent
+            part = X[done : done + self.at_once]
             self.values.append(self.evaluator(part))
             self.points.append(part.copy())
             done += len(part)
-        if len(some) < len(X):
-            raise Spent
         return self.last(done) if done else np.zeros(0)
 
     def at_draws(self, X: Array) -> Array:
@@ -113,16 +118,30 @@ class Calls:
     @property
     def at_once(self) -> int:
         """The number of points to evaluate before values are stored: a second's worth, or one.
+
+        In a pool it is half of the calls that are left, as all of these points may fail.
         """
-        if self.whole or self.evaluator.slow or not self.n:
-            return MOST_AT_ONCE
-        return int(np.clip(KEEP_SECONDS * self.n / max(self.evaluator.seconds, 1e-9), 1,
-                           MOST_AT_ONCE))
+        if self.pool is not None:
+            return int(max(1, min(MOST_AT_ONCE, self.left // 2)))
+        most = int(min(MOST_AT_ONCE, self.left))
+        if self.evaluator.slow or not self.n:
+            return most
+        return int(np.clip(KEEP_SECONDS * self.n / max(self.evaluator.seconds, 1e-9), 1, most))
 
     @property
     def n(self) -> int:
         """The number of calls."""
-        return self.evaluator.n
+        return self.evaluator.n + self.repeated
+
+    @property
+    def repeated(self) -> int:
+        """The number of calls that repeat a failed one."""
+        return 0 if self.pool is None else len(self.pool.failed)
+
+    @property
+    def room(self) -> float:
+        """The number of points for which the calls left suffice, though more points may fail."""
+        return self.left // 2 if self.repeated else self.left
 
     @property
     def left(self) -> float:

@@ -112,7 +112,7 @@ class Weighting:
         while self.logp.shape[1] < rows:
             n = self.logp.shape[1]
             part = slice(n, min(n + at, rows))
-            while self.new[:, part].sum() > self.calls.left and part.stop > n:
+            while self.new[:, part].sum() > self.calls.room and part.stop > n:
                 part = slice(n, part.stop - 1)
             if part.stop == n:
                 raise Spent

@@ -110,9 +110,9 @@ def attempt(
     watch = Watch(options, chains, share=1.0)
     limit = watch.most_evaluations if watch.most_evaluations < budget else 0.0
     budget = min(budget, watch.most_evaluations)
-    calls = Calls(target, rng, budget, watch)
+    pool = options.desk.pool if options.on_points else None
+    calls = Calls(target, rng, budget, watch, pool)
     calls.evaluator.spread = spread_over(options.for_chains, target)
-    calls.whole = options.on_points
     empty = no_draws(points, chains, seed, bit_generator, layout)
     done = Attempt(calls, replace(empty, coordinates=coordinates))
     drawing = Drawing(done, options, chains, draws, rng, seed, bit_generator, layout, coordinates)
