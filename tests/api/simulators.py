@@ -53,6 +53,11 @@ def raises_beyond(x):
     return -0.5 * float(x @ x)
 
 
+def hangs_beyond(x, seconds=20):
+    time.sleep(seconds if x[0] > 1.2 else 0.004)
+    return -0.5 * float(x @ x)
+
+
 def nan_beyond(x):
     return np.nan if x[0] > 1.5 else -0.5 * float(x @ x)
 

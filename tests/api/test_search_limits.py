@@ -2,12 +2,18 @@
 
 import io
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
+from simulators import hangs_beyond
 
 import fastkam as fk
+from fastkam.run.workers import as_workers
+from fastkam.search.spread import Spread
+from fastkam.search.watch import Spent, Watch
 
 
 class Counted:
@@ -58,6 +64,24 @@ def test_time_in_all():
     assert "the search has ended early" in result.state.search[-1]
     assert time.perf_counter() - begun < 3.0
     assert result.seconds > 1.0
+
+
+@pytest.mark.parametrize("options", [{}, {"surrogate": "learn"}])
+def test_time_where_a_worker_hangs(options):
+    begun = time.perf_counter()
+    result = run(hangs_beyond, fk.stop.Time(2), (0.0, 0.0), executor=2, spread="points", **options)
+    assert time.perf_counter() - begun < 6
+    assert (result.status, result.stopped_by) == ("stopped", "Time(limit=2.0)")
+    assert any("ended early" in line for line in result.search)
+
+
+def test_a_search_that_tasks_evaluate_does_not_wait_for_a_worker_that_hangs():
+    target, watch = fk.as_target(partial(hangs_beyond, seconds=4), 2), Watch()
+    with ProcessPoolExecutor(1) as pool:
+        begun = watch.until = time.perf_counter()
+        with pytest.raises(Spent):
+            Spread(as_workers(pool), target)(np.full((1, 2), 2.0), None, watch.within)
+        assert time.perf_counter() - begun < 3
 
 
 def test_either_and_both():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from fastkam.points.reply import Reply
 from fastkam.points.workers import Record, Workers
 
 Array = NDArray[np.float64]
+WATCH_SECONDS = 0.05
 ATTEMPTS = 2  # evaluations of a point before its failure counts
 
 
@@ -135,17 +136,29 @@ class PointPool:
             self.hand_out()
         return ready
 
-    def evaluate(self, points: Array) -> list[Reply]:
-        """The replies at points (k, d), in their order; others that arrive are kept."""
+    def evaluate(
+        self, points: Array, meanwhile: Callable[[], None] | None = None
+    ) -> list[Reply]:
+        """The replies at points (k, d), in their order; others that arrive are kept.
+
+        An error that `meanwhile` raises, which is called while it waits, cancels all points.
+        """
+        timeout = None if meanwhile is None else WATCH_SECONDS
         indices, others = self.submit(points, -np.inf), []
         found: dict[int, Reply] = {}
         wanted = set(indices)
         while len(found) < len(indices):
-            for index, reply in self.wait():
+            for index, reply in self.wait(timeout):
                 if index in wanted:
                     found[index] = reply
                 else:
                     others.append((index, reply))
+            if meanwhile is not None and len(found) < len(indices):
+                try:
+                    meanwhile()
+                except BaseException:
+                    self.cancel()
+                    raise
         self.ready = others + self.ready
         return [found[index] for index in indices]
 

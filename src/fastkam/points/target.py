@@ -51,12 +51,18 @@ class Lookup:
 
     It waits for values that are not known yet; within ``deferring`` it raises Unevaluated instead,
     which stops a chain until they are known.
+
+    Attributes
+    ----------
+    meanwhile : callable or None
+        Called while it waits; an error that this raises ends the wait.
     """
 
     of_single_points = True  # the user's function may take one point at a time
 
     def __init__(self, pool: PointPool) -> None:
         self.pool, self.defers = pool, False
+        self.meanwhile: Callable[[], None] | None = None
 
     @contextmanager
     def deferring(self) -> Iterator[None]:
@@ -74,7 +80,8 @@ class Lookup:
         if missing and self.defers:
             raise Unevaluated(x[missing].copy(), self)
         if missing:
-            for i, reply in zip(missing, self.pool.evaluate(x[missing]), strict=True):
+            replies = self.pool.evaluate(x[missing], self.meanwhile)
+            for i, reply in zip(missing, replies, strict=True):
                 known[i] = reply
         return joined([reply for reply in known if reply is not None])
 

@@ -68,7 +68,7 @@ class Evaluator:
         self.failures: list[Fault] = []
         self.n_failed = 0
         self.strict, self.in_row = False, 0
-        self.spread: Callable[[Array, Array | None], Any] | None = None
+        self.spread: Callable[[Array, Array | None, Callable[[], None]], Any] | None = None
         self.seconds = 0.0
 
     @contextmanager
@@ -122,7 +122,9 @@ class Evaluator:
 
     def elsewhere(self, X: Array, values: Array, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Evaluate rows of X into `values` by `spread`; return the rows that are left."""
-        returned = self.spread(X[rows], self.noise) if self.spread is not None else None
+        returned = None
+        if self.spread is not None:
+            returned = self.spread(X[rows], self.noise, self.watch.within)
         if returned is None:  # workers were lost: evaluate all later points here, too
             self.spread = None
             return rows
@@ -145,6 +147,8 @@ class Evaluator:
             code, x = int(codes[done]), X[done].copy()
             alone = len(X) == 1 or code == INFINITE
             fault = Fault(0, x, code, self.target.fault(code, x))
+            if fault.cause is self.watch.spent:
+                raise self.watch.spent
             of_function = fault.cause is None or isinstance(fault.cause, Exception)  # not Ctrl-C
             if self.target.batched and self.found and not alone and of_function:
                 # one of them has made the whole call fail

@@ -80,7 +80,7 @@ class Searcher:
         points: Array,
         rng: np.random.Generator,
         known: Known | None = None,
-        spread: Callable[[Array, Array | None], Any] | None = None,
+        spread: Callable[[Array, Array | None, Callable[[], None]], Any] | None = None,
         watch: Watch | None = None,
     ) -> None:
         self.evaluate = Evaluator(target, rng, watch)

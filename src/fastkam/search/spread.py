@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import queue
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +16,13 @@ from fastkam.arguments import told
 from fastkam.run.tasks import numbers, value_of
 from fastkam.run.worker import known_target, portable_error
 from fastkam.search.evaluator import Evaluator
+from fastkam.search.watch import Spent
 
 if TYPE_CHECKING:
     from fastkam._core.density.target import Target
     from fastkam.run.workers import Workers
 
+WATCH_SECONDS = 0.05
 log = logging.getLogger("fastkam")
 Array = NDArray[np.float64]
 Returned = tuple[Array, int, list[Fault], int]  # values, evaluations, first failures, failures
@@ -38,15 +42,22 @@ class Spread:
         self.names = workers.run, self.sending.digest
         self.number = workers.number or os.cpu_count() or 1
 
-    def __call__(self, X: Array, noise: Array | None) -> Returned | None:
-        """The values at points and the failures; None if workers died."""
+    def __call__(
+        self, X: Array, noise: Array | None, meanwhile: Callable[[], None]
+    ) -> Returned | None:
+        """The values at points and the failures; None if workers died.
+
+        `meanwhile` is called while it waits for workers, and may raise Spent.
+        """
         parts = np.array_split(X, min(len(X), self.number))
         try:
-            returned = self.ask(parts, noise, again=not self.sending.arrived)
+            returned = self.ask(parts, noise, meanwhile, again=not self.sending.arrived)
             missing = [i for i, one in enumerate(returned) if one is None]
-            again = self.ask([parts[i] for i in missing], noise, again=True)
+            again = self.ask([parts[i] for i in missing], noise, meanwhile, again=True)
             if any(one is None for one in again):
                 raise RuntimeError("workers return no value, although the tasks bring the target")
+        except Spent:
+            raise
         except Exception as error:  # each kind of executor has its own error for a lost worker
             log.info("points of the search are evaluated here, as workers were lost: %s",
                      told(error))
@@ -60,13 +71,26 @@ class Spread:
         return (np.concatenate([one[0] for one in returned]), sum(one[1] for one in returned),
                 [fault for one in returned for fault in one[2]], sum(one[3] for one in returned))
 
-    def ask(self, parts: list[Array], noise: Array | None, *, again: bool) -> list[Any]:
+    def ask(
+        self, parts: list[Array], noise: Array | None, meanwhile: Callable[[], None], *,
+        again: bool,
+    ) -> list[Any]:
         """Results of the workers, one per part; None from one that does not have the target."""
         sent = [next(numbers) for _ in parts]
         tasks = [self.workers.submit(evaluate_sent, number, *self.names,
                                      self.sending.for_task(again=again), part, noise)
                  for number, part in zip(sent, parts, strict=True)]
+        done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        for task in tasks:
+            task.add_done_callback(done.put)
+        left = len(tasks)
         try:
+            while left:
+                try:
+                    done.get(timeout=WATCH_SECONDS)
+                    left -= 1
+                except queue.Empty:
+                    meanwhile()
             return [value_of(task, number, self.workers.executor)
                     for task, number in zip(tasks, sent, strict=True)]
         finally:

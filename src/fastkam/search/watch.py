@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastkam.arguments import told
 from fastkam.errors import SamplingError
@@ -25,8 +25,9 @@ class Spent(Exception):
 class Watch:
     """Called between the evaluations of a search; it reports the progress, or raises Spent.
 
-    It is also a context: its end erases the progress of the search from the screen and, if the
-    search has failed, ends the processes that it used.
+    It is also a context, in which it is asked as well while the search waits for workers. Its end
+    erases the progress of the search from the screen and, if the search has failed, ends the
+    processes that it used.
 
     Parameters
     ----------
@@ -55,6 +56,8 @@ class Watch:
         most = share * self.limits.evaluations
         self.most_evaluations = most if most == math.inf else math.floor(most)
         self.drawn, self.requested = 0, 0  # draws per chain, if weighted draws are made
+        self.spent = Spent()  # raised while an evaluation goes on
+        self.lookup: Any = None  # of the points of a pool
 
     def __call__(self, n: int) -> None:
         """Report the progress after n evaluations; raise Spent if the share is used up."""
@@ -78,6 +81,11 @@ class Watch:
             if self.options.report.asked:
                 raise Spent
 
+    def within(self) -> None:
+        """Raise `spent`, while an evaluation goes on, if the share of the time is used up."""
+        if time.perf_counter() >= self.until:
+            raise self.spent.with_traceback(None)
+
     def at_once(self, n: int, seconds: float, most: int) -> int:
         """Number of points to evaluate next, given that the last n took these seconds."""
         left = self.most_evaluations - n
@@ -94,9 +102,15 @@ class Watch:
         return max(0.0, left / (2 * self.chains))
 
     def __enter__(self) -> Watch:
+        desk = None if self.options is None else self.options.desk
+        self.lookup = None if desk is None or self.until == math.inf else desk.lookup
+        if self.lookup is not None:
+            self.lookup.meanwhile = self.within
         return self
 
     def __exit__(self, *error: object) -> None:
+        if self.lookup is not None:
+            self.lookup.meanwhile = None
         if self.options is None:
             return
         self.options.report.__exit__(*error)
