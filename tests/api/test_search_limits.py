@@ -67,6 +67,15 @@ def test_time_in_all():
 
 
 @pytest.mark.parametrize("options", [{}, {"surrogate": "learn"}])
+def test_time_of_the_first_points(options):
+    f = Counted(0.1)
+    starts = np.random.default_rng(1).standard_normal((64, 2))
+    result = run(f, fk.stop.Time(2), starts, chains=64, **options)
+    assert result.status == "stopped"
+    assert f.calls < 30
+
+
+@pytest.mark.parametrize("options", [{}, {"surrogate": "learn"}])
 def test_time_where_a_worker_hangs(options):
     begun = time.perf_counter()
     result = run(hangs_beyond, fk.stop.Time(2), (0.0, 0.0), executor=2, spread="points", **options)

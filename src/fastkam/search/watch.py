@@ -87,9 +87,12 @@ class Watch:
             raise self.spent.with_traceback(None)
 
     def at_once(self, n: int, seconds: float, most: int) -> int:
-        """Number of points to evaluate next, given that the last n took these seconds."""
+        """Number of points to evaluate next, given that the last n took these seconds.
+
+        If the time is limited it is a moment's worth, or all where workers are waited for.
+        """
         left = self.most_evaluations - n
-        if self.until < math.inf and n:
+        if self.until < math.inf and self.lookup is None:
             left = min(left, REPORT_SECONDS * n / max(seconds, 1e-9))
         return int(max(1, min(most, left)))
 
