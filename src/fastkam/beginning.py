@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from fastkam.density.forms import as_target, check_surrogate, target_of, with_su
 from fastkam.density.gradient import check_start
 from fastkam.interop.differentiable import drawn
 from fastkam.interop.doors import opened
+from fastkam.problem.starts import Outcomes, one_by_one
 from fastkam.run.drive import BUDGET, FIRST_ROWS
 from fastkam.run.loop import Outcome
 from fastkam.run.records import Fields, check_derived
@@ -32,13 +35,14 @@ from fastkam.search.choice import (
     log,
 )
 from fastkam.search.found import Search
-from fastkam.search.watch import Watch
+from fastkam.search.watch import Spent, Watch
 from fastkam.surrogate.asked import BUDGET as BUDGET_OF_LEARNING
 from fastkam.surrogate.asked import check_learnable, uncounted, within_budget
 
 if TYPE_CHECKING:
     from fastkam._core.engine.kernel import Kernel
     from fastkam.density.target import Target
+    from fastkam.points.reply import Reply
     from fastkam.problem.coordinates import Coordinates
     from fastkam.run.options import RunOptions
     from fastkam.schedules import Schedule
@@ -144,6 +148,7 @@ class Call:
     def begin(self) -> None:
         """Find the points at which the search begins, and the names of the parameters."""
         problem, chains, seed = self.problem, self.chains, self.seed
+        self.watch = Watch(self.options, chains)
         derived: Fields | None = {}
         if problem is None:
             self.target = opened(self.target)
@@ -151,15 +156,49 @@ class Call:
             self.points = starting_points(x0, chains)
             self.layout = check_layout(**self.common, d=self.points.shape[1])
         else:
-            self.target, self.points = problem.target(), problem.start(self.x0, chains, seed)
-            self.layout = problem.layout
+            self.target, self.layout = problem.target(), problem.layout
+            self.points = (self.drawn_points() if self.x0 is None
+                           else problem.start(self.x0, chains, seed))
             derived = check_derived(self.target, self.points[:1], self.layout.shapes)
         if self.options.stop is not None:
             self.options.stop.check(self.layout)
         self.check_room()
-        self.rng, self.watch = search_generator(seed), Watch(self.options, chains)
+        self.rng = search_generator(seed)
         if derived is not None:
             self.check_dims(derived)
+
+    def drawn_points(self) -> NDArray[np.float64]:
+        """Draws of the problem where the density is finite, evaluated as those of the run.
+
+        If the share of the time that a search may take is over, the density is not known there.
+        """
+        problem, desk = self.problem, self.options.desk
+        named = not (isinstance(self.sampler, str) and self.sampler == "auto")
+        target = problem.target(gradient=named and as_sampler(self.sampler).needs_gradient)
+        if desk.wanted and not target.is_estimate:
+            with before_the_run(target, problem):
+                target = desk.through(target, np.empty(0), self.layout, self.chains)
+        with self.watch:
+            return np.asarray(problem.start(
+                None, self.chains, self.seed, partial(self.outcomes, target),
+                at_once=desk.on_points))
+
+    def outcomes(
+        self, target: Target, Z: NDArray[np.float64], noise: list[NDArray[np.float64]]
+    ) -> Outcomes:
+        """The outcomes of evaluations at draws Z (k, dim), as long as there is time for them."""
+        desk = self.options.desk
+        replies: list[Reply | None] = [None] * len(Z)
+        with suppress(Spent):
+            if desk.on_points:
+                replies = desk.evaluated(target, Z)
+            values = one_by_one(target, Z, noise)
+            for reply in replies:
+                if not desk.on_points:
+                    self.watch.within()
+                value = next(values)
+                error = None if reply is None else reply.error
+                yield error if isinstance(error, Exception) else value
 
     def check_dims(self, extras: Fields) -> None:
         """Refuse dims of extras that there are not, or of other shapes, at the first point.

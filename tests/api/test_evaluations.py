@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -41,6 +43,17 @@ def read(path):
         if str(path) not in str(error):
             raise
         return None
+
+
+FROM_PRIOR = {"prior": {"x": (stats.norm(0, 2), 2)}, "chains": 12, "draws": 5, "tune": 5, "seed": 3,
+              "progress": False, "diagnose": False}
+callers = []
+
+
+def half(x):
+    """Half of a normal density, with its gradient; the calls note their threads."""
+    callers.append(threading.current_thread().name)
+    return (-0.5 * float(x @ x), -x) if x[0] > 0 else (-np.inf, -x)
 
 
 @pytest.fixture
@@ -314,6 +327,40 @@ def test_a_full_disk_ends_the_run(path, monkeypatch):
     monkeypatch.undo()
     assert_same(info.value.result.resume(evaluations=path, diagnose=False),
                 sample(quick, **OPTIONS))
+
+
+@pytest.mark.parametrize("options", [{"sampler": "ram", "search": False}, {"sampler": "nuts"}, {}])
+def test_starts_from_a_prior_are_evaluated_like_other_points(path, options):
+    """Workers make these calls, and none of the file is made again."""
+    here = fk.sample(half, None, **FROM_PRIOR | options)
+    with ThreadPoolExecutor(2, thread_name_prefix="worker") as pool:
+        through = {"executor": pool, "spread": "points", "evaluations": path}
+        callers.clear()
+        assert_same(fk.sample(half, None, **through, **FROM_PRIOR | options), here)
+        assert len(callers) == len(fk.Evaluations(path))
+        assert all(name.startswith("worker") for name in callers)
+        callers.clear()
+        assert_same(fk.sample(half, None, **through, **FROM_PRIOR | options), here)
+        assert not callers
+
+
+@pytest.mark.parametrize("options", [{}, {"on_error": "reject"}])
+def test_a_start_from_a_prior_at_which_the_function_fails(path, options):
+    """A chain begins there, as without a file."""
+    def fails(x):
+        if x[0] > 0:
+            raise RuntimeError("no convergence")
+        return -np.inf if x[0] < -2 else -0.5 * float(x @ x)
+
+    options = options | FROM_PRIOR | {"sampler": "ram", "search": False}
+    if "on_error" in options:
+        result = fk.sample(fails, None, evaluations=path, **options)
+        assert (result.state.x0[:, 0] > 0).any()
+        again = fk.sample(fails, None, evaluations=path, **options)
+        np.testing.assert_array_equal(again.state.x0, result.state.x0)
+    else:
+        with pytest.raises(fk.SamplingError, match="no convergence"):
+            fk.sample(fails, None, evaluations=path, **options)
 
 
 def test_resume_takes_the_file(path):

@@ -75,6 +75,15 @@ def test_time_of_the_first_points(options):
     assert f.calls < 30
 
 
+@pytest.mark.parametrize("options", [
+    {}, {"sampler": "ram"}, {"sampler": "ram", "search": False}, {"surrogate": "learn"}])
+def test_time_of_starts_from_the_prior(options):
+    f = Counted(0.1)
+    result = run(f, fk.stop.Time(2), None, prior={"x": (stats.norm(), 2)}, chains=64, **options)
+    assert result.status == "stopped"
+    assert f.calls < 30
+
+
 @pytest.mark.parametrize("options", [{}, {"surrogate": "learn"}])
 def test_time_where_a_worker_hangs(options):
     begun = time.perf_counter()

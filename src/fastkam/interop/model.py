@@ -6,6 +6,7 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Any, cast
 
@@ -17,12 +18,10 @@ from fastkam.density.target import Target
 from fastkam.problem.call import Derived
 from fastkam.problem.coordinates import Coordinates
 from fastkam.problem.described import Described
+from fastkam.problem.starts import TRIES, Evaluate, first_points, one_by_one
 from fastkam.problem.transforms import Row, Transform
 
 Array = NDArray[np.float64]
-
-TRIES = 100  # draws for the start of a chain
-START = 2**32 - 1  # child of the seed for these draws; that of chain k is the k-th
 
 known: dict[str, weakref.WeakSet[Model]] = {}  # the models of this process, by their keys
 
@@ -72,13 +71,16 @@ class Model(Described):
 
     # ---- as a Problem has it ----
 
-    def start(self, x0: Any, chains: int, seed: np.random.SeedSequence) -> Array:
+    def start(
+        self, x0: Any, chains: int, seed: np.random.SeedSequence, evaluate: Evaluate | None = None,
+        *, at_once: bool = False,
+    ) -> Array:
         """Starting points (chains, dim): x0 in the model's parameters, or points of the model.
 
         Each chain draws from its own stream, up to 100 times, until the density is finite.
         """
         if x0 is None:
-            return np.array([self.first_point(k, seed) for k in range(chains)])
+            return self.drawn(chains, seed, evaluate, at_once)
         x = self.as_array("x0", x0)
         if x.ndim not in (1, 2) or x.shape[-1] != self.n_x:
             raise ValueError(f"x0 must have shape ({self.n_x},) or (chains, {self.n_x}), not "
@@ -97,23 +99,16 @@ class Model(Described):
     def check_support(self, name: str, x: Array) -> None:
         """Refuse points x (..., n) that the package maps to a z but that no z is mapped to."""
 
-    def first_point(self, k: int, seed: np.random.SeedSequence) -> Array:
-        """A point where the density is finite, (dim,), for chain k."""
-        rng = np.random.default_rng(np.random.SeedSequence(
-            seed.entropy, spawn_key=(*seed.spawn_key, START, k), pool_size=seed.pool_size))
-        target, failure = self.target(), None
-        for _ in range(TRIES):
-            z = self.start_point(rng)
-            try:
-                value = target.logp(z)
-            except ArithmeticError as error:
-                failure = error
-                continue
-            except Exception:  # the run reports it, with its place
-                return z
-            if np.isfinite(value):
-                return z
-        why = f" (the last: {failure})" if failure is not None else ""
+    def drawn(
+        self, chains: int, seed: np.random.SeedSequence, evaluate: Evaluate | None, at_once: bool
+    ) -> Array:
+        """Points of the model where the density is finite, (chains, dim)."""
+        points, bad = first_points(
+            self.start_point, evaluate or partial(one_by_one, self.target()), 0, chains, seed,
+            at_once=at_once, passed=ArithmeticError)
+        if not bad:
+            return points
+        why = "".join(f" (the last: {one})" for one in bad[:1] if isinstance(one, Exception))
         raise ValueError(f"the log density of {self!r} is not finite at any of {TRIES} points "
                          f"drawn for a start{why}: give x0, where the chains start")
 

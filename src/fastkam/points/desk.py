@@ -11,6 +11,7 @@ from fastkam.arguments import near, shown
 from fastkam.points.ahead import Ahead, Guess
 from fastkam.points.executor import TakesPoints, tasks_at_once
 from fastkam.points.pool import PointPool
+from fastkam.points.reply import Reply
 from fastkam.points.target import Lookup, of_function, returns_gradient, through
 from fastkam.points.workers import Workers
 from fastkam.run.files import check_path
@@ -151,6 +152,14 @@ class Desk:
 
         self.pool = make_pool(target, names, self.executor, self.evaluations, self.on_error)
         self.lookup = Lookup(self.pool)
+
+    def evaluated(self, target: Target, Z: NDArray[np.float64]) -> list[Reply | None]:
+        """Evaluate the function at points Z (k, dim) at once; the replies, with all errors."""
+        assert self.pool is not None
+        assert self.lookup is not None
+        X = np.ascontiguousarray(target.points_of(Z))
+        self.pool.evaluate(X, self.lookup.meanwhile)
+        return [self.pool.calls.get(x.tobytes()) for x in X]
 
     def is_slow(self, target: Target, z: NDArray[np.float64]) -> bool:
         """Whether an evaluation at z takes long."""

@@ -23,14 +23,13 @@ from fastkam.problem.call import Call, Derived, takes_names
 from fastkam.problem.coordinates import Coordinates
 from fastkam.problem.described import Described
 from fastkam.problem.parameters import from_bounds, from_prior
+from fastkam.problem.starts import TRIES, Evaluate, first_points, one_by_one
 from fastkam.problem.transforms import check_transforms, rows_of
 from fastkam.run.shapes import check_layout, check_mapping, check_names
 
 Array = NDArray[np.float64]
 
 START_SD = 1.5  # of unconstrained coordinates; uniform within two bounds, nearly
-TRIES = 100  # draws from the prior for the start of a chain
-START = 2**32 - 1  # index of the child of the seed for these; that of chain k is the k-th
 
 
 class Problem(Described):
@@ -321,11 +320,15 @@ class Problem(Described):
 
     # ---- where chains start ----
 
-    def start(self, x0: Any, chains: int, seed: np.random.SeedSequence) -> Array:
+    def start(
+        self, x0: Any, chains: int, seed: np.random.SeedSequence, evaluate: Evaluate | None = None,
+        *, at_once: bool = False,
+    ) -> Array:
         """Starting points (chains, dim): x0 in the user's coordinates, or draws from the prior.
 
         Each chain draws from its own stream, up to 100 times until the density is finite. A
-        parameter without a prior is drawn within its bounds.
+        parameter without a prior is drawn within its bounds. `evaluate` and `at_once` say how the
+        density is evaluated there: see `first_points`.
         """
         if x0 is not None:
             x = self.as_array("x0", x0)
@@ -337,25 +340,16 @@ class Problem(Described):
                                  "draws (m, n, d) to choose from as x0[None]")
             z = self.coordinates.unconstrain(x, "x0")
             return np.array(np.broadcast_to(z, (chains, self.dim)))
-        return np.array([self.first_point(k, seed) for k in range(chains)])
-
-    def first_point(self, k: int, seed: np.random.SeedSequence) -> Array:
-        """A draw where the density is finite, (dim,), for chain k."""
-        rng = np.random.default_rng(np.random.SeedSequence(
-            seed.entropy, spawn_key=(*seed.spawn_key, START, k), pool_size=seed.pool_size))
         target = self.target()
-        for _ in range(TRIES):
-            z = self.drawn_start(rng)
-            try:
-                value = (target.estimate(z, rng.standard_normal(target.n_aux))
-                         if target.is_estimate else target.logp(z))
-            except Exception:  # the run reports it, with its point
-                return z
-            if np.isfinite(value):
-                return z
-        raise ValueError(f"the log density is not finite at any of {TRIES} "
-                         f"{'draws from the prior' if self.has_prior else 'points within bounds'}: "
-                         "give x0, where the chains start")
+        points, bad = first_points(
+            self.drawn_start, evaluate or partial(one_by_one, target),
+            target.n_aux if target.is_estimate else 0, chains, seed, at_once=at_once)
+        if bad:
+            raise ValueError(
+                f"the log density is not finite at any of {TRIES} "
+                f"{'draws from the prior' if self.has_prior else 'points within bounds'}: give x0, "
+                "where the chains start")
+        return points
 
     def drawn_start(self, rng: np.random.Generator) -> Array:
         """A draw from the prior, (dim,); of a parameter without one, a point within its bounds.

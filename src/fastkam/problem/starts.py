@@ -1,0 +1,82 @@
+"""The first points of chains: draws at which the density is finite, or not known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastkam.density.target import Target
+
+Array = NDArray[np.float64]
+Outcomes = Iterable[float | Exception]  # log densities, or errors of the function
+Evaluate = Callable[[Array, list[Array]], Outcomes]
+
+TRIES = 100  # draws for the start of a chain
+START = 2**32 - 1  # index of the child of the seed for these; that of chain k is the k-th
+
+
+def first_points(
+    draw: Callable[[np.random.Generator], Array], evaluate: Evaluate, n_aux: int, chains: int,
+    seed: np.random.SeedSequence, *, at_once: bool = False,
+    passed: type[Exception] | tuple[()] = (),
+) -> tuple[Array, list[float | Exception]]:
+    """Draw a point for each chain, up to 100 times until the chain may start there.
+
+    It may where the density is finite, or the function has failed, which the run reports; but not
+    after an error of the kind `passed`.
+
+    Parameters
+    ----------
+    draw : callable
+        Draws a point (d,).
+    evaluate : callable
+        The outcomes at points (k, d), with their noise, a list of k arrays. If there are fewer,
+        the density stays unknown at the other points, where chains may start.
+    n_aux : int
+        The size of the noise.
+    chains : int
+    seed : SeedSequence
+        Each chain draws from its own stream.
+    at_once : bool
+        Whether the points of all chains are evaluated together.
+    passed : type
+
+    Returns
+    -------
+    points : ndarray, shape (chains, d)
+    last : list
+        Empty; or, if some chain may start at none of its draws, the outcomes at the last.
+    """
+    streams = [np.random.default_rng(np.random.SeedSequence(
+        seed.entropy, spawn_key=(*seed.spawn_key, START, k), pool_size=seed.pool_size))
+        for k in range(chains)]
+    points, last = [np.empty(0)] * chains, []
+
+    def is_bad(one: float | Exception) -> bool:
+        return isinstance(one, passed) if isinstance(one, Exception) else not np.isfinite(one)
+
+    for left in [list(range(chains))] if at_once else [[k] for k in range(chains)]:
+        for _ in range(TRIES):
+            noise = []
+            for k in left:
+                points[k] = draw(streams[k])
+                noise.append(streams[k].standard_normal(n_aux))
+            found = list(evaluate(np.array([points[k] for k in left]), noise))
+            last = [one for one in found if is_bad(one)]
+            left = [k for k, one in zip(left, found, strict=False) if is_bad(one)]
+            if not left:
+                break
+        if left:
+            break
+    return np.empty((0, 0)) if last else np.array(points), last
+
+
+def one_by_one(target: Target, Z: Array, noise: list[Array]) -> Iterator[float | Exception]:
+    """The outcomes at points (k, d), each when it is asked for."""
+    for z, u in zip(Z, noise, strict=True):
+        try:
+            yield target.estimate(z, u) if target.is_estimate else target.logp(z)
+        except Exception as error:
+            yield error
