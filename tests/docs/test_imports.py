@@ -116,7 +116,7 @@ LATE = {
     "points/desk.py": (1, RARE),
     "problem/given.py": (3, RARE),
     "run/checkpoint.py": (1, PACKAGE),
-    "run/drive.py": (2, RARE),
+    "run/drive.py": (3, RARE),
     "run/workers.py": (2, RARE),
     "search/choice.py": (1, RARE),
     "targets/__init__.py": (1, RARE),

@@ -79,7 +79,7 @@ def test_page_loads_nothing(tmp_path):
 
 
 def test_names_and_titles_are_escaped(tmp_path):
-    evil = "<script>alert('&amp;')</script>"
+    evil = "<script>alert('&amp;')<script>"
     result = run(names=[evil, "$x_{\udc80"])
     page = written(result, tmp_path / "run.html", title=evil)
     assert "script" not in page.tags

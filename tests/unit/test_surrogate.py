@@ -205,7 +205,8 @@ def test_a_surrogate_is_learned_again_after_many_draws():
         calls.n = most
 
     rounds = SimpleNamespace(batch=30, final=SimpleNamespace, until_good=until_good,
-                             begin_again=lambda states: None, ends=SimpleNamespace(unknown=0))
+                             begin_again=lambda states: None, ends=SimpleNamespace(unknown=0),
+                             center=np.zeros(50))
     done = SimpleNamespace(calls=calls, lines=[])
     Disappointed(done, None, 4, 100, None, None, "PCG64", None, None).carry_out(rounds, 2000)
     assert made == [(900, 1080), (1480, 1550)]

@@ -343,7 +343,7 @@ class CholeskyAdaptiveMetropolis(Sampler, name="cholam"):
     ----------
     Titsias, M. K. and Dellaportas, P. (2019). Gradient-based adaptive Markov chain Monte Carlo.
     Advances in Neural Information Processing Systems 32. Supplement; the default gain is
-    0.001 / (1 + n / 4000), and 1 / (1000 + n) under a diminishing schedule.
+    0.001 / (1 + n / 4000); under `Diminishing` it is 1 / (1000 + n).
     """
 
     proposal_cov: ArrayLike | None = None
