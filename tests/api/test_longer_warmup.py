@@ -31,6 +31,20 @@ def whole():
     return quietly(correlated, np.zeros(D))
 
 
+def interrupted(at):
+    """The density, with an interrupt at its evaluation of this number."""
+    n = 0
+
+    def f(x):
+        nonlocal n
+        n += 1
+        if n == at:
+            raise KeyboardInterrupt
+        return correlated(x)
+
+    return f
+
+
 def longer(result):
     return [line for line in result.search if line.startswith("warm-up of")]
 
@@ -96,15 +110,7 @@ def test_draws_in_a_store_are_the_same(whole, name, tmp_path):
 
 @pytest.mark.parametrize("share", [0.01, 0.03, 0.2])
 def test_an_interrupted_run_in_a_store_goes_on_to_the_same_bits(whole, share, tmp_path):
-    n, at = 0, 500 + int(share * whole.evaluations)
-
-    def until(x):
-        nonlocal n
-        n += 1
-        if n == at:
-            raise KeyboardInterrupt
-        return correlated(x)
-
+    until = interrupted(500 + int(share * whole.evaluations))
     quietly(until, np.zeros(D), store=tmp_path / "run")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fk.SamplingWarning)
@@ -115,15 +121,7 @@ def test_an_interrupted_run_in_a_store_goes_on_to_the_same_bits(whole, share, tm
 @pytest.mark.parametrize("share", [0.002, 0.01, 0.03, 0.2, 0.9])
 def test_an_interrupted_run_goes_on_to_the_same_bits(whole, share, tmp_path):
     """Also where it was interrupted in one of the warm-ups, and through a file."""
-    n, at = 0, 500 + int(share * whole.evaluations)
-
-    def until(x):
-        nonlocal n
-        n += 1
-        if n == at:
-            raise KeyboardInterrupt
-        return correlated(x)
-
+    until = interrupted(500 + int(share * whole.evaluations))
     part = quietly(until, np.zeros(D))
     assert part.status == "interrupted"
     assert part.evaluations < whole.evaluations
