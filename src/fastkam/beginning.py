@@ -348,7 +348,8 @@ class Call:
             raise ValueError(f"{method!r} must fit into memory in dimension {target.dim}, and does "
                              f"not: {error}") from error
         if self.check_gradient and method.needs_gradient:
-            self.wrong_gradient = check_start(target, self.points[0])
+            with self.watch:  # a point that hangs ends the check in time
+                self.wrong_gradient = check_start(target, self.points[0])
         return kernel
 
     def shortened(self, tune: int, method: Sampler) -> int:

@@ -58,6 +58,11 @@ def hangs_beyond(x, seconds=20):
     return -0.5 * float(x @ x)
 
 
+def hangs_with_gradient(x):
+    time.sleep(20 if abs(x[0]) > 0.9 else 0.004)
+    return -0.5 * float(x @ x), -x
+
+
 def nan_beyond(x):
     return np.nan if x[0] > 1.5 else -0.5 * float(x @ x)
 

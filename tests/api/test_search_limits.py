@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import stats
-from simulators import hangs_beyond
+from simulators import hangs_beyond, hangs_with_gradient
 
 import fastkam as fk
 from fastkam.run.workers import as_workers
@@ -84,10 +84,12 @@ def test_time_of_starts_from_the_prior(options):
     assert f.calls < 30
 
 
-@pytest.mark.parametrize("options", [{}, {"surrogate": "learn"}])
-def test_time_where_a_worker_hangs(options):
+@pytest.mark.parametrize(("f", "d", "options"), [
+    (hangs_beyond, 2, {}), (hangs_beyond, 2, {"surrogate": "learn"}),
+    (hangs_with_gradient, 2, {}), (hangs_with_gradient, 20, {})])
+def test_time_where_a_worker_hangs(f, d, options):
     begun = time.perf_counter()
-    result = run(hangs_beyond, fk.stop.Time(2), (0.0, 0.0), executor=2, spread="points", **options)
+    result = run(f, fk.stop.Time(2), np.zeros(d), executor=2, spread="points", **options)
     assert time.perf_counter() - begun < 6
     assert (result.status, result.stopped_by) == ("stopped", "Time(limit=2.0)")
     assert any("ended early" in line for line in result.search)
