@@ -1,15 +1,23 @@
-"""The normal approximation of a density that has a gradient.
+"""The normal approximation q = N(m, L L') of a density pi that has a gradient g = grad log pi.
 
-Newton's method, with the curvature from differences of gradients, leads to the mode. The normal
-density there is often too narrow, since densities of many dimensions have little of their mass near
-the mode. It is refined where the mass is: a linear function is fitted to gradients at points drawn
-from it, antithetically; its zero and its slope are the mean and the negative precision of the next
-approximation. (If the points are many, it is the normal density q of the least Kullback-Leibler
-divergence KL(q | pi).)
+Newton's method, with the curvature H from differences of gradients, leads to the mode:
+
+    x <- x + t |H|^-1 g(x),     t the best of 1, 1/2, ..., 1/256;   |H| has the eigenvalues |h_i|
+
+The normal density there is often too narrow, since densities of many dimensions have little of
+their mass near the mode. It is refined where the mass is, by a linear fit to gradients at points
+drawn from it, antithetically:
+
+    L' g(m + L z) = a - C z + rest,     m <- m + L C^-1 a,      L L' <- L C^-1 L'
+
+With many points a and C are E[L' g] and -L' E[grad g] L, so that at its fixed point q is the normal
+density of the least divergence KL(q | pi): there E[g] = 0 and L L' = -E[grad g]^-1. Independent
+proposals from q, with the weights w = pi / q, are accepted with the probability
+
+    E[min(w, w')] / E[w],     w, w' of independent points of q
 
 Opper, M. and Archambeau, C. (2009). The variational Gaussian approximation revisited. Neural
-Computation 21, 786-792: mean and precision of that density are those of averages of gradients and
-of curvatures over it.
+Computation 21, 786-792: mean and precision of that q.
 """
 
 from __future__ import annotations
@@ -121,40 +129,39 @@ def refined(
 def by_regression(
     gradients: Callable[[Array], Array], found: Quadratic, rng: np.random.Generator
 ) -> Quadratic | None:
-    """The normal density whose gradients are most like those at points of another one.
+    """The normal density whose gradients are most like those of pi, at points of another one.
 
-    None if these do not fall towards a point from all directions.
+    None if these gradients do not lead towards a point from all directions.
     """
     d = len(found.mean)
     z = rng.standard_normal((POINTS_EACH * d, d))
     z = np.concatenate([z, -z])
-    slopes = product(gradients(found.mean + product(z, found.factor.T)), found.factor)
+    L = found.factor
+    slopes = product(gradients(found.mean + product(z, L.T)), L)
     if not np.isfinite(slopes).all():
         return None
-    mean = slopes.mean(axis=0)
+    a = slopes.mean(axis=0)
     root = inverse(cholesky(product(z.T, z)))
-    curvature = -product(root.T, product(root, product(z.T, slopes - mean)))
+    C = -product(root.T, product(root, product(z.T, slopes - a)))
     try:
-        values, vectors = eigen(0.5 * (curvature + curvature.T))
+        values, vectors = eigen(0.5 * (C + C.T))
         if not values.min() > FLATTEST_DIFFERENCE * values.max():
             return None
-        cov = product(vectors / values, vectors.T)
-        factor = cholesky(product(product(found.factor, cov), found.factor.T))
+        inverse_C = product(vectors / values, vectors.T)
+        factor = cholesky(product(product(L, inverse_C), L.T))
     except np.linalg.LinAlgError:
         return None
-    shift = product(found.factor, (cov * mean).sum(axis=1)[:, None])[:, 0]
+    shift = product(L, (inverse_C * a).sum(axis=1)[:, None])[:, 0]
     return Quadratic(found.mean + shift, factor, found.height)
 
 
 def widened(
     evaluate: Callable[[Array], Array], found: Quadratic, rng: np.random.Generator
 ) -> tuple[Quadratic, float]:
-    """The best of wider normal approximations, and the acceptance probability of its points.
-
-    With weights w = pi / q at points of q it is E[min(w, w')] / E[w].
-    """
+    """The best of wider normal approximations, and the acceptance probability of its points."""
     d = len(found.mean)
-    z = rng.standard_normal((max(LEAST_POINTS, d), d))
+    n = max(LEAST_POINTS, d)
+    z = rng.standard_normal((n, d))
     steps, squares = product(z, found.factor.T), 0.5 * (z * z).sum(axis=1)
     best, most = found, -1.0
     for factor in WIDER:
@@ -162,7 +169,8 @@ def widened(
         if not np.isfinite(log_w).any():
             continue
         w = exp(log_w - log_w.max())
-        accepted = float(np.minimum(w, w[:, None]).mean() / w.mean())
+        of_pairs = (np.minimum(w, w[:, None]).sum() - w.sum()) / (n - 1)  # without i = j
+        accepted = float(of_pairs / w.sum())
         if accepted > most:
             best, most = replace(found, factor=factor * found.factor), accepted
         if most > ACCURATE:

@@ -1,9 +1,10 @@
 """A short search in many dimensions: a normal approximation of a density that has a gradient.
 
 Newton's method leads to the mode, and gradients there and around it give a normal density (see
-newton.py). If independent proposals from it are often accepted, chains need no more than that:
-the search then takes some hundred evaluations, where NUTS takes tens of thousands to learn the same
-shape. Points in all directions, and draws from the prior, show whether there are further modes.
+newton.py). If independent proposals from it are often accepted, chains need no more than that: the
+search takes some thousand evaluations, and NUTS takes tens of thousands to learn the same shape.
+Points in all directions, images of the mode, and draws from the prior show whether there are
+further modes.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from fastkam.search.watch import Spent
 Array = NDArray[np.float64]
 
 LEAST_ACCEPTED = 0.4  # acceptance of independent proposals
-STATES = 128
-AROUND, FROM_PRIOR = 1000, 1000  # points
+STATES = 128  # draws of the density around which points are evaluated
+AROUND, FROM_PRIOR = 1000, 1000  # such points, and draws from the prior
 
 
 class Normal(NamedTuple):

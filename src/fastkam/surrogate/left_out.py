@@ -1,10 +1,13 @@
-"""A check after a run with a surrogate: whether its draws leave out a part of the density.
+"""A check after a run with a surrogate s: whether its draws leave out a part of the density p.
 
-Chains never propose points where the surrogate s is far too small, and nothing that they see shows
-it. So the density p is evaluated at points of a wide density g around the draws. s is too small
-where log p - log s is far above its median at the draws. The weights p / g of these points, divided
-by those of all points, estimate the part of the distribution there. If the draws have hardly any of
-it, they leave it out.
+Chains never propose points where s is far too small, and nothing that they see shows it. So p is
+evaluated at points x_i of a wide density g around the draws:
+
+    part = sum_{i in S} p(x_i) / g(x_i)  /  sum_i p(x_i) / g(x_i),
+    S = {i: log p(x_i) - log s(x_i) > its median at the draws + 5}
+
+is the estimated part of the distribution where s is too small. If the draws have hardly any of it,
+they leave it out.
 """
 
 from __future__ import annotations
