@@ -247,3 +247,17 @@ def stopped_at(target, evaluation):
         return target.function(x)
 
     return fk.Target.from_python(density, D, vectorized=target.vectorized, gradient=True)
+
+
+def interrupted_at(f, evaluation):
+    """The same function, with Ctrl-C at one evaluation."""
+    calls = 0
+
+    def density(x):
+        nonlocal calls
+        calls += 1
+        if calls == evaluation:
+            raise KeyboardInterrupt
+        return f(x)
+
+    return density

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from densities import interrupted_at
 from scipy import stats
 
 import fastkam as fk
@@ -195,15 +196,7 @@ def test_the_default_budget_is_kept_where_steps_become_dearer(seed, monkeypatch)
 
 @pytest.mark.parametrize("share", [0.1, 0.4, 0.7])
 def test_an_interrupted_run_goes_on_as_if_it_had_not_been(whole, share):
-    n, calls = 0, whole.evaluations - int(share * whole.state.evaluated)
-
-    def until(x):
-        nonlocal n
-        n += 1
-        if n == calls:
-            raise KeyboardInterrupt
-        return bent(x)
-
+    until = interrupted_at(bent, whole.evaluations - int(share * whole.state.evaluated))
     with pytest.warns(fk.SamplingWarning, match="interrupted"):
         part = fk.sample(until, [0.0, 0.0], seed=SEED, progress=False)
     with warnings.catch_warnings():

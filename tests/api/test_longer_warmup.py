@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from densities import interrupted_at
 
 import fastkam as fk
 from fastkam.run import drive
@@ -29,20 +30,6 @@ def quietly(f, x0, **options):
 @pytest.fixture(scope="module")
 def whole():
     return quietly(correlated, np.zeros(D))
-
-
-def interrupted(at):
-    """The density, with an interrupt at its evaluation of this number."""
-    n = 0
-
-    def f(x):
-        nonlocal n
-        n += 1
-        if n == at:
-            raise KeyboardInterrupt
-        return correlated(x)
-
-    return f
 
 
 def longer(result):
@@ -110,7 +97,7 @@ def test_draws_in_a_store_are_the_same(whole, name, tmp_path):
 
 @pytest.mark.parametrize("share", [0.01, 0.03, 0.2])
 def test_an_interrupted_run_in_a_store_goes_on_to_the_same_bits(whole, share, tmp_path):
-    until = interrupted(500 + int(share * whole.evaluations))
+    until = interrupted_at(correlated, 500 + int(share * whole.evaluations))
     quietly(until, np.zeros(D), store=tmp_path / "run")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fk.SamplingWarning)
@@ -121,7 +108,7 @@ def test_an_interrupted_run_in_a_store_goes_on_to_the_same_bits(whole, share, tm
 @pytest.mark.parametrize("share", [0.002, 0.01, 0.03, 0.2, 0.9])
 def test_an_interrupted_run_goes_on_to_the_same_bits(whole, share, tmp_path):
     """Also where it was interrupted in one of the warm-ups, and through a file."""
-    until = interrupted(500 + int(share * whole.evaluations))
+    until = interrupted_at(correlated, 500 + int(share * whole.evaluations))
     part = quietly(until, np.zeros(D))
     assert part.status == "interrupted"
     assert part.evaluations < whole.evaluations
