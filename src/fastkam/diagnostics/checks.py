@@ -17,7 +17,7 @@ from fastkam.diagnostics.doubts import (
     doubts,
     of_short_chains,
 )
-from fastkam.diagnostics.faults import FAR, LEAST_DRAWS, grave, odd
+from fastkam.diagnostics.faults import FAR, LEAST_DRAWS, grave, odd, random_density
 from fastkam.diagnostics.look import NAMED, Finding, Look, listed
 from fastkam.diagnostics.methods import of_methods
 from fastkam.diagnostics.table import Summary
@@ -56,7 +56,7 @@ def findings(state: RunState) -> list[Finding]:
     if state.trace.rows == 0:
         return short + without_surrogate(state)
     with np.errstate(all="ignore"):  # draws from an improper density may be anywhere
-        found = causes(of_gradient(state) + looked_at(Look(state)))
+        found = causes([*of_gradient(state), *random_density(state), *looked_at(Look(state))])
     return found + short + without_surrogate(state)
 
 

@@ -14,6 +14,7 @@ from fastkam.diagnostics.look import BLOCKS, NAMED, Finding, Look, blocks, chain
 from fastkam.numerics.median import median
 from fastkam.samplers.delayed import DelayedAcceptance
 from fastkam.samplers.sampler import Composite, Sampler
+from fastkam.search.repeated import RANDOM
 
 if TYPE_CHECKING:
     from fastkam.run.state import RunState
@@ -259,6 +260,17 @@ def often_rejected(
                 "rejected", f"The density was {words[kind]} at {count} of {total} points "
                 f"({100 * share:.3g} %), {fate}. {advice[kind]}; the first such points are in "
                 "result.offending.")
+
+
+def random_density(state: RunState) -> Iterator[Finding]:
+    """Yield a finding if the search has found two log densities at one point."""
+    for line in state.search:
+        if line.startswith(RANDOM):
+            yield Finding(
+                "random", f"{line[0].upper()}{line[1:]}. If its exponential is an unbiased "
+                "estimate of the density, pass the function by Target.from_estimator; otherwise "
+                "the draws are biased: make the function return the same value each time.")
+            return
 
 
 def boundaries(look: Look) -> Iterator[Finding]:

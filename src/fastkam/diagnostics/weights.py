@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.diagnostics.convergence import COLUMNS
 from fastkam.diagnostics.draws import OUTER_QUANTILES, statistics, with_quantiles
-from fastkam.diagnostics.faults import often_rejected, tails
+from fastkam.diagnostics.faults import often_rejected, random_density, tails
 from fastkam.diagnostics.look import Finding, Look
 from fastkam.diagnostics.table import Summary
 from fastkam.evidence.pareto import MOST_K_HAT, k_hat
@@ -174,4 +174,5 @@ def weight_findings(state: RunState, log_weights: Array) -> list[Finding]:
             f"{names[0]}. Means and quantiles are rough: allow more calls (budget=, draws=).",
             names))
     found += tails(Look(state))
+    found += random_density(state)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,6 +26,7 @@ from fastkam.search.population import (
     Window,
 )
 from fastkam.search.raw import returns_density
+from fastkam.search.repeated import differences
 from fastkam.search.scales import find_scales, first_with_density
 from fastkam.search.slabs import followed
 from fastkam.search.tails import rising, tail_indices
@@ -273,6 +275,12 @@ class Searcher:
         population.x[rows], population.logp[rows] = x[of], logp[of]
         return True
 
+    def evaluate_again(self, x: Array, logp: Array) -> None:
+        """Say so if the density at points (n, d) is not what it was, unless there is no more time.
+        """
+        with suppress(Spent):
+            self.lines += differences(self.evaluate, x, logp)
+
     def failures(self) -> list[str]:
         """A line about points at which the function failed, if there were any."""
         failures, n = self.evaluate.failures, self.evaluate.n_failed
@@ -321,6 +329,7 @@ class Searcher:
             return None
         self.alone = normal.alone
         self.say(f"a normal density fits {'it' if normal.alone else 'one of several modes'}")
+        self.evaluate_again(population.x, population.logp)
         return Search(normal.points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       steps=self.lines + self.failures(), mixture=normal.mixture, components=1,
                       independent_acceptance=normal.acceptance)
@@ -355,6 +364,7 @@ class Searcher:
                 self.scales, self.flat = find_scales(self.evaluate, self.origin, self.level)
                 self.say(f"log density up by {climbed:.3g}, scales found again")
             points = self.chosen(population, chains)
+        self.evaluate_again(self.origin[None], np.array([self.level]))
         return Search(points, self.scales, np.flatnonzero(self.flat), self.evaluate.n,
                       steps=self.lines + self.failures())
 
@@ -377,6 +387,7 @@ class Searcher:
         if len(found := self.rising(population)):
             return self.without_end(population, found)
         points, cold = self.chosen(population, chains), self.mixture(window)
+        self.evaluate_again(population.x, population.logp)
         n, states = 0 if cold is None else cold.n, window.states()
         tails, powers = tail_indices(self.evaluate, states.mean(axis=0), states.std(axis=0))
         if len(tails):

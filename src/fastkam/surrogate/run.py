@@ -19,6 +19,7 @@ from fastkam.run.state import RunState
 from fastkam.samplers.metropolis import RandomWalk, optimal_scale
 from fastkam.search.choice import spread_over
 from fastkam.search.found import Known
+from fastkam.search.repeated import REPEATED, differences
 from fastkam.search.search import Searcher
 from fastkam.search.watch import Spent, Watch
 from fastkam.surrogate.calls import Calls
@@ -178,6 +179,10 @@ def learn(
     try:
         center, factor = design(calls, searcher, points, known, rng)
         done.lines += [f"design of the surrogate, after {calls.n} evaluations"]
+        X, y = calls.finite()
+        if calls.room >= REPEATED:
+            best = np.argsort(y)[-1:]
+            done.lines += differences(calls, X[best], y[best])
         rounds = Rounds(calls, rng, center, factor)
         calls.budget = longest
         with suppress(Spent):
