@@ -11,6 +11,7 @@ from scipy.special import gammaln
 
 import fastkam as fk
 from fastkam.evidence import bridged, proposals
+from fastkam.evidence.bridge import Pairs, bridge
 from fastkam.evidence.bridged import from_draws
 from fastkam.search.mixture import Mixture
 
@@ -124,6 +125,19 @@ def test_few_draws_of_many_dimensions():
         x = correlated(rng, 4, 100, 60, 0.0)
         off.append(from_draws(x, normal(x), normal, 400, (400, 2000), rng).estimate[0])
     assert np.sqrt(np.mean(np.square(off))) < 0.1
+
+
+@pytest.mark.parametrize("lowest", [-1e3, -1e59, -1e62, -1e200])
+def test_a_draw_of_q_where_the_density_is_nearly_0(lowest):
+    """It counts as one where the density is 0, however low its logarithm is."""
+    rng = np.random.default_rng(4)
+    chain = -1.5 + 0.3 * rng.standard_normal((4, 1000)) + 0.3**2 / 2
+    own = -1.5 + 0.3 * rng.standard_normal(4000) - 0.3**2 / 2
+    values = []
+    for own[7] in (lowest, -np.inf):
+        values.append(bridge(Pairs(chain, np.full((4, 1000), np.nan), own)).log_z)
+    assert values[0] == pytest.approx(values[1], abs=1e-9)
+    assert values[0] == pytest.approx(-1.5, abs=0.02)
 
 
 def test_a_q_fitted_to_the_draws_that_it_is_bridged_with_is_noticed(monkeypatch):

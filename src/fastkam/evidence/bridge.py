@@ -34,6 +34,7 @@ from fastkam._core.diagnostics.convergence import COLUMNS, measure
 Array = NDArray[np.float64]
 
 ITERATIONS = 200  # of bisection, which ends as soon as nothing changes
+FURTHER = 50.0  # of the bracket, beyond l
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,10 +113,14 @@ def logistic(x: Array) -> Array:
 
 
 def root(chain: Array, own: Array, s_1: float, s_2: float) -> float:
-    """Return lambda, found by bisection."""
+    """Return lambda, found by bisection.
+
+    It is between the least l of the chains and the largest of q, or no further from these than the
+    logarithm of a number of draws. Other values of l can be of any size.
+    """
     finite = own[np.isfinite(own)]
-    low = min(chain.min(), finite.min()) - 50.0
-    high = max(chain.max(), finite.max()) + 50.0
+    low = min(chain.min(), finite.max()) - FURTHER
+    high = max(chain.min(), finite.max()) + FURTHER
     for _ in range(ITERATIONS):
         middle = 0.5 * (low + high)
         if not low < middle < high:
@@ -123,7 +128,7 @@ def root(chain: Array, own: Array, s_1: float, s_2: float) -> float:
         rest = (s_2 * logistic(finite - middle).sum() / len(own)
                 - s_1 * logistic(middle - chain).mean())
         low, high = (middle, high) if rest > 0 else (low, middle)
-    return 0.5 * (low + high)
+    return float(0.5 * (low + high))
 
 
 def bridge(pairs: Pairs) -> Bridge:
