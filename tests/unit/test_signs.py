@@ -29,8 +29,9 @@ def autoregressive(rng, phi, shape):
 
 def found(x, **known):
     """The kinds of findings about draws (chains, n, d), without those about a sampler's steps."""
+    state = {"tails": np.zeros((0, 2)), "coordinates": None} | known
     look = SimpleNamespace(x=x, labels=LABELS, is_estimate=False, log_ratio=None, lp=None,
-                           state=SimpleNamespace(tails=np.zeros((0, 2)), **known))
+                           state=SimpleNamespace(**state))
     return [one.kind for one in doubts.doubts(look, np.arange(x.shape[2]), columns(x))]
 
 
@@ -115,6 +116,20 @@ def test_tails_by_the_draws():
     assert "tails" in found(rng.standard_t(1.5, (4, 5000, 2)))
     light = [found(rng.standard_t(6, (4, 2000, 2))) for _ in range(40)]
     assert sum("tails" in one for one in light) <= 1
+
+
+def test_bounds_that_are_near_limit_the_tails():
+    """Draws in a narrow mode, and some anywhere in (0, 1); or a long tail within wide bounds."""
+    rng = np.random.default_rng(8)
+    x = np.where(rng.random((4, 2000, 1)) < 0.03, rng.random((4, 2000, 1)),
+                 0.3 + 0.001 * rng.standard_normal((4, 2000, 1)))
+    assert "tails" in found(x)
+
+    def bounded(high):
+        return SimpleNamespace(rows=[("interval", "", (), 0, 1, 0.0, high)])
+    assert "tails" not in found(x, coordinates=bounded(1.0))
+    long = np.abs(rng.standard_t(1.5, (4, 5000, 1)))
+    assert "tails" in found(long, coordinates=bounded(1e6))
 
 
 def elliptical(rng, df, d, n=4000):
