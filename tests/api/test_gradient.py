@@ -97,6 +97,9 @@ def test_a_wrong_gradient_is_among_the_warnings_of_the_result(draws, tmp_path):
         assert "disagrees" in str(one.warnings[0])
         assert one.verdict().status != "ok"
         assert "coordinate 1" in str(one.verdict())
+    none = sample(wrong_at(1, 2.0), np.ones(3), sampler="mala", stop=fk.stop.Evaluations(100),
+                  seed=1)
+    assert [one.kind for one in none.warnings] == ["gradient", "short"]
     right = sample(good, np.ones(3), sampler="mala", draws=draws, tune=50, seed=1)
     assert "gradient" not in [one.kind for one in right.warnings]
 

@@ -52,12 +52,11 @@ def findings(state: RunState) -> list[Finding]:
     """Return the findings on a run, the gravest first; an empty list if there are none."""
     if not state.states:
         return []
-    short = stopped_early(state)
-    if state.trace.rows == 0:
-        return short + without_surrogate(state)
-    with np.errstate(all="ignore"):  # draws from an improper density may be anywhere
-        found = causes([*of_gradient(state), *random_density(state), *looked_at(Look(state))])
-    return found + short + without_surrogate(state)
+    found = [*of_gradient(state), *random_density(state)]
+    if state.trace.rows:
+        with np.errstate(all="ignore"):  # draws from an improper density may be anywhere
+            found = causes(found + looked_at(Look(state)))
+    return found + stopped_early(state) + without_surrogate(state)
 
 
 def causes(found: list[Finding]) -> list[Finding]:
