@@ -89,6 +89,13 @@ def test_findings_that_gradients_change_are_made_again():
     assert result.warnings == checks.findings(result.state)
 
 
+@pytest.mark.parametrize("seed", [2, 4])
+def test_findings_by_earlier_gradients_are_dropped(seed):
+    """The implied moments disagreed after fewer steps, and agree at the end."""
+    result = quietly(lambda a: -0.005 * (a - 1) ** 2, None, prior={"a": stats.cauchy()}, seed=seed)
+    assert result.warnings == checks.findings(result.state)
+
+
 def test_a_large_budget_changes_nothing(whole):
     """Neither the draws nor the moments that gradients imply, for which it leaves enough."""
     result = quietly(bent, [0.0, 0.0], budget=drive.BUDGET)

@@ -61,9 +61,10 @@ def carry_out_to_its_end(
             outcome, suffice = replace(outcome, found=found), draws_suffice(found)
         if suffice and outcome.state.by_gradients:
             outcome = with_implied(outcome, target, options)
-            if disagrees(outcome.state):
-                outcome = replace(outcome, found=None)
-                suffice = not outcome.state.budget
+            wrong = disagrees(outcome.state)
+            if wrong or any(one.kind == "moments" for one in outcome.found or ()):
+                outcome = replace(outcome, found=None)  # they are by the moments implied before
+            suffice = not (wrong and outcome.state.budget)
         if not (suffice or options.until_stop) and (
                 longer := with_longer_warmup(outcome, min(FIRST_ROWS, rows), found)) is not None:
             outcome = carry_out_thinned(replace(longer, requested=rows), target, rows, options)
