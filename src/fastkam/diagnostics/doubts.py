@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastkam._core.numerics.elementary import exp
 from fastkam.diagnostics import signs
-from fastkam.diagnostics.faults import LEAST_INDEX, bounds_of
+from fastkam.diagnostics.faults import LEAST_INDEX
 from fastkam.diagnostics.look import NAMED, Finding, Look, chain_names, listed
 from fastkam.samplers.sampler import Composite
 
@@ -26,7 +26,6 @@ MOST_EXCURSION = 0.4        # of a part of a chain, beyond the radius that 2 % o
 LEAST_PARTS = 400           # draws of a chain for that
 LEAST_IN_PART, FEWEST_PARTS = 10.0, 4   # effective draws; parts
 HEAVY, SURE = 0.25, 2.5     # k-hat above which there is no fourth moment; its standard errors
-NEAR_BOUNDS = 20.0          # standard deviations from a bound to the other, which limit the tails
 MOST_OF_SD = 0.1            # standard error of a standard deviation, as a part of it
 LEAST_GAP, FEWEST_CHANGES = 1.0, 20    # standard deviations of the narrower group; changes
 PLACES, LEAST_AT_PLACE = 10, 0.4    # parts of the draws; of the mean acceptance in each
@@ -51,7 +50,7 @@ def doubts(
     yield from drift(draws, labels, columns)
     if not look.is_estimate:  # a chain stays at an estimate that is too high: acceptance shows it
         yield from stay(draws)
-    yield from heavy(look, which, draws, labels, columns)
+    yield from heavy(look, draws, labels, columns)
     if columns["ess_bulk"].max() < LEAST_ESS:
         return  # in so few draws, groups and places would be found by chance
     if not look.is_estimate:
@@ -158,13 +157,9 @@ def place(look: Look, which: NDArray[np.int64]) -> Iterator[Finding]:
 
 
 def heavy(
-    look: Look, which: NDArray[np.int64], draws: signs.Standardized, labels: list[str],
-    columns: Mapping[str, Array],
+    look: Look, draws: signs.Standardized, labels: list[str], columns: Mapping[str, Array]
 ) -> Iterator[Finding]:
-    """Yield a finding on tails too heavy for the standard deviation, or its error, to be known.
-
-    Draws between two near bounds are in groups, if some are far from all others.
-    """
+    """Yield a finding on tails too heavy for the standard deviation, or its error, to be known."""
     if len(look.state.tails):  # what the search has found says more
         return
     shapes, m = signs.tail_shapes(draws)
@@ -172,9 +167,6 @@ def heavy(
         n = draws.flat.shape[1]
         worth = m * np.clip(columns["ess_tail"] / n, 0.01, 1.0)
         where = np.flatnonzero(shapes - SURE * (1 + shapes) / np.sqrt(worth) > HEAVY)
-    near = {i for i, low, high in bounds_of(look.state)
-            if high - low < NEAR_BOUNDS * float(look.x[:, :, i].std())}
-    where = where[[int(which[j]) not in near for j in where]]
     if len(where):
         where = where[np.argsort(-shapes[where])]
         k = shapes[where[0]]

@@ -29,6 +29,7 @@ FAR = 0.98              # the radius of an excursion
 MOST_TAIL = 0.2         # share of the draws to which a tail is fitted
 LEAST_TAIL = 25         # draws in it
 HEAVY_KURTOSIS = 5.0    # below which no tail is fitted: 3 for a normal, 6 for a Laplace density
+LIGHT = 0.25  # k-hat of a tail with a fourth moment
 GAP_SHARE = 0.02        # of the draws on either side of a gap, at least
 RARE, APART = 0.002, 6.0    # share of the draws, and gap, of a separate mode (see `gap_of`)
 MOST_GROUPS = 16        # of chains, in nested R-hat
@@ -217,8 +218,17 @@ def tail_shapes(draws: Standardized) -> tuple[Array, int]:
         return shapes, m
     for i in np.flatnonzero(draws.kurtosis > HEAVY_KURTOSIS):
         if not is_apart(u[i]):  # a separate mode is not a tail
-            shapes[i] = max(side_shape(u[i], m), side_shape(-u[i], m))
+            shapes[i] = max(tail_shape(u[i], m), tail_shape(-u[i], m))
     return shapes, m
+
+
+def tail_shape(values: Array, m: int) -> float:
+    """Return k-hat of the m largest of values (n,), or of a quarter of them if their tail is light.
+
+    A wide component with little mass has a light tail, beyond the threshold where it begins.
+    """
+    outermost = side_shape(values, m // 4)
+    return outermost if outermost < LIGHT else side_shape(values, m)
 
 
 def side_shape(values: Array, m: int) -> float:
