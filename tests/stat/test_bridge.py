@@ -129,7 +129,7 @@ def test_few_draws_of_many_dimensions():
 
 @pytest.mark.parametrize("lowest", [-1e3, -1e59, -1e62, -1e200])
 def test_a_draw_of_q_where_the_density_is_nearly_0(lowest):
-    """It counts as one where the density is 0, however low its logarithm is."""
+    """A draw counts as one where the density is 0, however low its logarithm is."""
     rng = np.random.default_rng(4)
     chain = -1.5 + 0.3 * rng.standard_normal((4, 1000)) + 0.3**2 / 2
     own = -1.5 + 0.3 * rng.standard_normal(4000) - 0.3**2 / 2
